@@ -1,0 +1,31 @@
+"""Errors that a person is meant to read, each with the exit code that it ends a command with."""
+
+from __future__ import annotations
+
+import click
+
+
+class SmError(click.ClickException):
+    """An expected failure: the message says what, where and what to do next.
+
+    Exit codes: 1 refused or failed, 2 unusable input, 4 the world is temporarily
+    not in a state to do it (try again). 3 is kept for unexpected errors, 130 for Ctrl-C.
+    """
+
+    exit_code = 1
+
+
+class UsageError(SmError):
+    """Input that cannot be used: a bad configuration, a wrong name, a missing argument."""
+
+    exit_code = 2
+
+
+class StateError(SmError):
+    """A file of ours is not what it must be (owner, type, mode, content)."""
+
+
+class TemporaryError(SmError):
+    """Nothing is wrong that a later try could not find mended; retried by those who can wait."""
+
+    exit_code = 4

@@ -1,0 +1,118 @@
+"""What a forge holds, whichever forge it is: issues, pull requests, reviews, checks."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+from msgspec import Struct
+
+DEPENDS_ON = re.compile(r"^\s*[-*]?\s*depends on:?\s+(.*)$", re.IGNORECASE | re.MULTILINE)
+
+
+class IssueState(StrEnum):
+    """Whether an issue is still to be worked on."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+
+
+class PullState(StrEnum):
+    """What became of a pull request."""
+
+    OPEN = "open"
+    MERGED = "merged"
+    CLOSED = "closed"
+
+
+class ReviewState(StrEnum):
+    """A reviewer's verdict."""
+
+    APPROVED = "approved"
+    CHANGES_REQUESTED = "changes-requested"
+    COMMENTED = "commented"
+
+
+class CheckState(StrEnum):
+    """What CI says of a commit; NONE where no CI is configured."""
+
+    NONE = "none"
+    PENDING = "pending"
+    SUCCESS = "success"
+    FAILURE = "failure"
+
+
+class Comment(Struct, frozen=True):
+    """A remark on an issue or a pull request. `marker` identifies one that sm wrote itself."""
+
+    author: str
+    at: float
+    body: str
+    marker: str = ""
+
+
+class Issue(Struct, frozen=True):
+    """Something to do. `at` is when it was filed, in seconds since the epoch."""
+
+    number: int
+    title: str
+    state: IssueState
+    author: str
+    at: float
+    labels: tuple[str, ...] = ()
+    body: str = ""
+    comments: tuple[Comment, ...] = ()
+
+    def dependencies(self) -> tuple[int, ...]:
+        """The issues named on its `Depends on #n` lines."""
+        lines = DEPENDS_ON.findall(self.body)
+        return tuple(int(number) for line in lines for number in re.findall(r"#(\d+)", line))
+
+
+class InlineComment(Struct, frozen=True):
+    """A reviewer's remark on one line of one file."""
+
+    path: str
+    line: int
+    body: str
+
+
+class Review(Struct, frozen=True):
+    """One review of one commit (`head`, a full SHA)."""
+
+    id: str
+    author: str
+    at: float
+    state: ReviewState
+    head: str
+    body: str = ""
+    comments: tuple[InlineComment, ...] = ()
+
+
+class Check(Struct, frozen=True):
+    """What CI says of the commit `head`. `log` is the output of the failing `step`."""
+
+    state: CheckState
+    head: str = ""
+    step: str = ""
+    url: str = ""
+    log: str = ""
+
+
+class PullRequest(Struct, frozen=True):
+    """A branch that is offered for merging. `conflicts`: it cannot be merged into its base."""
+
+    number: int
+    title: str
+    state: PullState
+    author: str
+    at: float
+    branch: str
+    base: str
+    head: str
+    body: str = ""
+    conflicts: bool = False
+    merged_as: str = ""
+    reviews: tuple[Review, ...] = ()
+    comments: tuple[Comment, ...] = ()
+    check: Check = Check(CheckState.NONE)

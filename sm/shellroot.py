@@ -1,0 +1,32 @@
+"""Where the shell half of the program is: beside the package in a clone, inside it in a wheel."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+PACKAGE = Path(__file__).resolve().parent
+
+
+def shell_root() -> Path:
+    """The directory that has the folders `bin` and `lib`."""
+    installed = PACKAGE / "shell"
+    return installed if installed.is_dir() else PACKAGE.parent
+
+
+def _exec(name: str) -> NoReturn:
+    script = shell_root() / "bin" / name
+    env = os.environ | {"SM_PYTHON": sys.executable}
+    os.execvpe("bash", ["bash", str(script), *sys.argv[1:]], env)  # noqa: S606, S607 - that is its job
+
+
+def dev_poll() -> NoReturn:
+    """Become `bin/dev-poll`, run by this interpreter."""
+    _exec("dev-poll")
+
+
+def agent_session() -> NoReturn:
+    """Become `bin/agent-session`, run by this interpreter."""
+    _exec("agent-session")

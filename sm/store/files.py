@@ -1,0 +1,196 @@
+"""The only writer of state: whole files or nothing, nobody else's files, no links followed.
+
+`/tmp` is shared with every user of the machine, so every open checks what it opened
+(CWE-59, CWE-377): a link, a special file, a second hard link or another owner is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from sm.errors import StateError
+
+T = TypeVar("T")
+
+READ_LIMIT = 16 * 1024 * 1024
+"""Bytes; nothing that we keep comes near it, so more is a mistake or an attack."""
+
+
+def ensure_private_dir(path: Path) -> Path:
+    """Create `path` (0700) where it is missing, and refuse it where it is not ours alone.
+
+    Missing parents are created the same way. Returns `path`.
+
+    Raises:
+        StateError: it is a link, no directory, of another owner, or open to others.
+
+    """
+    for folder in reversed([path, *path.parents]):
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise StateError(f"'{path}' is not a directory: remove it, or move the state root")
+    if found.st_uid != os.geteuid():
+        raise StateError(f"'{path}' is not owned by you: remove it, or move the state root")
+    if found.st_mode & 0o077:
+        raise StateError(f"'{path}' is open to other users: run chmod 700 on it")
+    return path
+
+
+def check_regular(path: Path, found: os.stat_result) -> None:
+    """Refuse what is no plain file of this user with exactly one name."""
+    if not stat.S_ISREG(found.st_mode):
+        raise StateError(f"'{path}' is not a regular file: remove it")
+    if found.st_uid != os.geteuid():
+        raise StateError(f"'{path}' is not owned by you: remove it")
+    if found.st_nlink > 1:
+        raise StateError(f"'{path}' has {found.st_nlink} names: remove the other ones")
+
+
+@contextlib.contextmanager
+def open_guarded(path: Path, flags: int, mode: int = 0o600) -> Iterator[int]:
+    """Open without following a link or waiting for a FIFO, and check what was opened.
+
+    Yields a file descriptor, closed afterwards.
+
+    Raises:
+        StateError: `path` is not a plain file of ours, or a directory leading to it is gone.
+        FileNotFoundError: there is no such file and `flags` do not create one.
+
+    """
+    try:
+        fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StateError(f"cannot open '{path}': {os.strerror(error.errno or 0)}") from error
+    try:
+        check_regular(path, os.fstat(fd))
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def read_guarded(path: Path, limit: int = READ_LIMIT) -> bytes | None:
+    """The content of `path`, at most `limit` bytes of it; None where there is no such file."""
+    try:
+        with open_guarded(path, os.O_RDONLY) as fd:
+            return _read_up_to(fd, limit)
+    except FileNotFoundError:
+        return None
+
+
+def _read_up_to(fd: int, limit: int) -> bytes:
+    chunks: list[bytes] = []
+    while limit > 0 and (chunk := os.read(fd, min(limit, 1 << 20))):
+        chunks.append(chunk)
+        limit -= len(chunk)
+    return b"".join(chunks)
+
+
+def write_atomic(path: Path, content: bytes | str, *, durable: bool = False) -> None:
+    """Replace `path` (0600) so that a reader finds the old content or the new, never half.
+
+    `durable` also survives a power cut. A full disk leaves the old file as it was.
+
+    Raises:
+        StateError: the file could not be written; `path` is unchanged.
+
+    """
+    data = content.encode() if isinstance(content, str) else content
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    try:
+        _create(temporary, data, durable=durable)
+        temporary.replace(path)
+        if durable:
+            sync_dir(path.parent)
+    except OSError as error:
+        raise StateError(f"cannot write '{path}': {os.strerror(error.errno or 0)}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def create_exclusive(path: Path, content: bytes | str = b"") -> bool:
+    """Create `path` (0600) with `content`; False where something of that name exists already."""
+    data = content.encode() if isinstance(content, str) else content
+    try:
+        _create(path, data, durable=False)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise StateError(f"cannot create '{path}': {os.strerror(error.errno or 0)}") from error
+    return True
+
+
+def _create(path: Path, data: bytes, *, durable: bool) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(path, flags, 0o600)
+    try:
+        _write_all(fd, data)
+        if durable:
+            os.fsync(fd)
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(fd)
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Append one line in one write, so that lines of several processes never mix.
+
+    Raises:
+        StateError: the file is not ours, or could not be written.
+
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    with open_guarded(path, flags) as fd:
+        try:
+            os.write(fd, line.rstrip(b"\n") + b"\n")
+        except OSError as error:
+            raise StateError(f"cannot write '{path}': {os.strerror(error.errno or 0)}") from error
+
+
+def sync_dir(path: Path) -> None:
+    """Make a rename or a new name in `path` survive a power cut."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_json(path: Path, value: object, *, durable: bool = False) -> None:
+    """Replace `path` by `value` as JSON."""
+    write_atomic(path, msgspec.json.encode(value) + b"\n", durable=durable)
+
+
+def read_json(path: Path, shape: type[T]) -> T | None:
+    """The value in `path`, checked against `shape`; None where there is no such file.
+
+    Raises:
+        StateError: the file is not ours or does not hold such a value.
+
+    """
+    data = read_guarded(path)
+    if data is None:
+        return None
+    try:
+        return msgspec.json.decode(data, type=shape)
+    except msgspec.DecodeError as error:
+        raise StateError(f"'{path}' is damaged ({error}): remove it to have it rebuilt") from error

@@ -1,0 +1,56 @@
+"""Locks that the kernel releases when their holder dies, however it dies (flock)."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from sm.errors import TemporaryError
+from sm.store.files import open_guarded
+
+RETRY_S = 0.02
+
+
+@contextlib.contextmanager
+def hold(path: Path, *, timeout_s: float = 30.0) -> Iterator[None]:
+    """Hold the lock file `path`, waiting up to `timeout_s` seconds for it.
+
+    Raises:
+        TemporaryError: somebody else held it all that time.
+
+    """
+    with open_guarded(path, os.O_RDWR | os.O_CREAT) as fd:
+        deadline = time.monotonic() + timeout_s
+        while not _try(fd):
+            if time.monotonic() >= deadline:
+                raise TemporaryError(f"'{path}' was locked for {timeout_s:g} s: try again")
+            time.sleep(RETRY_S)
+        yield
+
+
+@contextlib.contextmanager
+def try_hold(path: Path) -> Iterator[bool]:
+    """Hold the lock file `path` if nobody does; yields whether it is held now."""
+    with open_guarded(path, os.O_RDWR | os.O_CREAT) as fd:
+        yield _try(fd)
+
+
+def is_held(path: Path) -> bool:
+    """Whether some process holds `path`; creates nothing."""
+    try:
+        with open_guarded(path, os.O_RDWR) as fd:
+            return not _try(fd)
+    except FileNotFoundError:
+        return False
+
+
+def _try(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

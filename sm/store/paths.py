@@ -1,0 +1,184 @@
+"""Where every file lives. The names directly under the root are the protocol's own."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from sm.errors import UsageError
+
+DEFAULT_ROOT = Path("/tmp")  # noqa: S108 - the protocol's well-known place; every open is guarded
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
+"""What may become part of a path, a branch or a tmux name."""
+
+
+def check_name(name: str, what: str) -> str:
+    """`name`, if it is safe as part of a file name.
+
+    Raises:
+        UsageError: it is not.
+
+    """
+    if not NAME.fullmatch(name):
+        raise UsageError(
+            f"{what} '{name}' cannot be a file name: use letters, digits, '.', '_', '-' "
+            "(64 at most, the first no dot or dash)"
+        )
+    return name
+
+
+def session_name(project: str, issue: int) -> str:
+    """The tmux session of an issue; tmux gives '.' and ':' a meaning of their own."""
+    return f"dev-{project.replace('.', '_')}-{issue}"
+
+
+@dataclass(frozen=True)
+class Root:
+    """The state root: the protocol's files in it, everything else in one private directory."""
+
+    path: Path
+
+    @property
+    def private(self) -> Path:
+        """The directory that only this user may enter."""
+        return self.path / f"sm-{os.geteuid()}"
+
+    @property
+    def journal(self) -> Path:
+        """Every event, one JSON line each."""
+        return self.private / "journal.jsonl"
+
+    def phase(self, project: str, issue: int) -> Path:
+        """The sentinel file, written by the agent."""
+        return self.path / f"dev-session-{project}-{issue}.phase"
+
+    def ci_result(self, project: str, issue: int) -> Path:
+        """The last CI output, as it was injected."""
+        return self.path / f"ci-result-{project}-{issue}.txt"
+
+    def transcript(self, project: str, issue: int) -> Path:
+        """What the agent's terminal showed, written by tmux."""
+        return self.path / f"dev-{project}-{issue}.log"
+
+    def renotify(self, project: str, issue: int) -> Path:
+        """Touched when the last reminder of an escalation went out."""
+        return self.path / f"dev-renotify-{project}-{issue}"
+
+    def idle_marker(self, session: str) -> Path:
+        """Written by the agent's Stop hook: it has finished a response."""
+        return self.path / f"claude-idle-{session}.ts"
+
+    @property
+    def sessions(self) -> Path:
+        """One directory a session."""
+        return self.private / "sessions"
+
+    def session(self, name: str) -> SessionDir:
+        """The directory of session `name`."""
+        return SessionDir(self.sessions / name)
+
+    def project(self, project: str) -> ProjectDir:
+        """The directory of `project`."""
+        return ProjectDir(self.private / "projects" / project)
+
+
+@dataclass(frozen=True)
+class ProjectDir:
+    """What is kept for a project as a whole."""
+
+    path: Path
+
+    @property
+    def poll_lock(self) -> Path:
+        """Held for one tick of dev-poll."""
+        return self.path / "poll.lock"
+
+    @property
+    def snapshot(self) -> Path:
+        """The last observation of the forge."""
+        return self.path / "forge.json"
+
+    @property
+    def snapshot_lock(self) -> Path:
+        """Held by whoever observes the forge."""
+        return self.path / "forge.lock"
+
+
+@dataclass(frozen=True)
+class SessionDir:
+    """One small file for each fact about a session; see docs/STATE.md."""
+
+    path: Path
+
+    @property
+    def identity(self) -> Path:
+        """Who the session is: never changes."""
+        return self.path / "identity.json"
+
+    @property
+    def agent(self) -> Path:
+        """The agent process last launched."""
+        return self.path / "agent.json"
+
+    @property
+    def launch_env(self) -> Path:
+        """The agent's environment, NUL-separated."""
+        return self.path / "launch.env"
+
+    @property
+    def launch_argv(self) -> Path:
+        """The agent's command, NUL-separated."""
+        return self.path / "launch.argv"
+
+    @property
+    def plan(self) -> Path:
+        """Intent: the steps under way, written before the first of them."""
+        return self.path / "plan.json"
+
+    @property
+    def receipts(self) -> Path:
+        """One line for every step done."""
+        return self.path / "receipts.jsonl"
+
+    @property
+    def replies(self) -> Path:
+        """Answers of people, one file each, waiting to be injected."""
+        return self.path / "replies"
+
+    @property
+    def next(self) -> Path:
+        """When to react at the latest: seconds since the epoch, a whole number."""
+        return self.path / "next"
+
+    @property
+    def watch(self) -> Path:
+        """Paths whose change wakes the monitor, one a line."""
+        return self.path / "watch"
+
+    @property
+    def seen(self) -> Path:
+        """Its mtime is the moment up to which changes have been reacted to."""
+        return self.path / "seen"
+
+    @property
+    def wake(self) -> Path:
+        """FIFO: a byte written here wakes the monitor at once."""
+        return self.path / "wake"
+
+    @property
+    def lock(self) -> Path:
+        """Held by whoever reacts for the session."""
+        return self.path / "lock"
+
+    @property
+    def monitor_lock(self) -> Path:
+        """Held by the monitor as long as it lives."""
+        return self.path / "monitor.lock"
+
+    @property
+    def monitor_log(self) -> Path:
+        """What the monitor and its reactors said."""
+        return self.path / "monitor.log"

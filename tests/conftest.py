@@ -1,0 +1,62 @@
+"""Every test runs sealed: own HOME, own git identity, own state root, own tmux server."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sm.store.paths import Root
+
+KEPT_VARIABLES = ("PATH", "LANG", "SM_CRASH_AT", "VIRTUAL_ENV")
+
+
+@pytest.fixture(autouse=True)
+def sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An environment that holds nothing of the person who runs the tests; returns its HOME."""
+    kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+    for name in list(os.environ):
+        monkeypatch.delenv(name)
+    home = tmp_path / "home"
+    home.mkdir()
+    git_config = home / ".gitconfig"
+    git_config.write_text(
+        "[user]\n\tname = Ada Tester\n\temail = ada@example.com\n"
+        '[init]\n\tdefaultBranch = main\n[protocol "file"]\n\tallow = always\n'
+    )
+    sealed_env = kept | {
+        "HOME": str(home),
+        "TMPDIR": str(tmp_path),
+        "LANG": "C.UTF-8",
+        "GIT_CONFIG_GLOBAL": str(git_config),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_AUTHOR_DATE": "2026-01-02T03:04:05+0000",
+        "GIT_COMMITTER_DATE": "2026-01-02T03:04:05+0000",
+        "USER": "ada",
+    }
+    for name, value in sealed_env.items():
+        monkeypatch.setenv(name, value)
+    return home
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Root:
+    """A state root of the test's own."""
+    path = tmp_path / "state"
+    path.mkdir(mode=0o700)
+    monkeypatch.setenv("SM_STATE_ROOT", str(path))
+    return Root(path)
+
+
+@pytest.fixture
+def tmux_socket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The socket name of a tmux server that ends with the test."""
+    name = f"sm-test-{secrets.token_hex(4)}"
+    monkeypatch.setenv("SM_TMUX_SOCKET", name)
+    yield name
+    subprocess.run(["tmux", "-L", name, "kill-server"], capture_output=True, check=False)
+    Path(f"/tmp/tmux-{os.geteuid()}/{name}").unlink(missing_ok=True)
