@@ -1,0 +1,114 @@
+"""The command `sm`: every way it can end, in one place."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    from sm.cli.options import Invocation
+
+USAGE = 2
+UNEXPECTED = 3
+INTERRUPTED = 130
+CRASH_LOG_LIMIT = 256 * 1024
+"""Bytes; the oldest crashes go first, so that one that happens every minute fills no disk."""
+
+
+def main() -> NoReturn:
+    """Run the command line and end the process with its exit code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(argv: list[str]) -> int:
+    """Run the command line `argv`; returns its exit code, after telling of an error on stderr."""
+    from sm.cli.options import Invocation
+
+    invocation = Invocation()
+    try:
+        return _invoke(argv, invocation)
+    except click.ClickException as error:
+        _tell(error)
+        return error.exit_code
+    except click.Abort as error:
+        return _aborted(error)
+    except KeyboardInterrupt:
+        return _say("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        return _reader_gone()
+    except Exception:  # the last resort of the whole program
+        return _crashed(argv, invocation)
+
+
+def _invoke(argv: list[str], invocation: Invocation) -> int:
+    from sm.cli.root import cli
+
+    code = cli.main(args=argv, prog_name="sm", standalone_mode=False, obj=invocation)
+    sys.stdout.flush()
+    return code if isinstance(code, int) else 0
+
+
+def _say(text: str, code: int) -> int:
+    line = "".join(c if c.isprintable() else " " for c in text)
+    click.echo(f"sm: {' '.join(line.split())}", err=True)
+    return code
+
+
+def _tell(error: click.ClickException) -> None:
+    """One line in the style of our own errors, whoever raised it."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message(), err=True)
+        return
+    text = error.format_message()
+    if isinstance(error, click.UsageError):
+        text = text[:1].lower() + text[1:].rstrip(".")
+        if error.ctx is not None:
+            text += f": see '{error.ctx.command_path} --help'"
+    _say(text, error.exit_code)
+
+
+def _aborted(error: click.Abort) -> int:
+    """Click turns both Ctrl-C and the end of the input into this one."""
+    if isinstance(error.__cause__ or error.__context__, EOFError):
+        return _say("no answer: the input has ended", USAGE)
+    return _say("interrupted", INTERRUPTED)
+
+
+def _reader_gone() -> int:
+    """Quiet, and nothing left in the buffer that Python would complain about at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1
+
+
+def _crashed(argv: list[str], invocation: Invocation) -> int:
+    import traceback
+
+    report = traceback.format_exc()
+    summary = report.strip().splitlines()[-1]
+    try:
+        log = _log_crash(argv, report, invocation)
+    except (click.ClickException, OSError):
+        click.echo(report, err=True, nl=False)
+        return _say(f"unexpected error: {summary}", UNEXPECTED)
+    return _say(f"unexpected error: {summary}: see '{log}'", UNEXPECTED)
+
+
+def _log_crash(argv: list[str], report: str, invocation: Invocation) -> str:
+    import platform
+    import time
+
+    from sm.store.files import ensure_private_dir, read_guarded, write_atomic
+
+    log = ensure_private_dir(invocation.root.private) / "crash.log"
+    at = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+    head = f"{at} python {platform.python_version()}: sm {' '.join(argv)}\n"
+    entry = (head + report + "\n").encode("utf-8", "replace")
+    write_atomic(log, ((read_guarded(log) or b"") + entry)[-CRASH_LOG_LIMIT:])
+    return str(log)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""What commands share: the loaded configuration, and each common option defined once."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+import click
+
+from sm.errors import UsageError
+from sm.store.paths import DEFAULT_ROOT, Root
+
+if TYPE_CHECKING:
+    from sm.config.schema import Config, Project
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+ISSUE = re.compile(r"[1-9][0-9]{0,8}")
+
+
+@dataclass
+class Invocation:
+    """One run of `sm`: what the root's options said, and the configuration once it is loaded."""
+
+    explicit: Path | None = None
+    config: Config | None = None
+
+    @property
+    def root(self) -> Root:
+        """The state root, as far as it is known yet."""
+        if self.config is not None:
+            return Root(self.config.state_root)
+        return Root(Path(os.environ.get("SM_STATE_ROOT") or DEFAULT_ROOT))
+
+
+def load_config(ctx: click.Context) -> Config:
+    """The configuration of this run, read at the first call.
+
+    Raises:
+        UsageError: there is none, or it cannot be used.
+
+    """
+    from sm.config.load import load
+
+    invocation = ctx.ensure_object(Invocation)
+    if invocation.config is None:
+        invocation.config = load(invocation.explicit, os.environ, Path.cwd())
+    return invocation.config
+
+
+def pass_config(function: Callable[Concatenate[Config, P], R]) -> Callable[P, R]:
+    """Give the command the loaded configuration as its first argument."""
+
+    @functools.wraps(function)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        return function(load_config(click.get_current_context()), *args, **kwargs)
+
+    return wrapper
+
+
+def find_project(config: Config, name: str) -> Project:
+    """The project of that name.
+
+    Raises:
+        UsageError: there is none; the nearest one is named, or all.
+
+    """
+    if found := config.project(name):
+        return found
+    names = [project.name for project in config.projects]
+    near = difflib.get_close_matches(name, names, 1)
+    advice = f"did you mean '{near[0]}'?" if near else f"there is {_listed(names)}"
+    raise UsageError(f"no project '{name}' in '{config.source}': {advice}")
+
+
+def only_project(config: Config) -> Project:
+    """The one project that there is.
+
+    Raises:
+        UsageError: there are several, so one has to be named.
+
+    """
+    if len(config.projects) == 1:
+        return config.projects[0]
+    names = [project.name for project in config.projects]
+    raise UsageError(f"which project? name one with --project: there is {_listed(names)}")
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
+
+
+def _project(ctx: click.Context, _param: click.Parameter, name: str) -> Project:
+    return find_project(load_config(ctx), name)
+
+
+def _default_project(ctx: click.Context, _param: click.Parameter, name: str | None) -> Project:
+    config = load_config(ctx)
+    return only_project(config) if name is None else find_project(config, name)
+
+
+def _projects(ctx: click.Context, _param: click.Parameter, name: str | None) -> tuple[Project, ...]:
+    config = load_config(ctx)
+    return config.projects if name is None else (find_project(config, name),)
+
+
+def _issue(_ctx: click.Context, _param: click.Parameter, text: str) -> int:
+    if not ISSUE.fullmatch(text):
+        raise UsageError(f"'{text}' is no issue number: use a whole number from 1 up")
+    return int(text)
+
+
+json_option: Decorator = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+"""`as_json: bool`."""
+
+project_option: Decorator = click.option(
+    "--project",
+    metavar="NAME",
+    callback=_default_project,
+    help="The project; not needed where there is only one.",
+)
+"""`project: Project`."""
+
+projects_option: Decorator = click.option(
+    "--project",
+    "projects",
+    metavar="NAME",
+    callback=_projects,
+    help="Only this project.",
+)
+"""`projects: tuple[Project, ...]`, all of them where none is named."""
+
+project_argument: Decorator = click.argument("project", callback=_project)
+"""`project: Project`."""
+
+issue_argument: Decorator = click.argument("issue", callback=_issue)
+"""`issue: int`."""
+
+
+def project_issue(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The arguments PROJECT ISSUE: `project: Project, issue: int`, both valid."""
+    return project_argument(issue_argument(function))

@@ -1,0 +1,117 @@
+"""The root of the command line: a table of verbs, each imported only when it is called."""
+
+from __future__ import annotations
+
+import difflib
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from sm.cli.options import Invocation
+from sm.errors import UsageError
+
+
+class Verb(NamedTuple):
+    """A module of this package that has a `command`, and its line in `sm --help`."""
+
+    module: str
+    help: str
+    hidden: bool = False
+
+
+COMMANDS: dict[str, Verb] = {
+    "init": Verb("init", "Set a repository up: finds what it can, asks for the rest."),
+    "config": Verb("config", "Check or show the configuration."),
+    "doctor": Verb("doctor", "Look at the whole installation and say what to do."),
+    "issue": Verb("issue", "File, list, show and close issues."),
+    "pr": Verb("pr", "List, show, compare and merge pull requests."),
+    "review": Verb("review", "Approve a pull request or request changes."),
+    "reply": Verb("reply", "Answer an agent that waits for a person."),
+    "status": Verb("status", "Show every session: phase, CI, review, age."),
+    "trace": Verb("trace", "Tell the whole story of a session, in order."),
+    "logs": Verb("logs", "Show what a session's terminal said."),
+    "attach": Verb("attach", "Enter a session's terminal."),
+    "recover": Verb("recover", "Restart a session's agent in its worktree."),
+    "kill": Verb("kill", "End a session; its worktree is kept."),
+    "react": Verb("react", "React to what happened in one session.", hidden=True),
+    "poll": Verb("poll", "One tick of dev-poll.", hidden=True),
+    "ci-run": Verb("ci_run", "Run the CI command for one commit.", hidden=True),
+}
+
+
+class Verbs(click.Group):
+    """A group whose commands are named in `COMMANDS`; its help imports none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names that a person may use, in the order of the help."""
+        return [name for name, verb in COMMANDS.items() if not verb.hidden]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, imported now."""
+        verb = COMMANDS.get(cmd_name)
+        if verb is None:
+            return None
+        module = f"sm.cli.{verb.module}"
+        try:
+            command = import_module(module).command
+        except ModuleNotFoundError as error:
+            if error.name != module:
+                raise
+            raise UsageError(f"'sm {cmd_name}' is missing from this installation") from error
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As in click; an unknown name is answered with the nearest one."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
+            advice = f"did you mean '{near[0]}'?" if near else "see 'sm --help'"
+            raise UsageError(f"no such command '{args[0]}': {advice}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the help from the table."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name].help) for name in self.list_commands(ctx)])
+
+
+def version() -> str:
+    """The version of the installed distribution."""
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed
+
+    try:
+        return installed("sm-orchestrator")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def _print_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        click.echo(f"sm {version()}")
+        ctx.exit()
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--config",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Use this configuration; SM_CONFIG does the same.",
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
+@click.pass_context
+def cli(ctx: click.Context, config: Path | None) -> None:
+    """Run coding agents, one tmux session and one git worktree per issue."""
+    ctx.ensure_object(Invocation).explicit = config
