@@ -1,0 +1,58 @@
+"""Text on its way to a terminal, and text that comes from one. Pure."""
+
+from __future__ import annotations
+
+import re
+
+ESCAPE_SEQUENCE = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, modes, the brackets of a paste
+    r"|\x9b[0-?]*[ -/]*[@-~]"  # the same with its one-character introducer
+    r"|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)"  # OSC: title, links
+    r"|\x1b[PX^_][^\x1b\n]*\x1b\\"  # DCS, SOS, PM, APC
+    r"|\x1b[#%()*+][0-~]|\x1b[78=>cDEHMNOZ]"  # short ones: charset, keypad, reset
+)
+"""ECMA-48 (5.4, 8.3). A string that is not closed on its line swallows nothing."""
+
+LINE_BREAK = re.compile(r"\r\n|[\r\v\f\x85\u2028\u2029]")
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+INVISIBLE = re.compile(
+    r"[\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    r"\U000e0000-\U000e007f]"
+    # The joiner holds an emoji or a ligature together; beside ASCII it only hides.
+    r"|(?<![^\x00-\x7f])\u200d|\u200d(?![^\x00-\x7f])"
+)
+"""Zero-width and bidirectional controls: an agent CLI stops and asks when it meets them."""
+
+END_COMMAND = frozenset({"exit", "quit", ":q", ":q!", ":wq", ":wq!"})
+"""What an agent CLI takes as 'leave' where it is all that was typed."""
+
+MARK = "Note: "
+
+
+def strip_ansi(text: str) -> str:
+    """`text` without the escape sequences of a terminal; everything else is left as it is."""
+    return ESCAPE_SEQUENCE.sub("", text)
+
+
+def normalise(text: str) -> str:
+    """`text` as it may be typed: line breaks are LF, nothing that a terminal would act upon.
+
+    Escape sequences go whole, so that no litter of them stays; then every control character
+    except LF and TAB, everything invisible, and white space at the end.
+    Returns '' where nothing is left.
+    """
+    text = LINE_BREAK.sub("\n", strip_ansi(text))
+    return INVISIBLE.sub("", CONTROL.sub("", text)).rstrip()
+
+
+def harmless(text: str) -> str:
+    r"""`text` so that an agent CLI reads it as a message and not as a command to itself.
+
+    A leading `/` runs one of its commands, `!` a shell, `-` is an option where the text is
+    an argument; `exit` alone ends it. A short word before them makes them plain text.
+    A `\` at the very end would turn the Enter behind it into a line break.
+    """
+    bare = text.strip()
+    if bare.startswith(("/", "!", "-")) or bare.lower() in END_COMMAND:
+        text = MARK + text
+    return text + " " if text.endswith("\\") else text

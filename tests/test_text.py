@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sm.text import harmless, normalise, strip_ansi
+
+
+@pytest.mark.parametrize(
+    ("raw", "plain"),
+    [
+        ("a\r\nb\rc", "a\nb\nc"),
+        ("a\u2028b\x85c", "a\nb\nc"),
+        ("bell\x07 nul\x00 del\x7f", "bell nul del"),
+        ("tab\tstays\n  as does\n\nan indent", "tab\tstays\n  as does\n\nan indent"),
+        ("end \t\n\r\n ", "end"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("lone \x1b escape", "lone  escape"),
+        ("\x1b[200~paste\x1b[201~", "paste"),
+        ("ab\u202ecd\u2066ef\u200bgh\ufeff", "abcdefgh"),
+        (
+            "flag \U0001f468\u200d\U0001f469\u200d\U0001f467",
+            "flag \U0001f468\u200d\U0001f469\u200d\U0001f467",
+        ),
+        ("pass\u200dword", "password"),
+        ("half \ud800 pair", "half  pair"),
+        ("$(id) `id` 'a' \"b\" \\ ; -l ünï ✓", "$(id) `id` 'a' \"b\" \\ ; -l ünï ✓"),
+        ("\x1b\r\n\u200b \x00", ""),
+        ("", ""),
+    ],
+)
+def test_text_is_made_fit_for_typing(raw: str, plain: str) -> None:
+    assert normalise(raw) == plain
+
+
+@given(st.text())
+def test_what_was_made_fit_holds_nothing_that_a_terminal_acts_upon(raw: str) -> None:
+    plain = normalise(raw)
+    assert not [c for c in plain if (c < " " and c not in "\n\t") or "\x7f" <= c <= "\x9f"]
+    assert plain == plain.rstrip()
+    plain.encode()
+
+
+@given(st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=80))
+def test_printable_text_is_not_altered(raw: str) -> None:
+    assert normalise("x" + raw + "x") == "x" + raw + "x"
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        "\x1b[0m",
+        "\x1b[1;38;5;246m",
+        "\x1b[?2004h",
+        "\x1b[2 q",
+        "\x9b31m",
+        "\x1b]0;a title\x07",
+        "\x1b]8;;https://example.com\x1b\\",
+        "\x1bP1$r0m\x1b\\",
+        "\x1b_Gi=1\x1b\\",
+        "\x1b(B",
+        "\x1b=",
+        "\x1b7",
+        "\x1bM",
+        "\x1bc",
+    ],
+)
+def test_every_kind_of_escape_sequence_is_stripped(noise: str) -> None:
+    assert strip_ansi(f"a{noise}b\n{noise}c") == "ab\nc"
+
+
+def test_a_title_that_never_ends_does_not_swallow_the_log() -> None:
+    assert "second line" in strip_ansi("\x1b]0;title\nsecond line\x07")
+
+
+@pytest.mark.parametrize("text", ["/clear", "!rm -rf x", "--help", "exit", " Quit ", ":q"])
+def test_commands_of_the_agent_become_plain_text(text: str) -> None:
+    assert harmless(text) == "Note: " + text
+
+
+def test_ordinary_text_is_left_alone() -> None:
+    for text in ("CI passed", "exit code 1", "see /tmp/x", "a! b"):
+        assert harmless(text) == text
+
+
+def test_a_backslash_at_the_end_does_not_swallow_enter() -> None:
+    assert harmless("C:\\") == "C:\\ "
