@@ -99,6 +99,9 @@ class Check(Struct, frozen=True):
     log: str = ""
 
 
+NO_CHECK = Check(CheckState.NONE)
+
+
 class PullRequest(Struct, frozen=True):
     """A branch that is offered for merging. `conflicts`: it cannot be merged into its base."""
 
@@ -115,4 +118,4 @@ class PullRequest(Struct, frozen=True):
     merged_as: str = ""
     reviews: tuple[Review, ...] = ()
     comments: tuple[Comment, ...] = ()
-    check: Check = Check(CheckState.NONE)
+    check: Check = NO_CHECK

@@ -1,0 +1,206 @@
+"""What is known about a session at one moment: all that a decision may depend on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from sm.forge import CheckState, PullState, ReviewState
+from sm.history import History
+from sm.phase import Phase
+
+
+class Life(StrEnum):
+    """Whether the agent's process runs."""
+
+    ALIVE = "alive"
+    GONE = "gone"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The project's limits: durations in seconds, counts, and who merges."""
+
+    agent_timeout_s: float = 7200
+    idle_s: float = 30
+    ci_timeout_s: float = 1800
+    max_fixes: int = 3
+    review_required: bool = True
+    review_timeout_s: float = 3 * 3600
+    max_rounds: int = 5
+    merge_by_sm: bool = False
+    merge_remind_s: float = 1800
+    remind_s: float = 6 * 3600
+    escalation_timeout_s: float = 24 * 3600
+    max_recoveries: int = 3
+    recovery_pause_s: float = 30
+
+
+@dataclass(frozen=True)
+class Facts:
+    """One observation. Times are seconds since the epoch; `write` identifies the phase write."""
+
+    now: float
+    limits: Limits = field(default_factory=Limits)
+    history: History = field(default_factory=History)
+    session: Life = Life.ALIVE
+    phase: Phase = Phase.NONE
+    write: str = ""
+    written_at: float = 0.0
+    idle_since: float | None = None
+    """Since when the agent's Stop hook says that it is back at its prompt."""
+    issue_open: bool = True
+    blocked: bool = False
+    """The label that only a person, or the end of a session, sets."""
+    pushed: bool = False
+    """The branch on the remote has commits that the primary branch lacks."""
+    unpushed: bool = False
+    """The worktree has commits that the branch on the remote lacks."""
+    pull: PullState | None = None
+    head: str = ""
+    conflicts: bool = False
+    check: CheckState = CheckState.NONE
+    review: ReviewState | None = None
+    """The reviewers' verdict on `head`; a request for changes holds until it is taken back."""
+    review_id: str = ""
+    reply: str = ""
+    """Id of a person's answer that has not been handed over."""
+
+    @property
+    def answered(self) -> bool:
+        """Whether the current phase write has had its answer."""
+        answer = self.history.answer
+        return answer is not None and answer.write == self.write and not answer.provisional
+
+    @property
+    def escalated(self) -> bool:
+        """Whether a person has been asked and neither they nor the agent has moved since."""
+        asked = self.history.escalation
+        return asked is not None and asked.write == self.write
+
+    @property
+    def open(self) -> bool:
+        """Whether the agent waits for us: it has written a phase that is not answered."""
+        return self.phase is not Phase.NONE and not self.answered
+
+    @property
+    def working(self) -> bool:
+        """Whether it is the agent's turn."""
+        return not self.open and not self.escalated
+
+    @property
+    def life_at(self) -> float:
+        """The last sign of life, or the last thing that should have caused one."""
+        answer = self.history.answer
+        return max(self.written_at, self.history.started_at, answer.at if answer else 0.0)
+
+    @property
+    def stale(self) -> bool:
+        """Whether the agent should have shown a sign of life by now."""
+        return self.working and self.now >= self.life_at + self.limits.agent_timeout_s
+
+    @property
+    def crashed(self) -> bool:
+        """Whether there is nobody at work who should be."""
+        return self.session is Life.GONE or self.stale
+
+    @property
+    def pause_until(self) -> float:
+        """When the next recovery may begin: each pause is twice the one before, the first none."""
+        if not self.history.recoveries:
+            return 0.0
+        pause = self.limits.recovery_pause_s * 2.0 ** (self.history.recoveries - 1)
+        return self.history.started_at + pause
+
+    @property
+    def recoverable(self) -> bool:
+        """Whether the agent may be restarted once more."""
+        return self.crashed and self.history.recoveries < self.limits.max_recoveries
+
+    @property
+    def awaits_ci(self) -> bool:
+        """Whether the agent waits for CI."""
+        return self.open and self.phase is Phase.AWAITING_CI
+
+    @property
+    def awaits_review(self) -> bool:
+        """Whether the agent waits for a reviewer."""
+        return self.open and self.phase is Phase.AWAITING_REVIEW
+
+    @property
+    def awaits(self) -> bool:
+        """Whether the agent waits for anything that a pushed branch can bring."""
+        return self.awaits_ci or self.awaits_review
+
+    @property
+    def merged(self) -> bool:
+        """Whether the forge says so."""
+        return self.pull is PullState.MERGED
+
+    @property
+    def left_alone(self) -> bool:
+        """Whether nobody is about to write PHASE:done any more."""
+        late = self.now >= self.life_at + self.limits.merge_remind_s
+        return self.session is Life.GONE or not self.working or late
+
+    @property
+    def green(self) -> bool:
+        """Whether no check stands in the way of a merge."""
+        return self.check in (CheckState.SUCCESS, CheckState.NONE)
+
+    @property
+    def red(self) -> bool:
+        """Whether CI failed."""
+        return self.check is CheckState.FAILURE
+
+    @property
+    def fixable(self) -> bool:
+        """Whether the agent may be handed one more failure."""
+        return self.history.fixes < self.limits.max_fixes
+
+    @property
+    def approved(self) -> bool:
+        """Whether the reviewers agree, or nobody has to."""
+        if self.review is ReviewState.CHANGES_REQUESTED:
+            return False
+        return self.review is ReviewState.APPROVED or not self.limits.review_required
+
+    @property
+    def changes_requested(self) -> bool:
+        """Whether a reviewer wants something changed, and the agent has come to the review."""
+        in_review = self.phase is Phase.AWAITING_REVIEW
+        return in_review and self.review is ReviewState.CHANGES_REQUESTED
+
+    @property
+    def idle(self) -> bool:
+        """Whether the agent went back to its prompt without ever writing a phase."""
+        if self.phase is not Phase.NONE or not self.working or self.idle_since is None:
+            return False
+        return self.now >= self.idle_since + self.limits.idle_s
+
+    @property
+    def asked_at(self) -> float:
+        """When a person was asked."""
+        return self.history.escalation.at if self.history.escalation else 0.0
+
+    @property
+    def told_at(self) -> float:
+        """When the person was last told of the question."""
+        return self.history.escalation.told_at if self.history.escalation else 0.0
+
+    @property
+    def reminders(self) -> int:
+        """How often the person has been reminded."""
+        return self.history.escalation.reminders if self.history.escalation else 0
+
+    def waited_s(self) -> float:
+        """Seconds since the phase was written."""
+        return self.now - self.written_at
+
+    def unmerged_after(self, row: str) -> bool:
+        """Whether a mergeable pull request still waits, `merge_remind_s` after the answer `row`."""
+        answer = self.history.answer
+        if answer is None or answer.row != row or answer.write != self.write:
+            return False
+        mergeable = self.approved and self.green and not self.merged
+        return mergeable and self.now >= answer.at + self.limits.merge_remind_s

@@ -1,0 +1,166 @@
+"""What has been done for a session, told by its receipts. Counters and timers are read off it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class Verb(StrEnum):
+    """What sm can do for a session. The texts are the words of docs/PROTOCOL.md."""
+
+    INJECT = "inject"
+    WRITE_CI_RESULT = "write ci-result"
+    OPEN_PULL = "open the pull request"
+    MERGE = "merge at the reviewed head"
+    NOTIFY = "escalate"
+    REMIND = "remind"
+    COMMENT = "comment"
+    LABEL_BLOCKED = "label blocked"
+    RESTORE_BACKLOG = "restore the backlog label"
+    CLEAN_LABELS = "clean labels"
+    CLOSE_ISSUE = "close issue"
+    KILL = "kill session"
+    START = "start"
+    RECOVER = "recover"
+    REMOVE_WORKTREE = "remove worktree"
+    DELETE_BRANCH = "delete branch"
+    RELEASE_CLAIM = "release the claim"
+    FORGET = "remove files"
+
+
+class Count(StrEnum):
+    """What an injection uses up."""
+
+    NONE = ""
+    FIX = "fix"
+    ROUND = "round"
+    RESET_FIXES = "reset-fixes"
+    RESET_ALL = "reset-all"
+
+
+class Receipt(Struct, frozen=True, omit_defaults=True):
+    """One step done at `at` for the plan `plan`; `verb` None ends the plan.
+
+    `write` is the phase write that was current, `trouble` an error that no retry will mend.
+    """
+
+    at: float
+    plan: str
+    row: str
+    write: str = ""
+    step: int = 0
+    verb: Verb | None = None
+    counts: Count = Count.NONE
+    provisional: bool = False
+    detail: str = ""
+    trouble: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The last injection. A provisional one ("timeout") leaves the phase open for a late fact."""
+
+    write: str
+    row: str
+    at: float
+    provisional: bool
+
+
+@dataclass(frozen=True)
+class Escalation:
+    """A question to a person, asked at `at` and last brought up at `told_at`."""
+
+    write: str
+    row: str
+    at: float
+    told_at: float
+    reminders: int = 0
+
+
+@dataclass(frozen=True)
+class History:
+    """Everything that `decide` needs to know of the past."""
+
+    done: frozenset[str] = frozenset()
+    answer: Answer | None = None
+    escalation: Escalation | None = None
+    fixes: int = 0
+    rounds: int = 0
+    recoveries: int = 0
+    recoveries_ever: int = 0
+    recovered_write: str = field(default="")
+    started_at: float = 0.0
+    troubles: tuple[str, ...] = ()
+
+    def has(self, key: str) -> bool:
+        """Whether the reaction `key` is over and done with."""
+        return key in self.done
+
+
+def fold(receipts: Iterable[Receipt]) -> History:
+    """The history that the receipts tell, oldest first."""
+    history = History()
+    for receipt in receipts:
+        history = _add(history, receipt)
+    return history
+
+
+def _add(history: History, receipt: Receipt) -> History:
+    if receipt.trouble:
+        history = replace(history, troubles=(*history.troubles, receipt.plan))
+    match receipt.verb:
+        case None:
+            return replace(history, done=history.done | {receipt.plan})
+        case Verb.INJECT if not receipt.trouble:
+            return _injected(history, receipt)
+        case Verb.NOTIFY:
+            told = Escalation(receipt.write, receipt.row, receipt.at, receipt.at)
+            return replace(history, escalation=told)
+        case Verb.REMIND if history.escalation:
+            asked = history.escalation
+            asked = replace(asked, told_at=receipt.at, reminders=asked.reminders + 1)
+            return replace(history, escalation=asked)
+        case Verb.START:
+            return replace(history, started_at=receipt.at)
+        case Verb.RECOVER:
+            return replace(
+                history,
+                started_at=receipt.at,
+                recoveries=history.recoveries + 1,
+                recoveries_ever=history.recoveries_ever + 1,
+                recovered_write=receipt.write,
+            )
+        case _:
+            return history
+
+
+def _injected(history: History, receipt: Receipt) -> History:
+    fixes, rounds = _count(history, receipt.counts)
+    progressed = receipt.write != history.recovered_write
+    return replace(
+        history,
+        answer=Answer(receipt.write, receipt.row, receipt.at, receipt.provisional),
+        escalation=history.escalation if receipt.provisional else None,
+        fixes=fixes,
+        rounds=rounds,
+        # An agent that has written a phase since its restart works: its next crash is a new one.
+        recoveries=0 if progressed else history.recoveries,
+    )
+
+
+def _count(history: History, counts: Count) -> tuple[int, int]:
+    match counts:
+        case Count.FIX:
+            return history.fixes + 1, history.rounds
+        case Count.ROUND:
+            return history.fixes, history.rounds + 1
+        case Count.RESET_FIXES:
+            return 0, history.rounds
+        case Count.RESET_ALL:
+            return 0, 0
+        case Count.NONE:
+            return history.fixes, history.rounds

@@ -1,0 +1,88 @@
+"""What sm says to people: on the forge, in the vault, in a notification."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sm.material import Material, pull_number
+
+QUESTIONS = {
+    "escalate": "The agent asks for a person",
+    "ci-exhausted": "CI keeps failing: the attempts are used up",
+    "ci-timeout": "CI has given no result in time",
+    "review-timeout": "Nobody has reviewed the pull request in time",
+    "review-exhausted": "The reviewer asks for changes again: the rounds are used up",
+    "merge-stuck": "Approved and green, reminded, and still not merged",
+    "trouble": "Something that sm had to do was refused",
+}
+"""Why a person is asked."""
+
+
+def _question(name: str) -> Callable[[Material], str]:
+    def text(m: Material) -> str:
+        why = m.trouble or m.reason
+        parts = [
+            f"**{QUESTIONS[name]}** (issue #{m.issue.number}"
+            + (f", pull request #{pull_number(m)})." if m.pull else ")."),
+            f"Reason: {why}" if why else "",
+            f"Branch `{m.branch}`, worktree `{m.worktree}`.",
+            f"To answer: {m.answer_help}.",
+        ]
+        return "\n\n".join(part for part in parts if part)
+
+    return text
+
+
+def _reminder(m: Material) -> str:
+    why = f" Reason: {m.reason}" if m.reason else ""
+    return f"Reminder: issue #{m.issue.number} still waits for an answer.{why} {m.answer_help}."
+
+
+ENDINGS = {
+    "failed": "The agent gave up",
+    "idle": "The agent went back to its prompt without signalling a phase",
+    "crashed": "The agent died again and again",
+    "unanswered": "Nobody answered in time",
+}
+"""Why a session was ended and its issue blocked."""
+
+
+def _ending(name: str) -> Callable[[Material], str]:
+    def text(m: Material) -> str:
+        ci = (
+            f"{m.check.state}" + (f", step `{m.check.step}`" if m.check.step else "")
+            if m.check
+            else ""
+        )
+        parts = [
+            f"**{ENDINGS[name]}.** The issue is blocked until a person takes that label off.",
+            f"Reason: {m.reason}" if m.reason else "",
+            f"Last phase: `{m.phase_text or 'none'}`. CI: {ci}.",
+            f"The work is on branch `{m.branch}` and in the worktree `{m.worktree}`.",
+            f"Last lines of the terminal:\n\n{_indent(m.tail)}" if m.tail else "",
+        ]
+        return "\n\n".join(part for part in parts if part)
+
+    return text
+
+
+def _indent(text: str) -> str:
+    return "\n".join(f"    {line}" for line in text.splitlines())
+
+
+def _stopped(m: Material) -> str:
+    return f"The session of issue #{m.issue.number} was ended, as a person settled it."
+
+
+NOTICES: dict[str, Callable[[Material], str]] = {
+    **{name: _question(name) for name in QUESTIONS},
+    **{name: _ending(name) for name in ENDINGS},
+    "stopped": _stopped,
+    "reminder": _reminder,
+}
+"""What is said to people on the forge and in the vault."""
+
+
+def to_person(name: str, material: Material) -> str:
+    """The notice `name`."""
+    return NOTICES[name](material)

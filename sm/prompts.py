@@ -1,0 +1,228 @@
+"""What sm says to an agent. Words from outside are fenced as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sm.forge import Check, Review
+from sm.material import Material, fence, pull_number
+from sm.phase import SENTINELS, Phase
+
+BODY_LIMIT = 60_000
+"""Characters of an issue that are quoted; the rest is one command away."""
+
+
+def _last_lines(text: str, count: int) -> str:
+    lines = text.rstrip().splitlines()
+    cut = len(lines) - count
+    return "\n".join([f"… {cut} lines above", *lines[-count:]] if cut > 0 else lines)
+
+
+def _quoted_issue(m: Material) -> str:
+    body = m.issue.body.strip() or "(no text)"
+    if len(body) > BODY_LIMIT:
+        more = f"\n… cut; all of it: sm issue show {m.issue.number} --project {m.project}"
+        body = body[:BODY_LIMIT] + more
+    title = fence("issue title", m.issue.title, m.nonce)
+    return f"{title}\n\n{fence('issue', body, m.nonce)}"
+
+
+def _protocol(m: Material) -> str:
+    return f"""How to signal. When a phase of the work ends, write one line to the phase file, as \
+your last action of that phase, then stop and wait for the next message:
+
+  echo "{Phase.AWAITING_CI}" > "$PHASE_FILE"      after you have pushed commits to \
+{m.remote} {m.branch}
+  echo "{Phase.AWAITING_REVIEW}" > "$PHASE_FILE"  after sm told you that CI passed
+  echo "{Phase.ESCALATE}" > "$PHASE_FILE"         when you need a person (reason on a second line)
+  echo "{Phase.DONE}" > "$PHASE_FILE"             when the pull request is merged
+  printf '{Phase.FAILED}\\nReason: %s\\n' "why" > "$PHASE_FILE"   when you cannot go on
+
+PHASE_FILE is {m.phase_file}. The pull request is opened for you after your first push. \
+Work only in this worktree and only on branch {m.branch}; never push to {m.base}."""
+
+
+def _start(m: Material) -> str:
+    return f"""You work on issue #{m.issue.number} of project {m.project}, in this git worktree, \
+on branch {m.branch} (from {m.remote}/{m.base}).
+
+{_quoted_issue(m)}
+
+Do what the issue asks, with tests, commit, and push to {m.remote} {m.branch}.
+
+{_protocol(m)}"""
+
+
+def _recovery(m: Material) -> str:
+    parts = [
+        f"You take over issue #{m.issue.number} of project {m.project}: the session before you "
+        f"died. Its work is in this git worktree, on branch {m.branch}; git is the checkpoint. "
+        "Look at git log, git diff and git status, then go on where it left off.",
+        _quoted_issue(m),
+        f"git diff {m.remote}/{m.base}..HEAD --stat:\n{m.git.diff_stat or '(nothing committed)'}",
+        f"git log:\n{m.git.log or '(no commits yet)'}",
+        f"git status:\n{m.git.status or '(clean)'}",
+        f"Last phase: {m.phase_text or 'none written'}",
+    ]
+    if m.phase is Phase.AWAITING_CI and m.check.log:
+        parts.append(f"Last CI result ({m.check.state}):\n{_ci_log(m, m.check)}")
+    if m.phase is Phase.AWAITING_REVIEW and m.review:
+        parts.append(f"Latest review:\n{_review_text(m, m.review)}")
+    if m.reason:
+        parts.append(f"Its reason: {fence('reason', m.reason, m.nonce)}")
+    parts.append(_waiting_note(m))
+    parts.append(_protocol(m))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _waiting_note(m: Material) -> str:
+    waits = {
+        Phase.AWAITING_CI: "the CI result",
+        Phase.AWAITING_REVIEW: "the review",
+        Phase.ESCALATE: "a person's answer",
+    }
+    if not (what := waits.get(m.phase)):
+        return ""
+    return (
+        f"If everything up to that phase is done, do nothing: {what} reaches you as a message. "
+        "If not, finish it and write the phase again."
+    )
+
+
+def _state_lost(m: Material) -> str:
+    return (
+        f"[sm] The phase file was lost and is empty again ({m.phase_file}). If you wait for CI, a "
+        "review or a person, write your current phase to it once more; otherwise just go on."
+    )
+
+
+def _ci_passed(m: Material) -> str:
+    return (
+        f"[sm] CI passed for {_head(m)}. Next: if the work is complete, ask for a review:\n"
+        f'  echo "{Phase.AWAITING_REVIEW}" > "$PHASE_FILE"'
+    )
+
+
+def _ci_none(m: Material) -> str:
+    return (
+        "[sm] CI passed (no CI is configured). Next: if the work is complete, ask for a review:\n"
+        f'  echo "{Phase.AWAITING_REVIEW}" > "$PHASE_FILE"'
+    )
+
+
+def _ci_failed(m: Material) -> str:
+    check = m.check
+    where = f" ({check.url})" if check.url else ""
+    return (
+        f"[sm] CI failed for {_head(m)}: step '{check.step or 'CI'}'{where}.\n"
+        f"{_ci_log(m, check)}\n"
+        f"Mend it, push, and write {Phase.AWAITING_CI} again. "
+        f"Attempts left after this one: {max(0, m.fixes_left - 1)}."
+    )
+
+
+def _ci_log(m: Material, check: Check) -> str:
+    return fence("CI log", _last_lines(check.log, m.log_lines), m.nonce)
+
+
+def _head(m: Material) -> str:
+    return (m.pull.head if m.pull else "")[:10] or m.branch
+
+
+def _ci_timeout(m: Material) -> str:
+    return f"[sm] CI timeout: no result for {_head(m)}. A person is being asked; wait."
+
+
+def _review_changes(m: Material) -> str:
+    review = _review_text(m, m.review) if m.review else ""
+    return (
+        f"[sm] Review: REQUEST_CHANGES on pull request #{pull_number(m)}.\n{review}\n"
+        f"Address every point, push, and write {Phase.AWAITING_REVIEW} again."
+    )
+
+
+def _review_text(m: Material, review: Review) -> str:
+    lines = [review.body.strip()] if review.body.strip() else []
+    lines += [f"{c.path}:{c.line}: {c.body.strip()}" for c in review.comments]
+    text = "\n\n".join(lines) or "(no text)"
+    return fence(f"review by {review.author}", text, m.nonce)
+
+
+def _approved(m: Material) -> str:
+    return (
+        f"[sm] Review: approved at {_head(m)}. Merge pull request #{pull_number(m)}:\n"
+        f"  {m.merge_command}\n"
+        f'Then: echo "{Phase.DONE}" > "$PHASE_FILE"'
+    )
+
+
+def _merge_reminder(m: Material) -> str:
+    return (
+        f"[sm] Reminder: pull request #{pull_number(m)} is approved and green but not merged:\n"
+        f"  {m.merge_command}\n"
+        f'Then: echo "{Phase.DONE}" > "$PHASE_FILE". If something keeps you from it, escalate.'
+    )
+
+
+def _review_timeout(m: Material) -> str:
+    return f"[sm] No review of pull request #{pull_number(m)} yet, escalating; wait."
+
+
+def _conflict(m: Material) -> str:
+    return (
+        f"[sm] Pull request #{pull_number(m)} conflicts with {m.base}. Rebase: git fetch "
+        f"{m.remote} && git rebase {m.remote}/{m.base}, solve the conflicts, push with "
+        f"--force-with-lease, and write {Phase.AWAITING_CI} again."
+    )
+
+
+def _nothing_pushed(m: Material) -> str:
+    return (
+        f"[sm] The branch {m.branch} on {m.remote} lacks your work. Commit, "
+        f"git push {m.remote} HEAD:{m.branch}, and write {Phase.AWAITING_CI} again."
+    )
+
+
+def _unknown_sentinel(m: Material) -> str:
+    known = "\n".join(f"  {sentinel}" for sentinel in SENTINELS)
+    return (
+        "[sm] The phase file holds a line that is no sentinel of the protocol:\n"
+        f"{fence('line', m.phase_text, m.nonce)}\nWrite one of these:\n{known}"
+    )
+
+
+def _not_merged(m: Material) -> str:
+    how = f" To merge: {m.merge_command}" if m.pull and m.merge_command else ""
+    return (
+        f"[sm] PR not merged yet: the forge does not say that {m.branch} is merged.{how}\n"
+        f"Write {Phase.DONE} only after the merge, {Phase.AWAITING_REVIEW} to ask for a review."
+    )
+
+
+def _reply(m: Material) -> str:
+    return f"[sm] A person answered:\n{m.reply.strip()}\nGo on with the work."
+
+
+PROMPTS: dict[str, Callable[[Material], str]] = {
+    "start": _start,
+    "recovery": _recovery,
+    "state-lost": _state_lost,
+    "ci-passed": _ci_passed,
+    "ci-none": _ci_none,
+    "ci-failed": _ci_failed,
+    "ci-timeout": _ci_timeout,
+    "review-changes": _review_changes,
+    "review-timeout": _review_timeout,
+    "approved": _approved,
+    "merge-reminder": _merge_reminder,
+    "conflict": _conflict,
+    "nothing-pushed": _nothing_pushed,
+    "unknown-sentinel": _unknown_sentinel,
+    "not-merged": _not_merged,
+    "reply": _reply,
+}
+
+
+def to_agent(name: str, material: Material) -> str:
+    """The message `name`."""
+    return PROMPTS[name](material)

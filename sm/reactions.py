@@ -1,0 +1,397 @@
+"""The reaction matrix: which fact in which phase makes sm do what. `docs/PROTOCOL.md` shows it.
+
+`decide` is a pure function. Its rows are tried from the top; the first whose condition holds
+and whose key has not been dealt with is taken. So the order is part of the protocol: what a
+person or the forge has settled comes first, then a dead agent, then the agent's phase.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from sm.facts import Facts
+from sm.forge import CheckState, PullState
+from sm.history import Count, Verb
+from sm.phase import Phase
+
+
+@dataclass(frozen=True)
+class Step:
+    """One action; `text` names the message that goes with it (see prompts)."""
+
+    verb: Verb
+    text: str = ""
+
+    def __str__(self) -> str:
+        """The step as docs/PROTOCOL.md has it."""
+        return f"{self.verb} “{self.text}”" if self.text else str(self.verb)
+
+
+def _per_write(facts: Facts) -> str:
+    return facts.write
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the matrix. `subject` tells what it reacts to: each subject once."""
+
+    name: str
+    phase: str
+    fact: str
+    when: Callable[[Facts], bool]
+    steps: tuple[Step, ...]
+    subject: Callable[[Facts], str] = _per_write
+    counts: Count = Count.NONE
+    provisional: bool = False
+
+    def key(self, facts: Facts) -> str:
+        """Identifies one reaction of this row."""
+        return f"{self.name}:{self.subject(facts)}"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The row that applies and its key; `wake_at` is when to look again at the latest.
+
+    A row without steps, or none at all, means that there is nothing to do until then.
+    """
+
+    row: Row | None
+    key: str
+    wake_at: float
+
+    @property
+    def acts(self) -> bool:
+        """Whether there is anything to do."""
+        return self.row is not None and bool(self.row.steps)
+
+
+INJECT, NOTIFY, COMMENT = Verb.INJECT, Verb.NOTIFY, Verb.COMMENT
+
+_FINISH = (
+    Step(Verb.KILL),
+    Step(Verb.CLEAN_LABELS),
+    Step(Verb.CLOSE_ISSUE),
+    Step(Verb.REMOVE_WORKTREE),
+    Step(Verb.DELETE_BRANCH),
+    Step(Verb.RELEASE_CLAIM),
+    Step(Verb.FORGET),
+)
+_STOP = (
+    Step(Verb.KILL),
+    Step(Verb.CLEAN_LABELS),
+    Step(Verb.REMOVE_WORKTREE),
+    Step(COMMENT, "stopped"),
+    Step(Verb.RELEASE_CLAIM),
+    Step(Verb.FORGET),
+)
+_LET_GO = (Step(Verb.RESTORE_BACKLOG), Step(Verb.RELEASE_CLAIM), Step(Verb.FORGET))
+"""The blocked label keeps the issue from being picked up until a person takes it off."""
+
+
+def _fail(text: str) -> tuple[Step, ...]:
+    return (Step(Verb.LABEL_BLOCKED), Step(COMMENT, text), Step(Verb.KILL), *_LET_GO)
+
+
+_SETTLED = (
+    Row(
+        "merged",
+        "done",
+        "merged on the forge",
+        lambda f: f.phase is Phase.DONE and f.merged,
+        _FINISH,
+    ),
+    Row(
+        "merged-early",
+        "any other",
+        "merged on the forge, and the agent says no more",
+        lambda f: f.phase is not Phase.DONE and f.merged and f.left_alone,
+        _FINISH,
+    ),
+    Row(
+        "issue-closed",
+        "any",
+        "a person closed the issue",
+        lambda f: not f.issue_open and not f.merged,
+        _STOP,
+    ),
+    Row(
+        "pull-closed",
+        "any",
+        "a person closed the pull request unmerged",
+        lambda f: f.pull is PullState.CLOSED,
+        _STOP,
+    ),
+    Row(
+        "blocked",
+        "any",
+        "a person set the blocked label",
+        lambda f: f.blocked and not f.merged,
+        _STOP,
+    ),
+)
+"""What a person or the forge has settled."""
+
+_ENDED = (
+    Row("failed", "failed", "entered", lambda f: f.phase is Phase.FAILED, _fail("failed")),
+    Row(
+        "idle-prompt",
+        "(empty)",
+        "idle marker on 3 polls running",
+        lambda f: f.idle,
+        (Step(Verb.KILL), *_fail("idle")),
+    ),
+    Row(
+        "recover",
+        "any",
+        "session gone or no sign of life; restarts left, pause over",
+        lambda f: f.recoverable and f.now >= f.pause_until,
+        (Step(Verb.KILL), Step(Verb.RECOVER, "recovery")),
+        lambda f: str(f.history.recoveries_ever),
+    ),
+    Row(
+        "recovery-pause",
+        "any",
+        "session gone or no sign of life; restarts left, pause not over",
+        lambda f: f.recoverable,
+        (),
+    ),
+    Row(
+        "recovery-exhausted",
+        "any",
+        "session gone or no sign of life; no restart left",
+        lambda f: f.crashed,
+        _fail("crashed"),
+    ),
+)
+"""Nobody is at work: the agent gave up, never signalled, or died."""
+
+_ESCALATED = (
+    Row(
+        "reply",
+        "any, escalated",
+        "a trusted person answered",
+        lambda f: bool(f.reply) and f.escalated,
+        (Step(INJECT, "reply"),),
+        lambda f: f.reply,
+        counts=Count.RESET_ALL,
+    ),
+    Row(
+        "trouble",
+        "any",
+        "an action of sm was refused for good",
+        lambda f: bool(f.history.troubles) and not f.escalated,
+        (Step(NOTIFY, "trouble"),),
+        lambda f: f.history.troubles[-1],
+    ),
+    Row(
+        "escalate",
+        "escalate",
+        "entered",
+        lambda f: f.phase is Phase.ESCALATE and f.open,
+        (Step(NOTIFY, "escalate"),),
+    ),
+    Row(
+        "escalation-over",
+        "any, escalated",
+        "no answer for 24 h",
+        lambda f: f.escalated and f.now >= f.asked_at + f.limits.escalation_timeout_s,
+        _fail("unanswered"),
+    ),
+    Row(
+        "remind",
+        "any, escalated",
+        "every 6 h",
+        lambda f: f.escalated and f.now >= f.told_at + f.limits.remind_s,
+        (Step(Verb.REMIND, "reminder"),),
+        lambda f: f"{f.write}:{f.asked_at:.0f}:{f.reminders}",
+    ),
+)
+"""A person has been asked, or has to be."""
+
+_SIGNALLED = (
+    Row(
+        "unknown-sentinel",
+        "unknown",
+        "entered",
+        lambda f: f.phase is Phase.UNKNOWN and f.open,
+        (Step(INJECT, "unknown-sentinel"),),
+    ),
+    Row(
+        "not-merged",
+        "done",
+        "not merged",
+        lambda f: f.phase is Phase.DONE and f.open,
+        (Step(INJECT, "not-merged"),),
+    ),
+    Row(
+        "nothing-pushed",
+        "awaiting_ci, awaiting_review",
+        "the branch on the remote lacks the work",
+        lambda f: f.awaits and (f.unpushed or not f.pushed),
+        (Step(INJECT, "nothing-pushed"),),
+    ),
+    Row(
+        "open-pull",
+        "awaiting_ci, awaiting_review",
+        "branch pushed, no pull request yet",
+        lambda f: f.awaits and f.pull is None,
+        (Step(Verb.OPEN_PULL),),
+    ),
+)
+"""Phases that are answered whatever CI and the reviewers say."""
+
+_CI = (
+    Row(
+        "ci-passed",
+        "awaiting_ci",
+        "CI success",
+        lambda f: f.awaits_ci and f.check is CheckState.SUCCESS,
+        (Step(Verb.WRITE_CI_RESULT), Step(INJECT, "ci-passed")),
+        counts=Count.RESET_FIXES,
+    ),
+    Row(
+        "ci-none",
+        "awaiting_ci",
+        "no CI configured",
+        lambda f: f.awaits_ci and f.check is CheckState.NONE,
+        (Step(Verb.WRITE_CI_RESULT), Step(INJECT, "ci-none")),
+    ),
+    Row(
+        "ci-failed",
+        "awaiting_ci",
+        "CI failure",
+        lambda f: f.awaits_ci and f.red and f.fixable,
+        (Step(Verb.WRITE_CI_RESULT), Step(INJECT, "ci-failed")),
+        counts=Count.FIX,
+    ),
+    Row(
+        "ci-exhausted",
+        "awaiting_ci, awaiting_review",
+        "CI failure, attempts exhausted (3)",
+        lambda f: f.awaits and f.red and not f.fixable,
+        (Step(Verb.WRITE_CI_RESULT), Step(NOTIFY, "ci-exhausted")),
+    ),
+    Row(
+        "ci-timeout",
+        "awaiting_ci",
+        "CI timeout (30 min)",
+        lambda f: f.awaits_ci and f.waited_s() >= f.limits.ci_timeout_s and not f.red,
+        (Step(INJECT, "ci-timeout"), Step(NOTIFY, "ci-timeout")),
+        provisional=True,
+    ),
+    Row("ci-pending", "awaiting_ci", "CI pending", lambda f: f.awaits_ci, ()),
+)
+
+_REVIEW = (
+    Row(
+        "review-changes",
+        "awaiting_review",
+        "REQUEST_CHANGES",
+        lambda f: f.changes_requested and f.history.rounds < f.limits.max_rounds,
+        (Step(INJECT, "review-changes"),),
+        lambda f: f.review_id,
+        counts=Count.ROUND,
+    ),
+    Row(
+        "review-exhausted",
+        "awaiting_review",
+        "REQUEST_CHANGES, rounds exhausted (5)",
+        lambda f: f.changes_requested and f.history.rounds >= f.limits.max_rounds,
+        (Step(NOTIFY, "review-exhausted"),),
+        lambda f: f.review_id,
+    ),
+    Row(
+        "conflict",
+        "awaiting_review",
+        "base has conflicts",
+        lambda f: f.awaits_review and f.conflicts,
+        (Step(INJECT, "conflict"),),
+    ),
+    Row(
+        "review-red",
+        "awaiting_review",
+        "CI failure at the head under review",
+        lambda f: f.awaits_review and f.red and f.fixable,
+        (Step(Verb.WRITE_CI_RESULT), Step(INJECT, "ci-failed")),
+        counts=Count.FIX,
+    ),
+    Row(
+        "approved",
+        "awaiting_review",
+        "APPROVE and green, the agent merges",
+        lambda f: f.awaits_review and f.approved and f.green and not f.limits.merge_by_sm,
+        (Step(INJECT, "approved"),),
+    ),
+    Row(
+        "approved-merge",
+        "awaiting_review",
+        "APPROVE and green, sm merges",
+        lambda f: f.awaits_review and f.approved and f.green and f.limits.merge_by_sm,
+        (Step(Verb.MERGE),),
+        lambda f: f"{f.write}:{f.head}",
+    ),
+    Row(
+        "review-timeout",
+        "awaiting_review",
+        "timeout (3 h)",
+        lambda f: f.awaits_review and f.waited_s() >= f.limits.review_timeout_s,
+        (Step(INJECT, "review-timeout"), Step(NOTIFY, "review-timeout")),
+        provisional=True,
+    ),
+    Row(
+        "review-pending",
+        "awaiting_review",
+        "no verdict yet, or CI pending",
+        lambda f: f.awaits_review,
+        (),
+    ),
+    Row(
+        "merge-reminder",
+        "awaiting_review, answered",
+        "approved and green, head unchanged, not merged for a while",
+        lambda f: f.unmerged_after("approved"),
+        (Step(INJECT, "merge-reminder"),),
+    ),
+    Row(
+        "merge-stuck",
+        "awaiting_review, answered",
+        "reminded, and still not merged",
+        lambda f: f.unmerged_after("merge-reminder") and not f.escalated,
+        (Step(NOTIFY, "merge-stuck"),),
+    ),
+)
+
+ROWS = (*_SETTLED, *_ENDED, *_ESCALATED, *_SIGNALLED, *_CI, *_REVIEW)
+"""The matrix, in the order in which it is tried."""
+
+
+def decide(facts: Facts) -> Decision:
+    """The first row that applies and has not been dealt with, and when to look again."""
+    wake_at = min(
+        (moment for moment in _deadlines(facts) if moment > facts.now),
+        default=facts.now + facts.limits.agent_timeout_s,
+    )
+    for row in ROWS:
+        if row.when(facts) and not facts.history.has(key := row.key(facts)):
+            return Decision(row, key, facts.now if row.steps else wake_at)
+    return Decision(None, "", wake_at)
+
+
+def _deadlines(f: Facts) -> Iterator[float]:
+    """The moments at which time alone makes a row apply."""
+    if f.crashed:
+        yield f.pause_until
+    if f.escalated:
+        yield f.told_at + f.limits.remind_s
+        yield f.asked_at + f.limits.escalation_timeout_s
+    if f.awaits_ci:
+        yield f.written_at + f.limits.ci_timeout_s
+    if f.awaits_review:
+        yield f.written_at + f.limits.review_timeout_s
+    if f.working:
+        yield f.life_at + f.limits.agent_timeout_s
+        yield f.life_at + f.limits.merge_remind_s
+    if f.idle_since is not None:
+        yield f.idle_since + f.limits.idle_s
