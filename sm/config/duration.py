@@ -22,18 +22,19 @@ def parse(value: object) -> Seconds:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError(f"Expected a duration such as 30s or 3h, got {value!r}")
     if isinstance(value, str) and not re.fullmatch(r"\d+(\.\d+)?", value.strip()):
-        return _parse_units(value.strip())
-    seconds = float(value)
+        seconds = _parse_units(value.strip())
+    else:
+        seconds = float(str(value))  # of a whole number beyond all floats: inf, no error
     if not 0 <= seconds < float("inf"):
         raise ValueError(f"Expected a duration of zero or more, got {value!r}")
     return Seconds(seconds)
 
 
-def _parse_units(text: str) -> Seconds:
+def _parse_units(text: str) -> float:
     parts = PATTERN.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text.replace(" ", ""):
         raise ValueError(f"Expected a duration such as 30s or 3h, got {text!r}")
-    return Seconds(sum(float(number) * UNITS_S[unit] for number, unit in parts))
+    return sum(float(number) * UNITS_S[unit] for number, unit in parts)
 
 
 def show(seconds: float) -> str:

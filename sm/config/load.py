@@ -1,18 +1,166 @@
-"""Finds the configuration and reads it."""
+"""Finds the configuration and makes one value of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from sm.config.schema import Config
+from msgspec import structs
+
+from sm.config.check import check_together, make_project
+from sm.config.convert import Entry, absolute, convert
+from sm.config.read import SUFFIXES, Document, read_document
+from sm.config.schema import Config, Machine
+from sm.errors import UsageError
+from sm.store.paths import check_name
+
+MACHINE_KEYS = tuple(field.encode_name for field in structs.fields(Machine))
 
 
 def load(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Config:
-    """The configuration that `--config`, the environment or the folders lead to.
+    """The configuration: `explicit`, else SM_CONFIG, else `sm.yaml` in `cwd`, else the user's.
+
+    The user's is the folder `~/.config/sm`, all of its files together; `explicit` and SM_CONFIG
+    may name such a folder too. SM_STATE_ROOT and SM_TMUX_SOCKET go before what files say.
 
     Raises:
         UsageError: there is none, or it cannot be used.
 
     """
-    raise NotImplementedError
+    source = _find(explicit, env, cwd)
+    documents = [read_document(path, _shown(path, cwd)) for path in _files(source, cwd)]
+    projects = [(entry, make_project(entry)) for item in documents for entry in _entries(item)]
+    if not projects:
+        raise UsageError(f"no project in '{_shown(source, cwd)}': run 'sm init' to add one")
+    check_together(projects)
+    machine = _from_env(_machine(documents), env, cwd)
+    return Config(
+        source=source,
+        projects=tuple(project for _, project in projects),
+        state_root=machine.state_root,
+        tmux_socket=machine.tmux_socket,
+    )
+
+
+def user_folder(env: Mapping[str, str]) -> Path:
+    """Where a user's configuration is when no project folder has one."""
+    return Path(env.get("HOME") or Path.home()) / ".config" / "sm"
+
+
+def _find(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Path:
+    if explicit is not None:
+        return _named(explicit, "--config", cwd)
+    if from_env := env.get("SM_CONFIG"):
+        return _named(Path(from_env), "SM_CONFIG", cwd)
+    here = [path for suffix in SUFFIXES if (path := cwd / f"sm{suffix}").exists()]
+    if len(here) > 1:
+        raise UsageError(f"both '{here[0].name}' and '{here[1].name}' are here: remove one")
+    if here:
+        return _trusted(here[0])
+    folder = user_folder(env)
+    if _in_folder(folder):
+        return folder
+    raise UsageError(
+        f"no configuration: no sm.yaml or sm.toml here and none in '{folder}': run 'sm init' "
+        "to make one, or name one with --config"
+    )
+
+
+def _named(path: Path, by: str, cwd: Path) -> Path:
+    full = absolute(cwd, str(path))
+    if not full.exists():
+        raise UsageError(f"cannot read '{path}', named by {by}: there is no such file")
+    return full
+
+
+def _trusted(path: Path) -> Path:
+    """Refuse a file that merely lies where `sm` was called, but is somebody else's.
+
+    It names commands that would run as this user.
+    """
+    if path.stat().st_uid not in (os.geteuid(), 0):
+        raise UsageError(f"'{path.name}' is not owned by you: name it with --config to use it")
+    return path
+
+
+def _files(source: Path, cwd: Path) -> list[Path]:
+    if not source.is_dir():
+        return [source]
+    if source.stem == "sm" and source.suffix in SUFFIXES:
+        raise UsageError(f"cannot read '{_shown(source, cwd)}': it is a directory")
+    if files := _in_folder(source):
+        return files
+    raise UsageError(f"no *.yaml or *.toml in the directory '{_shown(source, cwd)}'")
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    try:
+        names = sorted(path.name for path in folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        reason = os.strerror(error.errno or 0).lower()
+        raise UsageError(f"cannot read '{folder}': {reason}") from error
+    wanted = [name for name in names if name.endswith(SUFFIXES) and not name.startswith(".")]
+    return [folder / name for name in wanted]
+
+
+def _shown(path: Path, cwd: Path) -> str:
+    return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
+
+
+def _entries(document: Document) -> Iterator[Entry]:
+    """The projects of one file: those of its list, or else the one that its top level is."""
+    top = {key: value for key, value in document.data.items() if key not in MACHINE_KEYS}
+    if "projects" not in top:
+        if top:
+            yield Entry(document, (), top, top)
+        return
+    listed = top.pop("projects")
+    if not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed):
+        raise UsageError(
+            f"wrong value for 'projects' in {document.place(('projects',))}: "
+            "expected a list of projects"
+        )
+    for index, own in enumerate(listed):
+        yield Entry(document, ("projects", index), own, _merged(top, own))
+
+
+def _merged(defaults: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """`defaults` with everything that `own` says put over it, key by key in sections too."""
+    both = dict(defaults)
+    for key, value in own.items():
+        under = defaults.get(key)
+        if isinstance(value, dict) and isinstance(under, dict):
+            both[key] = _merged(under, value)
+        elif not (value is None and isinstance(under, dict)):
+            both[key] = value
+    return both
+
+
+def _machine(documents: list[Document]) -> Machine:
+    """The machine's settings, which any of the files may hold."""
+    found: dict[str, tuple[Any, Document]] = {}
+    for document in documents:
+        said = {key: document.data[key] for key in MACHINE_KEYS if key in document.data}
+        machine = convert(Entry(document, (), said, said), Machine)
+        for key in said:
+            value = getattr(machine, key)
+            before, other = found.setdefault(key, (value, document))
+            if before != value:
+                raise UsageError(
+                    f"'{key}' differs in {other.place((key,))} and in {document.place((key,))}: "
+                    "it holds for the whole machine, so remove one"
+                )
+    return Machine(**{key: value for key, (value, _) in found.items()})
+
+
+def _from_env(machine: Machine, env: Mapping[str, str], cwd: Path) -> Machine:
+    root = env.get("SM_STATE_ROOT")
+    socket = env.get("SM_TMUX_SOCKET") or machine.tmux_socket
+    return Machine(
+        state_root=absolute(cwd, root) if root else machine.state_root,
+        tmux_socket=check_name(socket, "tmux socket") if socket else None,
+    )

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from sm.config.duration import Seconds
+from sm.store.paths import DEFAULT_ROOT
 
 Positive = Annotated[int, Meta(ge=1)]
 Count = Annotated[int, Meta(ge=0)]
@@ -171,13 +172,27 @@ class Project(Section, frozen=True, rename={"poll_interval_s": "poll_interval"})
         return self.worktrees / f"{self.name}-{issue}"
 
 
-class Config(Section, frozen=True):
-    """One file: the machine's settings and its projects."""
+class Machine(Section, frozen=True):
+    """What holds for all projects on this machine: at the top of a file."""
+
+    state_root: Annotated[
+        Path, Meta(description="folder of the state files; SM_STATE_ROOT goes before it")
+    ] = DEFAULT_ROOT
+    tmux_socket: Annotated[
+        str | None,
+        Meta(description="a tmux server of its own (tmux -L); SM_TMUX_SOCKET goes before it"),
+    ] = None
+
+
+class Config(Machine, frozen=True, kw_only=True):
+    """The machine's settings and its projects.
+
+    `source` is the file, or the folder of files, that they were read from: `--config source`
+    leads another process to the same ones.
+    """
 
     source: Path
     projects: tuple[Project, ...]
-    state_root: Path
-    tmux_socket: str | None = None
 
     def project(self, name: str) -> Project | None:
         """The project of that name, if there is one."""

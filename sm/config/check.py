@@ -1,0 +1,141 @@
+"""What a right type does not show: names that git, tmux and the file system take.
+
+Every check of a configuration that is more than its schema is a row of `CHECKS`, or, where it
+needs several projects, in `check_together`.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+
+from msgspec import structs
+
+from sm.config.convert import Entry, convert
+from sm.config.read import KeyPath
+from sm.config.schema import Project
+from sm.errors import UsageError
+from sm.store.paths import check_name, session_name
+
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+REF_FORBIDDEN = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|^/|/$|\.$|^-")
+
+
+def ref_problem(name: str) -> str | None:
+    """Why git would refuse `name` as a branch (git-check-ref-format), or None."""
+    parts = name.split("/")
+    if not name or REF_FORBIDDEN.search(name) or name == "@":
+        return f"git refuses '{name}' as part of a branch name"
+    if any(part.startswith(".") or part.endswith(".lock") for part in parts):
+        return f"git refuses '{name}' as part of a branch name"
+    return None
+
+
+def _name(project: Project) -> str | None:
+    try:
+        check_name(project.name, "project")
+    except UsageError as error:
+        return error.message
+    return None
+
+
+def _branch_prefix(project: Project) -> str | None:
+    prefix, primary = project.branch_prefix, project.primary_branch
+    if prefix == primary or prefix.startswith(f"{primary}/"):
+        return f"git cannot have '{project.branch(1)}' beside the primary branch '{primary}'"
+    return ref_problem(prefix)
+
+
+def _labels(project: Project) -> str | None:
+    labels = structs.astuple(project.labels)
+    if any(not label.strip() or not label.isprintable() for label in labels):
+        return "a label needs a name"
+    if len(set(labels)) < len(labels):
+        return "two of the labels are the same"
+    return None
+
+
+def _command(project: Project) -> str | None:
+    try:
+        words = shlex.split(project.agent.command)
+    except ValueError as error:
+        return f"its quotes do not match ({str(error).lower()})"
+    return None if words and words[0] else "it names no program"
+
+
+def _glyph(project: Project) -> str | None:
+    return None if project.agent.prompt_glyph.strip() else "it has no visible character"
+
+
+def _env(project: Project) -> str | None:
+    for name, value in project.agent.env.items():
+        if not VARIABLE.fullmatch(name):
+            return f"'{name}' is no name for a variable"
+        if "\0" in value:
+            return f"the value of '{name}' holds a NUL character"
+    return None
+
+
+def _pass_env(project: Project) -> str | None:
+    wrong = [name for name in project.agent.pass_env if not VARIABLE.fullmatch(name)]
+    return f"'{wrong[0]}' is no name for a variable" if wrong else None
+
+
+def _pause(seconds: float) -> str | None:
+    return None if seconds > 0 else "it must be more than nothing"
+
+
+CHECKS: tuple[tuple[KeyPath, Callable[[Project], str | None]], ...] = (
+    (("name",), _name),
+    (("remote",), lambda project: ref_problem(project.remote)),
+    (("primary_branch",), lambda project: ref_problem(project.primary_branch)),
+    (("branch_prefix",), _branch_prefix),
+    (("labels",), _labels),
+    (("agent", "command"), _command),
+    (("agent", "prompt_glyph"), _glyph),
+    (("agent", "env"), _env),
+    (("agent", "pass_env"), _pass_env),
+    (("poll_interval",), lambda project: _pause(project.poll_interval_s)),
+    (("ci", "poll"), lambda project: _pause(project.ci.poll_s)),
+)
+"""A key, and what is wrong with its value, if anything is."""
+
+
+def make_project(entry: Entry) -> Project:
+    """The project that an entry describes.
+
+    Raises:
+        UsageError: it cannot be used; the message names the key and the file.
+
+    """
+    project = convert(entry, Project)
+    for path, problem in CHECKS:
+        if found := problem(project):
+            raise UsageError(f"wrong value for {entry.key(path)}: {found}")
+    if project.ci.command is not None and not project.ci.command.strip():
+        return structs.replace(project, ci=structs.replace(project.ci, command=None))
+    return project
+
+
+def check_together(projects: list[tuple[Entry, Project]]) -> None:
+    """Refuse projects that would use the same names.
+
+    Raises:
+        UsageError: two of them do.
+
+    """
+    by_session: dict[str, tuple[Entry, Project]] = {}
+    for entry, project in projects:
+        other_entry, other = by_session.setdefault(session_name(project.name, 1), (entry, project))
+        if other is project:
+            continue
+        if other.name == project.name:
+            raise UsageError(
+                f"project '{project.name}' is there twice, in {other_entry.place()} "
+                f"and in {entry.place()}: rename or remove one"
+            )
+        raise UsageError(
+            f"projects '{other.name}' and '{project.name}' in {entry.place()} would share "
+            "their tmux sessions, where '.' and '_' are the same: rename one"
+        )

@@ -1,0 +1,222 @@
+"""From a file's keys to the schema's structs; an unknown key or a wrong type is explained."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_origin
+
+import msgspec
+from msgspec import structs
+
+from sm.config import duration
+from sm.config.read import Document, KeyPath
+from sm.config.schema import Machine, Project, Section
+from sm.errors import UsageError
+
+S = TypeVar("S", bound=Section)
+
+KINDS = {
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a section of keys",
+    "null": "nothing",
+}
+MESSAGE = re.compile(r"(?P<what>.*?)(?: - at (?:`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
+MISSING = re.compile(r"Object missing required field `(.*)`")
+PATH_PART = re.compile(r"\.(\w+)|\[(\d+)\]")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A section of a file that stands for one struct, with the file's defaults merged under it.
+
+    `at` is where it stands in the file, `own` what it says itself, `data` all that holds for it.
+    """
+
+    document: Document
+    at: KeyPath
+    own: dict[str, Any]
+    data: dict[str, Any]
+
+    def key(self, path: KeyPath) -> str:
+        """A key in the words of the file, and where it stands."""
+        name = f"'{_dotted(path)}'"
+        if not self.at:
+            return f"{name} in {self.document.place(path)}"
+        if _has(self.data, path) and not _has(self.own, path):  # one of the file's defaults
+            return f"{name} in {self.document.place(path)}"
+        owner = self.own.get("name") or f"project {int(self.at[-1]) + 1}"
+        return f"{name} of '{owner}' in {self.document.place((*self.at, *path))}"
+
+    def place(self) -> str:
+        """Where its name stands."""
+        return self.document.place((*self.at, "name"))
+
+
+def _has(data: object, path: KeyPath) -> bool:
+    for part in path:
+        if not isinstance(data, dict) or part not in data:
+            return False
+        data = data[part]
+    return True
+
+
+def convert(entry: Entry, shape: type[S]) -> S:
+    """The struct that an entry stands for; relative paths start at the folder of its file.
+
+    Raises:
+        UsageError: a key is unknown, missing, or of a wrong type.
+
+    """
+    data = _known(entry, entry.data, shape, ())
+    try:
+        return msgspec.convert(data, shape, dec_hook=_decoder(entry.document.path.parent))
+    except msgspec.ValidationError as error:
+        raise UsageError(_explain(entry, shape, str(error))) from error
+
+
+def _decoder(base: Path) -> Callable[[type, Any], Any]:
+    def decode(kind: type, value: Any) -> Any:
+        if kind is duration.Seconds:
+            return duration.parse(value)
+        assert kind is Path
+        return _path(base, value)
+
+    return decode
+
+
+def _path(base: Path, value: object) -> Path:
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise ValueError(f"Expected a path, got {_shown(value)}")
+    return absolute(base, value)
+
+
+def absolute(base: Path, text: str) -> Path:
+    """The path that `text` means to somebody in the folder `base`; `~` is expanded."""
+    path = base / os.path.expanduser(text)  # noqa: PTH111 - Path's own raises for an unknown user
+    # Only '..' needs the links followed; without it a path stays as it was written.
+    return path.resolve() if ".." in path.parts else Path(os.path.abspath(path))  # noqa: PTH100
+
+
+def _known(entry: Entry, data: dict[str, Any], shape: type, at: KeyPath) -> dict[str, Any]:
+    """`data` without empty sections, once all of its keys are known."""
+    shapes = {field.encode_name: field.type for field in structs.fields(shape)}
+    found: dict[str, Any] = {}
+    for key, value in data.items():
+        if key not in shapes:
+            raise UsageError(
+                f"unknown key {entry.key((*at, str(key)))}: {_nearest(entry, key, shape)}"
+            )
+        if not _is_section(shapes[key]):
+            found[key] = value
+        elif isinstance(value, dict):
+            found[key] = _known(entry, value, shapes[key], (*at, key))
+        elif value is not None:
+            found[key] = value
+    return found
+
+
+def _is_section(shape: object) -> bool:
+    return isinstance(shape, type) and issubclass(shape, Section)
+
+
+def _nearest(entry: Entry, key: object, shape: type) -> str:
+    machine = [field.encode_name for field in structs.fields(Machine)]
+    if key in machine:
+        return "it belongs at the top of the file"
+    names = [field.encode_name for field in structs.fields(shape)]
+    top = ["projects", *machine] if shape is Project and not entry.at else []
+    if near := difflib.get_close_matches(str(key), names + top, 1):
+        return f"did you mean '{near[0]}'?"
+    elsewhere = [_dotted(path) for path in key_paths(Project) if path[-1] == key]
+    if elsewhere:
+        return f"did you mean '{elsewhere[0]}'?"
+    return f"known there: {', '.join(names)}"
+
+
+def key_paths(shape: type, at: KeyPath = ()) -> Iterator[KeyPath]:
+    """Every key that a struct can hold, sections followed, in their order."""
+    for field in structs.fields(shape):
+        path = (*at, field.encode_name)
+        if _is_section(field.type):
+            yield from key_paths(field.type, path)
+        else:
+            yield path
+
+
+def _explain(entry: Entry, shape: type, message: str) -> str:
+    found = MESSAGE.fullmatch(message)
+    assert found is not None
+    path = tuple(
+        int(index) if index else name for name, index in PATH_PART.findall(found["path"] or "")
+    )
+    if missing := MISSING.fullmatch(found["what"]):
+        path = (*path, missing[1])
+        return f"missing key {entry.key(path)}: {_description(shape, path)}"
+    value = _value(entry.data, path)
+    if found["what"].startswith("Invalid enum value"):
+        expected = " or ".join(choices(_type_at(shape, path)))
+    else:
+        wanted = re.sub(r",? got .*", "", found["what"].removeprefix("Expected "), flags=re.DOTALL)
+        expected = re.sub(r"`(\w+)`", lambda kind: KINDS.get(kind[1], kind[1]), wanted)
+    hint = ": put it in quotes" if expected == "text" and _is_plain(value) else ""
+    return f"wrong value for {entry.key(path)}: expected {expected}, got {_shown(value)}{hint}"
+
+
+def _value(data: object, path: KeyPath) -> object:
+    for part in path:
+        if isinstance(data, dict):
+            data = data.get(part)
+        elif isinstance(data, list) and isinstance(part, int):
+            data = data[part]
+    return data
+
+
+def _is_plain(value: object) -> bool:
+    return value is not None and not isinstance(value, str | list | dict)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return "a section of keys or one of its values"
+    if isinstance(value, list):
+        return "a list"
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+def _type_at(shape: type, path: KeyPath) -> Any:
+    kind: Any = shape
+    for part in path:
+        if not _is_section(kind):
+            break
+        kind = next(field.type for field in structs.fields(kind) if field.encode_name == part)
+    return kind
+
+
+def choices(kind: Any) -> tuple[str, ...]:
+    """The values that a key of that type may have; none where it is no closed set."""
+    literal = get_args(kind)[0] if hasattr(kind, "__metadata__") else kind
+    return get_args(literal) if str(get_origin(literal)) == "typing.Literal" else ()
+
+
+def _description(shape: type, path: KeyPath) -> str:
+    kind = _type_at(shape, path)
+    for meta in getattr(kind, "__metadata__", ()):
+        return str(meta.description)
+    return (getattr(kind, "__doc__", None) or "").splitlines()[0].rstrip(".").lower()
+
+
+def _dotted(path: KeyPath) -> str:
+    return "".join(f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in path)[1:]

@@ -1,0 +1,143 @@
+"""One configuration file, YAML or TOML, as data that knows where each key stands."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sm.errors import UsageError
+
+if TYPE_CHECKING:
+    from yaml.nodes import Node
+
+SUFFIXES = (".yaml", ".yml", ".toml")
+SIZE_LIMIT = 1024 * 1024
+"""Bytes; no configuration comes near it, so a larger file is some other file."""
+
+KeyPath = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Document:
+    """A file's keys and values; `shown` is how the file is called in messages.
+
+    `lines` has the line of every key, counted from 1, where the parser tells it (YAML).
+    """
+
+    path: Path
+    shown: str
+    data: dict[str, Any]
+    lines: dict[KeyPath, int] = field(default_factory=dict)
+
+    def place(self, key: KeyPath = ()) -> str:
+        """Where a key stands, for a message: `'sm.yaml' (line 3)`."""
+        line = self.lines.get(key)
+        return f"'{self.shown}'" + (f" (line {line})" if line else "")
+
+
+def read_document(path: Path, shown: str) -> Document:
+    """Read one file.
+
+    Raises:
+        UsageError: it is no readable text file, or does not parse, or holds no keys.
+
+    """
+    text = _read_text(path, shown)
+    try:
+        data, lines = _toml(text, shown) if path.suffix == ".toml" else _yaml(text, shown)
+    except RecursionError as error:
+        raise UsageError(f"cannot parse '{shown}': it is nested too deeply") from error
+    if data is None or data == {}:
+        raise UsageError(f"'{shown}' is empty: run 'sm init', or see config.example.yaml")
+    if not isinstance(data, dict):
+        raise UsageError(f"'{shown}' holds no keys: see config.example.yaml for what belongs there")
+    return Document(path, shown, data, lines)
+
+
+def _read_text(path: Path, shown: str) -> str:
+    try:
+        # Not blocking, or a FIFO would be waited for.
+        with open(path, "rb", opener=_open_nonblocking) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UsageError(f"cannot read '{shown}': it is not a regular file")
+            content = file.read(SIZE_LIMIT + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read '{shown}': {_reason(error)}") from error
+    if len(content) > SIZE_LIMIT:
+        raise UsageError(f"cannot read '{shown}': it is too large for a configuration")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UsageError(
+            f"cannot read '{shown}', line {line}: it is not UTF-8 text: save it as UTF-8"
+        ) from error
+
+
+def _open_nonblocking(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _reason(error: OSError) -> str:
+    return (os.strerror(error.errno) if error.errno else str(error)).lower()
+
+
+def _toml(text: str, shown: str) -> tuple[object, dict[KeyPath, int]]:
+    import tomllib
+
+    try:
+        return tomllib.loads(text), {}
+    except tomllib.TOMLDecodeError as error:
+        reason = str(error)
+        raise UsageError(f"cannot parse '{shown}': {reason[:1].lower()}{reason[1:]}") from error
+
+
+def _yaml(text: str, shown: str) -> tuple[object, dict[KeyPath, int]]:
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        parser = loader(text)
+        node = parser.get_single_node()
+        if node is None:
+            return None, {}
+        lines = dict(_lines(node, (), set(), shown))
+        return parser.construct_document(node), lines
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        at = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        reason = ", ".join(part for part in (error.context, error.problem) if part)
+        raise UsageError(f"cannot parse '{shown}'{at}: {reason}") from error
+    except (yaml.YAMLError, ValueError, TypeError) as error:
+        # A character that YAML forbids, or a value such as the 31st of February.
+        reason = str(error).splitlines()[0]
+        raise UsageError(f"cannot parse '{shown}': {reason}") from error
+
+
+def _lines(node: Node, path: KeyPath, seen: set[int], shown: str) -> Iterator[tuple[KeyPath, int]]:
+    """The line of every key under `node`; a key written twice is an error (YAML 1.2, 3.2.1.3).
+
+    `seen` holds the nodes that an alias could lead to a second time, or for ever.
+    """
+    from yaml.nodes import MappingNode, SequenceNode
+
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, SequenceNode):
+        for index, item in enumerate(node.value):
+            yield (*path, index), item.start_mark.line + 1
+            yield from _lines(item, (*path, index), seen, shown)
+    elif isinstance(node, MappingNode):
+        own: set[tuple[str, str]] = set()
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            if (identity := (key.tag, str(key.value))) in own:
+                raise UsageError(f"key '{key.value}' is written twice in '{shown}' (line {line})")
+            own.add(identity)
+            yield (*path, str(key.value)), line
+            yield from _lines(value, (*path, str(key.value)), seen, shown)
