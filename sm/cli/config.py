@@ -1,0 +1,51 @@
+"""`sm config`: check or show the configuration."""
+
+from __future__ import annotations
+
+import click
+
+from sm.cli.options import json_option, pass_config
+from sm.config.schema import Config
+
+
+@click.group()
+def command() -> None:
+    """Check or show the configuration."""
+
+
+@command.command()
+@json_option
+@pass_config
+def check(config: Config, as_json: bool) -> None:
+    """Check the configuration and what it points at; exit code 2 where something is wrong."""
+    from sm.workflow.checkup import machine_problems, project_problems
+
+    found = {project.name: list(project_problems(project)) for project in config.projects}
+    if general := list(machine_problems(config)):
+        found = {"machine": general, **found}
+    if as_json:
+        _print_json(found)
+    else:
+        for name, problems in found.items():
+            click.echo("\n".join(f"{name}: {line}" for line in problems or ["OK"]))
+    if any(found.values()):
+        raise click.exceptions.Exit(2)
+
+
+@command.command()
+@json_option
+@pass_config
+def show(config: Config, as_json: bool) -> None:
+    """Show every key with its value, defaults included."""
+    from sm.config.show import as_yaml, effective
+
+    if as_json:
+        _print_json({"source": str(config.source), **effective(config)})
+    else:
+        click.echo(f"# {config.source}\n{as_yaml(effective(config))}", nl=False)
+
+
+def _print_json(value: object) -> None:
+    import json
+
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2))

@@ -1,0 +1,75 @@
+"""Whether the world is as the configuration says: repository, remote, forge, agent."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from sm.adapters.git import Git
+from sm.config.schema import Config, Project
+from sm.errors import SmError
+
+
+def project_problems(project: Project) -> Iterator[str]:
+    """What stands in the way of working on `project`, one line each; nothing where all is well."""
+    yield from _repository(project)
+    yield from _folder("forge.path", project.forge.path, "run 'sm init'")
+    if project.escalation.vault is not None:
+        yield from _folder("escalation.vault", project.escalation.vault, "create it")
+    yield from _agent(project)
+
+
+def machine_problems(config: Config) -> Iterator[str]:
+    """What stands in the way of all projects."""
+    if not config.state_root.is_dir():
+        yield f"'state_root' is '{config.state_root}', which is no directory: create it"
+    elif not os.access(config.state_root, os.W_OK | os.X_OK):
+        yield f"'state_root' is '{config.state_root}', where you may not write: choose another"
+    for program in ("git", "tmux"):
+        if shutil.which(program) is None:
+            yield f"'{program}' is not on PATH: install it"
+
+
+def _repository(project: Project) -> Iterator[str]:
+    """The first thing that is wrong: behind it, the others are no news."""
+    git = Git(project.repo)
+    steps: tuple[Callable[[], object], ...] = (
+        lambda: _exists(project.repo),
+        git.git_dir,
+        lambda: _has_branch(git, project),
+    )
+    try:
+        for step in steps:
+            step()
+    except SmError as error:
+        yield error.message
+
+
+def _exists(repo: Path) -> None:
+    if not repo.is_dir():
+        raise SmError(f"'repo' is '{repo}', which is no directory: clone the repository there")
+
+
+def _has_branch(git: Git, project: Project) -> None:
+    ref = f"refs/heads/{project.primary_branch}"
+    if ref not in git.ls_remote(project.remote, ref):
+        raise SmError(
+            f"remote '{project.remote}' of '{project.repo}' has no branch "
+            f"'{project.primary_branch}': push it, or set 'primary_branch'"
+        )
+
+
+def _folder(key: str, path: Path, advice: str) -> Iterator[str]:
+    if not path.is_dir():
+        yield f"'{key}' is '{path}', which is no directory: {advice}"
+
+
+def _agent(project: Project) -> Iterator[str]:
+    """The agent's own PATH decides, where it is given one."""
+    program = shlex.split(project.agent.command)[0]
+    path = project.agent.env.get("PATH")
+    if shutil.which(program, path=path) is None:
+        yield f"agent '{program}' is not on PATH: install it, or set 'agent.command'"
