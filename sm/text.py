@@ -23,6 +23,7 @@ INVISIBLE = re.compile(
 )
 """Zero-width and bidirectional controls: an agent CLI stops and asks when it meets them."""
 
+COMMAND = re.compile(r"[/!-]|[0-9]+[.)]")
 END_COMMAND = frozenset({"exit", "quit", ":q", ":q!", ":wq", ":wq!"})
 """What an agent CLI takes as 'leave' where it is all that was typed."""
 
@@ -49,10 +50,11 @@ def harmless(text: str) -> str:
     r"""`text` so that an agent CLI reads it as a message and not as a command to itself.
 
     A leading `/` runs one of its commands, `!` a shell, `-` is an option where the text is
-    an argument; `exit` alone ends it. A short word before them makes them plain text.
+    an argument; `1.` looks, once it is on the screen, like the open choice of a dialog;
+    `exit` alone ends it. A short word before them makes them plain text.
     A `\` at the very end would turn the Enter behind it into a line break.
     """
     bare = text.strip()
-    if bare.startswith(("/", "!", "-")) or bare.lower() in END_COMMAND:
+    if COMMAND.match(bare) or bare.lower() in END_COMMAND:
         text = MARK + text
     return text + " " if text.endswith("\\") else text

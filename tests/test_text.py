@@ -74,7 +74,9 @@ def test_a_title_that_never_ends_does_not_swallow_the_log() -> None:
     assert "second line" in strip_ansi("\x1b]0;title\nsecond line\x07")
 
 
-@pytest.mark.parametrize("text", ["/clear", "!rm -rf x", "--help", "exit", " Quit ", ":q"])
+@pytest.mark.parametrize(
+    "text", ["/clear", "!rm -rf x", "--help", "1. Yes", "exit", " Quit ", ":q"]
+)
 def test_commands_of_the_agent_become_plain_text(text: str) -> None:
     assert harmless(text) == "Note: " + text
 

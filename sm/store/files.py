@@ -177,7 +177,7 @@ def sync_dir(path: Path) -> None:
 
 def write_json(path: Path, value: object, *, durable: bool = False) -> None:
     """Replace `path` by `value` as JSON."""
-    write_atomic(path, msgspec.json.encode(value) + b"\n", durable=durable)
+    write_atomic(path, msgspec.json.encode(value, enc_hook=_plain) + b"\n", durable=durable)
 
 
 def read_json(path: Path, shape: type[T]) -> T | None:
@@ -191,6 +191,18 @@ def read_json(path: Path, shape: type[T]) -> T | None:
     if data is None:
         return None
     try:
-        return msgspec.json.decode(data, type=shape)
+        return msgspec.json.decode(data, type=shape, dec_hook=_typed)
     except msgspec.DecodeError as error:
         raise StateError(f"'{path}' is damaged ({error}): remove it to have it rebuilt") from error
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, Path):
+        return str(value)
+    raise NotImplementedError(f"{type(value).__name__} cannot be kept as JSON")
+
+
+def _typed(shape: type, value: object) -> object:
+    if shape is Path and isinstance(value, str):
+        return Path(value)
+    raise NotImplementedError(f"{shape.__name__} cannot be read from JSON")

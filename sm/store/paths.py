@@ -102,6 +102,11 @@ class ProjectDir:
         return self.path / "forge.json"
 
     @property
+    def due(self) -> Path:
+        """When the forge is to be observed again: seconds since the epoch."""
+        return self.path / "due"
+
+    @property
     def snapshot_lock(self) -> Path:
         """Held by whoever observes the forge."""
         return self.path / "forge.lock"
@@ -134,6 +139,21 @@ class SessionDir:
         return self.path / "launch.argv"
 
     @property
+    def agent_pid(self) -> Path:
+        """`PID STARTTICKS` of the agent, written by its launcher."""
+        return self.path / "agent.pid"
+
+    @property
+    def launch_error(self) -> Path:
+        """Why the launcher could not become the agent."""
+        return self.path / "launch.error"
+
+    @property
+    def prompt(self) -> Path:
+        """A first prompt that is too long for an argument."""
+        return self.path / "prompt.md"
+
+    @property
     def plan(self) -> Path:
         """Intent: the steps under way, written before the first of them."""
         return self.path / "plan.json"
@@ -149,6 +169,11 @@ class SessionDir:
         return self.path / "replies"
 
     @property
+    def problem(self) -> Path:
+        """Why the step under way has not been possible so far."""
+        return self.path / "problem"
+
+    @property
     def next(self) -> Path:
         """When to react at the latest: seconds since the epoch, a whole number."""
         return self.path / "next"
@@ -157,6 +182,11 @@ class SessionDir:
     def watch(self) -> Path:
         """Paths whose change wakes the monitor, one a line."""
         return self.path / "watch"
+
+    @property
+    def shared(self) -> Path:
+        """The project's directory, and the file that changes with its forge: one a line."""
+        return self.path / "shared"
 
     @property
     def seen(self) -> Path:

@@ -1,0 +1,85 @@
+"""Processes as Linux shows them in /proc, told apart for certain by pid and moment of start."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PROC = Path("/proc")
+ENDED = frozenset("ZX")
+"""States of a process that runs no more; its parent has not noticed yet."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """A running process. `started` is in clock ticks since boot; 0 where that cannot be known."""
+
+    pid: int
+    started: int
+    parent: int = field(default=0, compare=False)
+    session: int = field(default=0, compare=False)
+
+
+def find(pid: int) -> Process | None:
+    """The process that runs under `pid` now; see proc(5) for the fields."""
+    try:
+        stat = (PROC / str(pid) / "stat").read_text("utf-8", "replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # The program's name is in parentheses and may hold blanks and parentheses itself.
+    state, *fields = stat.rpartition(")")[2].split()
+    if state in ENDED:
+        return None
+    return Process(pid, int(fields[18]), int(fields[0]), int(fields[2]))
+
+
+def is_running(process: Process) -> bool:
+    """Whether this very process still runs, not another one with its pid."""
+    if process.started and PROC.joinpath("self").exists():
+        found = find(process.pid)
+        return found is not None and found.started == process.started
+    try:
+        os.kill(process.pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def family(leaders: Iterable[Process]) -> set[Process]:
+    """What runs of `leaders`: themselves, their descendants, the members of their sessions.
+
+    A member of a process session is found even when all between have ended: the kernel gives
+    a session's number to nobody else before its last member is gone.
+    """
+    table = {process.pid: process for process in _all()}
+    certain = [leader for leader in leaders if table.get(leader.pid, leader) == leader]
+    numbers = {leader.pid for leader in certain}
+    members = {process for process in table.values() if process.session in numbers}
+    members |= {table[number] for number in numbers if number in table}
+    while more := {process for process in table.values() if process.parent in numbers} - members:
+        members |= more
+        numbers |= {process.pid for process in more}
+    return members
+
+
+def send(processes: Iterable[Process], number: signal.Signals) -> None:
+    """Signal each of them that still runs; a pid that was given to another one is left alone."""
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            handle = os.pidfd_open(process.pid)
+            try:
+                if is_running(process):  # from here on the handle cannot mean another one
+                    signal.pidfd_send_signal(handle, number)
+            finally:
+                os.close(handle)
+
+
+def _all() -> list[Process]:
+    pids = [int(entry.name) for entry in os.scandir(PROC) if entry.name.isdigit()]
+    return [process for pid in pids if (process := find(pid))]

@@ -1,0 +1,292 @@
+"""tmux: sessions and their panes, by exact targets only.
+
+`-t NAME` would match a window's name or a prefix first, so panes are addressed by id and
+sessions as `=NAME`. Typing into a pane is in `composer`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+
+from sm.adapters.process import Result, run
+from sm.errors import SmError, TemporaryError, UsageError
+from sm.store.files import open_guarded
+
+KEPT_VARIABLES = (
+    *("HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "TZ", "TMPDIR", "TMUX_TMPDIR"),
+    *("SSH_AUTH_SOCK", "TERM"),
+)
+"""What a tmux server may know of the person who happened to start it: no token among it."""
+
+HISTORY_LINES = 20_000
+TIMEOUT_S = 20.0
+RETRIES, RETRY_FOR_S = 8, 5.0
+
+SESSION = re.compile(r"[A-Za-z0-9_-]{1,128}")
+
+FORMAT = ":".join(
+    (
+        *("#{pane_id}", "#{pane_pid}", "#{pane_dead}", "#{pane_in_mode}", "#{session_created}"),
+        *("#{@sm_mark}", "#{session_name}"),
+        # A program chooses its own name: one with a line break could pose as another pane.
+        "#{s/[^A-Za-z0-9_.+-]/_/:pane_current_command}",
+    )
+)
+
+OPTIONS = (
+    ("remain-on-exit", "off"),  # pasting into a dead pane ends a tmux 3.3a server
+    ("allow-rename", "off"),
+    ("automatic-rename", "off"),
+    ("window-size", "latest"),  # a person who attaches sees all of it
+    ("destroy-unattached", "off"),
+)
+"""Set for each session of ours, so that a person's own tmux.conf cannot change how we work."""
+
+
+class TmuxError(SmError):
+    """tmux refused a command."""
+
+
+class TmuxBusyError(TemporaryError):
+    """The server is just starting or just ending: worth another try."""
+
+
+class NoServerError(TmuxError):
+    """No tmux server runs on this socket."""
+
+
+class MissingPaneError(TmuxError):
+    """There is no such pane or session (any more)."""
+
+
+class DuplicateSessionError(TmuxError):
+    """The name is taken."""
+
+
+class SessionExistsError(TmuxError):
+    """A session of this name runs already; `pane` is its pane, None if it ended meanwhile."""
+
+    def __init__(self, session: str, pane: Pane | None) -> None:
+        """Keep what was found."""
+        self.pane = pane
+        super().__init__(f"tmux session '{session}' exists already: end it first")
+
+
+ERRORS: tuple[tuple[str, type[TmuxError | TmuxBusyError]], ...] = (
+    ("no server running|error connecting to .*No such file", NoServerError),
+    ("error connecting to .*(refused|temporarily)|lost server|server exited", TmuxBusyError),
+    ("can't find|no such (session|pane)", MissingPaneError),
+    ("duplicate session", DuplicateSessionError),
+)
+"""What tmux says on stderr, and what it means; the first match counts."""
+
+
+@dataclass(frozen=True)
+class Pane:
+    """A session's first pane. `mark` is what `start` was given, `created` seconds since 1970."""
+
+    session: str
+    id: str
+    pid: int
+    dead: bool
+    in_mode: bool
+    command: str
+    created: int
+    mark: str = ""
+
+
+@dataclass(frozen=True)
+class Tmux:
+    """The tmux server on `socket`; None is the person's own one."""
+
+    socket: str | None = None
+
+    def panes(self) -> dict[str, Pane]:
+        """The first pane of every session, by session name, from one command."""
+        panes: dict[str, Pane] = {}
+        for pane in sorted(self._list(), key=lambda pane: int(pane.id[1:])):
+            panes.setdefault(pane.session, pane)
+        return panes
+
+    def pane(self, session: str) -> Pane | None:
+        """The first pane of the session of exactly this name."""
+        return self.panes().get(session)
+
+    def start(
+        self,
+        session: str,
+        cwd: Path,
+        argv: list[str],
+        *,
+        size: tuple[int, int] = (200, 50),
+        mark: str = "",
+        transcript: Path | None = None,
+    ) -> Pane:
+        """Run `argv` in a new detached session, with `cwd` as its directory.
+
+        Options, `mark` and transcript are in place before the program's first output is read:
+        the server does nothing else between the commands of one call.
+
+        Raises:
+            SessionExistsError: the name is taken; nothing was changed.
+            TmuxError: `cwd` is no directory, or tmux refused.
+
+        """
+        if not cwd.is_dir():  # tmux would silently take another one
+            raise TmuxError(f"cannot start '{session}': '{cwd}' is not a directory")
+        target = f"={_checked(session)}:"
+        commands = [
+            # Only new panes get it, so it must be set before; a person's own server is theirs.
+            *([("set-option", "-g", "history-limit", str(HISTORY_LINES))] if self.socket else []),
+            ("new-session", "-d", "-s", session, "-x", str(size[0]), "-y", str(size[1]), *argv),
+            *[("set-option", "-t", target, name, value) for name, value in OPTIONS],
+            ("set-option", "-p", "-t", target, "@sm_mark", mark),
+            *([_pipe(target, transcript)] if transcript else []),
+            ("list-panes", "-t", target, "-F", FORMAT),
+        ]
+        try:
+            # tmux expands formats in `-c DIR`; the directory of its client it takes as it is.
+            return _panes(self.command(*sequence(("start-server",), *commands), cwd=cwd))[0]
+        except DuplicateSessionError:
+            raise SessionExistsError(session, self.pane(session)) from None
+
+    def pipe_to(self, pane_id: str, path: Path) -> None:
+        """Append from now on to `path` (0600) whatever the pane shows."""
+        self.command(*sequence(_pipe(pane_id, path)))
+
+    def capture(self, pane_id: str, history: int = 0) -> str:
+        """The visible screen, after up to `history` lines that have scrolled away.
+
+        Raises:
+            MissingPaneError: there is no such pane.
+
+        """
+        return self.command("capture-pane", "-p", "-t", pane_id, "-S", str(-history))
+
+    def kill(self, session: str, pid: int) -> None:
+        """End the session if `pid` is a program of it; a newer session of that name stays."""
+        name = _checked(session)
+        for pane in self._list():
+            if (pane.session, pane.pid) == (session, pid):
+                guard = all_of(f"#{{==:#{{pane_pid}},{pid}}}", f"#{{==:#{{session_name}},{name}}}")
+                try:
+                    self.command("if-shell", "-F", "-t", pane.id, guard, f"kill-session -t ={name}")
+                except (NoServerError, MissingPaneError):
+                    return
+
+    def attach_argv(self, session: str) -> list[str]:
+        """The command that shows the session to a person."""
+        return [*self._argv(), "attach-session", "-t", f"={_checked(session)}"]
+
+    def command(self, *command: str, stdin: bytes | None = None, cwd: Path | None = None) -> str:
+        """Run one tmux command line; returns what it printed.
+
+        Raises:
+            NoServerError, MissingPaneError, DuplicateSessionError, TmuxError: as tmux said.
+            TmuxBusyError: the server kept starting or ending, for some seconds.
+
+        """
+
+        def once() -> str:
+            result = run(
+                *self._argv(),
+                *command,
+                stdin=stdin,
+                cwd=cwd,
+                env=plain_environment(),
+                timeout_s=TIMEOUT_S,
+                accept=(0, 1),
+            )
+            if result.code:
+                raise _error(command, result)
+            return result.stdout
+
+        try:
+            return once()
+        except TmuxBusyError:
+            from tenacity import (  # 70 ms, and hardly ever needed
+                Retrying,
+                retry_if_exception_type,
+                stop_after_attempt,
+                stop_after_delay,
+                wait_random_exponential,
+            )
+
+            again = Retrying(
+                retry=retry_if_exception_type(TmuxBusyError),
+                stop=stop_after_attempt(RETRIES) | stop_after_delay(RETRY_FOR_S),
+                wait=wait_random_exponential(0.05, max=1),
+                reraise=True,
+            )
+            return again(once)
+
+    def _list(self) -> list[Pane]:
+        try:
+            return _panes(self.command("list-panes", "-a", "-F", FORMAT))
+        except NoServerError:
+            return []
+
+    def _argv(self) -> list[str]:
+        # -u: without a UTF-8 locale (cron) tmux would print '_' for every other character.
+        # Our own server reads no configuration; on the default socket it is the person's.
+        own = ["-L", self.socket, "-f", os.devnull] if self.socket else []
+        return ["tmux", "-u", *own]
+
+
+def plain_environment() -> dict[str, str]:
+    """The part of our environment that may be passed on: KEPT_VARIABLES and the locale."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in KEPT_VARIABLES or name.startswith("LC_")
+    }
+
+
+def _panes(listing: str) -> list[Pane]:
+    panes = []
+    for line in listing.splitlines():
+        id_, pid, dead, in_mode, created, mark, session, command = line.split(":", 7)
+        panes.append(
+            Pane(session, id_, int(pid), dead == "1", in_mode != "0", command, int(created), mark)
+        )
+    return panes
+
+
+def _pipe(target: str, path: Path) -> tuple[str, ...]:
+    with open_guarded(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND):
+        pass  # ours and private before tmux writes to it
+    # tmux expands '#' and, as in a date, '%' before its shell sees the line.
+    line = f"exec cat >> {shlex.quote(str(path))}".replace("#", "##").replace("%", "%%")
+    return ("pipe-pane", "-t", target, line)
+
+
+def sequence(*commands: tuple[str, ...]) -> list[str]:
+    """One argument list for several commands; an argument's last ';' would end its command."""
+    argv: list[str] = []
+    for command in commands:
+        argv += [*(re.sub(r";$", r"\\;", argument) for argument in command), ";"]
+    return argv[:-1]
+
+
+def all_of(*conditions: str) -> str:
+    """The format that is true when all of `conditions` are."""
+    return reduce(lambda one, other: f"#{{&&:{one},{other}}}", conditions)
+
+
+def _checked(session: str) -> str:
+    if not SESSION.fullmatch(session):
+        raise UsageError(f"'{session}' cannot be a tmux session: use letters, digits, '_' and '-'")
+    return session
+
+
+def _error(command: tuple[str, ...], result: Result) -> TmuxError | TmuxBusyError:
+    said = (result.stderr or result.stdout).strip()
+    for pattern, kind in ERRORS:
+        if re.search(pattern, said):
+            return kind(f"tmux {command[0]} failed: {said}")
+    return TmuxError(f"tmux {command[0]} failed: {said or 'it said nothing'}")

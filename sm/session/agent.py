@@ -1,0 +1,229 @@
+"""The agent of a session: launched as its pane's own program, found again, stopped whole."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import signal
+import time
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+
+from sm.adapters import proc
+from sm.adapters.proc import Process
+from sm.adapters.tmux import Pane, SessionExistsError, Tmux
+from sm.config.schema import Project
+from sm.errors import SmError
+from sm.session.launchfiles import write_launch_files
+from sm.session.registry import Session
+from sm.shellroot import shell_root
+from sm.store.crash import crash_point
+from sm.store.files import read_guarded, read_json, write_atomic, write_json
+from sm.store.paths import Root, SessionDir
+
+START_S = 15.0
+STOP_GRACE_S = 2.0
+"""How long each of hang-up, TERM and KILL is given before the next."""
+LOOK_S = 0.02
+
+
+class AgentError(SmError):
+    """The agent could not be started, or not be stopped."""
+
+
+class Agent(Struct, frozen=True):
+    """An agent that was launched: `started` in clock ticks since boot, `launched_at` since 1970.
+
+    `generation` counts the launches of a session: 1, then one more for each recovery.
+    """
+
+    session: str
+    pid: int
+    started: int
+    pane_id: str
+    launched_at: float
+    generation: int
+
+    @property
+    def process(self) -> Process:
+        """It as a process."""
+        return Process(self.pid, self.started)
+
+
+def launch(
+    root: Root,
+    tmux: Tmux,
+    session: Session,
+    project: Project,
+    prompt: str,
+    *,
+    generation: int,
+    extra_env: Mapping[str, str] | None = None,
+) -> Agent:
+    """Start the agent with `prompt` as its last argument; returns it once it is on record.
+
+    Repeating a launch that was interrupted adopts what it had started, so that an agent of one
+    generation gets its prompt once.
+
+    Raises:
+        AgentError: its program cannot be started, or a session of this name runs already that
+            is not this launch's.
+        UsageError: its command or environment cannot be used.
+
+    """
+    directory = root.session(session.name)
+    pane = tmux.pane(session.name)
+    if pane is None:
+        write_launch_files(tmux, session, project, prompt, extra_env or {})
+        crash_point("launch.before-start")
+        pane = _start(root, tmux, session, _mark(directory, generation))
+        crash_point("launch.after-start")
+    elif pane.mark != _mark(directory, generation):
+        raise AgentError(
+            f"tmux session '{session.name}' runs something else already (process {pane.pid}): "
+            "end it first, or rename it"
+        )
+    process = _await_launcher(directory, pane)
+    return _put_on_record(directory, _agent(pane, process, generation))
+
+
+def adopt(root: Root, tmux: Tmux, session: Session) -> Agent | None:
+    """The agent that a launch of ours has left running, put on record again; None if none runs.
+
+    tmux itself knows whose pane it is, so this needs none of the session's files.
+    """
+    directory = root.session(session.name)
+    pane = tmux.pane(session.name)
+    if pane is None or not pane.mark.startswith(_mark(directory)):
+        return None
+    process = proc.find(pane.pid)
+    if process is None:
+        return None
+    if recorded(directory) != process:
+        write_atomic(directory.agent_pid, f"{process.pid} {process.started}\n")
+    transcript = root.transcript(session.project, session.issue)
+    if not transcript.exists():
+        tmux.pipe_to(pane.id, transcript)
+    generation = int(pane.mark.rpartition("-")[2])
+    return _put_on_record(directory, _agent(pane, process, generation))
+
+
+def _agent(pane: Pane, process: Process, generation: int) -> Agent:
+    return Agent(
+        session=pane.session,
+        pid=process.pid,
+        started=process.started,
+        pane_id=pane.id,
+        launched_at=float(pane.created),
+        generation=generation,
+    )
+
+
+def _put_on_record(directory: SessionDir, agent: Agent) -> Agent:
+    if load(directory) != agent:
+        write_json(directory.agent, agent)
+    return agent
+
+
+def load(directory: SessionDir) -> Agent | None:
+    """The agent last launched, if any."""
+    return read_json(directory.agent, Agent)
+
+
+def is_alive(directory: SessionDir) -> bool:
+    """Whether the agent that the launcher has recorded still runs; asks no tmux."""
+    process = recorded(directory)
+    return process is not None and proc.is_running(process)
+
+
+def alive(pane: Pane | None, agent: Agent) -> bool:
+    """Whether `pane` is the agent's and runs it."""
+    return pane is not None and not pane.dead and (pane.id, pane.pid) == (agent.pane_id, agent.pid)
+
+
+def recorded(directory: SessionDir) -> Process | None:
+    """The process that the launcher wrote down; None before it has."""
+    line = (read_guarded(directory.agent_pid, 100) or b"").decode("ascii", "replace")
+    found = re.fullmatch(r"(\d+) (\d+)\n", line)
+    return Process(int(found[1]), int(found[2])) if found else None
+
+
+def stop(tmux: Tmux, session: Session) -> None:
+    """End the agent, its tmux session, and whatever the agent has started and left running.
+
+    Only a session that a launch of ours has started is ended, and only processes that are
+    certain to descend from its agent.
+
+    Raises:
+        AgentError: some of them survived even KILL.
+
+    """
+    leaders = {process} if (process := recorded(session.dir)) else set()
+    pane = tmux.pane(session.name)
+    ours = pane is not None and pane.mark.startswith(_mark(session.dir))
+    if pane and ours and (program := proc.find(pane.pid)):
+        leaders.add(program)
+    family = proc.family(leaders)  # while parents still lead to their children
+    if pane and ours:
+        tmux.kill(session.name, pane.pid)
+    _end(leaders | family)
+
+
+def _end(members: set[Process]) -> None:
+    for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGKILL):
+        proc.send(_left(members), number)
+        if _wait(lambda: not _left(members), STOP_GRACE_S):
+            return
+    pids = ", ".join(sorted(str(process.pid) for process in _left(members)))
+    raise AgentError(f"processes of the agent cannot be ended: {pids}")
+
+
+def _left(members: set[Process]) -> set[Process]:
+    """Those still running. `members` grows by what they have started since, but never by us."""
+    members |= proc.family(members)
+    return {p for p in members if p.pid != os.getpid() and proc.is_running(p)}
+
+
+def _mark(directory: SessionDir, generation: int | str = "") -> str:
+    """What tells a pane as that of one launch of one session."""
+    place = hashlib.sha256(os.fsencode(directory.path)).hexdigest()[:12]
+    return f"sm-{place}-{generation}"
+
+
+def _start(root: Root, tmux: Tmux, session: Session, mark: str) -> Pane:
+    # -p: BASH_ENV and functions of the tmux server's environment stay out of it.
+    launcher = shell_root() / "lib" / "launch"
+    argv = ["bash", "-p", str(launcher), str(root.session(session.name).path)]
+    transcript = root.transcript(session.project, session.issue)
+    try:
+        return tmux.start(session.name, session.worktree, argv, mark=mark, transcript=transcript)
+    except SessionExistsError as error:
+        raise AgentError(error.message) from error
+
+
+def _await_launcher(directory: SessionDir, pane: Pane) -> Process:
+    def outcome() -> Process | bytes | None:
+        if (process := recorded(directory)) and process.pid == pane.pid:
+            return process
+        return read_guarded(directory.launch_error)
+
+    def settled() -> bool:
+        return outcome() is not None or proc.find(pane.pid) is None
+
+    _wait(settled, START_S)
+    found = outcome()
+    if isinstance(found, Process):
+        return found
+    reason = found.decode("utf-8", "replace").strip() if found else "its launcher ended early"
+    raise AgentError(f"'{pane.session}' did not start: {reason}")
+
+
+def _wait(condition: Callable[[], bool], timeout_s: float) -> bool:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(LOOK_S)
+    return True

@@ -1,0 +1,167 @@
+"""Which sessions there are: one directory each, with an identity that never changes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+from msgspec import Struct
+
+from sm.errors import SmError, StateError, UsageError
+from sm.store.files import ensure_private_dir, read_json, write_json
+from sm.store.paths import Root, SessionDir, check_name
+
+REMOVED = ".removed-"
+"""A directory on its way out: renamed first, so that a session is there whole or not at all."""
+
+
+class Session(Struct, frozen=True, kw_only=True):
+    """Who a session is. `config` is what `--config` takes; `created_at` seconds since 1970."""
+
+    name: str
+    project: str
+    issue: int
+    title: str
+    branch: str
+    base: str
+    remote: str
+    repo: Path
+    worktree: Path
+    config: Path
+    state_root: Path
+    created_at: float
+
+    @property
+    def root(self) -> Root:
+        """The state root that the session lives under."""
+        return Root(self.state_root)
+
+    @property
+    def dir(self) -> SessionDir:
+        """The session's own directory."""
+        return self.root.session(self.name)
+
+
+def create(root: Root, identity: Session) -> Session:
+    """Put a session on record, with its wake FIFO; returns the record.
+
+    A session of this name that is on record already stays as it was.
+
+    Raises:
+        StateError: its directory is not ours, or damaged.
+
+    """
+    check_name(identity.name, "session")
+    for folder in (root.private, root.sessions, root.session(identity.name).path):
+        ensure_private_dir(folder)
+    directory = root.session(identity.name)
+    make_wake(directory)
+    if known := read_json(directory.identity, Session):
+        return known
+    write_json(directory.identity, identity, durable=True)
+    return identity
+
+
+def load(root: Root, name: str) -> Session:
+    """The session of this name.
+
+    Raises:
+        UsageError: there is none.
+        StateError: its record is damaged.
+
+    """
+    check_name(name, "session")
+    if session := read_json(root.session(name).identity, Session):
+        return session
+    raise UsageError(f"no session '{name}': 'sm status' lists those there are")
+
+
+def _warn(error: SmError) -> None:
+    click.echo(f"sm: {error.format_message()}", err=True)
+
+
+def all(root: Root, report: Callable[[SmError], None] = _warn) -> list[Session]:
+    """Every session on record, by name. A damaged record is reported and passed over."""
+    found = []
+    for name in _names(root):
+        try:
+            session = read_json(root.session(name).identity, Session)
+        except StateError as error:
+            report(error)
+            continue
+        if session:  # none yet: it is just being created
+            found.append(session)
+    return found
+
+
+def _names(root: Root) -> list[str]:
+    try:
+        names = [entry.name for entry in root.sessions.iterdir()]
+    except FileNotFoundError:
+        return []
+    return sorted(name for name in names if not name.startswith("."))
+
+
+def forget(root: Root, session: Session, *, keep_transcript: bool = False) -> None:
+    """Remove what there is of a session: the protocol's files, then its directory.
+
+    Until its directory goes, at once, the session is on record, so an interrupted call is
+    simply repeated; one that is interrupted later leaves a remnant, which the next one clears.
+    """
+    project, issue = session.project, session.issue
+    files = [
+        root.phase(project, issue),
+        root.ci_result(project, issue),
+        root.renotify(project, issue),
+        root.idle_marker(session.name),
+    ]
+    for path in files if keep_transcript else [*files, root.transcript(project, issue)]:
+        _remove(path)
+    with contextlib.suppress(FileNotFoundError):
+        remnant = root.sessions / f"{REMOVED}{session.name}-{secrets.token_hex(4)}"
+        root.session(session.name).path.rename(remnant)
+    sweep(root)
+
+
+def sweep(root: Root) -> None:
+    """Clear the remnants of sessions whose removal was interrupted."""
+    for remnant in root.sessions.glob(f"{REMOVED}*"):
+        shutil.rmtree(remnant, ignore_errors=True)
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)  # of a link this removes the link
+    except OSError as error:
+        raise StateError(f"cannot remove '{path}': {os.strerror(error.errno or 0)}") from error
+
+
+def make_wake(directory: SessionDir) -> None:
+    """Make the FIFO on which a session's monitor waits.
+
+    Raises:
+        StateError: something else is in its place.
+
+    """
+    with contextlib.suppress(FileExistsError):
+        os.mkfifo(directory.wake, 0o600)
+    found = directory.wake.lstat()
+    if not stat.S_ISFIFO(found.st_mode) or found.st_uid != os.geteuid():
+        raise StateError(f"'{directory.wake}' is not a FIFO of yours: remove it")
+
+
+def poke(directory: SessionDir) -> None:
+    """Wake the session's monitor, if it has one; never waits."""
+    try:
+        wake = os.open(directory.wake, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return  # nobody listens (ENXIO), or there is no such session: its monitor looks anyway
+    with contextlib.suppress(BlockingIOError, BrokenPipeError):  # full: it is awake as it is
+        os.write(wake, b"\n")
+    os.close(wake)

@@ -1,0 +1,93 @@
+"""A terminal program for tests: it reads in raw mode, as an agent CLI does, and keeps a log."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from sm.config.schema import Agent, Forge, Project
+from sm.session.registry import Session
+from sm.store.paths import Root, session_name
+
+COMPOSER = r"""
+import json, os, sys, tty
+from pathlib import Path
+
+log, style = Path(sys.argv[1]), sys.argv[2]
+(log.parent / (log.name + ".env")).write_text(json.dumps(dict(os.environ)))
+(log.parent / (log.name + ".argv")).write_text(json.dumps(sys.argv[3:]))
+if style != "cooked":
+    tty.setraw(0)
+os.write(1, b"\x1b[?2004hhello\r\n" if style == "composer" else b"hello\r\n")
+screen = os.environ.get("SHOW", "\u276f\u00a0")
+os.write(1, screen.encode())
+while data := os.read(0, 65536):
+    with log.open("ab") as raw:
+        raw.write(data)
+"""
+
+PASTE, END = b"\x1b[200~", b"\x1b[201~"
+
+
+def program(folder: Path) -> Path:
+    """The program as a file in `folder`; its arguments: the log, and composer, raw or cooked."""
+    path = folder / "composer.py"
+    path.write_text(COMPOSER)
+    return path
+
+
+def argv(folder: Path, log: Path, style: str = "composer") -> list[str]:
+    """The command that runs it."""
+    return [sys.executable, str(program(folder)), str(log), style]
+
+
+def received(log: Path) -> list[str]:
+    """The messages that it got: bracketed pastes, each closed by Enter."""
+    if not log.exists():
+        return []
+    parts = log.read_bytes().split(END + b"\r")
+    return [part.removeprefix(PASTE).decode() for part in parts[:-1]]
+
+
+def make_project(folder: Path, command: list[str], **agent: object) -> Project:
+    """A project whose agent is `command`."""
+    import shlex
+
+    return Project(
+        name="harb",
+        repo=folder / "clone",
+        forge=Forge(kind="local", path=folder / "forge"),
+        agent=Agent(command=shlex.join(command), **agent),  # type: ignore[arg-type]
+    )
+
+
+def make_session(root: Root, worktree: Path, issue: int = 7) -> Session:
+    """The identity of a session whose worktree exists."""
+    worktree.mkdir(parents=True, exist_ok=True)
+    return Session(
+        name=session_name("harb", issue),
+        project="harb",
+        issue=issue,
+        title="Mend it",
+        branch=f"fix/{issue}",
+        base="main",
+        remote="origin",
+        repo=worktree.parent / "clone",
+        worktree=worktree,
+        config=worktree.parent / "sm.yaml",
+        state_root=root.path,
+        created_at=1000.0,
+    )
+
+
+def environment(log: Path) -> dict[str, str]:
+    """The environment that it was started with."""
+    found: dict[str, str] = json.loads(log.with_name(log.name + ".env").read_text())
+    return found
+
+
+def arguments(log: Path) -> list[str]:
+    """The arguments behind its own two."""
+    found: list[str] = json.loads(log.with_name(log.name + ".argv").read_text())
+    return found
