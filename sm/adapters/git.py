@@ -1,0 +1,242 @@
+"""Git, by its own words: one object for a clone or for one of its worktrees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sm.adapters.gitcall import call, first_line
+from sm.adapters.gitpush import ABSENT, RefMovedError, Update, push
+from sm.errors import SmError
+
+CHECKOUT_S = 600.0
+"""Seconds for filling a worktree; large files may come over the network meanwhile."""
+
+FETCH = (
+    "fetch",
+    "--quiet",
+    "--no-tags",
+    "--no-prune",
+    "--no-write-fetch-head",
+    "--no-auto-maintenance",
+    "--no-recurse-submodules",
+)
+
+
+@dataclass(frozen=True)
+class WorktreeEntry:
+    """What git has on record for a worktree. `branch` is None while HEAD is detached.
+
+    `locked` and `prunable` are git's reasons, None where it is neither.
+    """
+
+    path: Path
+    head: str = ""
+    branch: str | None = None
+    bare: bool = False
+    locked: str | None = None
+    prunable: str | None = None
+
+
+@dataclass(frozen=True)
+class Git:
+    """Git in the folder `repo`, a clone or a worktree. Errors: see `sm.adapters.gitcall.call`."""
+
+    repo: Path
+
+    def at(self, folder: Path) -> Git:
+        """Git in another folder of the repository, such as one of its worktrees."""
+        return Git(folder)
+
+    # The remote
+
+    def fetch(self, remote: str, *refspecs: str) -> None:
+        """Fetch the refspecs and nothing else: no tags, no pruning, FETCH_HEAD untouched."""
+        call(self.repo, *FETCH, "--", remote, *refspecs, remote=remote)
+
+    def fetch_branch(self, remote: str, branch: str) -> str:
+        """Bring `refs/remotes/{remote}/{branch}` up to date; returns its commit.
+
+        Raises:
+            NoSuchBranchError: the remote has no such branch.
+
+        """
+        tracking = f"refs/remotes/{remote}/{branch}"
+        self.fetch(remote, f"+refs/heads/{branch}:{tracking}")
+        return self._out("rev-parse", "--verify", tracking)
+
+    def ls_remote(self, remote: str, *patterns: str) -> dict[str, str]:
+        """The remote's refs that match (all without a pattern): full name to SHA."""
+        result = call(self.repo, "ls-remote", "--refs", "--", remote, *patterns, remote=remote)
+        rows = (line.split("\t", 1) for line in result.stdout.splitlines())
+        return {ref: sha for sha, ref in rows}
+
+    def push(self, remote: str, *updates: Update) -> frozenset[str]:
+        """Make all the updates on the remote, or none; returns the refs that this push changed.
+
+        A ref that has its new value already is not among them, whatever was expected.
+
+        Raises:
+            RefExistsError: a ref expected to be absent is there.
+            RefMovedError: a ref has another value than the expected one.
+            PushRefusedError: the remote refuses; its words are in the message.
+
+        """
+        return push(self.repo, remote, updates)
+
+    def create_refs(self, remote: str, refs: dict[str, str]) -> frozenset[str]:
+        """Create refs (name to SHA) that must not exist, all or none; returns those created."""
+        return self.push(remote, *(Update(ref, sha, ABSENT) for ref, sha in refs.items()))
+
+    def delete_ref(self, remote: str, ref: str, expect: str) -> None:
+        """Delete `ref` on the remote, provided that it is at `expect`; one that is gone is fine.
+
+        Raises:
+            RefMovedError: it is elsewhere.
+
+        """
+        try:
+            self.push(remote, Update(ref, "", expect))
+        except RefMovedError:
+            if ref in self.ls_remote(remote, ref):
+                raise
+
+    # Commits
+
+    def rev_parse(self, rev: str) -> str | None:
+        """The full SHA of the commit `rev`; None where there is none."""
+        args = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{rev}^{{commit}}")
+        return call(self.repo, *args, accept=(0, 1)).stdout.strip() or None
+
+    def merge_base(self, one: str, other: str) -> str | None:
+        """The best common ancestor; None where the histories are unrelated."""
+        return call(self.repo, "merge-base", one, other, accept=(0, 1)).stdout.strip() or None
+
+    def is_ancestor(self, ancestor: str, rev: str) -> bool:
+        """Whether `rev` contains `ancestor`; a commit contains itself.
+
+        Also False where this repository does not know one of the two (it was never fetched).
+        """
+        args = ("merge-base", "--is-ancestor", ancestor, rev)
+        result = call(self.repo, *args, accept=(0, 1, 128))
+        if result.code == 128 and self.rev_parse(ancestor) and self.rev_parse(rev):
+            raise SmError(f"git cannot compare commits in '{self.repo}': {first_line(result)}")
+        return result.code == 0
+
+    def ahead(self, base: str, rev: str = "HEAD") -> int:
+        """How many commits `rev` has that `base` lacks."""
+        return int(self._out("rev-list", "--count", f"{base}..{rev}"))
+
+    def unpushed(self, remote: str) -> tuple[str, ...]:
+        """Commits of HEAD that no remote-tracking ref of `remote` has, newest first."""
+        return tuple(self._out("rev-list", "HEAD", "--not", f"--remotes={remote}").split())
+
+    def missing_from(self, tips: Iterable[str], holders: Iterable[str]) -> tuple[str, ...]:
+        """Commits of `tips` that none of `holders` contains, newest first.
+
+        Holders that this repository does not know are passed over.
+        """
+        lines = [*tips, *(f"^{sha}" for sha in holders)]
+        result = call(
+            self.repo,
+            *("rev-list", "--ignore-missing", "--stdin"),
+            stdin="".join(f"{line}\n" for line in lines).encode(),
+        )
+        return tuple(result.stdout.split())
+
+    def diff_stat(self, base: str, rev: str = "HEAD") -> str:
+        """What changed between the two, a line for each file."""
+        return self._out("diff", "--no-ext-diff", "--no-textconv", "--stat", f"{base}..{rev}", "--")
+
+    def log_oneline(self, base: str, rev: str = "HEAD", limit: int = 50) -> str:
+        """Short SHA and subject of the commits that `rev` has and `base` lacks, newest first."""
+        args = ("log", f"--max-count={limit}", "--no-show-signature", "--format=%h %s")
+        return self._out(*args, f"{base}..{rev}", "--")
+
+    def write_object(self, kind: str, content: bytes) -> str:
+        """Store an object of that kind and return its SHA; the same content gives the same SHA."""
+        args = ("hash-object", "-t", kind, "-w", "--stdin")
+        return call(self.repo, *args, stdin=content).stdout.strip()
+
+    def commit_text(self, sha: str) -> str:
+        """The raw commit object: headers, an empty line, the message."""
+        return call(self.repo, "cat-file", "commit", sha).stdout
+
+    # Branches and worktrees
+
+    def create_branch(self, name: str, sha: str) -> None:
+        """Create the local branch `name`, which must not exist, at `sha`."""
+        call(self.repo, "update-ref", f"refs/heads/{name}", sha, "0" * len(sha))
+
+    def move_branch(self, name: str, new: str, expected: str) -> None:
+        """Move the local branch `name`, which no worktree may have checked out."""
+        call(self.repo, "update-ref", f"refs/heads/{name}", new, expected)
+
+    def delete_branch(self, name: str, expected: str) -> None:
+        """Delete the local branch `name` with its settings, provided it is at `expected`."""
+        call(self.repo, "update-ref", "-d", f"refs/heads/{name}", expected)
+        call(self.repo, "config", "--remove-section", f"branch.{name}", accept=(0, 128))
+
+    def track(self, branch: str, remote: str) -> None:
+        """Let `branch` pull from and push to the branch of the same name on `remote`.
+
+        Written as settings because `--track` refuses in a clone that fetches a single branch.
+        """
+        for key, value in (("remote", remote), ("merge", f"refs/heads/{branch}")):
+            name = f"branch.{branch}.{key}"
+            if call(self.repo, "config", "--get", name, accept=(0, 1)).stdout != f"{value}\n":
+                call(self.repo, "config", "--replace-all", name, value)
+
+    def worktrees(self) -> tuple[WorktreeEntry, ...]:
+        """Every worktree on record, the clone itself first."""
+        records = self._out("worktree", "list", "--porcelain", "-z").split("\0\0")
+        return tuple(_worktree_entry(record) for record in records if record.strip("\0"))
+
+    def add_worktree(self, path: Path, branch: str) -> None:
+        """Check the local `branch` out at `path`, which must be missing or empty."""
+        call(self.repo, "worktree", "add", "--quiet", str(path), branch, timeout_s=CHECKOUT_S)
+
+    def remove_worktree(self, path: Path) -> None:
+        """Remove a clean worktree, or the record of a missing one; git refuses a dirty one."""
+        call(self.repo, "worktree", "remove", str(path))
+
+    def unlock_worktree(self, path: Path) -> None:
+        """Take back `git worktree lock`, also the one that git sets while it makes a worktree."""
+        call(self.repo, "worktree", "unlock", str(path))
+
+    def restore(self) -> None:
+        """Make every tracked file what HEAD has, in a worktree whose making was cut short."""
+        call(self.repo, "reset", "--quiet", "--hard", "HEAD", timeout_s=CHECKOUT_S)
+
+    def status(self) -> tuple[str, ...]:
+        """Paths with uncommitted changes, untracked ones that are not ignored included."""
+        args = ("--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=none")
+        result = call(self.repo, "status", "--no-renames", *args)
+        return tuple(entry[3:] for entry in result.stdout.split("\0") if entry)
+
+    def git_dir(self) -> Path:
+        """Where git keeps what belongs to this worktree alone."""
+        return Path(self._out("rev-parse", "--absolute-git-dir"))
+
+    def forward(self, rev: str) -> None:
+        """Move the branch that is checked out here, and its files, forward to `rev`."""
+        call(self.repo, "merge", "--quiet", "--ff-only", rev)
+
+    def _out(self, *args: str) -> str:
+        return call(self.repo, *args).stdout.rstrip("\n")
+
+
+def _worktree_entry(record: str) -> WorktreeEntry:
+    fields: dict[str, str] = {}
+    for line in record.strip("\0").split("\0"):
+        key, _, value = line.partition(" ")
+        fields[key] = value
+    return WorktreeEntry(
+        path=Path(fields["worktree"]),
+        head=fields.get("HEAD", ""),
+        branch=fields["branch"].removeprefix("refs/heads/") if "branch" in fields else None,
+        bare="bare" in fields,
+        locked=fields.get("locked"),
+        prunable=fields.get("prunable"),
+    )

@@ -1,0 +1,199 @@
+"""Calls git: which of the user's settings it sees, which failures have names, what is retried."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from sm.adapters.process import ANY_CODE, CommandError, CommandTimeoutError, Result, run
+from sm.errors import SmError, TemporaryError
+from sm.redact import redact
+
+LOCAL_S = 120.0
+"""Seconds for a call that stays on this machine; hooks of the user run within it."""
+
+REMOTE_S = 60.0
+"""Seconds for a call that talks to a remote."""
+
+RETRIES = 4
+RETRY_FOR_S = 15.0
+
+KEPT = frozenset(
+    {
+        "GIT_ALLOW_PROTOCOL",
+        "GIT_ASKPASS",
+        "GIT_CONFIG_COUNT",
+        "GIT_CONFIG_GLOBAL",
+        "GIT_CONFIG_NOSYSTEM",
+        "GIT_CONFIG_SYSTEM",
+        "GIT_EXEC_PATH",
+        "GIT_SSH",
+        "GIT_SSH_COMMAND",
+        "GIT_SSH_VARIANT",
+    }
+)
+"""How this user's git behaves. Every other GIT_* says where (a hook's GIT_DIR, an index, object
+folders) and would lead us into another repository, or writes traces into what we read."""
+
+KEPT_PREFIXES = (
+    "GIT_AUTHOR_",
+    "GIT_COMMITTER_",
+    "GIT_CONFIG_KEY_",
+    "GIT_CONFIG_VALUE_",
+    "GIT_HTTP_",
+    "GIT_PROXY_",
+    "GIT_SSL_",
+)
+
+LOCK_FILE = re.compile(r"Unable to create '(?P<file>[^'\n]+\.lock)': File exists")
+LOCK_CONFIG = re.compile(r"could not lock config file (?P<file>\S.*): File exists")
+LOCK_RACE = re.compile(r"^error: cannot lock ref '(?P<file>[^'\n]+)': is at ", re.MULTILINE)
+"""Another git of this clone changed the ref at the same moment; a remote's lines begin `remote:`"""
+
+
+class GitLockedError(TemporaryError):
+    """Another git holds a lock file, or one that was killed has left it behind."""
+
+
+class RemoteUnreachableError(TemporaryError):
+    """The remote does not answer, or not to us."""
+
+
+class NotARepositoryError(SmError):
+    """The folder is missing or is no repository."""
+
+
+class NoSuchRemoteError(SmError):
+    """The repository has no remote of that name."""
+
+
+class NoSuchBranchError(SmError):
+    """The remote has no such branch or ref."""
+
+
+def environment(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
+    """`env` as git may see it: nothing that points elsewhere, no prompts, untranslated texts."""
+    kept = {
+        name: value
+        for name, value in env.items()
+        if not name.startswith("GIT_") or name in KEPT or name.startswith(KEPT_PREFIXES)
+    }
+    return kept | {
+        # A folder that is no repository must not be taken for a part of the one around it.
+        "GIT_CEILING_DIRECTORIES": str(folder.parent),
+        # A look at the status must not take the index lock from under the agent's git.
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "LC_ALL": "C",
+    }
+
+
+def call(
+    folder: Path,
+    *args: str,
+    remote: str | None = None,
+    stdin: bytes | None = None,
+    accept: tuple[int, ...] = (0,),
+    timeout_s: float | None = None,
+) -> Result:
+    """Run git in `folder`; `remote` names the remote that it talks to, if it does.
+
+    An unreachable remote and a lock of another git are tried again for a few seconds.
+
+    Raises:
+        GitLockedError, RemoteUnreachableError: still so after the last try.
+        NotARepositoryError, NoSuchRemoteError, NoSuchBranchError: what the name says.
+        CommandError: git failed for another reason.
+
+    """
+
+    def once() -> Result:
+        return _once(folder, args, remote, stdin, accept, timeout_s)
+
+    try:
+        return once()
+    except (GitLockedError, RemoteUnreachableError):
+        import tenacity  # here: nearly every call succeeds, and none should pay for the import
+
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type((GitLockedError, RemoteUnreachableError)),
+            wait=tenacity.wait_random_exponential(multiplier=0.1, max=2),
+            stop=tenacity.stop_after_attempt(RETRIES) | tenacity.stop_after_delay(RETRY_FOR_S),
+            reraise=True,
+        )
+        return retrying(once)
+
+
+def _once(
+    folder: Path,
+    args: tuple[str, ...],
+    remote: str | None,
+    stdin: bytes | None,
+    accept: tuple[int, ...],
+    timeout_s: float | None,
+) -> Result:
+    try:
+        return _git(folder, args, stdin, accept, timeout_s or (REMOTE_S if remote else LOCAL_S))
+    except CommandTimeoutError as error:
+        if remote is None:
+            raise
+        raise RemoteUnreachableError(f"remote '{remote}' of '{folder}': {error.message}") from error
+    except CommandError as error:
+        raise _named(error, folder, remote) from error
+
+
+def _git(
+    folder: Path,
+    args: tuple[str, ...],
+    stdin: bytes | None,
+    accept: tuple[int, ...],
+    timeout_s: float,
+) -> Result:
+    return run(
+        *("git", "-C", str(folder), "-c", "color.ui=false", *args),
+        env=environment(folder, os.environ),
+        stdin=stdin,
+        accept=accept,
+        timeout_s=timeout_s,
+    )
+
+
+def _named(error: CommandError, folder: Path, remote: str | None) -> SmError:
+    """The failure by its name, found out by asking git where its exit code does not tell."""
+    said = error.result.stderr
+    for lock in (LOCK_FILE, LOCK_CONFIG, LOCK_RACE):
+        if found := lock.search(said):
+            return GitLockedError(
+                f"'{found['file']}' is locked by another git, or by one that was killed: "
+                f"remove the lock file if no git runs in '{folder}'"
+            )
+    check = _git(folder, ("rev-parse", "--git-dir"), None, tuple(ANY_CODE), LOCAL_S)
+    if check.code:
+        return NotARepositoryError(
+            f"'{folder}' cannot be used as a repository: {first_line(check)}"
+        )
+    if remote is None:
+        return error
+    return _named_remote(error, folder, remote)
+
+
+def _named_remote(error: CommandError, folder: Path, remote: str) -> SmError:
+    known = _git(folder, ("remote", "get-url", remote), None, tuple(ANY_CODE), LOCAL_S)
+    if known.code:
+        return NoSuchRemoteError(f"'{folder}' has no remote '{remote}': set 'remote' to one it has")
+    reason = first_line(error.result)
+    if "couldn't find remote ref" in reason:
+        return NoSuchBranchError(f"remote '{remote}' of '{folder}': {reason}")
+    if error.result.code == 128:
+        return RemoteUnreachableError(f"cannot reach remote '{remote}' of '{folder}': {reason}")
+    return error
+
+
+def first_line(result: Result) -> str:
+    """The first thing that git complained of, without credentials."""
+    for line in result.stderr.splitlines():
+        if line.strip() and not line.lower().startswith("warning:"):
+            return redact(line.strip().removeprefix("fatal: ").removeprefix("error: "))
+    return f"exit code {result.code}"

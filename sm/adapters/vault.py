@@ -1,0 +1,134 @@
+"""Questions to a person, as Markdown files in a folder, answered by writing into the file."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+from sm.errors import StateError
+from sm.store.files import read_guarded, write_atomic
+from sm.text import normalise
+
+HEADING = "## Answer"
+PLACEHOLDER = "<!-- write below this line -->"
+SETTLED = "answered"
+READ_LIMIT = 1024 * 1024
+
+QUIET_S = 2.0
+"""Seconds that a file must have rested: editors save while their user is still typing."""
+
+COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+
+TEMPLATE = """\
+# {title}
+
+{mark}
+
+An agent waits for your answer: write it below the last heading and save the file.
+
+{body}
+
+{heading}
+
+{placeholder}
+"""
+
+
+def ask(path: Path, *, title: str, body: str, marker: str) -> Path:
+    """Put the question `marker` into the file `path`; asked again, it leaves the file alone.
+
+    An earlier question in the same file is settled first. Returns `path`.
+
+    Raises:
+        StateError: the file is a person's own, or cannot be written.
+
+    """
+    there = _read(path)
+    if there is not None:
+        if _mark(marker) in there.splitlines():
+            return path
+        if not any(line.startswith("<!-- sm:") for line in there.splitlines()):
+            raise StateError(f"'{path}' is no question of ours: move it, it is in the way of one")
+        settle(path)
+    _make_folder(path.parent)
+    text = TEMPLATE.format(
+        title=" ".join(normalise(title).split()) or "A question",
+        mark=_mark(marker),
+        body=_quoted(body),
+        heading=HEADING,
+        placeholder=PLACEHOLDER,
+    )
+    write_atomic(path, text)
+    return path
+
+
+def answer(path: Path, *, quiet_s: float = QUIET_S) -> str | None:
+    """What the person wrote under the heading; None where that is nothing (yet).
+
+    A file that was saved less than `quiet_s` seconds ago is not read yet.
+
+    Raises:
+        StateError: the file is a link or of another user.
+
+    """
+    try:
+        if abs(time.time() - path.lstat().st_mtime) < quiet_s:
+            return None
+    except FileNotFoundError:
+        return None
+    lines = (_read(path) or "").splitlines()
+    # The question is quoted line by line, so the first such heading is the real one.
+    start = next((n for n, line in enumerate(lines, 1) if line.rstrip() == HEADING), None)
+    if start is None:
+        return None
+    return normalise(COMMENT.sub("", "\n".join(lines[start:]))).strip() or None
+
+
+def settle(path: Path) -> Path:
+    """Move the file to `answered/` beside it, under a name not used there; returns where it is.
+
+    A file that is gone already is no error.
+
+    Raises:
+        StateError: it cannot be moved.
+
+    """
+    folder = path.parent / SETTLED
+    try:
+        if not path.is_file():
+            return path
+        folder.mkdir(exist_ok=True)
+        target = _free_name(folder, path)
+        path.rename(target)
+    except OSError as error:
+        raise StateError(f"cannot move '{path}' to '{folder}': {error.strerror}") from error
+    return target
+
+
+def _free_name(folder: Path, path: Path) -> Path:
+    target, number = folder / path.name, 1
+    while target.exists():
+        number += 1
+        target = folder / f"{path.stem}-{number}{path.suffix}"
+    return target
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise StateError(f"cannot make the vault '{folder}': {error.strerror}") from error
+
+
+def _read(path: Path) -> str | None:
+    data = read_guarded(path, READ_LIMIT)
+    return None if data is None else data.decode("utf-8", "replace")
+
+
+def _mark(marker: str) -> str:
+    return f"<!-- sm:{' '.join(marker.split())} -->"
+
+
+def _quoted(body: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in normalise(body).split("\n"))

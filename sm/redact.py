@@ -1,0 +1,86 @@
+"""Takes secrets out of text before it leaves the machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+MARK = "[redacted]"
+
+SHORTEST = 6
+"""Characters; a shorter literal would take ordinary words out of the text."""
+
+_NAMES = (
+    r"[\w.-]{0,40}(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key"
+    r"|private[_-]?key|auth[_-]?key|credentials?)[\w-]{0,20}"
+)
+_DIGIT_WITHIN = r"(?=[^\s\"',;]{0,200}\d)"
+
+PATTERNS: tuple[tuple[str, str], ...] = (
+    ("private key", r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+     r"(?:[\s\S]{0,16384}?-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----|[\sA-Za-z0-9+/=]*+)"),
+    ("end of a private key", r"(?m:^)(?:[ \t]{0,8}[A-Za-z0-9+/=]{16,}+\s++){1,200}+"
+     r"-----END [A-Z ]{0,40}PRIVATE KEY-----"),
+    ("AWS", r"(?<![A-Za-z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])"),
+    ("GitHub", r"(?<![A-Za-z0-9])(?:gh[pousr]_|github_pat_)[A-Za-z0-9_]{20,}+"),
+    ("GitLab", r"(?<![A-Za-z0-9])gl[a-z]{2,6}-[A-Za-z0-9_.-]{20,}+"),
+    ("Slack", r"(?<![A-Za-z0-9])(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}+"),
+    ("Slack hook", r"(?<=hooks\.slack\.com/services/)[A-Za-z0-9/_-]{8,}+"),
+    ("Google", r"(?<![A-Za-z0-9])(?:AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,}+"
+     r"|GOCSPX-[A-Za-z0-9_-]{20,}+)"),
+    ("Anthropic, OpenAI, Stripe", r"(?<![A-Za-z0-9])[rs]k[-_](?=[A-Za-z_-]{0,30}\d)"
+     r"[A-Za-z0-9_-]{20,}+"),
+    ("package registries", r"(?<![A-Za-z0-9])(?:npm_|pypi-|hf_)[A-Za-z0-9_-]{30,}+"),
+    ("JWT", r"(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{8,}+\.eyJ[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]++)?"),
+    ("header", r"(?i:(?P<keep>(?:proxy-)?authorization[\"']?\s{0,5}[:=]\s{0,5}[\"']?"
+     r"(?:(?:basic|bearer|token|digest|negotiate)\s{1,5})?))[^\s\"',;]++"),
+    ("bearer", r"(?i:(?P<keep>\bbearer\s{1,5}))" + _DIGIT_WITHIN + r"[A-Za-z0-9._~+/-]{12,}+=*+"),
+    ("cookie", r"(?i:(?P<keep>\b(?:set-)?cookie:\s{0,5}[\w.-]{1,60}=))[^\s;]++"),
+    ("URL with password", r"(?i:(?P<keep>\b[a-z][a-z0-9+.-]{0,20}://))[^/\s@:\[\]]{0,200}:"
+     r"[^/\s@]{1,200}(?=@)"),
+    ("URL with token", r"(?i:(?P<keep>\bhttps?://))[^/\s@:\[\]]{1,200}(?=@)"),
+    ("option", r"(?i:(?P<keep>(?<![\w-])--?(?:password|passwd|token|secret|api-?key)[= ]))"
+     r"(?![-$({<\[])[^\s\"']{4,}+"),
+    ("quoted value", r"(?i:(?P<keep>\b" + _NAMES + r"[\"']?\s{0,5}[:=]\s{0,5}(?P<q>[\"'])))"
+     r"(?:(?!(?P=q)|\n)[\s\S]){4,400}(?=(?P=q))"),
+    ("assignment", r"(?i:(?P<keep>\b" + _NAMES + r"=))(?![$({<\[\"'])[^\s\"'&;]{4,}+"),
+    ("spaced value", r"(?i:(?P<keep>\b" + _NAMES + r"[\"']?\s{0,5}[:=]\s{1,5}))(?![$({<\[\"'])"
+     + _DIGIT_WITHIN + r"[^\s\"',;()]{8,}+"),
+)  # fmt: skip
+"""Name and shape. What `keep` matches stays, so that a reader sees what was taken out."""
+
+_COMPILED = tuple(re.compile(shape) for _, shape in PATTERNS)
+
+
+def redact(text: str, secrets: Iterable[str] = ()) -> str:
+    """`text` with every well-known credential and every given secret replaced by `[redacted]`.
+
+    Redacting twice changes nothing more. Secrets of fewer than six characters are passed over.
+    """
+    literal = _literal(secrets)
+    # One removal can uncover the next (a token glued to another), so this goes on until
+    # nothing changes; every round takes characters away, so it ends.
+    while (cleaner := _once(text, literal)) != text:
+        text = cleaner
+    return text
+
+
+def _once(text: str, literal: re.Pattern[str] | None) -> str:
+    if literal is not None:
+        text = literal.sub(MARK, text)
+    for pattern in _COMPILED:
+        text = pattern.sub(_replacement, text)
+    return text
+
+
+def _replacement(match: re.Match[str]) -> str:
+    return str(match.groupdict().get("keep") or "") + MARK
+
+
+def _literal(secrets: Iterable[str]) -> re.Pattern[str] | None:
+    wanted = {secret.strip() for secret in secrets}
+    longest_first = sorted((s for s in wanted if len(s) >= SHORTEST), key=len, reverse=True)
+    if not longest_first:
+        return None
+    # The mark itself comes first, so that the secret "redacted" does not grow it without end.
+    return re.compile("|".join(re.escape(s) for s in [MARK, *longest_first]))

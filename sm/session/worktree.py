@@ -1,0 +1,241 @@
+"""The worktree of an issue: made or adopted, and removed only when nothing in it can be lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sm.adapters.git import Git, WorktreeEntry
+from sm.adapters.gitcall import NoSuchBranchError
+from sm.adapters.process import CommandError
+from sm.config.schema import Project
+from sm.errors import SmError
+from sm.session import leftovers
+from sm.store.crash import crash_point
+
+NAMED = 3
+"""How many files or commits a refusal lists."""
+
+
+class WorktreeError(SmError):
+    """The worktree cannot be made, and what is in the way is a person's to move."""
+
+
+@dataclass(frozen=True)
+class Worktree:
+    """A worktree ready to work in; `note` says what a person might want to know about it."""
+
+    path: Path
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Removed:
+    """Nothing is left of the worktree."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return "removed"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The worktree is still there, and why."""
+
+    path: Path
+    reason: str
+
+    def __str__(self) -> str:
+        return f"kept '{self.path}': {self.reason}"
+
+
+def ensure(git: Git, project: Project, issue: int) -> Worktree:
+    """Make the worktree of `issue` on its branch, or adopt what there is of it.
+
+    Work that is there is never changed: only a clean branch is moved forward to the remote's.
+
+    Raises:
+        WorktreeError: a folder, or the user's own clone, is in the way.
+        NoSuchBranchError: neither the remote nor the clone has the branch.
+        GitLockedError: a git that runs or was killed holds a lock.
+
+    """
+    branch, path = project.branch(issue), project.worktree(issue)
+    remote = _remote_head(git, project, branch)
+    entry = _adoptable(git, project, issue)
+    if entry is not None:
+        leftovers.mend(git.at(entry.path), entry)
+        note = _forward(git.at(entry.path), entry, branch, remote)
+        git.track(branch, project.remote)
+        return Worktree(entry.path, note)
+    _check_free(path)
+    note = _local_branch(git, branch, remote)
+    git.track(branch, project.remote)
+    crash_point("worktree:before-add")
+    git.add_worktree(path, branch)
+    crash_point("worktree:after-add")
+    return Worktree(path, note)
+
+
+def _remote_head(git: Git, project: Project, branch: str) -> str:
+    """The branch's commit on the remote; '' where only the clone has the branch."""
+    try:
+        return git.fetch_branch(project.remote, branch)
+    except NoSuchBranchError:
+        if git.rev_parse(f"refs/heads/{branch}") is None:
+            raise
+        return ""
+
+
+def _adoptable(git: Git, project: Project, issue: int) -> WorktreeEntry | None:
+    """The worktree on record for the issue, if its folder is there."""
+    entry = find(git, project, issue)
+    if entry is None:
+        return None
+    if entry == git.worktrees()[0]:
+        raise WorktreeError(
+            f"your clone '{entry.path}' has branch '{project.branch(issue)}' checked out: "
+            "switch it to another branch"
+        )
+    if _has_files(entry.path):
+        return entry
+    if entry.locked is not None and entry.locked != leftovers.INITIALIZING:
+        raise WorktreeError(
+            f"worktree '{entry.path}' is missing and locked ('{entry.locked}'): "
+            "bring it back, or run git worktree unlock on it"
+        )
+    leftovers.forget_missing(git, entry)
+    return None
+
+
+def _has_files(path: Path) -> bool:
+    return path.is_dir() and any(path.iterdir())
+
+
+def find(git: Git, project: Project, issue: int) -> WorktreeEntry | None:
+    """The worktree that has the issue's branch, else the one at the issue's place."""
+    entries = git.worktrees()
+    here = project.worktree(issue).resolve()
+    on_branch = (e for e in entries if e.branch == project.branch(issue))
+    at_place = (e for e in entries[1:] if e.path.resolve() == here)
+    return next(on_branch, None) or next(at_place, None)
+
+
+def _check_free(path: Path) -> None:
+    empty = path.is_dir() and not _has_files(path)
+    if not empty and (path.exists() or path.is_symlink()):
+        raise WorktreeError(
+            f"'{path}' is in the way and is no worktree of the clone: move it, "
+            "or run git worktree repair on it in the clone"
+        )
+
+
+def _local_branch(git: Git, branch: str, remote: str) -> str:
+    """Make the local branch, or move it forward while it has nothing of its own."""
+    local = git.rev_parse(f"refs/heads/{branch}")
+    if local is None:
+        git.create_branch(branch, remote)
+        return ""
+    if remote and local != remote and git.is_ancestor(local, remote):
+        git.move_branch(branch, remote, local)
+        return ""
+    return _difference(git, branch, local, remote)
+
+
+def _forward(tree: Git, entry: WorktreeEntry, branch: str, remote: str) -> str:
+    """Bring an adopted worktree up to the remote if that cannot touch anybody's work."""
+    head = tree.rev_parse("HEAD") or entry.head
+    if entry.branch != branch:
+        return f"it is on {entry.branch or 'a detached HEAD'}, not on '{branch}': left so"
+    if not remote or head == remote or not tree.is_ancestor(head, remote):
+        return _difference(tree, branch, head, remote)
+    if tree.status():
+        return "it is behind the remote and has uncommitted changes: left so"
+    tree.forward(remote)
+    return ""
+
+
+def _difference(git: Git, branch: str, local: str, remote: str) -> str:
+    if not remote:
+        return f"the remote has no branch '{branch}' any more: the local one is kept"
+    if git.is_ancestor(remote, local):
+        return ""
+    return f"'{branch}' and the remote's have diverged: the local one is kept as it is"
+
+
+def remove(git: Git, project: Project, issue: int, *, merged_head: str = "") -> Removed | Kept:
+    """Remove the worktree of `issue` and its local branch, unless work would be lost with them.
+
+    Commits are safe on any branch of the remote, or in `merged_head`, the commit that a pull
+    request was merged at (after a squash no branch has it).
+
+    Raises:
+        RemoteUnreachableError: it cannot be known what is pushed; nothing was removed.
+        GitLockedError: a git that runs or was killed holds a lock.
+
+    """
+    entry = find(git, project, issue)
+    path = entry.path if entry else project.worktree(issue)
+    if reason := _in_use(git, entry, path):
+        return Kept(path, reason)
+    tip = git.rev_parse(f"refs/heads/{project.branch(issue)}")
+    heads = [sha for sha in (tip, entry.head if entry else None) if sha and sha.strip("0")]
+    if reason := _unsafe(git, project, project.branch(issue), heads, merged_head):
+        return Kept(path, reason)
+    try:
+        if entry is not None:
+            _remove(git, entry)
+    except CommandError as error:
+        return Kept(path, error.message)
+    crash_point("worktree:removed")
+    if tip is not None:
+        git.delete_branch(project.branch(issue), tip)
+    return Removed(path)
+
+
+def _remove(git: Git, entry: WorktreeEntry) -> None:
+    if _has_files(entry.path):
+        git.remove_worktree(entry.path)
+    else:
+        leftovers.forget_missing(git, entry)
+
+
+def _in_use(git: Git, entry: WorktreeEntry | None, path: Path) -> str:
+    """Why the folder has to stay, as far as the folder itself tells."""
+    if entry is None:
+        there = path.is_symlink() or path.is_file() or _has_files(path)
+        return "it is no worktree of the clone" if there else ""
+    if entry == git.worktrees()[0]:
+        return f"it is your clone, which has branch '{entry.branch}' checked out"
+    if entry.locked is not None and entry.locked != leftovers.INITIALIZING:
+        return f"it is locked ('{entry.locked}')"
+    if not _has_files(entry.path):
+        return ""
+    tree = git.at(entry.path)
+    leftovers.mend(tree, entry)
+    dirty = tree.status()
+    return f"it has uncommitted work: {_some(dirty)}" if dirty else ""
+
+
+def _unsafe(git: Git, project: Project, branch: str, heads: list[str], merged_head: str) -> str:
+    """Which commits would be lost, judged by what the remote has at this moment."""
+    if not heads:
+        return ""
+    pushed = git.ls_remote(project.remote, "refs/heads/*")
+    for name in {branch, project.primary_branch}:
+        if f"refs/heads/{name}" in pushed:
+            git.fetch_branch(project.remote, name)
+    lost = git.missing_from(heads, [*pushed.values(), *([merged_head] if merged_head else [])])
+    if not lost:
+        return ""
+    return f"it has commits that are on no branch of '{project.remote}': " + _some(
+        sha[:12] for sha in lost
+    )
+
+
+def _some(names: Iterable[str]) -> str:
+    every = list(names)
+    more = f" and {len(every) - NAMED} more" if len(every) > NAMED else ""
+    return ", ".join(f"'{name}'" for name in every[:NAMED]) + more
