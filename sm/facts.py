@@ -31,6 +31,7 @@ class Limits:
     merge_by_sm: bool = False
     merge_remind_s: float = 1800
     remind_s: float = 6 * 3600
+    """Zero: never."""
     escalation_timeout_s: float = 24 * 3600
     max_recoveries: int = 3
     recovery_pause_s: float = 30
@@ -47,6 +48,8 @@ class Facts:
     phase: Phase = Phase.NONE
     write: str = ""
     written_at: float = 0.0
+    phase_lost: bool = False
+    """The phase file is missing, so whatever the agent wrote is unknown."""
     idle_since: float | None = None
     """Since when the agent's Stop hook says that it is back at its prompt."""
     issue_open: bool = True
@@ -187,6 +190,11 @@ class Facts:
     def told_at(self) -> float:
         """When the person was last told of the question."""
         return self.history.escalation.told_at if self.history.escalation else 0.0
+
+    @property
+    def remind_at(self) -> float:
+        """When the person is to be told of the question again."""
+        return self.told_at + self.limits.remind_s if self.limits.remind_s else float("inf")
 
     @property
     def reminders(self) -> int:

@@ -13,6 +13,7 @@ class Verb(StrEnum):
     """What sm can do for a session. The texts are the words of docs/PROTOCOL.md."""
 
     INJECT = "inject"
+    CREATE_PHASE = "create the phase file"
     WRITE_CI_RESULT = "write ci-result"
     OPEN_PULL = "open the pull request"
     MERGE = "merge at the reviewed head"

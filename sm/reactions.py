@@ -203,7 +203,7 @@ _ESCALATED = (
         "remind",
         "any, escalated",
         "every 6 h",
-        lambda f: f.escalated and f.now >= f.told_at + f.limits.remind_s,
+        lambda f: f.escalated and f.now >= f.remind_at,
         (Step(Verb.REMIND, "reminder"),),
         lambda f: f"{f.write}:{f.asked_at:.0f}:{f.reminders}",
     ),
@@ -211,6 +211,14 @@ _ESCALATED = (
 """A person has been asked, or has to be."""
 
 _SIGNALLED = (
+    Row(
+        "phase-lost",
+        "(missing)",
+        "the phase file is gone",
+        lambda f: f.phase_lost and not f.escalated,
+        (Step(Verb.CREATE_PHASE), Step(INJECT, "state-lost")),
+        lambda f: f"{f.life_at:.0f}",
+    ),
     Row(
         "unknown-sentinel",
         "unknown",
@@ -384,7 +392,7 @@ def _deadlines(f: Facts) -> Iterator[float]:
     if f.crashed:
         yield f.pause_until
     if f.escalated:
-        yield f.told_at + f.limits.remind_s
+        yield f.remind_at
         yield f.asked_at + f.limits.escalation_timeout_s
     if f.awaits_ci:
         yield f.written_at + f.limits.ci_timeout_s

@@ -26,6 +26,8 @@ class PlannedStep(Struct, frozen=True):
     verb: Verb
     name: str = ""
     text: str = ""
+    generation: int = 0
+    """Of the agent that a restart launches."""
 
 
 class Plan(Struct, frozen=True):

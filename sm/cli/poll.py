@@ -1,0 +1,30 @@
+"""`sm poll`: called by bin/dev-poll."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from sm.cli.options import pass_config, projects_option
+from sm.config.schema import Config, Project
+from sm.errors import TemporaryError
+
+
+@click.command("poll", help="One tick; the last line is the seconds until the next one is due.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@projects_option
+@pass_config
+def command(config: Config, projects: tuple[Project, ...], dry_run: bool) -> None:
+    """Tick every project; one that cannot be reached does not keep the others waiting."""
+    from sm.workflow.context import Context
+    from sm.workflow.poll import tick
+
+    for project in projects:
+        now = time.strftime("%H:%M:%S")
+        try:
+            for line in tick(Context(config, project), dry_run=dry_run):
+                click.echo(f"{now} {project.name}: {line}")
+        except TemporaryError as error:
+            click.echo(f"{now} {project.name}: {error.message}", err=True)
+    click.echo(f"{min(project.poll_interval_s for project in projects):g}")

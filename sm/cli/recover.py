@@ -1,0 +1,25 @@
+"""`sm recover`: restart an agent by hand."""
+
+from __future__ import annotations
+
+import click
+
+from sm.cli.options import pass_config, project_issue
+from sm.config.schema import Config, Project
+
+
+@click.command("recover")
+@project_issue
+@pass_config
+def command(config: Config, project: Project, issue: int) -> None:
+    """Restart the agent of an issue from its worktree and branch.
+
+    What still runs for it is ended first. The new agent is told the issue, what git knows of
+    the work, the last phase and the last CI result or review. An issue that no session here
+    works on is taken over, even from another machine.
+    """
+    from sm.workflow.context import Context
+    from sm.workflow.recover import recover
+
+    session = recover(Context(config, project), issue)
+    click.echo(f"recovering {session.name} in {session.worktree}")

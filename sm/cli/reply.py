@@ -1,0 +1,29 @@
+"""`sm reply`: answer an agent that waits for a person."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from sm.cli.options import pass_config, project_issue
+from sm.config.schema import Config, Project
+
+
+@click.command("reply")
+@project_issue
+@click.argument("text")
+@pass_config
+def command(config: Config, project: Project, issue: int, text: str) -> None:
+    """Answer the question that the session of ISSUE has asked.
+
+    TEXT reaches the agent as a message, and the issue as a comment. '-' reads it from standard
+    input.
+    """
+    from sm.workflow.answer import answer
+    from sm.workflow.context import Context, person
+
+    if text == "-":
+        text = sys.stdin.read()
+    answer(Context(config, project), issue, person(), text)
+    click.echo(f"answered #{issue}: the agent gets it as soon as it can be typed")

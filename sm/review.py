@@ -1,0 +1,30 @@
+"""What the reviewers of a pull request agree on. Only people who are trusted have a say."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from sm.forge import Review, ReviewState
+
+
+def is_trusted(author: str, trusted: Collection[str]) -> bool:
+    """Whether words of `author` may reach an agent; with nobody named, all collaborators' may."""
+    return not trusted or author in trusted
+
+
+def verdict(reviews: Iterable[Review], head: str, trusted: Collection[str]) -> Review | None:
+    """The review that decides: a standing request for changes, else an approval of `head`.
+
+    Of each reviewer the latest review counts that is more than a comment. An approval of an
+    older commit says nothing about `head`; a request for changes stands until its author
+    takes it back.
+    """
+    latest: dict[str, Review] = {}
+    for review in sorted(reviews, key=lambda r: r.at):
+        if review.state is not ReviewState.COMMENTED and is_trusted(review.author, trusted):
+            latest[review.author] = review
+    asking = [r for r in latest.values() if r.state is ReviewState.CHANGES_REQUESTED]
+    approving = [
+        r for r in latest.values() if r.state is ReviewState.APPROVED and r.head == head
+    ]
+    return max(asking or approving, key=lambda r: r.at, default=None)

@@ -1,0 +1,30 @@
+"""A person's answer to an escalation, given on the command line."""
+
+from __future__ import annotations
+
+from sm.errors import UsageError
+from sm.session import registry
+from sm.store.paths import session_name
+from sm.workflow import monitors, replies
+from sm.workflow.context import Context
+from sm.workflow.observe import last_known
+from sm.workflow.snapshot import snapshot
+
+
+def answer(ctx: Context, issue: int, author: str, text: str) -> None:
+    """Hand `text` to the session of `issue`, and leave a comment for the record.
+
+    Raises:
+        UsageError: it has no session, has asked nothing, or the text is empty.
+
+    """
+    if not text.strip():
+        raise UsageError("the answer is empty: nothing was sent")
+    session = registry.load(ctx.root, session_name(ctx.project.name, issue))
+    if not last_known(ctx, session, snapshot(ctx)).facts.escalated:
+        raise UsageError(f"'{session.name}' has asked nothing: see sm status")
+    reply = replies.add(session.dir, author, text)
+    ctx.record("reply", session.name, f"{author}: {text}")
+    ctx.forge.comment(issue, f"{author} answered:\n\n{text}", author=author, marker=reply.id)
+    monitors.ensure(ctx, session)
+    registry.poke(session.dir)

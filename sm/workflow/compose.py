@@ -1,0 +1,114 @@
+"""Turn a decision into a plan: every step with its text, written down before any is done."""
+
+from __future__ import annotations
+
+import secrets
+
+from sm.errors import SmError
+from sm.history import Verb
+from sm.material import GitState, Material
+from sm.notices import to_person
+from sm.phase import Phase
+from sm.prompts import to_agent
+from sm.reactions import Decision, Step
+from sm.redact import redact
+from sm.session import agent, transcript
+from sm.session.plan import Plan, PlannedStep, receipts
+from sm.session.registry import Session
+from sm.workflow.context import Context
+from sm.workflow.observe import Observation
+from sm.workflow.snapshot import full_check
+
+FOR_PEOPLE = (Verb.NOTIFY, Verb.REMIND, Verb.COMMENT)
+TAIL_LINES = 30
+
+
+def compose(ctx: Context, session: Session, seen: Observation, decision: Decision) -> Plan:
+    """The plan that carries `decision` out."""
+    assert decision.row is not None, "only a decision with a row has steps"
+    material = gather(ctx, session, seen)
+    last = agent.load(session.dir)
+    generation = last.generation + 1 if last else 1
+    steps = tuple(_planned(step, material, seen, generation) for step in decision.row.steps)
+    return Plan.make(decision.row, decision.key, seen.facts.write, steps)
+
+
+def _planned(step: Step, material: Material, seen: Observation, generation: int) -> PlannedStep:
+    if step.verb in FOR_PEOPLE:
+        return PlannedStep(step.verb, step.text, to_person(step.text, material))
+    if step.verb in (Verb.INJECT, Verb.RECOVER):
+        return PlannedStep(step.verb, step.text, to_agent(step.text, material), generation)
+    if step.verb is Verb.WRITE_CI_RESULT:
+        return PlannedStep(step.verb, text=f"{material.check.state}\n{material.check.log}")
+    return PlannedStep(step.verb, text=seen.facts.head)
+
+
+def gather(ctx: Context, session: Session, seen: Observation) -> Material:
+    """Everything that a text may quote."""
+    project = ctx.project
+    return Material(
+        project=project.name,
+        issue=ctx.forge.issue(session.issue),
+        branch=session.branch,
+        base=session.base,
+        remote=session.remote,
+        phase_file=str(ctx.root.phase(session.project, session.issue)),
+        nonce=secrets.token_hex(4),
+        merge_command=_merge_command(ctx, seen),
+        answer_help=_answer_help(ctx, session),
+        pull=seen.pull,
+        check=full_check(ctx, seen.pull),
+        review=seen.review,
+        phase=seen.write.phase,
+        phase_text=seen.write.text,
+        reason=redact(seen.write.reason),
+        reply="\n\n".join(reply.text for reply in seen.replies),
+        trouble=_trouble(ctx, session, seen),
+        git=git_state(ctx, session),
+        tail=_tail(ctx, session, seen),
+        log_lines=project.ci.log_lines,
+        fixes_left=project.ci.max_fixes - seen.facts.history.fixes,
+        worktree=str(session.worktree),
+    )
+
+
+def _merge_command(ctx: Context, seen: Observation) -> str:
+    if seen.pull is None or ctx.project.merge.by == "sm":
+        return ""
+    return f"sm pr merge {seen.pull.number} --project {ctx.project.name}"
+
+
+def _answer_help(ctx: Context, session: Session) -> str:
+    ways = [f"`sm reply {session.project} {session.issue} TEXT`", "a comment on the issue"]
+    if ctx.project.escalation.vault:
+        ways.append("the file in the vault")
+    return " or ".join(ways)
+
+
+def _trouble(ctx: Context, session: Session, seen: Observation) -> str:
+    if not seen.facts.history.troubles:
+        return ""
+    told = [r.trouble for r in receipts(session.dir) if r.trouble]
+    return redact(told[-1]) if told else ""
+
+
+def git_state(ctx: Context, session: Session) -> GitState:
+    """What git tells of the worktree; empty where there is none any more."""
+    base = f"{session.remote}/{session.base}"
+    worktree = ctx.git.at(session.worktree)
+    try:
+        return GitState(
+            diff_stat=worktree.diff_stat(base, "HEAD"),
+            log=worktree.log_oneline(base, "HEAD"),
+            status="\n".join(worktree.status()),
+        )
+    except SmError:
+        return GitState()
+
+
+def _tail(ctx: Context, session: Session, seen: Observation) -> str:
+    """The end of the terminal's transcript, for people: only where a session failed."""
+    if not (seen.facts.crashed or seen.write.phase in (Phase.FAILED, Phase.NONE)):
+        return ""
+    path = ctx.root.transcript(session.project, session.issue)
+    return redact(transcript.tail(path, TAIL_LINES))

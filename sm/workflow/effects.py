@@ -1,0 +1,183 @@
+"""What each verb of the matrix does. Every effect recognises that it has happened already."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+
+from sm.adapters import vault
+from sm.errors import SmError, TemporaryError
+from sm.history import Verb
+from sm.session import agent, claim, delivery, phasefile, registry, worktree
+from sm.session.plan import Plan, PlannedStep
+from sm.session.registry import Session
+from sm.store.files import write_atomic
+from sm.workflow.context import Context
+from sm.workflow.replies import question_file
+
+BOT = "sm"
+"""The author of what sm itself writes on a forge."""
+
+
+class NotNowError(TemporaryError):
+    """The step cannot be done at the moment; the plan stays."""
+
+
+class PointlessError(SmError):
+    """The step has lost its point, as the agent that it was meant for is gone; the plan goes."""
+
+
+def effect_id(plan: Plan, step: int) -> str:
+    """Identifies one step of one plan, wherever its traces are looked for."""
+    return hashlib.sha256(f"{plan.key}#{step}@{plan.created_at}".encode()).hexdigest()[:16]
+
+
+def perform(ctx: Context, session: Session, plan: Plan, step: int) -> str:
+    """Do step number `step`; returns a word on how it went.
+
+    Raises:
+        NotNowError, TemporaryError: try again later.
+        PointlessError: there is nobody left to do it for.
+        SmError: it was refused for good.
+
+    """
+    planned = plan.steps[step]
+    return EFFECTS[planned.verb](ctx, session, planned, effect_id(plan, step))
+
+
+def _inject(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+    target = agent.load(session.dir)
+    if target is None:
+        raise PointlessError("there is no agent to tell")
+    glyph = ctx.project.agent.prompt_glyph
+    outcome = delivery.deliver(ctx.tmux, target, ident, step.text, glyph=glyph)
+    if outcome.delivered:
+        return step.name
+    if outcome.reason and outcome.reason.final:
+        raise PointlessError(f"not typed: {outcome.reason}")
+    raise NotNowError(f"not typed yet: {outcome.reason}")
+
+
+def _create_phase(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+    phasefile.create(ctx.root, session.project, session.issue)
+    return ""
+
+
+def _write_ci_result(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+    write_atomic(ctx.root.ci_result(session.project, session.issue), step.text + "\n")
+    return ""
+
+
+def _open_pull(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+    issue = ctx.forge.issue(session.issue)
+    pull = ctx.forge.open_pull(
+        branch=session.branch,
+        base=session.base,
+        title=issue.title,
+        body=f"Closes #{issue.number}",
+        author=BOT,
+    )
+    return f"#{pull.number}"
+
+
+def _merge(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+    pull = ctx.forge.pull_for(session.branch)
+    if pull is None:
+        raise PointlessError(f"there is no pull request of '{session.branch}'")
+    return ctx.forge.merge(pull.number, head=step.text, author=BOT).merged_as[:10]
+
+
+def _comment(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+    ctx.forge.comment(session.issue, step.text, author=BOT, marker=ident)
+    return step.name
+
+
+def _notify(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+    told = _comment(ctx, session, step, ident)
+    if (file := question_file(ctx, session)) is not None:
+        title = f"{session.project} #{session.issue}: {session.title}"
+        vault.ask(file, title=title, body=step.text, marker=ident)
+    return told
+
+
+def _remind(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+    told = _comment(ctx, session, step, ident)
+    write_atomic(ctx.root.renotify(session.project, session.issue), f"{ident}\n")
+    return told
+
+
+def _label_blocked(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+    ctx.forge.add_label(session.issue, ctx.project.labels.blocked)
+    return ""
+
+
+def _restore_backlog(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+    ctx.forge.add_label(session.issue, ctx.project.labels.backlog)
+    ctx.forge.remove_label(session.issue, ctx.project.labels.in_progress)
+    return ""
+
+
+def _clean_labels(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+    for label in (ctx.project.labels.in_progress, ctx.project.labels.backlog):
+        ctx.forge.remove_label(session.issue, label)
+    return ""
+
+
+def _close_issue(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+    ctx.forge.close_issue(session.issue)
+    return ""
+
+
+def _kill(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+    agent.stop(ctx.tmux, session)
+    return ""
+
+
+def _recover(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+    made = worktree.ensure(ctx.git, ctx.project, session.issue)
+    phasefile.create(ctx.root, session.project, session.issue)
+    agent.launch(ctx.root, ctx.tmux, session, ctx.project, step.text, generation=step.generation)
+    return made.note
+
+
+def _remove_worktree(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+    return str(worktree.remove(ctx.git, ctx.project, session.issue, merged_head=step.text))
+
+
+def _delete_branch(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+    ctx.git.delete_ref(ctx.project.remote, f"refs/heads/{session.branch}", expect=step.text)
+    return ""
+
+
+def _release_claim(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+    claim.release(ctx.git, ctx.project, session.issue, ctx.root)
+    return ""
+
+
+def _forget(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+    if (file := question_file(ctx, session)) is not None:
+        vault.settle(file)
+    registry.forget(ctx.root, session)
+    return ""
+
+
+EFFECTS: dict[Verb, Callable[[Context, Session, PlannedStep, str], str]] = {
+    Verb.INJECT: _inject,
+    Verb.CREATE_PHASE: _create_phase,
+    Verb.WRITE_CI_RESULT: _write_ci_result,
+    Verb.OPEN_PULL: _open_pull,
+    Verb.MERGE: _merge,
+    Verb.NOTIFY: _notify,
+    Verb.REMIND: _remind,
+    Verb.COMMENT: _comment,
+    Verb.LABEL_BLOCKED: _label_blocked,
+    Verb.RESTORE_BACKLOG: _restore_backlog,
+    Verb.CLEAN_LABELS: _clean_labels,
+    Verb.CLOSE_ISSUE: _close_issue,
+    Verb.KILL: _kill,
+    Verb.RECOVER: _recover,
+    Verb.REMOVE_WORKTREE: _remove_worktree,
+    Verb.DELETE_BRANCH: _delete_branch,
+    Verb.RELEASE_CLAIM: _release_claim,
+    Verb.FORGET: _forget,
+}

@@ -1,0 +1,128 @@
+"""Observe a session: its phase file, its process, its worktree, its history, and the forge."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+from sm.errors import StateError
+from sm.facts import Facts, Life
+from sm.forge import NO_CHECK, Check, PullRequest, Review
+from sm.history import fold
+from sm.phase import Phase, PhaseWrite
+from sm.review import verdict
+from sm.session import agent, phasefile, plan
+from sm.session.registry import Session
+from sm.workflow.context import Context
+from sm.workflow.replies import Reply, replies
+from sm.workflow.snapshot import Snapshot, is_open, snapshot
+
+EMPTY_WRITE = PhaseWrite(Phase.NONE, "", "", "", 0.0)
+
+
+@dataclass(frozen=True)
+class Observation:
+    """The facts, and what they were read from, for the texts that follow from them."""
+
+    facts: Facts
+    write: PhaseWrite
+    pull: PullRequest | None
+    review: Review | None
+    replies: tuple[Reply, ...]
+    problem: str
+    """Why the phase file cannot be read, '' if it can."""
+
+    @property
+    def check(self) -> Check:
+        """What CI says, without its log."""
+        return self.pull.check if self.pull else NO_CHECK
+
+
+def observe(ctx: Context, session: Session, *, newer_than: float = 0.0) -> Observation:
+    """What is known now. The forge is asked again if it was last seen before the phase write.
+
+    Raises:
+        TemporaryError: the forge or the remote cannot be reached.
+
+    """
+    written = _read_phase(ctx, session)
+    return _gather(ctx, session, written, snapshot(ctx, newer_than=max(newer_than, written.at)))
+
+
+def last_known(ctx: Context, session: Session, seen: Snapshot) -> Observation:
+    """The same from an older look at the forge, for showing: nobody is asked."""
+    return _gather(ctx, session, _read_phase(ctx, session), seen)
+
+
+@dataclass(frozen=True)
+class _Written:
+    write: PhaseWrite = EMPTY_WRITE
+    lost: bool = False
+    problem: str = ""
+
+    @property
+    def at(self) -> float:
+        return self.write.at if self.write.phase is not Phase.NONE else 0.0
+
+
+def _read_phase(ctx: Context, session: Session) -> _Written:
+    try:
+        write = phasefile.read(ctx.root, session.project, session.issue)
+    except StateError as error:
+        return _Written(problem=error.message)
+    return _Written(lost=True) if write is None else _Written(write)
+
+
+def _gather(ctx: Context, session: Session, written: _Written, seen: Snapshot) -> Observation:
+    write = written.write
+    issue, pull = seen.issue(session.issue), seen.pull(session.branch)
+    head = pull.head if pull else seen.head(session.branch)
+    review = verdict(pull.reviews, head, ctx.project.trusted) if pull else None
+    directory = session.dir
+    facts = Facts(
+        now=time.time(),
+        limits=ctx.limits,
+        history=fold(plan.receipts(directory)),
+        session=Life.ALIVE if agent.is_alive(directory) else Life.GONE,
+        phase=write.phase,
+        write=write.id if write.phase is not Phase.NONE else "",
+        written_at=written.at,
+        phase_lost=written.lost,
+        issue_open=is_open(seen, session.issue),
+        blocked=issue is not None and ctx.project.labels.blocked in issue.labels,
+        pull=pull.state if pull else None,
+        head=head,
+        conflicts=pull.conflicts if pull else False,
+        check=(pull.check if pull else NO_CHECK).state,
+        review=review.state if review else None,
+        review_id=review.id if review else "",
+    )
+    if facts.awaits:
+        facts = _compare_with_remote(ctx, session, seen, facts)
+    asked = facts.history.escalation
+    answers = replies(ctx, session, issue, asked.at) if asked and facts.escalated else ()
+    facts = replace(
+        facts,
+        idle_since=_idle_since(ctx, session, facts),
+        reply=answers[-1].id if answers else "",
+    )
+    return Observation(facts, write, pull, review, answers, written.problem)
+
+
+def _compare_with_remote(ctx: Context, session: Session, seen: Snapshot, facts: Facts) -> Facts:
+    """Whether the remote's branch has the work that the worktree has."""
+    base, head = seen.head(session.base), seen.head(session.branch)
+    local = ctx.git.at(session.worktree)
+    pushed = bool(head) and not ctx.git.is_ancestor(head, base)
+    tip = local.rev_parse("HEAD") or ""
+    unpushed = bool(tip) and tip != head and not ctx.git.is_ancestor(tip, head or base)
+    return replace(facts, pushed=pushed, unpushed=unpushed)
+
+
+def _idle_since(ctx: Context, session: Session, facts: Facts) -> float | None:
+    """The idle marker's time; one from before the last start or injection says nothing."""
+    try:
+        marked_at = ctx.root.idle_marker(session.name).lstat().st_mtime
+    except FileNotFoundError:
+        return None
+    return marked_at if marked_at > facts.life_at else None

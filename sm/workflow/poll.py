@@ -1,0 +1,125 @@
+"""One tick of dev-poll: look at the forge, keep what runs alive, take up new work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from sm.errors import SmError
+from sm.forge import Issue, IssueState
+from sm.review import is_trusted
+from sm.session import claim
+from sm.session.registry import Session
+from sm.store import lock
+from sm.workflow import monitors, worktrees
+from sm.workflow.context import Context
+from sm.workflow.snapshot import Snapshot, snapshot
+from sm.workflow.start import TakenError, is_started, start
+
+
+def tick(ctx: Context, *, dry_run: bool = False) -> Iterator[str]:
+    """Do what is due for the project; yields a line for each thing done.
+
+    With `dry_run` a line for each thing that would be done, and nothing is changed.
+    """
+    with lock.try_hold(ctx.directory.poll_lock) as ours:
+        if not ours:
+            yield "another dev-poll is at work on it"
+            return
+        seen = snapshot(ctx, newer_than=time.time() - ctx.project.ci.poll_s)
+        yield from seen.problems
+        damaged: list[SmError] = []
+        sessions = ctx.sessions(damaged.append)
+        yield from (error.message for error in damaged)
+        yield from _keep_alive(ctx, seen, sessions, dry_run=dry_run)
+        yield from _pick_up(ctx, seen, sessions, dry_run=dry_run)
+        if not dry_run:
+            yield from worktrees.sweep(ctx, seen, sessions)
+
+
+def _keep_alive(
+    ctx: Context, seen: Snapshot, sessions: list[Session], *, dry_run: bool
+) -> Iterator[str]:
+    """Sessions whose start was interrupted, whose state was lost, whose monitor died."""
+    for session in sessions:
+        if not is_started(ctx, session):
+            yield from _start(ctx, seen.issue(session.issue), "finish the start of", dry_run)
+        elif not monitors.is_watched(ctx, session):
+            yield f"{_would(dry_run)}restart the monitor of #{session.issue}"
+            if not dry_run:
+                monitors.ensure(ctx, session)
+    for issue in _lost(ctx, seen, sessions):
+        yield from _start(ctx, issue, "take up again", dry_run)
+
+
+def _lost(ctx: Context, seen: Snapshot, sessions: list[Session]) -> list[Issue]:
+    """Issues that we hold the claim of, but know nothing about any more."""
+    known = {session.issue for session in sessions}
+    return [
+        issue
+        for issue in seen.issues
+        if issue.number not in known
+        and issue.state is IssueState.OPEN
+        and ctx.project.labels.blocked not in issue.labels
+        and claim.is_ours(ctx.git, ctx.project, issue.number, ctx.root, seen.refs)
+    ]
+
+
+def _pick_up(
+    ctx: Context, seen: Snapshot, sessions: list[Session], *, dry_run: bool
+) -> Iterator[str]:
+    """The oldest issues that are ready, up to the maximum of sessions."""
+    free = ctx.project.max_sessions - len(ctx.sessions())
+    known = {session.issue for session in sessions}
+    for issue in ready(ctx, seen):
+        if free <= 0:
+            return
+        if issue.number in known or claim.is_held(issue.number, seen.refs):
+            continue
+        yield from _start(ctx, issue, "pick up", dry_run)
+        free -= 1
+
+
+def ready(ctx: Context, seen: Snapshot) -> list[Issue]:
+    """The issues that may be picked up, oldest first."""
+    labels = ctx.project.labels
+    return sorted(
+        (
+            issue
+            for issue in seen.issues
+            if issue.state is IssueState.OPEN
+            and labels.backlog in issue.labels
+            and labels.blocked not in issue.labels
+            and is_trusted(issue.author, ctx.project.trusted)
+            and not waits_for(seen, issue)
+        ),
+        key=lambda issue: issue.number,
+    )
+
+
+def waits_for(seen: Snapshot, issue: Issue) -> list[int]:
+    """The issues that `issue` depends on and that are not closed."""
+    closed = {i.number for i in seen.issues if i.state is IssueState.CLOSED}
+    return [number for number in issue.dependencies() if number not in closed]
+
+
+def _start(ctx: Context, issue: Issue | None, what: str, dry_run: bool) -> Iterator[str]:
+    if issue is None:
+        return
+    line = f"{what} #{issue.number} {issue.title}"
+    if dry_run:
+        yield f"would {line}"
+        return
+    try:
+        start(ctx, issue)
+    except TakenError as error:
+        yield error.message
+    except SmError as error:
+        ctx.record("problem", "", f"#{issue.number}: {error.message}")
+        yield f"cannot {line}: {error.message}"
+    else:
+        yield line
+
+
+def _would(dry_run: bool) -> str:
+    return "would " if dry_run else ""

@@ -1,0 +1,166 @@
+"""Observe, decide, act: one pass over one session, under its lock, resumable at every step."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import time
+from collections.abc import Iterator
+
+from sm.adapters.forge.errors import MergeRefusedError
+from sm.errors import SmError
+from sm.history import Receipt, Verb
+from sm.reactions import decide
+from sm.session import plan as plans
+from sm.session import registry
+from sm.session.plan import Plan
+from sm.session.registry import Session
+from sm.store import lock
+from sm.store.crash import crash_point
+from sm.store.files import write_atomic
+from sm.store.paths import SessionDir
+from sm.workflow.compose import compose
+from sm.workflow.context import Context
+from sm.workflow.effects import NotNowError, PointlessError, perform
+from sm.workflow.observe import Observation, observe
+
+ROUNDS = 20
+"""Decisions in one pass. The matrix comes to rest after two or three; more would be a loop."""
+
+FORGE_VERBS = frozenset({Verb.OPEN_PULL, Verb.MERGE, Verb.CLOSE_ISSUE})
+"""After these the forge looks different, so the last observation of it is worth nothing."""
+
+RETRY_S = (0.5, 300.0)
+TYPING_RETRY_S = (0.5, 5.0)
+"""Shortest and longest pause before a step is tried again; it grows with the plan's age."""
+
+
+def react(ctx: Context, name: str) -> None:
+    """Bring the session `name` up to date; a session that is over is no error."""
+    directory = ctx.root.session(name)
+    if not directory.identity.exists():
+        return
+    with lock.hold(directory.lock, timeout_s=120):
+        if not directory.identity.exists():
+            return
+        session = registry.load(ctx.root, name)
+        for _ in _passes(ctx, session, directory):
+            pass
+
+
+def _passes(ctx: Context, session: Session, directory: SessionDir) -> Iterator[None]:
+    newer_than = 0.0
+    for _ in range(ROUNDS):
+        started = time.time()
+        plan = plans.pending(directory) or _decide(ctx, session, directory, newer_than, started)
+        if plan is None or not _carry_out(ctx, session, directory, plan, started):
+            return
+        if any(step.verb in FORGE_VERBS for step in plan.steps):
+            newer_than = time.time()
+        yield
+    raise SmError(f"'{session.name}' did not come to rest in {ROUNDS} decisions: see sm trace")
+
+
+def _decide(
+    ctx: Context, session: Session, directory: SessionDir, newer_than: float, started: float
+) -> Plan | None:
+    """The plan for what is due now, saved; None when the session is at rest until `next`."""
+    seen = _observe(ctx, session, directory, newer_than)
+    decision = decide(seen.facts)
+    directory.problem.unlink(missing_ok=True)
+    if not decision.acts:
+        _rest(directory, started, decision.wake_at)
+        return None
+    plan = compose(ctx, session, seen, decision)
+    crash_point("plan:before-save")
+    plans.save(directory, plan)
+    crash_point("plan:after-save")
+    ctx.record("decided", session.name, f"{plan.row} ({seen.write.text or 'no phase'})")
+    return plan
+
+
+def _observe(
+    ctx: Context, session: Session, directory: SessionDir, newer_than: float
+) -> Observation:
+    seen = observe(ctx, session, newer_than=newer_than)
+    if not seen.problem:
+        return seen
+    # An unreadable phase file cuts the agent off: a person has to know, once per cause.
+    cause = f"phase-file:{hashlib.sha256(seen.problem.encode()).hexdigest()[:8]}"
+    if cause in seen.facts.history.troubles:
+        return seen
+    plans.add_receipt(directory, Receipt(time.time(), cause, "phase-file", trouble=seen.problem))
+    ctx.record("problem", session.name, seen.problem)
+    return observe(ctx, session, newer_than=newer_than)
+
+
+def _carry_out(
+    ctx: Context, session: Session, directory: SessionDir, plan: Plan, started: float
+) -> bool:
+    """Do the steps that are left; False when the session is over, or the rest has to wait."""
+    first = plans.next_step(plan, plans.receipts(directory))
+    for number in range(first, len(plan.steps)):
+        verb = plan.steps[number].verb
+        crash_point(f"{verb}:before")
+        try:
+            receipt = _do(ctx, session, plan, number)
+        except PointlessError as error:
+            ctx.record("dropped", session.name, f"{plan.row}: {error.message}")
+            plans.drop(directory)
+            return True
+        except SmError as error:
+            _retry_later(ctx, session, directory, plan, error, started)
+            return False
+        crash_point(f"{verb}:after")
+        ctx.record(str(verb), session.name, receipt.detail or receipt.trouble)
+        if verb is Verb.FORGET:
+            return False
+        plans.add_receipt(directory, receipt)
+        crash_point(f"{verb}:receipt")
+    plans.add_receipt(directory, plan.receipt(len(plan.steps)))
+    crash_point("plan:before-drop")
+    plans.drop(directory)
+    return True
+
+
+def _do(ctx: Context, session: Session, plan: Plan, number: int) -> Receipt:
+    """The receipt of a step: done, or refused in a way that no repetition will mend."""
+    verb = plan.steps[number].verb
+    try:
+        return plan.receipt(number, detail=perform(ctx, session, plan, number))
+    except MergeRefusedError as error:
+        return plan.receipt(number, trouble=error.message)
+    except (NotNowError, PointlessError):
+        raise
+    except SmError as error:
+        if verb is not Verb.RECOVER:
+            raise
+        # A restart that fails is a crash like any other: counted, paused for, given up at last.
+        return plan.receipt(number, detail=f"failed: {error.message}")
+
+
+def _retry_later(
+    ctx: Context,
+    session: Session,
+    directory: SessionDir,
+    plan: Plan,
+    error: SmError,
+    started: float,
+) -> None:
+    """Leave the plan for another pass; pauses grow with its age."""
+    shortest, longest = TYPING_RETRY_S if isinstance(error, NotNowError) else RETRY_S
+    age = time.time() - plan.created_at
+    problem = f"{plan.row}: {error.message}"
+    if not directory.problem.exists() or directory.problem.read_text().strip() != problem:
+        ctx.record("waiting", session.name, problem)
+        write_atomic(directory.problem, problem + "\n")
+    _rest(directory, started, time.time() + min(max(age / 4, shortest), longest))
+
+
+def _rest(directory: SessionDir, started: float, wake_at: float) -> None:
+    """Tell the monitor up to which moment all is seen, and when to call at the latest."""
+    write_atomic(directory.next, f"{math.ceil(wake_at)}\n")
+    write_atomic(directory.seen, "")
+    # What changed while we looked must count as changed since.
+    os.utime(directory.seen, (started, started))

@@ -1,0 +1,50 @@
+"""Restart an agent because a person asks for it, whatever the limits say."""
+
+from __future__ import annotations
+
+import time
+
+from sm.errors import UsageError
+from sm.facts import Facts
+from sm.reactions import ROWS, Decision
+from sm.session import plan as plans
+from sm.session import registry
+from sm.session.registry import Session
+from sm.store import lock
+from sm.store.paths import session_name
+from sm.workflow import monitors
+from sm.workflow.compose import compose
+from sm.workflow.context import Context
+from sm.workflow.observe import observe
+from sm.workflow.start import start
+
+
+def recover(ctx: Context, issue: int) -> Session:
+    """End what runs for the issue and restart it from its worktree and branch.
+
+    An issue that is unknown here is taken over, whoever holds it.
+
+    Raises:
+        UsageError: there is no such issue, or it is closed.
+
+    """
+    name = session_name(ctx.project.name, issue)
+    if not ctx.root.session(name).identity.exists():
+        found = ctx.forge.issue(issue)
+        if found.state != "open":
+            raise UsageError(f"issue #{issue} is closed: nothing to recover")
+        return start(ctx, found, seize=True)
+    session = registry.load(ctx.root, name)
+    with lock.hold(session.dir.lock, timeout_s=120):
+        plans.drop(session.dir)
+        seen = observe(ctx, session)
+        plans.save(session.dir, compose(ctx, session, seen, _by_hand(seen.facts)))
+    ctx.record("recover", session.name, "asked for by a person")
+    monitors.ensure(ctx, session)
+    registry.poke(session.dir)
+    return session
+
+
+def _by_hand(facts: Facts) -> Decision:
+    row = next(row for row in ROWS if row.name == "recover")
+    return Decision(row, f"recover-by-hand:{time.time():.3f}", facts.now)

@@ -1,0 +1,76 @@
+"""People's answers to an escalation: by `sm reply`, in the vault, or as a comment on the forge."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from pathlib import Path
+
+from msgspec import Struct
+
+from sm.adapters import vault
+from sm.forge import Issue
+from sm.review import is_trusted
+from sm.session.registry import Session
+from sm.store.files import ensure_private_dir, read_json, write_json
+from sm.store.paths import SessionDir
+from sm.workflow.context import Context
+
+
+class Reply(Struct, frozen=True):
+    """What somebody answered at `at` (seconds since the epoch), and where."""
+
+    id: str
+    at: float
+    author: str
+    text: str
+
+
+def add(directory: SessionDir, author: str, text: str) -> Reply:
+    """Keep an answer given on the command line until it is handed over."""
+    ensure_private_dir(directory.replies)
+    at = time.time()
+    reply = Reply(f"{at:.3f}-{secrets.token_hex(3)}", at, author, text)
+    write_json(directory.replies / f"{reply.id}.json", reply, durable=True)
+    return reply
+
+
+def replies(ctx: Context, session: Session, issue: Issue | None, since: float) -> tuple[Reply, ...]:
+    """Every answer of a trusted person given after `since`, oldest first."""
+    found = [
+        *_typed(session.dir),
+        *_comments(ctx, issue),
+        *_from_vault(ctx, session),
+    ]
+    return tuple(sorted((r for r in found if r.at > since), key=lambda r: (r.at, r.id)))
+
+
+def _typed(directory: SessionDir) -> list[Reply]:
+    if not directory.replies.is_dir():
+        return []
+    files = sorted(directory.replies.glob("*.json"))
+    return [reply for file in files if (reply := read_json(file, Reply)) is not None]
+
+
+def _comments(ctx: Context, issue: Issue | None) -> list[Reply]:
+    return [
+        Reply(
+            f"comment-{comment.at:.0f}-{comment.author}", comment.at, comment.author, comment.body
+        )
+        for comment in (issue.comments if issue else ())
+        if not comment.marker and is_trusted(comment.author, ctx.project.trusted)
+    ]
+
+
+def question_file(ctx: Context, session: Session) -> Path | None:
+    """Where the question is in the vault, if the project has one."""
+    folder = ctx.project.escalation.vault
+    return folder / f"{session.name}.md" if folder else None
+
+
+def _from_vault(ctx: Context, session: Session) -> list[Reply]:
+    file = question_file(ctx, session)
+    if file is None or not file.is_file() or not (text := vault.answer(file)):
+        return []
+    at = file.stat().st_mtime
+    return [Reply(f"vault-{at:.3f}", at, "vault", text)]

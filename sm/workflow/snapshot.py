@@ -1,0 +1,144 @@
+"""The forge as it was last seen: one batch a project and interval, shared by all its sessions.
+
+Whoever needs fresher facts first takes the batch for everybody, and wakes the sessions for
+which something changed. So the number of requests does not grow with the number of sessions.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from msgspec import Struct, structs
+
+from sm.forge import Check, CheckState, Issue, IssueState, PullRequest, PullState
+from sm.session import registry
+from sm.store import lock
+from sm.store.files import read_json, write_atomic, write_json
+from sm.store.paths import ProjectDir
+from sm.workflow.context import Context
+
+CLOCK_SLACK_S = 0.02
+"""A file's mtime is the kernel's coarse clock, which lags a few milliseconds behind."""
+
+
+class Snapshot(Struct, frozen=True):
+    """One observation, begun at `taken_at`. `refs` are the remote's branches and claims."""
+
+    taken_at: float
+    stamp: str
+    issues: tuple[Issue, ...] = ()
+    pulls: tuple[PullRequest, ...] = ()
+    refs: dict[str, str] = {}
+    problems: tuple[str, ...] = ()
+
+    def issue(self, number: int) -> Issue | None:
+        """The issue, without its text; None if it is unknown."""
+        return next((issue for issue in self.issues if issue.number == number), None)
+
+    def pull(self, branch: str) -> PullRequest | None:
+        """The newest pull request of `branch`."""
+        found = [pull for pull in self.pulls if pull.branch == branch]
+        return max(found, key=lambda pull: pull.number, default=None)
+
+    def head(self, branch: str) -> str:
+        """The commit of `branch` on the remote, '' where there is no such branch."""
+        return self.refs.get(f"refs/heads/{branch}", "")
+
+
+def snapshot(ctx: Context, *, newer_than: float = 0.0) -> Snapshot:
+    """The forge as seen after `newer_than` (seconds since the epoch) and within the interval."""
+    last = _usable(ctx, newer_than)
+    if last is not None:
+        return last
+    with lock.hold(ctx.directory.snapshot_lock, timeout_s=120):
+        last = _usable(ctx, newer_than)
+        return last if last is not None else _take(ctx)
+
+
+def last_snapshot(directory: ProjectDir) -> Snapshot | None:
+    """What was seen last, however old it is."""
+    return read_json(directory.snapshot, Snapshot)
+
+
+def _usable(ctx: Context, newer_than: float) -> Snapshot | None:
+    last = last_snapshot(ctx.directory)
+    if last is None or last.taken_at < newer_than + CLOCK_SLACK_S:
+        return None
+    if time.time() - last.taken_at >= ctx.project.ci.poll_s or last.stamp != ctx.forge.stamp():
+        return None
+    return last
+
+
+def _take(ctx: Context) -> Snapshot:
+    started = time.time()
+    project, directory = ctx.project, ctx.directory
+    before = last_snapshot(directory)
+    stamp = ctx.forge.stamp()
+    refs = ctx.git.ls_remote(
+        project.remote,
+        f"refs/heads/{project.primary_branch}",
+        f"refs/heads/{project.branch_prefix}/*",
+        "refs/sm/claims/*",
+    )
+    issues, pulls, problems = ctx.forge.overview()
+    taken = Snapshot(
+        taken_at=started,
+        stamp=stamp,
+        issues=tuple(_brief(issue) for issue in issues),
+        pulls=tuple(_checked(ctx, pull) for pull in pulls),
+        refs=refs,
+        problems=tuple(problems),
+    )
+    write_json(directory.snapshot, taken)
+    # What changes while we look must count as changed since.
+    os.utime(directory.snapshot, (started, started))
+    write_atomic(directory.due, f"{started + project.ci.poll_s:.3f}\n")
+    _clear_turns(directory)
+    _wake_changed(ctx, before, taken)
+    return taken
+
+
+def _brief(issue: Issue) -> Issue:
+    """An issue without its text, except for the lines that say what it depends on."""
+    if issue.state is IssueState.CLOSED:
+        return structs.replace(issue, body="", comments=())
+    needed = "\n".join(f"Depends on #{number}" for number in issue.dependencies())
+    return structs.replace(issue, body=needed)
+
+
+def _checked(ctx: Context, pull: PullRequest) -> PullRequest:
+    """A pull request with what CI says of its head; an open one has its checks started."""
+    if pull.state is not PullState.OPEN:
+        return structs.replace(pull, body="")
+    check = ctx.forge.ensure_check(pull.head)
+    if check.state in (CheckState.SUCCESS, CheckState.FAILURE):
+        check = structs.replace(check, log="")
+    return structs.replace(pull, body="", check=check)
+
+
+def _clear_turns(directory: ProjectDir) -> None:
+    for claimed in directory.path.glob("turn.*"):
+        claimed.unlink(missing_ok=True)
+
+
+def _wake_changed(ctx: Context, before: Snapshot | None, after: Snapshot) -> None:
+    for session in ctx.sessions():
+        view = _view(after, session.issue, session.branch)
+        if before is None or view != _view(before, session.issue, session.branch):
+            registry.poke(session.dir)
+
+
+def _view(seen: Snapshot, issue: int, branch: str) -> tuple[Issue | None, PullRequest | None, str]:
+    return seen.issue(issue), seen.pull(branch), seen.head(branch)
+
+
+def full_check(ctx: Context, pull: PullRequest | None) -> Check:
+    """What CI says of the pull request's head, the failing log included."""
+    return ctx.forge.check(pull.head) if pull else Check(CheckState.NONE)
+
+
+def is_open(snapshot: Snapshot, number: int) -> bool:
+    """Whether the issue is open; one that is not in sight counts as open."""
+    issue = snapshot.issue(number)
+    return issue is None or issue.state is IssueState.OPEN

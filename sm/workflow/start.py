@@ -1,0 +1,125 @@
+"""Start, or take up again, the work on an issue: claim, worktree, phase file, agent, monitor.
+
+Every step recognises what is there already, so a start that was killed is simply run again.
+"""
+
+from __future__ import annotations
+
+import time
+
+from sm.errors import TemporaryError
+from sm.forge import Issue
+from sm.history import Receipt, Verb
+from sm.prompts import to_agent
+from sm.session import agent, claim, phasefile, plan, registry, worktree
+from sm.session.claim import Claim
+from sm.session.registry import Session
+from sm.store import lock
+from sm.store.crash import crash_point
+from sm.store.files import write_atomic
+from sm.store.paths import session_name
+from sm.workflow import monitors
+from sm.workflow.compose import gather
+from sm.workflow.context import Context
+from sm.workflow.observe import last_known
+from sm.workflow.replies import question_file
+from sm.workflow.snapshot import snapshot
+
+
+class TakenError(TemporaryError):
+    """Somebody else works on the issue."""
+
+
+def is_started(ctx: Context, session: Session) -> bool:
+    """Whether the session once had its agent."""
+    return any(r.verb in (Verb.START, Verb.RECOVER) for r in _receipts(ctx, session))
+
+
+def _receipts(ctx: Context, session: Session) -> list[Receipt]:
+    return plan.receipts(session.dir)
+
+
+def start(ctx: Context, issue: Issue, *, seize: bool = False) -> Session:
+    """Bring the issue to the point where an agent works on it and a monitor watches it.
+
+    `seize` takes the claim away from whoever holds it.
+
+    Raises:
+        TakenError: another installation holds the claim.
+
+    """
+    session = registry.create(ctx.root, _identity(ctx, issue))
+    crash_point("start:recorded")
+    with lock.hold(session.dir.lock, timeout_s=120):
+        if not is_started(ctx, session):
+            _claim(ctx, session, seize=seize)
+            _begin(ctx, session)
+    monitors.ensure(ctx, session)
+    return session
+
+
+def _identity(ctx: Context, issue: Issue) -> Session:
+    project = ctx.project
+    found = worktree.find(ctx.git, project, issue.number)
+    return Session(
+        name=session_name(project.name, issue.number),
+        project=project.name,
+        issue=issue.number,
+        title=issue.title,
+        branch=project.branch(issue.number),
+        base=project.primary_branch,
+        remote=project.remote,
+        repo=project.repo,
+        worktree=found.path if found else project.worktree(issue.number),
+        config=ctx.config.source,
+        state_root=ctx.root.path,
+        created_at=time.time(),
+    )
+
+
+def _claim(ctx: Context, session: Session, *, seize: bool) -> None:
+    take = claim.seize if seize else claim.claim
+    outcome = take(ctx.git, ctx.project, session.issue, ctx.root)
+    if outcome is Claim.TAKEN:
+        registry.forget(ctx.root, session)
+        raise TakenError(f"#{session.issue} is worked on elsewhere")
+    crash_point("start:claimed")
+    labels = ctx.project.labels
+    ctx.forge.add_label(session.issue, labels.in_progress)
+    ctx.forge.remove_label(session.issue, labels.backlog)
+    ctx.record("claimed", session.name, str(outcome))
+
+
+def _begin(ctx: Context, session: Session) -> None:
+    """Make the worktree and launch the agent, or adopt one that still lives."""
+    directory = session.dir
+    made = worktree.ensure(ctx.git, ctx.project, session.issue)
+    crash_point("start:worktree")
+    if agent.adopt(ctx.root, ctx.tmux, session) is None:
+        phasefile.create(ctx.root, session.project, session.issue)
+        prompt = _prompt(ctx, session)
+        agent.launch(ctx.root, ctx.tmux, session, ctx.project, prompt, generation=1)
+    crash_point("start:launched")
+    _write_watch(ctx, session)
+    receipt = Receipt(time.time(), "start", "start", verb=Verb.START, detail=made.note)
+    plan.add_receipt(directory, receipt)
+    ctx.record("started", session.name, session.title)
+
+
+def _write_watch(ctx: Context, session: Session) -> None:
+    """Name the files whose change concerns this session, and those that concern the project."""
+    watched = [
+        ctx.root.phase(session.project, session.issue),
+        ctx.root.idle_marker(session.name),
+        question_file(ctx, session),
+    ]
+    write_atomic(session.dir.watch, "".join(f"{path}\n" for path in watched if path))
+    shared = (ctx.directory.path, ctx.forge.stamp_file)
+    write_atomic(session.dir.shared, "".join(f"{path}\n" for path in shared))
+
+
+def _prompt(ctx: Context, session: Session) -> str:
+    """The first prompt; where the branch has work already, the one for going on with it."""
+    material = gather(ctx, session, last_known(ctx, session, snapshot(ctx)))
+    has_work = bool(material.git.log or material.git.status)
+    return to_agent("recovery" if has_work else "start", material)
