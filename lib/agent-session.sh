@@ -1,0 +1,279 @@
+# shellcheck shell=bash
+# Watching an agent: read_phase and monitor_phase_loop for scripts that drive a session by the
+# phase protocol themselves, agent_session_monitor for the sessions that sm drives.
+# Sourced, on its own if need be; works under `set -euo pipefail`; bash 5.1 or newer.
+
+# read_phase FILE: prints the sentinel, which is the first line without its white space; nothing
+# for an empty or missing file. Returns 1, printing nothing, for what no agent of ours wrote:
+# a link, a FIFO, a directory, another user's file, a line that is binary.
+read_phase() {
+  local REPLY
+  _read_phase "$1" && printf '%s\n' "$REPLY"
+}
+
+# The same without a subshell: the sentinel is left in REPLY. At most 4096 characters are read;
+# the delimiter is NUL, because read passes over NULs otherwise, however many there are.
+_read_phase() {
+  local line='' size=4096
+  REPLY=
+  [[ -e $1 || -L $1 ]] || return 0
+  [[ -f $1 && -O $1 && ! -L $1 ]] || return 1
+  # Missing after all: removed meanwhile.
+  if { IFS= read -r -d '' -n "$size" line <"$1"; } 2>/dev/null; then
+    [[ $line == *$'\n'* || ${#line} -eq $size ]] || return 1
+  fi
+  line=${line%%$'\n'*}
+  REPLY=${line//[[:space:]]/}
+}
+
+# monitor_phase_loop PHASE_FILE IDLE_TIMEOUT CALLBACK [SESSION]
+#
+# Watches a tmux session (default: $SESSION_NAME) through its phase file until the end, looking
+# every $PHASE_POLL_INTERVAL seconds (default 10, fractions allowed). Every write of the file,
+# the same phase again included, is one call `CALLBACK PHASE`; what was written before the loop
+# began counts as one. A session found dead is one call `CALLBACK PHASE:crashed`: where the
+# callback brought it back, the loop goes on. $_MONITOR_SESSION is the session's name.
+#
+# How it ended is in $_MONITOR_LOOP_EXIT, set before the last call of the callback:
+#
+#   done            PHASE:done was written
+#   PHASE:failed    that was written
+#   PHASE:escalate  that was written; the session is alive
+#   idle_timeout    no phase for IDLE_TIMEOUT seconds; the session was killed, no callback
+#   idle_prompt     phase file empty and the agent idle at three looks running; the session was
+#                   killed, then the callback called with PHASE:failed: it must not use the session
+#   crashed         the session was dead and the callback did not bring it back: returns 1
+#   callback        the callback returned non-zero for a phase that ends nothing: returns 1
+#
+# Time spent in the callback counts for no timeout, and a failing command in it does not end the
+# script. $SM_TMUX_SOCKET names another tmux server, $SM_STATE_ROOT the folder of the idle marker
+# (default /tmp). Returns 2 for arguments that cannot be used.
+monitor_phase_loop() {
+  local REPLY _stamp _pause _status=0
+  # All that the looks share, under one name, so that nothing a callback sets is ours by accident.
+  local -A _loop=([file]=$1 [callback]=$3 [interval]=${PHASE_POLL_INTERVAL:-10} [looks]=0)
+  export _MONITOR_SESSION=${4:-${SESSION_NAME:-}}
+  _MONITOR_LOOP_EXIT=
+  _monitor_check_arguments "$2" || return 2
+  # A file without a name keeps the time of the last write handled; nobody ever writes into the
+  # pipe that is slept on. Both go with the shell, however it ends.
+  _monitor_unnamed_file || return 2
+  exec {_pause}<> <(:)
+  _loop[stamp]=/dev/fd/$_stamp
+  _monitor_restart_timers
+  while :; do
+    _monitor_look || break
+    read -r -t "${_loop[interval]}" -u "$_pause" || :
+  done
+  exec {_stamp}>&- {_pause}>&-
+  [[ $_MONITOR_LOOP_EXIT != crashed && $_MONITOR_LOOP_EXIT != callback ]]
+}
+
+_monitor_check_arguments() {
+  local problem=
+  if ! _monitor_microseconds "$1"; then problem="'$1' is no number of seconds"; fi
+  _loop[timeout]=$REPLY
+  if ! _monitor_microseconds "${_loop[interval]}"; then
+    problem="PHASE_POLL_INTERVAL '${_loop[interval]}' is no number of seconds"
+  fi
+  [[ -n $_MONITOR_SESSION ]] || problem="no session is given, and SESSION_NAME is empty"
+  type "${_loop[callback]}" &>/dev/null || problem="there is no callback '${_loop[callback]}'"
+  [[ -n $problem ]] || return 0
+  printf 'monitor_phase_loop: %s\n' "$problem" >&2
+  return 1
+}
+
+# One look; returns 1 when the loop is over.
+_monitor_look() {
+  if ! _monitor_alive && ! _monitor_has_ended; then
+    _MONITOR_LOOP_EXIT=crashed
+    "${_loop[callback]}" PHASE:crashed || :
+    _monitor_alive || return 1
+    _MONITOR_LOOP_EXIT=
+    _monitor_restart_timers
+  elif _monitor_new_write; then
+    _monitor_react
+  else
+    _monitor_idle
+  fi
+}
+
+# Looked at after the session, so that the last word of an agent that has just ended counts.
+_monitor_has_ended() {
+  _read_phase "${_loop[file]}" || return 1
+  [[ $REPLY == PHASE:done || $REPLY == PHASE:failed || $REPLY == PHASE:escalate ]]
+}
+
+# Whether there is a phase that was not handled yet. First its time is kept, then the text is
+# read: a write in between is seen as a new one at the next look.
+_monitor_new_write() {
+  local file=${_loop[file]} stamp=${_loop[stamp]}
+  _monitor_phase
+  [[ -n ${_loop[phase]} ]] || return 1
+  [[ ${_loop[phase]} != "${_loop[handled]:-}" || $file -nt $stamp || $file -ot $stamp ]] || return 1
+  touch -c -r "$file" "$stamp" 2>/dev/null || return 1
+  _monitor_phase
+  _loop[handled]=${_loop[phase]}
+  [[ -n ${_loop[phase]} ]]
+}
+
+_monitor_phase() {
+  if ! _read_phase "${_loop[file]}" && [[ -z ${_loop[refused]:-} ]]; then
+    printf "monitor_phase_loop: '%s' is no phase file of ours: remove it\n" "${_loop[file]}" >&2
+    _loop[refused]=yes
+  fi
+  _loop[phase]=$REPLY
+}
+
+_monitor_react() {
+  local failed=
+  case ${_loop[phase]} in
+  PHASE:done) _MONITOR_LOOP_EXIT="done" ;;
+  PHASE:failed | PHASE:escalate) _MONITOR_LOOP_EXIT=${_loop[phase]} ;;
+  esac
+  "${_loop[callback]}" "${_loop[phase]}" || failed=yes
+  [[ -z $failed ]] || : "${_MONITOR_LOOP_EXIT:=callback}"
+  _monitor_restart_timers
+  [[ -z $_MONITOR_LOOP_EXIT ]]
+}
+
+_monitor_idle() {
+  local marker=${SM_STATE_ROOT:-/tmp}/claude-idle-$_MONITOR_SESSION.ts
+  _loop[looks]=$((_loop[looks] + 1))
+  [[ -z ${_loop[phase]} && -z ${_loop[refused]:-} && -e $marker ]] || _loop[looks]=0
+  if ((_loop[looks] >= 3)); then
+    _MONITOR_LOOP_EXIT=idle_prompt
+    _monitor_kill
+    "${_loop[callback]}" PHASE:failed || :
+  elif ((${EPOCHREALTIME//[!0-9]/} - _loop[since] >= _loop[timeout])); then
+    _MONITOR_LOOP_EXIT=idle_timeout
+    _monitor_kill
+  fi
+  [[ -z $_MONITOR_LOOP_EXIT ]]
+}
+
+_monitor_restart_timers() {
+  _loop[since]=${EPOCHREALTIME//[!0-9]/}
+  _loop[looks]=0
+}
+
+_monitor_tmux() { tmux ${SM_TMUX_SOCKET:+-L "$SM_TMUX_SOCKET"} "$@" 2>/dev/null; }
+
+_monitor_alive() { _monitor_tmux has-session -t "=$_MONITOR_SESSION"; }
+
+_monitor_kill() { _monitor_tmux kill-session -t "=$_MONITOR_SESSION" || :; }
+
+# REPLY: the seconds $1, a decimal number, as microseconds.
+_monitor_microseconds() {
+  REPLY=0
+  [[ $1 =~ ^([0-9]*)(\.([0-9]*))?$ && $1 == *[0-9]* ]] || return 1
+  local fraction=${BASH_REMATCH[3]}000000
+  REPLY=$((10#0${BASH_REMATCH[1]} * 1000000 + 10#${fraction:0:6}))
+}
+
+# Opens an empty file that has no name any more: $_stamp.
+_monitor_unnamed_file() {
+  local file
+  file=$(mktemp) && exec {_stamp}>"$file" && rm -f -- "$file"
+}
+
+# agent_session_monitor SESSION_DIR PROJECT ISSUE [CONFIG]
+#
+# Stays beside a session that sm drives and runs `sm react` whenever there may be something to
+# react to: a watched file changed, appeared or vanished; the time in `next` has come; the agent's
+# process is gone; somebody wrote into the FIFO `wake`. Looks every second by builtins alone.
+# Ends with 0 when the session's directory is gone, or at once when it has a monitor already.
+# Needs SM_PYTHON. What it and its reactors say goes to monitor.log.
+agent_session_monitor() {
+  local dir=$1 project=$2 issue=$3 config=${4:-}
+  local due='' failures=0 not_before=0 next_unset=0 verified='' gone='' gone_handled=''
+  local -A existed=()
+  [[ -d $dir && -O $dir && ! -L $dir ]] || return 0
+  # Fixed numbers, because only those can be closed for a single command.
+  exec 9>>"$dir/monitor.lock"
+  flock -n 9 || return $(($? != 1)) # 1: somebody else has it
+  exec >>"$dir/monitor.log" 2>&1 </dev/null
+  [[ -p $dir/wake ]] || mkfifo -m 600 -- "$dir/wake" || return 1
+  exec 8<>"$dir/wake"
+  # From here on a file may be gone at any moment, and saying so for each would cost the most.
+  exec 2>/dev/null
+  # The lock is compared, too: a directory made anew under the same name has its own monitor.
+  while [[ $dir/monitor.lock -ef /dev/fd/9 ]]; do
+    _look_at_files
+    _look_at_clock
+    _look_at_agent
+    [[ -z $due ]] || ((EPOCHSECONDS < not_before)) || _run_reactor
+    if read -r -d '' -n 1 -t 1 -u 8; then
+      due=yes
+      while read -t 0 -u 8; do read -r -t 0.01 -N 4096 -u 8 || :; done
+    fi
+  done
+}
+
+# A file as old as the stamp may have been written after it, within one tick of the kernel's clock.
+_look_at_files() {
+  local paths=() path exists
+  mapfile -t paths <"$dir/watch" || :
+  for path in "${paths[@]}"; do
+    [[ -n $path ]] || continue
+    exists=no
+    if [[ -e $path ]]; then
+      exists=yes
+      [[ $path -ot $dir/seen ]] || due=yes
+    fi
+    [[ ${existed[$path]:-$exists} == "$exists" ]] || due=yes
+    existed[$path]=$exists
+  done
+}
+
+# Without a time the reactor is to be asked for one, but not over and over.
+_look_at_clock() {
+  local next=
+  read -r next <"$dir/next" || :
+  [[ -n $next && $next != *[!0-9]* && ${#next} -le 12 ]] || next=$next_unset
+  ((EPOCHSECONDS < 10#$next)) || due=yes
+}
+
+# Due once for each agent that is gone: whatever is to be done later is a matter of the clock.
+# Its start is compared when the reactor has run; from one second to the next no number of a
+# process is given away anew, and a regular expression each time would double what a look costs.
+_look_at_agent() {
+  local agent=
+  gone=
+  read -r agent <"$dir/agent.pid" || :
+  [[ -n $agent ]] || return 0
+  if [[ $agent == "$verified" && -d /proc/${agent% *} ]]; then
+    return 0
+  elif _process_alive "${agent% *}" "${agent#* }"; then
+    verified=$agent
+    return 0
+  fi
+  gone=$agent
+  [[ $gone == "$gone_handled" ]] || due=yes
+}
+
+# _process_alive PID STARTTICKS: whether that very process is running. In its stat the name, in
+# parentheses, may hold anything; behind it are the state (field 3) … and the start (field 22).
+_process_alive() {
+  local lines=() fields='^([^ ]+) ([^ ]+ ){18}([0-9]+)( |$)'
+  if [[ ! -d /proc/self ]]; then
+    kill -0 "$1"
+    return
+  fi
+  mapfile -t lines <"/proc/$1/stat" || return 1
+  [[ ${lines[*]##*) } =~ $fields && ${BASH_REMATCH[1]} != [ZX] && ${BASH_REMATCH[3]} == "$2" ]]
+}
+
+_run_reactor() {
+  local status=0 pause
+  verified=
+  "$SM_PYTHON" -Im sm react "$project" "$issue" ${config:+--config "$config"} 2>&1 8>&- 9>&- || status=$?
+  if ((status == 0)); then
+    due='' failures=0 not_before=0 gone_handled=$gone next_unset=$((EPOCHSECONDS + 60))
+    return
+  fi
+  # Still due. 1, 2, 4 … 60 seconds.
+  pause=$((failures < 6 ? 1 << failures : 60))
+  failures=$((failures + 1)) not_before=$((EPOCHSECONDS + pause))
+  printf 'monitor: the reactor failed (%d), trying again in %d s\n' "$status" "$pause"
+}

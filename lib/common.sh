@@ -1,0 +1,57 @@
+# shellcheck shell=bash
+# What every program in bin/ needs: where it is, how it speaks, which Python runs the core.
+# Sourced, never run; builtins only, unless the clone still has to be set up.
+
+unset CDPATH
+
+# sm_root: the folder that holds bin/ and lib/, absolute.
+sm_root=${BASH_SOURCE[0]%/lib/common.sh}
+[[ $sm_root == /* ]] || sm_root=$PWD/$sm_root
+sm_root=${sm_root%/bin/..}
+if [[ $sm_root == */.. || ! $sm_root/lib/common.sh -ef ${BASH_SOURCE[0]} ]]; then
+  sm_root=$(cd -P -- "${BASH_SOURCE[0]%/*}/.." && pwd -P)
+fi
+
+# log MESSAGE: one line for a person, on stderr.
+log() { printf '%s: %s\n' "${0##*/}" "$1" >&2; }
+
+# die MESSAGE [STATUS]: log and end the program, with 1 unless told otherwise.
+die() {
+  log "$1"
+  exit "${2:-1}"
+}
+
+# print_help FILE: the comment at the head of a program is its help.
+print_help() {
+  local line
+  while IFS= read -r line; do
+    [[ $line != '#!'* ]] || continue
+    [[ $line == '#'* ]] || break
+    line=${line#\#}
+    printf '%s\n' "${line# }"
+  done <"$1"
+}
+
+# sm_is_current STAMP: whether .venv is what setup.cfg and pyproject.toml ask for, by the stamp
+# that sm_setup left. Its first line is the root that it was made for: a moved clone is redone.
+sm_is_current() {
+  local stamp=$sm_root/.venv/$1 made_for
+  [[ -e $stamp && -x $sm_root/.venv/bin/python ]] || return 1
+  [[ ! $sm_root/setup.cfg -nt $stamp && ! $sm_root/pyproject.toml -nt $stamp ]] || return 1
+  IFS= read -r made_for <"$stamp" && [[ $made_for -ef $sm_root ]]
+}
+
+# sm_find_python [test]: sets SM_PYTHON to the interpreter that has the core (and, with `test`,
+# the tools of the checks), setting the clone up where that was not done yet. An SM_PYTHON that
+# is there already is kept: the commands of an installed wheel hand over their own.
+sm_find_python() {
+  if [[ -z ${SM_PYTHON:-} ]]; then
+    if ! sm_is_current "sm-setup${1:+-$1}"; then
+      # shellcheck source=lib/setup.sh
+      source "$sm_root/lib/setup.sh"
+      sm_setup "$@" || exit
+    fi
+    SM_PYTHON=$sm_root/.venv/bin/python
+  fi
+  [[ -x $SM_PYTHON ]] || die "cannot run '$SM_PYTHON': set SM_PYTHON to the Python that has sm"
+}

@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sm.store.lock import is_held
+from sm.store.paths import Root, SessionDir
+from tests.helpers import wait_for
+from tests.shell import BIN, lines, stand_in
+
+FAR = 4_000_000_000
+REACTOR = """
+echo "$*" >>"$FOLDER/calls"
+for fd in 8 9; do [[ ! -e /dev/fd/$fd ]] || echo "fd $fd is open" >>"$FOLDER/calls"; done
+[[ ! -e $FOLDER/fail ]] || { echo 'no luck' >&2; exit 1; }
+touch "$FOLDER/session/seen"
+[[ ! -e $FOLDER/timeless ]] || { rm -f "$FOLDER/session/next"; exit 0; }
+echo 4000000000 >"$FOLDER/session/next"
+"""
+
+
+def start_ticks(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[19]
+
+
+class Monitor:
+    """A real monitor with a stand-in for the reactor that notes its calls."""
+
+    def __init__(self, folder: Path, root: Root) -> None:
+        self.dir: SessionDir = root.session("dev-ha_rb-42")
+        self.dir.path.mkdir(parents=True, mode=0o700)
+        self.folder = folder
+        (folder / "session").symlink_to(self.dir.path)
+        self.watched = folder / "a file"
+        self.watched.touch()
+        self.dir.watch.write_text(f"{self.watched}\n{folder}/absent\n")
+        self.later(self.dir.seen)
+        self.dir.next.write_text(f"{FAR}\n")
+        self.core = stand_in(folder / "core", REACTOR)
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def later(self, path: Path) -> None:
+        """Touch `path` in a later tick of the clock than the watched file."""
+
+        def touched() -> bool:
+            path.touch()
+            return path.stat().st_mtime_ns > self.watched.stat().st_mtime_ns
+
+        wait_for(touched, "the clock to go on")
+
+    def start(self) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [str(BIN / "agent-session"), "monitor", "ha.rb", "42", "--config", "my sm.yaml"],
+            env=os.environ | {"SM_PYTHON": str(self.core), "FOLDER": str(self.folder)},
+        )
+        self.processes.append(process)
+        wait_for(lambda: self.dir.wake.is_fifo() or process.poll() is not None, "the FIFO")
+        return process
+
+    @property
+    def calls(self) -> list[str]:
+        return lines(self.folder / "calls")
+
+    def wait_for_calls(self, count: int) -> None:
+        wait_for(lambda: len(self.calls) >= count, f"{count} calls")
+        assert self.calls == ["-Im sm react ha.rb 42 --config my sm.yaml"] * count
+
+    def wait_for_looks(self) -> None:
+        """Wait until the monitor has looked at everything at least once more."""
+        process = self.processes[-1]
+        stat = Path(f"/proc/{process.pid}/status")
+
+        def sleeps() -> int:
+            return int(re.findall(r"\nvoluntary_ctxt_switches:\s+(\d+)", stat.read_text())[0])
+
+        before = sleeps()
+        wait_for(lambda: sleeps() >= before + 2, "two looks")
+
+    def wake(self) -> None:
+        fd = os.open(self.dir.wake, os.O_WRONLY | os.O_NONBLOCK)
+        os.write(fd, b"\0")
+        os.close(fd)
+
+
+@pytest.fixture
+def monitor(tmp_path: Path, root: Root) -> Iterator[Monitor]:
+    found = Monitor(tmp_path, root)
+    yield found
+    for process in found.processes:
+        process.kill()
+        process.wait()
+
+
+def test_quiet_session_needs_no_reactor_and_a_changed_file_one(monitor: Monitor) -> None:
+    monitor.start()
+    monitor.wait_for_looks()
+    assert not monitor.calls
+    monitor.watched.write_text("x")
+    monitor.wait_for_calls(1)
+    monitor.wait_for_looks()
+    assert len(monitor.calls) == 1
+
+
+def test_file_that_appears_or_vanishes_calls_the_reactor(monitor: Monitor) -> None:
+    monitor.start()
+    monitor.wait_for_looks()
+    absent = monitor.folder / "absent"
+    new = monitor.folder / "new"
+    new.touch()
+    os.utime(new, (1, 1))
+    new.rename(absent)
+    monitor.wait_for_calls(1)
+    absent.unlink()
+    monitor.wait_for_calls(2)
+
+
+def test_change_in_the_very_tick_of_the_stamp_is_not_missed(monitor: Monitor) -> None:
+    seen = monitor.dir.seen.stat().st_mtime_ns
+    os.utime(monitor.watched, ns=(seen, seen))
+    monitor.start()
+    monitor.wait_for_calls(1)
+
+
+def test_poke_wakes_it_at_once_and_many_pokes_are_one(monitor: Monitor) -> None:
+    monitor.start()
+    monitor.wait_for_looks()
+    for _ in range(50):
+        monitor.wake()
+    wait_for(lambda: monitor.calls, "a call")
+    monitor.wait_for_looks()
+    assert len(monitor.calls) <= 2
+
+
+def test_reactor_is_called_when_its_time_has_come(monitor: Monitor) -> None:
+    monitor.dir.next.write_text(f"{int(time.time()) - 1}\n")
+    monitor.start()
+    monitor.wait_for_calls(1)
+
+
+@pytest.mark.parametrize("content", ["", "soon\n", "9" * 40, "1e3\n"])
+def test_reactor_is_asked_for_a_time_where_there_is_none(monitor: Monitor, content: str) -> None:
+    monitor.dir.next.write_text(content)
+    (monitor.folder / "timeless").touch()
+    monitor.start()
+    monitor.wait_for_calls(1)
+    monitor.wait_for_looks()
+    assert len(monitor.calls) == 1
+
+
+def test_death_of_the_agent_calls_the_reactor_once(monitor: Monitor) -> None:
+    program = monitor.folder / "a) R 1 (b"
+    shutil.copy("/bin/sleep", program)
+    with subprocess.Popen([program, "60"]) as agent:
+        (monitor.dir.path / "agent.pid").write_text(f"{agent.pid} {start_ticks(agent.pid)}\n")
+        monitor.start()
+        monitor.wait_for_looks()
+        assert not monitor.calls
+        agent.kill()
+    monitor.wait_for_calls(1)
+    monitor.wait_for_looks()
+    assert len(monitor.calls) == 1
+
+
+def test_another_process_with_its_number_is_not_the_agent(monitor: Monitor) -> None:
+    (monitor.dir.path / "agent.pid").write_text(f"{os.getpid()} 1\n")
+    monitor.start()
+    monitor.wait_for_calls(1)
+
+
+def test_failing_reactor_is_tried_again_with_pauses(monitor: Monitor) -> None:
+    (monitor.folder / "fail").touch()
+    monitor.start()
+    monitor.wake()
+    log = monitor.dir.monitor_log
+    wait_for(lambda: sum("trying again" in line for line in lines(log)) == 2, "two failures")
+    assert [line for line in lines(log) if line] == [
+        "no luck",
+        "monitor: the reactor failed (1), trying again in 1 s",
+        "no luck",
+        "monitor: the reactor failed (1), trying again in 2 s",
+    ]
+    (monitor.folder / "fail").unlink()
+    monitor.wait_for_calls(3)
+    monitor.wait_for_looks()
+    assert len(monitor.calls) == 3
+
+
+def test_second_monitor_leaves_at_once_and_a_killed_one_is_replaced(monitor: Monitor) -> None:
+    first = monitor.start()
+    assert monitor.start().wait(10) == 0
+    assert first.poll() is None
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    assert not is_held(monitor.dir.monitor_lock)
+    monitor.processes.append(monitor.start())
+    wait_for(lambda: is_held(monitor.dir.monitor_lock), "the lock")
+
+
+def test_it_ends_when_the_directory_is_gone(monitor: Monitor) -> None:
+    process = monitor.start()
+    shutil.rmtree(monitor.dir.path)
+    assert process.wait(10) == 0
+
+
+def test_it_ends_when_the_directory_was_made_anew(monitor: Monitor) -> None:
+    process = monitor.start()
+    monitor.dir.path.rename(monitor.folder / "old")
+    monitor.dir.path.mkdir(mode=0o700)
+    monitor.dir.monitor_lock.touch()
+    assert process.wait(10) == 0
+
+
+def test_there_is_nothing_to_watch_without_a_directory(monitor: Monitor) -> None:
+    shutil.rmtree(monitor.dir.path)
+    assert monitor.start().wait(10) == 0
+    assert not monitor.dir.path.exists()
+
+
+def test_idle_monitor_starts_no_process(monitor: Monitor) -> None:
+    (monitor.dir.path / "agent.pid").write_text(f"{os.getpid()} {start_ticks(os.getpid())}\n")
+    process = monitor.start()
+    monitor.wait_for_looks()
+    children = Path(f"/proc/{process.pid}/stat").read_text().rpartition(") ")[2].split()[8]
+    monitor.wait_for_looks()
+    after = Path(f"/proc/{process.pid}/stat").read_text().rpartition(") ")[2].split()[8]
+    # Field 11, cminflt: page faults of children that were waited for; no child is without any.
+    assert children == after
+    assert not Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+
+
+def test_lock_survives_no_reactor(monitor: Monitor) -> None:
+    """A reactor that outlives its monitor does not keep the next one out."""
+    stand_in(
+        monitor.core,
+        'echo "$$" >"$FOLDER/pid.new"; mv "$FOLDER/pid.new" "$FOLDER/pid"; exec sleep 60',
+    )
+    process = monitor.start()
+    monitor.wake()
+    pid = int(wait_for(lambda: "".join(lines(monitor.folder / "pid")), "the reactor"))
+    process.kill()
+    process.wait()
+    try:
+        with monitor.dir.monitor_lock.open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        os.kill(pid, signal.SIGKILL)
