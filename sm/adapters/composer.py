@@ -81,8 +81,9 @@ def pattern(literal: str) -> str:
     """A regular expression for `literal` that tmux takes within a format.
 
     An ASCII character that could mean something to either of them matches as any one.
+    Blanks around it do not count: tmux knows none at the end of a line.
     """
-    return re.sub(r"[^A-Za-z0-9_\u0080-\U0010ffff]", ".", literal)
+    return re.sub(r"[^A-Za-z0-9_\u0080-\U0010ffff]", ".", literal.strip())
 
 
 def _guard(pane: Pane, message_id: str, shown: str, absent: str) -> str:

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sm.adapters.composer import Typed, is_typed, pattern, type_once
+from sm.adapters.tmux import Pane, Tmux
+from sm.errors import UsageError
+from tests.helpers import wait_for
+from tests.terminal import argv, received
+
+
+@pytest.fixture
+def tmux(tmux_socket: str) -> Tmux:
+    return Tmux(tmux_socket)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "log"
+
+
+@pytest.fixture
+def pane(tmux: Tmux, tmp_path: Path, log: Path) -> Pane:
+    return start(tmux, tmp_path, log, "composer")
+
+
+def start(tmux: Tmux, folder: Path, log: Path, style: str) -> Pane:
+    pane = tmux.start("agent", folder, argv(folder, log, style))
+    wait_for(lambda: "❯" in tmux.capture(pane.id), "the composer")
+    return pane
+
+
+TEXTS = {
+    "plain": "hello",
+    "lines": "one\n  two\n\nthree\ttabbed",
+    "quotes": 'it\'s "quoted" `id` $(id) $HOME \\ #{pane_pid} %H #S',
+    "semicolon": "a ; b;",
+    "option": "-l",
+    "unicode": "ünïcödé ✓ 日本 👩‍👩‍👧",
+    "long": "x" * 10_000,
+    "long lines": "a line of text\n" * 700 + "end",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
+def test_a_text_arrives_as_one_message_byte_for_byte(
+    tmux: Tmux, pane: Pane, log: Path, text: str
+) -> None:
+    assert type_once(tmux, pane, "id1", text) is Typed.TYPED
+    assert wait_for(lambda: received(log), "the message") == [text]
+    assert tmux.command("list-buffers") == ""
+
+
+def test_without_bracketed_paste_lines_are_line_feeds_and_only_the_end_is_enter(
+    tmux: Tmux, tmp_path: Path, log: Path
+) -> None:
+    pane = start(tmux, tmp_path, log, "raw")
+    assert type_once(tmux, pane, "id1", "one\ntwo") is Typed.TYPED
+    assert wait_for(lambda: log.exists() and log.read_bytes(), "the text") == b"one\ntwo\r"
+
+
+def test_a_cooked_terminal_gets_line_by_line(tmux: Tmux, tmp_path: Path, log: Path) -> None:
+    pane = start(tmux, tmp_path, log, "cooked")
+    assert type_once(tmux, pane, "id1", "one\ntwo") is Typed.TYPED
+    wait_for(lambda: log.exists() and log.read_bytes() == b"one\ntwo\n", "both lines")
+
+
+def test_an_id_is_typed_once_and_another_one_too(tmux: Tmux, pane: Pane, log: Path) -> None:
+    assert not is_typed(tmux, pane, "a.1-x_Y")
+    assert type_once(tmux, pane, "a.1-x_Y", "first") is Typed.TYPED
+    assert type_once(tmux, pane, "a.1-x_Y", "again") is Typed.ALREADY
+    assert is_typed(tmux, pane, "a.1-x_Y")
+    assert not is_typed(tmux, pane, "a.1-x_")
+    assert type_once(tmux, pane, "b", "second") is Typed.TYPED
+    wait_for(lambda: received(log) == ["first", "second"], "both messages")
+
+
+def test_copy_mode_is_refused_and_the_message_goes_through_afterwards(
+    tmux: Tmux, pane: Pane, log: Path
+) -> None:
+    tmux.command("copy-mode", "-t", pane.id)
+    assert type_once(tmux, pane, "a", "text") is Typed.REFUSED_MODE
+    tmux.command("send-keys", "-t", pane.id, "-X", "cancel")
+    assert type_once(tmux, pane, "a", "text") is Typed.TYPED
+    wait_for(lambda: received(log) == ["text"], "the message")
+
+
+def test_a_pane_that_takes_no_input_is_refused(tmux: Tmux, pane: Pane) -> None:
+    tmux.command("select-pane", "-d", "-t", pane.id)
+    assert type_once(tmux, pane, "a", "text") is Typed.REFUSED_MODE
+    assert not is_typed(tmux, pane, "a")
+
+
+def test_a_dead_pane_is_refused_and_the_server_lives(tmux: Tmux, pane: Pane) -> None:
+    tmux.command("set-option", "-w", "-t", pane.id, "remain-on-exit", "on")
+    os.kill(pane.pid, signal.SIGKILL)
+    wait_for(lambda: tmux.panes()["agent"].dead, "the death of the agent")
+    for _ in range(8):
+        assert type_once(tmux, pane, "a", "text") is Typed.REFUSED_GONE
+    assert tmux.panes()["agent"].dead
+    assert tmux.command("list-buffers") == ""
+
+
+def test_another_program_in_the_pane_gets_nothing(tmux: Tmux, pane: Pane, tmp_path: Path) -> None:
+    tmux.command("respawn-pane", "-k", "-t", pane.id, "cat")
+    assert type_once(tmux, pane, "a", "rm -rf x") is Typed.REFUSED_GONE
+    assert "rm" not in tmux.capture(pane.id)
+
+
+def test_a_pane_or_server_that_is_gone_is_refused(tmux: Tmux, pane: Pane, tmp_path: Path) -> None:
+    other = tmux.start("other", tmp_path, ["cat"])
+    tmux.kill("agent", pane.pid)
+    assert type_once(tmux, pane, "a", "text") is Typed.REFUSED_GONE
+    assert "text" not in tmux.capture(other.id)
+    tmux.command("kill-server")
+    assert type_once(tmux, pane, "a", "text") is Typed.REFUSED_GONE
+    assert not is_typed(tmux, pane, "a")
+
+
+def test_what_the_screen_must_show_is_checked_in_the_same_step(tmux: Tmux, pane: Pane) -> None:
+    line = f"^ *{pattern('❯')}"
+    assert type_once(tmux, pane, "a", "x", shown="^ *›") is Typed.REFUSED_SCREEN
+    assert type_once(tmux, pane, "a", "x", shown=line, absent="^hel+o") is Typed.REFUSED_SCREEN
+    assert type_once(tmux, pane, "a", "x", shown=line, absent="^goodbye") is Typed.TYPED
+
+
+@pytest.mark.parametrize("odd", ["#", ",", "}", "{a,b}", "$", ">>> ", "[x]", ":", "(", "\\", "#("])
+def test_any_prompt_can_be_looked_for(tmux: Tmux, tmp_path: Path, odd: str) -> None:
+    pane = tmux.start("t", tmp_path, ["bash", "-c", 'printf "%s" "$1"; exec cat', "x", odd])
+    wait_for(lambda: odd.strip() in tmux.capture(pane.id), "the prompt")
+    assert type_once(tmux, pane, "a", "x", shown=f"^ *{pattern('Z' + odd)}") is Typed.REFUSED_SCREEN
+    assert type_once(tmux, pane, "a", "x", shown=f"^ *{pattern(odd)}") is Typed.TYPED
+
+
+def test_bad_ids_are_refused(tmux: Tmux, pane: Pane) -> None:
+    for name in ("", "a b", "a'b", "a;b", "#{x}", "a:b", "x" * 101):
+        with pytest.raises(UsageError, match="cannot be a message id"):
+            type_once(tmux, pane, name, "text")
+
+
+TYPIST = """
+import sys
+from sm.adapters.composer import type_once
+from sm.adapters.tmux import Tmux
+tmux = Tmux(sys.argv[1])
+pane = tmux.pane("agent")
+for number in range(50):
+    type_once(tmux, pane, f"id{number}", f"message {number}")
+"""
+
+
+def typist(tmux: Tmux) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", TYPIST, str(tmux.socket)])
+
+
+def test_two_processes_type_fifty_messages_once_each(tmux: Tmux, pane: Pane, log: Path) -> None:
+    both = [typist(tmux), typist(tmux)]
+    assert [process.wait() for process in both] == [0, 0]
+    messages = [f"message {number}" for number in range(50)]
+    assert wait_for(lambda: len(received(log)) >= 50 and received(log), "all") == messages
+
+
+def test_typists_killed_at_any_moment_lose_and_double_nothing(
+    tmux: Tmux, pane: Pane, log: Path
+) -> None:
+    for goal in (3, 8, 9, 17, 26, 27, 40):
+        process = typist(tmux)
+        wait_for(lambda goal=goal: len(received(log)) >= goal, f"{goal} messages")  # type: ignore[misc]
+        process.kill()
+        process.wait()
+    assert typist(tmux).wait() == 0
+    messages = [f"message {number}" for number in range(50)]
+    assert wait_for(lambda: len(received(log)) >= 50 and received(log), "all") == messages
