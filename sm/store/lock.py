@@ -35,8 +35,15 @@ def hold(path: Path, *, timeout_s: float = 30.0) -> Iterator[None]:
 @contextlib.contextmanager
 def try_hold(path: Path) -> Iterator[bool]:
     """Hold the lock file `path` if nobody does; yields whether it is held now."""
+    with try_hold_fd(path) as fd:
+        yield fd is not None
+
+
+@contextlib.contextmanager
+def try_hold_fd(path: Path) -> Iterator[int | None]:
+    """As `try_hold`, but yields the descriptor: a child that inherits it goes on holding."""
     with open_guarded(path, os.O_RDWR | os.O_CREAT) as fd:
-        yield _try(fd)
+        yield fd if _try(fd) else None
 
 
 def is_held(path: Path) -> bool:

@@ -92,6 +92,11 @@ class ProjectDir:
     path: Path
 
     @property
+    def ci(self) -> Path:
+        """Checkouts in which the embedded forge runs CI, one a commit, gone afterwards."""
+        return self.path / "ci"
+
+    @property
     def poll_lock(self) -> Path:
         """Held for one tick of dev-poll."""
         return self.path / "poll.lock"

@@ -72,7 +72,7 @@ class Context:
         """Where the issues are."""
         from sm.adapters.forge.local import open_forge
 
-        return open_forge(self.project)
+        return open_forge(self.project, self.config.source)
 
     @cached_property
     def limits(self) -> Limits:

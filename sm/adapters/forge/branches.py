@@ -1,0 +1,72 @@
+"""What has been found out about branches, so that git is asked once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from sm.adapters.forge.repository import BareRepository
+from sm.errors import StateError
+from sm.store.files import read_json, write_json
+
+REMEMBERED = 2000
+"""Pairs of commits; the oldest are forgotten first."""
+
+
+@dataclass
+class Branches:
+    """The branches at one moment, and what has been found out about them."""
+
+    repository: BareRepository
+    _within: dict[str, frozenset[str]] = field(default_factory=dict)
+    _ancestors: dict[tuple[str, str], bool] = field(default_factory=dict)
+
+    @cached_property
+    def heads(self) -> dict[str, str]:
+        """Each branch's commit."""
+        return self.repository.heads()
+
+    def contains(self, base: str, commit: str) -> bool:
+        """Whether the branch `base` contains `commit`; asks git once for all heads together."""
+        whole = self.heads.get(base)
+        if whole is None:
+            return False
+        if whole not in self._within:
+            self._within[whole] = self.repository.heads_within(whole)
+        if commit in self._within[whole]:
+            return True
+        if commit in self.heads.values():
+            return False
+        pair = (whole, commit)
+        if pair not in self._ancestors:
+            self._ancestors[pair] = self.repository.contains(*pair)
+        return self._ancestors[pair]
+
+
+@dataclass
+class Conflicts:
+    """Which commits conflict with which: never changes, so it is kept from run to run."""
+
+    path: Path
+    repository: BareRepository
+    _known: dict[str, bool] | None = None
+
+    def between(self, base: str, head: str) -> bool:
+        """Whether merging `head` into `base` would conflict; False where one of them is gone."""
+        if not base or not head:
+            return False
+        known = self._load()
+        pair = f"{base} {head}"
+        if pair not in known:
+            known[pair] = bool(self.repository.try_merge(base, head).conflicts)
+            write_json(self.path, dict(list(known.items())[-REMEMBERED:]))
+        return known[pair]
+
+    def _load(self) -> dict[str, bool]:
+        if self._known is None:
+            try:
+                self._known = read_json(self.path, dict[str, bool]) or {}
+            except StateError:
+                self._known = {}  # only a memory: found out again
+        return self._known

@@ -1,0 +1,184 @@
+"""What CI said of each commit, and runners started for commits that it has said nothing of.
+
+A runner inherits the lock of its check from whoever starts it, so there is no moment in which
+two could start one, and a runner that dies is known by its lock being free with no result.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from msgspec import Struct
+
+from sm.adapters.forge.errors import NotFoundError
+from sm.errors import SmError
+from sm.forge import NO_CHECK, Check, CheckState
+from sm.store.files import append_line, open_guarded, read_guarded, read_json, write_json
+from sm.store.lock import is_held, try_hold_fd
+
+COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+MAX_STARTS = 3
+"""Runners of one check that may die before it counts as failed."""
+
+LOG_LIMIT = 1024 * 1024
+"""Bytes of a log that are kept: its end."""
+
+EXCERPT_LIMIT = 64 * 1024
+"""Bytes of a failing log that a `Check` carries."""
+
+_started: list[int] = []
+"""Runners that are children of ours: once they have ended, the next start collects them."""
+
+
+class Verdict(Struct, frozen=True):
+    """The result of a run: `at` and `took_s` in seconds, `code` as the shell gave it."""
+
+    state: CheckState
+    step: str
+    code: int
+    at: float
+    took_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class CheckFolder:
+    """Everything that is kept for one commit."""
+
+    path: Path
+
+    @property
+    def result(self) -> Path:
+        """The verdict, written once at the end."""
+        return self.path / "result.json"
+
+    @property
+    def log(self) -> Path:
+        """What the command said, its end where it said too much."""
+        return self.path / "log"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the runner as long as it lives."""
+        return self.path / "lock"
+
+    @property
+    def starts(self) -> Path:
+        """One line for each runner that was started."""
+        return self.path / "starts"
+
+    @property
+    def process(self) -> Path:
+        """The command under way, so that the next runner can end what a killed one left."""
+        return self.path / "process.json"
+
+    def verdict(self) -> Verdict | None:
+        """The result, once there is one."""
+        return read_json(self.result, Verdict)
+
+
+@dataclass(frozen=True)
+class Checks:
+    """The checks of a project. `config` is the file that its runners are to read."""
+
+    path: Path
+    project: str
+    command: str | None
+    log_lines: int = 200
+    config: Path | None = None
+
+    def folder(self, head: str) -> CheckFolder:
+        """What is kept for the commit `head`.
+
+        Raises:
+            NotFoundError: that is no full name of a commit.
+
+        """
+        if not COMMIT.fullmatch(head):
+            raise NotFoundError(f"'{head}' is no commit: give all of its 40 digits")
+        return CheckFolder(self.path / head)
+
+    def check(self, head: str) -> Check:
+        """What CI says of `head`, as far as it is known."""
+        if not self.command:
+            return NO_CHECK
+        folder = self.folder(head)
+        verdict = folder.verdict()
+        if verdict is None:
+            return Check(CheckState.PENDING, head)
+        failed = verdict.state is CheckState.FAILURE
+        log = self._excerpt(folder) if failed else ""
+        url = folder.log.absolute().as_uri()
+        return Check(verdict.state, head, verdict.step if failed else "", url, log)
+
+    def ensure(self, head: str) -> Check:
+        """As `check`; a runner is started where there is neither a result nor one at work."""
+        check = self.check(head)
+        if check.state is not CheckState.PENDING:
+            return check
+        folder = self.folder(head)
+        folder.path.mkdir(mode=0o755, parents=True, exist_ok=True)
+        with try_hold_fd(folder.lock) as lock:
+            if lock is None or folder.verdict() is not None:
+                return self.check(head)
+            if _count(folder) >= MAX_STARTS:
+                give_up(folder)
+                return self.check(head)
+            append_line(folder.starts, f"{time.time():.3f}".encode())
+            self._start(folder, head, lock)
+        return check
+
+    def stalled(self) -> list[str]:
+        """The commits whose runner has died without a result."""
+        try:
+            folders = [CheckFolder(Path(entry.path)) for entry in os.scandir(self.path)]
+        except FileNotFoundError:
+            return []
+        return sorted(
+            folder.path.name
+            for folder in folders
+            if folder.starts.exists() and not folder.result.exists() and not is_held(folder.lock)
+        )
+
+    def _start(self, folder: CheckFolder, head: str, lock: int) -> None:
+        config = ["--config", str(self.config)] if self.config else []
+        argv = [sys.executable, "-Im", "sm", *config]
+        argv += ["ci-run", "--locked", "--project", self.project, head]
+        with open_guarded(folder.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND) as log:
+            _spawn(argv, log, lock)
+
+    def _excerpt(self, folder: CheckFolder) -> str:
+        data = (read_guarded(folder.log, 2 * LOG_LIMIT) or b"")[-EXCERPT_LIMIT:]
+        lines = data.decode("utf-8", "replace").splitlines(keepends=True)
+        return "".join(lines[-self.log_lines :])
+
+
+def _spawn(argv: list[str], log: int, lock: int) -> None:
+    """Start a program that outlives us, in a session of its own, with `lock` in its hands."""
+    _started[:] = [pid for pid in _started if not os.waitpid(pid, os.WNOHANG)[0]]
+    actions: list[tuple[int, int, str, int, int] | tuple[int, int, int]] = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_DUP2, log, 1),
+        (os.POSIX_SPAWN_DUP2, log, 2),
+        (os.POSIX_SPAWN_DUP2, lock, 4 if lock == 3 else 3),
+    ]
+    try:
+        pid = os.posix_spawn(argv[0], argv, os.environ, file_actions=actions, setsid=True)
+    except OSError as error:
+        raise SmError(f"cannot start CI: {os.strerror(error.errno or 0).lower()}") from error
+    _started.append(pid)
+
+
+def give_up(folder: CheckFolder) -> None:
+    """Say that the check has failed because its runners keep dying."""
+    step = f"CI itself: its runner died {MAX_STARTS} times before it could tell a result"
+    append_line(folder.log, f"sm: {step}".encode())
+    write_json(folder.result, Verdict(CheckState.FAILURE, step, -1, time.time()), durable=True)
+
+
+def _count(folder: CheckFolder) -> int:
+    return (read_guarded(folder.starts) or b"").count(b"\n")

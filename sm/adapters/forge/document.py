@@ -1,0 +1,141 @@
+r"""One issue or pull request as a Markdown file that people read and edit too.
+
+    ---
+    number: 7
+    title: …
+    ---
+
+    the body
+
+    ## Comment by ada, 2026-01-02T03:04:05.000Z
+
+    ## Review by eve, 2026-01-02T03:04:05.000Z: approved
+
+    ### On src/app.py:12
+
+A line of somebody's text that looks like one of these headings gets a backslash before it,
+which is Markdown's own way to say "as it stands"; one that has backslashes already gets one
+more. So every text comes back as it went in, and none can pass for a comment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from urllib.parse import quote as percent
+
+from sm.forge import Comment, InlineComment, Review
+
+SECTION = r"## (?:Comment|Review) by "
+INLINE = r"### On .+:[1-9]\d{0,8}[ \t\r]*$"
+META = r"<!-- sm:"
+HEADING = re.compile(rf"^\\*(?:{SECTION}|{INLINE}|{META})", re.MULTILINE)
+"""What begins like a heading of ours, quoted any number of times or not at all."""
+
+PLAIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_./@+-]|:(?=[A-Za-z0-9])| (?=[A-Za-z0-9]))*")
+
+
+@dataclass(frozen=True)
+class Document:
+    """A file's content. `front` maps keys to texts and lists; sections are in file order.
+
+    `at` is when the file was written, `lines` where the keys of `front` are.
+    `unsettled`: somebody has written by hand and left out what sm keeps (date, id, head).
+    """
+
+    front: dict[str, object]
+    body: str = ""
+    sections: tuple[Comment | Review, ...] = ()
+    at: float = field(default=0.0, compare=False)
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
+    unsettled: bool = field(default=False, compare=False)
+
+    @property
+    def comments(self) -> tuple[Comment, ...]:
+        """The comments, oldest first."""
+        return tuple(entry for entry in self.sections if isinstance(entry, Comment))
+
+    @property
+    def reviews(self) -> tuple[Review, ...]:
+        """The reviews, oldest first."""
+        return tuple(entry for entry in self.sections if isinstance(entry, Review))
+
+    def plus(self, section: Comment | Review) -> Document:
+        """The document with one more section at its end."""
+        return replace(self, sections=(*self.sections, section))
+
+    def with_front(self, **values: object) -> Document:
+        """The document with some of its front matter changed."""
+        return replace(self, front=self.front | values)
+
+
+def one_line(text: str) -> str:
+    """`text` as a title or a name: every run of white space is one blank."""
+    return " ".join(text.split())
+
+
+def show_time(at: float) -> str:
+    """Seconds since the epoch as ISO 8601 in UTC, to the millisecond."""
+    moment = datetime.fromtimestamp(round(at, 3), UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def quote(text: str) -> str:
+    """`text` with every line that looks like a heading of ours marked as text."""
+    return HEADING.sub(r"\\\g<0>", text)
+
+
+def unquote(text: str) -> str:
+    """The text that `quote` was given."""
+    return HEADING.sub(lambda found: found.group().removeprefix("\\"), text)
+
+
+def render(document: Document) -> bytes:
+    """The content of the file; what is no Unicode text (half a surrogate pair) becomes '?'."""
+    parts = [_block(f"---\n{_front(document.front)}---", document.body)]
+    for section in document.sections:
+        parts.extend(_section(section))
+    return "\n".join(parts).encode("utf-8", "replace")
+
+
+def _front(front: dict[str, object]) -> str:
+    return "".join(_entry(key, value) for key, value in front.items())
+
+
+def _entry(key: str, value: object) -> str:
+    # Read as texts again, so only what YAML gives a meaning to needs quotes: no date, no number.
+    if isinstance(value, str | int) and PLAIN.fullmatch(key) and PLAIN.fullmatch(str(value)):
+        return f"{key}: {value}\n"
+    import yaml
+
+    text: str = yaml.dump(
+        {key: value},
+        Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper),
+        allow_unicode=True,
+        sort_keys=False,
+        width=1_000_000,
+        default_flow_style=None if isinstance(value, list) else False,
+    )
+    return text
+
+
+def _section(section: Comment | Review) -> Iterator[str]:
+    heading = f"by {one_line(section.author)}, {show_time(section.at)}"
+    if isinstance(section, Comment):
+        meta = f"\n{META} marker={percent(section.marker)} -->" if section.marker else ""
+        yield _block(f"## Comment {heading}{meta}", section.body)
+        return
+    meta = f"\n{META} id={section.id} head={section.head} -->"
+    yield _block(f"## Review {heading}: {section.state}{meta}", section.body)
+    for remark in section.comments:
+        yield _remark(remark)
+
+
+def _remark(remark: InlineComment) -> str:
+    return _block(f"### On {one_line(remark.path)}:{remark.line}", remark.body)
+
+
+def _block(heading: str, text: str) -> str:
+    return f"{heading}\n\n{quote(text)}\n" if text else f"{heading}\n"

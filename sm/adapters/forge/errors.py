@@ -1,0 +1,41 @@
+"""Why a forge says no, each reason a class of its own, so that a caller can act on it."""
+
+from __future__ import annotations
+
+from sm.errors import SmError, TemporaryError, UsageError
+
+
+class NotFoundError(UsageError):
+    """There is no such issue, pull request, branch or commit."""
+
+
+class NothingToMergeError(SmError):
+    """The branch has no commits that its base lacks."""
+
+
+class MergeRefusedError(SmError):
+    """The pull request cannot be merged as it is; the subclasses say why."""
+
+
+class PullClosedError(MergeRefusedError):
+    """It was closed without being merged."""
+
+
+class HeadMovedError(MergeRefusedError):
+    """The branch is at another commit than the one that was to be merged."""
+
+
+class NotApprovedError(MergeRefusedError):
+    """No reviewer has approved this commit, or one still wants changes."""
+
+
+class ChecksNotPassedError(MergeRefusedError):
+    """CI has failed on this commit, or has not finished."""
+
+
+class ConflictError(MergeRefusedError):
+    """The branch and its base change the same lines."""
+
+
+class BaseMovedError(TemporaryError):
+    """Somebody pushed to the base, or to the branch, in the midst of a merge: merge again."""

@@ -1,0 +1,75 @@
+"""The front matter of a document as values, with errors that name file and line."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+
+from sm.adapters.forge.document import Document, one_line
+from sm.adapters.forge.parse import DocumentError, read_time
+
+S = TypeVar("S", bound=StrEnum)
+
+NEAR = 0.75
+"""How alike an unknown key and a known one are where it is taken for a slip of the finger."""
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Reads the front matter of the file `name`; keys that only a person uses are let be."""
+
+    name: str
+    document: Document
+
+    def error(self, key: str, reason: str) -> DocumentError:
+        """An error on the line of `key`."""
+        return DocumentError(self.name, self.document.lines.get(key, 2), reason)
+
+    def check_keys(self, known: tuple[str, ...]) -> None:
+        """Refuse a key that is nearly, but not quite, one of `known`."""
+        for key in self.document.front:
+            if key not in known and (near := difflib.get_close_matches(str(key), known, 1, NEAR)):
+                raise self.error(str(key), f"unknown key '{key}': did you mean '{near[0]}'?")
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """The text under `key`, on one line."""
+        value = self.document.front.get(key)
+        if value is not None and not isinstance(value, str | int):
+            raise self.error(key, f"'{key}' has to be a text: put it in quotes")
+        text = one_line(str(value if value is not None else ""))
+        if not text and default is None:
+            raise self.error(key, f"'{key}' is missing: add a line '{key}: …'")
+        return text or default or ""
+
+    def choice(self, key: str, among: type[S]) -> S:
+        """The member of `among` that stands under `key`."""
+        text = self.text(key).lower()
+        try:
+            return among(text)
+        except ValueError:
+            options = " or ".join(str(member) for member in among)
+            raise self.error(key, f"{key} is '{text}': write {options}") from None
+
+    def time(self, key: str) -> float:
+        """The moment under `key`, seconds since the epoch; the file's own where there is none."""
+        text = self.text(key, "")
+        try:
+            return read_time(text) if text else self.document.at
+        except (ValueError, OverflowError):
+            advice = "write it as 2026-01-31T12:00:00Z, or leave it out"
+            raise self.error(key, f"{key} is '{text}', which is no time: {advice}") from None
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """The list under `key`, each text once; `a, b` without brackets will do as well."""
+        value = self.document.front.get(key) or []
+        items = value.split(",") if isinstance(value, str) else value
+        if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+            raise self.error(key, f"'{key}' has to be a list: write {key}: [one, two]")
+        return tuple(dict.fromkeys(text for item in items if (text := one_line(item))))
+
+    def check_number(self, number: int) -> None:
+        """Refuse a file that says it is another one than its name tells."""
+        if (said := self.text("number", str(number))) != str(number):
+            raise self.error("number", f"number is '{said}', the file's name says {number}")

@@ -1,0 +1,219 @@
+"""The forge in a folder: what any forge does, for people and projects that have none yet."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sm.adapters.forge import issues, merge
+from sm.adapters.forge.branches import Conflicts
+from sm.adapters.forge.checks import Checks
+from sm.adapters.forge.folder import ForgeFolder
+from sm.adapters.forge.pulls import Pulls, new_review
+from sm.adapters.forge.repository import BareRepository
+from sm.adapters.forge.setup import create, read_settings
+from sm.errors import UsageError
+from sm.forge import (
+    Check,
+    InlineComment,
+    Issue,
+    IssueState,
+    PullRequest,
+    PullState,
+    Review,
+    ReviewState,
+)
+
+if TYPE_CHECKING:
+    from sm.adapters.forge.checks import Verdict
+    from sm.config.schema import Ci, Project
+
+__all__ = ["LocalForge", "create", "open_forge"]
+
+
+def open_forge(project: Project, config: Path | None = None) -> LocalForge:
+    """The forge of `project`. `config` is the file that CI runners are to read; None: the usual.
+
+    Raises:
+        UsageError: there is no forge in the folder that the configuration names.
+
+    """
+    path = Path(os.path.abspath(project.forge.path))  # noqa: PTH100 - links stay as written
+    repository = BareRepository(read_settings(path))
+    folder = ForgeFolder(path)
+    checks = Checks(
+        folder.checks, project.name, project.ci.command or None, project.ci.log_lines, config
+    )
+    conflicts = Conflicts(path / ".conflicts.json", repository)
+    return LocalForge(
+        folder,
+        repository,
+        checks,
+        Pulls(folder, repository, checks, conflicts),
+        merge.Rules(project.review.required, project.trusted),
+    )
+
+
+@dataclass(frozen=True)
+class LocalForge:
+    """Issues, pull requests, reviews, checks and merges of one project."""
+
+    folder: ForgeFolder
+    repository: BareRepository
+    checks: Checks
+    requests: Pulls
+    rules: merge.Rules
+
+    # Has anything changed?
+
+    @property
+    def stamp_file(self) -> Path:
+        """Its mtime changes with everything that is done through sm, and with every push."""
+        return self.folder.stamp
+
+    def stamp(self) -> str:
+        """A short text that is another one whenever anything may have changed; no process started.
+
+        What people do with an editor counts, and so does a CI runner that has died.
+        """
+        state = (self.folder.fingerprint(), self.repository.fingerprint(), self.checks.stalled())
+        return hashlib.sha256(repr(state).encode()).hexdigest()[:20]
+
+    def changed_since(self, stamp: str) -> bool:
+        """Whether anything may have changed since `stamp` was the stamp."""
+        return self.stamp() != stamp
+
+    def overview(self) -> tuple[list[Issue], list[PullRequest], list[str]]:
+        """Every issue, every pull request, and which files could not be read, and why."""
+        found, bad_issues = issues.read_issues(self.folder)
+        pulls, bad_pulls = self.requests.read_all()
+        return found, pulls, bad_issues + bad_pulls
+
+    # Issues
+
+    def issues(
+        self, state: IssueState | None = None, labels: Iterable[str] = ()
+    ) -> tuple[list[Issue], list[str]]:
+        """The issues in that state that have all of `labels`, oldest first; and the problems."""
+        found, problems = issues.read_issues(self.folder)
+        wanted = set(labels)
+        chosen = [
+            issue for issue in found if state in (None, issue.state) and wanted <= set(issue.labels)
+        ]
+        return chosen, problems
+
+    def issue(self, number: int) -> Issue:
+        """One issue; NotFoundError where there is none."""
+        return issues.read_issue(self.folder, number)
+
+    def add_issue(
+        self, title: str, body: str = "", labels: Iterable[str] = (), *, author: str
+    ) -> Issue:
+        """File an issue."""
+        return issues.add_issue(self.folder, title, body, tuple(labels), author)
+
+    def close_issue(self, number: int) -> Issue:
+        """Close an issue; one that is closed stays so."""
+        return issues.set_issue_state(self.folder, number, IssueState.CLOSED)
+
+    def add_label(self, number: int, label: str) -> Issue:
+        """Give an issue a label; one that it has stays."""
+        return issues.change_labels(self.folder, number, add=label)
+
+    def remove_label(self, number: int, label: str) -> Issue:
+        """Take a label off an issue, if it has it."""
+        return issues.change_labels(self.folder, number, remove=label)
+
+    def comment(self, number: int, body: str, *, author: str, marker: str = "") -> bool:
+        """Comment on an issue or pull request; False where one with `marker` is there already."""
+        return issues.add_comment(self.folder, number, body, author, marker)
+
+    # Pull requests
+
+    def pulls(self, state: PullState | None = None) -> tuple[list[PullRequest], list[str]]:
+        """The pull requests in that state, oldest first; and the problems."""
+        found, problems = self.requests.read_all()
+        return [pull for pull in found if state in (None, pull.state)], problems
+
+    def pull(self, number: int) -> PullRequest:
+        """One pull request; NotFoundError where there is none."""
+        return self.requests.read(number)
+
+    def pull_for(self, branch: str) -> PullRequest | None:
+        """The newest pull request of `branch`."""
+        found = [pull for pull in self.requests.read_all()[0] if pull.branch == branch]
+        return found[-1] if found else None
+
+    def open_pull(
+        self, branch: str, base: str, title: str, body: str = "", *, author: str
+    ) -> PullRequest:
+        """Offer a branch for merging; while it is on offer, the same one is returned.
+
+        Raises:
+            NotFoundError: one of the branches has not been pushed.
+            NothingToMergeError: the branch has no commits of its own.
+
+        """
+        return self.requests.open(branch, base, title, body, author)
+
+    def submit_review(
+        self,
+        number: int,
+        state: ReviewState,
+        body: str = "",
+        comments: Iterable[InlineComment] = (),
+        *,
+        author: str,
+        head: str = "",
+    ) -> Review:
+        """Review the commit `head`, or else the branch's current one."""
+        review = new_review(state, body, tuple(comments), author, head)
+        return self.requests.add_review(number, review)
+
+    def diff(self, number: int, *options: str) -> str:
+        """What a pull request changes, as `git diff` shows it."""
+        pull = self.pull(number)
+        base = f"{pull.merged_as}^1" if pull.merged_as else f"refs/heads/{pull.base}"
+        return self.repository.diff(base, pull.head, *options)
+
+    def merge(self, number: int, *, author: str, head: str = "", message: str = "") -> PullRequest:
+        """Merge at `head`, or else at the branch's current commit; a merged one is returned.
+
+        Raises:
+            MergeRefusedError: it may not be merged; the subclass says why.
+
+        """
+        wish = merge.Wish(author, head, message)
+        return merge.merge(self.requests, number, wish, self.rules)
+
+    # Checks
+
+    def check(self, head: str) -> Check:
+        """What CI says of a commit."""
+        return self.checks.check(head)
+
+    def ensure_check(self, head: str) -> Check:
+        """As `check`; sees to it that somebody is at work where there is no result yet."""
+        return self.checks.ensure(head)
+
+    def run_check(self, head: str, ci: Ci, work: Path, *, locked: bool = False) -> Verdict | None:
+        """Run the CI command on a commit, in the private folder `work`; returns what came of it.
+
+        None where another runner is at it; `locked`: we have inherited that runner's lock.
+
+        Raises:
+            UsageError: no CI is configured.
+
+        """
+        from sm.adapters.forge.runner import Job, run_if_free
+
+        if not ci.command:
+            raise UsageError("the project has no ci.command: set one in its configuration")
+        job = Job(ci.command, ci.timeout_s, self.repository, work)
+        verdict = run_if_free(job, self.checks, head, locked=locked)
+        self.folder.touch()
+        return verdict

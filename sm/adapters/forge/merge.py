@@ -1,0 +1,134 @@
+"""Merging on the forge: a real merge commit, made without a work tree, or a reason why not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sm.adapters.forge.document import Document, one_line
+from sm.adapters.forge.errors import (
+    BaseMovedError,
+    ChecksNotPassedError,
+    ConflictError,
+    HeadMovedError,
+    NotApprovedError,
+    NotFoundError,
+    PullClosedError,
+)
+from sm.adapters.forge.pulls import Pulls
+from sm.forge import CheckState, PullRequest, PullState, ReviewState
+from sm.review import verdict
+from sm.store.crash import crash_point
+
+ATTEMPTS = 20
+PAUSE_S = 0.2
+"""Longest wait before another attempt; each is as long as chance will have it."""
+
+PASSED = (CheckState.SUCCESS, CheckState.NONE)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a project asks for before a merge: reviews, and whose count (empty: everybody's)."""
+
+    review_required: bool = True
+    trusted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Who wants to merge, at which commit ('': the branch's current one), with what message."""
+
+    author: str
+    head: str = ""
+    message: str = ""
+
+
+def merge(pulls: Pulls, number: int, wish: Wish, rules: Rules) -> PullRequest:
+    """Merge a pull request; returns it as it is then, also where it was merged before.
+
+    Raises:
+        MergeRefusedError: it may not be merged; the subclass says why.
+        BaseMovedError: others kept pushing to the base.
+
+    """
+    from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random
+
+    again = Retrying(
+        retry=retry_if_exception_type(BaseMovedError),
+        stop=stop_after_attempt(ATTEMPTS),
+        wait=wait_random(0, PAUSE_S),
+        reraise=True,
+    )
+
+    def attempt() -> PullRequest:
+        pull = pulls.read(number)
+        if pull.state is PullState.MERGED:
+            return pull
+        refuse(pull, wish.head, rules)
+        return _merge(pulls, pull, wish.author, wish.message or _message(pull))
+
+    return again(attempt)
+
+
+def refuse(pull: PullRequest, head: str, rules: Rules) -> None:
+    """Raise the reason for which `pull` may not be merged at `head`, if there is one."""
+    if pull.state is PullState.CLOSED:
+        raise PullClosedError(f"pull request {pull.number} is closed: open a new one")
+    if head and head != pull.head:
+        raise HeadMovedError(
+            f"'{pull.branch}' is at {pull.head[:12]} and not at {head[:12]} any more: "
+            "have the new commits checked and reviewed"
+        )
+    _refuse_unchecked(pull)
+    _refuse_unreviewed(pull, rules)
+
+
+def _refuse_unreviewed(pull: PullRequest, rules: Rules) -> None:
+    decisive = verdict(pull.reviews, pull.head, rules.trusted)
+    if decisive and decisive.state is ReviewState.CHANGES_REQUESTED:
+        raise NotApprovedError(
+            f"'{decisive.author}' wants changes in pull request {pull.number}: "
+            "make them and ask for another review"
+        )
+    if rules.review_required and decisive is None:
+        raise NotApprovedError(
+            f"pull request {pull.number} is not approved at {pull.head[:12]}: "
+            f"run 'sm review {pull.number} --approve' after a look at it"
+        )
+
+
+def _refuse_unchecked(pull: PullRequest) -> None:
+    if pull.check.state in PASSED:
+        return
+    if pull.check.state is CheckState.PENDING:
+        raise ChecksNotPassedError(f"CI has not finished on {pull.head[:12]}: merge when it has")
+    raise ChecksNotPassedError(
+        f"CI failed on {pull.head[:12]} ({pull.check.step}): see '{pull.check.url}'"
+    )
+
+
+def _merge(pulls: Pulls, pull: PullRequest, author: str, message: str) -> PullRequest:
+    repository = pulls.repository
+    old = repository.heads().get(pull.base)
+    if old is None:
+        raise NotFoundError(f"there is no branch '{pull.base}' on the forge: push it first")
+    tried = repository.try_merge(old, pull.head)
+    if tried.conflicts:
+        files = ", ".join(f"'{name}'" for name in tried.conflicts[:5])
+        raise ConflictError(
+            f"'{pull.branch}' conflicts with '{pull.base}' in {files}: rebase it and push"
+        )
+    commit = repository.commit_merge(tried.tree, (old, pull.head), message, author)
+    crash_point("forge.before-merge")
+    repository.advance(pull.base, commit, old, pull.branch, pull.head)
+    crash_point("forge.after-merge")
+
+    def note(document: Document) -> Document:
+        return document.with_front(state=str(PullState.MERGED), head=pull.head, merged=commit)
+
+    pulls.folder.update("pulls", pull.number, note)
+    return pulls.read(pull.number)
+
+
+def _message(pull: PullRequest) -> str:
+    return f"Merge branch '{pull.branch}' (#{pull.number})\n\n{one_line(pull.title)}\n"

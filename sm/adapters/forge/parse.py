@@ -1,0 +1,209 @@
+"""Reads the Markdown file of an issue or pull request, also one that a person has edited."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from urllib.parse import unquote as percent_decode
+
+from sm.adapters.forge.document import INLINE, META, SECTION, Document, unquote
+from sm.errors import StateError
+from sm.forge import Comment, InlineComment, Review, ReviewState
+
+SECTION_HEADING = re.compile(rf"^{SECTION}.*$", re.MULTILINE)
+INLINE_HEADING = re.compile(rf"^{INLINE}", re.MULTILINE)
+COMMENT = re.compile(r"## Comment by (?P<author>.+?)(?:, (?P<at>\d[^,]*))?")
+REVIEW = re.compile(
+    r"## Review by (?P<author>.+?)(?:, (?P<at>\d[^,]*?))?:[ \t]*(?P<state>[A-Za-z][A-Za-z _-]*)"
+)
+META_LINE = re.compile(rf"{META}(?P<pairs>[^\n]*?)-->[ \t\r]*(?:\n|\Z)")
+FRONT_END = re.compile(r"^---[ \t]*(?:\n|\Z)", re.MULTILINE)
+FRONT_KEY = re.compile(r"^([\w-]+):", re.MULTILINE)
+
+STATES = {
+    "approve": ReviewState.APPROVED,
+    "approved": ReviewState.APPROVED,
+    "request-changes": ReviewState.CHANGES_REQUESTED,
+    "changes-requested": ReviewState.CHANGES_REQUESTED,
+    "comment": ReviewState.COMMENTED,
+    "commented": ReviewState.COMMENTED,
+}
+"""How a person may write a verdict."""
+
+
+class DocumentError(StateError):
+    """A file of the forge cannot be understood; the message names the file and the line."""
+
+    def __init__(self, name: str, line: int, reason: str) -> None:
+        """`reason` says what is wrong and what to do about it."""
+        super().__init__(f"'{name}' line {line}: {reason}")
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A heading, at character `start` of the text, and the raw text up to the next heading."""
+
+    heading: str
+    start: int
+    raw: str
+    last: bool
+
+    @property
+    def text(self) -> str:
+        """The text proper: without the line end and the blank lines that set it off."""
+        text = self.raw.removesuffix("\n").removeprefix("\n")
+        return unquote(text if self.last else text.removesuffix("\n"))
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file being read; `at` stands for every date that a person left out."""
+
+    name: str
+    text: str
+    at: float
+
+    def error(self, start: int, reason: str) -> DocumentError:
+        """An error on the line of character `start`."""
+        return DocumentError(self.name, self.text.count("\n", 0, start) + 1, reason)
+
+
+def parse(name: str, data: bytes, at: float) -> Document:
+    """The document in the file `name`, which was last written at `at`.
+
+    Raises:
+        DocumentError: it cannot be understood.
+
+    """
+    text = _decode(name, data)
+    if not text.startswith("---\n"):
+        raise DocumentError(name, 1, "it has to begin with a line '---': restore that line")
+    end = FRONT_END.search(text, 4)
+    if end is None:
+        raise DocumentError(name, 1, "the front matter has no end: put a line '---' after it")
+    source = Source(name, text, at)
+    front = _front(name, text[4 : end.start()])
+    body, *chunks = _split(SECTION_HEADING, text[end.end() :], end.end(), last=True)
+    sections = [_section(source, chunk) for chunk in chunks]
+    return Document(
+        front=front,
+        body=body.text,
+        sections=tuple(section for section, _ in sections),
+        at=at,
+        lines=_lines(text[: end.start()]),
+        unsettled="created" not in front or not all(complete for _, complete in sections),
+    )
+
+
+def read_time(text: str) -> float:
+    """Seconds since the epoch of an ISO 8601 time; without a zone it is UTC.
+
+    Raises:
+        ValueError: it is no such time.
+
+    """
+    moment = datetime.fromisoformat(text.strip())
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _decode(name: str, data: bytes) -> str:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DocumentError(name, line, "it is not UTF-8: save it as UTF-8") from error
+    # An editor that writes CRLF writes it on every line; else it belongs to somebody's text.
+    return text.replace("\r\n", "\n") if text.startswith("---\r\n") else text
+
+
+def _front(name: str, text: str) -> dict[str, object]:
+    import yaml
+
+    try:
+        # The base loader makes texts of everything, so that a title such as 'yes' stays one.
+        found = yaml.load(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader))  # noqa: S506
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        reason = getattr(error, "problem", None) or "it has a character that YAML does not allow"
+        raise DocumentError(
+            name,
+            mark.line + 2 if mark else 2,
+            f"the front matter cannot be read ({reason}): put the value in quotes",
+        ) from error
+    if not isinstance(found, dict):
+        raise DocumentError(name, 2, "the front matter has to be lines such as 'state: open'")
+    return found
+
+
+def _lines(text: str) -> dict[str, int]:
+    return {key[1]: text.count("\n", 0, key.start()) + 1 for key in FRONT_KEY.finditer(text)}
+
+
+def _split(heading: re.Pattern[str], text: str, offset: int, *, last: bool) -> Iterator[Chunk]:
+    """What stands before the first heading, then each heading with what follows it."""
+    found = list(heading.finditer(text))
+    ends = [match.start() for match in found] + [len(text)]
+    yield Chunk("", offset, text[: ends[0]], last and not found)
+    for match, end in zip(found, ends[1:], strict=True):
+        final = last and end == len(text)
+        raw = text[match.end() + 1 : end]
+        yield Chunk(match.group().rstrip(), offset + match.start(), raw, final)
+
+
+def _section(source: Source, chunk: Chunk) -> tuple[Comment | Review, bool]:
+    """A comment or review, and whether it has all that sm keeps with one."""
+    meta = META_LINE.match(chunk.raw)
+    known = _pairs(meta["pairs"]) if meta else {}
+    inner = Chunk(chunk.heading, chunk.start, chunk.raw[meta.end() if meta else 0 :], chunk.last)
+    if found := COMMENT.fullmatch(chunk.heading):
+        at = _time(source, chunk, found["at"])
+        comment = Comment(found["author"], at, inner.text, percent_decode(known.get("marker", "")))
+        return comment, bool(found["at"])
+    if found := REVIEW.fullmatch(chunk.heading):
+        return _review(source, inner, found, known)
+    raise source.error(
+        chunk.start,
+        "a comment begins with '## Comment by NAME', a review with '## Review by NAME: approved' "
+        "(or 'changes-requested', 'commented'): mend the line, or put a backslash before it",
+    )
+
+
+def _review(
+    source: Source, chunk: Chunk, found: re.Match[str], known: dict[str, str]
+) -> tuple[Review, bool]:
+    state = STATES.get(found["state"].strip().lower().replace(" ", "-").replace("_", "-"))
+    if state is None:
+        raise source.error(
+            chunk.start,
+            f"'{found['state']}' is no verdict: write approved, changes-requested or commented",
+        )
+    body, *remarks = _split(INLINE_HEADING, chunk.raw, chunk.start, last=chunk.last)
+    review = Review(
+        id=known.get("id", ""),
+        author=found["author"],
+        at=_time(source, chunk, found["at"]),
+        state=state,
+        head=known.get("head", ""),
+        body=body.text,
+        comments=tuple(_remark(remark) for remark in remarks),
+    )
+    return review, bool(found["at"] and review.id and review.head)
+
+
+def _remark(chunk: Chunk) -> InlineComment:
+    path, _, line = chunk.heading.removeprefix("### On ").rpartition(":")
+    return InlineComment(path, int(line), chunk.text)
+
+
+def _pairs(text: str) -> dict[str, str]:
+    return dict(pair.split("=", 1) for pair in text.split() if "=" in pair)
+
+
+def _time(source: Source, chunk: Chunk, text: str | None) -> float:
+    try:
+        return read_time(text) if text else source.at
+    except (ValueError, OverflowError) as error:
+        reason = f"'{text}' is no time: write it as 2026-01-31T12:00:00Z, or leave it out"
+        raise source.error(chunk.start, reason) from error

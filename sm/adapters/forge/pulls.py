@@ -1,0 +1,151 @@
+"""Pull requests of the local forge: a document, seen together with the branches it is about."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from msgspec import structs
+
+from sm.adapters.forge.branches import Branches, Conflicts
+from sm.adapters.forge.checks import Checks
+from sm.adapters.forge.document import Document, one_line
+from sm.adapters.forge.errors import NotFoundError, NothingToMergeError, PullClosedError
+from sm.adapters.forge.fields import Fields
+from sm.adapters.forge.folder import ForgeFolder
+from sm.adapters.forge.issues import new_front, new_id, settled
+from sm.adapters.forge.repository import BareRepository
+from sm.errors import UsageError
+from sm.forge import NO_CHECK, InlineComment, PullRequest, PullState, Review, ReviewState
+
+KEYS = ("number", "title", "state", "author", "created", "branch", "base", "head", "merged")
+
+
+@dataclass(frozen=True)
+class Pulls:
+    """The pull requests of a forge."""
+
+    folder: ForgeFolder
+    repository: BareRepository
+    checks: Checks
+    conflicts: Conflicts
+
+    def read(self, number: int) -> PullRequest:
+        """One pull request."""
+        return self._read(number, Branches(self.repository))
+
+    def read_all(self) -> tuple[list[PullRequest], list[str]]:
+        """Every pull request in order, and what is wrong with the files that hold none."""
+        branches = Branches(self.repository)
+        return self.folder.each("pulls", lambda number: self._read(number, branches))
+
+    def open(self, branch: str, base: str, title: str, body: str, author: str) -> PullRequest:
+        """Offer a branch for merging; where it is on offer already, that is what is returned."""
+        branches = Branches(self.repository)
+        for name in (branch, base):
+            if name not in branches.heads:
+                raise NotFoundError(f"there is no branch '{name}' on the forge: push it first")
+        self.read_all()  # what has been merged by a push is not open any more
+        with self.folder.changing():
+            number = self._open_for(branch)
+            if number is None:
+                number = self._add(branches, branch, base, new_front(title, author), body)
+        return self.read(number)
+
+    def add_review(self, number: int, review: Review) -> Review:
+        """Keep a review; without a head of its own it is one of the branch's current commit."""
+        pull = self.read(number)
+        if pull.state is not PullState.OPEN and review.state is not ReviewState.COMMENTED:
+            raise PullClosedError(f"pull request {number} is {pull.state}: only comment on it")
+        review = structs.replace(review, head=review.head or pull.head)
+        self.folder.update("pulls", number, lambda found: found.plus(review))
+        return review
+
+    def _open_for(self, branch: str) -> int | None:
+        for number in self.folder.numbers("pulls"):
+            document = self.folder.read("pulls", number)
+            fields = Fields(self.folder.name("pulls", number), document)
+            if fields.text("branch") == branch and fields.choice("state", PullState) == "open":
+                return number
+        return None
+
+    def _add(
+        self, branches: Branches, branch: str, base: str, front: dict[str, object], body: str
+    ) -> int:
+        head = branches.heads[branch]
+        if branches.contains(base, head):
+            raise NothingToMergeError(
+                f"branch '{branch}' has no commits that '{base}' lacks: commit and push first"
+            )
+        front |= {"branch": branch, "base": base, "head": head}
+        return self.folder.add_locked("pulls", Document(front, body))
+
+    def _read(self, number: int, branches: Branches) -> PullRequest:
+        document = self.folder.read("pulls", number)
+        fields = Fields(self.folder.name("pulls", number), document)
+        fields.check_keys(KEYS)
+        fields.check_number(number)
+        if self._caught_up(number, document, branches) is not document:
+            document = self.folder.update(
+                "pulls", number, lambda found: self._caught_up(number, found, branches)
+            )
+        return self._value(number, document, branches)
+
+    def _caught_up(self, number: int, document: Document, branches: Branches) -> Document:
+        """`document` with what has happened to its branches; itself where nothing has."""
+        fields = Fields(self.folder.name("pulls", number), document)
+        base, head = fields.text("base"), fields.text("head", "")
+        now = branches.heads.get(fields.text("branch"), head)
+        if document.unsettled:
+            document = settled(document, now)
+        if fields.choice("state", PullState) is not PullState.OPEN:
+            return document
+        # A branch that was set back to its base has nothing to merge, but was not merged either:
+        # only the last commit that the base lacked tells when it has been.
+        if now != head and not branches.contains(base, now):
+            head = now
+            document = document.with_front(head=head)
+        if branches.contains(base, head):
+            merged = self.repository.merged_by(head, branches.heads[base])
+            document = document.with_front(state=str(PullState.MERGED), merged=merged)
+        return document
+
+    def _value(self, number: int, document: Document, branches: Branches) -> PullRequest:
+        fields = Fields(self.folder.name("pulls", number), document)
+        state = fields.choice("state", PullState)
+        branch, base, head = fields.text("branch"), fields.text("base"), fields.text("head", "")
+        if state is PullState.OPEN:
+            head = branches.heads.get(branch, head)
+        whole = branches.heads.get(base, "")
+        return PullRequest(
+            number=number,
+            title=fields.text("title"),
+            state=state,
+            author=fields.text("author", "unknown"),
+            at=fields.time("created"),
+            branch=branch,
+            base=base,
+            head=head,
+            body=document.body,
+            conflicts=state is PullState.OPEN and self.conflicts.between(whole, head),
+            merged_as=fields.text("merged", ""),
+            reviews=document.reviews,
+            comments=document.comments,
+            check=self.checks.check(head) if head else NO_CHECK,
+        )
+
+
+def new_review(
+    state: ReviewState, body: str, comments: tuple[InlineComment, ...], author: str, head: str = ""
+) -> Review:
+    """A review written now.
+
+    Raises:
+        UsageError: a remark is on no line of a file.
+
+    """
+    for remark in comments:
+        if not one_line(remark.path) or remark.line < 1:
+            raise UsageError(f"'{remark.path}:{remark.line}' is no line of a file: count from 1")
+    at = round(time.time(), 3)
+    return Review(new_id(), one_line(author) or "unknown", at, state, head, body, comments)

@@ -1,0 +1,144 @@
+"""The bare repository beside the forge: branches, what they contain, and merging them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sm.adapters.forge.errors import BaseMovedError
+from sm.adapters.gitcall import environment
+from sm.adapters.process import CommandError, Result, run
+from sm.errors import SmError
+
+UNRELATED = "unrelated histories"
+
+
+@dataclass(frozen=True)
+class MergeTry:
+    """What merging would give: a tree, or the files that conflict."""
+
+    tree: str
+    conflicts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class BareRepository:
+    """Git in a repository without a work tree; commits are full object names."""
+
+    path: Path
+
+    def git(
+        self,
+        *args: str,
+        env: Mapping[str, str] | None = None,
+        stdin: bytes | None = None,
+        accept: tuple[int, ...] = (0,),
+    ) -> Result:
+        """Run git in it, undisturbed by a repository that the caller may be in."""
+        own = environment(self.path, os.environ) | dict(env or {})
+        return run("git", f"--git-dir={self.path}", *args, env=own, stdin=stdin, accept=accept)
+
+    def fingerprint(self) -> str:
+        """Differs whenever a branch may have moved; read off the files, no git is started."""
+        places = [self.path / "packed-refs", self.path / "reftable" / "tables.list"]
+        # A ref is written beside its file and renamed, which changes its folder.
+        places += [Path(folder) for folder, _, _ in os.walk(self.path / "refs")]
+        found = [(str(place), _mtime_ns(place)) for place in sorted(places)]
+        return hashlib.sha256(repr(found).encode()).hexdigest()
+
+    def heads(self) -> dict[str, str]:
+        """The branches and their commits."""
+        form = "--format=%(objectname) %(refname:lstrip=2)"
+        lines = self.git("for-each-ref", form, "refs/heads").stdout.splitlines()
+        return {branch: commit for commit, branch in (line.split(" ", 1) for line in lines)}
+
+    def heads_within(self, commit: str) -> frozenset[str]:
+        """The commits of those branches that `commit` contains entirely."""
+        args = ("--format=%(objectname)", f"--merged={commit}", "refs/heads")
+        return frozenset(self.git("for-each-ref", *args).stdout.split())
+
+    def contains(self, whole: str, part: str) -> bool:
+        """Whether the commit `whole` has `part` in its past, or is it."""
+        args = ("merge-base", "--is-ancestor", part, whole)
+        return self.git(*args, accept=(0, 1, 128)).code == 0
+
+    def try_merge(self, base: str, head: str) -> MergeTry:
+        """Merge two commits in memory.
+
+        Raises:
+            SmError: this git is too old.
+
+        """
+        args = ("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", base, head)
+        result = self.git(*args, accept=(0, 1, 128, 129))
+        if result.code == 129:
+            said = self.git("--version").stdout.strip()
+            raise SmError(f"this is {said}: merging on the forge needs git 2.38 or later")
+        if result.code == 128:
+            if UNRELATED in result.stderr:
+                return MergeTry("", ("(unrelated histories)",))
+            raise CommandError(("git", *args), result)
+        tree, *files = result.stdout.split("\0")
+        return MergeTry(tree, tuple(dict.fromkeys(filter(None, files))) if result.code else ())
+
+    def commit_merge(self, tree: str, parents: tuple[str, str], message: str, author: str) -> str:
+        """Make a merge commit; returns it."""
+        mail = self.git("config", "user.email", accept=(0, 1)).stdout.strip() or "sm@localhost"
+        who = {
+            f"GIT_{role}_{what}": value
+            for role in ("AUTHOR", "COMMITTER")
+            for what, value in (("NAME", author), ("EMAIL", mail))
+        }
+        args = ("commit-tree", tree, "-F", "-", "-p", parents[0], "-p", parents[1])
+        return self.git(*args, env=who, stdin=message.encode("utf-8", "replace")).stdout.strip()
+
+    def advance(self, base: str, new: str, old: str, branch: str, head: str) -> None:
+        """Move the branch `base` from `old` to `new`, if `branch` is still at `head`, at once.
+
+        Raises:
+            BaseMovedError: one of them has moved.
+
+        """
+        lines = (
+            "start",
+            f"verify refs/heads/{branch} {head}",
+            f"update refs/heads/{base} {new} {old}",
+            "prepare",
+            "commit",
+            "",
+        )
+        try:
+            self.git("update-ref", "--stdin", stdin="\n".join(lines).encode())
+        except CommandError as error:
+            if "cannot lock ref" in error.result.stderr:
+                raise BaseMovedError(f"'{base}' or '{branch}' has moved: merge again") from error
+            raise
+
+    def merged_by(self, head: str, base: str) -> str:
+        """The commit that brought `head` into `base`: a merge of it, else `head` itself."""
+        args = ("rev-list", "--merges", "--parents", "--ancestry-path", f"{head}..{base}")
+        for line in reversed(self.git(*args).stdout.splitlines()):
+            merge, _, *merged = line.split()
+            if head in merged:
+                return merge
+        return head
+
+    def check_out(self, commit: str, folder: Path) -> None:
+        """Make `folder` a clone whose working tree is at `commit`; objects are shared."""
+        self.git("clone", "-q", "--shared", "--no-checkout", str(self.path), str(folder))
+        place = (f"--work-tree={folder}", "-c", "core.hooksPath=/dev/null")
+        BareRepository(folder / ".git").git(*place, "checkout", "-q", "--detach", commit)
+
+    def diff(self, base: str, head: str, *options: str) -> str:
+        """What `head` changes, seen from where it left `base`."""
+        return self.git("diff", *options, f"{base}...{head}", "--").stdout
+
+
+def _mtime_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0

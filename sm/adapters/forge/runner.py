@@ -1,0 +1,220 @@
+"""Runs the CI command for one commit: clean checkout, clean environment, bounded time and log."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import selectors
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from sm.adapters import proc
+from sm.adapters.forge.checks import LOG_LIMIT, CheckFolder, Checks, Verdict
+from sm.adapters.forge.repository import BareRepository
+from sm.adapters.process import run
+from sm.errors import SmError
+from sm.forge import CheckState
+from sm.store.files import (
+    ensure_private_dir,
+    open_guarded,
+    read_guarded,
+    read_json,
+    write_atomic,
+    write_json,
+)
+from sm.store.lock import is_held, try_hold
+
+STEP = re.compile(rb"^step: *(\S[^\r\n]*)", re.MULTILINE)
+"""How a CI command may tell what it is at; the last one before a failure is its name."""
+
+KEPT_VARIABLES = ("HOME", "PATH", "LANG", "USER")
+GRACE_S = 5.0
+"""Between the polite end of an overdue command and the other one."""
+
+LOOK_S = 0.1
+CHUNK = 1 << 16
+OVERDUE = 124
+"""The exit code of `timeout(1)` for a command that took too long."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to run, on which repository, in which private folder; `timeout_s` in seconds."""
+
+    command: str
+    timeout_s: float
+    repository: BareRepository
+    work: Path
+
+
+def run_if_free(job: Job, checks: Checks, head: str, *, locked: bool) -> Verdict | None:
+    """As `run_check`, unless somebody is at it; `locked`: we inherited the lock ourselves."""
+    folder = checks.folder(head)
+    if locked:
+        return run_check(job, checks, head)
+    folder.path.mkdir(parents=True, exist_ok=True)
+    with try_hold(folder.lock) as free:
+        return run_check(job, checks, head) if free else None
+
+
+def run_check(job: Job, checks: Checks, head: str) -> Verdict:
+    """Check the commit `head` and keep the verdict; the caller holds the check's lock."""
+    folder = checks.folder(head)
+    started = time.time()
+    _end_leftovers(folder)
+    _sweep(job.work, checks)
+    with open_guarded(folder.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC):
+        pass  # emptied and not replaced: what this program itself says goes there too
+    place = ensure_private_dir(job.work / head)
+    try:
+        code, step = _check_out(job, head, place, folder)
+        if not step:
+            code, step = _run(job, place, folder)
+    finally:
+        _remove(place)
+    state = CheckState.FAILURE if code else CheckState.SUCCESS
+    verdict = Verdict(state, step, code, time.time(), round(time.time() - started, 3))
+    write_json(folder.result, verdict, durable=True)
+    return verdict
+
+
+def _check_out(job: Job, head: str, place: Path, folder: CheckFolder) -> tuple[int, str]:
+    """Exit code and name of the step where it failed; the latter is empty where it did not."""
+    tree = place / "checkout"
+    try:
+        job.repository.check_out(head, tree)
+    except SmError as error:
+        write_atomic(folder.log, f"{error.message}\n")
+        return 1, "checkout"
+    return 0, ""
+
+
+def _run(job: Job, place: Path, folder: CheckFolder) -> tuple[int, str]:
+    (place / "tmp").mkdir(mode=0o700)
+    process = subprocess.Popen(  # noqa: S602 - the project's own command, from its configuration
+        job.command,
+        shell=True,
+        cwd=place / "checkout",
+        env=_environment(place / "tmp"),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    leader = proc.find(process.pid) or proc.Process(process.pid, 0)
+    write_json(folder.process, [leader.pid, leader.started])
+    assert process.stdout is not None
+    try:
+        in_time = _copy(process, process.stdout, folder, time.monotonic() + job.timeout_s)
+    finally:
+        _end(process, leader)
+        process.stdout.close()
+    if not in_time:
+        _note(folder, f"stopped after {job.timeout_s:g} s, the project's CI timeout")
+    _cut(folder.log, LOG_LIMIT)
+    code = process.returncode if in_time else OVERDUE
+    return code, _step(folder) or job.command
+
+
+def _environment(temporary: Path) -> dict[str, str]:
+    """Nothing of the caller's that a command could leak or depend on."""
+    kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+    return {"LANG": "C.UTF-8"} | kept | {"TMPDIR": str(temporary), "CI": "true"}
+
+
+def _copy(
+    process: subprocess.Popen[bytes], pipe: IO[bytes], folder: CheckFolder, deadline: float
+) -> bool:
+    """Copy the command's output to its log until it ends; False where it has to be ended."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        while True:
+            # A child left in the background may keep the pipe open for ever.
+            ended = process.poll() is not None
+            ready = bool(selector.select(0 if ended else LOOK_S))
+            chunk = os.read(pipe.fileno(), CHUNK) if ready else b""
+            if chunk:
+                _append(folder.log, chunk)
+            elif ready or ended:
+                return _ends_by(process, deadline)
+            if time.monotonic() >= deadline:
+                return False
+
+
+def _ends_by(process: subprocess.Popen[bytes], deadline: float) -> bool:
+    try:
+        process.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _end(process: subprocess.Popen[bytes], leader: proc.Process) -> None:
+    """End the command and all that it has started, politely while there is time."""
+    if process.poll() is None:
+        proc.send(proc.family([leader]), signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE_S)
+    _kill(leader)
+    process.wait()
+
+
+def _kill(leader: proc.Process) -> None:
+    """Kill what there is of the command's session; twice, for what was born meanwhile."""
+    for _ in range(2):
+        proc.send(proc.family([leader]), signal.SIGKILL)
+
+
+def _append(log: Path, chunk: bytes) -> None:
+    with open_guarded(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as fd:
+        os.write(fd, chunk)
+        size = os.fstat(fd).st_size
+    if size > 2 * LOG_LIMIT:
+        _cut(log, LOG_LIMIT)
+
+
+def _cut(log: Path, limit: int) -> None:
+    """Keep the end of the log only, and say so at its beginning."""
+    data = read_guarded(log, 4 * LOG_LIMIT) or b""
+    if len(data) > limit:
+        _, _, kept = data[-limit:].partition(b"\n")
+        write_atomic(log, b"sm: the beginning of this log was left out\n" + kept)
+
+
+def _note(folder: CheckFolder, text: str) -> None:
+    data = read_guarded(folder.log, 4 * LOG_LIMIT) or b""
+    gap = b"" if not data or data.endswith(b"\n") else b"\n"
+    _append(folder.log, gap + f"sm: {text}\n".encode())
+
+
+def _step(folder: CheckFolder) -> str:
+    found = STEP.findall(read_guarded(folder.log, 4 * LOG_LIMIT) or b"")
+    return found[-1].decode("utf-8", "replace").strip() if found else ""
+
+
+def _end_leftovers(folder: CheckFolder) -> None:
+    """End what a killed runner has left running, all of it and nothing else."""
+    found = read_json(folder.process, tuple[int, int])
+    if found is not None:
+        _kill(proc.Process(*found))
+        folder.process.unlink(missing_ok=True)
+
+
+def _sweep(work: Path, checks: Checks) -> None:
+    """Remove the checkouts of runners that were killed."""
+    for place in ensure_private_dir(work).iterdir():
+        if not is_held(checks.path / place.name / "lock"):
+            _remove(place)
+
+
+def _remove(place: Path) -> None:
+    """Remove a checkout, also one that has write-protected folders, as some caches do."""
+    if place.exists():
+        run("chmod", "-R", "u+rwX", str(place), accept=tuple(range(256)))
+        shutil.rmtree(place, ignore_errors=True)

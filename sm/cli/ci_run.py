@@ -1,0 +1,27 @@
+"""`sm ci-run`: what a CI runner of the embedded forge is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from sm.cli.options import pass_config, project_option
+from sm.store.paths import Root
+
+if TYPE_CHECKING:
+    from sm.config.schema import Config, Project
+
+
+@click.command()
+@project_option
+@click.option("--locked", is_flag=True, hidden=True, help="The starter's lock was inherited.")
+@click.argument("commit")
+@pass_config
+def command(config: Config, project: Project, locked: bool, commit: str) -> None:
+    """Run the project's CI command on COMMIT and keep the result, also where there is one."""
+    from sm.adapters.forge.local import open_forge
+
+    work = Root(config.state_root).project(project.name).ci
+    verdict = open_forge(project).run_check(commit, project.ci, work, locked=locked)
+    click.echo(verdict.state if verdict else "pending", err=locked)
