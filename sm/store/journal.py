@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 
 import msgspec
@@ -15,6 +15,11 @@ LINE_LIMIT = 4000
 
 ROTATE_AT = 32 * 1024 * 1024
 """Bytes; the journal before it is kept once, as `journal.jsonl.1`."""
+
+LOOK_BACK = 8 * 1024 * 1024
+"""Bytes from the end in which the last event of a session is looked for."""
+
+BLOCK = 256 * 1024
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -61,3 +66,39 @@ def read(path: Path, session: str = "") -> Iterator[Event]:
                     continue
                 if not session or entry.session == session:
                     yield entry
+
+
+def latest(path: Path, sessions: Set[str]) -> dict[str, Event]:
+    """The last event of each of `sessions`: read once, from the end, until all are found."""
+    decoder = msgspec.json.Decoder(Event)
+    wanted, found = set(sessions), dict[str, Event]()
+    for line in _backwards(path):
+        if not wanted:
+            break
+        try:
+            entry = decoder.decode(line)
+        except msgspec.DecodeError:
+            continue
+        if entry.session in wanted:
+            wanted.discard(entry.session)
+            found[entry.session] = entry
+    return found
+
+
+def _backwards(path: Path) -> Iterator[bytes]:
+    """The lines of the last `LOOK_BACK` bytes, newest first."""
+    left = LOOK_BACK
+    for file in (path, path.with_name(path.name + ".1")):
+        try:
+            lines = file.open("rb")
+        except FileNotFoundError:
+            continue
+        with lines:
+            position, rest = lines.seek(0, 2), b""
+            while position > 0 and left > 0:
+                size = min(BLOCK, position)
+                position, left = lines.seek(position - size), left - size
+                rest, *whole = (lines.read(size) + rest).split(b"\n")
+                yield from reversed(whole)
+            if position == 0:
+                yield rest

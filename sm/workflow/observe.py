@@ -46,11 +46,18 @@ def observe(ctx: Context, session: Session, *, newer_than: float = 0.0) -> Obser
 
     """
     written = _read_phase(ctx, session)
-    return _gather(ctx, session, written, snapshot(ctx, newer_than=max(newer_than, written.at)))
+    seen = snapshot(ctx, newer_than=max(newer_than, written.at))
+    found = _gather(ctx, session, written, seen)
+    if not found.facts.awaits:
+        return found
+    return replace(found, facts=_compare_with_remote(ctx, session, seen, found.facts))
 
 
 def last_known(ctx: Context, session: Session, seen: Snapshot) -> Observation:
-    """The same from an older look at the forge, for showing: nobody is asked."""
+    """The same from an older look at the forge, for showing: nobody is asked, not even git.
+
+    So `pushed` and `unpushed` of its facts say nothing.
+    """
     return _gather(ctx, session, _read_phase(ctx, session), seen)
 
 
@@ -97,8 +104,6 @@ def _gather(ctx: Context, session: Session, written: _Written, seen: Snapshot) -
         review=review.state if review else None,
         review_id=review.id if review else "",
     )
-    if facts.awaits:
-        facts = _compare_with_remote(ctx, session, seen, facts)
     asked = facts.history.escalation
     answers = replies(ctx, session, issue, asked.at) if asked and facts.escalated else ()
     facts = replace(
