@@ -16,6 +16,14 @@ def shell_root() -> Path:
     return installed if installed.is_dir() else PACKAGE.parent
 
 
+def spelled(name: str, cwd: Path) -> str:
+    """How a person in `cwd` calls one of our commands; in a clone it is a path to its `bin`."""
+    if (PACKAGE / "shell").is_dir():
+        return name
+    path = shell_root() / "bin" / name
+    return str(path.relative_to(cwd) if path.is_relative_to(cwd) else path)
+
+
 def _exec(name: str) -> NoReturn:
     script = shell_root() / "bin" / name
     env = os.environ | {"SM_PYTHON": sys.executable}

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sm.__main__ import run
+from sm.adapters.forge.setup import create
 from sm.config.load import load
 from sm.config.show import as_yaml, effective
 from tests.helpers import Repository, git, make_repository
@@ -22,8 +23,9 @@ agent: {{command: "cat -u", env: {{A: "1"}}}}
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
-    (tmp_path / "forge").mkdir()
-    return make_repository(tmp_path)
+    repository = make_repository(tmp_path)
+    create(tmp_path / "forge", repository.bare)
+    return repository
 
 
 @pytest.fixture
@@ -68,18 +70,26 @@ def test_check_says_ok(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out) == {"harb": []}
 
 
-@pytest.mark.usefixtures("config", "repository", "root")
+@pytest.mark.usefixtures("config", "root")
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
         ("remote: upstream", "'{0}/clone' has no remote 'upstream'"),
         ("primary_branch: trunk", "remote 'origin' of '{0}/clone' has no branch 'trunk': push it"),
+        ("remote: other", "remote 'other' of '{0}/clone' is not '{0}/hub.git', the repository of"),
         ("escalation: {vault: v}", "'escalation.vault' is '{0}/v', which is no directory"),
     ],
 )
 def test_check_names_what_is_wrong(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, more: str, expected: str
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    repository: Repository,
+    more: str,
+    expected: str,
 ) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    other = make_repository(tmp_path / "elsewhere")
+    git(repository.clone, "remote", "add", "other", str(other.bare))
     write(tmp_path, more)
     assert run(["config", "check"]) == 2
     lines = capsys.readouterr().out.splitlines()
@@ -100,7 +110,7 @@ def test_check_tells_all_problems_at_once(
     assert capsys.readouterr().out.splitlines() == [
         f"machine: 'state_root' is '{tmp_path}/gone', which is no directory: create it",
         f"harb: 'repo' is '{tmp_path}/clone', which is no directory: clone the repository there",
-        f"harb: 'forge.path' is '{tmp_path}/forge', which is no directory: run 'sm init'",
+        f"harb: there is no forge in '{tmp_path}/forge': run 'sm init' to set one up",
         "harb: agent 'no-such-agent' is not on PATH: install it, or set 'agent.command'",
     ]
 

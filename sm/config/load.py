@@ -29,7 +29,7 @@ def load(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Config:
         UsageError: there is none, or it cannot be used.
 
     """
-    source = _find(explicit, env, cwd)
+    source = find(explicit, env, cwd)
     documents = [read_document(path, _shown(path, cwd)) for path in _files(source, cwd)]
     projects = [(entry, make_project(entry)) for item in documents for entry in _entries(item)]
     if not projects:
@@ -49,7 +49,13 @@ def user_folder(env: Mapping[str, str]) -> Path:
     return Path(env.get("HOME") or Path.home()) / ".config" / "sm"
 
 
-def _find(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Path:
+def find(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Path:
+    """The file, or the folder of files, that `load` reads.
+
+    Raises:
+        UsageError: there is none.
+
+    """
     if explicit is not None:
         return _named(explicit, "--config", cwd)
     if from_env := env.get("SM_CONFIG"):
@@ -60,7 +66,7 @@ def _find(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Path:
     if here:
         return _trusted(here[0])
     folder = user_folder(env)
-    if _in_folder(folder):
+    if in_folder(folder):
         return folder
     raise UsageError(
         f"no configuration: no sm.yaml or sm.toml here and none in '{folder}': run 'sm init' "
@@ -90,12 +96,13 @@ def _files(source: Path, cwd: Path) -> list[Path]:
         return [source]
     if source.stem == "sm" and source.suffix in SUFFIXES:
         raise UsageError(f"cannot read '{_shown(source, cwd)}': it is a directory")
-    if files := _in_folder(source):
+    if files := in_folder(source):
         return files
     raise UsageError(f"no *.yaml or *.toml in the directory '{_shown(source, cwd)}'")
 
 
-def _in_folder(folder: Path) -> list[Path]:
+def in_folder(folder: Path) -> list[Path]:
+    """The configuration files of a folder, by name; none where there is no such folder."""
     try:
         names = sorted(path.name for path in folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):

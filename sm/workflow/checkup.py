@@ -8,17 +8,20 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from sm.adapters.forge.setup import read_settings
 from sm.adapters.git import Git
 from sm.config.schema import Config, Project
 from sm.errors import SmError
+from sm.workflow.discover import remotes
 
 
 def project_problems(project: Project) -> Iterator[str]:
     """What stands in the way of working on `project`, one line each; nothing where all is well."""
     yield from _repository(project)
-    yield from _folder("forge.path", project.forge.path, "run 'sm init'")
-    if project.escalation.vault is not None:
-        yield from _folder("escalation.vault", project.escalation.vault, "create it")
+    yield from _forge(project)
+    vault = project.escalation.vault
+    if vault is not None and not vault.is_dir():
+        yield f"'escalation.vault' is '{vault}', which is no directory: create it"
     yield from _agent(project)
 
 
@@ -62,9 +65,19 @@ def _has_branch(git: Git, project: Project) -> None:
         )
 
 
-def _folder(key: str, path: Path, advice: str) -> Iterator[str]:
-    if not path.is_dir():
-        yield f"'{key}' is '{path}', which is no directory: {advice}"
+def _forge(project: Project) -> Iterator[str]:
+    """Agents must push to where the forge merges."""
+    try:
+        ours = read_settings(project.forge.path).resolve()
+        used = {remote.name: remote.bare for remote in remotes(project.repo)}
+    except SmError as error:
+        yield error.message
+        return
+    if project.remote in used and used[project.remote] != ours:
+        yield (
+            f"remote '{project.remote}' of '{project.repo}' is not '{ours}', the repository of "
+            "the forge: set 'remote' or 'forge.path'"
+        )
 
 
 def _agent(project: Project) -> Iterator[str]:

@@ -1,0 +1,70 @@
+"""A short configuration file for one project: what matters, with a word on each line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from sm.config.check import make_project
+from sm.config.convert import Entry
+from sm.config.read import Document
+from sm.config.schema import Project
+
+COMMENTS = {
+    "repo": "agents work in worktrees beside it, never in it",
+    "remote": "where the agents push",
+    "primary_branch": "what their work is merged into",
+    "forge": "issues, pull requests and reviews, as files that you may edit",
+    "agent": "run as it stands, its prompt added; its input line begins with 'prompt_glyph'",
+    "ci": "run in a clean checkout of each push; without a command there is no CI",
+}
+
+Values = dict[str, str | dict[str, str]]
+
+
+def check_values(values: Values, path: Path) -> Project:
+    """The project that `values` make in the file `path`.
+
+    Raises:
+        UsageError: one of them cannot be used.
+
+    """
+    data = dict(values)
+    return make_project(Entry(Document(path, str(path), data), (), data, data))
+
+
+def as_text(values: Values, path: Path) -> str:
+    """The file's content, TOML where its name says so, else YAML; keys in the order given."""
+    is_toml = path.suffix == ".toml"
+    lines = [
+        f"# sm, project '{values['name']}'. Every other key has a default:",
+        "# 'sm config show' shows them all, config.example.yaml and docs/CONFIG.md explain them.",
+        *_lines(values, " = " if is_toml else ": ", is_toml),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _lines(values: Values, sign: str, is_toml: bool) -> Iterator[str]:
+    indent = "" if is_toml else "  "
+    for key, value in values.items():
+        if isinstance(value, str):
+            comment = f"  # {COMMENTS[key]}" if key in COMMENTS else ""
+            yield f"{key}{sign}{_quoted(value)}{comment}"
+    # Here: behind the first section of a TOML file, a key would belong to that section.
+    yield f"# max_sessions{sign}2"
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from ("", f"# {COMMENTS[key]}", f"[{key}]" if is_toml else f"{key}:")
+            yield from (f"{indent}{name}{sign}{_quoted(item)}" for name, item in value.items())
+    head = "[review]" if is_toml else "review:"
+    yield from (
+        "",
+        f"# {head}",
+        f"# {indent}required{sign}true  # false: merged when CI has passed",
+    )
+
+
+def _quoted(text: str) -> str:
+    """A double-quoted string, which JSON, YAML and TOML write alike."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

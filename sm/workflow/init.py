@@ -1,0 +1,246 @@
+"""Sets a project up: hub repository, embedded forge, configuration file. Can be run again."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sm.adapters.git import Git
+from sm.adapters.gitcall import call
+from sm.config.load import in_folder, load, user_folder
+from sm.config.read import SUFFIXES
+from sm.config.write import Values, as_text, check_values
+from sm.errors import SmError, UsageError
+from sm.store.files import write_atomic
+from sm.store.paths import session_name
+from sm.workflow import discover
+from sm.workflow.discover import HUB, Remote, agent_named, is_bare
+
+NO_CI = "none"
+"""What a person answers for it: an empty answer takes what was found."""
+
+COPY_S = 3600.0
+"""Seconds for the first copy of a repository, which may be a large one."""
+
+
+@dataclass(frozen=True)
+class Hub:
+    """The bare repository that agents push to.
+
+    `remote` is its name in the clone, `is_new` whether the clone has no such remote yet,
+    `beside` the remote that the clone was made from, where that is another one.
+    """
+
+    remote: str
+    bare: Path
+    is_new: bool
+    beside: Remote | None = None
+
+
+@dataclass(frozen=True)
+class Setup:
+    """All that has been decided."""
+
+    name: str
+    repo: Path
+    hub: Hub
+    primary: str
+    agent: str
+    ci: str
+    forge: Path
+    output: Path
+
+    @property
+    def command(self) -> str:
+        """The agent's command line."""
+        return agent_named(self.agent)[0]
+
+    @property
+    def glyph(self) -> str | None:
+        """What the agent's input line begins with, if that is known."""
+        return agent_named(self.agent)[1]
+
+    @property
+    def values(self) -> Values:
+        """The configuration file's keys."""
+        agent = {"command": self.command}
+        if self.glyph is not None:
+            agent["prompt_glyph"] = self.glyph
+        return {
+            "name": self.name,
+            "repo": str(self.repo),
+            "remote": self.hub.remote,
+            "primary_branch": self.primary,
+            "forge": {"kind": "local", "path": str(self.forge)},
+            "agent": agent,
+            "ci": {"command": "" if self.ci == NO_CI else self.ci},
+        }
+
+
+def project_name(repo: Path) -> str:
+    """A name for the project of a repository: the folder's, as far as it can be one."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", repo.name).strip(".-")[:64] or "project"
+
+
+def hub_folder(repo: Path) -> Path:
+    """Where the hub and the forge go: beside the clone."""
+    return repo.with_name(f"{repo.name}-hub")
+
+
+def choose_hub(repo: Path, remotes: tuple[Remote, ...], wanted: str | None) -> Hub:
+    """Which repository the agents push to: a remote that is bare and here, else a new one.
+
+    Raises:
+        UsageError: the remote that is wanted cannot be it.
+
+    """
+    named = {remote.name: remote for remote in remotes}
+    if wanted is None:
+        if remotes and (bare := remotes[0].bare):
+            return Hub(remotes[0].name, bare, is_new=False)
+        wanted = HUB if remotes else "origin"
+    elif (remote := named.get(wanted)) and remote.bare:
+        return Hub(wanted, remote.bare, is_new=False)
+    if wanted in named:
+        raise UsageError(
+            f"remote '{wanted}' is no bare repository on this machine, which the embedded forge "
+            "needs: give --remote a name that is not taken, to have one made"
+        )
+    bare = hub_folder(repo) / "repo.git"
+    return Hub(wanted, bare, is_new=True, beside=remotes[0] if remotes else None)
+
+
+def primary_branch(repo: Path, hub: Hub) -> str | None:
+    """The branch that work starts from, as the remote has it that the clone was made from."""
+    if hub.beside is not None:
+        return discover.primary_branch(repo, hub.beside.name)
+    return discover.primary_branch(repo, None if hub.is_new else hub.remote)
+
+
+def check(setup: Setup, *, force: bool) -> None:
+    """Refuse what would fail half-way, before anything is touched.
+
+    Raises:
+        UsageError: a value cannot be used, or the file is there with other content.
+
+    """
+    check_values(setup.values, setup.output)
+    if setup.output.suffix not in SUFFIXES:
+        raise UsageError(f"'{setup.output}' must end in .yaml or .toml")
+    if setup.output.exists():
+        if not force and _content(setup.output) != as_text(setup.values, setup.output):
+            raise UsageError(f"'{setup.output}' exists: use --force to replace it, or --output")
+    else:
+        _check_name_is_free(setup)
+    if setup.hub.is_new:
+        _source(setup)
+    else:
+        _check_branch(setup)
+
+
+def _content(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError as error:
+        raise UsageError(f"cannot read '{path}': {(error.strerror or '').lower()}") from error
+
+
+def _check_name_is_free(setup: Setup) -> None:
+    """All files of the user's folder hold together, so none may name a project again."""
+    folder = user_folder(os.environ)
+    if setup.output.parent != folder or not in_folder(folder):
+        return
+    for project in load(folder, {}, folder).projects:
+        if session_name(project.name, 1) == session_name(setup.name, 1):
+            raise UsageError(
+                f"project '{project.name}' is in '{folder}' already: choose another --name"
+            )
+
+
+def _check_branch(setup: Setup) -> None:
+    ref = f"refs/heads/{setup.primary}"
+    if ref not in Git(setup.repo).ls_remote(setup.hub.remote, ref):
+        raise UsageError(
+            f"remote '{setup.hub.remote}' has no branch '{setup.primary}': "
+            f"run git push {setup.hub.remote} {setup.primary}"
+        )
+
+
+def carry_out(setup: Setup) -> Iterator[str]:
+    """Set everything up, step by step; yields a line for each thing that was not there before.
+
+    Raises:
+        SmError: a step failed; running again goes on from there.
+
+    """
+    from sm.adapters.forge import local
+
+    try:
+        if setup.hub.is_new:
+            yield from _make_hub(setup)
+        is_new = not setup.forge.exists()
+        local.create(setup.forge, setup.hub.bare)
+        if is_new:
+            yield f"made the forge '{setup.forge}'"
+        setup.output.parent.mkdir(parents=True, exist_ok=True)
+        text = as_text(setup.values, setup.output)
+        if not setup.output.exists() or _content(setup.output) != text:
+            write_atomic(setup.output, text, durable=True)
+            yield f"wrote '{setup.output}'"
+    except OSError as error:
+        raise SmError(
+            f"cannot create '{error.filename}': {(error.strerror or '').lower()}"
+        ) from error
+
+
+def _make_hub(setup: Setup) -> Iterator[str]:
+    hub, primary = setup.hub, setup.primary
+    # Fetched rather than pushed: no hook of the user's clone runs, and tags come along.
+    # Other branches stay: here they would look like somebody's work on an issue.
+    refs = (f"{_source(setup)}:refs/heads/{primary}", "refs/tags/*:refs/tags/*")
+    if not _holds(setup):
+        hub.bare.mkdir(parents=True, exist_ok=True)
+        objects = call(setup.repo, "rev-parse", "--show-object-format").stdout.strip()
+        options = (f"--object-format={objects}", f"--initial-branch={primary}", "--template=")
+        call(hub.bare, "init", "--quiet", "--bare", *options)
+        fetch = ("fetch", "--quiet", "--no-write-fetch-head", "--update-shallow", "--")
+        call(hub.bare, *fetch, str(setup.repo), *refs, timeout_s=COPY_S)
+        yield f"made the bare repository '{hub.bare}'"
+    call(setup.repo, "remote", "add", hub.remote, str(hub.bare))
+    Git(setup.repo).fetch_branch(hub.remote, primary)
+    yield f"added it to '{setup.repo}' as remote '{hub.remote}'"
+
+
+def _holds(setup: Setup) -> bool:
+    """Whether the hub is there already with the primary branch, left from an earlier run.
+
+    Raises:
+        SmError: what it has under that name is another project's history.
+
+    """
+    if not is_bare(setup.hub.bare):
+        return False
+    hub = Git(setup.hub.bare)
+    held = hub.rev_parse(f"refs/heads/{setup.primary}")
+    if held is None:
+        return False
+    hub.fetch(str(setup.repo), _source(setup))
+    ours = Git(setup.repo).rev_parse(_source(setup))
+    if ours is None or hub.merge_base(held, ours) is None:
+        raise SmError(f"'{setup.hub.bare}' holds another project's history: move it away")
+    return True
+
+
+def _source(setup: Setup) -> str:
+    """The clone's ref for the primary branch: its own, unless the remote's is further."""
+    git, own = Git(setup.repo), f"refs/heads/{setup.primary}"
+    beside = setup.hub.beside
+    theirs = f"refs/remotes/{beside.name}/{setup.primary}" if beside else own
+    if git.rev_parse(own) is None and git.rev_parse(theirs) is None:
+        raise UsageError(f"'{setup.repo}' has no branch '{setup.primary}': see --primary-branch")
+    if git.rev_parse(theirs) and (git.rev_parse(own) is None or git.is_ancestor(own, theirs)):
+        return theirs
+    return own
