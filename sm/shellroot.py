@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -21,7 +22,7 @@ def spelled(name: str, cwd: Path) -> str:
     if (PACKAGE / "shell").is_dir():
         return name
     path = shell_root() / "bin" / name
-    return str(path.relative_to(cwd) if path.is_relative_to(cwd) else path)
+    return shlex.quote(str(path.relative_to(cwd) if path.is_relative_to(cwd) else path))
 
 
 def _exec(name: str) -> NoReturn:

@@ -274,11 +274,13 @@ def test_a_file_of_other_content_is_kept(
     assert project().repo == clone
 
 
-def test_a_name_that_another_file_has_already(
+def test_names_are_apart_in_the_users_folder(
     clone: Path, capsys: pytest.CaptureFixture[str], sealed: Path
 ) -> None:
     assert run(["init", "--yes", "--name", "a.b"]) == 0
     assert "project 'a.b' is in" in refused(capsys, "--name", "a_b")
+    assert run(["init", "--yes", "--name", "c"]) == 0
+    assert 'sm issue add --project c "…"' in capsys.readouterr().out
     assert not (sealed / ".config/sm/a_b.yaml").exists()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from sm.config.convert import absolute
-from sm.config.load import find, user_folder
+from sm.config.load import find, load, user_folder
 from sm.errors import SmError, UsageError
 from sm.redact import redact
 from sm.shellroot import spelled
@@ -111,8 +111,12 @@ def _announce(setup: Setup) -> None:
 
 
 def _say_next(setup: Setup, cwd: Path) -> None:
+    which = ""
     click.echo("next:")
-    if find(None, os.environ, cwd) not in (setup.output, setup.output.parent):
+    found = find(None, os.environ, cwd)
+    if found not in (setup.output, setup.output.parent):
         click.echo(f"  export SM_CONFIG={shlex.quote(str(setup.output))}")
-    for program, arguments in (("sm", 'issue add "…"'), ("dev-poll", "--loop")):
-        click.echo(f"  {spelled(program, cwd)} {arguments}")
+    elif len(load(found, os.environ, cwd).projects) > 1:
+        which = f"--project {setup.name} "
+    click.echo(f'  {spelled("sm", cwd)} issue add {which}"…"')
+    click.echo(f"  {spelled('dev-poll', cwd)} --loop")

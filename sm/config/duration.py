@@ -41,7 +41,7 @@ def show(seconds: float) -> str:
     """The shortest of `parse`'s forms for a duration: 5400 is `1h30m`, 0.5 is `0.5s`."""
     whole, text = int(seconds), ""
     if whole != seconds:
-        return f"{seconds:g}s"
+        return f"{seconds:.6f}".rstrip("0") + "s"
     for unit, size in UNITS_S.items():
         count, whole = divmod(whole, size)
         text += f"{count}{unit}" if count else ""
