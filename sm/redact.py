@@ -10,6 +10,9 @@ MARK = "[redacted]"
 SHORTEST = 6
 """Characters; a shorter literal would take ordinary words out of the text."""
 
+_START = r"(?:(?<![A-Za-z0-9])|(?<=[0-9;\[]m))"
+"""No letter or digit before it, save the end of a terminal's colour sequence."""
+
 _NAMES = (
     r"[\w.-]{0,40}(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key"
     r"|private[_-]?key|auth[_-]?key|credentials?)[\w-]{0,20}"
@@ -21,17 +24,17 @@ PATTERNS: tuple[tuple[str, str], ...] = (
      r"(?:[\s\S]{0,16384}?-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----|[\sA-Za-z0-9+/=]*+)"),
     ("end of a private key", r"(?m:^)(?:[ \t]{0,8}[A-Za-z0-9+/=]{16,}+\s++){1,200}+"
      r"-----END [A-Z ]{0,40}PRIVATE KEY-----"),
-    ("AWS", r"(?<![A-Za-z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])"),
-    ("GitHub", r"(?<![A-Za-z0-9])(?:gh[pousr]_|github_pat_)[A-Za-z0-9_]{20,}+"),
-    ("GitLab", r"(?<![A-Za-z0-9])gl[a-z]{2,6}-[A-Za-z0-9_.-]{20,}+"),
-    ("Slack", r"(?<![A-Za-z0-9])(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}+"),
+    ("AWS", _START + r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])"),
+    ("GitHub", _START + r"(?:gh[pousr]_|github_pat_)[A-Za-z0-9_]{20,}+"),
+    ("GitLab", _START + r"gl[a-z]{2,6}-[A-Za-z0-9_.-]{20,}+"),
+    ("Slack", _START + r"(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}+"),
     ("Slack hook", r"(?<=hooks\.slack\.com/services/)[A-Za-z0-9/_-]{8,}+"),
-    ("Google", r"(?<![A-Za-z0-9])(?:AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,}+"
+    ("Google", _START + r"(?:AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,}+"
      r"|GOCSPX-[A-Za-z0-9_-]{20,}+)"),
-    ("Anthropic, OpenAI, Stripe", r"(?<![A-Za-z0-9])[rs]k[-_](?=[A-Za-z_-]{0,30}\d)"
+    ("Anthropic, OpenAI, Stripe", _START + r"[rs]k[-_](?=[A-Za-z_-]{0,30}\d)"
      r"[A-Za-z0-9_-]{20,}+"),
-    ("package registries", r"(?<![A-Za-z0-9])(?:npm_|pypi-|hf_)[A-Za-z0-9_-]{30,}+"),
-    ("JWT", r"(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{8,}+\.eyJ[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]++)?"),
+    ("package registries", _START + r"(?:npm_|pypi-|hf_)[A-Za-z0-9_-]{30,}+"),
+    ("JWT", _START + r"eyJ[A-Za-z0-9_-]{8,}+\.eyJ[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]++)?"),
     ("header", r"(?i:(?P<keep>(?:proxy-)?authorization[\"']?\s{0,5}[:=]\s{0,5}[\"']?"
      r"(?:(?:basic|bearer|token|digest|negotiate)\s{1,5})?))[^\s\"',;]++"),
     ("bearer", r"(?i:(?P<keep>\bbearer\s{1,5}))" + _DIGIT_WITHIN + r"[A-Za-z0-9._~+/-]{12,}+=*+"),

@@ -18,7 +18,7 @@ READ_LIMIT = 1024 * 1024
 QUIET_S = 2.0
 """Seconds that a file must have rested: editors save while their user is still typing."""
 
-COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+COMMENT = re.compile(r"<!--.*?(?:-->|\Z)|<!?-?\Z", re.DOTALL)
 
 TEMPLATE = """\
 # {title}

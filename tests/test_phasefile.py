@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from sm.errors import StateError
+from sm.phase import Phase
+from sm.session import phasefile
+from sm.store.paths import Root
+
+
+@pytest.fixture
+def path(root: Root) -> Path:
+    return root.phase("harb", 7)
+
+
+def read(root: Root) -> tuple[Phase, str, str] | None:
+    write = phasefile.read(root, "harb", 7)
+    return (write.phase, write.reason, write.id) if write else None
+
+
+def phase(root: Root) -> Phase | None:
+    write = phasefile.read(root, "harb", 7)
+    return write.phase if write else None
+
+
+def test_created_empty_and_private(root: Root, path: Path) -> None:
+    assert phasefile.create(root, "harb", 7) == path
+    assert (path.stat().st_size, path.stat().st_mode & 0o777) == (0, 0o600)
+    assert phase(root) == Phase.NONE
+
+
+def test_created_again_keeps_what_the_agent_wrote(root: Root, path: Path) -> None:
+    phasefile.create(root, "harb", 7)
+    path.write_text("PHASE:done\n")
+    phasefile.create(root, "harb", 7)
+    assert path.read_text() == "PHASE:done\n"
+
+
+def test_agents_shell_writes_it(root: Root, path: Path) -> None:
+    subprocess.run(
+        ["sh", "-c", 'umask 022; printf "PHASE:failed\\nReason: no\\n" > "$1"', "sh", str(path)],
+        check=True,
+    )
+    assert path.stat().st_mode & 0o777 == 0o644
+    write = phasefile.read(root, "harb", 7)
+    assert write is not None
+    assert (write.phase, write.reason) == (Phase.FAILED, "no")
+
+
+def test_missing_is_none(root: Root) -> None:
+    assert read(root) is None
+
+
+def test_same_phase_written_twice_is_two_writes(root: Root, path: Path) -> None:
+    path.write_text("PHASE:awaiting_ci\n")
+    first, again = read(root), read(root)
+    before = path.stat().st_mtime_ns
+    path.write_text("PHASE:awaiting_ci\n")
+    os.utime(path, ns=(before + 1, before + 1))
+    assert first == again != read(root)
+
+
+def test_only_the_start_of_a_huge_file_is_read(root: Root, path: Path) -> None:
+    path.write_bytes(b"PHASE:done\n" + b"x" * 10_000_000)
+    first = read(root)
+    assert first is not None
+    assert first[0] == Phase.DONE
+    stamp = path.stat().st_mtime_ns
+    with path.open("ab") as file:
+        file.write(b"more")
+    os.utime(path, ns=(stamp, stamp))
+    assert read(root) != first
+
+
+def test_binary_and_crlf_do_no_harm(root: Root, path: Path) -> None:
+    path.write_bytes(b"\xff\x00\x01" * 1000)
+    assert phase(root) == Phase.UNKNOWN
+    path.write_bytes(b"PHASE:awaiting_review\r\n")
+    assert phase(root) == Phase.AWAITING_REVIEW
+
+
+def make_link(path: Path) -> None:
+    path.with_name("target").write_text("PHASE:done\n")
+    path.symlink_to(path.with_name("target"))
+
+
+def make_second_name(path: Path) -> None:
+    path.write_text("PHASE:done\n")
+    path.with_name("other").hardlink_to(path)
+
+
+def make_writable(path: Path) -> None:
+    path.write_text("PHASE:done\n")
+    path.chmod(0o620)
+
+
+@pytest.mark.parametrize(
+    "make", [make_link, make_second_name, make_writable, Path.mkdir, os.mkfifo]
+)
+def test_what_cannot_be_trusted_is_refused_by_name(root: Root, path: Path, make: object) -> None:
+    assert callable(make)
+    make(path)
+    for act in (phasefile.read, phasefile.create):
+        with pytest.raises(StateError, match=str(path)):
+            act(root, "harb", 7)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_anothers_file_is_refused(root: Root, path: Path) -> None:
+    path.write_text("PHASE:done\n")
+    os.chown(path, 65534, 65534)
+    with pytest.raises(StateError, match="not owned by you"):
+        phasefile.read(root, "harb", 7)
+
+
+def test_clear_removes_the_file_or_a_link_but_not_its_target(root: Root, path: Path) -> None:
+    make_link(path)
+    phasefile.clear(root, "harb", 7)
+    phasefile.clear(root, "harb", 7)
+    assert not path.is_symlink()
+    assert path.with_name("target").exists()
+    path.mkdir()
+    with pytest.raises(StateError, match="cannot remove"):
+        phasefile.clear(root, "harb", 7)

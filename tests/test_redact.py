@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sm.redact import MARK, redact
+
+# Put together here, so that no scanner takes this file for a leak.
+A40 = "a1B2c3D4e5F6g7H8i9J0" * 2
+JWT = ".".join(["eyJhbGciOiJIUzI1NiJ9", "eyJzdWIiOiIxMjM0In0", "s3cr3t-s1gnature"])
+KEY = "\n".join(
+    ["-----BEGIN " + "RSA PRIVATE KEY-----", "MIIEpAIBAAKCAQEA", "abc/+=", "-----END RSA "]
+)
+
+SECRETS = [
+    "AKIA" + "IOSFODNN7EXAMPLE",
+    "ghp_" + A40,
+    "github_pat_" + A40,
+    "glpat-" + A40[:20],
+    "xoxb-" + "123456789012-abcdefGHIJKL",
+    "AIza" + A40[:35],
+    "ya29." + A40,
+    "sk-ant-" + "api03-" + A40,
+    "sk-proj-" + A40,
+    "sk_live_" + A40,
+    "npm_" + A40,
+    JWT,
+]
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+@pytest.mark.parametrize("around", ["{}", "see '{}'.", "\x1b[31m{}\x1b[0m", "x={}\n", "({})"])
+def test_well_known_shapes_are_taken_out(secret: str, around: str) -> None:
+    cleaned = redact(around.format(secret))
+    assert secret[8:] not in cleaned
+    assert MARK in cleaned
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("password=hunter2", "password=[redacted]"),
+        ("DB_PASSWORD=hunter2 make", "DB_PASSWORD=[redacted] make"),
+        ('"password": "hun ter"', '"password": "[redacted]"'),
+        ("api_key: 9f8e7d6c5b4a", "api_key: [redacted]"),
+        ("curl --token abcdef x", "curl --token [redacted] x"),
+        ("https://ada:pw@git.example/x", "https://[redacted]@git.example/x"),
+        ("https://tok3n@git.example/x", "https://[redacted]@git.example/x"),
+        ("postgres://u:p%40w@db:5432/x", "postgres://[redacted]@db:5432/x"),
+        ("Authorization: Basic dXNlcjpwYXNz", "Authorization: Basic [redacted]"),
+        ("authorization: token abc", "authorization: token [redacted]"),
+        ("-H 'Authorization: Bearer abc.def'", "-H 'Authorization: Bearer [redacted]'"),
+        ("bearer 0123456789abcdef", "bearer [redacted]"),
+        ("Set-Cookie: session=abcdef; Path=/", "Set-Cookie: session=[redacted]; Path=/"),
+        (f"{KEY}PRIVATE KEY-----\nrest", "[redacted]\nrest"),
+    ],
+)
+def test_secret_goes_and_its_name_stays(text: str, cleaned: str) -> None:
+    assert redact(text) == cleaned
+
+
+def test_end_of_a_key_whose_start_was_cut_off_is_taken_out() -> None:
+    text = f"log\n{A40}\n{A40}\n-----END " + "PRIVATE KEY-----\nrest"
+    assert redact(text) == f"log\n{MARK}\nrest"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "commit 963ba06a37bac81edaec7560a78262b680453a19",
+        "id 123e4567-e89b-12d3-a456-426614174000",
+        "/home/ada/src/project-name/tests/test_token.py:12: AssertionError",
+        "git clone ssh://git@example.org/x.git && git@example.org:x.git",
+        "https://example.org/a@b?x=1#L10-L20",
+        "SyntaxError: unexpected token: ')' at line 3",
+        "token = next(tokens)",
+        "the password must be longer; secret: see the wiki",
+        "export TOKEN=$GITHUB_TOKEN PASSWORD=${PW}",
+        "a task-oriented-and-long-hyphenated-identifier",
+        "sk-learn-is-a-long-name-without-any-number",
+        "the bearer of this letter, and bearer authentication",
+        "12 passed, 3 failed in 0.52s (größe: 5)",
+    ],
+)
+def test_ordinary_text_stays(text: str) -> None:
+    assert redact(text) == text
+
+
+def test_given_secrets_go_wherever_they_stand() -> None:
+    assert redact("xhunter22y hunter22", ["hunter22", "hunter22-long"]) == f"x{MARK}y {MARK}"
+    assert redact("the cat", ["cat", "", "   "]) == "the cat"
+
+
+def test_longer_secret_goes_whole() -> None:
+    assert redact("abcdef-ghijkl", ["abcdef", "abcdef-ghijkl"]) == MARK
+
+
+def test_secret_that_looks_like_the_mark_ends() -> None:
+    assert redact("redacted [redacted]", ["redacted"]) == f"{MARK} {MARK}"
+
+
+def test_hostile_text_takes_no_long_time() -> None:
+    started = time.process_time()
+    for piece in ("-----BEGIN PRIVATE KEY-----\n", "A" * 70 + "\n", "a.", "password", "https://a",
+                  "eyJaaaaaaaaa.", "token=", "://a:", "Bearer a ", '"secret": "', " ", "[redacted]",
+                  "sk-a", "--token "):  # fmt: skip
+        redact(piece * (30_000 // len(piece)), ["password1"])
+    assert time.process_time() - started < 15
+
+
+PIECES = st.sampled_from(
+    [*SECRETS, MARK, "password=", "token: ", "Bearer ", "https://", ":", "@", "/", "\n", '"', "'",
+     " ", "secret", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "a1b2c3d4e5", "=",
+     "Authorization: ", "--token ", "redacted", "]", "[", "Cookie: a="]
+)  # fmt: skip
+
+
+@given(st.lists(st.one_of(PIECES, st.text(max_size=8)), max_size=12).map("".join))
+def test_redacting_twice_changes_nothing_more(text: str) -> None:
+    once = redact(text, ["redacted", "a1b2c3", "ecret]"])
+    assert redact(once, ["redacted", "a1b2c3", "ecret]"]) == once
+
+
+@given(st.text(), st.lists(st.text(max_size=12), max_size=3))
+def test_any_text_and_any_secret_are_taken(text: str, secrets: list[str]) -> None:
+    redact(text, secrets)
