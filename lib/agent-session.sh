@@ -177,15 +177,16 @@ _monitor_unnamed_file() {
   file=$(mktemp) && exec {_stamp}>"$file" && rm -f -- "$file"
 }
 
-# agent_session_monitor SESSION_DIR PROJECT ISSUE [CONFIG]
+# agent_session_monitor SESSION_DIR PROJECT ISSUE
 #
 # Stays beside a session that sm drives and runs `sm react` whenever there may be something to
 # react to: a watched file changed, appeared or vanished; the time in `next` has come; the agent's
-# process is gone; somebody wrote into the FIFO `wake`. Looks every second by builtins alone.
+# process is gone; the forge is to be looked at and nobody else does; somebody wrote into the FIFO
+# `wake`. Looks every second by builtins alone.
 # Ends with 0 when the session's directory is gone, or at once when it has a monitor already.
-# Needs SM_PYTHON. What it and its reactors say goes to monitor.log.
+# Needs SM_PYTHON, and SM_CONFIG as any command does. What it and its reactors say goes to monitor.log.
 agent_session_monitor() {
-  local dir=$1 project=$2 issue=$3 config=${4:-}
+  local dir=$1 project=$2 issue=$3
   local due='' failures=0 not_before=0 next_unset=0 verified='' gone='' gone_handled=''
   local -A existed=()
   [[ -d $dir && -O $dir && ! -L $dir ]] || return 0
@@ -202,6 +203,7 @@ agent_session_monitor() {
     _look_at_files
     _look_at_clock
     _look_at_agent
+    _look_at_forge
     [[ -z $due ]] || ((EPOCHSECONDS < not_before)) || _run_reactor
     if read -r -d '' -n 1 -t 1 -u 8; then
       due=yes
@@ -224,6 +226,19 @@ _look_at_files() {
     [[ ${existed[$path]:-$exists} == "$exists" ]] || due=yes
     existed[$path]=$exists
   done
+}
+
+# The forge is asked once for all sessions of a project: whichever monitor first sees that it is
+# due, or has changed, takes the turn by creating its file, which only one can. The reactor that
+# it runs removes the file and writes the next time into `due`.
+_look_at_forge() {
+  local shared=() next=
+  mapfile -t shared <"$dir/shared" || return 0
+  read -r next <"${shared[0]}/due" || return 0
+  ((EPOCHSECONDS >= 10#${next%%.*})) || [[ ${shared[1]} -nt ${shared[0]}/forge.json ]] || return 0
+  set -o noclobber
+  { : >"${shared[0]}/turn.$next"; } 2>/dev/null && due=yes
+  set +o noclobber
 }
 
 # Without a time the reactor is to be asked for one, but not over and over.
@@ -267,7 +282,7 @@ _process_alive() {
 _run_reactor() {
   local status=0 pause
   verified=
-  "$SM_PYTHON" -Im sm react "$project" "$issue" ${config:+--config "$config"} 2>&1 8>&- 9>&- || status=$?
+  "$SM_PYTHON" -Im sm react "$project" "$issue" 2>&1 8>&- 9>&- || status=$?
   if ((status == 0)); then
     due='' failures=0 not_before=0 gone_handled=$gone next_unset=$((EPOCHSECONDS + 60))
     return

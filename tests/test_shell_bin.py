@@ -116,22 +116,22 @@ def test_unusable_arguments_are_named(argv: list[str], message: str) -> None:
     ("verb", "command"), [("start", "start-session"), ("attach", "attach"), ("kill", "kill")]
 )
 def test_verbs_of_a_session_are_the_core_s(tmp_path: Path, verb: str, command: str) -> None:
-    core = stand_in(tmp_path / "core", ECHO)
+    core = stand_in(tmp_path / "core", f'{ECHO}; echo "${{SM_CONFIG-}}"')
     program = BIN / "agent-session"
     assert call(program, verb, "harb", "7", SM_PYTHON=core).stdout == (
-        f"[-Im][sm][{command}][harb][7]\n"
+        f"[-Im][sm][{command}][harb][7]\n\n"
     )
     assert call(program, verb, "--config", "a b", "harb", "7", SM_PYTHON=core).stdout == (
-        f"[-Im][sm][{command}][harb][7][--config][a b]\n"
+        f"[-Im][sm][{command}][harb][7]\na b\n"
     )
 
 
 def test_one_tick_passes_arguments_lines_and_failure_on(tmp_path: Path) -> None:
-    core = stand_in(tmp_path / "core", f"{ECHO}; echo; echo 'a  b\\n'; echo 30; exit 4")
+    core = stand_in(tmp_path / "core", f"{ECHO}; echo $SM_CONFIG; echo 'a  b\\n'; echo 30; exit 4")
     done = call(
         BIN / "dev-poll", "--once", "--dry-run", "--config", "a b", "--project=x", SM_PYTHON=core
     )
-    assert done.stdout == "[-Im][sm][poll][--dry-run][--config][a b][--project=x]\n\na  b\\n\n"
+    assert done.stdout == "[-Im][sm][poll][--dry-run][--project=x]\na b\na  b\\n\n"
     assert done.returncode == 4
 
 

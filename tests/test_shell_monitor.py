@@ -59,7 +59,7 @@ class Monitor:
 
     def start(self) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
-            [str(BIN / "agent-session"), "monitor", "ha.rb", "42", "--config", "my sm.yaml"],
+            [str(BIN / "agent-session"), "monitor", "ha.rb", "42"],
             env=os.environ | {"SM_PYTHON": str(self.core), "FOLDER": str(self.folder)},
         )
         self.processes.append(process)
@@ -72,7 +72,7 @@ class Monitor:
 
     def wait_for_calls(self, count: int) -> None:
         wait_for(lambda: len(self.calls) >= count, f"{count} calls")
-        assert self.calls == ["-Im sm react ha.rb 42 --config my sm.yaml"] * count
+        assert self.calls == ["-Im sm react ha.rb 42"] * count
 
     def wait_for_looks(self) -> None:
         """Wait until the monitor has looked at everything at least once more."""

@@ -88,7 +88,10 @@ def _merge(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str
 
 
 def _comment(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
-    ctx.forge.comment(session.issue, step.text, author=BOT, marker=ident)
+    text = step.text
+    if step.name == "stopped" and session.worktree.exists():
+        text += f"\n\nIts worktree has work that is nowhere else and is kept: `{session.worktree}`."
+    ctx.forge.comment(session.issue, text, author=BOT, marker=ident)
     return step.name
 
 

@@ -120,8 +120,10 @@ def _hint(ctx: Context, now: float, known: Snapshot, *, busy: bool) -> str:
     if lock.is_held(ctx.root.project(ctx.project.name).poll_lock):
         return ""
     if not known.taken_at:
-        return "dev-poll has not run yet: bin/dev-poll --loop"
+        return (
+            "dev-poll has not looked yet: file issues with sm issue add, then run dev-poll --loop"
+        )
     interval = max(ctx.project.poll_interval_s, ctx.project.ci.poll_s)
     if busy and now - known.taken_at > MISSED * interval:
-        return "dev-poll does not seem to run: bin/dev-poll --loop"
+        return "dev-poll does not seem to run: start it with dev-poll --loop, or from cron"
     return ""

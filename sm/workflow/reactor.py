@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 import os
@@ -9,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 from sm.adapters.forge.errors import MergeRefusedError
-from sm.errors import SmError
+from sm.errors import SmError, TemporaryError
 from sm.history import Receipt, Verb
 from sm.reactions import decide
 from sm.session import plan as plans
@@ -24,6 +25,7 @@ from sm.workflow.compose import compose
 from sm.workflow.context import Context
 from sm.workflow.effects import NotNowError, PointlessError, perform
 from sm.workflow.observe import Observation, observe
+from sm.workflow.snapshot import snapshot
 
 ROUNDS = 20
 """Decisions in one pass. The matrix comes to rest after two or three; more would be a loop."""
@@ -38,6 +40,8 @@ TYPING_RETRY_S = (0.5, 5.0)
 
 def react(ctx: Context, name: str) -> None:
     """Bring the session `name` up to date; a session that is over is no error."""
+    with contextlib.suppress(TemporaryError):
+        snapshot(ctx)  # the monitor may call because the forge is due, even if the session is stuck
     directory = ctx.root.session(name)
     if not directory.identity.exists():
         return

@@ -23,7 +23,10 @@ CLOCK_SLACK_S = 0.02
 
 
 class Snapshot(Struct, frozen=True):
-    """One observation, begun at `taken_at`. `refs` are the remote's branches and claims."""
+    """One observation, begun at `taken_at`.
+
+    `stamp` is the forge's own word for its state, `refs` are the remote's branches and claims.
+    """
 
     taken_at: float
     stamp: str

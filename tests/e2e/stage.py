@@ -1,0 +1,167 @@
+"""A whole installation for a test: hub, clone, forge, configuration, puppet agents."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from sm.adapters.forge import local
+from sm.config.load import load
+from sm.forge import ReviewState
+from sm.session import agent, registry
+from sm.session.registry import Session
+from sm.store import lock
+from sm.workflow.context import Context
+from tests.helpers import Repository, git, make_repository, wait_for
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+Env = dict[str, str]
+PUPPET = Path(__file__).with_name("puppet.py")
+
+
+@dataclass
+class Stage:
+    """Everything of one test, in one folder; `auto` agents follow the protocol by themselves."""
+
+    folder: Path
+    repository: Repository
+    config: Path
+
+    @property
+    def ctx(self) -> Context:
+        """The project, freshly loaded."""
+        config = load(self.config, os.environ, self.folder)
+        return Context(config, config.projects[0])
+
+    def sm(self, *args: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run `sm`, as the person or the monitor would."""
+        return self.run(sys.executable, "-Im", "sm", *args, check=check)
+
+    def poll(
+        self, *, check: bool = True, env: Env | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """One tick of dev-poll."""
+        return self.run(
+            "bash", str(REPOSITORY / "bin" / "dev-poll"), "--once", check=check, env=env
+        )
+
+    def run(
+        self, *argv: str, check: bool, env: Env | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program with this stage's configuration."""
+        done = subprocess.run(
+            argv,
+            capture_output=True,
+            text=True,
+            check=False,
+            env=os.environ
+            | {"SM_CONFIG": str(self.config), "SM_PYTHON": sys.executable}
+            | (env or {}),
+            cwd=self.folder,
+        )
+        assert not check or done.returncode == 0, done.stdout + done.stderr
+        return done
+
+    def file_issue(self, title: str = "Add a file", body: str = "Please.") -> int:
+        """File an issue that is ready to be picked up."""
+        return self.ctx.forge.add_issue(title, body=body, labels=("backlog",), author="ada").number
+
+    def session(self, issue: int) -> Session:
+        """The session of an issue."""
+        return registry.load(self.ctx.root, f"dev-{self.ctx.project.name}-{issue}")
+
+    def sessions(self) -> list[Session]:
+        """All sessions on record."""
+        return self.ctx.sessions()
+
+    def told(self, kind: str = "message") -> list[str]:
+        """What the agents were told, or wrote, in order."""
+        log = self.folder / "puppet.jsonl"
+        if not log.exists():
+            return []
+        entries = [json.loads(line) for line in log.read_text().splitlines()]
+        return [entry["text"] for entry in entries if entry["kind"] == kind]
+
+    def agent_pid(self, issue: int) -> int:
+        """The process of the issue's agent."""
+        found = wait_for(lambda: agent.load(self.session(issue).dir), "an agent")
+        assert found is not None
+        return found.pid
+
+    def write_phase(self, issue: int, text: str) -> None:
+        """What the agent would do: `echo text > $PHASE_FILE`."""
+        self.ctx.root.phase(self.ctx.project.name, issue).write_text(f"{text}\n")
+
+    def push_work(self, issue: int, name: str = "work.txt", content: str = "done\n") -> str:
+        """Commit and push in the issue's worktree; returns the commit."""
+        worktree = Path(self.session(issue).worktree)
+        (worktree / name).write_text(content)
+        git(worktree, "add", "-A")
+        git(worktree, "commit", "-q", "-m", f"work on {issue}")
+        git(worktree, "push", "-q", "origin", "HEAD")
+        return git(worktree, "rev-parse", "HEAD")
+
+    def approve(self, issue: int) -> None:
+        """Review the issue's pull request, as soon as there is one, and approve it."""
+        branch = self.ctx.project.branch(issue)
+        pull = wait_for(lambda: self.ctx.forge.pull_for(branch), "a pull request")
+        assert pull is not None
+        self.ctx.forge.submit_review(pull.number, ReviewState.APPROVED, author="rita")
+
+    def is_over(self, issue: int) -> bool:
+        """Whether the issue is closed and its session gone without a trace."""
+        return self.ctx.forge.issue(issue).state == "closed" and not self.sessions()
+
+    def merged(self, issue: int) -> bool:
+        """Whether the file that the puppet adds for the issue is in `main` of the hub."""
+        listing = git(self.repository.bare, "ls-tree", "--name-only", "main")
+        return f"work-{issue}.txt" in listing.split()
+
+    def end(self) -> None:
+        """End the monitors: they go when their session's directory goes."""
+        for session in self.sessions():
+            held = session.dir.monitor_lock
+            agent.stop(self.ctx.tmux, session)
+            registry.forget(self.ctx.root, session)
+            wait_for(functools.partial(_is_free, held), "the monitor's end")
+
+
+def _is_free(path: Path) -> bool:
+    return not lock.is_held(path)
+
+
+def make_stage(folder: Path, *, auto: bool, settings: dict[str, object] | None = None) -> Stage:
+    """Set an installation up; `settings` goes over the configuration's defaults."""
+    repository = make_repository(folder)
+    local.create(folder / "forge", repository.bare)
+    command = shlex.join([sys.executable, str(PUPPET)])
+    agent_env = {"PUPPET_LOG": str(folder / "puppet.jsonl"), "PUPPET_AUTO": "1" if auto else "0"}
+    for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"):
+        agent_env[name] = os.environ[name]
+    config: dict[str, object] = {
+        "name": "harb",
+        "repo": str(repository.clone),
+        "forge": {"kind": "local", "path": str(folder / "forge")},
+        "agent": {"command": command, "env": agent_env},
+        "ci": {"command": "test -f README.md", "poll": "1s"},
+        "recovery": {"pause": "1s"},
+        "poll_interval": "1s",
+    }
+    config |= settings or {}
+    path = folder / "sm.yaml"
+    path.write_text(yaml.safe_dump(config))
+    return Stage(folder, repository, path)
+
+
+def kill(pid: int) -> None:
+    """End a process that this test has started, as a crash would."""
+    os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,199 @@
+"""SIGKILL at every step: the issue still ends merged, and nothing is said or done twice."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from sm.history import Verb
+from sm.reactions import ROWS
+from sm.store.lock import is_held
+from tests.e2e.conftest import MakeStage
+from tests.e2e.stage import Env, Stage, kill
+from tests.e2e.test_journeys import assert_nothing_left
+from tests.helpers import wait_for
+
+STARTING = [
+    "start:recorded",
+    "claim:before-push",
+    "claim:after-push",
+    "start:claimed",
+    "worktree:before-add",
+    "worktree:after-add",
+    "start:worktree",
+    "launch.before-start",
+    "launch.after-start",
+    "start:launched",
+]
+PLANNING = ["plan:before-save", "plan:after-save", "plan:before-drop"]
+MERGING = [Verb.WRITE_CI_RESULT, Verb.INJECT, Verb.OPEN_PULL, Verb.KILL, Verb.CLEAN_LABELS]
+MERGING += [Verb.CLOSE_ISSUE, Verb.REMOVE_WORKTREE, Verb.DELETE_BRANCH, Verb.RELEASE_CLAIM]
+FAILING = [Verb.LABEL_BLOCKED, Verb.COMMENT, Verb.RESTORE_BACKLOG]
+
+
+def around(verbs: list[Verb]) -> list[str]:
+    return [f"{verb}:{moment}" for verb in verbs for moment in ("before", "after", "receipt")]
+
+
+def carry_on(stage: Stage, issue: int, env: Env | None = None) -> None:
+    """What cron does: tick after tick; and a reviewer who approves."""
+
+    def over() -> bool:
+        stage.poll(check=False, env=env)
+        pull = stage.ctx.forge.pull_for(f"fix/{issue}")
+        if pull and pull.state == "open" and not pull.reviews:
+            stage.approve(issue)
+        return stage.is_over(issue)
+
+    wait_for(over, f"issue {issue} to be over", timeout_s=90)
+
+
+def crash_at(stage: Stage, point: str) -> dict[str, str]:
+    """The environment in which the first process to reach `point` dies there."""
+    return {"SM_CRASH_AT": point, "SM_CRASH_ONCE": str(stage.folder / "crashed")}
+
+
+def assert_told_once(stage: Stage) -> None:
+    """Every prompt was delivered once: no two messages to an agent are the same."""
+    twice = [text for text, count in Counter(stage.told()).items() if count > 1]
+    assert not twice, twice
+
+
+def assert_commented_once(stage: Stage, issue: int) -> None:
+    comments = [comment.body for comment in stage.ctx.forge.issue(issue).comments]
+    assert len(comments) == len(set(comments)), comments
+
+
+ENDING = [f"{Verb.FORGET}:before", f"{Verb.FORGET}:after"]
+
+
+@pytest.mark.parametrize("point", [*STARTING, *PLANNING, *around(MERGING), *ENDING])
+def test_issue_is_merged_although_a_process_dies_at(point: str, stage_of: MakeStage) -> None:
+    stage = stage_of(auto=True)
+    issue = stage.file_issue()
+    carry_on(stage, issue, crash_at(stage, point))
+    assert (stage.folder / "crashed").exists(), f"nobody came to '{point}'"
+    assert stage.merged(issue)
+    assert_told_once(stage)
+    assert_commented_once(stage, issue)
+    assert_nothing_left(stage, issue)
+
+
+@pytest.mark.parametrize("point", around(FAILING))
+def test_failed_issue_is_blocked_once_although_the_reactor_dies_at(
+    point: str, stage_of: MakeStage
+) -> None:
+    stage = stage_of()
+    issue = stage.file_issue()
+    env = crash_at(stage, point)
+    stage.poll(check=False, env=env)
+    stage.write_phase(issue, "PHASE:failed\nReason: cannot")
+    wait_for(lambda: stage.poll(check=False, env=env) and not stage.sessions(), "the end", 60)
+    assert (stage.folder / "crashed").exists(), f"nobody came to '{point}'"
+    found = stage.ctx.forge.issue(issue)
+    assert set(found.labels) == {"backlog", "blocked"}
+    assert len(found.comments) == 1
+
+
+@pytest.mark.parametrize("point", around([Verb.NOTIFY]))
+def test_person_is_asked_once_although_the_reactor_dies_at(point: str, stage_of: MakeStage) -> None:
+    stage = stage_of()
+    issue = stage.file_issue()
+    stage.poll(env=crash_at(stage, point))
+    stage.write_phase(issue, "PHASE:escalate\nReason: which colour?")
+    crashed = stage.folder / "crashed"
+    wait_for(crashed.exists, f"somebody to come to '{point}'")
+    session = stage.session(issue)
+    wait_for(lambda: '"escalate:' in session.dir.receipts.read_text(), "the receipt")
+    wait_for(lambda: not session.dir.plan.exists(), "the end of the plan")
+    assert len(stage.ctx.forge.issue(issue).comments) == 1
+
+
+@pytest.mark.parametrize("point", around([Verb.RECOVER]))
+def test_killed_agent_is_recovered_once_although_the_reactor_dies_at(
+    point: str, stage_of: MakeStage
+) -> None:
+    stage = stage_of()
+    issue = stage.file_issue()
+    stage.poll(env=crash_at(stage, point))
+    kill(stage.agent_pid(issue))
+    crashed = stage.folder / "crashed"
+    wait_for(crashed.exists, f"somebody to come to '{point}'")
+    session = stage.session(issue)
+    wait_for(lambda: stage.told() and "take over" in stage.told()[-1], "the recovery")
+    wait_for(lambda: not session.dir.plan.exists(), "the end of the plan")
+    assert [text.split()[1] for text in stage.told()] == ["work", "take"]
+
+
+def test_killed_monitor_is_restarted_by_the_next_tick(stage_of: MakeStage) -> None:
+    stage = stage_of(auto=True)
+    issue = stage.file_issue()
+    stage.poll()
+    session = stage.session(issue)
+    pid = wait_for(lambda: monitor_pid(stage, issue), "the monitor")
+    assert pid is not None
+    kill(pid)
+    wait_for(lambda: not is_held(session.dir.monitor_lock), "its death")
+    carry_on(stage, issue)
+    assert stage.merged(issue)
+    assert_told_once(stage)
+
+
+def monitor_pid(stage: Stage, issue: int) -> int | None:
+    """The process that has the session's monitor lock open, found by its command line."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            argv = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        mine = str(stage.ctx.root.path).encode() in (entry / "environ").read_bytes()
+        if mine and b"monitor" in argv and str(issue).encode() in argv:
+            return int(entry.name)
+    return None
+
+
+def test_whole_tmux_server_dies(stage_of: MakeStage) -> None:
+    stage = stage_of(auto=True)
+    issue = stage.file_issue()
+    stage.poll()
+    stage.agent_pid(issue)
+    stage.ctx.tmux.command("kill-server")
+    carry_on(stage, issue)
+    assert stage.merged(issue)
+    assert_nothing_left(stage, issue)
+
+
+def test_state_directory_is_removed_while_the_agent_works(stage_of: MakeStage) -> None:
+    stage = stage_of(auto=True)
+    issue = stage.file_issue()
+    stage.poll()
+    wait_for(lambda: "awaiting_ci" in stage.told("phase"), "the agent's first phase")
+    pid = stage.agent_pid(issue)
+    for entry in stage.ctx.root.path.iterdir():
+        shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    carry_on(stage, issue)
+    assert stage.merged(issue)
+    assert Path(f"/proc/{pid}").exists() is False
+    assert_nothing_left(stage, issue)
+
+
+def test_two_ticks_at_once_start_an_issue_once(stage_of: MakeStage) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    stage = stage_of()
+    issues = [stage.file_issue(f"Issue {n}") for n in range(2)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: stage.poll(), range(4)))
+    stage.poll()
+    assert sorted(s.issue for s in stage.sessions()) == issues
+    wait_for(lambda: len(stage.told()) == 2, "both agents")
+    assert_told_once(stage)
+
+
+def test_every_effect_of_the_matrix_has_a_crash_test() -> None:
+    tested = {*MERGING, *FAILING, Verb.NOTIFY, Verb.RECOVER}
+    used = {step.verb for row in ROWS for step in row.steps}
+    assert used - tested == {Verb.FORGET, Verb.MERGE, Verb.REMIND, Verb.CREATE_PHASE}

@@ -1,0 +1,127 @@
+"""Whole journeys of an issue, with real tmux, git, processes and monitors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sm.adapters.tmux import Tmux
+from sm.forge import InlineComment, ReviewState
+from tests.e2e.conftest import MakeStage
+from tests.e2e.stage import Stage, kill
+from tests.helpers import git, wait_for
+
+
+def assert_nothing_left(stage: Stage, issue: int) -> None:
+    ctx = stage.ctx
+    assert list(ctx.root.path.iterdir()) == [ctx.root.private]
+    assert list(ctx.root.sessions.iterdir()) == []
+    assert Tmux(ctx.config.tmux_socket).panes() == {}
+    assert not ctx.project.worktree(issue).exists()
+    assert git(stage.repository.clone, "branch", "--list", "fix/*") == ""
+    remote = git(stage.repository.bare, "for-each-ref", "--format=%(refname)")
+    assert remote.split() == ["refs/heads/main"]
+    assert ctx.forge.issue(issue).labels == ()
+
+
+def test_issue_becomes_a_merged_branch(stage_of: MakeStage) -> None:
+    stage = stage_of(auto=True)
+    issue = stage.file_issue()
+    stage.poll()
+    stage.approve(issue)
+    wait_for(lambda: stage.is_over(issue), "the issue to be merged")
+    assert stage.merged(issue)
+    heard = [text.splitlines()[0] for text in stage.told()]
+    assert len(heard) == 3, heard
+    assert heard[1].startswith("[sm] CI passed")
+    assert heard[2].startswith("[sm] Review: approved")
+    assert_nothing_left(stage, issue)
+
+
+def test_failing_ci_is_handed_to_the_agent_with_its_log(stage_of: MakeStage) -> None:
+    stage = stage_of(settings={"ci": {"command": "cat work.txt; grep good work.txt", "poll": "1s"}})
+    issue = stage.file_issue()
+    stage.poll()
+    stage.push_work(issue, content="bad $(touch x) `y`\n")
+    stage.write_phase(issue, "PHASE:awaiting_ci")
+    failed = wait_for(lambda: [t for t in stage.told() if "CI failed" in t], "the CI result")
+    assert "bad $(touch x) `y`" in failed[0]
+    assert "grep good work.txt" in failed[0]
+    stage.push_work(issue, content="good\n")
+    stage.write_phase(issue, "PHASE:awaiting_ci")
+    wait_for(lambda: [t for t in stage.told() if "CI passed" in t], "the second CI result")
+
+
+def test_requested_changes_reach_the_agent_with_file_and_line(stage_of: MakeStage) -> None:
+    stage = stage_of()
+    issue = stage.file_issue()
+    stage.poll()
+    stage.push_work(issue)
+    stage.write_phase(issue, "PHASE:awaiting_review")
+    pull = wait_for(lambda: stage.ctx.forge.pull_for(f"fix/{issue}"), "a pull request")
+    assert pull is not None
+    stage.ctx.forge.submit_review(
+        pull.number,
+        ReviewState.CHANGES_REQUESTED,
+        body="Almost.",
+        comments=(InlineComment("work.txt", 1, "say more"),),
+        author="rita",
+    )
+    heard = wait_for(lambda: [t for t in stage.told() if "REQUEST_CHANGES" in t], "the review")
+    assert "Almost." in heard[0]
+    assert "work.txt:1: say more" in heard[0]
+
+
+def test_killed_agent_is_recovered_with_what_git_knows(stage_of: MakeStage) -> None:
+    stage = stage_of()
+    issue = stage.file_issue(body="The whole body.")
+    stage.poll()
+    stage.push_work(issue, name="half.txt")
+    Path(stage.session(issue).worktree, "uncommitted.txt").write_text("precious\n")
+    kill(stage.agent_pid(issue))
+    heard = wait_for(lambda: [t for t in stage.told() if "take over" in t], "the recovery")
+    assert "The whole body." in heard[0]
+    assert "half.txt" in heard[0]
+    assert "uncommitted.txt" in heard[0]
+    assert Path(stage.session(issue).worktree, "uncommitted.txt").read_text() == "precious\n"
+
+
+def test_question_of_the_agent_is_answered_from_the_command_line(stage_of: MakeStage) -> None:
+    stage = stage_of()
+    issue = stage.file_issue()
+    stage.poll()
+    stage.write_phase(issue, "PHASE:escalate\nReason: which colour?")
+    wait_for(lambda: stage.ctx.forge.issue(issue).comments, "the question on the forge")
+    assert "which colour?" in stage.ctx.forge.issue(issue).comments[0].body
+    stage.sm("reply", "harb", str(issue), "blue, $(please)")
+    heard = wait_for(lambda: [t for t in stage.told() if "answered" in t], "the answer")
+    assert "blue, $(please)" in heard[0]
+
+
+def test_failed_issue_is_blocked_until_a_person_takes_the_label_off(stage_of: MakeStage) -> None:
+    stage = stage_of()
+    issue = stage.file_issue()
+    stage.poll()
+    stage.write_phase(issue, "PHASE:failed\nReason: cannot do it")
+    wait_for(lambda: not stage.sessions(), "the session's end")
+    found = stage.ctx.forge.issue(issue)
+    assert set(found.labels) == {"backlog", "blocked"}
+    assert "cannot do it" in found.comments[0].body
+    stage.poll()
+    assert not stage.sessions()
+    stage.ctx.forge.remove_label(issue, "blocked")
+    stage.poll()
+    assert [s.issue for s in stage.sessions()] == [issue]
+
+
+def test_issue_closed_by_a_person_ends_the_session_and_keeps_unpushed_work(
+    stage_of: MakeStage,
+) -> None:
+    stage = stage_of()
+    issue = stage.file_issue()
+    stage.poll()
+    worktree = Path(stage.session(issue).worktree)
+    (worktree / "precious.txt").write_text("not committed\n")
+    stage.ctx.forge.close_issue(issue)
+    wait_for(lambda: not stage.sessions(), "the session's end")
+    assert (worktree / "precious.txt").exists()
+    assert str(worktree) in stage.ctx.forge.issue(issue).comments[-1].body
