@@ -37,6 +37,7 @@ COMMANDS: dict[str, Verb] = {
     "kill": Verb("kill", "End a session; its worktree is kept."),
     "react": Verb("react", "React to what happened in one session.", hidden=True),
     "poll": Verb("poll", "One tick of dev-poll.", hidden=True),
+    "start-session": Verb("start_session", "Start the session of one issue.", hidden=True),
     "ci-run": Verb("ci_run", "Run the CI command for one commit.", hidden=True),
 }
 

@@ -1,0 +1,20 @@
+"""`sm start-session`: called by `agent-session start`."""
+
+from __future__ import annotations
+
+import click
+
+from sm.cli.options import pass_config, project_issue
+from sm.config.schema import Config, Project
+
+
+@click.command("start-session", help="Start the session of one open issue, whatever its labels.")
+@project_issue
+@pass_config
+def command(config: Config, project: Project, issue: int) -> None:
+    """Claim, worktree, agent, monitor."""
+    from sm.workflow.by_hand import start_by_hand
+    from sm.workflow.context import Context
+
+    session = start_by_hand(Context(config, project), issue)
+    click.echo(f"{session.name} is at work in {session.worktree}")

@@ -1,0 +1,166 @@
+"""`sm status`: every session and what is next, once or live."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from sm.cli.options import json_option, pass_config, projects_option
+from sm.cli.times import age
+from sm.config.schema import Config, Project
+from sm.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Group, RenderableType
+
+    from sm.workflow.context import Context
+    from sm.workflow.overview import Overview
+
+REFRESH_S = 1.0
+LISTED = 5
+"""Issues of the backlog that are listed; the others are counted."""
+ROOM = 4
+"""Lines of a live view that are left for heading, header and rule."""
+
+
+@click.command("status")
+@json_option
+@click.option("--watch", "-w", is_flag=True, help="Show it live, until Ctrl-C.")
+@projects_option
+@pass_config
+def command(config: Config, projects: tuple[Project, ...], as_json: bool, watch: bool) -> None:
+    """Show every session: phase, CI, review, attempts, age, and what it waits for.
+
+    Below it: the issues that are next, those that wait and why, kept worktrees, problems. In a
+    pipe the table is plain text, with nothing cut.
+    """
+    from sm.workflow.context import Context
+    from sm.workflow.overview import overview
+
+    contexts = [Context(config, project) for project in projects]
+    if watch:
+        _watch(contexts, as_json=as_json)
+        return
+    seen = [overview(ctx, time.time()) for ctx in contexts]
+    if as_json:
+        _print_json(seen)
+    elif sys.stdout.isatty():
+        from rich.console import Console
+
+        console = Console()
+        console.print(view(seen, console.width))
+    else:
+        click.echo("\n".join(_plain(seen)))
+
+
+def _print_json(seen: Sequence[Overview]) -> None:
+    import msgspec
+
+    click.echo(msgspec.json.format(msgspec.json.encode(seen), indent=2).decode())
+
+
+def _watch(contexts: list[Context], *, as_json: bool) -> None:
+    from rich.console import Console
+    from rich.live import Live
+
+    from sm.workflow.overview import overview
+
+    if as_json or not sys.stdout.isatty():
+        raise UsageError("--watch is for a terminal: leave --json and pipes to plain 'sm status'")
+    console = Console()
+    try:
+        with Live(console=console, screen=True, auto_refresh=False) as live:
+            while True:
+                seen = [overview(ctx, time.time()) for ctx in contexts]
+                live.update(view(seen, console.width, console.height), refresh=True)
+                time.sleep(REFRESH_S)
+    except KeyboardInterrupt:
+        return  # the way to end it, so no error
+
+
+def view(seen: Sequence[Overview], width: int, height: int | None = None) -> Group:
+    """The projects for a terminal; with a `height`, no more sessions than it has room for."""
+    from rich.console import Group
+
+    return Group(*(part for one in seen for part in _view(one, width, height)))
+
+
+def _view(one: Overview, width: int, height: int | None) -> Iterator[RenderableType]:
+    from rich.table import Table
+    from rich.text import Text
+
+    from sm.cli.table import table
+
+    notes = list(_notes(one))
+    room = max(ROOM, height - ROOM - len(notes)) if height else len(one.sessions)
+    yield Text(_heading(one), "bold")
+    if one.sessions:
+        yield table(one.sessions[:room], width)
+    if len(one.sessions) > room:
+        yield Text(f"… and {len(one.sessions) - room} more sessions", "dim")
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(no_wrap=True, style="bold")
+    grid.add_column(overflow="fold")
+    for label, text in notes:
+        grid.add_row(label, Text(text, "yellow" if label in URGENT else ""))
+    yield grid
+    yield Text("")
+
+
+def _plain(seen: Sequence[Overview]) -> Iterator[str]:
+    from sm.cli.table import plain
+
+    for one in seen:
+        yield _heading(one)
+        if one.sessions:
+            yield from plain(one.sessions)
+        yield from (f"{label} {text}" for label, text in _notes(one))
+
+
+URGENT = ("asks", "problem", "hint")
+
+
+def _heading(one: Overview) -> str:
+    from sm.cli.table import plural
+
+    when = (
+        f"forge seen {age(time.time() - one.seen_at)} ago" if one.seen_at else "not looked at yet"
+    )
+    return f"{one.project}: {plural(len(one.sessions), 'session')}, {when}"
+
+
+def _notes(one: Overview) -> Iterator[tuple[str, str]]:
+    """What is said below the table: a label and one line each."""
+    from sm.workflow.status import State, one_line
+
+    for row in one.sessions:
+        if row.phase is State.ESCALATED:
+            yield "asks", f"#{row.issue} waits for {row.waits_for}"
+        if row.problem:
+            yield "problem", f"#{row.issue}: {one_line(row.problem)}"
+        if not row.monitor and row.phase not in (State.STARTING, State.DAMAGED):
+            yield "problem", f"#{row.issue} has no monitor: the next dev-poll starts one"
+    yield from (("problem", one_line(problem)) for problem in one.problems)
+    yield from _issues("next", [f"#{w.issue} {w.title}" for w in one.waiting if w.ready])
+    yield from _issues("waits", [f"#{w.issue} {w.title}: {w.why}" for w in one.waiting if w.why])
+    yield from (("kept", f"#{kept.issue} {one_line(kept.worktree)}") for kept in one.kept)
+    if hint := one.hint or _next_step(one):
+        yield "hint", hint
+
+
+def _issues(label: str, lines: list[str]) -> Iterator[tuple[str, str]]:
+    from sm.workflow.status import one_line
+
+    yield from ((label, one_line(line)) for line in lines[:LISTED])
+    if len(lines) > LISTED:
+        yield label, f"… and {len(lines) - LISTED} more"
+
+
+def _next_step(one: Overview) -> str:
+    if one.sessions or any(issue.ready for issue in one.waiting):
+        return ""
+    return 'nothing to do: file an issue with sm issue add "TITLE"'

@@ -1,0 +1,135 @@
+"""The table of sessions: for a terminal of any width, and as plain text for a pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from sm.cli.times import age
+from sm.workflow.status import State, StatusRow, one_line
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+NARROW, WIDE, VERY_WIDE = 0, 120, 200
+GAP = 2
+
+STYLES = {
+    **dict.fromkeys(("working", "starting", "pending"), "cyan"),
+    **dict.fromkeys(("awaiting CI", "awaiting review", "changes", "unknown phase"), "yellow"),
+    **dict.fromkeys(("done", "merged", "passed", "approved"), "green"),
+    **dict.fromkeys(("failed", "crashed", "damaged", "conflicts"), "bold red"),
+    "escalated": "bold magenta",
+}
+"""The colour of a word, wherever it stands."""
+
+
+class Column(NamedTuple):
+    """A column, shown from `narrowest` up to below `widest`; `share` of the room that is left."""
+
+    header: str
+    cell: Callable[[StatusRow], str]
+    narrowest: int = NARROW
+    widest: int = 10**9
+    share: int = 0
+
+
+def _counted(row: StatusRow) -> list[tuple[int, str]]:
+    return [(row.fixes, "fix"), (row.rounds, "round"), (row.recoveries, "restart")]
+
+
+def tries(row: StatusRow) -> str:
+    """Fixes, review rounds and restarts by their initials: `2f 1r`; restarts are `x`."""
+    initials = {"fix": "f", "round": "r", "restart": "x"}
+    return " ".join(f"{count}{initials[what]}" for count, what in _counted(row) if count)
+
+
+def attempts(row: StatusRow) -> str:
+    """The same in words: `2 fixes, 1 round`."""
+    return ", ".join(plural(count, what) for count, what in _counted(row) if count)
+
+
+def plural(count: int, what: str) -> str:
+    """`1 fix`, `2 fixes`."""
+    ending = "" if count == 1 else "es" if what.endswith("x") else "s"
+    return f"{count} {what}{ending}"
+
+
+def _last_event(row: StatusRow) -> str:
+    return f"{age(row.last_event_age_s)} ago {row.last_event}" if row.last_event else ""
+
+
+COLUMNS = (
+    Column("#", lambda row: str(row.issue)),
+    Column("Title", lambda row: row.title, share=2),
+    Column("Session", lambda row: row.session, WIDE),
+    Column("Phase", lambda row: row.phase),
+    Column("CI", lambda row: row.ci),
+    Column("Review", lambda row: row.review),
+    Column("Tries", tries, widest=WIDE),
+    Column("Attempts", attempts, WIDE),
+    Column("Age", lambda row: age(row.age_s)),
+    Column("Last event", _last_event, share=3),
+    Column("Waits for", lambda row: row.problem or row.waits_for, WIDE, share=3),
+    Column("Worktree", lambda row: row.worktree, VERY_WIDE),
+)
+
+
+def columns(width: int) -> list[Column]:
+    """Those that a table of `width` characters has room for."""
+    return [column for column in COLUMNS if column.narrowest <= width < column.widest]
+
+
+def table(rows: Iterable[StatusRow], width: int | None = None) -> Table:
+    """The sessions as a table for a terminal of `width` characters, by default this one's."""
+    import shutil
+
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    width = width or shutil.get_terminal_size().columns
+    gap = GAP if width >= WIDE else 1
+    made = Table(
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, gap, 0, 0),
+        width=width,
+        header_style="bold",
+    )
+    shown = columns(width)
+    for column in shown:
+        made.add_column(
+            column.header,
+            no_wrap=True,
+            overflow="ellipsis",
+            ratio=column.share or None,
+            justify="right" if column.header in ("#", "Age") else "left",
+        )
+    for row in rows:
+        cells = [one_line(column.cell(row)) for column in shown]
+        made.add_row(*(Text(cell, STYLES.get(cell, "")) for cell in cells))
+    return made
+
+
+def plain(rows: Sequence[StatusRow]) -> list[str]:
+    """The sessions as lines for another program: nothing cut, no colours, '-' where empty."""
+    from rich.cells import cell_len
+
+    shown = columns(VERY_WIDE)
+    lines = [[column.header.upper() for column in shown]]
+    lines += [[one_line(column.cell(row)) or "-" for column in shown] for row in rows]
+    widths = [max(cell_len(line[index]) for line in lines) for index in range(len(shown))]
+    return [
+        "".join(
+            cell + " " * (wide - cell_len(cell) + GAP)
+            for cell, wide in zip(line, widths, strict=True)
+        ).rstrip()
+        for line in lines
+    ]
+
+
+def style_of(state: State) -> str:
+    """The colour of a state, for others that show one."""
+    return STYLES.get(state, "")

@@ -1,0 +1,62 @@
+"""How a person gets to see a session's terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sm.errors import SmError
+from sm.store.paths import session_name
+from sm.workflow.context import Context
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """A command to become, its environment, and what to tell the person before."""
+
+    argv: list[str]
+    env: dict[str, str]
+    note: str = ""
+
+
+def attachment(
+    ctx: Context, issue: int, env: Mapping[str, str], *, read_only: bool = False
+) -> Attachment:
+    """How to show the terminal of `issue` to somebody whose environment is `env`.
+
+    Within the agents' own tmux server the person's client is switched over; a client of another
+    server gets one client within the other.
+
+    Raises:
+        SmError: there is no such terminal.
+
+    """
+    name = session_name(ctx.project.name, issue)
+    if ctx.tmux.pane(name) is None:
+        raise SmError(_missing(ctx, name, issue))
+    argv = ctx.tmux.attach_argv(name)
+    if not env.get("TMUX"):
+        return Attachment([*argv, *(["-r"] if read_only else [])], dict(env))
+    if _inside(ctx, env) and not read_only:
+        at = argv.index("attach-session")
+        note = "back with: tmux switch-client -l"
+        return Attachment([*argv[:at], "switch-client", *argv[at + 1 :]], dict(env), note)
+    outer = {name: value for name, value in env.items() if name not in ("TMUX", "TMUX_PANE")}
+    note = "a tmux within a tmux: press the prefix twice; detach with prefix prefix d"
+    return Attachment([*argv, *(["-r"] if read_only else [])], outer, note)
+
+
+def _inside(ctx: Context, env: Mapping[str, str]) -> bool:
+    """Whether the person is in a client of the very server that the agents run on."""
+    ours = ctx.tmux.command("display-message", "-p", "#{socket_path}").strip()
+    return env["TMUX"].split(",")[0] == ours
+
+
+def _missing(ctx: Context, name: str, issue: int) -> str:
+    project = ctx.project.name
+    if ctx.root.session(name).identity.exists():
+        return (
+            f"the terminal of '{name}' is gone: its monitor restarts the agent, or run "
+            f"sm recover {project} {issue}; sm logs {project} {issue} shows what it said last"
+        )
+    return f"there is no session '{name}': sm status lists those there are"

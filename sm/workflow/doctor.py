@@ -1,0 +1,42 @@
+"""Looks at the whole installation, check by check; changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from msgspec import structs
+
+from sm.adapters.tmux import Tmux
+from sm.config.schema import Config
+from sm.errors import SmError
+from sm.store.paths import Root
+from sm.workflow import machine_checks, project_checks
+from sm.workflow.context import Context
+from sm.workflow.finding import Finding, fail, guarded, ok
+from sm.workflow.machine_checks import Machine
+
+
+def examine(config: Config | SmError, root: Root, socket: str | None) -> Iterator[Finding]:
+    """Everything that is found, machine first; with a config that is an error, only the machine.
+
+    `root` and `socket` are where state and agents are as far as that is known.
+    """
+    yield _configuration(config)
+    machine = Machine(root, Tmux(socket))
+    for look in machine_checks.CHECKS:
+        yield from guarded(partial(look, machine))
+    if isinstance(config, SmError):
+        return
+    for project in config.projects:
+        ctx = Context(config, project)
+        for check in project_checks.CHECKS:
+            for finding in guarded(partial(check, ctx)):
+                yield structs.replace(finding, where=project.name)
+
+
+def _configuration(config: Config | SmError) -> Finding:
+    if isinstance(config, SmError):
+        return fail(config.message)
+    names = ", ".join(project.name for project in config.projects)
+    return ok(f"configuration '{config.source}': {names}")
