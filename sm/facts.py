@@ -72,8 +72,7 @@ class Facts:
     @property
     def answered(self) -> bool:
         """Whether the current phase write has had its answer."""
-        answer = self.history.answer
-        return answer is not None and answer.write == self.write and not answer.provisional
+        return self.write in self.history.answered
 
     @property
     def escalated(self) -> bool:
@@ -148,8 +147,8 @@ class Facts:
 
     @property
     def green(self) -> bool:
-        """Whether no check stands in the way of a merge."""
-        return self.check in (CheckState.SUCCESS, CheckState.NONE)
+        """Whether there is something to merge and no check stands in its way."""
+        return self.pull is PullState.OPEN and self.check in (CheckState.SUCCESS, CheckState.NONE)
 
     @property
     def red(self) -> bool:
@@ -210,5 +209,5 @@ class Facts:
         answer = self.history.answer
         if answer is None or answer.row != row or answer.write != self.write:
             return False
-        mergeable = self.approved and self.green and not self.merged
+        mergeable = self.approved and self.green
         return mergeable and self.now >= answer.at + self.limits.merge_remind_s

@@ -87,6 +87,7 @@ class History:
     """Everything that `decide` needs to know of the past."""
 
     done: frozenset[str] = frozenset()
+    answered: frozenset[str] = frozenset()
     answer: Answer | None = None
     escalation: Escalation | None = None
     fixes: int = 0
@@ -111,7 +112,8 @@ def fold(receipts: Iterable[Receipt]) -> History:
 
 
 def _add(history: History, receipt: Receipt) -> History:
-    if receipt.trouble:
+    # A question that could not be asked is not asked about in turn: its own time runs out.
+    if receipt.trouble and receipt.verb not in (Verb.NOTIFY, Verb.REMIND):
         history = replace(history, troubles=(*history.troubles, receipt.plan))
     match receipt.verb:
         case None:
@@ -142,8 +144,10 @@ def _add(history: History, receipt: Receipt) -> History:
 def _injected(history: History, receipt: Receipt) -> History:
     fixes, rounds = _count(history, receipt.counts)
     progressed = receipt.write != history.recovered_write
+    final = frozenset() if receipt.provisional else frozenset({receipt.write})
     return replace(
         history,
+        answered=history.answered | final,
         answer=Answer(receipt.write, receipt.row, receipt.at, receipt.provisional),
         escalation=history.escalation if receipt.provisional else None,
         fixes=fixes,

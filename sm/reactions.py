@@ -263,7 +263,7 @@ _CI = (
         "ci-none",
         "awaiting_ci",
         "no CI configured",
-        lambda f: f.awaits_ci and f.check is CheckState.NONE,
+        lambda f: f.awaits_ci and f.pull is not None and f.check is CheckState.NONE,
         (Step(Verb.WRITE_CI_RESULT), Step(INJECT, "ci-none")),
     ),
     Row(
@@ -306,7 +306,12 @@ _REVIEW = (
         "review-exhausted",
         "awaiting_review",
         "REQUEST_CHANGES, rounds exhausted (5)",
-        lambda f: f.changes_requested and f.history.rounds >= f.limits.max_rounds,
+        lambda f: (
+            f.changes_requested
+            and f.history.rounds >= f.limits.max_rounds
+            # What the agent was handed in the last round is not held against its answer to it.
+            and not f.history.has(f"review-changes:{f.review_id}")
+        ),
         (Step(NOTIFY, "review-exhausted"),),
         lambda f: f.review_id,
     ),

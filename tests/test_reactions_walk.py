@@ -1,0 +1,235 @@
+"""Random walks through the reaction matrix, with real receipts folded into the real history."""
+
+from __future__ import annotations
+
+import math
+import os
+
+from hypothesis import HealthCheck, note, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from sm.facts import Facts, Limits
+from sm.forge import CheckState, PullState, ReviewState
+from sm.history import Verb
+from sm.phase import SENTINELS, Phase
+from sm.reactions import Decision
+from tests.world import World
+
+WALKS = int(os.environ.get("SM_WALKS", "0"))
+"""Walk so many times along new random paths; otherwise the same paths every time."""
+
+TIMER_LIMIT = 80
+"""So many timers end any session that is left to itself."""
+
+MINUTE, HOUR = 60.0, 3600.0
+GAPS_S = st.one_of(
+    st.sampled_from([0.001, 1.0, 29.0, 31.0, 31 * MINUTE, 3 * HOUR, 6 * HOUR, 25 * HOUR, 1e7]),
+    st.floats(0.001, 100 * HOUR),
+)
+LIMITS = st.builds(
+    Limits,
+    max_fixes=st.sampled_from([0, 1, 3]),
+    max_rounds=st.sampled_from([0, 1, 5]),
+    max_recoveries=st.sampled_from([0, 1, 3]),
+    review_required=st.booleans(),
+    merge_by_sm=st.booleans(),
+    remind_s=st.sampled_from([0.0, HOUR, 6 * HOUR]),
+    merge_remind_s=st.sampled_from([1.0, 1800.0, 5 * HOUR]),
+    recovery_pause_s=st.sampled_from([0.0, 30.0, 4 * HOUR]),
+)
+REFUSABLE = [v for v in Verb if v not in (Verb.START, Verb.KILL, Verb.FORGET)]
+STEPS = [v for v in Verb if v is not Verb.START]
+
+
+class Walk(RuleBasedStateMachine):
+    """Whatever agents, people, forge and clock do: the session is answered, asked for, or ended."""
+
+    world = World()
+    failed = False
+
+    @initialize(limits=LIMITS, has_ci=st.booleans())
+    def begins(self, limits: Limits, has_ci: bool) -> None:
+        self.world = World(limits, has_ci)
+        self.happened("the agent is started")
+
+    @precondition(lambda self: self.world.alive)
+    @rule(phase=st.sampled_from([*SENTINELS, Phase.AWAITING_CI, Phase.AWAITING_REVIEW]))
+    def agent_writes(self, phase: Phase) -> None:
+        self.world.write(phase)
+        self.happened(f"the agent writes {phase}")
+
+    @precondition(lambda self: self.world.alive)
+    @rule()
+    def agent_writes_nonsense(self) -> None:
+        self.world.write(Phase.UNKNOWN)
+        self.happened("the agent writes something unknown")
+
+    @precondition(lambda self: self.world.alive)
+    @rule(pushes=st.booleans(), signals=st.booleans())
+    def agent_commits(self, pushes: bool, signals: bool) -> None:
+        self.world.commits += 1
+        if pushes:
+            self.world.push()
+        if signals:
+            self.world.write(Phase.AWAITING_CI)
+        self.happened(f"the agent commits, {pushes=}, {signals=}")
+
+    @precondition(lambda self: self.world.alive)
+    @rule()
+    def agent_returns_to_its_prompt(self) -> None:
+        self.world.idle_since = self.world.now
+        self.happened("the agent's turn ends")
+
+    @rule()
+    def agent_dies(self) -> None:
+        self.world.alive = False
+        self.happened("the agent dies")
+
+    @rule()
+    def phase_file_is_lost(self) -> None:
+        self.world.lost, self.world.restarts = True, 0
+        self.happened("the phase file is lost")
+
+    @rule(unreadable=st.booleans())
+    def phase_file_is_a_link(self, unreadable: bool) -> None:
+        self.world.unreadable, self.world.restarts = unreadable, 0
+        self.happened(f"the phase file is a link: {unreadable}")
+
+    @precondition(lambda self: self.world.pull is PullState.OPEN and self.world.has_ci)
+    @rule(verdict=st.sampled_from([CheckState.SUCCESS, CheckState.FAILURE, CheckState.PENDING]))
+    def ci_says(self, verdict: CheckState) -> None:
+        self.world.check = verdict
+        self.happened(f"CI says {verdict}")
+
+    @precondition(lambda self: self.world.pull is PullState.OPEN)
+    @rule(verdict=st.sampled_from([ReviewState.APPROVED, ReviewState.CHANGES_REQUESTED]))
+    def reviewer_says(self, verdict: ReviewState) -> None:
+        self.world.review, self.world.reviews = verdict, self.world.reviews + 1
+        self.happened(f"a reviewer says {verdict}")
+
+    @rule(conflicts=st.booleans())
+    def base_moves(self, conflicts: bool) -> None:
+        self.world.conflicts = conflicts
+        self.happened(f"the base moves, {conflicts=}")
+
+    @precondition(lambda self: self.world.pull is PullState.OPEN)
+    @rule(state=st.sampled_from([PullState.MERGED, PullState.MERGED, PullState.CLOSED]))
+    def pull_request_becomes(self, state: PullState) -> None:
+        self.world.pull = state
+        self.happened(f"the pull request is {state}")
+
+    @rule(closes=st.booleans())
+    def person_settles_it(self, closes: bool) -> None:
+        self.world.issue_open, self.world.blocked = not closes, not closes
+        self.happened("a person closes the issue" if closes else "a person sets the blocked label")
+
+    @rule()
+    def person_answers(self) -> None:
+        self.world.now += 0.5
+        self.world.replies.append(self.world.now)
+        self.happened("a person answers")
+
+    @rule(seconds=GAPS_S)
+    def time_passes(self, seconds: float) -> None:
+        self.world.now += seconds
+        self.happened(f"{seconds:g} s pass")
+
+    @rule()
+    def next_timer_rings(self) -> None:
+        self.ring()
+
+    @rule(verbs=st.sets(st.sampled_from(REFUSABLE), max_size=2))
+    def something_is_refused_from_now_on(self, verbs: set[Verb]) -> None:
+        self.world.refused = verbs
+        self.world.tell(f"from now on refused: {sorted(verbs)}")
+
+    @rule(verb=st.sampled_from(STEPS))
+    def reactor_will_be_killed(self, verb: Verb) -> None:
+        self.world.killed_before = verb
+
+    @rule(verb=st.sampled_from([Verb.INJECT, Verb.NOTIFY, Verb.WRITE_CI_RESULT]))
+    def agent_dies_under_a_killed_reactor(self, verb: Verb) -> None:
+        self.world.killed_before = verb
+        self.happened("the reactor has a look")
+        self.world.killed_before = None
+        self.world.alive = False
+        self.happened("the agent dies")
+
+    def happened(self, what: str) -> Decision | None:
+        """React to it, and hold the outcome against what must always be true."""
+        if self.world.forgotten:
+            return None
+        self.world.tell(what)
+        try:
+            decision = self.world.react()
+            if not self.world.plan and not self.world.forgotten:
+                at_rest(self.world.facts(), decision)
+            always(self.world)
+        except AssertionError:
+            note("\n".join(self.world.story))
+            self.failed = True
+            raise
+        return decision
+
+    def ring(self) -> None:
+        decision = self.happened("the monitor looks")
+        if decision is not None and not self.world.plan and not self.world.forgotten:
+            self.world.now = decision.wake_at
+            self.happened("a timer rings")
+
+    def teardown(self) -> None:
+        """Left to itself, every session comes to its end."""
+        if self.failed:
+            return
+        self.world.killed_before = None
+        self.world.tell("from here on nobody moves")
+        for _ in range(TIMER_LIMIT):
+            if self.world.forgotten:
+                return
+            self.ring()
+        note("\n".join(self.world.story))
+        raise AssertionError(f"{TIMER_LIMIT} timers rang and the session was still there")
+
+
+def always(world: World) -> None:
+    """What holds at every moment."""
+    twice = [key for key, count in world.done.items() if count > 1]
+    assert not twice, f"done twice: {twice}"
+    assert world.restarts <= world.limits.max_recoveries, "restarted again and again"
+
+
+def at_rest(facts: Facts, decision: Decision) -> None:
+    """What holds when sm has nothing left to do until something happens or a timer rings."""
+    assert math.isfinite(decision.wake_at), "no timer ahead"
+    assert decision.wake_at > facts.now, "no timer ahead"
+    if facts.crashed:
+        assert facts.now < facts.pause_until, "nobody restarts the dead agent"
+    elif facts.escalated:
+        asked_s = facts.now - facts.asked_at
+        assert asked_s < facts.limits.escalation_timeout_s, "asked for too long"
+    elif facts.open:
+        patience_s = {
+            Phase.AWAITING_CI: facts.limits.ci_timeout_s,
+            Phase.AWAITING_REVIEW: facts.limits.review_timeout_s,
+        }.get(facts.phase, 0.0)
+        assert facts.waited_s() < patience_s, "the agent waits for us for too long"
+
+
+def test_no_walk_loops_repeats_itself_or_leaves_a_session_waiting_for_ever() -> None:
+    run_state_machine_as_test(
+        Walk,
+        settings=settings(
+            max_examples=WALKS or 250,
+            stateful_step_count=30,
+            derandomize=not WALKS,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

@@ -1,0 +1,217 @@
+"""A small model of the world around one session, to walk the reaction matrix through."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from msgspec import structs
+
+from sm.facts import Facts, Life, Limits
+from sm.forge import CheckState, PullState, ReviewState
+from sm.history import Receipt, Verb, fold
+from sm.phase import Phase
+from sm.reactions import Decision, Row, decide
+from sm.session.plan import Plan, PlannedStep, next_step
+
+START_AT = 1_000_000.0
+REACTIONS_AT_ONCE = 8
+"""More than so many reactions to one moment can only be a loop."""
+
+NEVER_REFUSED = frozenset({Verb.KILL, Verb.FORGET})
+
+
+@dataclass
+class World:
+    """The truth about one session; `react` is what the reactor does with it."""
+
+    limits: Limits = field(default_factory=Limits)
+    has_ci: bool = True
+    now: float = START_AT
+    alive: bool = True
+    phase: Phase = Phase.NONE
+    lost: bool = False
+    unreadable: bool = False
+    writes: int = 0
+    written_at: float = 0.0
+    idle_since: float | None = None
+    issue_open: bool = True
+    blocked: bool = False
+    commits: int = 0
+    pushed: int = 0
+    pull: PullState | None = None
+    check: CheckState = CheckState.PENDING
+    conflicts: bool = False
+    review: ReviewState | None = None
+    reviews: int = 0
+    replies: list[float] = field(default_factory=list)
+    heard: int = 0
+    restarts: int = 0
+    refused: set[Verb] = field(default_factory=set)
+    killed_before: Verb | None = None
+    plan: Plan | None = None
+    receipts: list[Receipt] = field(default_factory=list)
+    done: Counter[str] = field(default_factory=Counter)
+    story: list[str] = field(default_factory=list)
+    forgotten: bool = False
+
+    def __post_init__(self) -> None:
+        start = Receipt(self.now, "start", "start", verb=Verb.START)
+        self.receipts += [start, structs.replace(start, verb=None)]
+
+    def tell(self, what: str) -> None:
+        """Add a line to the story that a failure prints."""
+        self.story.append(f"{self.now - START_AT:>12,.0f} s  {what}")
+
+    def facts(self) -> Facts:
+        """What sm/workflow/observe.py would make of it."""
+        history = fold(self.receipts)
+        readable = not self.lost and not self.unreadable
+        phase = self.phase if readable else Phase.NONE
+        facts = Facts(
+            now=self.now,
+            limits=self.limits,
+            history=history,
+            session=Life.ALIVE if self.alive else Life.GONE,
+            phase=phase,
+            write=f"w{self.writes}" if phase is not Phase.NONE else "",
+            written_at=self.written_at if phase is not Phase.NONE else 0.0,
+            phase_lost=self.lost,
+            issue_open=self.issue_open,
+            blocked=self.blocked,
+            pushed=self.pushed > 0,
+            unpushed=self.commits > self.pushed,
+            pull=self.pull,
+            head=f"c{self.pushed}",
+            conflicts=self.conflicts and self.pull is not None,
+            check=self.check if self.pull else CheckState.NONE,
+            review=self.review if self.pull else None,
+            review_id=f"r{self.reviews}" if self.review and self.pull else "",
+        )
+        marked = self.idle_since is not None and self.idle_since > facts.life_at
+        answers = [at for at in self.replies if at > facts.asked_at] if facts.escalated else []
+        return replace(
+            facts,
+            idle_since=self.idle_since if marked else None,
+            reply=f"a{answers[-1]}" if answers else "",
+        )
+
+    def react(self) -> Decision:
+        """Finish the plan under way, then decide and act until there is nothing left to do."""
+        if self.unreadable and "phase-file" not in self.facts().history.troubles:
+            self.receipts.append(Receipt(self.now, "phase-file", "phase-file", trouble="a link"))
+        if self.plan:
+            self._carry_out(self.plan)
+        for _ in range(REACTIONS_AT_ONCE):
+            decision = decide(self.facts())
+            if self.forgotten or self.plan or not decision.acts:
+                return decision
+            assert decision.row is not None
+            self._begin(decision.row, decision.key)
+        raise AssertionError(f"no rest after {REACTIONS_AT_ONCE} reactions at one moment")
+
+    def _begin(self, row: Row, key: str) -> None:
+        steps = tuple(PlannedStep(step.verb, step.text) for step in row.steps)
+        write = self.facts().write
+        for text in (step.text or str(step.verb) for step in row.steps):
+            assert text not in TRUTHS or TRUTHS[text](self), f"'{text}' is not true"
+        self.plan = Plan(key, row.name, write, self.now, steps, row.counts, row.provisional)
+        self.tell(f"sm: {row.name} ({', '.join(map(str, row.steps))})")
+        self._carry_out(self.plan)
+
+    def _carry_out(self, plan: Plan) -> None:
+        for number in range(next_step(plan, self.receipts), len(plan.steps)):
+            verb = plan.steps[number].verb
+            if verb is self.killed_before:
+                self.killed_before = None
+                self.tell(f"the reactor is killed before '{verb}'")
+                return
+            if verb is Verb.INJECT and not self.alive:
+                self.tell("nobody is there to hear it: the plan is dropped")
+                self.plan = None
+                return
+            refused = verb in self.refused and verb not in NEVER_REFUSED
+            if refused:
+                self.tell(f"'{verb}' is refused for good")
+            else:
+                self._effect(verb, plan.steps[number].name)
+            # A restart that fails counts as one, and is no trouble: the next crash is seen to.
+            self.restarts += verb is Verb.RECOVER
+            self._note(plan, number, "refused" if refused and verb is not Verb.RECOVER else "")
+            if self.forgotten:
+                return
+        self._note(plan, len(plan.steps), "")
+        self.done[plan.key] += 1
+        self.plan = None
+
+    def _note(self, plan: Plan, step: int, trouble: str) -> None:
+        receipt = plan.receipt(step, trouble=trouble)
+        self.receipts.append(structs.replace(receipt, at=self.now))
+
+    def _effect(self, verb: Verb, text: str) -> None:
+        match verb:
+            case Verb.INJECT if text == "review-changes":
+                self.heard = self.reviews
+            case Verb.CREATE_PHASE:
+                self._create_phase()
+            case Verb.OPEN_PULL:
+                self.pull = PullState.OPEN
+                self.start_check()
+            case Verb.MERGE:
+                self.pull = PullState.MERGED
+            case Verb.LABEL_BLOCKED:
+                self.blocked = True
+            case Verb.CLOSE_ISSUE:
+                self.issue_open = False
+            case Verb.KILL:
+                self.alive = False
+            case Verb.RECOVER:
+                assert not self.alive, "a second agent was started beside the first"
+                self.alive = True
+                self._create_phase()
+            case Verb.FORGET:
+                assert not self.alive, "an agent was left behind"
+                self.forgotten = True
+
+    def _create_phase(self) -> None:
+        if self.lost:
+            self.phase, self.lost = Phase.NONE, False
+
+    def start_check(self) -> None:
+        """What the forge does with a new head."""
+        self.check = CheckState.PENDING if self.has_ci else CheckState.NONE
+
+    def write(self, phase: Phase) -> None:
+        """The agent writes its phase file."""
+        self.phase, self.writes, self.written_at = phase, self.writes + 1, self.now
+        self.lost, self.restarts = False, 0
+
+    def push(self) -> None:
+        """The agent pushes all that it has committed."""
+        self.pushed = self.commits
+        if self.pull is PullState.OPEN:
+            self.start_check()
+            if self.review is ReviewState.APPROVED:
+                self.review = None
+
+
+def _mergeable(w: World) -> bool:
+    green = w.pull is PullState.OPEN and w.check in (CheckState.SUCCESS, CheckState.NONE)
+    agreed = w.review is ReviewState.APPROVED or not (w.review or w.limits.review_required)
+    return green and agreed
+
+
+TRUTHS: dict[str, Callable[[World], bool]] = {
+    "ci-passed": lambda w: w.pull is PullState.OPEN and w.check is CheckState.SUCCESS,
+    "ci-none": lambda w: w.pull is PullState.OPEN and not w.has_ci,
+    "ci-failed": lambda w: w.pull is PullState.OPEN and w.check is CheckState.FAILURE,
+    "review-changes": lambda w: w.review is ReviewState.CHANGES_REQUESTED and w.reviews > w.heard,
+    "review-exhausted": lambda w: w.review is ReviewState.CHANGES_REQUESTED and w.reviews > w.heard,
+    "approved": _mergeable,
+    "merge-reminder": _mergeable,
+    str(Verb.MERGE): _mergeable,
+    "not-merged": lambda w: w.pull is not PullState.MERGED,
+    "nothing-pushed": lambda w: w.commits == 0 or w.commits > w.pushed,
+}
+"""What must be so when it is said. A plan finished late may be overtaken by events."""
