@@ -34,7 +34,16 @@ META = r"<!-- sm:"
 HEADING = re.compile(rf"^\\*(?:{SECTION}|{INLINE}|{META})", re.MULTILINE)
 """What begins like a heading of ours, quoted any number of times or not at all."""
 
-PLAIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_./@+-]|:(?=[A-Za-z0-9])| (?=[A-Za-z0-9]))*")
+PLAIN = r"""[A-Za-z0-9](?:[!"$-9;-~]|:(?=[A-Za-z0-9])| (?=[!"$-9;-~]))*"""
+"""A text that YAML takes as it stands; only what it gives a meaning to has to be quoted."""
+
+PLAIN_ITEM = r"[A-Za-z0-9][A-Za-z0-9_./-]*"
+PLAIN_LINE = re.compile(
+    rf"(?P<key>[a-z]+): (?:(?P<text>{PLAIN})"
+    r"|'(?P<quoted>(?:[ -&(-~]|'')*)'"
+    rf"|\[(?P<items>{PLAIN_ITEM}(?:, {PLAIN_ITEM})*)?\])"
+)
+"""The lines of front matter that need no YAML parser, which is nearly all of them."""
 
 
 @dataclass(frozen=True)
@@ -105,9 +114,14 @@ def _front(front: dict[str, object]) -> str:
 
 
 def _entry(key: str, value: object) -> str:
-    # Read as texts again, so only what YAML gives a meaning to needs quotes: no date, no number.
-    if isinstance(value, str | int) and PLAIN.fullmatch(key) and PLAIN.fullmatch(str(value)):
-        return f"{key}: {value}\n"
+    # All is read as text again, so a date or a number needs no quotes.
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        line = f"{key}: [{', '.join(value)}]"
+    else:
+        line = f"{key}: {value}"
+    found = PLAIN_LINE.fullmatch(line)
+    if found and plain_value(found) == (value if isinstance(value, list) else str(value)):
+        return f"{line}\n"
     import yaml
 
     text: str = yaml.dump(
@@ -119,6 +133,13 @@ def _entry(key: str, value: object) -> str:
         default_flow_style=None if isinstance(value, list) else False,
     )
     return text
+
+
+def plain_value(line: re.Match[str]) -> str | list[str]:
+    """What YAML would read on a line that `PLAIN_LINE` matches."""
+    if line["quoted"] is not None:
+        return line["quoted"].replace("''", "'")
+    return line["text"] or (line["items"].split(", ") if line["items"] else [])
 
 
 def _section(section: Comment | Review) -> Iterator[str]:

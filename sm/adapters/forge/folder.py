@@ -42,7 +42,8 @@ class ForgeFolder:
     def __init__(self, path: Path) -> None:
         """`path` is where `forge.yaml` is."""
         self.path = path
-        self._read: dict[Path, tuple[tuple[int, ...], Document]] = {}
+        self._folders = {kind: str(path / kind) for kind in KINDS}
+        self._read: dict[str, tuple[tuple[int, ...], Document]] = {}
 
     @property
     def checks(self) -> Path:
@@ -61,11 +62,11 @@ class ForgeFolder:
 
     def file(self, kind: Kind, number: int) -> Path:
         """Where that issue or pull request is kept."""
-        return self.path / kind / f"{number:04d}.md"
+        return Path(self.name(kind, number))
 
     def name(self, kind: Kind, number: int) -> str:
         """The file's name as errors show it."""
-        return str(self.file(kind, number))
+        return f"{self._folders[kind]}/{number:04d}.md"
 
     def kind_of(self, number: int) -> Kind:
         """Whether `number` is an issue or a pull request.
@@ -92,9 +93,9 @@ class ForgeFolder:
             StateError: the file cannot be read or understood.
 
         """
-        path = self.file(kind, number)
+        path = self.name(kind, number)
         try:
-            found = path.lstat()
+            found = os.lstat(path)
         except FileNotFoundError:
             raise self._missing(kind, number) from None
         version = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
@@ -102,10 +103,10 @@ class ForgeFolder:
             return known[1]
         if found.st_size > SIZE_LIMIT:
             raise StateError(f"'{path}' is larger than {SIZE_LIMIT} bytes: shorten it")
-        data = read_guarded(path, SIZE_LIMIT)
+        data = read_guarded(Path(path), SIZE_LIMIT)
         if data is None:
             raise self._missing(kind, number)
-        document = parse(str(path), data, found.st_mtime)
+        document = parse(path, data, found.st_mtime)
         self._read[path] = (version, document)
         return document
 
@@ -134,7 +135,7 @@ class ForgeFolder:
     def add_locked(self, kind: Kind, document: Document) -> int:
         """As `add`, by one who holds the lock already."""
         number = self._last_number() + 1
-        write_atomic(self.path / ".number", f"{number}\n", durable=True)
+        write_atomic(self.path / ".number", f"{number}\n")
         self._write(kind, number, Document({"number": number} | document.front, document.body))
         return number
 

@@ -171,6 +171,7 @@ class LocalForge:
         head: str = "",
     ) -> Review:
         """Review the commit `head`, or else the branch's current one."""
+        head = head and self.repository.resolve(head)
         review = new_review(state, body, tuple(comments), author, head)
         return self.requests.add_review(number, review)
 
@@ -187,7 +188,7 @@ class LocalForge:
             MergeRefusedError: it may not be merged; the subclass says why.
 
         """
-        wish = merge.Wish(author, head, message)
+        wish = merge.Wish(author, head and self.repository.resolve(head), message)
         return merge.merge(self.requests, number, wish, self.rules)
 
     # Checks

@@ -64,6 +64,7 @@ def merge(pulls: Pulls, number: int, wish: Wish, rules: Rules) -> PullRequest:
         pull = pulls.read(number)
         if pull.state is PullState.MERGED:
             return pull
+        pulls.checks.ensure(pull.head)
         refuse(pull, wish.head, rules)
         return _merge(pulls, pull, wish.author, wish.message or _message(pull))
 

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import unquote as percent_decode
 
-from sm.adapters.forge.document import INLINE, META, SECTION, Document, unquote
+from sm.adapters.forge.document import (
+    INLINE,
+    META,
+    PLAIN_LINE,
+    SECTION,
+    Document,
+    plain_value,
+    unquote,
+)
 from sm.errors import StateError
 from sm.forge import Comment, InlineComment, Review, ReviewState
 
@@ -119,13 +127,20 @@ def _decode(name: str, data: bytes) -> str:
 
 
 def _front(name: str, text: str) -> dict[str, object]:
+    lines = [PLAIN_LINE.fullmatch(line) for line in text.splitlines()]
+    plain: dict[str, object] = {line["key"]: plain_value(line) for line in lines if line}
+    return plain if None not in lines else _front_by_yaml(name, text)
+
+
+def _front_by_yaml(name: str, text: str) -> dict[str, object]:
     import yaml
 
     try:
         # The base loader makes texts of everything, so that a title such as 'yes' stays one.
         found = yaml.load(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader))  # noqa: S506
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
+        begun = str(getattr(error, "context", None)).startswith("while scanning")
+        mark = getattr(error, "context_mark" if begun else "problem_mark", None)
         reason = getattr(error, "problem", None) or "it has a character that YAML does not allow"
         raise DocumentError(
             name,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sm.adapters.forge.errors import BaseMovedError
+from sm.adapters.forge.errors import BaseMovedError, NotFoundError
 from sm.adapters.gitcall import environment
 from sm.adapters.process import CommandError, Result, run
 from sm.errors import SmError
@@ -54,6 +54,19 @@ class BareRepository:
         form = "--format=%(objectname) %(refname:lstrip=2)"
         lines = self.git("for-each-ref", form, "refs/heads").stdout.splitlines()
         return {branch: commit for commit, branch in (line.split(" ", 1) for line in lines)}
+
+    def resolve(self, name: str) -> str:
+        """The commit that `name` means, such as its first digits.
+
+        Raises:
+            NotFoundError: there is no such commit.
+
+        """
+        args = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        found = self.git(*args, accept=(0, 1, 128)).stdout.strip()
+        if not found:
+            raise NotFoundError(f"there is no commit '{name}' on the forge: push it first")
+        return found
 
     def heads_within(self, commit: str) -> frozenset[str]:
         """The commits of those branches that `commit` contains entirely."""

@@ -1,0 +1,121 @@
+"""What the verbs of the forge share: who speaks, texts from options, lists, and problems."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sm.errors import UsageError
+from sm.text import normalise
+
+if TYPE_CHECKING:
+    from sm.config.schema import Project
+    from sm.forge import Comment, Review
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+author_option: Decorator = click.option(
+    "--as", "author", metavar="NAME", help="Who says so; default: git's user.name, then $USER."
+)
+"""`author: str | None`."""
+
+file_option: Decorator = click.option(
+    "-F",
+    "--file",
+    metavar="FILE",
+    type=click.Path(path_type=Path, allow_dash=True),
+    help="Read the text from FILE; '-' is standard input.",
+)
+"""`file: Path | None`."""
+
+number_argument: Decorator = click.argument("number", type=click.IntRange(1, 10**9))
+"""`number: int`."""
+
+WIDTH_OF_A_PIPE = 10_000
+
+
+def author_name(project: Project, given: str | None) -> str:
+    """Who speaks: the one named, else git's user, else the user of this machine."""
+    from sm.adapters.gitcall import call
+    from sm.workflow.context import person
+
+    if given is not None:
+        if not given.strip():
+            raise UsageError("--as is empty: give a name")
+        return given
+    name = call(project.repo, "config", "user.name", accept=(0, 1)).stdout.strip()
+    return name or person()
+
+
+def text_of(text: str | None, file: Path | None) -> str:
+    """The text that was given, on the command line or in a file."""
+    if text is not None and file is not None:
+        raise UsageError("the text is given twice: leave out --body or --file")
+    if file is None:
+        return text or ""
+    try:
+        data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read '{file}': {(error.strerror or '').lower()}") from error
+    return data.decode("utf-8", "replace")
+
+
+def shown(text: str) -> str:
+    """`text` on one line, without anything that a terminal would act upon."""
+    return " ".join(normalise(text).split())
+
+
+def print_json(value: object) -> None:
+    """Print a value as JSON."""
+    import msgspec
+
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print rows: as wide as the terminal, or whole where it is no terminal that reads them."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for header in headers:
+        number = header == "#"
+        table.add_column(header, no_wrap=True, justify="right" if number else "left")
+    for row in rows:
+        table.add_row(*(Text(shown(cell), overflow="ellipsis") for cell in row))
+    width = None if sys.stdout.isatty() else WIDTH_OF_A_PIPE
+    Console(width=width).print(table)
+
+
+def print_text(text: str) -> None:
+    """Print a text of several lines after an empty one, if there is any."""
+    if readable := normalise(text):
+        click.echo(f"\n{readable}")
+
+
+def print_remarks(remarks: Iterable[Comment | Review]) -> None:
+    """Print comments and reviews, oldest first."""
+    from sm.cli.times import moment
+    from sm.forge import Review
+
+    for remark in sorted(remarks, key=lambda one: one.at):
+        verdict = f", {remark.state} at {remark.head[:12]}" if isinstance(remark, Review) else ""
+        click.secho(f"\n— {shown(remark.author)}, {moment(remark.at)}{verdict}", bold=True)
+        print_text(remark.body)
+        for note in remark.comments if isinstance(remark, Review) else ():
+            click.secho(f"\n{shown(note.path)}:{note.line}", underline=True)
+            print_text(note.body)
+
+
+def end_with(problems: Sequence[str]) -> None:
+    """Tell of the files that could not be read, after all others were; then it was no success."""
+    for problem in problems:
+        click.echo(f"sm: {shown(problem)}", err=True)
+    if problems:
+        click.get_current_context().exit(1)

@@ -1,0 +1,81 @@
+"""`sm review`: say what you think of a pull request."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+from sm.cli.forges import author_name, author_option, number_argument
+from sm.cli.options import pass_config, project_option
+from sm.config.schema import Config, Project
+from sm.errors import UsageError
+
+if TYPE_CHECKING:
+    from sm.forge import InlineComment
+
+REMARK = re.compile(r"(?P<path>.+?):(?P<line>[1-9]\d{0,8}):(?P<text>.*\S.*)", re.DOTALL)
+
+
+@click.command()
+@number_argument
+@click.option("--approve", "verdict", flag_value="approved", help="It may be merged.")
+@click.option(
+    "--request-changes",
+    "verdict",
+    flag_value="changes-requested",
+    help="The agent is to change something first.",
+)
+@click.option("-m", "--message", metavar="TEXT", default="", help="What you think of the whole.")
+@click.option(
+    "--comment",
+    "remarks",
+    metavar="FILE:LINE:TEXT",
+    multiple=True,
+    help="What you think of one line; as often as you like.",
+)
+@click.option("--head", metavar="COMMIT", default="", help="The commit that you looked at.")
+@author_option
+@project_option
+@pass_config
+def command(
+    config: Config,
+    project: Project,
+    number: int,
+    verdict: str | None,
+    message: str,
+    remarks: tuple[str, ...],
+    head: str,
+    author: str | None,
+) -> None:
+    """Review pull request NUMBER: approve it, request changes, or only comment.
+
+    The verdict counts for the commit that the branch is at now, or for the one that --head
+    names. When commits are pushed after it, an approval has to be given again; a request for
+    changes stands until you approve.
+    """
+    from sm.forge import ReviewState
+    from sm.workflow.context import Context
+
+    if not message.strip() and not remarks and verdict != "approved":
+        raise UsageError("the review says nothing: add --approve, or a text with -m or --comment")
+    review = Context(config, project).forge.submit_review(
+        number,
+        ReviewState(verdict) if verdict else ReviewState.COMMENTED,
+        message,
+        [read_remark(remark) for remark in remarks],
+        author=author_name(project, author),
+        head=head,
+    )
+    click.echo(f"{review.state} #{number} at {review.head[:12]}")
+
+
+def read_remark(text: str) -> InlineComment:
+    """The remark in `FILE:LINE:TEXT`."""
+    from sm.forge import InlineComment
+
+    found = REMARK.fullmatch(text)
+    if found is None:
+        raise UsageError(f"'{text[:80]}' is no remark on a line: write FILE:LINE:TEXT")
+    return InlineComment(found["path"], int(found["line"]), found["text"])

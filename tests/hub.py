@@ -1,0 +1,84 @@
+"""An embedded forge beside a bare repository and a clone, as a project has it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from sm.adapters.forge.local import LocalForge, create, open_forge
+from sm.config.load import load
+from sm.config.schema import Project
+from tests.helpers import Repository, git, make_repository, wait_for
+
+PENDING = "pending"
+
+
+@dataclass(frozen=True)
+class Hub:
+    """Everything of one project."""
+
+    config: Path
+    project: Project
+    repository: Repository
+
+    @property
+    def folder(self) -> Path:
+        """The forge's folder."""
+        return self.project.forge.path
+
+    def open(self) -> LocalForge:
+        """The forge as a process of its own would open it: nothing remembered."""
+        return open_forge(self.project, self.config)
+
+    def push(self, branch: str, name: str = "work.txt", content: str = "work\n") -> str:
+        """Commit on `branch`, which starts at main where it is new, and push; the commit."""
+        clone = self.repository.clone
+        known = git(clone, "branch", "--list", branch)
+        git(clone, "checkout", "-q", *([branch] if known else ["-b", branch, "main"]))
+        return self.repository.commit(name, content, f"work on {branch}")
+
+    def main(self) -> str:
+        """The commit that main is at on the forge."""
+        return git(self.repository.bare, "rev-parse", "main")
+
+    def checked(self, head: str) -> str:
+        """The state of the checks of `head` once they have ended."""
+        forge = self.open()
+        forge.ensure_check(head)
+        wait_for(lambda: forge.check(head).state != PENDING, "the end of CI")
+        return forge.check(head).state
+
+    def edit(self, name: str, old: str, new: str) -> None:
+        """What a person does to a file of the forge with an editor."""
+        path = self.folder / name
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new, 1))
+
+    def sm(self, *args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """Run the command line on it."""
+        return subprocess.run(
+            [sys.executable, "-Im", "sm", "--config", str(self.config), *args],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+def make_hub(folder: Path, *, ci: str = "", review: bool = False) -> Hub:
+    """A project with an embedded forge; no review is required unless `review`."""
+    repository = make_repository(folder)
+    create(folder / "forge", repository.bare)
+    config = folder / "sm.yaml"
+    config.write_text(
+        f"name: harb\nrepo: {repository.clone}\n"
+        f"forge: {{kind: local, path: {folder / 'forge'}}}\n"
+        f"review: {{required: {str(review).lower()}}}\n"
+        f"ci:\n  timeout: 30s\n  command: |\n    {ci}\n"
+    )
+    project = load(config, os.environ, folder).projects[0]
+    return Hub(config, project, repository)
