@@ -1,0 +1,81 @@
+"""What has to be true at the end, asked of git, tmux and the kernel rather than of sm."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+
+from cast import NAME, PARTS, Journey
+from progress import Progress
+from stage import SOCKET, DemoError, Stage
+
+from sm.forge import IssueState
+from sm.workflow.trace import Summary
+
+
+def problems(stage: Stage, progress: Progress) -> Iterator[str]:
+    """What is not as it should be; nothing where all is well."""
+    yield from _journeys(progress)
+    yield from _merged(stage)
+    yield from _left_behind(stage)
+
+
+TAKEN: dict[Journey, Callable[[Summary], bool]] = {
+    Journey.CI_FAILS: lambda told: told.fixes > 0,
+    Journey.CHANGES: lambda told: told.rounds > 0,
+    Journey.KILLED: lambda told: told.recoveries > 0,
+}
+"""How the story of an issue shows that it went the way that it was to go."""
+
+
+def _journeys(progress: Progress) -> Iterator[str]:
+    for number, part in enumerate(PARTS, 1):
+        if not TAKEN.get(part.journey, lambda _: True)(progress.summary(number)):
+            yield f"#{number} was not what it should show: {part.journey.value}"
+
+
+def _merged(stage: Stage) -> Iterator[str]:
+    clone = stage.path / "check"
+    stage.run("git", "clone", "--quiet", str(stage.hub), str(clone))
+    for part in PARTS:
+        line = f"from {NAME}.{part.module} import {part.function}; assert {part.example}"
+        try:
+            stage.run("python3", "-c", line, cwd=clone)
+        except DemoError as error:
+            yield f"main of '{stage.hub}' has no {part.function}() that works: {error}"
+    try:
+        stage.run("python3", "-m", "unittest", "-q", cwd=clone)
+    except DemoError as error:
+        yield f"the test suite fails at the head of main: {error}"
+    merges = stage.git("rev-list", "--count", "--merges", "main", folder=stage.hub)
+    if merges != str(len(PARTS)):
+        yield f"main has {merges} merge commits, not {len(PARTS)}"
+
+
+def _left_behind(stage: Stage) -> Iterator[str]:
+    context = stage.context
+    for issue in context.forge.issues(IssueState.OPEN)[0]:
+        yield f"issue #{issue.number} is still open"
+    for line in stage.git("for-each-ref", "--format=%(refname)", folder=stage.hub).splitlines():
+        if line != "refs/heads/main":
+            yield f"the hub still has {line}"
+    for line in stage.git("worktree", "list", "--porcelain").splitlines():
+        if line.startswith("worktree ") and line != f"worktree {stage.clone}":
+            yield f"git still has the {line}"
+    if stage.worktrees.is_dir() and (left := [path.name for path in stage.worktrees.iterdir()]):
+        yield f"'{stage.worktrees}' still has {', '.join(left)}"
+    yield from _state_left_behind(stage)
+    for process in stage.processes():
+        yield f"process {process.pid} still runs"
+
+
+def _state_left_behind(stage: Stage) -> Iterator[str]:
+    root = stage.context.root
+    for path in (*stage.state.iterdir(), *root.sessions.iterdir()):
+        if path != root.private:
+            yield f"the state file '{path}' is still there"
+    sessions = subprocess.run(
+        ["tmux", "-L", SOCKET, "list-sessions"], capture_output=True, text=True, check=False
+    )
+    if sessions.returncode == 0:
+        yield f"tmux still has sessions: {sessions.stdout.strip()}"

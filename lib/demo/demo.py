@@ -1,0 +1,141 @@
+"""Runs the main job on a small real project and shows it live. Started by bin/demo."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import time
+from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from progress import Progress
+    from show import View
+    from stage import Stage
+
+DEADLINE_S = 300.0
+LOOK_S = 0.4
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+INTERRUPTED = 130
+
+
+class Interrupted(BaseException):
+    """Somebody wants the demo to stop."""
+
+
+def interrupt(_number: int, _frame: FrameType | None) -> None:
+    """Stop, and let nothing interrupt the clearing away."""
+    ignore_signals()
+    raise Interrupted
+
+
+def ignore_signals() -> None:
+    """Let nothing interrupt us from here on."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def main() -> int:
+    """Run the demo; returns its exit code."""
+    for number in SIGNALS:
+        signal.signal(number, interrupt)
+    parser = argparse.ArgumentParser(prog="demo", add_help=False)
+    parser.add_argument("--plain", action="store_true")
+    parser.add_argument("--keep", action="store_true")
+    options = parser.parse_args()
+    try:
+        return run(plain=options.plain, keep=options.keep)
+    except Interrupted:
+        print("demo: interrupted, all is stopped", file=sys.stderr)
+        return INTERRUPTED
+
+
+def run(*, plain: bool, keep: bool) -> int:
+    """Set the stage up, play, check, and clear everything away again."""
+    from rich.console import Console
+    from show import Board, Lines, summary
+    from stage import DemoError, Stage
+
+    from sm.errors import SmError
+
+    console, stage = Console(highlight=False), Stage.new()
+    view = Lines() if plain or not console.is_terminal else Board(console, stage)
+    try:
+        # Two of them: an interrupt comes once only, and may come in the midst of any line.
+        try:
+            progress, took_s = play(stage, view)
+            summary(console, progress, took_s)
+            code = 0
+        except (DemoError, SmError) as error:
+            explain(stage, error)
+            code, keep = 1, True
+        finally:
+            ignore_signals()
+    finally:
+        stage.clear()
+        if not keep:
+            stage.remove()
+    if keep:
+        print(f"kept: {stage.path}", file=sys.stderr)
+    return code
+
+
+def play(stage: Stage, view: View) -> tuple[Progress, float]:
+    """Run dev-poll and be the people around it until all is over.
+
+    Returns how it ended and how many seconds it took.
+
+    Raises:
+        DemoError: something is not as it should be at the end, or the end does not come.
+
+    """
+    from check import problems
+    from person import People
+    from progress import Progress
+    from stage import DemoError
+
+    with view:
+        view.say(f"preparing a project in {stage.path} …")
+        stage.enter()
+        stage.build()
+        progress, people = Progress(stage), People(stage, view.deed)
+        stage.start()
+        while not progress.is_over:
+            stage.check_poll()
+            progress.look()
+            people.look(progress.active)
+            view.update(progress)
+            if progress.elapsed_s > DEADLINE_S:
+                raise DemoError(f"not all issues were merged within {DEADLINE_S:g} s")
+            time.sleep(LOOK_S)
+        took_s = progress.elapsed_s
+        stage.end()
+    if found := list(problems(stage, progress)):
+        raise DemoError("\n".join(found))
+    return progress, took_s
+
+
+def explain(stage: Stage, error: Exception) -> None:
+    """Say what went wrong, and tell the story of every issue that is not merged."""
+    from cast import NAME, PARTS
+    from stage import DemoError
+
+    from sm.forge import IssueState
+
+    print(f"demo: {error}", file=sys.stderr)
+    if not stage.config.exists():
+        return
+    open_issues = stage.context.forge.issues(IssueState.OPEN)[0] or []
+    for issue in open_issues:
+        if issue.number > len(PARTS):
+            continue
+        try:
+            story = stage.run("sm", "trace", NAME, str(issue.number))
+        except DemoError as without:
+            story = str(without)
+        print(f"\nsm trace {NAME} {issue.number}:\n{story}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

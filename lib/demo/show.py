@@ -1,0 +1,166 @@
+"""What the person who runs the demo sees: a live table, or a line an event; then a summary."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from typing import Protocol, Self
+
+from cast import PARTS
+from person import Deed
+from progress import Progress
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+from stage import ROOT, Stage
+
+from sm.cli.table import STYLES, table
+from sm.cli.times import span
+from sm.store import journal
+from sm.store.journal import Event
+from sm.workflow.trace import tell
+
+DEEDS = 3
+"""Deeds that are shown below the table."""
+
+QUIET = frozenset(
+    {
+        *("monitor", "inject", "escalate", "remind", "write ci-result", "open the pull request"),
+        *("kill session", "clean labels", "close issue", "remove worktree", "delete branch"),
+        *("release the claim", "recover"),
+    }
+)
+"""Events that follow from a decision, which has been shown already."""
+
+
+class View(Protocol):
+    """One of the ways to show the demo."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_: object) -> None: ...
+    def say(self, text: str) -> None:
+        """Tell what is being prepared."""
+
+    def deed(self, deed: Deed) -> None:
+        """Tell what a person does."""
+
+    def update(self, progress: Progress) -> None:
+        """Show how far it is."""
+
+
+class Lines:
+    """A line an event, for pipes and --plain."""
+
+    def __init__(self) -> None:
+        self._shown = 0
+        self._from = time.time()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.stdout.flush()
+
+    def say(self, text: str) -> None:
+        """Tell what is being prepared."""
+        print(text, flush=True)
+
+    def deed(self, deed: Deed) -> None:
+        """Tell what a person does."""
+        self._line(deed.at, "you", f"{deed.command}   ({deed.why})")
+
+    def update(self, progress: Progress) -> None:
+        """Print what has happened since the last call."""
+        events = list(journal.read(progress.stage.context.root.journal))
+        if not self._shown:
+            self._from = progress.started_at
+        for event in events[self._shown :]:
+            if event.event not in QUIET:
+                self._line(event.at, f"#{event.session.rpartition('-')[2]}", _told(event))
+        self._shown = len(events)
+
+    def _line(self, at: float, who: str, what: str) -> None:
+        print(f"{max(0.0, at - self._from):6.1f} s  {who:4} {what}", flush=True)
+
+
+def _told(event: Event) -> str:
+    return " ".join(tell(event).split())
+
+
+class Board:
+    """The live table."""
+
+    def __init__(self, console: Console, stage: Stage) -> None:
+        self._console = console
+        self._stage = stage
+        self._live = Live(console=console, auto_refresh=False, transient=False)
+        self._deeds: list[Deed] = []
+
+    def __enter__(self) -> Self:
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self._live.__exit__(None, None, None)
+
+    def say(self, text: str) -> None:
+        """Tell what is being prepared."""
+        self._live.update(Text(text, "dim"), refresh=True)
+
+    def deed(self, deed: Deed) -> None:
+        """Tell what a person does."""
+        self._deeds = [*self._deeds, deed][-DEEDS:]
+
+    def update(self, progress: Progress) -> None:
+        """Draw the table anew."""
+        self._live.update(Group(*self._parts(progress)), refresh=True)
+
+    def _parts(self, progress: Progress) -> Iterator[RenderableType]:
+        merged = f"{len(progress.merged)} of {len(PARTS)} merged"
+        yield Text.assemble(
+            ("sm demo", "bold"),
+            f"  {merged}, {span(progress.elapsed_s)}  ",
+            (f"in {self._stage.path}", "dim"),
+        )
+        yield Text("")
+        shown = table(progress.rows, self._console.width)
+        for number in progress.next:
+            shown.add_row(str(number), PARTS[number - 1].title, style="dim")
+        yield shown
+        yield Text("")
+        for place in range(DEEDS):
+            yield self._deed(place, progress)
+
+    def _deed(self, place: int, progress: Progress) -> Text:
+        if place >= len(self._deeds):
+            return Text("")
+        deed = self._deeds[place]
+        last = deed is self._deeds[-1]
+        text = Text.assemble(
+            (f"{deed.at - progress.started_at:5.0f}s ", "dim"),
+            ("you: ", "bold" if last else "dim"),
+            (deed.command, "" if last else "dim"),
+            (f"  {deed.why}", "dim"),
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+        text.truncate(self._console.width, overflow="ellipsis")
+        return text
+
+
+def summary(console: Console, progress: Progress, took_s: float) -> None:
+    """Say what has been shown, and what to do next."""
+    count = len(PARTS)
+    console.print()
+    console.print(Text(f"{count} of {count} merged in {span(took_s)}", STYLES["merged"] + " bold"))
+    console.print()
+    for number, part in enumerate(PARTS, 1):
+        console.print(Text(f"  #{number} {part.function:16} {part.journey.value}"), soft_wrap=True)
+    console.print()
+    console.print(
+        "main has all five branches, its test suite passes, nothing is left behind.\n"
+        f"Next, in your own repository: [bold]{ROOT / 'bin' / 'sm'} init[/bold]",
+        highlight=False,
+        soft_wrap=True,
+    )

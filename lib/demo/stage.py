@@ -1,0 +1,249 @@
+"""Where the demo runs: a directory with a HOME, repositories, state and tmux server of its own.
+
+Whatever runs for the demo has that HOME in its environment, whoever started it: that is how it
+is found again at the end, every process of it and none else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import cast
+import yaml
+
+from sm.adapters import proc
+from sm.adapters.proc import Process
+from sm.config.load import load
+from sm.workflow.context import Context
+
+ROOT = Path(__file__).resolve().parents[2]
+AGENT = Path(__file__).with_name("agent")
+
+SOCKET = "demo"
+SOCKET_PATH_LIMIT = 100
+"""Bytes; tmux and the kernel take 107 for a socket's path."""
+
+KEPT_VARIABLES = ("TERM", "COLORTERM", "NO_COLOR", "COLUMNS", "LINES", "TZ")
+COMMAND_S = 60.0
+GONE_S = 10.0
+LOOK_S = 0.05
+
+SETTINGS: dict[str, object] = {
+    "max_sessions": 2,
+    "poll_interval": "1s",
+    "recovery": {"max": 3, "pause": "1s"},
+}
+"""What is quicker here than it would be in earnest."""
+
+
+class DemoError(Exception):
+    """The demo has failed; the text says at what."""
+
+
+@dataclass
+class Stage:
+    """The directory `path`; nothing of it exists before `build`."""
+
+    path: Path
+    _poll: subprocess.Popen[bytes] | None = None
+
+    @classmethod
+    def new(cls) -> Stage:
+        """A stage in the place for temporary directories, or in /tmp where that is too deep."""
+        name = f"sm-demo-{secrets.token_hex(4)}"
+        path = Path(tempfile.gettempdir()).resolve() / name
+        too_long = len(os.fsencode(path / f"tmux/tmux-{os.geteuid()}" / SOCKET)) > SOCKET_PATH_LIMIT
+        return cls(Path("/tmp") / name if too_long else path)
+
+    @property
+    def clone(self) -> Path:
+        """The person's clone of the project."""
+        return self.path / cast.NAME
+
+    @property
+    def hub(self) -> Path:
+        """The bare repository, which `sm init` makes."""
+        return self.path / f"{cast.NAME}-hub" / "repo.git"
+
+    @property
+    def worktrees(self) -> Path:
+        """The folder of the agents' worktrees."""
+        return self.context.project.worktrees
+
+    @property
+    def state(self) -> Path:
+        """The state root."""
+        return self.path / "state"
+
+    @property
+    def home(self) -> Path:
+        """The HOME of everything that runs here."""
+        return self.path / "home"
+
+    @property
+    def log(self) -> Path:
+        """What dev-poll said."""
+        return self.path / "dev-poll.log"
+
+    @property
+    def config(self) -> Path:
+        """The configuration file."""
+        return self.path / "sm.yaml"
+
+    @cached_property
+    def context(self) -> Context:
+        """The project, opened as every command of sm does."""
+        config = load(self.config, os.environ, self.path)
+        return Context(config, config.projects[0])
+
+    def enter(self) -> None:
+        """Make the directory, and this process's environment its own from here on."""
+        for folder in (self.path, self.state, self.home, self.path / "tmp", self.path / "tmux"):
+            folder.mkdir(mode=0o700)
+        environment = self._environment()
+        os.environ.clear()
+        os.environ.update(environment)
+        (self.home / ".gitconfig").write_text(
+            "[user]\n\tname = Demo\n\temail = demo@localhost\n"
+            "[init]\n\tdefaultBranch = main\n[gc]\n\tauto = 0\n"
+        )
+
+    def _environment(self) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+        path = [str(ROOT / "bin"), str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+        return kept | {
+            "PATH": ":".join(path),
+            "LANG": "C.UTF-8",
+            "HOME": str(self.home),
+            "USER": "you",
+            "TMPDIR": str(self.path / "tmp"),
+            "TMUX_TMPDIR": str(self.path / "tmux"),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "SM_PYTHON": sys.executable,
+            "SM_CONFIG": str(self.config),
+        }
+
+    def build(self) -> None:
+        """Make the project, set sm up for it, file the issues: all as a person would."""
+        for name, text in cast.FILES.items():
+            (self.clone / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.clone / name).write_text(text)
+        self.git("init", "--quiet")
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "-m", "A beginning")
+        self._init()
+        for part in cast.PARTS:
+            self.run("sm", "issue", "add", part.title, "--body", part.body)
+
+    def _init(self) -> None:
+        agent = shlex.join(["python3", "-I", str(AGENT)])
+        self.run(
+            *("sm", "init", "--yes", "--repo", str(self.clone), "--output", str(self.config)),
+            *("--agent", agent, "--ci", cast.CI),
+        )
+        config = yaml.safe_load(self.config.read_text()) | SETTINGS
+        config |= {"state_root": str(self.state), "tmux_socket": SOCKET}
+        config["ci"]["poll"] = "1s"
+        config["agent"]["env"] = {"GIT_CONFIG_NOSYSTEM": "1"}
+        self.config.write_text(yaml.safe_dump(config, allow_unicode=True))
+
+    def git(self, *args: str, folder: Path | None = None) -> str:
+        """Run git in the clone, or in another folder."""
+        return self.run("git", "-C", str(folder or self.clone), *args)
+
+    def run(self, *argv: str, cwd: Path | None = None) -> str:
+        """Run a program to its end; returns what it printed.
+
+        Raises:
+            DemoError: it failed, or took longer than a minute.
+
+        """
+        line = shlex.join(argv)
+        try:
+            done = subprocess.run(
+                argv,
+                cwd=cwd or self.path,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=COMMAND_S,
+                start_new_session=True,  # the terminal's Ctrl-C is for us alone
+            )
+        except subprocess.TimeoutExpired:
+            raise DemoError(f"'{line}' was not done after {COMMAND_S:g} s") from None
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip()
+            raise DemoError(f"'{line}' failed ({done.returncode}):\n{said}")
+        return done.stdout.rstrip()
+
+    def start(self) -> None:
+        """Start the real `dev-poll --loop`."""
+        with self.log.open("wb") as log:
+            self._poll = subprocess.Popen(
+                [ROOT / "bin" / "dev-poll", "--loop"],
+                cwd=self.path,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def check_poll(self) -> None:
+        """Raise DemoError if dev-poll has ended by itself."""
+        if self._poll and self._poll.poll() is not None:
+            said = self.log.read_text(errors="replace")[-2000:].rstrip()
+            raise DemoError(f"dev-poll ended by itself ({self._poll.returncode}):\n{said}")
+
+    def end(self) -> None:
+        """End dev-poll as a person would, and wait for what ends by itself after that."""
+        if self._poll:
+            self._poll.send_signal(signal.SIGTERM)
+            try:
+                self._poll.wait(GONE_S)
+            except subprocess.TimeoutExpired:
+                raise DemoError("dev-poll did not stop when it was told to") from None
+        deadline = time.monotonic() + GONE_S
+        while self.processes() and time.monotonic() < deadline:
+            time.sleep(LOOK_S)
+
+    def processes(self) -> list[Process]:
+        """Everything that runs for this demo, except for this program."""
+        mark = f"\0HOME={self.home}\0".encode()
+        found = []
+        for pid in (int(entry) for entry in os.listdir("/proc") if entry.isdecimal()):
+            with contextlib.suppress(OSError):
+                if mark in b"\0" + Path(f"/proc/{pid}/environ").read_bytes() + b"\0":
+                    found.append(proc.find(pid))
+        return [process for process in found if process and process.pid != os.getpid()]
+
+    def clear(self) -> None:
+        """End all that still runs, whatever it is at: nothing outside the directory is theirs."""
+        deadline = time.monotonic() + GONE_S
+        while left := self.processes():
+            proc.send(left, signal.SIGKILL)
+            if self._poll:
+                self._poll.poll()
+            if time.monotonic() > deadline:
+                pids = ", ".join(str(process.pid) for process in left)
+                raise DemoError(f"cannot end the processes {pids}")
+            time.sleep(LOOK_S)
+        if self._poll:
+            self._poll.wait()
+
+    def remove(self) -> None:
+        """Remove the directory."""
+        if self.path.exists():
+            shutil.rmtree(self.path)
