@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import yaml
+
+from sm.adapters import proc
+from sm.forge import Check, CheckState, Issue, IssueState, PullRequest, PullState
+from sm.history import Receipt, Verb
+from sm.session import phasefile, plan, registry
+from sm.session.registry import Session
+from sm.store.files import write_json
+from sm.store.paths import session_name
+from sm.workflow.context import Context
+from sm.workflow.snapshot import Snapshot
 
 T = TypeVar("T")
 
@@ -55,3 +68,88 @@ def make_repository(folder: Path) -> Repository:
     repository = Repository(bare, clone)
     repository.commit("README.md", "hello\n", "first")
     return repository
+
+
+def sm_yaml(folder: Path, **settings: object) -> Path:
+    """A configuration of the project `harb`, whose clone and forge are in `folder`."""
+    path = folder / "sm.yaml"
+    project = {"name": "harb", "repo": "clone", "forge": {"kind": "local", "path": "forge"}}
+    path.write_text(yaml.safe_dump(project | settings))
+    return path
+
+
+def put_session(
+    ctx: Context,
+    issue: int,
+    title: str = "Mend it",
+    *,
+    phase: str = "",
+    age_s: float = 100.0,
+    receipts: tuple[Receipt, ...] | None = None,
+    alive: bool = True,
+) -> Session:
+    """A session on disk as a started one looks; this very process stands in for its agent."""
+    root, project = ctx.root, ctx.project
+    created = time.time() - age_s
+    session = Session(
+        name=session_name(project.name, issue),
+        project=project.name,
+        issue=issue,
+        title=title,
+        branch=project.branch(issue),
+        base=project.primary_branch,
+        remote=project.remote,
+        repo=project.repo,
+        worktree=project.worktree(issue),
+        config=ctx.config.source,
+        state_root=root.path,
+        created_at=created,
+    )
+    registry.create(root, session)
+    start = Receipt(created, "start", "start", verb=Verb.START)
+    for receipt in (start,) if receipts is None else receipts:
+        plan.add_receipt(session.dir, receipt)
+    phasefile.create(root, project.name, issue)
+    if phase:
+        root.phase(project.name, issue).write_text(phase)
+    agent = proc.find(os.getpid())
+    if alive and agent:
+        session.dir.agent_pid.write_text(f"{agent.pid} {agent.started}\n")
+        session.dir.agent_pid.chmod(0o600)
+    return session
+
+
+def put_snapshot(ctx: Context, *seen: Issue | PullRequest, age_s: float = 1.0, **more: Any) -> None:
+    """The forge as it was seen `age_s` seconds ago."""
+    taken = Snapshot(
+        time.time() - age_s,
+        "",
+        tuple(one for one in seen if isinstance(one, Issue)),
+        tuple(one for one in seen if isinstance(one, PullRequest)),
+        **more,
+    )
+    write_json(ctx.directory.snapshot, taken)
+
+
+def an_issue(number: int, *labels: str, title: str = "Mend it", **more: Any) -> Issue:
+    """An open issue by ada."""
+    return Issue(number, title, IssueState.OPEN, "ada", 1000.0, labels=labels, **more)
+
+
+def a_pull(
+    number: int, branch: str, check: CheckState = CheckState.PENDING, **more: Any
+) -> PullRequest:
+    """An open pull request into main."""
+    head = f"{number:040x}"
+    return PullRequest(
+        number,
+        "Mend it",
+        PullState.OPEN,
+        "sm",
+        1000.0,
+        branch,
+        "main",
+        head,
+        check=Check(check, head),
+        **more,
+    )

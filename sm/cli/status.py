@@ -135,19 +135,20 @@ def _heading(one: Overview) -> str:
 
 def _notes(one: Overview) -> Iterator[tuple[str, str]]:
     """What is said below the table: a label and one line each."""
-    from sm.workflow.status import State, one_line
+    from sm.workflow.status import one_line
 
     for row in one.sessions:
-        if row.phase is State.ESCALATED:
-            yield "asks", f"#{row.issue} waits for {row.waits_for}"
+        if row.phase == "escalated":
+            reason = f" ({one_line(row.reason)})" if row.reason else ""
+            yield "asks", f"#{row.issue}{reason} waits for {row.waits_for}"
         if row.problem:
             yield "problem", f"#{row.issue}: {one_line(row.problem)}"
-        if not row.monitor and row.phase not in (State.STARTING, State.DAMAGED):
-            yield "problem", f"#{row.issue} has no monitor: the next dev-poll starts one"
+    if alone := [f"#{row.issue}" for row in one.sessions if row.alone]:
+        yield "problem", f"no monitor, the next dev-poll starts it: {', '.join(alone)}"
     yield from (("problem", one_line(problem)) for problem in one.problems)
     yield from _issues("next", [f"#{w.issue} {w.title}" for w in one.waiting if w.ready])
     yield from _issues("waits", [f"#{w.issue} {w.title}: {w.why}" for w in one.waiting if w.why])
-    yield from (("kept", f"#{kept.issue} {one_line(kept.worktree)}") for kept in one.kept)
+    yield from _issues("kept", [f"#{kept.issue} {kept.worktree}" for kept in one.kept])
     if hint := one.hint or _next_step(one):
         yield "hint", hint
 

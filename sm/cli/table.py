@@ -69,7 +69,8 @@ COLUMNS = (
     Column("Tries", tries, widest=WIDE),
     Column("Attempts", attempts, WIDE),
     Column("Age", lambda row: age(row.age_s)),
-    Column("Last event", _last_event, share=3),
+    Column("Last event", lambda row: row.last_event, widest=WIDE, share=3),
+    Column("Last event", _last_event, WIDE, share=3),
     Column("Waits for", lambda row: row.problem or row.waits_for, WIDE, share=3),
     Column("Worktree", lambda row: row.worktree, VERY_WIDE),
 )
@@ -89,12 +90,11 @@ def table(rows: Iterable[StatusRow], width: int | None = None) -> Table:
     from rich.text import Text
 
     width = width or shutil.get_terminal_size().columns
-    gap = GAP if width >= WIDE else 1
     made = Table(
         box=box.SIMPLE_HEAD,
         show_edge=False,
         pad_edge=False,
-        padding=(0, gap, 0, 0),
+        padding=(0, 1 if width >= WIDE else 0, 0, 0),
         width=width,
         header_style="bold",
     )

@@ -20,8 +20,17 @@ from sm.workflow.machine_checks import Machine
 def examine(config: Config | SmError, root: Root, socket: str | None) -> Iterator[Finding]:
     """Everything that is found, machine first; with a config that is an error, only the machine.
 
-    `root` and `socket` are where state and agents are as far as that is known.
+    `root` and `socket` are where state and agents are as far as that is known. What keeps several
+    checks from looking is told once.
     """
+    told: set[Finding] = set()
+    for finding in _examine(config, root, socket):
+        if finding not in told:
+            told.add(finding)
+            yield finding
+
+
+def _examine(config: Config | SmError, root: Root, socket: str | None) -> Iterator[Finding]:
     yield _configuration(config)
     machine = Machine(root, Tmux(socket))
     for look in machine_checks.CHECKS:

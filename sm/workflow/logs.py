@@ -19,6 +19,7 @@ BLOCK = 64 * 1024
 LOOK_S = 0.2
 """Pause between two looks at a file that is followed."""
 
+LINE = re.compile(r"[^\n]*\n|[^\n]+")
 LINE_ENDS = re.compile(r"\r+\n")
 BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){2,}")
 
@@ -61,7 +62,7 @@ def last_lines(path: Path, count: int, *, end: int, raw: bool = False) -> str:
     while count > 0:
         start = max(0, end - wanted)
         text = _read(path, start, end).decode("utf-8", "surrogateescape" if raw else "replace")
-        lines = (text if raw else clean(text)).splitlines(keepends=True)
+        lines = LINE.findall(text if raw else clean(text))
         if start == 0 or len(lines) > count:
             return "".join(lines[-count:])
         wanted *= 4
@@ -84,29 +85,38 @@ def follow(
     A file that is replaced or cut short is followed from its beginning.
     """
     decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape" if raw else "replace")
-    position, pending, inode = start, "", None
-    while True:
-        over = is_over()  # asked first: what was said before the end is still read
-        data, inode, position = _more(path, inode, position)
+    pending = ""
+    for data in _chunks(path, is_over, start):
         pending += decoder.decode(data)
         # An escape sequence may come in two pieces, so only whole lines go out while more comes.
         cut = len(pending) if raw or not data else pending.rfind("\n") + 1
         out, pending = pending[:cut], pending[cut:]
         if out:
             yield out if raw else clean(out)
-        if not data:
-            if over:
-                return
-            time.sleep(LOOK_S)
 
 
-def _more(path: Path, inode: int | None, position: int) -> tuple[bytes, int | None, int]:
-    try:
+def _chunks(path: Path, is_over: Callable[[], bool], position: int) -> Iterator[bytes]:
+    """What comes, b'' before each pause; the file is kept open, so its removal loses nothing."""
+    while path.exists():
         with open_guarded(path, os.O_RDONLY) as fd:
-            found = os.fstat(fd)
-            if found.st_size < position or inode not in (None, found.st_ino):
-                position = 0
-            data = os.pread(fd, BLOCK, position)
-            return data, found.st_ino, position + len(data)
+            replaced = False
+            while not replaced:
+                over, replaced = is_over(), _is_replaced(path, fd)  # asked before the last look
+                if os.fstat(fd).st_size < position:
+                    position = 0
+                while data := os.pread(fd, BLOCK, position):
+                    position += len(data)
+                    yield data
+                yield b""
+                if over:
+                    return
+                if not replaced:
+                    time.sleep(LOOK_S)
+        position = 0
+
+
+def _is_replaced(path: Path, fd: int) -> bool:
+    try:
+        return not os.path.samestat(path.stat(), os.fstat(fd))
     except FileNotFoundError:
-        return b"", inode, position
+        return False

@@ -46,8 +46,8 @@ class State(StrEnum):
 class StatusRow(Struct, frozen=True, kw_only=True):
     """One session. Ages are in seconds; `pull` is 0 while there is no pull request.
 
-    `recoveries` counts all restarts, `problem` is why something cannot be done at the moment,
-    `monitor` and `agent` say whether they are alive.
+    `recoveries` counts all restarts, `reason` is what the agent wrote beside its phase, `problem`
+    why something cannot be done at the moment; `monitor` and `agent` say whether they are alive.
     """
 
     project: str
@@ -64,11 +64,17 @@ class StatusRow(Struct, frozen=True, kw_only=True):
     age_s: float
     last_event: str = ""
     last_event_age_s: float = 0.0
+    reason: str = ""
     waits_for: str = ""
     problem: str = ""
     worktree: str
     monitor: bool = False
     agent: bool = False
+
+    @property
+    def alone(self) -> bool:
+        """Whether nobody watches it, although it was started."""
+        return not self.monitor and self.phase not in (State.STARTING, State.DAMAGED)
 
 
 STATES: tuple[tuple[State, Callable[[Facts], bool]], ...] = (
@@ -166,6 +172,7 @@ def _filled(
         fixes=facts.history.fixes,
         rounds=facts.history.rounds,
         recoveries=facts.history.recoveries_ever,
+        reason=known.write.reason,
         waits_for=_waits_for(state, facts, row, known),
         problem=known.problem or one_line(_problem(session)),
         monitor=monitors.is_watched(ctx, session),

@@ -80,10 +80,9 @@ def tell(event: Event) -> str:
 
 
 def tell_shortly(event: Event) -> str:
-    """The same for a column of a table: a decision is only named."""
-    if event.event == "decided":
-        return _row_name(event.detail)
-    return tell(event)
+    """The same for a column of a table: the fewest words that say it."""
+    shortly = SHORTLY.get(event.event)
+    return shortly(event.detail) if shortly else tell(event)
 
 
 def _after(words: str) -> Callable[[str], str]:
@@ -123,6 +122,16 @@ WORDS: dict[str, Callable[[str], str]] = {
     Verb.RECOVER: _recover,
 }
 """How events are told; the others speak for themselves, most are verbs of the protocol."""
+
+SHORTLY: dict[str, Callable[[str], str]] = {
+    "claimed": lambda _: "claimed",
+    "started": lambda _: "started",
+    "decided": _row_name,
+    "reply": lambda _: "answered",
+    Verb.INJECT: _after("told"),
+    Verb.NOTIFY: _after("asked"),
+    Verb.RECOVER: lambda _: "restarted",
+}
 
 OUTCOMES = {
     "merged": "merged",
