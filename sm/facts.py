@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from sm.forge import CheckState, PullState, ReviewState
-from sm.history import History
+from sm.history import Escalation, History
 from sm.phase import Phase
 
 
@@ -77,8 +77,12 @@ class Facts:
     @property
     def escalated(self) -> bool:
         """Whether a person has been asked and neither they nor the agent has moved since."""
-        asked = self.history.escalation
-        return asked is not None and asked.write == self.write
+        return self.escalation is not None
+
+    @property
+    def escalation(self) -> Escalation | None:
+        """What a person is asked about the current phase write."""
+        return self.history.escalations.get(self.write)
 
     @property
     def open(self) -> bool:
@@ -183,12 +187,12 @@ class Facts:
     @property
     def asked_at(self) -> float:
         """When a person was asked."""
-        return self.history.escalation.at if self.history.escalation else 0.0
+        return self.escalation.at if self.escalation else 0.0
 
     @property
     def told_at(self) -> float:
         """When the person was last told of the question."""
-        return self.history.escalation.told_at if self.history.escalation else 0.0
+        return self.escalation.told_at if self.escalation else 0.0
 
     @property
     def remind_at(self) -> float:
@@ -198,7 +202,7 @@ class Facts:
     @property
     def reminders(self) -> int:
         """How often the person has been reminded."""
-        return self.history.escalation.reminders if self.history.escalation else 0
+        return self.escalation.reminders if self.escalation else 0
 
     def waited_s(self) -> float:
         """Seconds since the phase was written."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -89,7 +89,8 @@ class History:
     done: frozenset[str] = frozenset()
     answered: frozenset[str] = frozenset()
     answer: Answer | None = None
-    escalation: Escalation | None = None
+    escalations: Mapping[str, Escalation] = field(default_factory=dict)
+    """What a person is asked, by the phase write that it is about."""
     fixes: int = 0
     rounds: int = 0
     recoveries: int = 0
@@ -122,11 +123,11 @@ def _add(history: History, receipt: Receipt) -> History:
             return _injected(history, receipt)
         case Verb.NOTIFY:
             told = Escalation(receipt.write, receipt.row, receipt.at, receipt.at)
-            return replace(history, escalation=told)
-        case Verb.REMIND if history.escalation:
-            asked = history.escalation
-            asked = replace(asked, told_at=receipt.at, reminders=asked.reminders + 1)
-            return replace(history, escalation=asked)
+            return _asked(history, told)
+        case Verb.REMIND if asked := history.escalations.get(receipt.write):
+            return _asked(
+                history, replace(asked, told_at=receipt.at, reminders=asked.reminders + 1)
+            )
         case Verb.START:
             return replace(history, started_at=receipt.at)
         case Verb.RECOVER:
@@ -141,15 +142,21 @@ def _add(history: History, receipt: Receipt) -> History:
             return history
 
 
+def _asked(history: History, asked: Escalation) -> History:
+    return replace(history, escalations={**history.escalations, asked.write: asked})
+
+
 def _injected(history: History, receipt: Receipt) -> History:
     fixes, rounds = _count(history, receipt.counts)
     progressed = receipt.write != history.recovered_write
-    final = frozenset() if receipt.provisional else frozenset({receipt.write})
+    final = () if receipt.provisional else (receipt.write,)
+    # What was asked while there was no phase is over, too, as soon as one has been answered.
+    over = final and (*final, "")
     return replace(
         history,
-        answered=history.answered | final,
+        answered=history.answered.union(final),
         answer=Answer(receipt.write, receipt.row, receipt.at, receipt.provisional),
-        escalation=history.escalation if receipt.provisional else None,
+        escalations={w: e for w, e in history.escalations.items() if w not in over},
         fixes=fixes,
         rounds=rounds,
         # An agent that has written a phase since its restart works: its next crash is a new one.

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 from sm.facts import Facts, Limits
 from sm.forge import CheckState, PullState, ReviewState
 from sm.history import Verb
-from sm.phase import SENTINELS, Phase
+from sm.phase import Phase
 from sm.reactions import Decision
 from tests.world import World
 
@@ -44,7 +44,14 @@ LIMITS = st.builds(
     merge_remind_s=st.sampled_from([1.0, 1800.0, 5 * HOUR]),
     recovery_pause_s=st.sampled_from([0.0, 30.0, 4 * HOUR]),
 )
-REFUSABLE = [v for v in Verb if v not in (Verb.START, Verb.KILL, Verb.FORGET)]
+WORDS = [
+    *(Phase.AWAITING_CI, Phase.AWAITING_REVIEW, Phase.AWAITING_REVIEW, Phase.ESCALATE),
+    *(Phase.DONE, Phase.UNKNOWN, Phase.FAILED),
+]
+REFUSABLE = [
+    *(Verb.OPEN_PULL, Verb.MERGE, Verb.INJECT, Verb.NOTIFY, Verb.REMIND, Verb.RECOVER),
+    *(Verb.WRITE_CI_RESULT, Verb.LABEL_BLOCKED),
+]
 STEPS = [v for v in Verb if v is not Verb.START]
 
 
@@ -52,7 +59,7 @@ class Walk(RuleBasedStateMachine):
     """Whatever agents, people, forge and clock do: the session is answered, asked for, or ended."""
 
     world = World()
-    failed = False
+    failed = ended = False
 
     @initialize(limits=LIMITS, has_ci=st.booleans())
     def begins(self, limits: Limits, has_ci: bool) -> None:
@@ -60,16 +67,32 @@ class Walk(RuleBasedStateMachine):
         self.happened("the agent is started")
 
     @precondition(lambda self: self.world.alive)
-    @rule(phase=st.sampled_from([*SENTINELS, Phase.AWAITING_CI, Phase.AWAITING_REVIEW]))
+    @rule(phase=st.sampled_from(WORDS))
     def agent_writes(self, phase: Phase) -> None:
         self.world.write(phase)
         self.happened(f"the agent writes {phase}")
 
     @precondition(lambda self: self.world.alive)
     @rule()
-    def agent_writes_nonsense(self) -> None:
-        self.world.write(Phase.UNKNOWN)
-        self.happened("the agent writes something unknown")
+    def agent_gets_as_far_as_the_review(self) -> None:
+        self.agent_commits(pushes=True, signals=True)
+        if self.world.pull is PullState.OPEN and self.world.has_ci:
+            self.ci_says(CheckState.SUCCESS)
+        self.agent_writes(Phase.AWAITING_REVIEW)
+
+    @precondition(lambda self: self.world.alive and self.world.pull is PullState.OPEN)
+    @rule(early=st.booleans())
+    def another_round_of_review(self, early: bool) -> None:
+        self.reviewer_says(ReviewState.CHANGES_REQUESTED)
+        self.agent_writes(Phase.AWAITING_REVIEW)
+        if early:
+            self.agent_writes(Phase.AWAITING_REVIEW)
+
+    @precondition(lambda self: self.world.alive and self.world.pull is PullState.OPEN)
+    @rule()
+    def another_failure_of_ci(self) -> None:
+        self.agent_commits(pushes=True, signals=True)
+        self.ci_says(CheckState.FAILURE)
 
     @precondition(lambda self: self.world.alive)
     @rule(pushes=st.booleans(), signals=st.booleans())
@@ -120,15 +143,18 @@ class Walk(RuleBasedStateMachine):
         self.happened(f"the base moves, {conflicts=}")
 
     @precondition(lambda self: self.world.pull is PullState.OPEN)
-    @rule(state=st.sampled_from([PullState.MERGED, PullState.MERGED, PullState.CLOSED]))
-    def pull_request_becomes(self, state: PullState) -> None:
-        self.world.pull = state
-        self.happened(f"the pull request is {state}")
+    @rule()
+    def pull_request_is_merged(self) -> None:
+        self.world.pull = PullState.MERGED
+        self.happened("the pull request is merged")
 
-    @rule(closes=st.booleans())
-    def person_settles_it(self, closes: bool) -> None:
-        self.world.issue_open, self.world.blocked = not closes, not closes
-        self.happened("a person closes the issue" if closes else "a person sets the blocked label")
+    @rule(how=st.sampled_from(["closes the issue", "closes the pull request", "sets the label"]))
+    def person_settles_it(self, how: str) -> None:
+        if how == "closes the pull request" and self.world.pull is PullState.OPEN:
+            self.world.pull = PullState.CLOSED
+        self.world.issue_open = how != "closes the issue"
+        self.world.blocked = how == "sets the label"
+        self.happened(f"a person {how}")
 
     @rule()
     def person_answers(self) -> None:
@@ -162,10 +188,11 @@ class Walk(RuleBasedStateMachine):
         self.world.alive = False
         self.happened("the agent dies")
 
-    def happened(self, what: str) -> Decision | None:
-        """React to it, and hold the outcome against what must always be true."""
-        if self.world.forgotten:
-            return None
+    def happened(self, what: str) -> Decision:
+        """React to it, and hold the outcome against what must always be true.
+
+        Where that ended the session, another one begins.
+        """
         self.world.tell(what)
         try:
             decision = self.world.react()
@@ -176,22 +203,23 @@ class Walk(RuleBasedStateMachine):
             note("\n".join(self.world.story))
             self.failed = True
             raise
+        self.ended = self.world.forgotten
+        if self.ended:
+            self.world = World(self.world.limits, self.world.has_ci)
         return decision
 
     def ring(self) -> None:
         decision = self.happened("the monitor looks")
-        if decision is not None and not self.world.plan and not self.world.forgotten:
+        if not self.world.plan and not self.ended:
             self.world.now = decision.wake_at
             self.happened("a timer rings")
 
     def teardown(self) -> None:
         """Left to itself, every session comes to its end."""
-        if self.failed:
-            return
-        self.world.killed_before = None
+        self.world.killed_before, self.ended = None, False
         self.world.tell("from here on nobody moves")
         for _ in range(TIMER_LIMIT):
-            if self.world.forgotten:
+            if self.failed or self.ended:
                 return
             self.ring()
         note("\n".join(self.world.story))
@@ -210,16 +238,17 @@ def at_rest(facts: Facts, decision: Decision) -> None:
     assert math.isfinite(decision.wake_at), "no timer ahead"
     assert decision.wake_at > facts.now, "no timer ahead"
     if facts.crashed:
-        assert facts.now < facts.pause_until, "nobody restarts the dead agent"
+        patience_until = facts.pause_until
     elif facts.escalated:
-        asked_s = facts.now - facts.asked_at
-        assert asked_s < facts.limits.escalation_timeout_s, "asked for too long"
+        patience_until = facts.asked_at + facts.limits.escalation_timeout_s
     elif facts.open:
-        patience_s = {
+        patience_until = facts.written_at + {
             Phase.AWAITING_CI: facts.limits.ci_timeout_s,
             Phase.AWAITING_REVIEW: facts.limits.review_timeout_s,
         }.get(facts.phase, 0.0)
-        assert facts.waited_s() < patience_s, "the agent waits for us for too long"
+    else:
+        patience_until = facts.life_at + facts.limits.agent_timeout_s
+    assert decision.wake_at <= patience_until, "somebody waits for too long"
 
 
 def test_no_walk_loops_repeats_itself_or_leaves_a_session_waiting_for_ever() -> None:

@@ -104,8 +104,8 @@ def _gather(ctx: Context, session: Session, written: _Written, seen: Snapshot) -
         review=review.state if review else None,
         review_id=review.id if review else "",
     )
-    asked = facts.history.escalation
-    answers = replies(ctx, session, issue, asked.at) if asked and facts.escalated else ()
+    asked = facts.escalation
+    answers = replies(ctx, session, issue, asked.at) if asked else ()
     facts = replace(
         facts,
         idle_since=_idle_since(ctx, session, facts),
@@ -118,6 +118,8 @@ def _compare_with_remote(ctx: Context, session: Session, seen: Snapshot, facts: 
     """Whether the remote's branch has the work that the worktree has."""
     base, head = seen.head(session.base), seen.head(session.branch)
     local = ctx.git.at(session.worktree)
+    if ctx.git.rev_parse(base) is None:  # others' merges since the last fetch
+        ctx.git.fetch_branch(session.remote, session.base)
     pushed = bool(head) and not ctx.git.is_ancestor(head, base)
     tip = local.rev_parse("HEAD") or ""
     unpushed = bool(tip) and tip != head and not ctx.git.is_ancestor(tip, head or base)
