@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from pathlib import Path
 
@@ -165,3 +166,43 @@ def test_missing_pane_is_named(tmux: Tmux, tmp_path: Path) -> None:
 def test_attach_names_exactly_one_session(tmux: Tmux) -> None:
     assert tmux.attach_argv("t")[-2:] == ["-t", "=t"]
     assert Tmux(None).attach_argv("t")[:2] == ["tmux", "-u"]
+
+
+FLAKY = """#!/bin/bash
+# Says for the first calls what tmux says when its server just ends.
+read -r left < "$0.left"
+if ((left > 0)); then
+  echo $((left - 1)) > "$0.left"
+  echo "$SAYS" >&2
+  exit 1
+fi
+PATH="${PATH#*:}" exec tmux "$@"
+"""
+
+
+@pytest.mark.parametrize(
+    ("says", "retried"),
+    [
+        ("lost server", True),
+        ("server exited unexpectedly", True),
+        ("error connecting to /tmp/x (Connection refused)", True),
+        ("error connecting to /tmp/x (Permission denied)", False),
+        ("unknown option -- z", False),
+    ],
+)
+def test_only_named_passing_failures_are_retried(
+    tmux: Tmux, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, retried: bool
+) -> None:
+    flaky = tmp_path / "bin" / "tmux"
+    flaky.parent.mkdir()
+    flaky.write_text(FLAKY.replace("$SAYS", says))
+    flaky.chmod(0o700)
+    left = tmp_path / "bin" / "tmux.left"
+    left.write_text("3\n")
+    monkeypatch.setenv("PATH", f"{flaky.parent}:{os.environ['PATH']}")
+    if retried:
+        assert tmux.start("t", tmp_path, ["sleep", "100"]).session == "t"
+    else:
+        with pytest.raises(TmuxError, match=re.escape(says)):
+            tmux.start("t", tmp_path, ["sleep", "100"])
+    assert left.read_text() == ("0\n" if retried else "2\n")

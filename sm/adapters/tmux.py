@@ -78,7 +78,8 @@ class SessionExistsError(TmuxError):
 
 
 ERRORS: tuple[tuple[str, type[TmuxError | TmuxBusyError]], ...] = (
-    ("no server running|error connecting to .*No such file", NoServerError),
+    # Without a session there is no target; such a server is about to end.
+    ("no server running|error connecting to .*No such file|no current target", NoServerError),
     ("error connecting to .*(refused|temporarily)|lost server|server exited", TmuxBusyError),
     ("can't find|no such (session|pane)", MissingPaneError),
     ("duplicate session", DuplicateSessionError),

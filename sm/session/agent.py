@@ -8,6 +8,7 @@ import re
 import signal
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -20,7 +21,7 @@ from sm.session.launchfiles import write_launch_files
 from sm.session.registry import Session
 from sm.shellroot import shell_root
 from sm.store.crash import crash_point
-from sm.store.files import read_guarded, read_json, write_atomic, write_json
+from sm.store.files import append_line, read_guarded, read_json, write_atomic, write_json
 from sm.store.paths import Root, SessionDir
 
 START_S = 15.0
@@ -85,7 +86,7 @@ def launch(
             f"tmux session '{session.name}' runs something else already (process {pane.pid}): "
             "end it first, or rename it"
         )
-    process = _await_launcher(directory, pane)
+    process = _await_launcher(directory, pane, root.transcript(session.project, session.issue))
     return _put_on_record(directory, _agent(pane, process, generation))
 
 
@@ -173,11 +174,22 @@ def stop(tmux: Tmux, session: Session) -> None:
 
 def _end(members: set[Process]) -> None:
     for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGKILL):
-        proc.send(_left(members), number)
-        if _wait(lambda: not _left(members), STOP_GRACE_S):
+        if _end_by(number, members):
             return
     pids = ", ".join(sorted(str(process.pid) for process in _left(members)))
     raise AgentError(f"processes of the agent cannot be ended: {pids}")
+
+
+def _end_by(number: signal.Signals, members: set[Process]) -> bool:
+    told: set[Process] = set()
+
+    def gone() -> bool:
+        left = _left(members)
+        proc.send(left - told, number)  # each once; also what was started meanwhile
+        told.update(left)
+        return not left
+
+    return _wait(gone, STOP_GRACE_S)
 
 
 def _left(members: set[Process]) -> set[Process]:
@@ -203,11 +215,12 @@ def _start(root: Root, tmux: Tmux, session: Session, mark: str) -> Pane:
         raise AgentError(error.message) from error
 
 
-def _await_launcher(directory: SessionDir, pane: Pane) -> Process:
+def _await_launcher(directory: SessionDir, pane: Pane, transcript: Path) -> Process:
     def outcome() -> Process | bytes | None:
         if (process := recorded(directory)) and process.pid == pane.pid:
             return process
-        return read_guarded(directory.launch_error)
+        reason = read_guarded(directory.launch_error) or b""
+        return reason.strip() if reason.endswith(b"\n") else None  # else it is just being written
 
     def settled() -> bool:
         return outcome() is not None or proc.find(pane.pid) is None
@@ -216,8 +229,12 @@ def _await_launcher(directory: SessionDir, pane: Pane) -> Process:
     found = outcome()
     if isinstance(found, Process):
         return found
-    reason = found.decode("utf-8", "replace").strip() if found else "its launcher ended early"
-    raise AgentError(f"'{pane.session}' did not start: {reason}")
+    reason = found or b"its launcher ended early"
+    # tmux drops what a pane said last, now and then, when its program ends at once.
+    if reason not in (read_guarded(transcript) or b""):
+        append_line(transcript, b"sm: " + reason)
+    said = reason.decode("utf-8", "replace").strip()
+    raise AgentError(f"'{pane.session}' did not start: {said}")
 
 
 def _wait(condition: Callable[[], bool], timeout_s: float) -> bool:
