@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
+from msgspec import structs
 
 from sm.adapters import proc
 from sm.forge import Check, CheckState, Issue, IssueState, PullRequest, PullState
@@ -25,14 +26,16 @@ from sm.workflow.snapshot import Snapshot
 T = TypeVar("T")
 
 
-def wait_for(condition: Callable[[], T], what: str, timeout_s: float = 20.0) -> T:
+def wait_for(
+    condition: Callable[[], T], what: str, timeout_s: float = 20.0, every_s: float = 0.02
+) -> T:
     """The first true value of `condition`; fails the test when there is none in time."""
     deadline = time.monotonic() + timeout_s
     while True:
         if value := condition():
             return value
         assert time.monotonic() < deadline, f"waited {timeout_s:g} s for {what}"
-        time.sleep(0.02)
+        time.sleep(every_s)
 
 
 def git(folder: Path, *args: str) -> str:
@@ -141,15 +144,5 @@ def a_pull(
 ) -> PullRequest:
     """An open pull request into main."""
     head = f"{number:040x}"
-    return PullRequest(
-        number,
-        "Mend it",
-        PullState.OPEN,
-        "sm",
-        1000.0,
-        branch,
-        "main",
-        head,
-        check=Check(check, head),
-        **more,
-    )
+    pull = PullRequest(number, "Mend it", PullState.OPEN, "sm", 1000.0, branch, "main", head)
+    return structs.replace(pull, check=Check(check, head), **more)

@@ -48,7 +48,7 @@ def carry_on(stage: Stage, issue: int, env: Env | None = None) -> None:
             stage.approve(issue)
         return stage.is_over(issue)
 
-    wait_for(over, f"issue {issue} to be over", timeout_s=90)
+    wait_for(over, f"issue {issue} to be over", timeout_s=90, every_s=0.5)
 
 
 def crash_at(stage: Stage, point: str) -> dict[str, str]:
@@ -143,13 +143,13 @@ def test_killed_monitor_is_restarted_by_the_next_tick(stage_of: MakeStage) -> No
 
 
 def monitor_pid(stage: Stage, issue: int) -> int | None:
-    """The process that has the session's monitor lock open, found by its command line."""
+    """The session's monitor, found by its command line and this test's own state root."""
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             argv = (entry / "cmdline").read_bytes().split(b"\0")
+            mine = str(stage.ctx.root.path).encode() in (entry / "environ").read_bytes()
         except OSError:
             continue
-        mine = str(stage.ctx.root.path).encode() in (entry / "environ").read_bytes()
         if mine and b"monitor" in argv and str(issue).encode() in argv:
             return int(entry.name)
     return None
@@ -176,7 +176,7 @@ def test_state_directory_is_removed_while_the_agent_works(stage_of: MakeStage) -
         shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
     carry_on(stage, issue)
     assert stage.merged(issue)
-    assert Path(f"/proc/{pid}").exists() is False
+    wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the end of the first agent")
     assert_nothing_left(stage, issue)
 
 
