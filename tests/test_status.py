@@ -1,0 +1,387 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from sm.__main__ import run
+from sm.adapters.tmux import Tmux
+from sm.cli.table import STYLES, plain, table
+from sm.config.load import load
+from sm.forge import CheckState, PullState, Review, ReviewState
+from sm.history import Count, Receipt, Verb
+from sm.phase import Phase
+from sm.session import phasefile, plan
+from sm.session.registry import Session
+from sm.store import journal, lock
+from sm.store.paths import Root
+from sm.workflow.context import Context
+from sm.workflow.overview import overview, waiting
+from sm.workflow.status import State, StatusRow, rows
+from tests.helpers import (
+    a_pull,
+    an_issue,
+    make_repository,
+    put_session,
+    put_snapshot,
+    sm_yaml,
+    wait_for,
+)
+
+
+@pytest.fixture
+def ctx(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Context:
+    assert root.path == tmp_path / "state"
+    make_repository(tmp_path)
+    path = sm_yaml(tmp_path, trusted=["ada"])
+    monkeypatch.setenv("SM_CONFIG", str(path))
+    config = load(path, os.environ, tmp_path)
+    return Context(config, config.projects[0])
+
+
+def only(ctx: Context) -> StatusRow:
+    [row] = rows(ctx, time.time())
+    return row
+
+
+def write_of(ctx: Context, issue: int) -> str:
+    write = phasefile.read(ctx.root, ctx.project.name, issue)
+    assert write is not None
+    return write.id if write.phase is not Phase.NONE else ""
+
+
+def done(
+    session: Session, verb: Verb, row: str, write: str = "", counts: Count = Count.NONE
+) -> None:
+    receipt = Receipt(time.time(), row, row, write=write, verb=verb, counts=counts)
+    plan.add_receipt(session.dir, receipt)
+
+
+def test_each_state_has_its_word(ctx: Context) -> None:
+    put_session(ctx, 1)
+    put_session(ctx, 2, phase="PHASE:awaiting_ci\n")
+    put_session(ctx, 3, phase="PHASE:awaiting_review\n")
+    asking = put_session(ctx, 4, phase="PHASE:escalate\nReason: which\x1b[2J one?\n")
+    put_session(ctx, 5, alive=False)
+    put_session(ctx, 6, receipts=(), alive=False)
+    put_session(ctx, 7, phase="PHASE:done\n")
+    put_session(ctx, 8, phase="PHASE:failed\n")
+    put_session(ctx, 9, phase="PHASE:perhaps\n")
+    answered = put_session(ctx, 10, phase="PHASE:awaiting_ci\n")
+    put_session(ctx, 11)
+    done(asking, Verb.NOTIFY, "escalate", write_of(ctx, 4))
+    done(answered, Verb.INJECT, "ci-failed", write_of(ctx, 10), counts=Count.FIX)
+    put_snapshot(
+        ctx,
+        *map(an_issue, range(1, 12)),
+        a_pull(21, "fix/2"),
+        a_pull(22, "fix/3", CheckState.SUCCESS),
+        a_pull(23, "fix/11", merged_as="a" * 40, state=PullState.MERGED),
+    )
+    found = {row.issue: row for row in rows(ctx, time.time())}
+    assert {number: row.phase for number, row in found.items()} == {
+        1: State.WORKING,
+        2: State.AWAITING_CI,
+        3: State.AWAITING_REVIEW,
+        4: State.ESCALATED,
+        5: State.CRASHED,
+        6: State.STARTING,
+        7: State.DONE,
+        8: State.FAILED,
+        9: State.UNKNOWN,
+        10: State.WORKING,
+        11: State.MERGED,
+    }
+    assert (found[2].ci, found[2].waits_for) == ("pending", "CI of pull request #21")
+    assert (found[3].ci, found[3].waits_for) == ("passed", "a review of pull request #22")
+    assert found[4].waits_for == "an answer: sm reply harb 4 TEXT"
+    assert found[10].fixes == 1
+    assert all(row.phase in STYLES for row in found.values())
+
+
+def test_a_row_tells_review_attempts_and_the_last_event(ctx: Context) -> None:
+    session = put_session(ctx, 3, phase="PHASE:awaiting_review\n", age_s=7300)
+    for verb, name, counts in (
+        (Verb.INJECT, "ci-failed", Count.FIX),
+        (Verb.INJECT, "ci-failed", Count.FIX),
+        (Verb.INJECT, "review-changes", Count.ROUND),
+        (Verb.RECOVER, "recover", Count.NONE),
+    ):
+        done(session, verb, name, "w", counts=counts)
+    refused = Review("r1", "ada", 5.0, ReviewState.CHANGES_REQUESTED, "h")
+    put_snapshot(ctx, an_issue(3), a_pull(9, "fix/3", CheckState.SUCCESS, reviews=(refused,)))
+    ctx.record("inject", session.name, "ci-failed")
+    ctx.record("claimed", "dev-harb-4", "won")
+    row = only(ctx)
+    assert (row.review, row.fixes, row.rounds, row.recoveries) == ("changes", 2, 1, 1)
+    assert (row.last_event, row.last_event_age_s < 60) == ("told: ci-failed", True)
+    assert 7300 <= row.age_s < 7400
+    assert row.worktree == str(ctx.project.worktree(3))
+
+
+def test_events_of_an_earlier_session_of_the_issue_are_not_shown(ctx: Context) -> None:
+    ctx.record("remove files", "dev-harb-3")
+    put_session(ctx, 3, age_s=-5)
+    assert only(ctx).last_event == ""
+
+
+def test_a_monitor_is_seen_by_its_lock(ctx: Context) -> None:
+    session = put_session(ctx, 3)
+    assert not only(ctx).monitor
+    with lock.hold(session.dir.monitor_lock):
+        assert only(ctx).monitor
+    assert only(ctx).agent
+
+
+def test_a_damaged_session_has_a_row_and_spoils_no_other(ctx: Context) -> None:
+    put_session(ctx, 1)
+    bad = put_session(ctx, 2)
+    bad.dir.receipts.unlink()
+    bad.dir.receipts.mkdir()
+    worse = put_session(ctx, 3)
+    worse.dir.identity.write_text("{")
+    seen = overview(ctx, time.time())
+    assert [(row.issue, row.phase) for row in seen.sessions] == [
+        (1, State.WORKING),
+        (2, State.DAMAGED),
+    ]
+    assert "is not a regular file" in seen.sessions[1].problem
+    assert any("is damaged" in problem for problem in seen.problems)
+
+
+def test_the_problem_of_a_step_is_shown(ctx: Context) -> None:
+    session = put_session(ctx, 1)
+    session.dir.problem.write_text("approved: not typed yet: \x1b[1mno input line\n")
+    session.dir.problem.chmod(0o600)
+    assert only(ctx).problem == "approved: not typed yet: no input line"
+
+
+def test_nothing_is_asked_and_nothing_changed(
+    ctx: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_session(ctx, 2, phase="PHASE:awaiting_ci\n")
+    put_snapshot(ctx, an_issue(2), a_pull(21, "fix/2"))
+    before = {path: path.stat().st_mtime_ns for path in ctx.root.path.rglob("*")}
+    monkeypatch.setenv("PATH", "/nowhere")  # neither git nor tmux can be called
+    assert only(ctx).phase is State.AWAITING_CI
+    assert {path: path.stat().st_mtime_ns for path in ctx.root.path.rglob("*")} == before
+
+
+def test_the_backlog_tells_what_is_ready_and_what_waits_for_what(ctx: Context) -> None:
+    put_session(ctx, 1)
+    put_snapshot(
+        ctx,
+        an_issue(1, "backlog"),
+        an_issue(2, "backlog"),
+        an_issue(3, "backlog", body="Depends on #2, #1"),
+        an_issue(4, "backlog", "blocked"),
+        an_issue(5),
+        an_issue(6, "backlog"),
+        refs={"refs/sm/claims/6": "a" * 40},
+    )
+    found = {one.issue: one.why.partition(":")[0] for one in waiting(ctx)}
+    assert found == {
+        2: "",
+        3: "depends on #2, #1",
+        4: "labelled blocked",
+        6: "claimed",
+    }
+
+
+def test_a_hint_comes_when_nobody_looks_at_the_forge(ctx: Context) -> None:
+    assert "has not looked yet" in overview(ctx, time.time()).hint
+    put_session(ctx, 1)
+    put_snapshot(ctx, an_issue(1), age_s=10)
+    assert overview(ctx, time.time()).hint == ""
+    put_snapshot(ctx, an_issue(1), age_s=181)
+    assert "does not seem to run" in overview(ctx, time.time()).hint
+    with lock.hold(ctx.directory.poll_lock):
+        assert overview(ctx, time.time()).hint == ""
+
+
+ROW = StatusRow(
+    project="harb",
+    issue=12,
+    title="Parse durations like 1h30m",
+    session="dev-harb-12",
+    phase=State.AWAITING_REVIEW,
+    ci="passed",
+    review="approved",
+    fixes=1,
+    rounds=2,
+    recoveries=1,
+    age_s=3 * 3600,
+    last_event="told: approved",
+    last_event_age_s=130,
+    waits_for="the merge of pull request #13",
+    worktree="/w/harb-12",
+)
+
+
+def rendered(width: int) -> list[str]:
+    console = Console(width=width, color_system=None, force_terminal=True)
+    with console.capture() as capture:
+        console.print(table([ROW], width))
+    return [line.rstrip() for line in capture.get().splitlines()]
+
+
+def test_the_table_fits_eighty_columns() -> None:
+    assert rendered(80) == [
+        " # Title         Phase           CI     Review   Tries    Age Last event",
+        "─" * 80,
+        "12 Parse durati… awaiting review passed approved 1f 2r 1x  3h told: approved",
+    ]
+
+
+def test_a_wide_table_says_more() -> None:
+    head, _, line = rendered(160)
+    assert " ".join(head.split()) == (
+        "# Title Session Phase CI Review Attempts Age Last event Waits for"
+    )
+    for word in ("dev-harb-12", "1 fix, 2 rounds, 1 restart", "2m ago told: approved", "the merge"):
+        assert word in line
+    assert all(len(one) <= 160 for one in rendered(160))
+
+
+def test_a_pipe_gets_plain_text_with_nothing_cut() -> None:
+    head, line = plain([ROW])
+    assert head.startswith("#   TITLE                       SESSION      PHASE            CI")
+    assert "Parse durations like 1h30m  dev-harb-12  awaiting review  passed" in line
+    assert line.endswith("the merge of pull request #13  /w/harb-12")
+
+
+def test_a_title_cannot_act_upon_the_terminal(
+    ctx: Context, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put_session(ctx, 1, "Evil \x1b]0;x\x07\x1b[2J [red]title[/red]\nnext")
+    assert run(["status"]) == 0
+    out = capsys.readouterr().out
+    assert "Evil [red]title[/red] next" in out
+    assert "\x1b" not in out
+
+
+def test_json_holds_everything(ctx: Context, capsys: pytest.CaptureFixture[str]) -> None:
+    put_session(ctx, 1, "Do “it”")
+    put_snapshot(ctx, an_issue(1), an_issue(2, "backlog"), problems=("half a file",))
+    assert run(["status", "--json", "--project", "harb"]) == 0
+    [seen] = json.loads(capsys.readouterr().out)
+    assert seen["sessions"][0]["title"] == "Do “it”"
+    assert seen["sessions"][0]["phase"] == "working"
+    assert seen["waiting"] == [{"issue": 2, "title": "Mend it", "why": ""}]
+    assert seen["problems"] == ["half a file"]
+
+
+def test_with_nothing_running_it_says_what_to_do(
+    ctx: Context, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["status"]) == 0
+    assert "file issues with sm issue add" in capsys.readouterr().out
+    put_snapshot(ctx)
+    assert run(["status"]) == 0
+    assert capsys.readouterr().out == (
+        "harb: 0 sessions, forge seen 1s ago\n"
+        'hint nothing to do: file an issue with sm issue add "TITLE"\n'
+    )
+
+
+def test_watching_a_pipe_is_refused(ctx: Context, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ctx
+    assert run(["status", "--watch"]) == 2
+    assert "--watch is for a terminal" in capsys.readouterr().err
+
+
+@dataclass
+class Screen:
+    """A terminal in tmux that runs a command."""
+
+    tmux: Tmux
+    pane: str
+    pid: int
+
+    def text(self) -> str:
+        return self.tmux.capture(self.pane)
+
+
+@pytest.fixture
+def screen(tmux_socket: str, tmp_path: Path) -> Callable[..., Screen]:
+    tmux = Tmux(tmux_socket)
+
+    def start(script: str, width: int = 80) -> Screen:
+        keep = [f"export {k}='{v}'" for k, v in os.environ.items() if k.startswith("SM_")]
+        command = "; ".join([*keep, f"sm() {{ '{sys.executable}' -Im sm \"$@\"; }}", script])
+        argv = ["bash", "-c", f"{command}; exec sleep 600"]
+        pane = tmux.start("screen", tmp_path, argv, size=(width, 24))
+        return Screen(tmux, pane.id, pane.pid)
+
+    return start
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_a_terminal_of_any_width_gets_whole_lines(
+    ctx: Context, screen: Callable[..., Screen], width: int
+) -> None:
+    put_session(ctx, 4, "Parse durations", phase="PHASE:awaiting_ci\n", age_s=190)
+    put_snapshot(ctx, an_issue(4), a_pull(5, "fix/4"), an_issue(6, "backlog", title="Next one"))
+    shown = screen("sm status", width)
+    wait_for(lambda: "#6 Next one" in shown.text(), "the status")
+    lines = shown.text().splitlines()
+    assert lines[0].startswith("harb: 1 session, forge seen ")
+    assert lines[2] == "─" * width
+    assert re.match("4 +Parse durations ", lines[3])
+    assert " awaiting CI" in lines[3]
+    assert " pending " in lines[3]
+
+
+def test_watch_goes_on_until_ctrl_c_and_leaves_the_terminal_as_it_was(
+    ctx: Context, screen: Callable[..., Screen]
+) -> None:
+    put_session(ctx, 4)
+    put_snapshot(ctx, an_issue(4))
+    shown = screen("trap : INT; echo before; sm status --watch; echo code $?")
+    wait_for(lambda: "4 Mend it" in shown.text(), "the table")
+    put_session(ctx, 5, "Another one")
+    wait_for(lambda: "5 Another one" in shown.text(), "the next look")
+    shown.tmux.command("send-keys", "-t", shown.pane, "C-c")
+    wait_for(lambda: "code 0" in shown.text(), "the end")
+    assert shown.text().split() == ["before", "code", "0"]
+
+
+def test_the_last_events_are_found_in_a_long_journal(root: Root) -> None:
+    root.private.mkdir(mode=0o700)
+    journal.record(root.journal, "claimed", "dev-a-1", "old")
+    journal.record(root.journal, "started", "dev-a-2", "x" * 300)
+    with root.journal.open("ab") as lines:
+        lines.write(b'{"at": 5, "event": "noise", "session": "dev-b-1"}\n' * 20_000)
+        lines.write(b'half a line {"at"\n')
+    journal.record(root.journal, "inject", "dev-a-2", "new")
+    root.journal.rename(root.journal.with_name("journal.jsonl.1"))
+    journal.record(root.journal, "decided", "dev-a-3", "newest")
+    found = journal.latest(root.journal, {"dev-a-1", "dev-a-2", "dev-a-3", "dev-a-4"})
+    assert {name: event.detail for name, event in found.items()} == {
+        "dev-a-1": "old",
+        "dev-a-2": "new",
+        "dev-a-3": "newest",
+    }
+    assert journal.latest(root.path / "none", {"dev-a-1"}) == {}
+
+
+def test_a_reader_that_goes_away_is_no_error(ctx: Context) -> None:
+    put_session(ctx, 4)
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; '{sys.executable}' -Im sm status | head -n 0"],
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert done.stderr == ""
+    assert done.returncode in (0, 1, 128 + signal.SIGPIPE)
