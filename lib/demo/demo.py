@@ -96,16 +96,15 @@ def play(stage: Stage, view: View) -> tuple[Progress, float]:
     from stage import DemoError
 
     with view:
-        view.say(f"preparing a project in {stage.path} …")
         stage.enter()
-        stage.build()
+        stage.build(view.say)
         progress, people = Progress(stage), People(stage, view.deed)
         stage.start()
         while not progress.is_over:
             stage.check_poll()
             progress.look()
-            people.look(progress.active)
             view.update(progress)
+            people.look(progress.active)
             if progress.elapsed_s > DEADLINE_S:
                 raise DemoError(f"not all issues were merged within {DEADLINE_S:g} s")
             time.sleep(LOOK_S)

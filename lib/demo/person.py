@@ -65,7 +65,8 @@ class People:
         )
 
     def _answer(self, row: StatusRow, part: Part) -> None:
-        if part.answer and self._first("answer", row.issue):
+        asked = self.stage.context.forge.issue(row.issue).comments
+        if part.answer and asked and self._first("answer", row.issue):
             self._sm("the agent has asked", "reply", row.project, str(row.issue), part.answer)
 
     def _kill(self, row: StatusRow) -> None:

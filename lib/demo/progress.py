@@ -9,7 +9,7 @@ from cast import PARTS
 from msgspec import structs
 from stage import DemoError, Stage
 
-from sm.forge import IssueState, PullState
+from sm.forge import PullState
 from sm.workflow import trace
 from sm.workflow.overview import overview
 from sm.workflow.status import State, StatusRow, seen
@@ -17,43 +17,33 @@ from sm.workflow.status import State, StatusRow, seen
 
 @dataclass
 class Progress:
-    """The state of all issues. `rows` are those that were taken up, `next` the other numbers."""
+    """The state of all issues, as of the last look."""
 
     stage: Stage
     started_at: float = field(default_factory=time.time)
     active: list[StatusRow] = field(default_factory=list)
-    next: list[int] = field(default_factory=list)
-    _known: dict[int, StatusRow] = field(default_factory=dict)
+    over: dict[int, StatusRow] = field(default_factory=dict)
 
     def look(self) -> None:
         """Look at everything again.
 
         Raises:
-            DemoError: an issue has been given up.
+            DemoError: a session has ended without a merge.
 
         """
-        now = time.time()
-        found = overview(self.stage.context, now)
+        found = overview(self.stage.context, time.time())
+        at_work = {row.issue for row in found.sessions}
+        for row in self.active:
+            if row.issue not in at_work:
+                self.over[row.issue] = self._settled(row)
         self.active = list(found.sessions)
-        self._known |= {row.issue: row for row in self.active}
-        at_work = {row.issue for row in self.active}
-        for issue in set(self._known) - at_work:
-            self._known[issue] = self._settle(self._known[issue], now)
-        self.next = [n for n in range(1, len(PARTS) + 1) if n not in self._known]
-        if given_up := [one for one in found.waiting if one.issue in self._known and not one.ready]:
-            raise DemoError(f"issue #{given_up[0].issue} was given up: {given_up[0].why}")
 
-    def _settle(self, row: StatusRow, now: float) -> StatusRow:
+    def _settled(self, row: StatusRow) -> StatusRow:
         """The last row of a session that is over, with what came of it."""
         known = seen(self.stage.context)
-        branch = self.stage.context.project.branch(row.issue)
-        issue, pull = known.issue(row.issue), known.pull(branch)
-        if row.phase is State.MERGED and not row.agent and not row.monitor:
-            return structs.replace(row, last_event_age_s=now - self._ended_at(row))
-        if not issue or issue.state is IssueState.OPEN or not pull:
-            return row
-        if pull.state is not PullState.MERGED:
-            raise DemoError(f"issue #{row.issue} is closed, but nothing was merged for it")
+        pull = known.pull(self.stage.context.project.branch(row.issue))
+        if pull is None or pull.state is not PullState.MERGED:
+            raise DemoError(f"the session of issue #{row.issue} has ended, and nothing was merged")
         told = self.summary(row.issue)
         return structs.replace(
             row,
@@ -62,16 +52,10 @@ class Progress:
             rounds=told.rounds,
             recoveries=told.recoveries,
             age_s=told.took_s,
-            last_event="closed the issue, removed the worktree",
-            last_event_age_s=now - self._ended_at(row),
+            last_event=f"merged as pull request #{pull.number}",
             waits_for="",
             problem="",
-            monitor=False,
-            agent=False,
         )
-
-    def _ended_at(self, row: StatusRow) -> float:
-        return trace.story(self.stage.context, row.issue).entries[-1].at
 
     def summary(self, issue: int) -> trace.Summary:
         """What `sm trace` says of the issue at its end."""
@@ -80,20 +64,18 @@ class Progress:
     @property
     def rows(self) -> list[StatusRow]:
         """Everything that was taken up, by issue."""
-        return [self._known[issue] for issue in sorted(self._known)]
+        return sorted([*self.over.values(), *self.active], key=lambda row: row.issue)
 
     @property
-    def merged(self) -> list[int]:
-        """The issues that are over and merged."""
-        at_work = {row.issue for row in self.active}
-        return [
-            row.issue for row in self.rows if row.phase is State.MERGED and row.issue not in at_work
-        ]
+    def next(self) -> list[int]:
+        """The issues that were not taken up yet."""
+        taken_up = {row.issue for row in self.rows}
+        return [number for number in range(1, len(PARTS) + 1) if number not in taken_up]
 
     @property
     def is_over(self) -> bool:
         """Whether every issue is."""
-        return len(self.merged) == len(PARTS)
+        return len(self.over) == len(PARTS)
 
     @property
     def elapsed_s(self) -> float:

@@ -68,7 +68,7 @@ class Lines:
 
     def deed(self, deed: Deed) -> None:
         """Tell what a person does."""
-        self._line(deed.at, "you", f"{deed.command}   ({deed.why})")
+        self._line(deed.at, "you", f"$ {deed.command}  # {deed.why}")
 
     def update(self, progress: Progress) -> None:
         """Print what has happened since the last call."""
@@ -106,7 +106,7 @@ class Board:
 
     def say(self, text: str) -> None:
         """Tell what is being prepared."""
-        self._live.update(Text(text, "dim"), refresh=True)
+        self._live.update(Text(f"{text} …", "dim"), refresh=True)
 
     def deed(self, deed: Deed) -> None:
         """Tell what a person does."""
@@ -117,7 +117,7 @@ class Board:
         self._live.update(Group(*self._parts(progress)), refresh=True)
 
     def _parts(self, progress: Progress) -> Iterator[RenderableType]:
-        merged = f"{len(progress.merged)} of {len(PARTS)} merged"
+        merged = f"{len(progress.over)} of {len(PARTS)} merged"
         yield Text.assemble(
             ("sm demo", "bold"),
             f"  {merged}, {span(progress.elapsed_s)}  ",
@@ -129,19 +129,17 @@ class Board:
             shown.add_row(str(number), PARTS[number - 1].title, style="dim")
         yield shown
         yield Text("")
-        for place in range(DEEDS):
-            yield self._deed(place, progress)
+        for deed in self._deeds:
+            yield self._deed(deed, progress)
+        for _ in range(DEEDS - len(self._deeds)):
+            yield Text("")
 
-    def _deed(self, place: int, progress: Progress) -> Text:
-        if place >= len(self._deeds):
-            return Text("")
-        deed = self._deeds[place]
+    def _deed(self, deed: Deed, progress: Progress) -> Text:
         last = deed is self._deeds[-1]
         text = Text.assemble(
             (f"{deed.at - progress.started_at:5.0f}s ", "dim"),
-            ("you: ", "bold" if last else "dim"),
-            (deed.command, "" if last else "dim"),
-            (f"  {deed.why}", "dim"),
+            (f"$ {deed.command}", "" if last else "dim"),
+            (f"  # {deed.why}", "dim"),
             no_wrap=True,
             overflow="ellipsis",
         )
@@ -152,9 +150,8 @@ class Board:
 def summary(console: Console, progress: Progress, took_s: float) -> None:
     """Say what has been shown, and what to do next."""
     count = len(PARTS)
-    console.print()
-    console.print(Text(f"{count} of {count} merged in {span(took_s)}", STYLES["merged"] + " bold"))
-    console.print()
+    heading = f"{count} of {count} merged in {span(took_s)}"
+    console.print("", Text(heading, f"{STYLES['merged']} bold"), "", sep="\n")
     for number, part in enumerate(PARTS, 1):
         console.print(Text(f"  #{number} {part.function:16} {part.journey.value}"), soft_wrap=True)
     console.print()

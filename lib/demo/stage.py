@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -135,16 +136,19 @@ class Stage:
             "SM_CONFIG": str(self.config),
         }
 
-    def build(self) -> None:
+    def build(self, say: Callable[[str], None]) -> None:
         """Make the project, set sm up for it, file the issues: all as a person would."""
+        say(f"making a small project in {self.clone}")
         for name, text in cast.FILES.items():
             (self.clone / name).parent.mkdir(parents=True, exist_ok=True)
             (self.clone / name).write_text(text)
         self.git("init", "--quiet")
         self.git("add", "--all")
         self.git("commit", "--quiet", "-m", "A beginning")
+        say("sm init")
         self._init()
         for part in cast.PARTS:
+            say(f"sm issue add '{part.title}'")
             self.run("sm", "issue", "add", part.title, "--body", part.body)
 
     def _init(self) -> None:
@@ -223,10 +227,10 @@ class Stage:
         """Everything that runs for this demo, except for this program."""
         mark = f"\0HOME={self.home}\0".encode()
         found = []
-        for pid in (int(entry) for entry in os.listdir("/proc") if entry.isdecimal()):
+        for entry in proc.PROC.glob("[1-9]*"):
             with contextlib.suppress(OSError):
-                if mark in b"\0" + Path(f"/proc/{pid}/environ").read_bytes() + b"\0":
-                    found.append(proc.find(pid))
+                if mark in b"\0" + (entry / "environ").read_bytes() + b"\0":
+                    found.append(proc.find(int(entry.name)))
         return [process for process in found if process and process.pid != os.getpid()]
 
     def clear(self) -> None:

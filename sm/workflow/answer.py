@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sm.errors import UsageError
 from sm.session import registry
+from sm.store import lock
 from sm.store.paths import session_name
 from sm.workflow import monitors, replies
 from sm.workflow.context import Context
@@ -21,7 +22,9 @@ def answer(ctx: Context, issue: int, author: str, text: str) -> None:
     if not text.strip():
         raise UsageError("the answer is empty: nothing was sent")
     session = registry.load(ctx.root, session_name(ctx.project.name, issue))
-    if not last_known(ctx, session, snapshot(ctx)).facts.escalated:
+    with lock.hold(session.dir.lock, timeout_s=120):  # the question may be on its way out
+        asked = last_known(ctx, session, snapshot(ctx)).facts.escalated
+    if not asked:
         raise UsageError(f"'{session.name}' has asked nothing: see sm status")
     reply = replies.add(session.dir, author, text)
     ctx.record("reply", session.name, f"{author}: {text}")

@@ -1,0 +1,91 @@
+"""bin/demo as a person runs it: to its end, and interrupted on the way."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DEMO = Path(__file__).resolve().parents[2] / "bin" / "demo"
+PLACE = re.compile(r"making a small project in (\S+)/textkit")
+END_S = 330.0
+
+
+def _start(*options: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [DEMO, "--plain", *options],
+        env=os.environ | {"SM_PYTHON": sys.executable},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def _processes_of(place: Path) -> list[str]:
+    """The command lines of all that has the place in its environment."""
+    found = []
+    for process in Path("/proc").glob("[1-9]*"):
+        try:
+            if os.fsencode(place) in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+    return found
+
+
+def _place(said: str) -> Path:
+    found = PLACE.search(said)
+    assert found, said
+    return Path(found[1])
+
+
+@pytest.mark.timeout(END_S + 30)
+def test_all_five_are_merged_and_nothing_is_left() -> None:
+    demo = _start()
+    said, complained = demo.communicate(timeout=END_S)
+
+    assert demo.returncode == 0, said + complained
+    assert "5 of 5 merged" in said
+    for journey in ("mended the fault", "at a line", "recovered from", "went on with the answer"):
+        assert journey in said
+    assert not _place(said).exists()
+    assert not _processes_of(_place(said))
+
+
+@pytest.mark.parametrize(
+    ("moment", "number"),
+    [
+        ("sm init", signal.SIGINT),
+        ("#2   started the agent", signal.SIGINT),
+        ("kill -9", signal.SIGTERM),
+    ],
+)
+def test_an_interrupted_one_leaves_nothing(moment: str, number: signal.Signals) -> None:
+    demo = _start()
+    assert demo.stdout is not None
+    said = ""
+    for line in demo.stdout:
+        said += line
+        if moment in line:
+            break
+    assert moment in said
+    os.killpg(demo.pid, number)
+    rest, complained = demo.communicate(timeout=60)
+
+    assert demo.returncode == 130, said + rest + complained
+    assert complained == "demo: interrupted, all is stopped\n"
+    assert not _place(said).exists()
+    assert not _processes_of(_place(said))
+
+
+def test_an_unknown_option_is_named() -> None:
+    demo = _start("--fast")
+
+    assert "--fast" in demo.communicate(timeout=30)[1]
+    assert demo.returncode == 2
