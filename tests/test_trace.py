@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from sm.__main__ import run
+from sm.cli.times import age, span
+from sm.cli.trace import in_short
+from sm.config.load import load
+from sm.history import Verb
+from sm.reactions import ROWS
+from sm.store import journal
+from sm.store.journal import Event
+from sm.store.paths import Root
+from sm.workflow.context import Context
+from sm.workflow.effects import EFFECTS
+from sm.workflow.trace import OUTCOMES, story, summarise, tell
+from tests.helpers import sm_yaml
+
+JOURNEY = (
+    (0, "claimed", "won"),
+    (1, "started", "Mend it"),
+    (60, "decided", "ci-failed (PHASE:awaiting_ci)"),
+    (61, "write ci-result", ""),
+    (62, "inject", "ci-failed"),
+    (100, "decided", "recover (PHASE:awaiting_ci)"),
+    (101, "recover", ""),
+    (150, "decided", "review-changes (PHASE:awaiting_review)"),
+    (151, "dropped", "review-changes: there is no agent to tell"),
+    (160, "decided", "review-changes (PHASE:awaiting_review)"),
+    (161, "inject", "review-changes"),
+    (200, "reply", "ada: take the\nsecond \x1b[31mone"),
+    (240, "decided", "merged (PHASE:done)"),
+    (241, "kill session", ""),
+    (243, "remove files", ""),
+)
+
+
+@pytest.fixture
+def ctx(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Context:
+    path = sm_yaml(tmp_path)
+    monkeypatch.setenv("SM_CONFIG", str(path))
+    monkeypatch.setenv("TZ", "UTC")
+    root.private.mkdir(mode=0o700)
+    config = load(path, os.environ, tmp_path)
+    return Context(config, config.projects[0])
+
+
+def events(*entries: tuple[float, str, str]) -> list[Event]:
+    return [
+        Event(1_767_000_000.0 + at, event, "dev-harb-7", detail) for at, event, detail in entries
+    ]
+
+
+def write(root: Root, found: list[Event]) -> None:
+    import msgspec
+
+    with root.journal.open("ab") as lines:
+        lines.writelines(msgspec.json.encode(event) + b"\n" for event in found)
+
+
+def test_the_story_is_told_in_order_with_times(
+    ctx: Context, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(ctx.root, events(*JOURNEY))
+    journal.record(ctx.root.journal, "claimed", "dev-harb-77", "won")
+    assert run(["trace", "harb", "7"]) == 0
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    assert len(lines) == len(JOURNEY) + 2
+    assert re.fullmatch(r"2025-12-29 09:20:00 +\+0\.0s +claimed the issue", lines[0])
+    assert lines[2].endswith(
+        "+59s  ci-failed (PHASE:awaiting_ci): CI failure → write ci-result, inject “ci-failed”"
+    )
+    assert lines[4].endswith("+1.0s  told the agent: ci-failed")
+    assert lines[11].endswith("a person answered: ada: take the second one")
+    assert lines[-1] == "dev-harb-7: merged, 4m03s, 1 CI fix, 1 review round, 1 restart"
+    assert "\x1b" not in out
+
+
+def test_json_has_times_and_words(ctx: Context, capsys: pytest.CaptureFixture[str]) -> None:
+    write(ctx.root, events(*JOURNEY))
+    assert run(["trace", "harb", "7", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["entries"][2] == {
+        "at": 1_767_000_060.0,
+        "elapsed_s": 59.0,
+        "event": "decided",
+        "detail": "ci-failed (PHASE:awaiting_ci)",
+        "told": "ci-failed (PHASE:awaiting_ci): CI failure → write ci-result, inject “ci-failed”",
+    }
+    assert told["summary"]["rounds"] == 1
+
+
+@pytest.mark.usefixtures("ctx")
+def test_an_issue_that_nothing_is_known_of_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["trace", "harb", "8"]) == 1
+    assert "sm: nothing is known of issue #8 of 'harb'" in capsys.readouterr().err
+
+
+def test_the_story_goes_on_over_a_journal_that_was_rotated(ctx: Context) -> None:
+    found = events(*JOURNEY)
+    write(ctx.root, found[:5])
+    ctx.root.journal.rename(ctx.root.journal.with_name("journal.jsonl.1"))
+    write(ctx.root, found[5:])
+    assert len(story(ctx, 7).entries) == len(JOURNEY)
+
+
+@pytest.mark.parametrize(
+    ("more", "outcome"),
+    [
+        ((), "still at work"),
+        (((5, "decided", "failed (PHASE:failed)"), (6, "remove files", "")), "failed: the agent"),
+        (((5, "decided", "blocked (no phase)"), (6, "remove files", "")), "stopped, as the issue"),
+        (((5, "decided", "merged (PHASE:done)"), (6, "waiting", "merged: x")), "still at work"),
+        (
+            ((5, "decided", "merged (x)"), (6, "remove files", ""), (9, "claimed", "won")),
+            "still at work",
+        ),
+    ],
+)
+def test_the_outcome_is_that_of_the_last_session(
+    more: tuple[tuple[float, str, str], ...], outcome: str
+) -> None:
+    assert summarise(events((0, "claimed", "won"), *more)).outcome.startswith(outcome)
+
+
+def test_restarts_by_hand_and_further_sessions_are_counted() -> None:
+    found = summarise(
+        events(
+            (0, "started", "a"),
+            (10, "recover", "asked for by a person"),
+            (11, "recover", ""),
+            (20, "started", "a"),
+        )
+    )
+    assert in_short(found) == "still at work, 20s, 2 sessions, 1 restart"
+
+
+def test_every_row_that_ends_a_session_has_an_outcome() -> None:
+    ending = {row.name for row in ROWS if Verb.FORGET in [step.verb for step in row.steps]}
+    assert set(OUTCOMES) == ending
+
+
+def test_every_verb_can_be_told() -> None:
+    for verb in EFFECTS:
+        assert tell(Event(0.0, str(verb), "s", "so it went")).endswith("so it went")
+    assert tell(Event(0.0, "decided", "s", "a-row-of-another-version (x)")).startswith("decided: a")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "short", "long"),
+    [
+        (0, "0s", "0.0s"),
+        (-3, "0s", "0.0s"),
+        (59.9, "59s", "59s"),
+        (62, "1m", "1m02s"),
+        (3 * 3600 + 61, "3h", "3h01m"),
+        (25 * 3600, "25h", "1d01h"),
+        (5 * 86400, "5d", "5d00h"),
+    ],
+)
+def test_durations_are_short(seconds: float, short: str, long: str) -> None:
+    assert (age(seconds), span(seconds)) == (short, long)
