@@ -23,13 +23,14 @@ die() {
 
 # print_help FILE: the comment at the head of a program is its help.
 print_help() {
-  local line
+  local line help=
   while IFS= read -r line; do
     [[ $line != '#!'* ]] || continue
     [[ $line == '#'* ]] || break
     line=${line#\#}
-    printf '%s\n' "${line# }"
+    help+=${line# }$'\n'
   done <"$1"
+  printf '%s' "$help"
 }
 
 # sm_is_current STAMP: whether .venv is what setup.cfg and pyproject.toml ask for, by the stamp

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -28,6 +29,7 @@ def spelled(name: str, cwd: Path) -> str:
 def _exec(name: str) -> NoReturn:
     script = shell_root() / "bin" / name
     env = os.environ | {"SM_PYTHON": sys.executable}
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and bash would inherit that
     os.execvpe("bash", ["bash", str(script), *sys.argv[1:]], env)  # noqa: S606, S607 - that is its job
 
 

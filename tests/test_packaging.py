@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import site
 import subprocess
 import sys
@@ -125,6 +126,16 @@ def test_installed_command_works_anywhere(
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(answer)
+
+
+def test_installed_command_dies_quietly_when_nobody_reads(installed: Path) -> None:
+    """Python ignores SIGPIPE, and what it becomes would go on writing and complaining."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [installed / "dev-poll", "--help"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (-signal.SIGPIPE, "")
 
 
 def test_installed_shell_runs_the_installed_core(installed: Path, tmp_path: Path) -> None:
