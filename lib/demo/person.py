@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from cast import PARTS, Journey, Part, Remark
-from stage import Stage
+from stage import DemoError, Stage
 
 from sm.forge import CheckState, PullRequest
 from sm.workflow.status import State, StatusRow, seen
@@ -33,7 +33,12 @@ class People:
     _done: set[tuple[object, ...]] = field(default_factory=set)
 
     def look(self, rows: list[StatusRow]) -> None:
-        """Do what is to be done now, once each."""
+        """Do what is to be done now, once each.
+
+        Raises:
+            DemoError: an agent asks for something that is not in the scenario.
+
+        """
         for row in rows:
             part = PARTS[row.issue - 1]
             if part.journey is Journey.KILLED:
@@ -65,8 +70,11 @@ class People:
         )
 
     def _answer(self, row: StatusRow, part: Part) -> None:
+        """Answer the question, once it can be read on the issue."""
+        if not part.answer:
+            raise DemoError(f"the agent of #{row.issue} asks what nobody foresaw: {row.reason}")
         asked = self.stage.context.forge.issue(row.issue).comments
-        if part.answer and asked and self._first("answer", row.issue):
+        if asked and self._first("answer", row.issue):
             self._sm("the agent has asked", "reply", row.project, str(row.issue), part.answer)
 
     def _kill(self, row: StatusRow) -> None:

@@ -75,6 +75,7 @@ def test_an_interrupted_one_leaves_nothing(moment: str, number: signal.Signals) 
         if moment in line:
             break
     assert moment in said
+    assert moment == "sm init" or _processes_of(_place(said))
     os.killpg(demo.pid, number)
     rest, complained = demo.communicate(timeout=60)
 

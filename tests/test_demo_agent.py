@@ -1,0 +1,191 @@
+"""The demo's agent on a terminal of its own: it goes on from whatever state git shows."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sm.forge import Check, CheckState, Issue, IssueState
+from sm.material import Material
+from sm.phase import Phase
+from sm.prompts import to_agent
+from tests.helpers import Repository, git, make_repository, wait_for
+
+AGENT = Path(__file__).resolve().parents[1] / "lib" / "demo" / "agent"
+BRANCH = "fix/2"
+
+
+class Terminal:
+    """The agent at work in `folder`, and what its terminal shows."""
+
+    def __init__(self, folder: Path, phase_file: Path, prompt: str) -> None:
+        self._ours, theirs = pty.openpty()
+        os.set_blocking(self._ours, False)
+        self._shown = b""
+        self.phase_file = phase_file
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", str(AGENT), prompt],
+            cwd=folder,
+            env=os.environ | {"PHASE_FILE": str(phase_file)},
+            stdin=theirs,
+            stdout=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+
+    def shown(self) -> str:
+        """All that it has shown so far."""
+        try:
+            while data := os.read(self._ours, 65536):
+                self._shown += data
+        except OSError:
+            pass
+        return self._shown.decode("utf-8", "replace")
+
+    def wait_for_composer(self) -> None:
+        """Wait until it is idle: the last thing drawn is its input line."""
+        wait_for(lambda: self.shown().endswith("❯ "), "the composer")
+
+    def paste(self, text: str) -> None:
+        """Paste a message and press Enter, as tmux does."""
+        before = len(self.shown())
+        os.write(self._ours, f"\x1b[200~{text}\x1b[201~\r".encode())
+        wait_for(lambda: "✻" in self.shown()[before:], "its beginning")
+        self.wait_for_composer()
+
+    def press(self, key: bytes) -> None:
+        """Press a key."""
+        os.write(self._ours, key)
+
+    def phase(self) -> str:
+        """What it wrote last."""
+        return self.phase_file.read_text()
+
+    def end(self) -> None:
+        """Kill it and close the terminal; again does nothing."""
+        if self._ours < 0:
+            return
+        self.process.kill()
+        self.process.wait()
+        os.close(self._ours)
+        self._ours = -1
+
+
+Start = Callable[[str], Terminal]
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    made = make_repository(tmp_path)
+    made.commit("README.md", "# textkit\n\n## shorten\n\nPlanned.\n")
+    git(made.clone, "checkout", "-q", "-b", BRANCH)
+    git(made.clone, "push", "-q", "origin", BRANCH)
+    return made
+
+
+@pytest.fixture
+def start(repository: Repository, tmp_path: Path) -> Iterator[Start]:
+    made: list[Terminal] = []
+
+    def begin(prompt: str) -> Terminal:
+        made.append(Terminal(repository.clone, tmp_path / "phase", prompt))
+        made[-1].wait_for_composer()
+        return made[-1]
+
+    (tmp_path / "phase").touch()
+    yield begin
+    for terminal in made:
+        terminal.end()
+
+
+def _material(phase: Phase = Phase.NONE, check: Check | None = None) -> Material:
+    issue = Issue(2, "Add shorten()", IssueState.OPEN, "ada", 0.0, body="`shorten(text, width)` …")
+    return Material(
+        project="textkit",
+        issue=issue,
+        branch=BRANCH,
+        base="main",
+        remote="origin",
+        phase_file="phase",
+        nonce="1a2b3c4d",
+        phase=phase,
+        phase_text=phase.value,
+        check=check or Check(CheckState.NONE),
+    )
+
+
+def _edit(repository: Repository) -> None:
+    (repository.clone / "textkit").mkdir()
+    (repository.clone / "textkit" / "short.py").write_text("# half of it\n")
+
+
+def _commit(repository: Repository) -> None:
+    _edit(repository)
+    git(repository.clone, "add", "--all")
+    git(repository.clone, "commit", "-q", "-m", "half")
+
+
+def _push(repository: Repository) -> None:
+    _commit(repository)
+    git(repository.clone, "push", "-q", "origin", BRANCH)
+
+
+@pytest.mark.parametrize("before", [lambda _: None, _edit, _commit, _push])
+def test_it_goes_on_from_what_was_left(
+    repository: Repository, start: Start, before: Callable[[Repository], None]
+) -> None:
+    before(repository)
+
+    agent = start(to_agent("recovery", _material()))
+
+    assert agent.phase() == "PHASE:awaiting_ci\n"
+    assert git(repository.clone, "status", "--porcelain") == ""
+    pushed = git(repository.bare, "ls-tree", "-r", "--name-only", BRANCH).splitlines()
+    assert pushed == ["README.md", "tests/test_short.py", "textkit/short.py"]
+
+
+def test_it_leaves_finished_work_alone(repository: Repository, start: Start) -> None:
+    first = start(to_agent("start", _material()))
+    first.end()
+    head = git(repository.bare, "rev-parse", BRANCH)
+    first.phase_file.write_text("")
+
+    second = start(to_agent("recovery", _material(Phase.AWAITING_CI)))
+
+    assert second.phase() == ""
+    assert git(repository.bare, "rev-parse", BRANCH) == head
+
+
+def test_it_mends_only_what_the_log_shows(repository: Repository, start: Start) -> None:
+    agent = start(to_agent("start", _material()))
+    log = "FAIL: test_result_fits_the_width (tests.test_short.ShortenTest)\nFAILED (failures=1)"
+    failed = Check(CheckState.FAILURE, "c0ffee", "unit tests", log=log)
+
+    agent.paste(to_agent("ci-failed", _material(Phase.AWAITING_CI, failed)))
+
+    module = git(repository.bare, "show", f"{BRANCH}:textkit/short.py")
+    assert "text[: width - 1]" in module
+    assert agent.phase() == "PHASE:awaiting_ci\n"
+
+
+def test_a_log_that_it_does_not_understand_makes_it_ask(start: Start) -> None:
+    agent = start(to_agent("start", _material()))
+    failed = Check(CheckState.FAILURE, "c0ffee", "unit tests", log="Segmentation fault")
+
+    agent.paste(to_agent("ci-failed", _material(Phase.AWAITING_CI, failed)))
+
+    assert agent.phase().startswith("PHASE:escalate\nReason: cannot tell from the log")
+
+
+def test_the_end_of_its_input_ends_it(start: Start) -> None:
+    agent = start(to_agent("start", _material()))
+
+    agent.press(b"\x04")
+
+    assert agent.process.wait(timeout=20) == 0
