@@ -35,6 +35,8 @@ class Material:
     review: Review | None = None
     phase: Phase = Phase.NONE
     phase_text: str = ""
+    answered: bool = False
+    """Whether the phase had its answer before the session died that heard it."""
     reason: str = ""
     reply: str = ""
     trouble: str = ""

@@ -81,6 +81,11 @@ def _waiting_note(m: Material) -> str:
         Phase.AWAITING_REVIEW: "the review",
         Phase.ESCALATE: "a person's answer",
     }
+    if m.answered:
+        return (
+            "sm has answered that phase, but whoever heard it is gone. If all that it stands for "
+            "is done, write it again: it is answered again."
+        )
     if not (what := waits.get(m.phase)):
         return ""
     return (

@@ -61,6 +61,7 @@ def gather(ctx: Context, session: Session, seen: Observation) -> Material:
         review=seen.review,
         phase=seen.write.phase,
         phase_text=seen.write.text,
+        answered=seen.facts.answered and seen.write.phase is not Phase.NONE,
         reason=redact(seen.write.reason),
         reply="\n\n".join(reply.text for reply in seen.replies),
         trouble=_trouble(ctx, session, seen),

@@ -1,0 +1,36 @@
+"""The reaction matrix as the Markdown table of docs/PROTOCOL.md. Run it to print the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sm.reactions import ROWS
+
+BEYOND_SOURCE = frozenset(
+    {
+        *("merged-early", "issue-closed", "pull-closed", "blocked"),
+        *("recovery-pause", "recovery-exhausted", "reply", "trouble"),
+        *("phase-lost", "unknown-sentinel", "nothing-pushed", "open-pull"),
+        *("ci-none", "ci-exhausted", "review-exhausted", "conflict", "review-red"),
+        *("approved-merge", "merge-reminder", "merge-stuck"),
+    }
+)
+"""Rows that the protocol as it was first written does not have."""
+
+
+def matrix_table() -> str:
+    """One line a row, in the order in which they are tried."""
+    return "\n".join(_lines())
+
+
+def _lines() -> Iterator[str]:
+    yield "| row | phase | fact | what sm does |"
+    yield "|---|---|---|---|"
+    for row in ROWS:
+        beyond = " +" if row.name in BEYOND_SOURCE else ""
+        does = "; ".join(map(str, row.steps)) or "look again later"
+        yield f"| {row.name}{beyond} | {row.phase} | {row.fact} | {does} |"
+
+
+if __name__ == "__main__":
+    print(matrix_table())

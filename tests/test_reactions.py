@@ -1,0 +1,341 @@
+"""The matrix row by row, its order, its timers, and docs/PROTOCOL.md as its picture."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sm.facts import Facts, Life, Limits
+from sm.forge import CheckState, PullState, ReviewState
+from sm.history import Answer, Escalation, History, Verb
+from sm.phase import Phase
+from sm.reactions import ROWS, Decision, decide
+from tests.matrix import matrix_table
+
+MINUTE, HOUR = 60.0, 3600.0
+NOW = 1_000_000.0
+
+LIVING = Facts(now=NOW, history=History(started_at=NOW - MINUTE))
+"""An agent that was started a minute ago and has not written anything."""
+
+
+def wrote(phase: Phase, ago_s: float = MINUTE, history: History | None = None) -> Facts:
+    """The agent wrote `phase`; its branch is pushed and its pull request open, CI at work."""
+    return replace(
+        LIVING,
+        phase=phase,
+        write="w1",
+        written_at=NOW - ago_s,
+        history=history or History(started_at=NOW - ago_s - MINUTE),
+        pushed=True,
+        pull=PullState.OPEN,
+        head="c1",
+        check=CheckState.PENDING,
+    )
+
+
+def answered(row: str, ago_s: float, **more: object) -> History:
+    """The write was answered by `row`."""
+    answer = Answer("w1", row, NOW - ago_s, provisional=False)
+    history = History(answer=answer, answered=frozenset({"w1"}), done=frozenset({f"{row}:w1"}))
+    return replace(history, **more)  # type: ignore[arg-type]
+
+
+def asked(row: str, ago_s: float, *, told_ago_s: float | None = None, write: str = "w1") -> History:
+    """A person was asked about the write by `row`."""
+    told_at = NOW - (ago_s if told_ago_s is None else told_ago_s)
+    question = Escalation(write, row, NOW - ago_s, told_at)
+    return History(
+        escalations={write: question}, done=frozenset({f"{row}:{write}"}), started_at=NOW - MINUTE
+    )
+
+
+def crashed(recoveries: int, ago_s: float) -> Facts:
+    """The agent is gone, after so many restarts, the last one `ago_s` ago."""
+    history = History(started_at=NOW - ago_s, recoveries=recoveries, recoveries_ever=recoveries)
+    return replace(LIVING, session=Life.GONE, history=history)
+
+
+CI = wrote(Phase.AWAITING_CI)
+REVIEW = replace(wrote(Phase.AWAITING_REVIEW), check=CheckState.SUCCESS)
+CHANGES = replace(REVIEW, review=ReviewState.CHANGES_REQUESTED, review_id="r1")
+APPROVED = replace(REVIEW, review=ReviewState.APPROVED, review_id="r2")
+SM_MERGES = replace(LIVING.limits, merge_by_sm=True)
+
+BEHAVIOURS: dict[str, tuple[Facts, str]] = {
+    "a merge ends it": (replace(wrote(Phase.DONE), pull=PullState.MERGED), "merged"),
+    "a merge ends it although the agent never says done": (
+        replace(
+            wrote(Phase.AWAITING_REVIEW, 2 * HOUR, answered("approved", HOUR)),
+            pull=PullState.MERGED,
+        ),
+        "merged-early",
+    ),
+    "a merge ends it at once when the agent waits": (
+        replace(REVIEW, pull=PullState.MERGED),
+        "merged-early",
+    ),
+    "a merge ends it at once when the agent is dead": (
+        replace(LIVING, session=Life.GONE, pull=PullState.MERGED),
+        "merged-early",
+    ),
+    "closing the issue ends it": (replace(CI, issue_open=False), "issue-closed"),
+    "closing the pull request ends it": (replace(CI, pull=PullState.CLOSED), "pull-closed"),
+    "the blocked label ends it": (replace(LIVING, blocked=True), "blocked"),
+    "an agent that gives up is taken at its word": (wrote(Phase.FAILED), "failed"),
+    "an agent idle without a phase is ended": (replace(LIVING, idle_since=NOW - 30), "idle-prompt"),
+    "a dead agent is restarted": (crashed(0, MINUTE), "recover"),
+    "a silent agent is restarted": (
+        replace(LIVING, history=History(started_at=NOW - 2 * HOUR)),
+        "recover",
+    ),
+    "an agent dead while it waits is restarted": (replace(CI, session=Life.GONE), "recover"),
+    "a restart follows its pause": (crashed(2, MINUTE), "recover"),
+    "a restart waits for its pause": (crashed(2, MINUTE - 1), "recovery-pause"),
+    "an agent that dies again and again is given up": (crashed(3, HOUR), "recovery-exhausted"),
+    "an answer is handed over": (
+        replace(wrote(Phase.ESCALATE, history=asked("escalate", HOUR)), reply="a1"),
+        "reply",
+    ),
+    "a refused action is told to a person": (
+        replace(LIVING, history=replace(LIVING.history, troubles=("approved-merge:w1:c1",))),
+        "trouble",
+    ),
+    "an agent that needs a person gets one asked": (wrote(Phase.ESCALATE), "escalate"),
+    "a question nobody answers ends it": (
+        wrote(Phase.ESCALATE, 24 * HOUR, asked("escalate", 24 * HOUR)),
+        "escalation-over",
+    ),
+    "a person is reminded": (
+        wrote(Phase.ESCALATE, 7 * HOUR, asked("escalate", 6 * HOUR)),
+        "remind",
+    ),
+    "a lost phase file is made anew": (replace(LIVING, phase_lost=True), "phase-lost"),
+    "an unknown sentinel is explained": (wrote(Phase.UNKNOWN), "unknown-sentinel"),
+    "done is not believed without a merge": (wrote(Phase.DONE), "not-merged"),
+    "waiting for CI without a push is pointed out": (replace(CI, pushed=False), "nothing-pushed"),
+    "waiting for review with work not pushed is pointed out": (
+        replace(REVIEW, unpushed=True),
+        "nothing-pushed",
+    ),
+    "a pushed branch gets its pull request": (
+        replace(CI, pull=None, check=CheckState.NONE),
+        "open-pull",
+    ),
+    "success of CI is passed on": (replace(CI, check=CheckState.SUCCESS), "ci-passed"),
+    "no CI is as good as success": (replace(CI, check=CheckState.NONE), "ci-none"),
+    "a failure of CI is passed on": (replace(CI, check=CheckState.FAILURE), "ci-failed"),
+    "the last failure goes to a person": (
+        replace(CI, check=CheckState.FAILURE, history=History(fixes=3, started_at=NOW)),
+        "ci-exhausted",
+    ),
+    "the last failure under review goes to a person": (
+        replace(REVIEW, check=CheckState.FAILURE, history=History(fixes=3, started_at=NOW)),
+        "ci-exhausted",
+    ),
+    "CI that says nothing is told to a person": (
+        wrote(Phase.AWAITING_CI, 30 * MINUTE),
+        "ci-timeout",
+    ),
+    "CI at work is waited for": (CI, "ci-pending"),
+    "changes requested are passed on": (CHANGES, "review-changes"),
+    "changes requested after an approval are passed on": (
+        replace(CHANGES, history=answered("approved", MINUTE)),
+        "review-changes",
+    ),
+    "the last round goes to a person": (
+        replace(CHANGES, history=History(rounds=5, started_at=NOW)),
+        "review-exhausted",
+    ),
+    "a conflict is passed on": (replace(REVIEW, conflicts=True), "conflict"),
+    "a failure of CI under review is passed on": (
+        replace(REVIEW, check=CheckState.FAILURE),
+        "review-red",
+    ),
+    "an approval is passed on": (APPROVED, "approved"),
+    "without required reviews green is enough": (
+        replace(REVIEW, limits=replace(LIVING.limits, review_required=False)),
+        "approved",
+    ),
+    "sm merges what is approved where it is told to": (
+        replace(APPROVED, limits=SM_MERGES),
+        "approved-merge",
+    ),
+    "a missing review is told to a person": (
+        replace(wrote(Phase.AWAITING_REVIEW, 3 * HOUR), check=CheckState.SUCCESS),
+        "review-timeout",
+    ),
+    "a review is waited for": (REVIEW, "review-pending"),
+    "an approval waits for CI": (replace(APPROVED, check=CheckState.PENDING), "review-pending"),
+    "a merge that does not come is asked for again": (
+        replace(APPROVED, history=answered("approved", 30 * MINUTE)),
+        "merge-reminder",
+    ),
+    "a merge that still does not come is told to a person": (
+        replace(APPROVED, history=answered("merge-reminder", 30 * MINUTE)),
+        "merge-stuck",
+    ),
+}
+
+
+@pytest.mark.parametrize("behaviour", BEHAVIOURS)
+def test_of_the_matrix(behaviour: str) -> None:
+    facts, row = BEHAVIOURS[behaviour]
+    assert name(decide(facts)) == row
+
+
+def name(decision: Decision) -> str:
+    return decision.row.name if decision.row else "nothing"
+
+
+def test_every_row_is_reached_by_a_behaviour() -> None:
+    assert {row for _, row in BEHAVIOURS.values()} == {row.name for row in ROWS}
+    assert len({row.name for row in ROWS}) == len(ROWS)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        LIVING,
+        wrote(Phase.DONE, history=answered("not-merged", MINUTE)),
+        replace(CI, history=answered("ci-passed", MINUTE)),
+        replace(APPROVED, history=answered("approved", MINUTE)),
+        wrote(Phase.ESCALATE, HOUR, asked("escalate", HOUR)),
+        replace(LIVING, pull=PullState.MERGED),
+        replace(LIVING, idle_since=NOW - 29),
+        replace(LIVING, phase_lost=True, history=asked("trouble", HOUR, write="")),
+    ],
+)
+def test_when_nothing_is_due_nothing_is_done(facts: Facts) -> None:
+    assert decide(facts).row is None
+
+
+def test_what_is_settled_goes_before_a_dead_agent_and_that_before_its_phase() -> None:
+    dead = replace(CI, check=CheckState.SUCCESS, session=Life.GONE)
+    assert name(decide(dead)) == "recover"
+    assert name(decide(replace(dead, issue_open=False))) == "issue-closed"
+    assert name(decide(replace(wrote(Phase.FAILED), session=Life.GONE))) == "failed"
+    merged = replace(wrote(Phase.DONE), session=Life.GONE, pull=PullState.MERGED)
+    assert name(decide(merged)) == "merged"
+
+
+def test_a_merge_by_hand_of_a_closed_or_blocked_issue_is_still_a_merge() -> None:
+    merged = replace(wrote(Phase.DONE), pull=PullState.MERGED)
+    assert name(decide(replace(merged, issue_open=False))) == "merged"
+    assert name(decide(replace(merged, blocked=True))) == "merged"
+
+
+def test_an_answer_goes_before_the_end_of_the_question() -> None:
+    late = wrote(Phase.ESCALATE, 30 * HOUR, asked("escalate", 30 * HOUR))
+    assert name(decide(replace(late, reply="a1"))) == "reply"
+    assert name(decide(late)) == "escalation-over"
+
+
+def test_a_late_result_of_ci_is_passed_on_although_a_person_is_asked() -> None:
+    provisional = Answer("w1", "ci-timeout", NOW - MINUTE, provisional=True)
+    history = replace(asked("ci-timeout", MINUTE), answer=provisional)
+    late = wrote(Phase.AWAITING_CI, HOUR, history)
+    assert name(decide(late)) == "ci-pending"
+    assert name(decide(replace(late, check=CheckState.SUCCESS))) == "ci-passed"
+
+
+def test_the_last_round_is_not_held_against_the_answer_to_it() -> None:
+    history = History(rounds=5, started_at=NOW, done=frozenset({"review-changes:r1"}))
+    again = replace(CHANGES, history=history)
+    assert name(decide(again)) == "review-pending"
+    assert name(decide(replace(again, review_id="r2"))) == "review-exhausted"
+
+
+@pytest.mark.parametrize("phase", [Phase.AWAITING_CI, Phase.AWAITING_REVIEW])
+def test_without_a_pull_request_nothing_is_called_passed_or_approved(phase: Phase) -> None:
+    refused = History(done=frozenset({"open-pull:w1"}), started_at=NOW)
+    limits = Limits(review_required=False)
+    facts = replace(wrote(phase, history=refused), pull=None, check=CheckState.NONE, limits=limits)
+    assert not decide(facts).acts
+
+
+def test_a_conflict_goes_before_a_failure_that_it_may_have_caused() -> None:
+    assert name(decide(replace(REVIEW, conflicts=True, check=CheckState.FAILURE))) == "conflict"
+
+
+def test_nothing_is_done_twice_for_the_same_reason() -> None:
+    for facts, row in BEHAVIOURS.values():
+        first = decide(facts)
+        done = facts.history.done | {first.key}
+        second = decide(replace(facts, history=replace(facts.history, done=done)))
+        assert name(second) != row, f"{row} is done twice"
+
+
+def test_a_session_is_killed_before_it_is_forgotten_and_nothing_follows() -> None:
+    terminal = [row for row in ROWS if any(step.verb is Verb.FORGET for step in row.steps)]
+    assert {row.name for row in terminal} == {
+        *("merged", "merged-early", "issue-closed", "pull-closed", "blocked"),
+        *("failed", "idle-prompt", "recovery-exhausted", "escalation-over"),
+    }
+    for row in terminal:
+        verbs = [step.verb for step in row.steps]
+        assert verbs[-1] is Verb.FORGET
+        assert Verb.KILL in verbs
+        assert verbs.index(Verb.RELEASE_CLAIM) > verbs.index(Verb.KILL), row.name
+        assert Verb.INJECT not in verbs[verbs.index(Verb.KILL) :]
+
+
+def test_blocked_is_set_before_the_backlog_label_returns() -> None:
+    for row in ROWS:
+        verbs = [step.verb for step in row.steps]
+        if Verb.RESTORE_BACKLOG in verbs:
+            assert verbs.index(Verb.LABEL_BLOCKED) < verbs.index(Verb.RESTORE_BACKLOG)
+
+
+@pytest.mark.parametrize(
+    ("facts", "wake_in_s"),
+    [
+        (LIVING, 29 * MINUTE),
+        (replace(LIVING, limits=Limits(merge_remind_s=1)), 119 * MINUTE),
+        (CI, 29 * MINUTE),
+        (REVIEW, 179 * MINUTE),
+        (replace(LIVING, idle_since=NOW - 10), 20),
+        (crashed(2, 45), 15),
+        (wrote(Phase.ESCALATE, HOUR, asked("escalate", HOUR)), 5 * HOUR),
+        (wrote(Phase.ESCALATE, HOUR, asked("escalate", 23 * HOUR, told_ago_s=HOUR)), HOUR),
+    ],
+)
+def test_the_next_look_is_at_the_next_deadline(facts: Facts, wake_in_s: float) -> None:
+    decision = decide(facts)
+    assert not decision.acts
+    assert decision.wake_at == pytest.approx(NOW + wake_in_s)
+
+
+def test_there_is_always_a_next_look() -> None:
+    stuck = wrote(Phase.DONE, history=History(done=frozenset({"not-merged:w1"}), started_at=NOW))
+    assert decide(stuck).wake_at == NOW + stuck.limits.agent_timeout_s
+
+
+def test_a_reminder_interval_of_zero_means_never() -> None:
+    history = asked("escalate", 23 * HOUR)
+    facts = replace(wrote(Phase.ESCALATE, HOUR, history), limits=Limits(remind_s=0))
+    assert decide(facts).row is None
+    assert decide(facts).wake_at == NOW + HOUR
+
+
+def test_pauses_between_restarts_double() -> None:
+    pauses = [crashed(count, 0).pause_until - NOW for count in (1, 2, 3)]
+    assert pauses == [30, 60, 120]
+    assert crashed(0, 0).pause_until == 0
+
+
+def test_silence_counts_only_while_the_agent_is_expected_to_work() -> None:
+    long_ago = History(started_at=NOW - 9 * HOUR)
+    assert replace(LIVING, history=long_ago).stale
+    assert not wrote(Phase.AWAITING_REVIEW, 5 * HOUR, long_ago).stale
+    assert not wrote(Phase.ESCALATE, 5 * HOUR, asked("escalate", 5 * HOUR)).stale
+    assert wrote(Phase.AWAITING_CI, 5 * HOUR, answered("ci-passed", 3 * HOUR)).stale
+    assert not wrote(Phase.AWAITING_CI, 5 * HOUR, answered("ci-passed", HOUR)).stale
+
+
+def test_the_document_shows_the_matrix_as_it_is() -> None:
+    document = Path(__file__).parents[1] / "docs" / "PROTOCOL.md"
+    shown = document.read_text(encoding="utf-8")
+    assert matrix_table() in shown, f"write this table into docs/PROTOCOL.md:\n\n{matrix_table()}"
