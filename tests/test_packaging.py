@@ -132,8 +132,13 @@ def test_installed_command_dies_quietly_when_nobody_reads(installed: Path) -> No
     """Python ignores SIGPIPE, and what it becomes would go on writing and complaining."""
     reader, writer = os.pipe()
     os.close(reader)
-    command = [installed / "dev-poll", "--help"]
-    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(
+        [installed / "dev-poll", "--help"],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
     os.close(writer)
     assert (done.returncode, done.stderr) == (-signal.SIGPIPE, "")
 
