@@ -24,4 +24,5 @@ def command(config: Config, project: Project, locked: bool, commit: str) -> None
 
     work = Root(config.state_root).project(project.name).ci
     verdict = open_forge(project).run_check(commit, project.ci, work, locked=locked)
-    click.echo(verdict.state if verdict else "pending", err=locked)
+    if not locked:
+        click.echo(verdict.state if verdict else "pending")

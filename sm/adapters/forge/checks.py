@@ -159,7 +159,7 @@ class Checks:
 
 def _spawn(argv: list[str], log: int, lock: int) -> None:
     """Start a program that outlives us, in a session of its own, with `lock` in its hands."""
-    _started[:] = [pid for pid in _started if not os.waitpid(pid, os.WNOHANG)[0]]
+    _started[:] = [pid for pid in _started if not _ended(pid)]
     actions: list[tuple[int, int, str, int, int] | tuple[int, int, int]] = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_DUP2, log, 1),
@@ -171,6 +171,13 @@ def _spawn(argv: list[str], log: int, lock: int) -> None:
     except OSError as error:
         raise SmError(f"cannot start CI: {os.strerror(error.errno or 0).lower()}") from error
     _started.append(pid)
+
+
+def _ended(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] != 0
+    except ChildProcessError:
+        return True  # a child of the process that we were forked from
 
 
 def give_up(folder: CheckFolder) -> None:

@@ -30,6 +30,7 @@ T = TypeVar("T")
 Kind = Literal["issues", "pulls"]
 KINDS: tuple[Kind, ...] = ("issues", "pulls")
 NOUN = {"issues": "issue", "pulls": "pull request"}
+A_NOUN = {"issues": "an issue", "pulls": "a pull request"}
 
 FILE_NAME = re.compile(r"(\d{4,9})\.md")
 SIZE_LIMIT = 64 * 1024 * 1024
@@ -101,14 +102,19 @@ class ForgeFolder:
         version = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
         if (known := self._read.get(path)) and known[0] == version:
             return known[1]
-        if found.st_size > SIZE_LIMIT:
-            raise StateError(f"'{path}' is larger than {SIZE_LIMIT} bytes: shorten it")
-        data = read_guarded(Path(path), SIZE_LIMIT)
-        if data is None:
-            raise self._missing(kind, number)
-        document = parse(path, data, found.st_mtime)
+        document = parse(path, self.raw(kind, number), round(found.st_mtime, 3))
         self._read[path] = (version, document)
         return document
+
+    def raw(self, kind: Kind, number: int) -> bytes:
+        """The file as it is."""
+        path = self.file(kind, number)
+        data = read_guarded(path, SIZE_LIMIT + 1)
+        if data is None:
+            raise self._missing(kind, number)
+        if len(data) > SIZE_LIMIT:
+            raise StateError(f"'{path}' is larger than {SIZE_LIMIT} bytes: shorten it")
+        return data
 
     def each(self, kind: Kind, read: Callable[[int], T]) -> tuple[list[T], list[str]]:
         """What `read` makes of every number, and what is wrong with the files that are no good."""
@@ -193,5 +199,5 @@ class ForgeFolder:
     def _missing(self, kind: Kind, number: int) -> NotFoundError:
         for other in KINDS:
             if other != kind and self.file(other, number).exists():
-                return NotFoundError(f"{number} is no {NOUN[kind]}: it is a {NOUN[other]}")
+                return NotFoundError(f"{number} is no {NOUN[kind]}: it is {A_NOUN[other]}")
         return NotFoundError(f"there is no {NOUN[kind]} {number} in '{self.path}'")

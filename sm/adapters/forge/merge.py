@@ -113,6 +113,8 @@ def _merge(pulls: Pulls, pull: PullRequest, author: str, message: str) -> PullRe
     old = repository.heads().get(pull.base)
     if old is None:
         raise NotFoundError(f"there is no branch '{pull.base}' on the forge: push it first")
+    if repository.contains(old, pull.head):
+        raise BaseMovedError(f"'{pull.base}' has got '{pull.branch}' in this moment: look again")
     tried = repository.try_merge(old, pull.head)
     if tried.conflicts:
         files = ", ".join(f"'{name}'" for name in tried.conflicts[:5])

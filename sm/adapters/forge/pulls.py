@@ -15,7 +15,7 @@ from sm.adapters.forge.fields import Fields
 from sm.adapters.forge.folder import ForgeFolder
 from sm.adapters.forge.issues import new_front, new_id, settled
 from sm.adapters.forge.repository import BareRepository
-from sm.errors import UsageError
+from sm.errors import StateError, UsageError
 from sm.forge import NO_CHECK, InlineComment, PullRequest, PullState, Review, ReviewState
 
 KEYS = ("number", "title", "state", "author", "created", "branch", "base", "head", "merged")
@@ -62,12 +62,20 @@ class Pulls:
         return review
 
     def _open_for(self, branch: str) -> int | None:
-        for number in self.folder.numbers("pulls"):
+        return next((n for n in self.folder.numbers("pulls") if self._offers(n, branch)), None)
+
+    def _offers(self, number: int, branch: str) -> bool:
+        try:
             document = self.folder.read("pulls", number)
             fields = Fields(self.folder.name("pulls", number), document)
-            if fields.text("branch") == branch and fields.choice("state", PullState) == "open":
-                return number
-        return None
+            if fields.text("branch") != branch:
+                return False
+            return fields.choice("state", PullState) is PullState.OPEN
+        except StateError:
+            # A file that is being edited must neither hide the pull request nor stop all others.
+            if f"\nbranch: {branch}\n".encode() in self.folder.raw("pulls", number):
+                raise
+            return False
 
     def _add(
         self, branches: Branches, branch: str, base: str, front: dict[str, object], body: str

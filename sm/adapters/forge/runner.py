@@ -68,7 +68,7 @@ def run_check(job: Job, checks: Checks, head: str) -> Verdict:
     folder = checks.folder(head)
     started = time.time()
     _end_leftovers(folder)
-    _sweep(job.work, checks)
+    _sweep(job, checks, head)
     with open_guarded(folder.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC):
         pass  # emptied and not replaced: what this program itself says goes there too
     place = ensure_private_dir(job.work / head)
@@ -206,10 +206,10 @@ def _end_leftovers(folder: CheckFolder) -> None:
         folder.process.unlink(missing_ok=True)
 
 
-def _sweep(work: Path, checks: Checks) -> None:
+def _sweep(job: Job, checks: Checks, head: str) -> None:
     """Remove the checkouts of runners that were killed."""
-    for place in ensure_private_dir(work).iterdir():
-        if not is_held(checks.path / place.name / "lock"):
+    for place in ensure_private_dir(job.work).iterdir():
+        if place.name == head or not is_held(checks.path / place.name / "lock"):
             _remove(place)
 
 
