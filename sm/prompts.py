@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sm.forge import Check, Review
-from sm.material import Material, fence, pull_number
+from sm.material import Material, fence, one_line, pull_number
 from sm.phase import SENTINELS, Phase
 
 BODY_LIMIT = 60_000
@@ -69,7 +69,7 @@ def _recovery(m: Material) -> str:
     if m.phase is Phase.AWAITING_REVIEW and m.review:
         parts.append(f"Latest review:\n{_review_text(m, m.review)}")
     if m.reason:
-        parts.append(f"Its reason: {fence('reason', m.reason, m.nonce)}")
+        parts.append(f"Its reason:\n{fence('reason', m.reason, m.nonce)}")
     parts.append(_waiting_note(m))
     parts.append(_protocol(m))
     return "\n\n".join(part for part in parts if part)
@@ -117,9 +117,9 @@ def _ci_none(m: Material) -> str:
 
 def _ci_failed(m: Material) -> str:
     check = m.check
-    where = f" ({check.url})" if check.url else ""
+    where = f" ({one_line(check.url)})" if check.url else ""
     return (
-        f"[sm] CI failed for {_head(m)}: step '{check.step or 'CI'}'{where}.\n"
+        f"[sm] CI failed for {_head(m)}: step '{one_line(check.step) or 'CI'}'{where}.\n"
         f"{_ci_log(m, check)}\n"
         f"Mend it, push, and write {Phase.AWAITING_CI} again. "
         f"Attempts left after this one: {max(0, m.fixes_left - 1)}."

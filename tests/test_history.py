@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+from msgspec import structs
+
+from sm.history import Answer, Count, Receipt, Verb, fold
+from sm.session.plan import Plan, PlannedStep
+
+
+def carried_out(
+    row: str,
+    *verbs: Verb,
+    write: str = "w1",
+    at: float = 1.0,
+    counts: Count = Count.NONE,
+    provisional: bool = False,
+    trouble: str = "",
+) -> list[Receipt]:
+    """The receipts of a whole plan; `trouble` befell each of its steps."""
+    steps = tuple(PlannedStep(verb) for verb in verbs)
+    plan = Plan(f"{row}:{write}", row, write, at, steps, counts, provisional)
+    done = [plan.receipt(number, trouble=trouble) for number in range(len(steps))]
+    return [structs.replace(r, at=at) for r in (*done, plan.receipt(len(steps)))]
+
+
+def test_a_reaction_is_done_when_its_plan_is_closed() -> None:
+    receipts = carried_out("ci-passed", Verb.WRITE_CI_RESULT, Verb.INJECT)
+    assert not fold(receipts[:-1]).has("ci-passed:w1")
+    assert fold(receipts).has("ci-passed:w1")
+
+
+def test_a_message_answers_the_write_it_is_about() -> None:
+    history = fold(carried_out("ci-passed", Verb.INJECT, at=5.0))
+    assert history.answer == Answer("w1", "ci-passed", 5.0, provisional=False)
+    assert history.answered == {"w1"}
+
+
+def test_what_was_answered_stays_answered_when_another_write_is() -> None:
+    first = carried_out("not-merged", Verb.INJECT, write="w1")
+    assert fold(first + carried_out("ci-none", Verb.INJECT, write="w2")).answered == {"w1", "w2"}
+
+
+def test_a_provisional_answer_leaves_the_write_open_and_its_question_asked() -> None:
+    timeout = carried_out("ci-timeout", Verb.INJECT, Verb.NOTIFY, at=5.0, provisional=True)
+    history = fold(timeout)
+    assert history.answer == Answer("w1", "ci-timeout", 5.0, provisional=True)
+    assert not history.answered
+    assert history.escalations["w1"].at == 5.0
+    late = fold(timeout + carried_out("ci-passed", Verb.INJECT, at=9.0))
+    assert late.answered == {"w1"}
+    assert not late.escalations
+
+
+def test_a_message_that_was_refused_answers_and_counts_nothing() -> None:
+    refused = carried_out("ci-failed", Verb.INJECT, counts=Count.FIX, trouble="no")
+    history = fold(refused)
+    assert history.answer is None
+    assert history.fixes == 0
+    assert history.troubles == ("ci-failed:w1",)
+
+
+def test_failures_and_rounds_are_counted_apart() -> None:
+    receipts = (
+        carried_out("ci-failed", Verb.WRITE_CI_RESULT, Verb.INJECT, counts=Count.FIX)
+        + carried_out("review-changes", Verb.INJECT, write="w2", counts=Count.ROUND)
+        + carried_out("ci-failed", Verb.INJECT, write="w3", counts=Count.FIX)
+    )
+    history = fold(receipts)
+    assert (history.fixes, history.rounds) == (2, 1)
+    passed = carried_out("ci-passed", Verb.INJECT, write="w4", counts=Count.RESET_FIXES)
+    history = fold(receipts + passed)
+    assert (history.fixes, history.rounds) == (0, 1)
+    reply = carried_out("reply", Verb.INJECT, write="w5", counts=Count.RESET_ALL)
+    history = fold(receipts + reply)
+    assert (history.fixes, history.rounds) == (0, 0)
+
+
+def test_reminders_belong_to_their_question() -> None:
+    receipts = carried_out("escalate", Verb.NOTIFY, at=1.0)
+    receipts += carried_out("remind", Verb.REMIND, at=7.0)
+    receipts += carried_out("remind", Verb.REMIND, write="w9", at=8.0)
+    question = fold(receipts).escalations["w1"]
+    assert (question.at, question.told_at, question.reminders) == (1.0, 7.0, 1)
+
+
+def test_an_answer_ends_the_question_about_its_write_and_the_one_from_before() -> None:
+    asked = carried_out("trouble", Verb.NOTIFY, write="")
+    asked += carried_out("escalate", Verb.NOTIFY, write="w1")
+    asked += carried_out("trouble", Verb.NOTIFY, write="w2")
+    assert set(fold(asked).escalations) == {"", "w1", "w2"}
+    assert set(fold(asked + carried_out("reply", Verb.INJECT)).escalations) == {"w2"}
+
+
+def test_a_question_that_cannot_be_asked_is_no_new_trouble() -> None:
+    receipts = carried_out("escalate", Verb.NOTIFY, trouble="no")
+    receipts += carried_out("remind", Verb.REMIND, trouble="no")
+    history = fold(receipts)
+    assert not history.troubles
+    assert history.escalations["w1"].reminders == 1
+
+
+def test_a_trouble_outside_a_plan_is_noted() -> None:
+    history = fold([Receipt(1.0, "phase-file:ab", "phase-file", trouble="it is a link")])
+    assert history.troubles == ("phase-file:ab",)
+
+
+def test_restarts_count_until_the_agent_has_moved_on() -> None:
+    died = [
+        *carried_out("recover", Verb.KILL, Verb.RECOVER, write="w1", at=10.0),
+        *carried_out("recover", Verb.KILL, Verb.RECOVER, write="w1", at=20.0),
+    ]
+    history = fold(died)
+    assert (history.recoveries, history.recoveries_ever, history.started_at) == (2, 2, 20.0)
+    same = fold(died + carried_out("ci-passed", Verb.INJECT, write="w1"))
+    assert same.recoveries == 2
+    moved = fold(died + carried_out("ci-passed", Verb.INJECT, write="w2"))
+    assert (moved.recoveries, moved.recoveries_ever) == (0, 2)
+
+
+def test_a_start_is_a_sign_of_life() -> None:
+    assert fold(carried_out("start", Verb.START, write="", at=3.0)).started_at == 3.0
+
+
+def test_the_history_of_nothing_is_empty() -> None:
+    history = fold([])
+    assert not history.done
+    assert history.answer is None
