@@ -128,8 +128,8 @@ def test_our_own_words_hold_no_control_characters(text: str, more: dict[str, obj
     ],
 )
 def test_words_of_others_cannot_leave_their_fence(text: str, quotes: int) -> None:
-    line = "".join(EVIL.replace(NONCE, "").split())[:80]
-    said = to_agent(text, material(EVIL, phase_text=line))
+    phase = EVIL if text == "unknown-sentinel" else "PHASE:awaiting_ci"
+    said = to_agent(text, material(EVIL, phase_text=phase))
     assert len(fences(said)) == quotes
     assert said.count(NONCE) == 2 * quotes
     outside = said
