@@ -235,9 +235,9 @@ _look_at_forge() {
   local shared=() next=
   mapfile -t shared <"$dir/shared" || return 0
   read -r next <"${shared[0]}/due" || return 0
-  ((EPOCHSECONDS >= 10#${next%%.*})) || [[ ${shared[1]} -nt ${shared[0]}/forge.json ]] || return 0
+  ((EPOCHSECONDS >= 10#$next)) || [[ ${shared[1]} -nt ${shared[0]}/forge.json ]] || return 0
   set -o noclobber
-  { : >"${shared[0]}/turn.$next"; } 2>/dev/null && due=yes
+  { : >"${shared[0]}/turn"; } 2>/dev/null && due=yes
   set +o noclobber
 }
 

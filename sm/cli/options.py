@@ -107,9 +107,11 @@ def _default_project(ctx: click.Context, _param: click.Parameter, name: str | No
     return only_project(config) if name is None else find_project(config, name)
 
 
-def _projects(ctx: click.Context, _param: click.Parameter, name: str | None) -> tuple[Project, ...]:
+def _projects(
+    ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]
+) -> tuple[Project, ...]:
     config = load_config(ctx)
-    return config.projects if name is None else (find_project(config, name),)
+    return tuple(find_project(config, name) for name in names) or config.projects
 
 
 def _issue(_ctx: click.Context, _param: click.Parameter, text: str) -> int:
@@ -134,7 +136,8 @@ projects_option: Decorator = click.option(
     "projects",
     metavar="NAME",
     callback=_projects,
-    help="Only this project.",
+    multiple=True,
+    help="Only this project; may be given several times.",
 )
 """`projects: tuple[Project, ...]`, all of them where none is named."""
 

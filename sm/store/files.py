@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -19,6 +20,9 @@ import msgspec
 from sm.errors import StateError
 
 T = TypeVar("T")
+
+CLOCK_SLACK_S = 0.02
+"""A file's mtime is the kernel's coarse clock, which lags a few milliseconds behind."""
 
 READ_LIMIT = 16 * 1024 * 1024
 """Bytes; nothing that we keep comes near it, so more is a mistake or an attack."""
@@ -97,10 +101,13 @@ def _read_up_to(fd: int, limit: int) -> bytes:
     return b"".join(chunks)
 
 
-def write_atomic(path: Path, content: bytes | str, *, durable: bool = False) -> None:
+def write_atomic(
+    path: Path, content: bytes | str, *, durable: bool = False, mtime: float | None = None
+) -> None:
     """Replace `path` (0600) so that a reader finds the old content or the new, never half.
 
-    `durable` also survives a power cut. A full disk leaves the old file as it was.
+    `durable` also survives a power cut. `mtime` (seconds since the epoch) is what the file says
+    of its own age; default: now. A full disk leaves the old file as it was.
 
     Raises:
         StateError: the file could not be written; `path` is unchanged.
@@ -110,6 +117,8 @@ def write_atomic(path: Path, content: bytes | str, *, durable: bool = False) -> 
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     try:
         _create(temporary, data, durable=durable)
+        if mtime is not None:
+            os.utime(temporary, (mtime, mtime))
         temporary.replace(path)
         if durable:
             sync_dir(path.parent)
@@ -154,16 +163,22 @@ def _write_all(fd: int, data: bytes) -> None:
 def append_line(path: Path, line: bytes) -> None:
     """Append one line in one write, so that lines of several processes never mix.
 
+    A line that a full disk or a power cut has left unfinished before it stays a line of its own.
+
     Raises:
         StateError: the file is not ours, or could not be written.
 
     """
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    with open_guarded(path, flags) as fd:
+    with open_guarded(path, os.O_RDWR | os.O_CREAT | os.O_APPEND) as fd:
+        size = os.fstat(fd).st_size
+        unfinished = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
+        whole = b"\n" * unfinished + line.rstrip(b"\n") + b"\n"
         try:
-            os.write(fd, line.rstrip(b"\n") + b"\n")
+            written = os.write(fd, whole)
         except OSError as error:
             raise StateError(f"cannot write '{path}': {os.strerror(error.errno or 0)}") from error
+    if written < len(whole):
+        raise StateError(f"cannot write '{path}': {os.strerror(errno.ENOSPC)}")
 
 
 def sync_dir(path: Path) -> None:
@@ -175,9 +190,12 @@ def sync_dir(path: Path) -> None:
         os.close(fd)
 
 
-def write_json(path: Path, value: object, *, durable: bool = False) -> None:
-    """Replace `path` by `value` as JSON."""
-    write_atomic(path, msgspec.json.encode(value, enc_hook=_plain) + b"\n", durable=durable)
+def write_json(
+    path: Path, value: object, *, durable: bool = False, mtime: float | None = None
+) -> None:
+    """Replace `path` by `value` as JSON; otherwise like `write_atomic`."""
+    data = msgspec.json.encode(value, enc_hook=_plain) + b"\n"
+    write_atomic(path, data, durable=durable, mtime=mtime)
 
 
 def read_json(path: Path, shape: type[T]) -> T | None:

@@ -112,6 +112,11 @@ class ProjectDir:
         return self.path / "due"
 
     @property
+    def turn(self) -> Path:
+        """Created by the monitor that has the forge observed, removed when that is done."""
+        return self.path / "turn"
+
+    @property
     def snapshot_lock(self) -> Path:
         """Held by whoever observes the forge."""
         return self.path / "forge.lock"

@@ -48,15 +48,16 @@ def observe(ctx: Context, session: Session, *, newer_than: float = 0.0) -> Obser
     written = _read_phase(ctx, session)
     seen = snapshot(ctx, newer_than=max(newer_than, written.at))
     found = _gather(ctx, session, written, seen)
-    if not found.facts.awaits:
-        return found
-    return replace(found, facts=_compare_with_remote(ctx, session, seen, found.facts))
+    facts = replace(found.facts, session=_life(ctx, session))
+    if facts.awaits:
+        facts = _compare_with_remote(ctx, session, seen, facts)
+    return replace(found, facts=facts)
 
 
 def last_known(ctx: Context, session: Session, seen: Snapshot) -> Observation:
-    """The same from an older look at the forge, for showing: nobody is asked, not even git.
+    """The same from an older look at the forge, for showing: neither git nor tmux is asked.
 
-    So `pushed` and `unpushed` of its facts say nothing.
+    So `pushed` and `unpushed` of its facts say nothing, and a session is alive with its process.
     """
     return _gather(ctx, session, _read_phase(ctx, session), seen)
 
@@ -69,7 +70,9 @@ class _Written:
 
     @property
     def at(self) -> float:
-        return self.write.at if self.write.phase is not Phase.NONE else 0.0
+        if self.write.phase is Phase.NONE:
+            return 0.0
+        return min(self.write.at, time.time())  # a clock that was set back must not stop timers
 
 
 def _read_phase(ctx: Context, session: Session) -> _Written:
@@ -112,6 +115,15 @@ def _gather(ctx: Context, session: Session, written: _Written, seen: Snapshot) -
         reply=answers[-1].id if answers else "",
     )
     return Observation(facts, write, pull, review, answers, written.problem)
+
+
+def _life(ctx: Context, session: Session) -> Life:
+    """A process without its pane is as good as dead: nobody could ever tell it anything."""
+    if not agent.is_alive(session.dir):
+        return Life.GONE
+    known = agent.load(session.dir)
+    in_pane = known is not None and agent.alive(ctx.tmux.pane(session.name), known)
+    return Life.ALIVE if in_pane else Life.GONE
 
 
 def _compare_with_remote(ctx: Context, session: Session, seen: Snapshot, facts: Facts) -> Facts:

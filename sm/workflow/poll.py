@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 from sm.errors import SmError
 from sm.forge import Issue, IssueState
 from sm.review import is_trusted
-from sm.session import claim
+from sm.session import claim, registry
 from sm.session.registry import Session
 from sm.store import lock
 from sm.workflow import monitors, worktrees
 from sm.workflow.context import Context
-from sm.workflow.snapshot import Snapshot, snapshot
+from sm.workflow.snapshot import Snapshot, look, snapshot
 from sm.workflow.start import TakenError, is_started, start
 
 
@@ -22,25 +21,32 @@ def tick(ctx: Context, *, dry_run: bool = False) -> Iterator[str]:
 
     With `dry_run` a line for each thing that would be done, and nothing is changed.
     """
+    if dry_run:
+        yield from _tend(ctx, look(ctx), dry_run=True)
+        return
     with lock.try_hold(ctx.directory.poll_lock) as ours:
         if not ours:
             yield "another dev-poll is at work on it"
             return
-        seen = snapshot(ctx, newer_than=time.time() - ctx.project.ci.poll_s)
-        yield from seen.problems
-        damaged: list[SmError] = []
-        sessions = ctx.sessions(damaged.append)
-        yield from (error.message for error in damaged)
-        yield from _keep_alive(ctx, seen, sessions, dry_run=dry_run)
-        yield from _pick_up(ctx, seen, sessions, dry_run=dry_run)
-        if not dry_run:
-            yield from worktrees.sweep(ctx, seen, sessions)
+        yield from _tend(ctx, snapshot(ctx), dry_run=False)
+
+
+def _tend(ctx: Context, seen: Snapshot, *, dry_run: bool) -> Iterator[str]:
+    yield from seen.problems
+    damaged: list[SmError] = []
+    sessions = ctx.sessions(damaged.append)
+    yield from (error.message for error in damaged)
+    yield from _keep_alive(ctx, seen, sessions, dry_run=dry_run)
+    yield from _pick_up(ctx, seen, sessions, dry_run=dry_run)
+    if not dry_run:
+        yield from worktrees.sweep(ctx, seen, sessions)
 
 
 def _keep_alive(
     ctx: Context, seen: Snapshot, sessions: list[Session], *, dry_run: bool
 ) -> Iterator[str]:
-    """Sessions whose start was interrupted, whose state was lost, whose monitor died."""
+    """Sessions whose start was interrupted, whose state was lost, whose monitor or pane died."""
+    panes = ctx.tmux.panes() if sessions else {}
     for session in sessions:
         if not is_started(ctx, session):
             yield from _start(ctx, seen.issue(session.issue), "finish the start of", dry_run)
@@ -48,6 +54,8 @@ def _keep_alive(
             yield f"{_would(dry_run)}restart the monitor of #{session.issue}"
             if not dry_run:
                 monitors.ensure(ctx, session)
+        elif session.name not in panes:
+            registry.poke(session.dir)
     for issue in _lost(ctx, seen, sessions):
         yield from _start(ctx, issue, "take up again", dry_run)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import math
-import os
 import time
 from collections.abc import Iterator
 
@@ -19,7 +18,7 @@ from sm.session.plan import Plan
 from sm.session.registry import Session
 from sm.store import lock
 from sm.store.crash import crash_point
-from sm.store.files import write_atomic
+from sm.store.files import CLOCK_SLACK_S, read_guarded, write_atomic
 from sm.store.paths import SessionDir
 from sm.workflow.compose import compose
 from sm.workflow.context import Context
@@ -35,7 +34,7 @@ FORGE_VERBS = frozenset({Verb.OPEN_PULL, Verb.MERGE, Verb.CLOSE_ISSUE})
 
 RETRY_S = (0.5, 300.0)
 TYPING_RETRY_S = (0.5, 5.0)
-"""Shortest and longest pause before a step is tried again; it grows with the plan's age."""
+"""Shortest and longest pause before another try; it grows with the time that it has been so."""
 
 
 def react(ctx: Context, name: str) -> None:
@@ -57,8 +56,12 @@ def _passes(ctx: Context, session: Session, directory: SessionDir) -> Iterator[N
     newer_than = 0.0
     for _ in range(ROUNDS):
         started = time.time()
-        plan = plans.pending(directory) or _decide(ctx, session, directory, newer_than, started)
-        if plan is None or not _carry_out(ctx, session, directory, plan, started):
+        try:
+            plan = plans.pending(directory) or _decide(ctx, session, newer_than, started)
+            if plan is None or not _carry_out(ctx, session, plan):
+                return
+        except SmError as error:
+            _retry_later(ctx, session, error, started)
             return
         if any(step.verb in FORGE_VERBS for step in plan.steps):
             newer_than = time.time()
@@ -66,11 +69,10 @@ def _passes(ctx: Context, session: Session, directory: SessionDir) -> Iterator[N
     raise SmError(f"'{session.name}' did not come to rest in {ROUNDS} decisions: see sm trace")
 
 
-def _decide(
-    ctx: Context, session: Session, directory: SessionDir, newer_than: float, started: float
-) -> Plan | None:
+def _decide(ctx: Context, session: Session, newer_than: float, started: float) -> Plan | None:
     """The plan for what is due now, saved; None when the session is at rest until `next`."""
-    seen = _observe(ctx, session, directory, newer_than)
+    directory = session.dir
+    seen = _observe(ctx, session, newer_than)
     decision = decide(seen.facts)
     directory.problem.unlink(missing_ok=True)
     if not decision.acts:
@@ -84,9 +86,7 @@ def _decide(
     return plan
 
 
-def _observe(
-    ctx: Context, session: Session, directory: SessionDir, newer_than: float
-) -> Observation:
+def _observe(ctx: Context, session: Session, newer_than: float) -> Observation:
     seen = observe(ctx, session, newer_than=newer_than)
     if not seen.problem:
         return seen
@@ -94,15 +94,19 @@ def _observe(
     cause = f"phase-file:{hashlib.sha256(seen.problem.encode()).hexdigest()[:8]}"
     if cause in seen.facts.history.troubles:
         return seen
-    plans.add_receipt(directory, Receipt(time.time(), cause, "phase-file", trouble=seen.problem))
+    plans.add_receipt(session.dir, Receipt(time.time(), cause, "phase-file", trouble=seen.problem))
     ctx.record("problem", session.name, seen.problem)
     return observe(ctx, session, newer_than=newer_than)
 
 
-def _carry_out(
-    ctx: Context, session: Session, directory: SessionDir, plan: Plan, started: float
-) -> bool:
-    """Do the steps that are left; False when the session is over, or the rest has to wait."""
+def _carry_out(ctx: Context, session: Session, plan: Plan) -> bool:
+    """Do the steps that are left; False when the session is over.
+
+    Raises:
+        SmError: a step is not possible now; the plan stays for another pass.
+
+    """
+    directory = session.dir
     first = plans.next_step(plan, plans.receipts(directory))
     for number in range(first, len(plan.steps)):
         verb = plan.steps[number].verb
@@ -113,9 +117,6 @@ def _carry_out(
             ctx.record("dropped", session.name, f"{plan.row}: {error.message}")
             plans.drop(directory)
             return True
-        except SmError as error:
-            _retry_later(ctx, session, directory, plan, error, started)
-            return False
         crash_point(f"{verb}:after")
         ctx.record(str(verb), session.name, receipt.detail or receipt.trouble)
         if verb is Verb.FORGET:
@@ -144,27 +145,19 @@ def _do(ctx: Context, session: Session, plan: Plan, number: int) -> Receipt:
         return plan.receipt(number, detail=f"failed: {error.message}")
 
 
-def _retry_later(
-    ctx: Context,
-    session: Session,
-    directory: SessionDir,
-    plan: Plan,
-    error: SmError,
-    started: float,
-) -> None:
-    """Leave the plan for another pass; pauses grow with its age."""
+def _retry_later(ctx: Context, session: Session, error: SmError, started: float) -> None:
+    """Note what is in the way, and look again: the longer it has been, the later."""
+    file, problem = session.dir.problem, f"{error.message}\n"
+    if (read_guarded(file) or b"").decode("utf-8", "replace") != problem:
+        ctx.record("waiting", session.name, error.message)
+        write_atomic(file, problem)
     shortest, longest = TYPING_RETRY_S if isinstance(error, NotNowError) else RETRY_S
-    age = time.time() - plan.created_at
-    problem = f"{plan.row}: {error.message}"
-    if not directory.problem.exists() or directory.problem.read_text().strip() != problem:
-        ctx.record("waiting", session.name, problem)
-        write_atomic(directory.problem, problem + "\n")
-    _rest(directory, started, time.time() + min(max(age / 4, shortest), longest))
+    age = time.time() - file.stat().st_mtime
+    _rest(session.dir, started, time.time() + min(max(age / 4, shortest), longest))
 
 
 def _rest(directory: SessionDir, started: float, wake_at: float) -> None:
     """Tell the monitor up to which moment all is seen, and when to call at the latest."""
     write_atomic(directory.next, f"{math.ceil(wake_at)}\n")
-    write_atomic(directory.seen, "")
     # What changed while we looked must count as changed since.
-    os.utime(directory.seen, (started, started))
+    write_atomic(directory.seen, "", mtime=started - CLOCK_SLACK_S)

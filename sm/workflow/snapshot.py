@@ -6,20 +6,18 @@ which something changed. So the number of requests does not grow with the number
 
 from __future__ import annotations
 
-import os
+import math
 import time
+from collections.abc import Callable
 
 from msgspec import Struct, structs
 
 from sm.forge import Check, CheckState, Issue, IssueState, PullRequest, PullState
 from sm.session import registry
 from sm.store import lock
-from sm.store.files import read_json, write_atomic, write_json
+from sm.store.files import CLOCK_SLACK_S, read_json, write_atomic, write_json
 from sm.store.paths import ProjectDir
 from sm.workflow.context import Context
-
-CLOCK_SLACK_S = 0.02
-"""A file's mtime is the kernel's coarse clock, which lags a few milliseconds behind."""
 
 
 class Snapshot(Struct, frozen=True):
@@ -51,6 +49,13 @@ class Snapshot(Struct, frozen=True):
 
 def snapshot(ctx: Context, *, newer_than: float = 0.0) -> Snapshot:
     """The forge as seen after `newer_than` (seconds since the epoch) and within the interval."""
+    try:
+        return _snapshot(ctx, newer_than)
+    finally:
+        ctx.directory.turn.unlink(missing_ok=True)
+
+
+def _snapshot(ctx: Context, newer_than: float) -> Snapshot:
     last = _usable(ctx, newer_than)
     if last is not None:
         return last
@@ -73,10 +78,25 @@ def _usable(ctx: Context, newer_than: float) -> Snapshot | None:
     return last
 
 
+def look(ctx: Context) -> Snapshot:
+    """The forge as it is now; nothing is kept, nobody woken, no check started."""
+    return _observe(ctx, ctx.forge.check)
+
+
 def _take(ctx: Context) -> Snapshot:
-    started = time.time()
-    project, directory = ctx.project, ctx.directory
+    directory = ctx.directory
     before = last_snapshot(directory)
+    taken = _observe(ctx, ctx.forge.ensure_check)
+    # What changes while we look must count as changed since.
+    write_json(directory.snapshot, taken, mtime=taken.taken_at - CLOCK_SLACK_S)
+    write_atomic(directory.due, f"{math.ceil(taken.taken_at + ctx.project.ci.poll_s)}\n")
+    _wake_changed(ctx, before, taken)
+    return taken
+
+
+def _observe(ctx: Context, check: Callable[[str], Check]) -> Snapshot:
+    started = time.time()
+    project = ctx.project
     stamp = ctx.forge.stamp()
     refs = ctx.git.ls_remote(
         project.remote,
@@ -85,21 +105,14 @@ def _take(ctx: Context) -> Snapshot:
         "refs/sm/claims/*",
     )
     issues, pulls, problems = ctx.forge.overview()
-    taken = Snapshot(
+    return Snapshot(
         taken_at=started,
         stamp=stamp,
         issues=tuple(_brief(issue) for issue in issues),
-        pulls=tuple(_checked(ctx, pull) for pull in pulls),
+        pulls=tuple(_checked(pull, check) for pull in pulls),
         refs=refs,
         problems=tuple(problems),
     )
-    write_json(directory.snapshot, taken)
-    # What changes while we look must count as changed since.
-    os.utime(directory.snapshot, (started, started))
-    write_atomic(directory.due, f"{started + project.ci.poll_s:.3f}\n")
-    _clear_turns(directory)
-    _wake_changed(ctx, before, taken)
-    return taken
 
 
 def _brief(issue: Issue) -> Issue:
@@ -110,19 +123,11 @@ def _brief(issue: Issue) -> Issue:
     return structs.replace(issue, body=needed)
 
 
-def _checked(ctx: Context, pull: PullRequest) -> PullRequest:
-    """A pull request with what CI says of its head; an open one has its checks started."""
+def _checked(pull: PullRequest, check: Callable[[str], Check]) -> PullRequest:
+    """A pull request without its text; an open one with what CI says of its head, in short."""
     if pull.state is not PullState.OPEN:
         return structs.replace(pull, body="")
-    check = ctx.forge.ensure_check(pull.head)
-    if check.state in (CheckState.SUCCESS, CheckState.FAILURE):
-        check = structs.replace(check, log="")
-    return structs.replace(pull, body="", check=check)
-
-
-def _clear_turns(directory: ProjectDir) -> None:
-    for claimed in directory.path.glob("turn.*"):
-        claimed.unlink(missing_ok=True)
+    return structs.replace(pull, body="", check=structs.replace(check(pull.head), log=""))
 
 
 def _wake_changed(ctx: Context, before: Snapshot | None, after: Snapshot) -> None:
