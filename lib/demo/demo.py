@@ -77,7 +77,7 @@ def run(*, plain: bool, keep: bool) -> int:
         if not keep:
             stage.remove()
     if keep:
-        print(f"kept: {stage.path}", file=sys.stderr)
+        print(f"kept: '{stage.path}'", file=sys.stderr)
     return code
 
 
@@ -116,24 +116,21 @@ def play(stage: Stage, view: View) -> tuple[Progress, float]:
 
 
 def explain(stage: Stage, error: Exception) -> None:
-    """Say what went wrong, and tell the story of every issue that is not merged."""
-    from cast import NAME, PARTS
-    from stage import DemoError
+    """Say what went wrong, and tell the story of every issue that was begun and is not closed."""
+    from cast import NAME
 
     from sm.forge import IssueState
+    from sm.store import journal
+    from sm.store.paths import session_name
 
-    print(f"demo: {error}", file=sys.stderr)
+    print(f"demo: {error}", file=sys.stderr, flush=True)
     if not stage.config.exists():
         return
-    open_issues = stage.context.forge.issues(IssueState.OPEN)[0] or []
-    for issue in open_issues:
-        if issue.number > len(PARTS):
-            continue
-        try:
+    begun = {event.session for event in journal.read(stage.context.root.journal)}
+    for issue in stage.context.forge.issues(IssueState.OPEN)[0]:
+        if session_name(NAME, issue.number) in begun:
             story = stage.run("sm", "trace", NAME, str(issue.number))
-        except DemoError as without:
-            story = str(without)
-        print(f"\nsm trace {NAME} {issue.number}:\n{story}", file=sys.stderr)
+            print(f"\n$ sm trace {NAME} {issue.number}\n{story}", file=sys.stderr)
 
 
 if __name__ == "__main__":

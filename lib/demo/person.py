@@ -72,7 +72,8 @@ class People:
     def _answer(self, row: StatusRow, part: Part) -> None:
         """Answer the question, once it can be read on the issue."""
         if not part.answer:
-            raise DemoError(f"the agent of #{row.issue} asks what nobody foresaw: {row.reason}")
+            what = row.reason or row.last_event
+            raise DemoError(f"#{row.issue} needs a person where none was foreseen: {what}")
         asked = self.stage.context.forge.issue(row.issue).comments
         if asked and self._first("answer", row.issue):
             self._sm("the agent has asked", "reply", row.project, str(row.issue), part.answer)

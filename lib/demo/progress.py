@@ -23,6 +23,7 @@ class Progress:
     started_at: float = field(default_factory=time.time)
     active: list[StatusRow] = field(default_factory=list)
     over: dict[int, StatusRow] = field(default_factory=dict)
+    _ended_at: dict[int, float] = field(default_factory=dict)
 
     def look(self) -> None:
         """Look at everything again.
@@ -45,6 +46,7 @@ class Progress:
         if pull is None or pull.state is not PullState.MERGED:
             raise DemoError(f"the session of issue #{row.issue} has ended, and nothing was merged")
         told = self.summary(row.issue)
+        self._ended_at[row.issue] = time.time()
         return structs.replace(
             row,
             phase=State.MERGED,
@@ -64,7 +66,12 @@ class Progress:
     @property
     def rows(self) -> list[StatusRow]:
         """Everything that was taken up, by issue."""
-        return sorted([*self.over.values(), *self.active], key=lambda row: row.issue)
+        now = time.time()
+        over = [
+            structs.replace(row, last_event_age_s=now - self._ended_at[issue])
+            for issue, row in self.over.items()
+        ]
+        return sorted([*over, *self.active], key=lambda row: row.issue)
 
     @property
     def next(self) -> list[int]:

@@ -153,10 +153,9 @@ def summary(console: Console, progress: Progress, took_s: float) -> None:
     heading = f"{count} of {count} merged in {span(took_s)}"
     console.print("", Text(heading, f"{STYLES['merged']} bold"), "", sep="\n")
     for number, part in enumerate(PARTS, 1):
-        console.print(Text(f"  #{number} {part.function:16} {part.journey.value}"), soft_wrap=True)
-    console.print()
+        console.print(f"  #{number} {part.function:16} {part.journey.value}", soft_wrap=True)
     console.print(
-        "main has all five branches, its test suite passes, nothing is left behind.\n"
+        f"\nmain has {count} merge commits and a test suite that passes; nothing is left behind.\n"
         f"Next, in your own repository: [bold]{ROOT / 'bin' / 'sm'} init[/bold]",
         highlight=False,
         soft_wrap=True,
