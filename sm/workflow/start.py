@@ -5,9 +5,11 @@ Every step recognises what is there already, so a start that was killed is simpl
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Iterator
 
-from sm.errors import TemporaryError
+from sm.errors import SmError, TemporaryError
 from sm.forge import Issue
 from sm.history import Receipt, Verb
 from sm.prompts import to_agent
@@ -52,10 +54,24 @@ def start(ctx: Context, issue: Issue, *, seize: bool = False) -> Session:
     crash_point("start:recorded")
     with lock.hold(session.dir.lock, timeout_s=120):
         if not is_started(ctx, session):
-            _claim(ctx, session, seize=seize)
-            _begin(ctx, session)
+            with _noted(session):
+                _claim(ctx, session, seize=seize)
+                _begin(ctx, session)
     monitors.ensure(ctx, session)
     return session
+
+
+@contextlib.contextmanager
+def _noted(session: Session) -> Iterator[None]:
+    """Keep what is in the way of a start beside the session, for people to see."""
+    try:
+        yield
+    except TakenError:
+        raise
+    except SmError as error:
+        write_atomic(session.dir.problem, f"{error.message}\n")
+        raise
+    session.dir.problem.unlink(missing_ok=True)
 
 
 def _identity(ctx: Context, issue: Issue) -> Session:
