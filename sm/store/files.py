@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import secrets
 import stat
@@ -161,7 +162,7 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 def append_line(path: Path, line: bytes) -> None:
-    """Append one line in one write, so that lines of several processes never mix.
+    """Append one line, so that lines of several processes never mix.
 
     A line that a full disk or a power cut has left unfinished before it stays a line of its own.
 
@@ -170,6 +171,8 @@ def append_line(path: Path, line: bytes) -> None:
 
     """
     with open_guarded(path, os.O_RDWR | os.O_CREAT | os.O_APPEND) as fd:
+        # While another process writes, the file grows page by page: half a line would be seen.
+        fcntl.flock(fd, fcntl.LOCK_EX)
         size = os.fstat(fd).st_size
         unfinished = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
         whole = b"\n" * unfinished + line.rstrip(b"\n") + b"\n"
