@@ -105,12 +105,7 @@ def test_bad_input_is_told_in_one_line(hub: Hub) -> None:
 
 def test_every_change_wakes_the_monitors(hub: Hub) -> None:
     stamps = [hub.open().stamp_file.stat().st_mtime_ns]
-    for args in (
-        ("add", "a"),
-        ("comment", "1", "-b", "x"),
-        ("label", "1", "-a", "y"),
-        ("close", "1"),
-    ):
+    for line in ("add a", "comment 1 -b x", "label 1 -a y", "close 1"):
         ok(hub, *line.split())
         stamps.append(hub.open().stamp_file.stat().st_mtime_ns)
     assert sorted(set(stamps)) == stamps

@@ -2,18 +2,21 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import signal
 from pathlib import Path
 
 import pytest
 
 from sm.adapters.forge.errors import (
+    BaseMovedError,
     ChecksNotPassedError,
     ConflictError,
     HeadMovedError,
     NotApprovedError,
     PullClosedError,
 )
+from sm.errors import SmError
 from sm.forge import PullState, ReviewState
 from tests.helpers import git
 from tests.hub import Hub, make_hub
@@ -145,6 +148,31 @@ def test_merges_at_the_same_time_all_get_in(hub: Hub) -> None:
     assert sorted(log) == sorted(set(merged))
     assert all(forge.repository.contains("main", head) for head in heads)
     assert {pull.merged_as for pull in forge.pulls(PullState.MERGED)[0]} == set(merged)
+
+
+def test_branch_that_moves_in_the_midst_of_a_merge_stops_it(hub: Hub) -> None:
+    old, base = hub.push("fix/1"), hub.main()
+    new = hub.push("fix/1", content="more\n")
+    repository = hub.open().repository
+    with pytest.raises(BaseMovedError, match="has moved"):
+        repository.advance("main", new, base, "fix/1", old)
+    with pytest.raises(BaseMovedError, match="has moved"):
+        repository.advance("main", new, old, "fix/1", new)
+    assert hub.main() == base
+
+
+def test_git_that_is_too_old_is_told(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.push("fix/1")
+    old = tmp_path / "bin" / "git"
+    old.parent.mkdir()
+    real = shutil.which("git")
+    old.write_text(f'#!/bin/sh\ncase $* in *merge-tree*) exit 129 ;; esac\nexec {real} "$@"\n')
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{old.parent}:{os.environ['PATH']}")
+    with pytest.raises(SmError, match=r"needs git 2\.38 or later"):
+        hub.open().open_pull("fix/1", "main", "T", author="sm")
 
 
 @pytest.mark.parametrize("point", ["forge.before-merge", "forge.after-merge"])

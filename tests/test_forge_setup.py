@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -110,6 +112,21 @@ def test_damaged_settings_are_named(hub: Hub, settings: str | None, said: str) -
         path.write_text(settings)
     with pytest.raises(SmError, match=said):
         hub.open()
+
+
+def test_folder_that_vanishes_is_told_whatever_is_asked(hub: Hub) -> None:
+    forge = hub.open()
+    shutil.rmtree(hub.folder)
+    asks: list[Callable[[], object]] = [
+        forge.stamp,
+        forge.overview,
+        lambda: forge.add_issue("a", author="x"),
+        lambda: forge.comment(1, "x", author="x"),
+        lambda: forge.close_issue(1),
+    ]
+    for ask in asks:
+        with pytest.raises(SmError):
+            ask()
 
 
 def test_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:

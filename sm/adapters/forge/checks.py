@@ -152,7 +152,12 @@ class Checks:
             _spawn(argv, log, lock)
 
     def _excerpt(self, folder: CheckFolder) -> str:
-        data = (read_guarded(folder.log, 2 * LOG_LIMIT) or b"")[-EXCERPT_LIMIT:]
+        try:
+            with open_guarded(folder.log, os.O_RDONLY) as fd:
+                start = max(0, os.fstat(fd).st_size - EXCERPT_LIMIT)
+                data = os.pread(fd, EXCERPT_LIMIT, start)
+        except FileNotFoundError:
+            return ""
         lines = data.decode("utf-8", "replace").splitlines(keepends=True)
         return "".join(lines[-self.log_lines :])
 

@@ -58,7 +58,7 @@ class ForgeFolder:
 
     def touch(self) -> None:
         """Tell those who watch that something has changed."""
-        with open_guarded(self.stamp, os.O_WRONLY | os.O_CREAT) as fd:
+        with self._there(), open_guarded(self.stamp, os.O_WRONLY | os.O_CREAT) as fd:
             os.utime(fd)
 
     def file(self, kind: Kind, number: int) -> Path:
@@ -160,19 +160,33 @@ class ForgeFolder:
     @contextmanager
     def changing(self) -> Iterator[None]:
         """Hold the forge's lock."""
-        with hold(self.path / ".lock"):
+        with self._there(), hold(self.path / ".lock"):
             yield
+
+    @contextmanager
+    def _there(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            reason = os.strerror(error.errno or 0).lower()
+            raise StateError(f"cannot use the forge '{self.path}': {reason}") from error
 
     def fingerprint(self) -> str:
         """Differs whenever a file of an issue or pull request may have, or the stamp has."""
         digest = hashlib.sha256()
-        for folder in (self.path / "issues", self.path / "pulls"):
-            for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
-                found = entry.stat(follow_symlinks=False)
-                digest.update(f"{entry.name} {found.st_mtime_ns} {found.st_size}\n".encode())
-        if self.stamp.exists():
-            digest.update(str(self.stamp.stat().st_mtime_ns).encode())
+        with self._there():
+            for kind in KINDS:
+                for name in self._names(kind):
+                    digest.update(self._mark(f"{self._folders[kind]}/{name}"))
+            digest.update(self._mark(str(self.stamp)))
         return digest.hexdigest()
+
+    def _mark(self, path: str) -> bytes:
+        try:
+            found = os.lstat(path)
+        except FileNotFoundError:
+            return b"gone"
+        return f"{path} {found.st_mtime_ns} {found.st_size}\n".encode("utf-8", "surrogateescape")
 
     def _write(self, kind: Kind, number: int, document: Document) -> None:
         data = render(document)

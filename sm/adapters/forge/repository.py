@@ -13,6 +13,7 @@ from sm.adapters.gitcall import environment
 from sm.adapters.process import CommandError, Result, run
 from sm.errors import SmError
 
+CHECKOUT_S = 600.0
 UNRELATED = "unrelated histories"
 
 
@@ -36,10 +37,12 @@ class BareRepository:
         env: Mapping[str, str] | None = None,
         stdin: bytes | None = None,
         accept: tuple[int, ...] = (0,),
+        timeout_s: float = 120.0,
     ) -> Result:
         """Run git in it, undisturbed by a repository that the caller may be in."""
         own = environment(self.path, os.environ) | dict(env or {})
-        return run("git", f"--git-dir={self.path}", *args, env=own, stdin=stdin, accept=accept)
+        argv = ("git", f"--git-dir={self.path}", *args)
+        return run(*argv, env=own, stdin=stdin, accept=accept, timeout_s=timeout_s)
 
     def fingerprint(self) -> str:
         """Differs whenever a branch may have moved; read off the files, no git is started."""
@@ -143,7 +146,9 @@ class BareRepository:
         """Make `folder` a clone whose working tree is at `commit`; objects are shared."""
         self.git("clone", "-q", "--shared", "--no-checkout", str(self.path), str(folder))
         place = (f"--work-tree={folder}", "-c", "core.hooksPath=/dev/null")
-        BareRepository(folder / ".git").git(*place, "checkout", "-q", "--detach", commit)
+        BareRepository(folder / ".git").git(
+            *place, "checkout", "-q", "--detach", commit, timeout_s=CHECKOUT_S
+        )
 
     def diff(self, base: str, head: str, *options: str) -> str:
         """What `head` changes, seen from where it left `base`."""

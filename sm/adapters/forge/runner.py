@@ -37,6 +37,7 @@ KEPT_VARIABLES = ("HOME", "PATH", "LANG", "USER")
 GRACE_S = 5.0
 """Between the polite end of an overdue command and the other one."""
 
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 LOOK_S = 0.1
 CHUNK = 1 << 16
 OVERDUE = 124
@@ -108,13 +109,14 @@ def _run(job: Job, place: Path, folder: CheckFolder) -> tuple[int, str]:
         start_new_session=True,
     )
     leader = proc.find(process.pid) or proc.Process(process.pid, 0)
-    write_json(folder.process, [leader.pid, leader.started])
+    write_json(folder.process, (leader.pid, leader.started, _boot()))
     assert process.stdout is not None
     try:
         in_time = _copy(process, process.stdout, folder, time.monotonic() + job.timeout_s)
     finally:
         _end(process, leader)
         process.stdout.close()
+        folder.process.unlink(missing_ok=True)
     if not in_time:
         _note(folder, f"stopped after {job.timeout_s:g} s, the project's CI timeout")
     _cut(folder.log, LOG_LIMIT)
@@ -200,10 +202,20 @@ def _step(folder: CheckFolder) -> str:
 
 def _end_leftovers(folder: CheckFolder) -> None:
     """End what a killed runner has left running, all of it and nothing else."""
-    found = read_json(folder.process, tuple[int, int])
+    found = read_json(folder.process, tuple[int, int, str])
     if found is not None:
-        _kill(proc.Process(*found))
+        pid, started, boot = found
+        if boot == _boot():  # else its numbers belong to others now
+            _kill(proc.Process(pid, started))
         folder.process.unlink(missing_ok=True)
+
+
+def _boot() -> str:
+    """A name of the time since the machine was started; '' where the system has none."""
+    try:
+        return BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
 
 
 def _sweep(job: Job, checks: Checks, head: str) -> None:
