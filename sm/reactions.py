@@ -7,7 +7,7 @@ person or the forge has settled comes first, then a dead agent, then the agent's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sm.facts import Facts
@@ -380,13 +380,17 @@ ROWS = (*_SETTLED, *_ENDED, *_ESCALATED, *_SIGNALLED, *_CI, *_REVIEW)
 """The matrix, in the order in which it is tried."""
 
 
-def decide(facts: Facts) -> Decision:
+OVERTAKING = (*_SETTLED, *_ENDED)
+"""Rows that make a message pointless which could not be typed so far."""
+
+
+def decide(facts: Facts, among: Sequence[Row] = ROWS) -> Decision:
     """The first row that applies and has not been dealt with, and when to look again."""
     wake_at = min(
         (moment for moment in _deadlines(facts) if moment > facts.now),
         default=facts.now + facts.limits.agent_timeout_s,
     )
-    for row in ROWS:
+    for row in among:
         if row.when(facts) and not facts.history.has(key := row.key(facts)):
             return Decision(row, key, facts.now if row.steps else wake_at)
     return Decision(None, "", wake_at)

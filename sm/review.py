@@ -24,7 +24,5 @@ def verdict(reviews: Iterable[Review], head: str, trusted: Collection[str]) -> R
         if review.state is not ReviewState.COMMENTED and is_trusted(review.author, trusted):
             latest[review.author] = review
     asking = [r for r in latest.values() if r.state is ReviewState.CHANGES_REQUESTED]
-    approving = [
-        r for r in latest.values() if r.state is ReviewState.APPROVED and r.head == head
-    ]
+    approving = [r for r in latest.values() if r.state is ReviewState.APPROVED and r.head == head]
     return max(asking or approving, key=lambda r: r.at, default=None)

@@ -98,6 +98,11 @@ CHECKS: tuple[tuple[KeyPath, Callable[[Project], str | None]], ...] = (
     (("agent", "pass_env"), _pass_env),
     (("poll_interval",), lambda project: _pause(project.poll_interval_s)),
     (("ci", "poll"), lambda project: _pause(project.ci.poll_s)),
+    (("ci", "timeout"), lambda project: _pause(project.ci.timeout_s)),
+    (("agent", "timeout"), lambda project: _pause(project.agent.timeout_s)),
+    (("review", "timeout"), lambda project: _pause(project.review.timeout_s)),
+    (("merge", "remind"), lambda project: _pause(project.merge.remind_s)),
+    (("escalation", "timeout"), lambda project: _pause(project.escalation.timeout_s)),
 )
 """A key, and what is wrong with its value, if anything is."""
 

@@ -109,8 +109,8 @@ class Merge(Section, frozen=True, rename={"remind_s": "remind"}):
 class Escalation(Section, frozen=True, rename={"timeout_s": "timeout", "remind_s": "remind"}):
     """What happens while a person is asked."""
 
-    remind_s: Annotated[Seconds, Meta(description="a person is reminded so often")] = msgspec.field(
-        default_factory=lambda: _seconds(6 * 3600)
+    remind_s: Annotated[Seconds, Meta(description="a person is reminded so often; 0: never")] = (
+        msgspec.field(default_factory=lambda: _seconds(6 * 3600))
     )
     timeout_s: Annotated[
         Seconds, Meta(description="no answer for so long: labelled blocked, session ended")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from sm.adapters.forge.errors import MergeRefusedError
 from sm.errors import SmError, TemporaryError
 from sm.history import Receipt, Verb
-from sm.reactions import decide
+from sm.reactions import OVERTAKING, decide
 from sm.session import plan as plans
 from sm.session import registry
 from sm.session.plan import Plan
@@ -36,6 +36,9 @@ RETRY_S = (0.5, 300.0)
 TYPING_RETRY_S = (0.5, 5.0)
 """Shortest and longest pause before another try; it grows with the time that it has been so."""
 
+STUCK_S = 600.0
+"""So long a message may wait to be typed before a person is told."""
+
 
 def react(ctx: Context, name: str) -> None:
     """Bring the session `name` up to date; a session that is over is no error."""
@@ -57,7 +60,7 @@ def _passes(ctx: Context, session: Session, directory: SessionDir) -> Iterator[N
     for _ in range(ROUNDS):
         started = time.time()
         try:
-            plan = plans.pending(directory) or _decide(ctx, session, newer_than, started)
+            plan = _pending(ctx, session) or _decide(ctx, session, newer_than, started)
             if plan is None or not _carry_out(ctx, session, plan):
                 return
         except SmError as error:
@@ -67,6 +70,26 @@ def _passes(ctx: Context, session: Session, directory: SessionDir) -> Iterator[N
             newer_than = time.time()
         yield
     raise SmError(f"'{session.name}' did not come to rest in {ROUNDS} decisions: see sm trace")
+
+
+def _pending(ctx: Context, session: Session) -> Plan | None:
+    """The plan under way, unless waiting for its message to be typed has lost its sense."""
+    plan = plans.pending(session.dir)
+    if plan is None or not session.dir.problem.exists():
+        return plan
+    left = plan.steps[plans.next_step(plan, plans.receipts(session.dir)) :]
+    if not left or left[0].verb is not Verb.INJECT:
+        return plan
+    facts = observe(ctx, session).facts
+    stuck = f"stuck:{plan.key}"
+    if time.time() - plan.created_at > STUCK_S and stuck not in facts.history.troubles:
+        problem = (read_guarded(session.dir.problem) or b"").decode("utf-8", "replace").strip()
+        plans.add_receipt(session.dir, Receipt(time.time(), stuck, "stuck", trouble=problem))
+    elif not decide(facts, OVERTAKING).acts:
+        return plan
+    ctx.record("dropped", session.name, f"{plan.row}: waited in vain to be typed")
+    plans.drop(session.dir)
+    return None
 
 
 def _decide(ctx: Context, session: Session, newer_than: float, started: float) -> Plan | None:

@@ -1,0 +1,70 @@
+"""A message that cannot be typed for now: it waits, but not at any price."""
+
+from __future__ import annotations
+
+import msgspec
+
+from sm.session.plan import Plan, pending
+from sm.store.files import write_json
+from sm.workflow.reactor import STUCK_S
+from tests.e2e.conftest import MakeStage
+from tests.e2e.stage import Stage
+from tests.helpers import wait_for
+
+
+def with_stuck_message(stage: Stage) -> int:
+    """An issue whose agent is owed a message while a person scrolls through its terminal."""
+    issue = stage.file_issue()
+    stage.poll()
+    wait_for(stage.told, "the first prompt")
+    stage.ctx.tmux.command("copy-mode", "-t", f"=dev-harb-{issue}:")
+    stage.write_phase(issue, "PHASE:nonsense")
+    wait_for(stage.session(issue).dir.problem.exists, "the message to be stuck")
+    assert "copy mode" in stage.session(issue).dir.problem.read_text()
+    return issue
+
+
+def leave_copy_mode(stage: Stage, issue: int) -> None:
+    stage.ctx.tmux.command("send-keys", "-t", f"=dev-harb-{issue}:", "-X", "cancel")
+
+
+def test_message_is_typed_once_when_the_person_has_left_copy_mode(stage_of: MakeStage) -> None:
+    stage = stage_of()
+    issue = with_stuck_message(stage)
+    assert len(stage.told()) == 1
+    leave_copy_mode(stage, issue)
+    wait_for(lambda: len(stage.told()) == 2, "the message")
+    wait_for(lambda: pending(stage.session(issue).dir) is None, "the end of the plan")
+    assert len(stage.told()) == 2
+
+
+def test_closing_the_issue_ends_the_session_although_a_message_is_stuck(
+    stage_of: MakeStage,
+) -> None:
+    stage = stage_of()
+    issue = with_stuck_message(stage)
+    stage.ctx.forge.close_issue(issue)
+    wait_for(lambda: not stage.sessions(), "the session's end")
+    assert len(stage.told()) == 1
+
+
+def test_person_is_told_of_a_message_that_stays_stuck_and_it_is_typed_in_the_end(
+    stage_of: MakeStage,
+) -> None:
+    stage = stage_of()
+    issue = with_stuck_message(stage)
+    directory = stage.session(issue).dir
+
+    def long_ago() -> Plan | None:
+        if (plan := pending(directory)) is None:
+            return None
+        write_json(directory.plan, msgspec.structs.replace(plan, created_at=1.0 - STUCK_S))
+        return plan
+
+    wait_for(long_ago, "the plan")
+    comments = wait_for(lambda: stage.ctx.forge.issue(issue).comments, "the question")
+    assert "copy mode" in comments[0].body
+    leave_copy_mode(stage, issue)
+    wait_for(lambda: len(stage.told()) == 2, "the message")
+    assert "no sentinel" in stage.told()[1]
+    assert len(stage.ctx.forge.issue(issue).comments) == 1
