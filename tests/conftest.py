@@ -15,22 +15,19 @@ from sm.store.paths import Root
 KEPT_VARIABLES = ("PATH", "LANG", "SM_CRASH_AT", "VIRTUAL_ENV")
 
 
-@pytest.fixture(autouse=True)
-def sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An environment that holds nothing of the person who runs the tests; returns its HOME."""
+def sealed_environment(folder: Path) -> dict[str, str]:
+    """What a test may see of the environment, with a HOME that is made in `folder`."""
     kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
-    for name in list(os.environ):
-        monkeypatch.delenv(name)
-    home = tmp_path / "home"
+    home = folder / "home"
     home.mkdir()
     git_config = home / ".gitconfig"
     git_config.write_text(
         "[user]\n\tname = Ada Tester\n\temail = ada@example.com\n"
         '[init]\n\tdefaultBranch = main\n[protocol "file"]\n\tallow = always\n'
     )
-    sealed_env = kept | {
+    return kept | {
         "HOME": str(home),
-        "TMPDIR": str(tmp_path),
+        "TMPDIR": str(folder),
         "LANG": "C.UTF-8",
         "GIT_CONFIG_GLOBAL": str(git_config),
         "GIT_CONFIG_NOSYSTEM": "1",
@@ -38,9 +35,17 @@ def sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "GIT_COMMITTER_DATE": "2026-01-02T03:04:05+0000",
         "USER": "ada",
     }
-    for name, value in sealed_env.items():
+
+
+@pytest.fixture(autouse=True)
+def sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An environment that holds nothing of the person who runs the tests; returns its HOME."""
+    environment = sealed_environment(tmp_path)
+    for name in list(os.environ):
+        monkeypatch.delenv(name)
+    for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    return home
+    return tmp_path / "home"
 
 
 @pytest.fixture

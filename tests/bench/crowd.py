@@ -1,0 +1,134 @@
+"""A project with many sessions, as a tick of dev-poll finds it: on disk, in git, on the forge."""
+
+from __future__ import annotations
+
+import subprocess
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from msgspec import structs
+
+from sm.adapters.forge.document import Document, render
+from sm.adapters.forge.issues import new_front
+from sm.forge import PullState
+from sm.session import claim
+from sm.session.registry import Session
+from sm.store import lock
+from sm.store.files import append_line, write_json
+from sm.workflow.context import Context
+from sm.workflow.snapshot import last_snapshot
+from tests.e2e.stage import Stage, make_stage
+from tests.helpers import git, put_session
+
+FIRST_PULL = 100_000
+"""Numbers of pull requests, out of the way of those of issues."""
+
+
+@dataclass
+class Crowd:
+    """`count` sessions; those that await CI have a branch with a commit and an open pull request.
+
+    Their monitors, and the runners of their CI, are locks that this process holds.
+    """
+
+    stage: Stage
+    count: int
+    held: ExitStack
+
+    @property
+    def ctx(self) -> Context:
+        """The project as a process of its own would open it: nothing remembered."""
+        return self.stage.ctx
+
+    def age_snapshot(self) -> None:
+        """Let the forge be due to be looked at."""
+        directory = self.ctx.directory
+        seen = last_snapshot(directory)
+        if seen is not None:
+            write_json(directory.snapshot, structs.replace(seen, taken_at=0.0))
+
+
+def make_crowd(folder: Path, count: int, *, awaiting: bool) -> Crowd:
+    """Put that many sessions on record, all idle, or all awaiting a check that is under way."""
+    folder.mkdir()
+    state = folder / "state"
+    state.mkdir(mode=0o700)
+    ci = {"command": "true", "poll": "5m"}
+    settings: dict[str, object] = {"state_root": str(state), "max_sessions": count, "ci": ci}
+    crowd = Crowd(make_stage(folder, auto=False, settings=settings), count, ExitStack())
+    heads = _branches(crowd, awaiting=awaiting)
+    ctx = crowd.ctx
+    for issue, head in heads.items():
+        _on_forge(ctx, issue, head if awaiting else "")
+        session = put_session(ctx, issue, phase="PHASE:awaiting_ci\n" if awaiting else "")
+        crowd.held.enter_context(lock.try_hold(session.dir.monitor_lock))
+        _worktree(session)
+        if awaiting:
+            _hold_check(crowd, head)
+    return crowd
+
+
+def _branches(crowd: Crowd, *, awaiting: bool) -> dict[int, str]:
+    """A branch and a claim on the remote for each issue, and the branch in the clone."""
+    ctx, repository = crowd.ctx, crowd.stage.repository
+    main = git(repository.bare, "rev-parse", "main")
+    heads = dict.fromkeys(range(1, crowd.count + 1), main)
+    if awaiting:
+        stream = "".join(_commit(ctx.project.branch(issue), issue, main) for issue in heads)
+        _feed(repository.bare, stream, "fast-import", "--quiet")
+        git(repository.clone, "fetch", "-q", "origin")
+        heads = {n: git(repository.bare, "rev-parse", ctx.project.branch(n)) for n in heads}
+    branches = {n: f"refs/heads/{ctx.project.branch(n)}" for n in heads}
+    claims = {n: claim.ref(n) for n in heads}
+    for place, refs in (
+        (repository.bare, branches),
+        (repository.bare, claims),
+        (repository.clone, branches),
+    ):
+        lines = "".join(f"update {refs[n]} {head}\n" for n, head in heads.items())
+        _feed(place, lines, "update-ref", "--stdin")
+    return heads
+
+
+def _commit(branch: str, issue: int, base: str) -> str:
+    who = "Ada Tester <ada@example.com> 1767322985 +0000"
+    message, work = f"Do issue {issue}\n", f"work on issue {issue}\n"
+    return (
+        f"commit refs/heads/{branch}\ncommitter {who}\ndata {len(message)}\n{message}"
+        f"from {base}\nM 100644 inline work-{issue}.txt\ndata {len(work)}\n{work}\n"
+    )
+
+
+def _feed(folder: Path, text: str, *command: str) -> None:
+    subprocess.run(["git", "-C", str(folder), *command], input=text.encode(), check=True)
+
+
+def _on_forge(ctx: Context, issue: int, head: str) -> None:
+    folder = ctx.forge.folder
+    front: dict[str, object] = new_front(f"Issue {issue}", "ada") | {"labels": ["in-progress"]}
+    document = Document({"number": issue} | front, "Please.\n")
+    folder.file("issues", issue).write_bytes(render(document))
+    if head:
+        front = new_front(f"Issue {issue}", "sm") | {"state": str(PullState.OPEN)}
+        front |= {"branch": ctx.project.branch(issue), "base": "main", "head": head}
+        document = Document({"number": FIRST_PULL + issue} | front, f"Closes #{issue}")
+        folder.file("pulls", FIRST_PULL + issue).write_bytes(render(document))
+
+
+def _hold_check(crowd: Crowd, head: str) -> None:
+    check = crowd.ctx.forge.checks.folder(head)
+    check.path.mkdir()
+    append_line(check.starts, b"1767322985.000")
+    crowd.held.enter_context(lock.try_hold(check.lock))
+
+
+def _worktree(session: Session) -> None:
+    """What `git worktree add` leaves (gitrepository-layout(5)), without the files of the tree."""
+    record = session.repo / ".git" / "worktrees" / session.worktree.name
+    session.worktree.mkdir(parents=True)
+    record.mkdir(parents=True)
+    (session.worktree / ".git").write_text(f"gitdir: {record}\n")
+    (record / "gitdir").write_text(f"{session.worktree / '.git'}\n")
+    (record / "commondir").write_text("../..\n")
+    (record / "HEAD").write_text(f"ref: refs/heads/{session.branch}\n")

@@ -1,0 +1,159 @@
+"""Runs the benchmarks: a table for people, JSON for machines. Nothing here passes or fails.
+
+Usage: bin/bench [--quick] [--output FILE] [NAME]…
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[0] = str(ROOT)  # this file's own folder is no place to import from
+
+from rich.console import Console  # noqa: E402
+from rich.table import Table  # noqa: E402
+
+from tests.bench.measure import Bench, Figure  # noqa: E402
+from tests.conftest import sealed_environment  # noqa: E402
+
+BENCHMARKS = {
+    "help": "startup",
+    "tick": "tick",
+    "monitor": "idle_monitor",
+    "reaction": "reaction",
+    "react": "reactor",
+}
+"""The names on the command line, and their modules here."""
+
+
+def main() -> None:
+    """Run what is named, or all."""
+    options = _options()
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    report = {"at": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "machine": _machine()}
+    found: dict[str, list[Figure]] = {}
+    for name in options.names or BENCHMARKS:
+        console.print(f"[dim]{name} …", highlight=False)
+        with _sealed() as folder:
+            module = import_module(f"tests.bench.{BENCHMARKS[name]}")
+            found[name] = list(module.figures(Bench(folder, options.quick)))
+    console.print(_table(found))
+    entries = {name: [_entry(figure) for figure in figures] for name, figures in found.items()}
+    options.output.write_text(json.dumps(report | {"figures": entries}, indent=2) + "\n")
+    console.print(f"written to {options.output}", highlight=False)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser("bin/bench", description="Runs the benchmarks.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of: {', '.join(BENCHMARKS)}")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller numbers")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        default=ROOT / "bench.json",
+        help="where the JSON goes (default: bench.json in the clone)",
+    )
+    options = parser.parse_args()
+    for name in options.names:
+        if name not in BENCHMARKS:
+            parser.error(f"no benchmark '{name}': there is {', '.join(BENCHMARKS)}")
+    return options
+
+
+def _machine() -> dict[str, object]:
+    commit = subprocess.run(
+        ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return {
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "processors": os.cpu_count(),
+        "load": os.getloadavg(),
+        "commit": commit.stdout.strip(),
+    }
+
+
+@contextmanager
+def _sealed() -> Iterator[Path]:
+    """A folder with a HOME and a tmux server of its own, all gone afterwards."""
+    before = dict(os.environ)
+    folder = Path(tempfile.mkdtemp(prefix="sm-bench-"))
+    socket = f"sm-bench-{secrets.token_hex(4)}"
+    sealed = sealed_environment(folder) | {"SM_TMUX_SOCKET": socket}
+    try:
+        os.environ.clear()
+        os.environ.update(sealed)
+        yield folder
+    finally:
+        subprocess.run(["tmux", "-L", socket, "kill-server"], capture_output=True, check=False)
+        Path(f"/tmp/tmux-{os.geteuid()}/{socket}").unlink(missing_ok=True)
+        os.environ.clear()
+        os.environ.update(before)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _table(found: dict[str, list[Figure]]) -> Table:
+    table = Table(title="Medians; the alternative was measured in the same minutes, in turns")
+    for title in ("figure", "median", "min – max", "beside", "ratio", "budget", "within"):
+        table.add_column(title, justify="left" if title in ("figure", "beside") else "right")
+    for figures in found.values():
+        for figure in figures:
+            table.add_row(*_row(figure))
+        table.add_section()
+    return table
+
+
+def _row(figure: Figure) -> tuple[str, ...]:
+    low, high = min(figure.samples), max(figure.samples)
+    verdict = {None: "", True: "[green]yes", False: "[red]NO"}[figure.within]
+    return (
+        figure.name,
+        f"{_shown(figure.median)} {figure.unit}",
+        f"{_shown(low)} – {_shown(high)}",
+        f"{figure.beside}: {_shown(figure.other)}" if figure.others else figure.beside,
+        f"{figure.ratio:.2f}" if figure.ratio is not None else "",
+        f"{figure.budget:g} {figure.unit}" if figure.budget is not None else "",
+        verdict,
+    )
+
+
+def _shown(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _entry(figure: Figure) -> dict[str, object]:
+    return {
+        "name": figure.name,
+        "unit": figure.unit,
+        "median": figure.median,
+        "min": min(figure.samples),
+        "max": max(figure.samples),
+        "budget": figure.budget,
+        "within": figure.within,
+        "beside": figure.beside,
+        "beside_median": figure.other if figure.others else None,
+        "ratio": figure.ratio,
+        "samples": figure.samples,
+        "beside_samples": figure.others,
+    }
+
+
+if __name__ == "__main__":
+    main()
