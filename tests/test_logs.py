@@ -105,7 +105,7 @@ class Follower:
             for text in logs.follow(path, self.over.is_set, start=start, raw=raw):
                 self.heard.append(text)
 
-        self.thread = threading.Thread(target=hear)
+        self.thread = threading.Thread(target=hear, daemon=True)
         self.thread.start()
 
     @property
@@ -177,3 +177,9 @@ def test_following_ends_when_the_session_is_forgotten(ctx: Context, transcript: 
     registry.forget(ctx.root, registry.load(ctx.root, "dev-harb-7"))
     assert process.communicate(timeout=20) == (b"", b"")
     assert process.returncode == 0
+
+
+def test_an_escape_sequence_that_comes_in_two_pieces_is_left_out(transcript: Path) -> None:
+    add(transcript, b"x" * (logs.BLOCK - 6) + b"\nab\x1b[31mred\n")
+    text = "".join(logs.follow(transcript, lambda: True, start=0))
+    assert text.endswith("x\nabred\n")
