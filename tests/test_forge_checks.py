@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from sm.adapters import proc
-from sm.adapters.forge.checks import LOG_LIMIT, MAX_STARTS
+from sm.adapters.forge.checkfolder import LOG_LIMIT
+from sm.adapters.forge.checks import MAX_STARTS
 from sm.adapters.forge.errors import NotFoundError
 from sm.config.schema import Ci
 from sm.forge import CheckState
@@ -156,17 +157,21 @@ def test_killed_runner_is_replaced_and_leaves_nothing(tmp_path: Path, root: Root
 def test_checkout_of_a_killed_runner_is_removed_by_the_next_of_any_commit(
     tmp_path: Path, root: Root
 ) -> None:
-    ci = f"test -e ok || {{ echo $PPID >{tmp_path}/runner; sleep 1000; }}"
+    ci = (
+        f"test -e ok || {{ echo $$ >{tmp_path}/command; echo $PPID >{tmp_path}/runner; "
+        "sleep 1000; }"
+    )
     hub = make_hub(tmp_path, ci=ci)
     head = hub.push("fix/1")
     hub.open().ensure_check(head)
     kill(pid_in(tmp_path / "runner"))
     assert hub.checked(hub.push("fix/1", "ok")) == "success"
+    assert proc.find(pid_in(tmp_path / "command")) is None
     assert left_behind(hub, root) == []
 
 
 def test_runner_that_keeps_dying_becomes_a_failure(tmp_path: Path, root: Root) -> None:
-    hub = make_hub(tmp_path, ci="kill -9 $PPID; sleep 1000")
+    hub = make_hub(tmp_path, ci=f"echo $$ >>{tmp_path}/commands; kill -9 $PPID; sleep 1000")
     head = hub.push("fix/1")
     forge = hub.open()
     wait_for(lambda: forge.ensure_check(head).state != "pending", "a verdict")
@@ -174,6 +179,9 @@ def test_runner_that_keeps_dying_becomes_a_failure(tmp_path: Path, root: Root) -
     assert check.state is CheckState.FAILURE
     assert f"died {MAX_STARTS} times" in check.step
     assert f"died {MAX_STARTS} times" in check.log
+    commands = (tmp_path / "commands").read_text().split()
+    assert len(commands) == MAX_STARTS
+    assert not [pid for pid in commands if proc.find(int(pid))]
 
 
 def test_runner_that_cannot_read_the_configuration_tells_it_in_the_log(tmp_path: Path) -> None:
@@ -188,7 +196,7 @@ def test_runner_that_cannot_read_the_configuration_tells_it_in_the_log(tmp_path:
 def test_overdue_command_is_ended_with_all_that_it_started(
     tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sm.adapters.forge.runner.GRACE_S", 0.2)
+    monkeypatch.setattr("sm.adapters.forge.command.GRACE_S", 0.2)
     ci = f"trap '' TERM; echo begun; sleep 1000 & echo $! >{tmp_path}/sleeper; wait; wait"
     hub = make_hub(tmp_path, ci=ci)
     head = hub.push("fix/1")

@@ -13,72 +13,23 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from msgspec import Struct
-
+from sm.adapters.forge.checkfolder import CheckFolder, Verdict
+from sm.adapters.forge.command import end_leftovers
 from sm.adapters.forge.errors import NotFoundError
 from sm.errors import SmError
 from sm.forge import NO_CHECK, Check, CheckState
-from sm.store.files import append_line, open_guarded, read_guarded, read_json, write_json
+from sm.store.files import append_line, open_guarded, read_guarded, write_json
 from sm.store.lock import is_held, try_hold_fd
 
 COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 MAX_STARTS = 3
 """Runners of one check that may die before it counts as failed."""
 
-LOG_LIMIT = 1024 * 1024
-"""Bytes of a log that are kept: its end."""
-
 EXCERPT_LIMIT = 64 * 1024
 """Bytes of a failing log that a `Check` carries."""
 
 _started: list[int] = []
 """Runners that are children of ours: once they have ended, the next start collects them."""
-
-
-class Verdict(Struct, frozen=True):
-    """The result of a run: `at` and `took_s` in seconds, `code` as the shell gave it."""
-
-    state: CheckState
-    step: str
-    code: int
-    at: float
-    took_s: float = 0.0
-
-
-@dataclass(frozen=True)
-class CheckFolder:
-    """Everything that is kept for one commit."""
-
-    path: Path
-
-    @property
-    def result(self) -> Path:
-        """The verdict, written once at the end."""
-        return self.path / "result.json"
-
-    @property
-    def log(self) -> Path:
-        """What the command said, its end where it said too much."""
-        return self.path / "log"
-
-    @property
-    def lock(self) -> Path:
-        """Held by the runner as long as it lives."""
-        return self.path / "lock"
-
-    @property
-    def starts(self) -> Path:
-        """One line for each runner that was started."""
-        return self.path / "starts"
-
-    @property
-    def process(self) -> Path:
-        """The command under way, so that the next runner can end what a killed one left."""
-        return self.path / "process.json"
-
-    def verdict(self) -> Verdict | None:
-        """The result, once there is one."""
-        return read_json(self.result, Verdict)
 
 
 @dataclass(frozen=True)
@@ -187,6 +138,7 @@ def _ended(pid: int) -> bool:
 
 def give_up(folder: CheckFolder) -> None:
     """Say that the check has failed because its runners keep dying."""
+    end_leftovers(folder)
     step = f"CI itself: its runner died {MAX_STARTS} times before it could tell a result"
     append_line(folder.log, f"sm: {step}".encode())
     write_json(folder.result, Verdict(CheckState.FAILURE, step, -1, time.time()), durable=True)

@@ -29,7 +29,7 @@ from sm.forge import (
 )
 
 if TYPE_CHECKING:
-    from sm.adapters.forge.checks import Verdict
+    from sm.adapters.forge.checkfolder import Verdict
     from sm.config.schema import Ci, Project
 
 __all__ = ["LocalForge", "create", "open_forge"]

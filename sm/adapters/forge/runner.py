@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import selectors
 import shutil
-import signal
 import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
-from sm.adapters import proc
-from sm.adapters.forge.checks import LOG_LIMIT, CheckFolder, Checks, Verdict
+from sm.adapters.forge.checkfolder import LOG_LIMIT, CheckFolder, Verdict
+from sm.adapters.forge.checks import Checks
+from sm.adapters.forge.command import end_leftovers, running
 from sm.adapters.forge.repository import BareRepository
 from sm.adapters.process import run
 from sm.errors import SmError
@@ -24,7 +22,6 @@ from sm.store.files import (
     ensure_private_dir,
     open_guarded,
     read_guarded,
-    read_json,
     write_atomic,
     write_json,
 )
@@ -34,10 +31,6 @@ STEP = re.compile(rb"^step: *(\S[^\r\n]*)", re.MULTILINE)
 """How a CI command may tell what it is at; the last one before a failure is its name."""
 
 KEPT_VARIABLES = ("HOME", "PATH", "LANG", "USER")
-GRACE_S = 5.0
-"""Between the polite end of an overdue command and the other one."""
-
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 LOOK_S = 0.1
 CHUNK = 1 << 16
 OVERDUE = 124
@@ -68,7 +61,7 @@ def run_check(job: Job, checks: Checks, head: str) -> Verdict:
     """Check the commit `head` and keep the verdict; the caller holds the check's lock."""
     folder = checks.folder(head)
     started = time.time()
-    _end_leftovers(folder)
+    end_leftovers(folder)
     _sweep(job, checks, head)
     with open_guarded(folder.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC):
         pass  # emptied and not replaced: what this program itself says goes there too
@@ -98,25 +91,9 @@ def _check_out(job: Job, head: str, place: Path, folder: CheckFolder) -> tuple[i
 
 def _run(job: Job, place: Path, folder: CheckFolder) -> tuple[int, str]:
     (place / "tmp").mkdir(mode=0o700)
-    process = subprocess.Popen(  # noqa: S602 - the project's own command, from its configuration
-        job.command,
-        shell=True,
-        cwd=place / "checkout",
-        env=_environment(place / "tmp"),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-    leader = proc.find(process.pid) or proc.Process(process.pid, 0)
-    write_json(folder.process, (leader.pid, leader.started, _boot()))
-    assert process.stdout is not None
-    try:
-        in_time = _copy(process, process.stdout, folder, time.monotonic() + job.timeout_s)
-    finally:
-        _end(process, leader)
-        process.stdout.close()
-        folder.process.unlink(missing_ok=True)
+    deadline = time.monotonic() + job.timeout_s
+    with running(job.command, place / "checkout", _environment(place / "tmp"), folder) as process:
+        in_time = _copy(process, folder, deadline)
     if not in_time:
         _note(folder, f"stopped after {job.timeout_s:g} s, the project's CI timeout")
     _cut(folder.log, LOG_LIMIT)
@@ -130,10 +107,10 @@ def _environment(temporary: Path) -> dict[str, str]:
     return {"LANG": "C.UTF-8"} | kept | {"TMPDIR": str(temporary), "CI": "true"}
 
 
-def _copy(
-    process: subprocess.Popen[bytes], pipe: IO[bytes], folder: CheckFolder, deadline: float
-) -> bool:
+def _copy(process: subprocess.Popen[bytes], folder: CheckFolder, deadline: float) -> bool:
     """Copy the command's output to its log until it ends; False where it has to be ended."""
+    pipe = process.stdout
+    assert pipe is not None
     with selectors.DefaultSelector() as selector:
         selector.register(pipe, selectors.EVENT_READ)
         while True:
@@ -155,22 +132,6 @@ def _ends_by(process: subprocess.Popen[bytes], deadline: float) -> bool:
     except subprocess.TimeoutExpired:
         return False
     return True
-
-
-def _end(process: subprocess.Popen[bytes], leader: proc.Process) -> None:
-    """End the command and all that it has started, politely while there is time."""
-    if process.poll() is None:
-        proc.send(proc.family([leader]), signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(GRACE_S)
-    _kill(leader)
-    process.wait()
-
-
-def _kill(leader: proc.Process) -> None:
-    """Kill what there is of the command's session; twice, for what was born meanwhile."""
-    for _ in range(2):
-        proc.send(proc.family([leader]), signal.SIGKILL)
 
 
 def _append(log: Path, chunk: bytes) -> None:
@@ -200,28 +161,11 @@ def _step(folder: CheckFolder) -> str:
     return found[-1].decode("utf-8", "replace").strip() if found else ""
 
 
-def _end_leftovers(folder: CheckFolder) -> None:
-    """End what a killed runner has left running, all of it and nothing else."""
-    found = read_json(folder.process, tuple[int, int, str])
-    if found is not None:
-        pid, started, boot = found
-        if boot == _boot():  # else its numbers belong to others now
-            _kill(proc.Process(pid, started))
-        folder.process.unlink(missing_ok=True)
-
-
-def _boot() -> str:
-    """A name of the time since the machine was started; '' where the system has none."""
-    try:
-        return BOOT_ID.read_text().strip()
-    except OSError:
-        return ""
-
-
 def _sweep(job: Job, checks: Checks, head: str) -> None:
-    """Remove the checkouts of runners that were killed."""
+    """End and remove what runners that were killed have left, of this commit and of others."""
     for place in ensure_private_dir(job.work).iterdir():
         if place.name == head or not is_held(checks.path / place.name / "lock"):
+            end_leftovers(CheckFolder(checks.path / place.name))
             _remove(place)
 
 

@@ -1,0 +1,60 @@
+"""What is kept for the check of one commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from msgspec import Struct
+
+from sm.forge import CheckState
+from sm.store.files import read_json
+
+LOG_LIMIT = 1024 * 1024
+"""Bytes of a log that are kept: its end."""
+
+
+class Verdict(Struct, frozen=True):
+    """The result of a run: `at` and `took_s` in seconds, `code` as the shell gave it."""
+
+    state: CheckState
+    step: str
+    code: int
+    at: float
+    took_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class CheckFolder:
+    """Everything that is kept for one commit."""
+
+    path: Path
+
+    @property
+    def result(self) -> Path:
+        """The verdict, written once at the end."""
+        return self.path / "result.json"
+
+    @property
+    def log(self) -> Path:
+        """What the command said, its end where it said too much."""
+        return self.path / "log"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the runner as long as it lives."""
+        return self.path / "lock"
+
+    @property
+    def starts(self) -> Path:
+        """One line for each runner that was started."""
+        return self.path / "starts"
+
+    @property
+    def process(self) -> Path:
+        """The command under way, so that the next runner can end what a killed one left."""
+        return self.path / "process.json"
+
+    def verdict(self) -> Verdict | None:
+        """The result, once there is one."""
+        return read_json(self.result, Verdict)
