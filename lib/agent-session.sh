@@ -192,7 +192,7 @@ agent_session_monitor() {
   [[ -d $dir && -O $dir && ! -L $dir ]] || return 0
   # Fixed numbers, because only those can be closed for a single command.
   exec 9>>"$dir/monitor.lock"
-  flock -n 9 || return $(($? != 1)) # 1: somebody else has it
+  flock -w 0.2 9 || return $(($? != 1)) # 1: somebody else has it
   exec >>"$dir/monitor.log" 2>&1 </dev/null
   [[ -p $dir/wake ]] || mkfifo -m 600 -- "$dir/wake" || return 1
   exec 8<>"$dir/wake"

@@ -10,6 +10,7 @@ from sm.review import is_trusted
 from sm.session import claim, registry
 from sm.session.registry import Session
 from sm.store import lock
+from sm.store.paths import session_name
 from sm.workflow import monitors, worktrees
 from sm.workflow.context import Context
 from sm.workflow.snapshot import Snapshot, look, snapshot
@@ -123,7 +124,7 @@ def _start(ctx: Context, issue: Issue | None, what: str, dry_run: bool) -> Itera
     except TakenError as error:
         yield error.message
     except SmError as error:
-        ctx.record("problem", "", f"#{issue.number}: {error.message}")
+        ctx.record("problem", session_name(ctx.project.name, issue.number), error.message)
         yield f"cannot {line}: {error.message}"
     else:
         yield line

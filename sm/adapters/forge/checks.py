@@ -16,7 +16,7 @@ from pathlib import Path
 from sm.adapters.forge.checkfolder import CheckFolder, Verdict
 from sm.adapters.forge.command import end_leftovers
 from sm.adapters.forge.errors import NotFoundError
-from sm.errors import SmError
+from sm.adapters.process import spawn
 from sm.forge import NO_CHECK, Check, CheckState
 from sm.store.files import append_line, open_guarded, read_guarded, write_json
 from sm.store.lock import is_held, try_hold_fd
@@ -27,9 +27,6 @@ MAX_STARTS = 3
 
 EXCERPT_LIMIT = 64 * 1024
 """Bytes of a failing log that a `Check` carries."""
-
-_started: list[int] = []
-"""Runners that are children of ours: once they have ended, the next start collects them."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +96,7 @@ class Checks:
         config = ["--config", str(self.config)] if self.config else []
         argv = [sys.executable, "-Im", "sm", *config]
         argv += ["ci-run", "--locked", "--project", self.project, head]
-        with open_guarded(folder.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND) as log:
-            _spawn(argv, log, lock)
+        spawn(*argv, log=folder.log, pass_fds=(lock,))
 
     def _excerpt(self, folder: CheckFolder) -> str:
         try:
@@ -111,29 +107,6 @@ class Checks:
             return ""
         lines = data.decode("utf-8", "replace").splitlines(keepends=True)
         return "".join(lines[-self.log_lines :])
-
-
-def _spawn(argv: list[str], log: int, lock: int) -> None:
-    """Start a program that outlives us, in a session of its own, with `lock` in its hands."""
-    _started[:] = [pid for pid in _started if not _ended(pid)]
-    actions: list[tuple[int, int, str, int, int] | tuple[int, int, int]] = [
-        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_DUP2, log, 1),
-        (os.POSIX_SPAWN_DUP2, log, 2),
-        (os.POSIX_SPAWN_DUP2, lock, 4 if lock == 3 else 3),
-    ]
-    try:
-        pid = os.posix_spawn(argv[0], argv, os.environ, file_actions=actions, setsid=True)
-    except OSError as error:
-        raise SmError(f"cannot start CI: {os.strerror(error.errno or 0).lower()}") from error
-    _started.append(pid)
-
-
-def _ended(pid: int) -> bool:
-    try:
-        return os.waitpid(pid, os.WNOHANG)[0] != 0
-    except ChildProcessError:
-        return True  # a child of the process that we were forked from
 
 
 def give_up(folder: CheckFolder) -> None:
