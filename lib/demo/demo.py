@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import time
@@ -17,17 +18,24 @@ if TYPE_CHECKING:
 DEADLINE_S = 300.0
 LOOK_S = 0.4
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-INTERRUPTED = 130
+FAILED, INTERRUPTED = 1, 130
+IMPATIENCE_S = 1.0
+"""Signals that follow one so closely mean the same."""
 
 
 class Interrupted(BaseException):
     """Somebody wants the demo to stop."""
 
 
+_interrupted_at = -IMPATIENCE_S
+
+
 def interrupt(_number: int, _frame: FrameType | None) -> None:
-    """Stop, and let nothing interrupt the clearing away."""
-    ignore_signals()
-    raise Interrupted
+    """Stop."""
+    global _interrupted_at
+    before, _interrupted_at = _interrupted_at, time.monotonic()
+    if _interrupted_at - before > IMPATIENCE_S:
+        raise Interrupted
 
 
 def ignore_signals() -> None:
@@ -49,6 +57,9 @@ def main() -> int:
     except Interrupted:
         print("demo: interrupted, all is stopped", file=sys.stderr)
         return INTERRUPTED
+    except BrokenPipeError:  # whoever read what we print has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
 
 
 def run(*, plain: bool, keep: bool) -> int:
@@ -62,22 +73,22 @@ def run(*, plain: bool, keep: bool) -> int:
     console, stage = Console(highlight=False), Stage.new()
     view = Lines() if plain or not console.is_terminal else Board(console, stage)
     try:
-        # Two of them: an interrupt comes once only, and may come in the midst of any line.
+        # Two of them, because an interrupt may come in the midst of any line, of this one too.
         try:
             progress, took_s = play(stage, view)
             summary(console, progress, took_s)
             code = 0
         except (DemoError, SmError) as error:
             explain(stage, error)
-            code, keep = 1, True
+            code, keep = FAILED, True
         finally:
             ignore_signals()
     finally:
         stage.clear()
-        if not keep:
+        if keep:
+            print(f"kept: '{stage.path}'", file=sys.stderr)
+        else:
             stage.remove()
-    if keep:
-        print(f"kept: '{stage.path}'", file=sys.stderr)
     return code
 
 
