@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from sm.adapters.tmux import Tmux
+from sm.config.schema import Forge, Project
 from sm.store.paths import Root
+from tests.helpers import Repository, make_repository
 
 KEPT_VARIABLES = ("PATH", "LANG", "SM_CRASH_AT", "VIRTUAL_ENV")
 
@@ -65,3 +68,30 @@ def tmux_socket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     yield name
     subprocess.run(["tmux", "-L", name, "kill-server"], capture_output=True, check=False)
     Path(f"/tmp/tmux-{os.geteuid()}/{name}").unlink(missing_ok=True)
+
+
+@pytest.fixture
+def tmux(tmux_socket: str) -> Tmux:
+    """That server, as sm sees it."""
+    return Tmux(tmux_socket)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Where a test's terminal program writes down what it receives."""
+    return tmp_path / "log"
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    """A remote and a clone, in a folder whose name wants quoting."""
+    folder = tmp_path / 'it\'s a "place" – süß'
+    folder.mkdir()
+    return make_repository(folder)
+
+
+@pytest.fixture
+def project(repository: Repository) -> Project:
+    """A project on that repository, with no forge to speak of."""
+    forge = Forge(kind="local", path=repository.bare)
+    return Project(name="harb", repo=repository.clone, forge=forge)

@@ -27,16 +27,6 @@ PROMPT = "Mend it.\n\n$(id) `id` 'a' \"b\" \\ ; ünï ✓\nend;"
 
 
 @pytest.fixture
-def tmux(tmux_socket: str) -> Tmux:
-    return Tmux(tmux_socket)
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    return tmp_path / "log"
-
-
-@pytest.fixture
 def project(tmp_path: Path, log: Path) -> Project:
     return make_project(tmp_path, argv(tmp_path, log))
 

@@ -12,11 +12,11 @@ import pytest
 from sm.adapters.git import Git
 from sm.adapters.gitcall import RemoteUnreachableError
 from sm.adapters.gitpush import PushRefusedError
-from sm.config.schema import Forge, Project
+from sm.config.schema import Project
 from sm.session import claim as claims
 from sm.session.claim import BranchNameError, Claim, claim, owner, release, seize
 from sm.store.paths import Root
-from tests.helpers import Repository, git, make_repository
+from tests.helpers import Repository, git
 
 CLAIMER = """
 import sys
@@ -30,19 +30,6 @@ project = Project(name="harb", repo=repo, forge=Forge(kind="local", path=repo))
 sys.stdin.readline()
 print(claim(Git(repo), project, 7, Root(state)))
 """
-
-
-@pytest.fixture
-def repository(tmp_path: Path) -> Repository:
-    folder = tmp_path / 'it\'s a "place" – süß'
-    folder.mkdir()
-    return make_repository(folder)
-
-
-@pytest.fixture
-def project(repository: Repository) -> Project:
-    forge = Forge(kind="local", path=repository.bare)
-    return Project(name="harb", repo=repository.clone, forge=forge)
 
 
 @pytest.fixture

@@ -16,16 +16,6 @@ from tests.terminal import argv, received
 
 
 @pytest.fixture
-def tmux(tmux_socket: str) -> Tmux:
-    return Tmux(tmux_socket)
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    return tmp_path / "log"
-
-
-@pytest.fixture
 def pane(tmux: Tmux, tmp_path: Path, log: Path) -> Pane:
     return start(tmux, tmp_path, log, "composer")
 

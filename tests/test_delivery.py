@@ -19,16 +19,6 @@ TYPED, ALREADY = Outcome(Status.TYPED), Outcome(Status.ALREADY)
 GLYPH = "❯"
 
 
-@pytest.fixture
-def tmux(tmux_socket: str) -> Tmux:
-    return Tmux(tmux_socket)
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    return tmp_path / "log"
-
-
 def launch(root: Root, tmux: Tmux, folder: Path, show: str) -> Agent:
     project = make_project(folder, argv(folder, folder / "log"), env={"SHOW": show})
     session = registry.create(root, make_session(root, folder / "work"))

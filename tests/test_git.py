@@ -14,14 +14,7 @@ from sm.adapters.gitcall import (
     environment,
 )
 from sm.adapters.gitpush import ABSENT, PushRefusedError, RefExistsError, RefMovedError, Update
-from tests.helpers import Repository, git, make_repository
-
-
-@pytest.fixture
-def repository(tmp_path: Path) -> Repository:
-    folder = tmp_path / 'it\'s a "place" – süß'
-    folder.mkdir()
-    return make_repository(folder)
+from tests.helpers import Repository, git
 
 
 @pytest.fixture

@@ -12,11 +12,6 @@ from sm.errors import StateError, UsageError
 from tests.helpers import wait_for
 
 
-@pytest.fixture
-def tmux(tmux_socket: str) -> Tmux:
-    return Tmux(tmux_socket)
-
-
 def shows(tmux: Tmux, pane_id: str, text: str) -> None:
     wait_for(lambda: text in tmux.capture(pane_id), f"'{text}' on the screen")
 
@@ -32,17 +27,19 @@ def test_without_a_server_there_are_no_panes(tmux: Tmux) -> None:
 def test_sessions_are_found_by_their_exact_names(tmux: Tmux, tmp_path: Path) -> None:
     one = tmux.start("dev-a-1", tmp_path, ["sleep", "100"], mark="m1")
     ten = tmux.start("dev-a-10", tmp_path, ["sleep", "100"])
-    assert tmux.panes() == {"dev-a-1": one, "dev-a-10": ten}
+    pids = {name: pane.pid for name, pane in tmux.panes().items()}
+    assert pids == {"dev-a-1": one.pid, "dev-a-10": ten.pid}
     assert tmux.pane("dev-a") is None
     assert (one.mark, one.dead, one.in_mode, ten.mark) == ("m1", False, False, "")
-    assert Path(f"/proc/{one.pid}/cmdline").read_bytes() == b"sleep\x00100\x00"
+    cmdline = Path(f"/proc/{one.pid}/cmdline")
+    wait_for(lambda: cmdline.read_bytes() == b"sleep\x00100\x00", "the pane's own command")
 
 
 def test_a_taken_name_is_refused_and_shown(tmux: Tmux, tmp_path: Path) -> None:
     first = tmux.start("dev-a-1", tmp_path, ["sleep", "100"])
     with pytest.raises(SessionExistsError, match="'dev-a-1' exists already") as refused:
         tmux.start("dev-a-1", tmp_path, ["sleep", "200"])
-    assert refused.value.pane == first
+    assert (refused.value.pane.id, refused.value.pane.pid) == (first.id, first.pid)
     assert list(tmux.panes()) == ["dev-a-1"]
 
 

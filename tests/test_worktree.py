@@ -10,12 +10,12 @@ import pytest
 
 from sm.adapters.git import Git
 from sm.adapters.gitcall import GitLockedError, NoSuchBranchError, RemoteUnreachableError
-from sm.config.schema import Forge, Project
+from sm.config.schema import Project
 from sm.session import worktree
 from sm.session.claim import claim
 from sm.session.worktree import Kept, Removed, WorktreeError, ensure, remove
 from sm.store.paths import Root
-from tests.helpers import Repository, git, make_repository, wait_for
+from tests.helpers import Repository, git, wait_for
 
 ENSURER = """
 import sys
@@ -26,19 +26,6 @@ from sm.session.worktree import ensure
 repo = Path(sys.argv[1])
 ensure(Git(repo), Project(name="harb", repo=repo, forge=Forge(kind="local", path=repo)), 7)
 """
-
-
-@pytest.fixture
-def repository(tmp_path: Path) -> Repository:
-    folder = tmp_path / 'it\'s a "place" – süß'
-    folder.mkdir()
-    return make_repository(folder)
-
-
-@pytest.fixture
-def project(repository: Repository) -> Project:
-    forge = Forge(kind="local", path=repository.bare)
-    return Project(name="harb", repo=repository.clone, forge=forge)
 
 
 @pytest.fixture
