@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from cast import PARTS, Journey, Part, Remark
 from stage import DemoError, Stage
@@ -86,11 +88,11 @@ class People:
         if pane and self._first("kill", row.issue):
             why = f"the agent of #{row.issue} is at work, nothing committed"
             self.report(Deed(time.time(), f"kill -9 {pane.pid}", why))
-            self.stage.run("kill", "-9", str(pane.pid))
+            os.kill(pane.pid, signal.SIGKILL)  # the program of that name is an extra package
 
     def _has_edited(self, row: StatusRow) -> bool:
         """README.md is what an agent edits last."""
-        if not os.path.isdir(row.worktree):  # noqa: PTH112
+        if not Path(row.worktree).is_dir():
             return False
         changed = self.stage.run("git", "-C", row.worktree, "status", "--porcelain")
         return "README.md" in changed
