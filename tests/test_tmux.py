@@ -39,7 +39,9 @@ def test_a_taken_name_is_refused_and_shown(tmux: Tmux, tmp_path: Path) -> None:
     first = tmux.start("dev-a-1", tmp_path, ["sleep", "100"])
     with pytest.raises(SessionExistsError, match="'dev-a-1' exists already") as refused:
         tmux.start("dev-a-1", tmp_path, ["sleep", "200"])
-    assert (refused.value.pane.id, refused.value.pane.pid) == (first.id, first.pid)
+    there = refused.value.pane
+    assert there is not None
+    assert (there.id, there.pid) == (first.id, first.pid)
     assert list(tmux.panes()) == ["dev-a-1"]
 
 
