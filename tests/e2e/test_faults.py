@@ -13,8 +13,8 @@ from sm.reactions import ROWS
 from sm.store.lock import is_held
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Env, Stage, kill
-from tests.e2e.test_journeys import assert_nothing_left
-from tests.helpers import wait_for
+from tests.e2e.test_journeys import BY_SM, assert_nothing_left
+from tests.helpers import git, wait_for
 
 STARTING = [
     "start:recorded",
@@ -112,6 +112,48 @@ def test_person_is_asked_once_although_the_reactor_dies_at(point: str, stage_of:
     assert len(stage.ctx.forge.issue(issue).comments) == 1
 
 
+@pytest.mark.parametrize("point", around([Verb.MERGE]))
+def test_sm_merges_once_although_the_reactor_dies_at(point: str, stage_of: MakeStage) -> None:
+    stage = stage_of(auto=True, settings=BY_SM)
+    issue = stage.file_issue()
+    carry_on(stage, issue, crash_at(stage, point))
+    assert (stage.folder / "crashed").exists(), f"nobody came to '{point}'"
+    merges = git(stage.repository.bare, "rev-list", "--merges", "--count", "main")
+    assert (stage.merged(issue), merges) == (True, "1")
+    assert_nothing_left(stage, issue)
+
+
+@pytest.mark.parametrize("point", around([Verb.REMIND]))
+def test_person_is_reminded_once_although_the_reactor_dies_at(
+    point: str, stage_of: MakeStage
+) -> None:
+    stage = stage_of(settings={"escalation": {"remind": "4s"}})
+    issue = stage.file_issue()
+    stage.poll(env=crash_at(stage, point))
+    stage.write_phase(issue, "PHASE:escalate\nReason: which colour?")
+    wait_for((stage.folder / "crashed").exists, f"somebody to come to '{point}'")
+    session = stage.session(issue)
+    wait_for(lambda: '"remind:' in session.dir.receipts.read_text(), "the receipt")
+    wait_for(lambda: not session.dir.plan.exists(), "the end of the plan")
+    assert len(stage.ctx.forge.issue(issue).comments) == 2
+
+
+@pytest.mark.parametrize("point", around([Verb.CREATE_PHASE]))
+def test_lost_phase_file_is_replaced_although_the_reactor_dies_at(
+    point: str, stage_of: MakeStage
+) -> None:
+    stage = stage_of()
+    issue = stage.file_issue()
+    stage.poll(env=crash_at(stage, point))
+    wait_for(lambda: len(stage.told()) == 1, "the first prompt")
+    wait_for(stage.session(issue).dir.next.exists, "the monitor's first look")
+    stage.ctx.root.phase("harb", issue).unlink()
+    wait_for((stage.folder / "crashed").exists, f"somebody to come to '{point}'")
+    wait_for(lambda: len(stage.told()) == 2, "the request to write the phase again")
+    assert "phase file was lost" in stage.told()[1]
+    assert stage.ctx.root.phase("harb", issue).read_text() == ""
+
+
 @pytest.mark.parametrize("point", around([Verb.RECOVER]))
 def test_killed_agent_is_recovered_once_although_the_reactor_dies_at(
     point: str, stage_of: MakeStage
@@ -194,6 +236,6 @@ def test_two_ticks_at_once_start_an_issue_once(stage_of: MakeStage) -> None:
 
 
 def test_every_effect_of_the_matrix_has_a_crash_test() -> None:
-    tested = {*MERGING, *FAILING, Verb.NOTIFY, Verb.RECOVER}
-    used = {step.verb for row in ROWS for step in row.steps}
-    assert used - tested == {Verb.FORGET, Verb.MERGE, Verb.REMIND, Verb.CREATE_PHASE}
+    tested = {*MERGING, *FAILING, Verb.NOTIFY, Verb.RECOVER, Verb.MERGE, Verb.REMIND}
+    tested |= {Verb.CREATE_PHASE, Verb.FORGET}
+    assert tested == {step.verb for row in ROWS for step in row.steps}

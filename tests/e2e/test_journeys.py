@@ -37,6 +37,19 @@ def test_issue_becomes_a_merged_branch(stage_of: MakeStage) -> None:
     assert_nothing_left(stage, issue)
 
 
+BY_SM: dict[str, object] = {"merge": {"by": "sm"}, "review": {"required": False}}
+
+
+def test_sm_merges_by_itself_where_the_project_wants_that(stage_of: MakeStage) -> None:
+    stage = stage_of(auto=True, settings=BY_SM)
+    issue = stage.file_issue()
+    stage.poll()
+    wait_for(lambda: stage.is_over(issue), "the issue to be merged")
+    assert stage.merged(issue)
+    assert len(stage.told()) == 2, stage.told()
+    assert_nothing_left(stage, issue)
+
+
 def test_failing_ci_is_handed_to_the_agent_with_its_log(stage_of: MakeStage) -> None:
     stage = stage_of(settings={"ci": {"command": "cat work.txt; grep good work.txt", "poll": "1s"}})
     issue = stage.file_issue()
