@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 
@@ -52,7 +53,11 @@ PATTERNS: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 """Name and shape. What `keep` matches stays, so that a reader sees what was taken out."""
 
-_COMPILED = tuple(re.compile(shape) for _, shape in PATTERNS)
+
+@functools.cache
+def _compiled() -> tuple[re.Pattern[str], ...]:
+    """Made when there is something to redact: it takes longer than all else that is imported."""
+    return tuple(re.compile(shape) for _, shape in PATTERNS)
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
@@ -60,6 +65,8 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 
     Redacting twice changes nothing more. Secrets of fewer than six characters are passed over.
     """
+    if not text:
+        return text
     literal = _literal(secrets)
     # One removal can uncover the next (a token glued to another), so this goes on until
     # nothing changes; every round takes characters away, so it ends.
@@ -71,7 +78,7 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 def _once(text: str, literal: re.Pattern[str] | None) -> str:
     if literal is not None:
         text = literal.sub(MARK, text)
-    for pattern in _COMPILED:
+    for pattern in _compiled():
         text = pattern.sub(_replacement, text)
     return text
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from sm.adapters.gitcall import RemoteUnreachableError
 from sm.adapters.gitpush import PushRefusedError
 from sm.config.schema import Project
 from sm.session import claim as claims
-from sm.session.claim import BranchNameError, Claim, claim, owner, release, seize
+from sm.session.claim import BranchNameError, Claim, claim, is_ours, owner, release, seize
 from sm.store.paths import Root
 from tests.helpers import Repository, git
 
@@ -99,6 +100,25 @@ def test_another_installation_finds_it_taken(
     assert f"state: {os.path.realpath(root.path)}" in owner(clone, project, 7)
     assert f"clone: {clone.repo}" in owner(clone, project, 7)
     assert owner(clone, project, 8) == ""
+
+
+@pytest.mark.parametrize("object_format", ["sha1", "sha256"])
+def test_our_claim_is_known_by_its_name_alone(
+    object_format: str, tmp_path: Path, project: Project, root: Root, other: Root
+) -> None:
+    clone = Git(tmp_path / "fresh")
+    for place, option in (("fresh.git", "--bare"), ("fresh", "--quiet")):
+        git(tmp_path, "init", f"--object-format={object_format}", option, place)
+    git(clone.repo, "remote", "add", "origin", str(tmp_path / "fresh.git"))
+    git(clone.repo, "commit", "--allow-empty", "-m", "first")
+    git(clone.repo, "push", "-q", "origin", "HEAD:main")
+    assert not is_ours(clone, project, 7, root, {})
+    claim(clone, project, 7, root)
+    refs = clone.ls_remote("origin")
+    shutil.rmtree(clone.repo)  # git is not asked
+    assert is_ours(clone, project, 7, root, refs)
+    assert not is_ours(clone, project, 8, root, refs)
+    assert not is_ours(clone, project, 7, other, refs)
 
 
 def test_of_eight_claimers_exactly_one_wins(

@@ -45,6 +45,17 @@ def test_a_taken_name_is_refused_and_shown(tmux: Tmux, tmp_path: Path) -> None:
     assert list(tmux.panes()) == ["dev-a-1"]
 
 
+def test_a_look_shows_the_pane_and_its_screen(tmux: Tmux, tmp_path: Path) -> None:
+    pane = tmux.start("dev-a-1", tmp_path, ["bash", "-c", "echo one; echo; echo two; exec cat"])
+    shows(tmux, pane.id, "two")
+    wait_for(lambda: tmux.look(pane.id)[0].command == "cat", "its program")
+    found, screen = tmux.look(pane.id)
+    assert (found.id, found.pid, found.session) == (pane.id, pane.pid, "dev-a-1")
+    assert screen.rstrip() == "one\n\ntwo"
+    with pytest.raises(MissingPaneError):
+        tmux.look("%99")
+
+
 def test_two_starts_at_once_make_one_session(tmux: Tmux, tmp_path: Path) -> None:
     outcomes: list[str] = []
 

@@ -169,6 +169,18 @@ class Tmux:
         """
         return self.command("capture-pane", "-p", "-t", pane_id, "-S", str(-history))
 
+    def look(self, pane_id: str) -> tuple[Pane, str]:
+        """A pane and its visible screen at one moment, from one command.
+
+        Raises:
+            MissingPaneError: there is no such pane.
+
+        """
+        facts = ("display-message", "-p", "-t", pane_id, FORMAT)
+        said = self.command(*sequence(facts, ("capture-pane", "-p", "-t", pane_id)))
+        line, _, screen = said.partition("\n")
+        return _panes(line)[0], screen
+
     def kill(self, session: str, pid: int) -> None:
         """End the session if `pid` is a program of it; a newer session of that name stays."""
         name = _checked(session)

@@ -27,6 +27,9 @@ LOOKS = 5
 
 MACHINE_ID = Path("/etc/machine-id")
 
+SHA256_DIGITS = 64
+"""Of an object's name in a repository of that format; in the others it is 40, of SHA-1."""
+
 SIGNATURE = "sm <sm@localhost> 946684800 +0000"
 SUBJECT = "claimed by sm"
 
@@ -54,8 +57,14 @@ def is_held(issue: int, refs: Mapping[str, str]) -> bool:
 
 
 def is_ours(git: Git, project: Project, issue: int, root: Root, refs: Mapping[str, str]) -> bool:
-    """Whether this installation holds the claim, by what the remote's `refs` were."""
-    return is_held(issue, refs) and refs[ref(issue)] == _object(git, project, issue, root)
+    """Whether this installation holds the claim, by what the remote's `refs` were.
+
+    Git is not asked: others may hold any number of claims.
+    """
+    held = refs.get(ref(issue), "")
+    algorithm = "sha256" if len(held) == SHA256_DIGITS else "sha1"
+    tree = _name(algorithm, "tree", b"")
+    return held == _name(algorithm, "commit", _commit(git, project, issue, root, tree))
 
 
 def claim(git: Git, project: Project, issue: int, root: Root) -> Claim:
@@ -178,6 +187,11 @@ def _check_name(project: Project, issue: int, seen: dict[str, str]) -> None:
 
 def _object(git: Git, project: Project, issue: int, root: Root) -> str:
     """The claim's commit, written as a raw object: no setting of the user changes its SHA."""
+    tree = git.write_object("tree", b"")
+    return git.write_object("commit", _commit(git, project, issue, root, tree))
+
+
+def _commit(git: Git, project: Project, issue: int, root: Root, tree: str) -> bytes:
     facts = {
         "host": _host(),
         "machine": _machine(),
@@ -188,9 +202,14 @@ def _object(git: Git, project: Project, issue: int, root: Root) -> str:
         "issue": str(issue),
     }
     lines = [f"{key}: {_one_line(value)}" for key, value in facts.items() if value]
-    tree = git.write_object("tree", b"")
     text = f"tree {tree}\nauthor {SIGNATURE}\ncommitter {SIGNATURE}\n\n{SUBJECT}\n\n"
-    return git.write_object("commit", (text + "\n".join(lines) + "\n").encode())
+    return (text + "\n".join(lines) + "\n").encode()
+
+
+def _name(algorithm: str, kind: str, content: bytes) -> str:
+    """What git calls an object with that content."""
+    header = f"{kind} {len(content)}\0".encode()
+    return hashlib.new(algorithm, header + content, usedforsecurity=False).hexdigest()
 
 
 def _host() -> str:

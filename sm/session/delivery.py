@@ -65,17 +65,18 @@ def deliver(tmux: Tmux, agent: Agent, message_id: str, text: str, *, glyph: str)
     plain = harmless(normalise(text))
     if not plain:
         return _refused(Reason.EMPTY)
-    pane = tmux.pane(agent.session)
-    if pane is None or not agents.alive(pane, agent):
-        return _refused(Reason.GONE)
     try:
-        return _type(tmux, pane, message_id, plain, glyph)
+        pane, shown = tmux.look(agent.pane_id)
+        if not agents.alive(pane, agent):
+            return _refused(Reason.GONE)
+        return _type(tmux, pane, shown.rstrip().splitlines(), message_id, plain, glyph)
     except (NoServerError, MissingPaneError):
         return _refused(Reason.GONE)
 
 
-def _type(tmux: Tmux, pane: Pane, message_id: str, text: str, glyph: str) -> Outcome:
-    screen = tmux.capture(pane.id).rstrip().splitlines()
+def _type(
+    tmux: Tmux, pane: Pane, screen: list[str], message_id: str, text: str, glyph: str
+) -> Outcome:
     reason = Reason.MODE if pane.in_mode else _reason(screen[-COMPOSER_LINES:], glyph)
     if reason:
         known = is_typed(tmux, pane, message_id)

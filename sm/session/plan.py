@@ -16,6 +16,8 @@ from sm.reactions import Row
 from sm.store.files import append_line, read_guarded, read_json, write_json
 from sm.store.paths import SessionDir
 
+RECEIPT = msgspec.json.Decoder(Receipt)
+
 DETAIL_LIMIT = 400
 """Characters; a receipt stays one short line."""
 
@@ -85,11 +87,10 @@ def add_receipt(directory: SessionDir, receipt: Receipt) -> None:
 
 def receipts(directory: SessionDir) -> list[Receipt]:
     """All receipts, oldest first. A line that was cut off by a crash is no receipt."""
-    decoder = msgspec.json.Decoder(Receipt)
     found: list[Receipt] = []
     for line in (read_guarded(directory.receipts) or b"").splitlines():
         try:
-            found.append(decoder.decode(line))
+            found.append(RECEIPT.decode(line))
         except msgspec.DecodeError:
             continue
     return found

@@ -26,7 +26,9 @@ TAIL_LINES = 30
 def compose(ctx: Context, session: Session, seen: Observation, decision: Decision) -> Plan:
     """The plan that carries `decision` out."""
     assert decision.row is not None, "only a decision with a row has steps"
-    material = gather(ctx, session, seen)
+    restarts = any(step.verb is Verb.RECOVER for step in decision.row.steps)
+    work = git_state(ctx, session) if restarts else GitState()  # no other text tells of it
+    material = gather(ctx, session, seen, work)
     last = agent.load(session.dir)
     generation = last.generation + 1 if last else 1
     steps = tuple(_planned(step, material, seen, generation) for step in decision.row.steps)
@@ -43,7 +45,7 @@ def _planned(step: Step, material: Material, seen: Observation, generation: int)
     return PlannedStep(step.verb, text=seen.facts.head)
 
 
-def gather(ctx: Context, session: Session, seen: Observation) -> Material:
+def gather(ctx: Context, session: Session, seen: Observation, work: GitState) -> Material:
     """Everything that a text may quote."""
     project = ctx.project
     return Material(
@@ -65,7 +67,7 @@ def gather(ctx: Context, session: Session, seen: Observation) -> Material:
         reason=redact(seen.write.reason),
         reply="\n\n".join(reply.text for reply in seen.replies),
         trouble=_trouble(ctx, session, seen),
-        git=git_state(ctx, session),
+        git=work,
         tail=_tail(ctx, session, seen),
         log_lines=project.ci.log_lines,
         fixes_left=project.ci.max_fixes - seen.facts.history.fixes,

@@ -78,15 +78,17 @@ def _pick_up(
     ctx: Context, seen: Snapshot, sessions: list[Session], *, dry_run: bool
 ) -> Iterator[str]:
     """The oldest issues that are ready, up to the maximum of sessions."""
-    free = ctx.project.max_sessions - len(ctx.sessions())
     known = {session.issue for session in sessions}
-    for issue in ready(ctx, seen):
-        if free <= 0:
-            return
-        if issue.number in known or claim.is_held(issue.number, seen.refs):
-            continue
+    waiting = [
+        issue
+        for issue in ready(ctx, seen)
+        if issue.number not in known and not claim.is_held(issue.number, seen.refs)
+    ]
+    if not waiting:
+        return
+    free = ctx.project.max_sessions - len(ctx.sessions())  # counted anew: some were taken up again
+    for issue in waiting[: max(free, 0)]:
         yield from _start(ctx, issue, "pick up", dry_run)
-        free -= 1
 
 
 def ready(ctx: Context, seen: Snapshot) -> list[Issue]:
@@ -108,8 +110,12 @@ def ready(ctx: Context, seen: Snapshot) -> list[Issue]:
 
 def waits_for(seen: Snapshot, issue: Issue) -> list[int]:
     """The issues that `issue` depends on and that are not closed."""
-    closed = {i.number for i in seen.issues if i.state is IssueState.CLOSED}
-    return [number for number in issue.dependencies() if number not in closed]
+
+    def is_closed(number: int) -> bool:
+        found = seen.issue(number)
+        return found is not None and found.state is IssueState.CLOSED
+
+    return [number for number in issue.dependencies() if not is_closed(number)]
 
 
 def _start(ctx: Context, issue: Issue | None, what: str, dry_run: bool) -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from functools import cached_property
 
 from msgspec import Struct, structs
 
@@ -20,7 +21,7 @@ from sm.store.paths import ProjectDir
 from sm.workflow.context import Context
 
 
-class Snapshot(Struct, frozen=True):
+class Snapshot(Struct, frozen=True, dict=True):
     """One observation, begun at `taken_at`.
 
     `stamp` is the forge's own word for its state, `refs` are the remote's branches and claims.
@@ -35,16 +36,25 @@ class Snapshot(Struct, frozen=True):
 
     def issue(self, number: int) -> Issue | None:
         """The issue, without its text; None if it is unknown."""
-        return next((issue for issue in self.issues if issue.number == number), None)
+        return self._by_number.get(number)
 
     def pull(self, branch: str) -> PullRequest | None:
         """The newest pull request of `branch`."""
-        found = [pull for pull in self.pulls if pull.branch == branch]
-        return max(found, key=lambda pull: pull.number, default=None)
+        return self._by_branch.get(branch)
 
     def head(self, branch: str) -> str:
         """The commit of `branch` on the remote, '' where there is no such branch."""
         return self.refs.get(f"refs/heads/{branch}", "")
+
+    @cached_property
+    def _by_number(self) -> dict[int, Issue]:
+        return {issue.number: issue for issue in self.issues}
+
+    @cached_property
+    def _by_branch(self) -> dict[str, PullRequest]:
+        """The newest of each branch: later ones take the place of earlier ones."""
+        oldest_first = sorted(self.pulls, key=lambda pull: pull.number)
+        return {pull.branch: pull for pull in oldest_first}
 
 
 def snapshot(ctx: Context, *, newer_than: float = 0.0) -> Snapshot:
@@ -131,6 +141,8 @@ def _checked(pull: PullRequest, check: Callable[[str], Check]) -> PullRequest:
 
 
 def _wake_changed(ctx: Context, before: Snapshot | None, after: Snapshot) -> None:
+    if before is not None and _all_of(before) == _all_of(after):
+        return  # mostly so, and then the sessions need not even be looked up
     for session in ctx.sessions():
         view = _view(after, session.issue, session.branch)
         if before is None or view != _view(before, session.issue, session.branch):
@@ -139,6 +151,10 @@ def _wake_changed(ctx: Context, before: Snapshot | None, after: Snapshot) -> Non
 
 def _view(seen: Snapshot, issue: int, branch: str) -> tuple[Issue | None, PullRequest | None, str]:
     return seen.issue(issue), seen.pull(branch), seen.head(branch)
+
+
+def _all_of(seen: Snapshot) -> tuple[object, ...]:
+    return seen.issues, seen.pulls, seen.refs
 
 
 def full_check(ctx: Context, pull: PullRequest | None) -> Check:

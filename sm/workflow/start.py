@@ -21,7 +21,7 @@ from sm.store.crash import crash_point
 from sm.store.files import write_atomic
 from sm.store.paths import session_name
 from sm.workflow import monitors
-from sm.workflow.compose import gather
+from sm.workflow.compose import gather, git_state
 from sm.workflow.context import Context
 from sm.workflow.observe import last_known
 from sm.workflow.replies import question_file
@@ -136,6 +136,6 @@ def _write_watch(ctx: Context, session: Session) -> None:
 
 def _prompt(ctx: Context, session: Session) -> str:
     """The first prompt; where the branch has work already, the one for going on with it."""
-    material = gather(ctx, session, last_known(ctx, session, snapshot(ctx)))
-    has_work = bool(material.git.log or material.git.status)
-    return to_agent("recovery" if has_work else "start", material)
+    work = git_state(ctx, session)
+    material = gather(ctx, session, last_known(ctx, session, snapshot(ctx)), work)
+    return to_agent("recovery" if work.log or work.status else "start", material)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,7 +65,7 @@ def make_crowd(folder: Path, count: int, *, awaiting: bool) -> Crowd:
         crowd.held.enter_context(lock.try_hold(session.dir.monitor_lock))
         _worktree(session)
         if awaiting:
-            _hold_check(crowd, head)
+            crowd.held.enter_context(_check_under_way(ctx, head))
     return crowd
 
 
@@ -78,7 +78,8 @@ def _branches(crowd: Crowd, *, awaiting: bool) -> dict[int, str]:
         stream = "".join(_commit(ctx.project.branch(issue), issue, main) for issue in heads)
         _feed(repository.bare, stream, "fast-import", "--quiet")
         git(repository.clone, "fetch", "-q", "origin")
-        heads = {n: git(repository.bare, "rev-parse", ctx.project.branch(n)) for n in heads}
+        found = ctx.forge.repository.heads()
+        heads = {n: found[ctx.project.branch(n)] for n in heads}
     branches = {n: f"refs/heads/{ctx.project.branch(n)}" for n in heads}
     claims = {n: claim.ref(n) for n in heads}
     for place, refs in (
@@ -116,11 +117,11 @@ def _on_forge(ctx: Context, issue: int, head: str) -> None:
         folder.file("pulls", FIRST_PULL + issue).write_bytes(render(document))
 
 
-def _hold_check(crowd: Crowd, head: str) -> None:
-    check = crowd.ctx.forge.checks.folder(head)
+def _check_under_way(ctx: Context, head: str) -> AbstractContextManager[bool]:
+    check = ctx.forge.checks.folder(head)
     check.path.mkdir()
     append_line(check.starts, b"1767322985.000")
-    crowd.held.enter_context(lock.try_hold(check.lock))
+    return lock.try_hold(check.lock)
 
 
 def _worktree(session: Session) -> None:

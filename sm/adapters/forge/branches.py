@@ -51,6 +51,7 @@ class Conflicts:
     path: Path
     repository: BareRepository
     _known: dict[str, bool] | None = None
+    _kept: int = 0
 
     def between(self, base: str, head: str) -> bool:
         """Whether merging `head` into `base` would conflict; False where one of them is gone."""
@@ -60,8 +61,14 @@ class Conflicts:
         pair = f"{base} {head}"
         if pair not in known:
             known[pair] = bool(self.repository.try_merge(base, head).conflicts)
-            write_json(self.path, dict(list(known.items())[-REMEMBERED:]))
         return known[pair]
+
+    def keep(self) -> None:
+        """Write down what has been found out since it was last written down."""
+        known = self._load()
+        if len(known) > self._kept:
+            self._kept = len(known)
+            write_json(self.path, dict(list(known.items())[-REMEMBERED:]))
 
     def _load(self) -> dict[str, bool]:
         if self._known is None:
@@ -69,4 +76,5 @@ class Conflicts:
                 self._known = read_json(self.path, dict[str, bool]) or {}
             except StateError:
                 self._known = {}  # only a memory: found out again
+            self._kept = len(self._known)
         return self._known

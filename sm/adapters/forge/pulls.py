@@ -32,12 +32,16 @@ class Pulls:
 
     def read(self, number: int) -> PullRequest:
         """One pull request."""
-        return self._read(number, Branches(self.repository))
+        pull = self._read(number, Branches(self.repository))
+        self.conflicts.keep()
+        return pull
 
     def read_all(self) -> tuple[list[PullRequest], list[str]]:
         """Every pull request in order, and what is wrong with the files that hold none."""
         branches = Branches(self.repository)
-        return self.folder.each("pulls", lambda number: self._read(number, branches))
+        found = self.folder.each("pulls", lambda number: self._read(number, branches))
+        self.conflicts.keep()
+        return found
 
     def open(self, branch: str, base: str, title: str, body: str, author: str) -> PullRequest:
         """Offer a branch for merging; where it is on offer already, that is what is returned."""
