@@ -20,7 +20,8 @@ QUESTIONS = {
 
 def _question(name: str) -> Callable[[Material], str]:
     def text(m: Material) -> str:
-        why = m.trouble or m.reason
+        # An earlier trouble is over: it must not stand before what the agent says itself.
+        why = m.trouble if name == "trouble" else m.reason
         parts = [
             f"**{QUESTIONS[name]}** (issue #{m.issue.number}"
             + (f", pull request #{pull_number(m)})." if m.pull else ")."),

@@ -215,7 +215,7 @@ _SIGNALLED = (
         "phase-lost",
         "(missing)",
         "the phase file is gone",
-        lambda f: f.phase_lost and not f.escalated,
+        lambda f: f.phase_lost,
         (Step(Verb.CREATE_PHASE), Step(INJECT, "state-lost")),
         lambda f: f"{f.life_at:.0f}",
     ),

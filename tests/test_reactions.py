@@ -113,6 +113,10 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
         "remind",
     ),
     "a lost phase file is made anew": (replace(LIVING, phase_lost=True), "phase-lost"),
+    "a phase file that a person was asked to remove is made anew": (
+        replace(LIVING, phase_lost=True, history=asked("trouble", HOUR, write="")),
+        "phase-lost",
+    ),
     "an unknown sentinel is explained": (wrote(Phase.UNKNOWN), "unknown-sentinel"),
     "done is not believed without a merge": (wrote(Phase.DONE), "not-merged"),
     "waiting for CI without a push is pointed out": (replace(CI, pushed=False), "nothing-pushed"),
@@ -205,7 +209,6 @@ def test_every_row_is_reached_by_a_behaviour() -> None:
         wrote(Phase.ESCALATE, HOUR, asked("escalate", HOUR)),
         replace(LIVING, pull=PullState.MERGED),
         replace(LIVING, idle_since=NOW - 29),
-        replace(LIVING, phase_lost=True, history=asked("trouble", HOUR, write="")),
     ],
 )
 def test_when_nothing_is_due_nothing_is_done(facts: Facts) -> None:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable
 
 from sm.adapters import vault
-from sm.errors import SmError, TemporaryError
+from sm.errors import SmError, StateError, TemporaryError
 from sm.history import Verb
 from sm.session import agent, claim, delivery, phasefile, registry, worktree
 from sm.session.plan import Plan, PlannedStep
@@ -59,7 +59,10 @@ def _inject(ctx: Context, session: Session, step: PlannedStep, ident: str) -> st
 
 
 def _create_phase(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
-    phasefile.create(ctx.root, session.project, session.issue)
+    try:
+        phasefile.create(ctx.root, session.project, session.issue)
+    except StateError as error:  # something has taken its place meanwhile: a person has to know
+        raise PointlessError(error.message) from error
     return ""
 
 

@@ -113,8 +113,9 @@ def _observe(ctx: Context, session: Session, newer_than: float) -> Observation:
     seen = observe(ctx, session, newer_than=newer_than)
     if not seen.problem:
         return seen
-    # An unreadable phase file cuts the agent off: a person has to know, once per cause.
-    cause = f"phase-file:{hashlib.sha256(seen.problem.encode()).hexdigest()[:8]}"
+    # An unreadable phase file cuts the agent off: a person has to know, once each time.
+    told = f"{seen.facts.life_at:.0f}:{seen.problem}"
+    cause = f"phase-file:{hashlib.sha256(told.encode()).hexdigest()[:8]}"
     if cause in seen.facts.history.troubles:
         return seen
     plans.add_receipt(session.dir, Receipt(time.time(), cause, "phase-file", trouble=seen.problem))
