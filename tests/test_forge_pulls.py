@@ -115,6 +115,21 @@ def test_histories_that_have_nothing_in_common_conflict(hub: Hub) -> None:
     assert hub.open().open_pull("fix/1", "main", "T", author="sm").conflicts
 
 
+def test_conflicts_are_told_of_each_of_many(hub: Hub) -> None:
+    forge, clone = hub.open(), hub.repository.clone
+    for number, name in enumerate(("clean.txt", "README.md", "more.txt", "README.md"), start=1):
+        hub.push(f"fix/{number}", name, f"of {number}\n")
+        forge.open_pull(f"fix/{number}", "main", "T", author="sm")
+    git(clone, "checkout", "-q", "--orphan", "other")  # here git's attempt at all of them ends
+    hub.repository.commit("README.md", "unrelated\n")
+    git(clone, "push", "-q", "-f", "origin", "other:fix/3")
+    git(clone, "checkout", "-q", "main")
+    hub.repository.commit("README.md", "theirs\n")
+    expected = [False, True, True, True]
+    assert [pull.conflicts for pull in hub.open().pulls()[0]] == expected
+    assert [pull.conflicts for pull in forge.pulls()[0]] == expected
+
+
 def test_review_is_of_the_commit_that_was_there(hub: Hub) -> None:
     head = hub.push("fix/1")
     forge = hub.open()

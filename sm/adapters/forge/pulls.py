@@ -39,9 +39,22 @@ class Pulls:
     def read_all(self) -> tuple[list[PullRequest], list[str]]:
         """Every pull request in order, and what is wrong with the files that hold none."""
         branches = Branches(self.repository)
+        self._learn_conflicts(branches)
         found = self.folder.each("pulls", lambda number: self._read(number, branches))
         self.conflicts.keep()
         return found
+
+    def _learn_conflicts(self, branches: Branches) -> None:
+        """What `_value` will ask of each, for all at once."""
+        heads: dict[str, list[str]] = {}
+        for document in self.folder.each("pulls", lambda n: self.folder.read("pulls", n))[0]:
+            base, head = (
+                branches.heads.get(str(document.front.get(k))) for k in ("base", "branch")
+            )
+            if base and head and document.front.get("state") == PullState.OPEN:
+                heads.setdefault(base, []).append(head)
+        for base, offered in heads.items():
+            self.conflicts.learn(base, offered)
 
     def open(self, branch: str, base: str, title: str, body: str, author: str) -> PullRequest:
         """Offer a branch for merging; where it is on offer already, that is what is returned."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,6 +99,17 @@ class BareRepository:
             raise CommandError(("git", *args), result)
         tree, *files = result.stdout.split("\0")
         return MergeTry(tree, tuple(dict.fromkeys(filter(None, files))) if result.code else ())
+
+    def conflicting(self, base: str, heads: Sequence[str]) -> list[bool]:
+        """Whether merging each of `heads` into `base` would conflict, from one git.
+
+        There are fewer answers than heads where git cannot try one of them, or is too old.
+        """
+        args = ("merge-tree", "--write-tree", "--name-only", "--no-messages", "--stdin")
+        lines = "".join(f"{base} {head}\n" for head in heads)
+        result = self.git(*args, stdin=lines.encode(), accept=(0, 1, 128, 129))
+        # An answer is 1 for a clean merge, else 0, a tree and the files, and ends with two NULs.
+        return [not answer.startswith("1") for answer in result.stdout.split("\0\0")[:-1]]
 
     def commit_merge(self, tree: str, parents: tuple[str, str], message: str, author: str) -> str:
         """Make a merge commit; returns it."""
