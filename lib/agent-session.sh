@@ -290,5 +290,6 @@ _run_reactor() {
   # Still due. 1, 2, 4 … 60 seconds.
   pause=$((failures < 6 ? 1 << failures : 60))
   failures=$((failures + 1)) not_before=$((EPOCHSECONDS + pause))
-  printf 'monitor: the reactor failed (%d), trying again in %d s\n' "$status" "$pause"
+  # On a full disk this cannot be written, which is no reason to end.
+  printf 'monitor: the reactor failed (%d), trying again in %d s\n' "$status" "$pause" || :
 }

@@ -15,7 +15,7 @@ from sm.session.registry import Session
 from sm.shellroot import shell_root
 from sm.store.files import write_atomic
 from sm.store.paths import SessionDir
-from sm.text import harmless
+from sm.text import harmless, normalise
 
 PROMPT_LIMIT = 120_000
 """Bytes; Linux takes 128 KB in one argument."""
@@ -57,7 +57,7 @@ def _command(directory: SessionDir, project: Project, prompt: str) -> list[str]:
         ) from error
     if not command:
         raise UsageError(f"agent.command of project '{project.name}' is empty: set it")
-    text = prompt.encode("utf-8", "replace").replace(b"\0", b"").decode()
+    text = normalise(prompt)  # as if it were typed: an agent CLI shows it, or stops at it
     if len(text.encode()) > PROMPT_LIMIT:
         write_atomic(directory.prompt, text)
         text = f"Read the file '{directory.prompt}' to its end: it is your task."

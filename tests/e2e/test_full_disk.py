@@ -1,0 +1,92 @@
+"""A full disk under the state: said in one line, nothing half-written, and all goes on later."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sm.store.lock import is_held
+from sm.store.paths import Root
+from tests.e2e.conftest import MakeStage
+from tests.e2e.stage import Stage
+from tests.e2e.test_faults import assert_told_once, carry_on
+from tests.e2e.test_journeys import assert_nothing_left
+from tests.helpers import wait_for
+
+
+@pytest.fixture
+def small_root(root: Root) -> Iterator[Root]:
+    """The state root on a file system of its own, with room for 2 MB."""
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "tmpfs", str(root.path)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("mounting is not permitted here")
+    yield root
+    subprocess.run(["umount", "-l", str(root.path)], check=True)
+
+
+def fill(root: Root) -> Path:
+    """Leave not a byte; returns the file that takes all the room."""
+    ballast = root.path / "ballast"
+    fd = os.open(ballast, os.O_WRONLY | os.O_CREAT)
+    try:
+        while os.write(fd, b"\0" * 4096):
+            pass
+    except OSError:
+        os.close(fd)
+    return ballast
+
+
+def said_in_one_line(stage: Stage) -> None:
+    done = stage.poll(check=False)
+    said = [line for line in (done.stdout + done.stderr).splitlines() if "space left" in line]
+    assert len(said) == 1, done
+    assert "Traceback" not in done.stderr
+
+
+def test_first_tick_on_a_full_disk_says_so_and_the_next_one_goes_on(
+    small_root: Root, stage_of: MakeStage
+) -> None:
+    stage = stage_of(auto=True)
+    issue = stage.file_issue()
+    ballast = fill(small_root)
+    said_in_one_line(stage)
+    written = [
+        path for path in small_root.path.rglob("*") if path.is_file() and path.stat().st_size
+    ]
+    assert written == [ballast]
+    ballast.unlink()
+    carry_on(stage, issue)
+    assert stage.merged(issue)
+    assert_nothing_left(stage, issue)
+
+
+def test_disk_that_fills_up_during_the_work_loses_nothing(
+    small_root: Root, stage_of: MakeStage
+) -> None:
+    stage = stage_of(auto=True)
+    issue = stage.file_issue()
+    other = stage.file_issue("Another one")
+    stage.ctx.forge.remove_label(other, "backlog")
+    stage.poll()
+    wait_for(lambda: "awaiting_ci" in stage.told("phase"), "the agent's first phase")
+    ballast = fill(small_root)
+    stage.ctx.forge.add_label(other, "backlog")
+    said_in_one_line(stage)
+    reacted = stage.sm("react", "harb", str(issue), check=False)
+    assert reacted.returncode == 1, reacted
+    assert reacted.stderr.count("\n") == 1, reacted.stderr
+    assert "space left" in reacted.stderr
+    assert not [path for path in small_root.path.rglob(".*")], "something half-written"
+    assert is_held(stage.session(issue).dir.monitor_lock), "the monitor has ended"
+    ballast.unlink()
+    stage.poll()
+    stage.approve(other)
+    carry_on(stage, issue)
+    assert stage.merged(issue)
+    assert stage.merged(other)
+    assert_told_once(stage)
+    assert_nothing_left(stage, other)
