@@ -118,11 +118,15 @@ class Git:
 
         Also False where this repository does not know one of the two (it was never fetched).
         """
+        return self.ancestry(ancestor, rev) or False
+
+    def ancestry(self, ancestor: str, rev: str) -> bool | None:
+        """As `is_ancestor`, but None where this repository does not know one of the two."""
         args = ("merge-base", "--is-ancestor", ancestor, rev)
         result = call(self.repo, *args, accept=(0, 1, 128))
         if result.code == 128 and self.rev_parse(ancestor) and self.rev_parse(rev):
             raise SmError(f"git cannot compare commits in '{self.repo}': {first_line(result)}")
-        return result.code == 0
+        return None if result.code == 128 else result.code == 0
 
     def ahead(self, base: str, rev: str = "HEAD") -> int:
         """How many commits `rev` has that `base` lacks."""

@@ -45,6 +45,7 @@ def observe(ctx: Context, session: Session, *, newer_than: float = 0.0) -> Obser
         TemporaryError: the forge or the remote cannot be reached.
 
     """
+    phasefile.correct_time(ctx.root, session.project, session.issue, not_before=session.created_at)
     written = _read_phase(ctx, session)
     seen = snapshot(ctx, newer_than=max(newer_than, written.at))
     found = _gather(ctx, session, written, seen)
@@ -129,13 +130,25 @@ def _life(ctx: Context, session: Session) -> Life:
 def _compare_with_remote(ctx: Context, session: Session, seen: Snapshot, facts: Facts) -> Facts:
     """Whether the remote's branch has the work that the worktree has."""
     base, head = seen.head(session.base), seen.head(session.branch)
-    local = ctx.git.at(session.worktree)
-    if ctx.git.rev_parse(base) is None:  # others' merges since the last fetch
-        ctx.git.fetch_branch(session.remote, session.base)
-    pushed = bool(head) and not ctx.git.is_ancestor(head, base)
-    tip = local.rev_parse("HEAD") or ""
+    pushed = bool(head) and not _is_merged(ctx, session, head, base)
+    tip = _tip(ctx, session)
     unpushed = bool(tip) and tip != head and not ctx.git.is_ancestor(tip, head or base)
     return replace(facts, pushed=pushed, unpushed=unpushed)
+
+
+def _tip(ctx: Context, session: Session) -> str:
+    """The session's last commit: the branch's where somebody has deleted the worktree."""
+    if (session.worktree / ".git").exists():
+        return ctx.git.at(session.worktree).rev_parse("HEAD") or ""
+    return ctx.git.rev_parse(f"refs/heads/{session.branch}") or ""
+
+
+def _is_merged(ctx: Context, session: Session, head: str, base: str) -> bool:
+    merged = ctx.git.ancestry(head, base)
+    if merged is None and ctx.git.rev_parse(base) is None:  # others' merges since the last fetch
+        ctx.git.fetch_branch(session.remote, session.base)
+        merged = ctx.git.ancestry(head, base)
+    return merged or False
 
 
 def _idle_since(ctx: Context, session: Session, facts: Facts) -> float | None:

@@ -9,13 +9,15 @@ from pathlib import Path
 
 from msgspec import structs
 
+from sm.adapters import proc
 from sm.adapters.forge.document import Document, render
 from sm.adapters.forge.issues import new_front
+from sm.adapters.proc import Process
 from sm.forge import PullState
 from sm.session import claim
 from sm.session.registry import Session
 from sm.store import lock
-from sm.store.files import append_line, write_json
+from sm.store.files import append_line, write_atomic, write_json
 from sm.workflow.context import Context
 from sm.workflow.snapshot import last_snapshot
 from tests.e2e.stage import Stage, make_stage
@@ -58,15 +60,26 @@ def make_crowd(folder: Path, count: int, *, awaiting: bool) -> Crowd:
     settings: dict[str, object] = {"state_root": str(state), "max_sessions": count, "ci": ci}
     crowd = Crowd(make_stage(folder, auto=False, settings=settings), count, ExitStack())
     heads = _branches(crowd, awaiting=awaiting)
-    ctx = crowd.ctx
+    ctx, agent = crowd.ctx, _agent(crowd)
     for issue, head in heads.items():
         _on_forge(ctx, issue, head if awaiting else "")
-        session = put_session(ctx, issue, phase="PHASE:awaiting_ci\n" if awaiting else "")
+        phase = "PHASE:awaiting_ci\n" if awaiting else ""
+        session = put_session(ctx, issue, phase=phase, alive=False)
+        write_atomic(session.dir.agent_pid, f"{agent.pid} {agent.started}\n")
         crowd.held.enter_context(lock.try_hold(session.dir.monitor_lock))
         _worktree(session)
         if awaiting:
             crowd.held.enter_context(_check_under_way(ctx, head))
     return crowd
+
+
+def _agent(crowd: Crowd) -> Process:
+    """A process that stands in for every agent. Never this one: agents are killed now and then."""
+    process = subprocess.Popen(["cat"], stdin=subprocess.PIPE, start_new_session=True)
+    crowd.held.callback(process.communicate)  # closes its input, at which it ends
+    found = proc.find(process.pid)
+    assert found is not None
+    return found
 
 
 def _branches(crowd: Crowd, *, awaiting: bool) -> dict[int, str]:

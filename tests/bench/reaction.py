@@ -52,7 +52,7 @@ class Reaction:
 
 def figures(bench: Bench) -> Iterator[Figure]:
     """At moments tied to no look of the monitor; in turns with its FIFO poked, and by hand."""
-    stage, log = _stage(bench.folder)
+    stage, log = quiet_stage(bench.folder), bench.folder / "reactor.jsonl"
     issue = stage.file_issue()
     with patch.object(sys, "executable", str(_interpreter(bench.folder, log))):
         list(tick(stage.ctx))  # hands its own interpreter to the monitor
@@ -88,12 +88,12 @@ def _figures(
         yield Figure(name=f"    {part}", unit="ms", samples=samples)
 
 
-def _stage(folder: Path) -> tuple[Stage, Path]:
+def quiet_stage(folder: Path) -> Stage:
     """An installation without CI, whose agents do nothing by themselves."""
     state = folder / "state"
     state.mkdir(mode=0o700)
     settings: dict[str, object] = {"state_root": str(state), "ci": {"command": "", "poll": "5m"}}
-    return make_stage(folder, auto=False, settings=settings), folder / "reactor.jsonl"
+    return make_stage(folder, auto=False, settings=settings)
 
 
 def _interpreter(folder: Path, log: Path) -> Path:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Iterator
 from statistics import median
 
-from sm.history import Receipt, Verb
-from sm.session import plan
-from tests.bench.crowd import make_crowd
-from tests.bench.measure import Bench, Figure, in_turns, run
+from sm.workflow.poll import tick
+from tests.bench.measure import Bench, Figure, in_turns, run, wall_ms
+from tests.bench.reaction import quiet_stage
 
 BUDGET_CPU_MS = 250
 TOP = 8
@@ -24,12 +22,11 @@ IMPORT = re.compile(r"import time:\s+(\d+) \|\s+\d+ \| +([\w.]+)")
 
 def figures(bench: Bench) -> Iterator[Figure]:
     """The whole process beside a Python that does nothing; then which imports it is made of."""
-    crowd = make_crowd(bench.folder / "crowd", 1, awaiting=False)
-    with crowd.held:
-        (session,) = crowd.ctx.sessions()
-        # Begun now, so that there is no sign of life to miss.
-        plan.add_receipt(session.dir, Receipt(time.time(), "start", "start", verb=Verb.START))
-        argv = ["-m", "sm", "--config", str(crowd.stage.config), "react", "harb", "1"]
+    stage = quiet_stage(bench.folder)
+    issue = stage.file_issue()
+    try:
+        list(tick(stage.ctx))
+        argv = ["-m", "sm", "--config", str(stage.config), "react", "harb", str(issue)]
         cpu: list[float] = []
 
         def react() -> float:
@@ -37,11 +34,11 @@ def figures(bench: Bench) -> Iterator[Figure]:
             cpu.append(spent.cpu_s * 1000)
             return spent.wall_s * 1000
 
-        def nothing() -> float:
-            return run([sys.executable, "-I", "-c", "pass"]).wall_s * 1000
-
+        nothing = wall_ms(sys.executable, "-I", "-c", "pass")
         whole, bare = in_turns(bench.rounds(25, 8), react, nothing)
         imports = [_imports(argv) for _ in range(bench.rounds(7, 3))]
+    finally:
+        stage.end()
     yield Figure(
         name="sm react, nothing to do",
         unit="ms",

@@ -32,7 +32,7 @@ def figures(bench: Bench) -> Iterator[Figure]:
         for count in (1, 100) if bench.quick else (1, 10, 100, 1000):
             crowd = make_crowd(bench.folder / "crowd", count, awaiting=state != "idle")
             with crowd.held:
-                rounds = bench.rounds(11 if count < 1000 else 5, 3)
+                rounds = bench.rounds(7 if count < 1000 else 3, 3)
                 found = in_turns(rounds, _by_hand(crowd), _process(crowd), *_ticks(crowd))
             shutil.rmtree(bench.folder / "crowd")
             alone[count] = found[2]
