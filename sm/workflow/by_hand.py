@@ -28,7 +28,7 @@ def start_by_hand(ctx: Context, number: int) -> Session:
     if blocked in issue.labels:
         raise UsageError(f"issue #{number} is labelled '{blocked}': take that label off first")
     try:
-        return start(ctx, issue)
+        return start(ctx, issue, by_hand=True)
     except TakenError as error:
         raise TakenError(
             f"{error.message} ({_owner(ctx, number)}): "

@@ -14,7 +14,7 @@ from sm.store.paths import session_name
 from sm.workflow import monitors, worktrees
 from sm.workflow.context import Context
 from sm.workflow.snapshot import Snapshot, look, snapshot
-from sm.workflow.start import TakenError, is_started, start
+from sm.workflow.start import SettledError, TakenError, is_started, start
 
 
 def tick(ctx: Context, *, dry_run: bool = False) -> Iterator[str]:
@@ -127,7 +127,7 @@ def _start(ctx: Context, issue: Issue | None, what: str, dry_run: bool) -> Itera
         return
     try:
         start(ctx, issue)
-    except TakenError as error:
+    except (SettledError, TakenError) as error:
         yield error.message
     except SmError as error:
         ctx.record("problem", session_name(ctx.project.name, issue.number), error.message)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 from sm.errors import SmError, TemporaryError
-from sm.forge import Issue
+from sm.forge import Issue, IssueState
 from sm.history import Receipt, Verb
 from sm.prompts import to_agent
 from sm.session import agent, claim, phasefile, plan, registry, worktree
@@ -32,6 +32,10 @@ class TakenError(TemporaryError):
     """Somebody else works on the issue."""
 
 
+class SettledError(TemporaryError):
+    """The issue was to be worked on when the forge was last seen, and is not any more."""
+
+
 def is_started(ctx: Context, session: Session) -> bool:
     """Whether the session once had its agent."""
     return any(r.verb in (Verb.START, Verb.RECOVER) for r in _receipts(ctx, session))
@@ -41,24 +45,43 @@ def _receipts(ctx: Context, session: Session) -> list[Receipt]:
     return plan.receipts(session.dir)
 
 
-def start(ctx: Context, issue: Issue, *, seize: bool = False) -> Session:
+def start(ctx: Context, issue: Issue, *, by_hand: bool = False, seize: bool = False) -> Session:
     """Bring the issue to the point where an agent works on it and a monitor watches it.
 
-    `seize` takes the claim away from whoever holds it.
+    `by_hand`: a person has said so, whatever its labels. `seize` takes the claim away from
+    whoever holds it.
 
     Raises:
         TakenError: another installation holds the claim.
+        SettledError: it is closed, blocked, or not in the backlog any more.
 
     """
     session = registry.create(ctx.root, _identity(ctx, issue))
     crash_point("start:recorded")
     with lock.hold(session.dir.lock, timeout_s=120):
         if not is_started(ctx, session):
+            if not (by_hand or seize or _is_due(ctx, session)):
+                registry.forget(ctx.root, session)
+                raise SettledError(f"#{issue.number} was settled in the meantime")
             with _noted(session):
                 _claim(ctx, session, seize=seize)
                 _begin(ctx, session)
     monitors.ensure(ctx, session)
     return session
+
+
+def _is_due(ctx: Context, session: Session) -> bool:
+    """Whether there is work to do, asked anew: a session may have ended since the last look.
+
+    Its claim is the last to go but for its files, so one that we hold is of a start cut short.
+    """
+    name = claim.ref(session.issue)
+    refs = ctx.git.ls_remote(ctx.project.remote, name)
+    if claim.is_ours(ctx.git, ctx.project, session.issue, ctx.root, refs):
+        return True
+    issue, labels = ctx.forge.issue(session.issue), ctx.project.labels
+    ready = labels.backlog in issue.labels and labels.blocked not in issue.labels
+    return issue.state is IssueState.OPEN and ready
 
 
 @contextlib.contextmanager
