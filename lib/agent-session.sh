@@ -226,6 +226,11 @@ _look_at_files() {
     [[ ${existed[$path]:-$exists} == "$exists" ]] || due=yes
     existed[$path]=$exists
   done
+  # A file moved into place, or written after the clock was set back, can be older than the stamp.
+  path=${paths[0]:-}
+  if [[ -e $path && -e $dir/phase.seen ]]; then
+    [[ ! $path -nt $dir/phase.seen && ! $path -ot $dir/phase.seen ]] || due=yes
+  fi
 }
 
 # The forge is asked once for all sessions of a project: whichever monitor first sees that it is

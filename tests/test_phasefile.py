@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -126,3 +127,30 @@ def test_clear_removes_the_file_or_a_link_but_not_its_target(root: Root, path: P
     path.mkdir()
     with pytest.raises(StateError, match="cannot remove"):
         phasefile.clear(root, "harb", 7)
+
+
+@pytest.mark.parametrize("mtime", [1.0, 4e9])
+def test_time_that_cannot_be_true_becomes_the_present_one(root: Root, mtime: float) -> None:
+    path = phasefile.create(root, "harb", 42)
+    os.utime(path, (mtime, mtime))
+    phasefile.correct_time(root, "harb", 42, not_before=time.time() - 100)
+    assert abs(path.stat().st_mtime - time.time()) < 50
+
+
+def test_time_within_the_session_is_left_alone(root: Root) -> None:
+    path = phasefile.create(root, "harb", 42)
+    at = time.time() - 50
+    os.utime(path, (at, at))
+    before = path.stat().st_mtime_ns
+    phasefile.correct_time(root, "harb", 42, not_before=at - 50)
+    assert path.stat().st_mtime_ns == before
+
+
+def test_time_of_what_is_no_phase_file_is_nobodys_business(root: Root) -> None:
+    phasefile.correct_time(root, "harb", 42, not_before=0)
+    target = root.path / "target"
+    target.touch()
+    os.utime(target, (4e9, 4e9))
+    root.phase("harb", 42).symlink_to(target)
+    phasefile.correct_time(root, "harb", 42, not_before=0)
+    assert target.stat().st_mtime == 4e9

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -85,8 +86,16 @@ class Monitor:
         before = sleeps()
         wait_for(lambda: sleeps() >= before + 2, "two looks")
 
+    def _open_wake(self) -> int:
+        try:
+            return os.open(self.dir.wake, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            return 0
+
     def wake(self) -> None:
-        fd = os.open(self.dir.wake, os.O_WRONLY | os.O_NONBLOCK)
+        fd = wait_for(self._open_wake, "somebody to listen")
         os.write(fd, b"\0")
         os.close(fd)
 
@@ -121,6 +130,25 @@ def test_file_that_appears_or_vanishes_calls_the_reactor(monitor: Monitor) -> No
     monitor.wait_for_calls(1)
     absent.unlink()
     monitor.wait_for_calls(2)
+
+
+@pytest.mark.parametrize("age_s", [1, 1000])
+def test_phase_file_replaced_by_an_older_one_calls_the_reactor(
+    monitor: Monitor, age_s: float
+) -> None:
+    read_at = monitor.watched.stat().st_mtime - 100
+    os.utime(monitor.watched, (read_at, read_at))
+    monitor.dir.phase_seen.touch()
+    os.utime(monitor.dir.phase_seen, (read_at, read_at))
+    monitor.start()
+    monitor.wait_for_looks()
+    assert not monitor.calls
+    prepared = monitor.folder / "prepared"
+    prepared.touch()
+    os.utime(prepared, (time.time() - age_s, time.time() - age_s))
+    os.utime(monitor.dir.seen)
+    prepared.rename(monitor.watched)
+    wait_for(lambda: monitor.calls, "a call")
 
 
 def test_change_in_the_very_tick_of_the_stamp_is_not_missed(monitor: Monitor) -> None:

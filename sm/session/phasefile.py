@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import time
 from pathlib import Path
 
 from sm.errors import StateError
@@ -14,6 +16,9 @@ READ_LIMIT = 64 * 1024
 """Bytes; a sentinel and its reason are far shorter, and the file can be of any size."""
 
 STEADY_TRIES = 5
+
+SLACK_S = 1.0
+"""So far apart may be the clocks of programs and of file systems."""
 
 OTHERS_MAY_WRITE = 0o022
 
@@ -47,6 +52,20 @@ def read(root: Root, project: str, issue: int) -> PhaseWrite | None:
     if found.st_mode & OTHERS_MAY_WRITE:
         raise StateError(f"'{path}' can be written by other users: run chmod go-w on it")
     return parse(content, mtime_ns=found.st_mtime_ns, inode=found.st_ino, size=found.st_size)
+
+
+def correct_time(root: Root, project: str, issue: int, *, not_before: float) -> None:
+    """Give a write the present time if its own cannot be true, so that timers can go by it.
+
+    That is one before the session began (`not_before`, seconds since the epoch), as a copied
+    file may have, or one in the future, as there is when the clock has been set back.
+    """
+    with (
+        contextlib.suppress(FileNotFoundError, StateError),
+        open_guarded(root.phase(project, issue), os.O_RDONLY) as fd,
+    ):
+        if not not_before - SLACK_S <= os.fstat(fd).st_mtime <= time.time() + SLACK_S:
+            os.utime(fd)
 
 
 def _steady(fd: int) -> tuple[bytes, os.stat_result]:

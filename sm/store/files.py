@@ -25,6 +25,12 @@ T = TypeVar("T")
 CLOCK_SLACK_S = 0.02
 """A file's mtime is the kernel's coarse clock, which lags a few milliseconds behind."""
 
+
+def just_before(at: float) -> int:
+    """An mtime in ns that is certain to be older than whatever was written since `at` (seconds)."""
+    return int((at - CLOCK_SLACK_S) * 1e9)
+
+
 READ_LIMIT = 16 * 1024 * 1024
 """Bytes; nothing that we keep comes near it, so more is a mistake or an attack."""
 
@@ -103,12 +109,12 @@ def _read_up_to(fd: int, limit: int) -> bytes:
 
 
 def write_atomic(
-    path: Path, content: bytes | str, *, durable: bool = False, mtime: float | None = None
+    path: Path, content: bytes | str, *, durable: bool = False, mtime_ns: int | None = None
 ) -> None:
     """Replace `path` (0600) so that a reader finds the old content or the new, never half.
 
-    `durable` also survives a power cut. `mtime` (seconds since the epoch) is what the file says
-    of its own age; default: now. A full disk leaves the old file as it was.
+    `durable` also survives a power cut. `mtime_ns` (since the epoch) is what the file says of
+    its own age; default: now. A full disk leaves the old file as it was.
 
     Raises:
         StateError: the file could not be written; `path` is unchanged.
@@ -118,8 +124,8 @@ def write_atomic(
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     try:
         _create(temporary, data, durable=durable)
-        if mtime is not None:
-            os.utime(temporary, (mtime, mtime))
+        if mtime_ns is not None:
+            os.utime(temporary, ns=(mtime_ns, mtime_ns))
         temporary.replace(path)
         if durable:
             sync_dir(path.parent)
@@ -194,11 +200,11 @@ def sync_dir(path: Path) -> None:
 
 
 def write_json(
-    path: Path, value: object, *, durable: bool = False, mtime: float | None = None
+    path: Path, value: object, *, durable: bool = False, mtime_ns: int | None = None
 ) -> None:
     """Replace `path` by `value` as JSON; otherwise like `write_atomic`."""
     data = msgspec.json.encode(value, enc_hook=_plain) + b"\n"
-    write_atomic(path, data, durable=durable, mtime=mtime)
+    write_atomic(path, data, durable=durable, mtime_ns=mtime_ns)
 
 
 def read_json(path: Path, shape: type[T]) -> T | None:

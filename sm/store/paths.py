@@ -204,6 +204,11 @@ class SessionDir:
         return self.path / "seen"
 
     @property
+    def phase_seen(self) -> Path:
+        """Its mtime is that of the phase file when it was last read."""
+        return self.path / "phase.seen"
+
+    @property
     def wake(self) -> Path:
         """FIFO: a byte written here wakes the monitor at once."""
         return self.path / "wake"

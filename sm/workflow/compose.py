@@ -96,14 +96,16 @@ def _trouble(ctx: Context, session: Session, seen: Observation) -> str:
 
 
 def git_state(ctx: Context, session: Session) -> GitState:
-    """What git tells of the worktree; empty where there is none any more."""
+    """What git tells of the worktree, or of the branch alone where that is all that is left."""
     base = f"{session.remote}/{session.base}"
-    worktree = ctx.git.at(session.worktree)
+    there = (session.worktree / ".git").exists()
+    git = ctx.git.at(session.worktree) if there else ctx.git
+    tip = "HEAD" if there else f"refs/heads/{session.branch}"
     try:
         return GitState(
-            diff_stat=worktree.diff_stat(base, "HEAD"),
-            log=worktree.log_oneline(base, "HEAD"),
-            status="\n".join(worktree.status()),
+            diff_stat=git.diff_stat(base, tip),
+            log=git.log_oneline(base, tip),
+            status="\n".join(git.status()) if there else "",
         )
     except SmError:
         return GitState()

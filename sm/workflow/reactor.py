@@ -7,6 +7,7 @@ import hashlib
 import math
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from sm.adapters.forge.errors import MergeRefusedError
 from sm.errors import SmError, TemporaryError
@@ -18,7 +19,7 @@ from sm.session.plan import Plan
 from sm.session.registry import Session
 from sm.store import lock
 from sm.store.crash import crash_point
-from sm.store.files import CLOCK_SLACK_S, read_guarded, write_atomic
+from sm.store.files import just_before, read_guarded, write_atomic
 from sm.store.paths import SessionDir
 from sm.workflow.compose import compose
 from sm.workflow.context import Context
@@ -40,6 +41,23 @@ STUCK_S = 600.0
 """So long a message may wait to be typed before a person is told."""
 
 
+@dataclass(frozen=True)
+class Moment:
+    """When a pass began (seconds since the epoch), and what time the phase file had then."""
+
+    at: float
+    phase_mtime_ns: int | None
+
+    @classmethod
+    def now(cls, ctx: Context, session: Session) -> Moment:
+        """As it is now. Whatever is in place of the phase file: a monitor sees its time, too."""
+        try:
+            found = ctx.root.phase(session.project, session.issue).stat()
+        except OSError:
+            return cls(time.time(), None)
+        return cls(time.time(), found.st_mtime_ns)
+
+
 def react(ctx: Context, name: str) -> None:
     """Bring the session `name` up to date; a session that is over is no error."""
     with contextlib.suppress(TemporaryError):
@@ -58,7 +76,7 @@ def react(ctx: Context, name: str) -> None:
 def _passes(ctx: Context, session: Session, directory: SessionDir) -> Iterator[None]:
     newer_than = 0.0
     for _ in range(ROUNDS):
-        started = time.time()
+        started = Moment.now(ctx, session)
         try:
             plan = _pending(ctx, session) or _decide(ctx, session, newer_than, started)
             if plan is None or not _carry_out(ctx, session, plan):
@@ -92,7 +110,7 @@ def _pending(ctx: Context, session: Session) -> Plan | None:
     return None
 
 
-def _decide(ctx: Context, session: Session, newer_than: float, started: float) -> Plan | None:
+def _decide(ctx: Context, session: Session, newer_than: float, started: Moment) -> Plan | None:
     """The plan for what is due now, saved; None when the session is at rest until `next`."""
     directory = session.dir
     seen = _observe(ctx, session, newer_than)
@@ -169,7 +187,7 @@ def _do(ctx: Context, session: Session, plan: Plan, number: int) -> Receipt:
         return plan.receipt(number, detail=f"failed: {error.message}")
 
 
-def _retry_later(ctx: Context, session: Session, error: SmError, started: float) -> None:
+def _retry_later(ctx: Context, session: Session, error: SmError, started: Moment) -> None:
     """Note what is in the way, and look again: the longer it has been, the later."""
     file, problem = session.dir.problem, f"{error.message}\n"
     if (read_guarded(file) or b"").decode("utf-8", "replace") != problem:
@@ -180,8 +198,10 @@ def _retry_later(ctx: Context, session: Session, error: SmError, started: float)
     _rest(session.dir, started, time.time() + min(max(age / 4, shortest), longest))
 
 
-def _rest(directory: SessionDir, started: float, wake_at: float) -> None:
+def _rest(directory: SessionDir, started: Moment, wake_at: float) -> None:
     """Tell the monitor up to which moment all is seen, and when to call at the latest."""
     write_atomic(directory.next, f"{math.ceil(wake_at)}\n")
     # What changed while we looked must count as changed since.
-    write_atomic(directory.seen, "", mtime=started - CLOCK_SLACK_S)
+    write_atomic(directory.seen, "", mtime_ns=just_before(started.at))
+    if started.phase_mtime_ns is not None:
+        write_atomic(directory.phase_seen, "", mtime_ns=started.phase_mtime_ns)

@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 from sm.forge import Check, CheckState, Issue, IssueState, PullRequest, PullState
 from sm.session import registry
 from sm.store import lock
-from sm.store.files import CLOCK_SLACK_S, read_json, write_atomic, write_json
+from sm.store.files import CLOCK_SLACK_S, just_before, read_json, write_atomic, write_json
 from sm.store.paths import ProjectDir
 from sm.workflow.context import Context
 
@@ -98,7 +98,7 @@ def _take(ctx: Context) -> Snapshot:
     before = last_snapshot(directory)
     taken = _observe(ctx, ctx.forge.ensure_check)
     # What changes while we look must count as changed since.
-    write_json(directory.snapshot, taken, mtime=taken.taken_at - CLOCK_SLACK_S)
+    write_json(directory.snapshot, taken, mtime_ns=just_before(taken.taken_at))
     write_atomic(directory.due, f"{math.ceil(taken.taken_at + ctx.project.ci.poll_s)}\n")
     _wake_changed(ctx, before, taken)
     return taken

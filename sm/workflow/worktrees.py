@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+from sm.adapters.git import WorktreeEntry
 from sm.errors import SmError
 from sm.session import worktree
 from sm.session.registry import Session
@@ -13,16 +15,24 @@ from sm.workflow.snapshot import Snapshot, is_open
 
 def kept(ctx: Context, sessions: list[Session]) -> dict[int, str]:
     """The worktrees of this project that no session works in: issue to path."""
-    at_work = {session.branch for session in sessions}
-    prefix = f"{ctx.project.branch_prefix}/"
-    return {
-        int(entry.branch.removeprefix(prefix)): str(entry.path)
-        for entry in ctx.git.worktrees()[1:]
-        if entry.branch
-        and entry.branch not in at_work
-        and entry.branch.startswith(prefix)
-        and entry.branch.removeprefix(prefix).isdecimal()
-    }
+    at_work = {session.issue for session in sessions}
+    found = ((_issue(ctx, entry), entry.path) for entry in ctx.git.worktrees()[1:])
+    return {issue: str(path) for issue, path in found if issue and issue not in at_work}
+
+
+def _issue(ctx: Context, entry: WorktreeEntry) -> int:
+    """The issue that a worktree was made for, by its branch, else by its place; 0: none."""
+    by_branch = (entry.branch or "").removeprefix(f"{ctx.project.branch_prefix}/")
+    if by_branch != entry.branch and by_branch.isdecimal():
+        return int(by_branch)
+    by_place = entry.path.name.removeprefix(f"{ctx.project.name}-")
+    if by_place.isdecimal() and entry.path.resolve() == _place(ctx, int(by_place)):
+        return int(by_place)
+    return 0
+
+
+def _place(ctx: Context, issue: int) -> Path:
+    return ctx.project.worktree(issue).resolve()
 
 
 def sweep(ctx: Context, seen: Snapshot, sessions: list[Session]) -> Iterator[str]:

@@ -58,7 +58,7 @@ def obey(message: str) -> None:
             p for p in ("awaiting_ci", "awaiting_review") if f"Last phase: PHASE:{p}" in message
         ]
         signal(waits[0]) if waits else work()
-    elif "phase file was lost" in message:
+    elif "phase file was lost" in message or "lacks your work" in message:
         work()
     elif "CI passed" in message:
         signal("awaiting_review")

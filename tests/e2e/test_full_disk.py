@@ -80,7 +80,7 @@ def test_disk_that_fills_up_during_the_work_loses_nothing(
     assert reacted.returncode == 1, reacted
     assert reacted.stderr.count("\n") == 1, reacted.stderr
     assert "space left" in reacted.stderr
-    assert not [path for path in small_root.path.rglob(".*")], "something half-written"
+    assert not list(small_root.path.rglob(".*")), "something half-written"
     assert is_held(stage.session(issue).dir.monitor_lock), "the monitor has ended"
     ballast.unlink()
     stage.poll()

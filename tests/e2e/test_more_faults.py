@@ -1,0 +1,391 @@
+"""Two of everything, things that go away, people at work: nothing is lost, nothing doubled."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sm.forge import PullState
+from sm.session import plan
+from sm.store import lock
+from sm.store.lock import is_held
+from tests.e2e.conftest import MakeStage
+from tests.e2e.stage import REPOSITORY, Stage, kill
+from tests.e2e.test_faults import (
+    assert_commented_once,
+    assert_told_once,
+    carry_on,
+    crash_at,
+    monitor_pid,
+)
+from tests.e2e.test_journeys import assert_nothing_left
+from tests.helpers import git, wait_for
+
+
+def started(stage: Stage) -> int:
+    """An issue whose agent has had its first prompt."""
+    issue = stage.file_issue()
+    stage.poll()
+    wait_for(stage.told, "the first prompt", 40)
+    return issue
+
+
+def heard(stage: Stage, words: str) -> list[str]:
+    return wait_for(lambda: [t for t in stage.told() if words in t], f"'{words}'", 40)
+
+
+@contextmanager
+def looping(stage: Stage) -> Iterator[subprocess.Popen[bytes]]:
+    """A `dev-poll --loop` of its own."""
+    env = os.environ | {"SM_CONFIG": str(stage.config), "SM_PYTHON": sys.executable}
+    argv = ["bash", str(REPOSITORY / "bin" / "dev-poll"), "--loop"]
+    with (stage.folder / "dev-poll.log").open("ab") as log:
+        process = subprocess.Popen(
+            argv, env=env, stdout=log, stderr=log, cwd=stage.folder, start_new_session=True
+        )
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+
+
+# Two of everything
+
+
+def test_two_dev_polls_two_monitors_and_many_reactors_do_everything_once(
+    stage_of: MakeStage,
+) -> None:
+    stage = stage_of(auto=True)
+    issues = [stage.file_issue(f"Issue {n}") for n in range(2)]
+    with looping(stage), looping(stage), ThreadPoolExecutor(4) as pool:
+        wait_for(lambda: len(stage.sessions()) == 2, "both sessions", 40)
+        monitor = ["bash", str(REPOSITORY / "bin" / "agent-session"), "monitor", "harb"]
+        for issue in issues:
+            wait_for(lambda issue=issue: is_watched(stage, issue), "a monitor", 40)  # type: ignore[misc]
+            assert stage.run(*monitor, str(issue), check=True).stderr == ""
+            pool.submit(stage.approve, issue)
+        reacting = [pool.submit(react_until_over, stage, issue) for issue in issues * 2]
+        assert [failed for future in reacting for failed in future.result()] == []
+    assert all(stage.merged(issue) for issue in issues)
+    assert_told_once(stage)
+    for issue in issues:
+        assert_nothing_left(stage, issue)
+        assert_commented_once(stage, issue)
+
+
+def is_watched(stage: Stage, issue: int) -> bool:
+    return is_held(stage.session(issue).dir.monitor_lock)
+
+
+def react_until_over(stage: Stage, issue: int) -> list[str]:
+    """A reactor again and again, beside those of the monitor; what they complained of."""
+    said = []
+    deadline = time.monotonic() + 90
+    while stage.ctx.forge.issue(issue).state == "open" and time.monotonic() < deadline:
+        said.append(stage.sm("react", "harb", str(issue), check=False).stderr)
+    return [text for text in said if text]
+
+
+# Killed in the midst
+
+
+def test_monitor_killed_in_the_midst_of_a_reaction_is_replaced_and_nothing_is_said_twice(
+    stage_of: MakeStage,
+) -> None:
+    stage = stage_of()
+    issue = started(stage)
+    directory = stage.session(issue).dir
+    wait_for(directory.next.exists, "the first reaction's end")
+    with lock.hold(directory.lock):  # whoever reacts now has to wait
+        stage.write_phase(issue, "PHASE:nonsense")
+        pid = wait_for(lambda: monitor_pid(stage, issue), "the monitor")
+        wait_for(lambda: children(pid or 0), "its reactor")
+        kill(pid or 0)
+        wait_for(lambda: not is_held(directory.monitor_lock), "the monitor's end")
+        assert "restart the monitor" in stage.poll().stdout
+    heard(stage, "no sentinel of the protocol")
+    wait_for(lambda: plan.pending(directory) is None, "the plan's end")
+    stage.sm("react", "harb", str(issue))
+    assert len(stage.told()) == 2
+    assert is_held(directory.monitor_lock)
+
+
+def children(pid: int) -> list[int]:
+    try:
+        return [int(n) for n in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except FileNotFoundError:
+        return []
+
+
+@pytest.mark.parametrize("point", ["start:claimed", "launch.after-start"])
+def test_loop_and_its_tick_are_killed_and_the_next_one_goes_on(
+    point: str, stage_of: MakeStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = stage_of(auto=True)
+    issue = stage.file_issue()
+    for name, value in crash_at(stage, point).items():
+        monkeypatch.setenv(name, value)
+    with looping(stage) as process:
+        wait_for((stage.folder / "crashed").exists, f"the tick to come to '{point}'", 40)
+        kill(process.pid)
+        process.wait()
+    carry_on(stage, issue)
+    assert stage.merged(issue)
+    assert_told_once(stage)
+    assert_nothing_left(stage, issue)
+
+
+def test_killed_ci_runner_is_replaced_and_its_result_told_once(stage_of: MakeStage) -> None:
+    stage = stage_of()
+    gate = stage.folder / "gate"
+    command = f"echo $PPID >> {gate}.pids; until test -e {gate}; do sleep 0.05; done"
+    text = stage.config.read_text().replace("test -f README.md", f'"{command}"')
+    stage.config.write_text(text)
+    issue = started(stage)
+    stage.push_work(issue)
+    stage.write_phase(issue, "PHASE:awaiting_ci")
+    pids = Path(f"{gate}.pids")
+    wait_for(lambda: pids.exists() and pids.read_text().endswith("\n"), "CI to run", 40)
+    kill(int(pids.read_text()))
+    wait_for(lambda: len(pids.read_text().split()) == 2, "CI to run again", 40)
+    gate.touch()
+    heard(stage, "[sm] CI passed")
+    assert len(stage.told()) == 2
+
+
+# An agent that is killed while it waits
+
+
+def after_ci(stage: Stage, issue: int) -> str:
+    (stage.folder / "gate").touch()
+    return "[sm] CI passed"
+
+
+def after_review(stage: Stage, issue: int) -> str:
+    stage.approve(issue)
+    return "Review: approved"
+
+
+def after_escalate(stage: Stage, issue: int) -> str:
+    wait_for(lambda: stage.ctx.forge.issue(issue).comments, "the question", 40)
+    stage.sm("reply", "harb", str(issue), "blue")
+    return "A person answered:\nblue"
+
+
+WAITING = [
+    ("PHASE:awaiting_ci", after_ci),
+    ("PHASE:awaiting_review", after_review),
+    ("PHASE:escalate\nReason: which colour?", after_escalate),
+]
+
+
+@pytest.mark.parametrize(("phase", "answer"), WAITING)
+def test_answer_reaches_the_agent_that_took_over_from_one_killed_while_it_waited(
+    phase: str, answer: Callable[[Stage, int], str], stage_of: MakeStage
+) -> None:
+    stage = stage_of()
+    if "ci" in phase:
+        gate = f"until test -e {stage.folder / 'gate'}; do sleep 0.05; done"
+        text = stage.config.read_text().replace("test -f README.md", f'"{gate}"')
+        stage.config.write_text(text)
+    issue = started(stage)
+    stage.push_work(issue)
+    stage.write_phase(issue, phase)
+    if "escalate" not in phase:
+        wait_for(lambda: stage.ctx.forge.pull_for(f"fix/{issue}"), "a pull request", 40)
+    kill(stage.agent_pid(issue))
+    assert f"Last phase: {phase.split()[0]}" in heard(stage, "You take over")[0]
+    heard(stage, answer(stage, issue))
+    stage.sm("react", "harb", str(issue))
+    kinds = [text.splitlines()[0] for text in stage.told()]
+    assert len(kinds) == 3, kinds
+
+
+# What goes away for a while
+
+
+def hub(stage: Stage) -> Path:
+    return stage.repository.bare
+
+
+def clone(stage: Stage) -> Path:
+    return stage.repository.clone
+
+
+def forge(stage: Stage) -> Path:
+    return stage.folder / "forge"
+
+
+@pytest.mark.parametrize("place", [hub, clone, forge])
+def test_what_is_gone_for_a_while_is_named_and_all_goes_on_when_it_is_back(
+    place: Callable[[Stage], Path], stage_of: MakeStage
+) -> None:
+    stage = stage_of(auto=True)
+    issue = started(stage)
+    away = stage.folder / "away"
+    place(stage).rename(away)
+    done = stage.poll(check=False)
+    assert str(place(stage)) in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert stage.sm("react", "harb", str(issue), check=False).stderr.count("\n") <= 1
+    assert stage.sm("status", check=False).returncode in (0, 1, 2)
+    away.rename(place(stage))
+    # Its pushes and its signal may have been in vain meanwhile.
+    kill(stage.agent_pid(issue))
+    carry_on(stage, issue)
+    assert stage.merged(issue)
+    assert_nothing_left(stage, issue)
+
+
+# What people do
+
+
+def in_review(stage: Stage) -> int:
+    """An issue whose pull request waits for its review, and whose agent waits, too."""
+    issue = started(stage)
+    stage.push_work(issue, f"work-{issue}.txt")
+    stage.write_phase(issue, "PHASE:awaiting_review")
+    wait_for(lambda: stage.ctx.forge.pull_for(f"fix/{issue}"), "a pull request", 40)
+    return issue
+
+
+def edit_pull(stage: Stage, old: str, new: str) -> None:
+    pull = stage.ctx.forge.pulls()[0][0]
+    file = stage.folder / "forge" / "pulls" / f"{pull.number:04d}.md"
+    file.write_text(file.read_text().replace(old, new, 1))
+
+
+def test_pull_request_closed_by_a_person_ends_the_session_and_keeps_the_work(
+    stage_of: MakeStage,
+) -> None:
+    stage = stage_of()
+    issue = in_review(stage)
+    worktree = Path(stage.session(issue).worktree)
+    (worktree / "precious.txt").write_text("not committed\n")
+    edit_pull(stage, "state: open", "state: closed")
+    wait_for(lambda: not stage.sessions(), "the session's end", 40)
+    assert (worktree / "precious.txt").exists()
+    assert str(worktree) in stage.ctx.forge.issue(issue).comments[-1].body
+    assert stage.ctx.forge.issue(issue).state == "open"
+    assert f"refs/heads/fix/{issue}" in git(stage.repository.bare, "show-ref")
+    assert stage.poll().stdout.count("pick up") == 0
+
+
+def test_branch_merged_by_hand_with_git_ends_the_session_as_merged(stage_of: MakeStage) -> None:
+    stage = stage_of()
+    issue = in_review(stage)
+    clone = stage.repository.clone
+    git(clone, "fetch", "-q", "origin")
+    git(clone, "merge", "-q", "--no-ff", "-m", "by hand", f"origin/fix/{issue}")
+    git(clone, "push", "-q", "origin", "main")
+    wait_for(lambda: stage.is_over(issue), "the session's end", 40)
+    assert stage.merged(issue)
+    assert_nothing_left(stage, issue)
+    assert stage.ctx.forge.pulls(PullState.MERGED)[0]
+
+
+def test_worktree_that_somebody_deleted_stops_neither_review_nor_merge(stage_of: MakeStage) -> None:
+    stage = stage_of()
+    issue = started(stage)
+    head = stage.push_work(issue, f"work-{issue}.txt")
+    shutil.rmtree(stage.session(issue).worktree)
+    stage.write_phase(issue, "PHASE:awaiting_review")
+    stage.approve(issue)
+    heard(stage, "Review: approved")
+    pull = stage.ctx.forge.pull_for(f"fix/{issue}")
+    assert pull is not None
+    stage.ctx.forge.merge(pull.number, head=head, author="ada")
+    stage.write_phase(issue, "PHASE:done")
+    wait_for(lambda: stage.is_over(issue), "the session's end", 40)
+    assert stage.merged(issue)
+    assert_nothing_left(stage, issue)
+
+
+def test_worktree_that_somebody_deleted_is_made_again_for_the_next_agent(
+    stage_of: MakeStage,
+) -> None:
+    stage = stage_of()
+    issue = started(stage)
+    stage.push_work(issue, f"work-{issue}.txt")
+    worktree = Path(stage.session(issue).worktree)
+    shutil.rmtree(worktree)
+    kill(stage.agent_pid(issue))
+    assert f"work-{issue}.txt" in heard(stage, "You take over")[0]
+    assert (worktree / f"work-{issue}.txt").exists()
+
+
+def test_branch_switched_in_the_worktree_is_pointed_out_and_its_commits_are_kept(
+    stage_of: MakeStage,
+) -> None:
+    stage = stage_of()
+    issue = started(stage)
+    stage.push_work(issue, f"work-{issue}.txt")
+    worktree = Path(stage.session(issue).worktree)
+    git(worktree, "checkout", "-q", "-b", "elsewhere")
+    (worktree / "precious.txt").write_text("committed elsewhere\n")
+    git(worktree, "add", "-A")
+    git(worktree, "commit", "-q", "-m", "elsewhere")
+    stage.write_phase(issue, "PHASE:awaiting_ci")
+    heard(stage, f"The branch fix/{issue} on origin lacks your work")
+    git(stage.repository.clone, "push", "-q", "origin", f"fix/{issue}:main")
+    stage.write_phase(issue, "PHASE:escalate")
+    stage.ctx.forge.close_issue(issue)
+    wait_for(lambda: not stage.sessions(), "the session's end", 40)
+    assert (worktree / "precious.txt").exists()
+    assert str(worktree) in stage.sm("status").stdout
+
+
+# Clocks
+
+
+@pytest.mark.parametrize("mtime", [1.0, time.time() + 10 * 365 * 86400], ids=["1970", "future"])
+def test_phase_with_an_impossible_time_is_answered_once_and_keeps_nobody_busy(
+    mtime: float, stage_of: MakeStage
+) -> None:
+    stage = stage_of(settings={"ci": {"command": "sleep 600", "poll": "5m"}})
+    issue = started(stage)
+    directory = stage.session(issue).dir
+    wait_for(directory.next.exists, "the first reaction's end")
+    prepared = stage.folder / "prepared"
+    stage.push_work(issue)
+    prepared.write_text("PHASE:awaiting_ci\n")
+    os.utime(prepared, (mtime, mtime))
+    prepared.rename(stage.ctx.root.phase("harb", issue))
+    wait_for(lambda: stage.ctx.forge.pull_for(f"fix/{issue}"), "a pull request", 40)
+    wait_for(lambda: plan.pending(directory) is None, "the plan's end")
+    limit = time.time() + stage.ctx.project.ci.timeout_s
+    wait_for(lambda: abs(int(directory.next.read_text()) - limit) < 60, "a sensible next look")
+    at_rest(stage, issue)
+    assert stage.ctx.forge.issue(issue).comments == ()
+    stage.write_phase(issue, "PHASE:nonsense")
+    heard(stage, "no sentinel of the protocol")
+    assert len(stage.told()) == 2
+
+
+def at_rest(stage: Stage, issue: int) -> None:
+    """Wait until the monitor has looked three times without calling for a reactor."""
+    pid = monitor_pid(stage, issue)
+    seen = stage.session(issue).dir.seen
+    status = Path(f"/proc/{pid}/status")
+
+    def sleeps() -> int:
+        return int(re.findall(r"\nvoluntary_ctxt_switches:\s+(\d+)", status.read_text())[0])
+
+    def quiet() -> bool:
+        before, at = sleeps(), seen.stat().st_mtime_ns
+        wait_for(lambda: sleeps() >= before + 3, "three looks")
+        return seen.stat().st_mtime_ns == at
+
+    wait_for(quiet, "the monitor to rest", 20)
