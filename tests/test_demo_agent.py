@@ -7,18 +7,29 @@ import pty
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from sm.forge import Check, CheckState, Issue, IssueState
+from sm.forge import (
+    NO_CHECK,
+    Check,
+    CheckState,
+    InlineComment,
+    Issue,
+    IssueState,
+    Review,
+    ReviewState,
+)
 from sm.material import Material
 from sm.phase import Phase
 from sm.prompts import to_agent
 from tests.helpers import Repository, git, make_repository, wait_for
 
-AGENT = Path(__file__).resolve().parents[1] / "lib" / "demo" / "agent"
+AGENT = Path(__file__).resolve().parents[1] / "lib" / "demo" / "agent.py"
 BRANCH = "fix/2"
+FUNCTIONS = ("shorten", "join_names", "reading_minutes")
 
 
 class Terminal:
@@ -83,7 +94,8 @@ Start = Callable[[str], Terminal]
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
     made = make_repository(tmp_path)
-    made.commit("README.md", "# textkit\n\n## shorten\n\nPlanned.\n")
+    planned = "".join(f"\n## {f}\n\nPlanned.\n" for f in FUNCTIONS)
+    made.commit("README.md", f"# textkit\n{planned}")
     git(made.clone, "checkout", "-q", "-b", BRANCH)
     git(made.clone, "push", "-q", "origin", BRANCH)
     return made
@@ -104,8 +116,10 @@ def start(repository: Repository, tmp_path: Path) -> Iterator[Start]:
         terminal.end()
 
 
-def _material(phase: Phase = Phase.NONE, check: Check | None = None) -> Material:
-    issue = Issue(2, "Add shorten()", IssueState.OPEN, "ada", 0.0, body="`shorten(text, width)` …")
+def _material(
+    function: str = "shorten", phase: Phase = Phase.NONE, check: Check = NO_CHECK
+) -> Material:
+    issue = Issue(2, f"Add {function}()", IssueState.OPEN, "ada", 0.0, body=f"`{function}()` …")
     return Material(
         project="textkit",
         issue=issue,
@@ -116,7 +130,7 @@ def _material(phase: Phase = Phase.NONE, check: Check | None = None) -> Material
         nonce="1a2b3c4d",
         phase=phase,
         phase_text=phase.value,
-        check=check or Check(CheckState.NONE),
+        check=check,
     )
 
 
@@ -148,6 +162,7 @@ def test_it_goes_on_from_what_was_left(
     assert git(repository.clone, "status", "--porcelain") == ""
     pushed = git(repository.bare, "ls-tree", "-r", "--name-only", BRANCH).splitlines()
     assert pushed == ["README.md", "tests/test_short.py", "textkit/short.py"]
+    assert "def shorten(" in git(repository.bare, "show", f"{BRANCH}:textkit/short.py")
 
 
 def test_it_leaves_finished_work_alone(repository: Repository, start: Start) -> None:
@@ -156,7 +171,7 @@ def test_it_leaves_finished_work_alone(repository: Repository, start: Start) -> 
     head = git(repository.bare, "rev-parse", BRANCH)
     first.phase_file.write_text("")
 
-    second = start(to_agent("recovery", _material(Phase.AWAITING_CI)))
+    second = start(to_agent("recovery", _material(phase=Phase.AWAITING_CI)))
 
     assert second.phase() == ""
     assert git(repository.bare, "rev-parse", BRANCH) == head
@@ -167,7 +182,7 @@ def test_it_mends_only_what_the_log_shows(repository: Repository, start: Start) 
     log = "FAIL: test_result_fits_the_width (tests.test_short.ShortenTest)\nFAILED (failures=1)"
     failed = Check(CheckState.FAILURE, "c0ffee", "unit tests", log=log)
 
-    agent.paste(to_agent("ci-failed", _material(Phase.AWAITING_CI, failed)))
+    agent.paste(to_agent("ci-failed", _material(phase=Phase.AWAITING_CI, check=failed)))
 
     module = git(repository.bare, "show", f"{BRANCH}:textkit/short.py")
     assert "text[: width - 1]" in module
@@ -178,9 +193,49 @@ def test_a_log_that_it_does_not_understand_makes_it_ask(start: Start) -> None:
     agent = start(to_agent("start", _material()))
     failed = Check(CheckState.FAILURE, "c0ffee", "unit tests", log="Segmentation fault")
 
-    agent.paste(to_agent("ci-failed", _material(Phase.AWAITING_CI, failed)))
+    agent.paste(to_agent("ci-failed", _material(phase=Phase.AWAITING_CI, check=failed)))
 
-    assert agent.phase().startswith("PHASE:escalate\nReason: cannot tell from the log")
+    assert agent.phase().startswith(
+        "PHASE:escalate\nReason: cannot tell from the log why CI fails\n"
+    )
+
+
+def test_it_goes_to_the_line_of_a_remark(repository: Repository, start: Start) -> None:
+    agent = start(to_agent("start", _material("join_names")))
+    remark = InlineComment("textkit/names.py", 6, "an empty list ends in a ValueError")
+    review = Review("1", "eve", 0.0, ReviewState.CHANGES_REQUESTED, "c0ffee", comments=(remark,))
+
+    agent.paste(to_agent("review-changes", replace(_material(), review=review)))
+
+    module = git(repository.bare, "show", f"{BRANCH}:textkit/names.py").splitlines()
+    assert module[5:8] == ["    if not names:", '        return ""', "    *others, last = names"]
+    assert agent.phase() == "PHASE:awaiting_review\n"
+
+
+@pytest.mark.parametrize(("answer", "function"), [("Down, please", "floor"), ("Up.", "ceil")])
+def test_the_answer_decides(
+    repository: Repository, start: Start, answer: str, function: str
+) -> None:
+    agent = start(to_agent("start", _material("reading_minutes")))
+    assert (
+        agent.phase() == "PHASE:escalate\nReason: 410 words are 2.05 minutes: round up, or down?\n"
+    )
+
+    agent.paste(to_agent("reply", replace(_material(), reply="As you like it")))
+    assert agent.phase().startswith("PHASE:escalate\nReason: what is to be done about")
+    agent.paste(to_agent("reply", replace(_material(), reply=answer)))
+
+    assert f"math.{function}(" in git(repository.bare, "show", f"{BRANCH}:textkit/reading.py")
+    assert agent.phase() == "PHASE:awaiting_ci\n"
+
+
+def test_a_message_that_it_does_not_understand_makes_it_ask(start: Start) -> None:
+    agent = start(to_agent("start", _material()))
+
+    agent.paste("Make me a sandwich")
+
+    assert agent.phase().startswith("PHASE:escalate\nReason: ")
+    assert "sandwich" in agent.phase()
 
 
 def test_the_end_of_its_input_ends_it(start: Start) -> None:

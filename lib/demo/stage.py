@@ -30,7 +30,7 @@ from sm.config.load import load
 from sm.workflow.context import Context
 
 ROOT = Path(__file__).resolve().parents[2]
-AGENT = Path(__file__).with_name("agent")
+AGENT = Path(__file__).with_name("agent.py")
 
 SOCKET = "demo"
 SOCKET_PATH_LIMIT = 100
