@@ -55,9 +55,10 @@ def _ending(name: str) -> Callable[[Material], str]:
             if m.check
             else ""
         )
+        why = m.reason or (m.trouble if name == "crashed" else "")
         parts = [
             f"**{ENDINGS[name]}.** The issue is blocked until a person takes that label off.",
-            f"Reason: {m.reason}" if m.reason else "",
+            f"Reason: {why}" if why else "",
             f"Last phase: `{m.phase_text or 'none'}`. CI: {ci}.",
             f"The work is on branch `{m.branch}` and in the worktree `{m.worktree}`.",
             f"Last lines of the terminal:\n\n{_indent(m.tail)}" if m.tail else "",

@@ -18,6 +18,9 @@ from sm.store.paths import SessionDir
 
 RECEIPT = msgspec.json.Decoder(Receipt)
 
+FAILED = "failed: "
+"""What the detail of a restart that did not succeed begins with; the reason follows."""
+
 DETAIL_LIMIT = 400
 """Characters; a receipt stays one short line."""
 

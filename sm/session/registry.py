@@ -105,6 +105,9 @@ def _names(root: Root) -> list[str]:
         names = [entry.name for entry in root.sessions.iterdir()]
     except FileNotFoundError:
         return []
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise StateError(f"cannot read '{root.sessions}': {reason}") from error
     return sorted(name for name in names if not name.startswith("."))
 
 
@@ -149,8 +152,14 @@ def make_wake(directory: SessionDir) -> None:
         StateError: something else is in its place.
 
     """
-    with contextlib.suppress(FileExistsError):
+    try:
         os.mkfifo(directory.wake, 0o600)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise StateError(
+            f"cannot make '{directory.wake}': {os.strerror(error.errno or 0)}"
+        ) from error
     found = directory.wake.lstat()
     if not stat.S_ISFIFO(found.st_mode) or found.st_uid != os.geteuid():
         raise StateError(f"'{directory.wake}' is not a FIFO of yours: remove it")

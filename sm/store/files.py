@@ -41,13 +41,17 @@ def ensure_private_dir(path: Path) -> Path:
     Missing parents are created the same way. Returns `path`.
 
     Raises:
-        StateError: it is a link, no directory, of another owner, or open to others.
+        StateError: it cannot be made, or is a link, no directory, another's, or open to others.
 
     """
-    for folder in reversed([path, *path.parents]):
-        with contextlib.suppress(FileExistsError):
-            folder.mkdir(mode=0o700)
-    found = path.lstat()
+    try:
+        for folder in reversed([path, *path.parents]):
+            with contextlib.suppress(FileExistsError):
+                folder.mkdir(mode=0o700)
+        found = path.lstat()
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise StateError(f"cannot make '{path}': {reason}: choose another state root") from error
     if not stat.S_ISDIR(found.st_mode):
         raise StateError(f"'{path}' is not a directory: remove it, or move the state root")
     if found.st_uid != os.geteuid():

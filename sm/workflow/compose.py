@@ -13,7 +13,7 @@ from sm.prompts import to_agent
 from sm.reactions import Decision, Step
 from sm.redact import redact
 from sm.session import agent, transcript
-from sm.session.plan import Plan, PlannedStep, receipts
+from sm.session.plan import FAILED, Plan, PlannedStep, receipts
 from sm.session.registry import Session
 from sm.workflow.context import Context
 from sm.workflow.observe import Observation
@@ -89,6 +89,9 @@ def _answer_help(ctx: Context, session: Session) -> str:
 
 
 def _trouble(ctx: Context, session: Session, seen: Observation) -> str:
+    if seen.facts.crashed:
+        last = next((r for r in reversed(receipts(session.dir)) if r.verb is Verb.RECOVER), None)
+        return redact(last.detail) if last and last.detail.startswith(FAILED) else ""
     if not seen.facts.history.troubles:
         return ""
     told = [r.trouble for r in receipts(session.dir) if r.trouble]

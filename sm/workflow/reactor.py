@@ -184,7 +184,7 @@ def _do(ctx: Context, session: Session, plan: Plan, number: int) -> Receipt:
         if verb is not Verb.RECOVER:
             raise
         # A restart that fails is a crash like any other: counted, paused for, given up at last.
-        return plan.receipt(number, detail=f"failed: {error.message}")
+        return plan.receipt(number, detail=f"{plans.FAILED}{error.message}")
 
 
 def _retry_later(ctx: Context, session: Session, error: SmError, started: Moment) -> None:

@@ -83,7 +83,10 @@ def _usable(ctx: Context, newer_than: float) -> Snapshot | None:
     last = last_snapshot(ctx.directory)
     if last is None or last.taken_at < newer_than + CLOCK_SLACK_S:
         return None
-    if time.time() - last.taken_at >= ctx.project.ci.poll_s or last.stamp != ctx.forge.stamp():
+    # One from the future is of before the clock was set back.
+    if not 0 <= time.time() - last.taken_at < ctx.project.ci.poll_s:
+        return None
+    if last.stamp != ctx.forge.stamp():
         return None
     return last
 

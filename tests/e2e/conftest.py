@@ -28,7 +28,10 @@ def stage_of(
     yield make
     for stage in made:
         _show(stage)
+        crash_log = stage.ctx.root.private / "crash.log"
+        crashes = crash_log.read_text() if crash_log.exists() else ""
         stage.end()
+        assert not crashes, crashes
 
 
 def _show(stage: Stage) -> None:

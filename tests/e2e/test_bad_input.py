@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -77,6 +78,24 @@ def test_name_that_is_no_issue_is_refused_by_every_program(issue: str, stage_of:
         assert done.returncode == 2, done
         assert done.stderr.count("\n") == 1, done.stderr
     assert not stage.ctx.root.private.exists()
+
+
+@pytest.mark.parametrize("root", ["{0}/sm.yaml", "{0}/sm.yaml/below", "/proc/nowhere"])
+def test_state_root_that_cannot_be_used_is_named_in_one_line(
+    root: str, stage_of: MakeStage
+) -> None:
+    stage = stage_of()
+    path = root.format(stage.folder)
+    stage.file_issue()
+    done = stage.poll(check=False, env={"SM_STATE_ROOT": path})
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert path in done.stderr
+    status = stage.run(
+        sys.executable, "-Im", "sm", "status", check=False, env={"SM_STATE_ROOT": path}
+    )
+    assert "Traceback" not in status.stderr
+    assert not stage.sessions()
 
 
 # The phase file

@@ -15,11 +15,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from sm.forge import PullState
 from sm.session import plan
 from sm.store import lock
+from sm.store.files import write_json
 from sm.store.lock import is_held
+from sm.workflow.snapshot import snapshot
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import REPOSITORY, Stage, kill
 from tests.e2e.test_faults import (
@@ -326,6 +329,23 @@ def test_worktree_that_somebody_deleted_is_made_again_for_the_next_agent(
     assert (worktree / f"work-{issue}.txt").exists()
 
 
+def test_folder_in_place_of_the_worktree_is_left_alone_and_named_in_the_end(
+    stage_of: MakeStage,
+) -> None:
+    stage = stage_of(settings={"recovery": {"max": 1, "pause": "1s"}})
+    issue = started(stage)
+    worktree = Path(stage.session(issue).worktree)
+    shutil.rmtree(worktree)
+    worktree.mkdir()
+    (worktree / "precious.txt").write_text("a person's own\n")
+    kill(stage.agent_pid(issue))
+    wait_for(lambda: not stage.sessions(), "the session's end", 40)
+    said = [comment.body for comment in stage.ctx.forge.issue(issue).comments]
+    assert len(said) == 1
+    assert f"Reason: failed: '{worktree}' cannot be used as a repository" in said[0]
+    assert (worktree / "precious.txt").exists()
+
+
 def test_branch_switched_in_the_worktree_is_pointed_out_and_its_commits_are_kept(
     stage_of: MakeStage,
 ) -> None:
@@ -348,6 +368,16 @@ def test_branch_switched_in_the_worktree_is_pointed_out_and_its_commits_are_kept
 
 
 # Clocks
+
+
+def test_look_at_the_forge_of_before_the_clock_was_set_back_is_not_believed(
+    stage_of: MakeStage,
+) -> None:
+    ctx = stage_of().ctx
+    now = time.time()
+    last = snapshot(ctx)
+    write_json(ctx.directory.snapshot, structs.replace(last, taken_at=now + 3600))
+    assert now <= snapshot(ctx).taken_at < now + 60
 
 
 @pytest.mark.parametrize("mtime", [1.0, time.time() + 10 * 365 * 86400], ids=["1970", "future"])
