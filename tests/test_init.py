@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import io
 import os
 import shutil
@@ -79,7 +80,8 @@ def test_a_repository_without_a_remote_gets_a_hub_and_a_forge(
     out = capsys.readouterr().out
     assert f"wrote '{sealed}/.config/sm/reef.yaml'" in out
     last = out.splitlines()[-2:]
-    assert last[0].endswith('bin/sm issue add "…"')
+    # In a clone whose path wants quoting, the command is quoted.
+    assert re.search(r"""bin/sm'? issue add "…"$""", last[0])
     assert last[1].endswith("bin/dev-poll --loop")
 
 
@@ -280,7 +282,7 @@ def test_names_are_apart_in_the_users_folder(
     assert run(["init", "--yes", "--name", "a.b"]) == 0
     assert "project 'a.b' is in" in refused(capsys, "--name", "a_b")
     assert run(["init", "--yes", "--name", "c"]) == 0
-    assert 'sm issue add --project c "…"' in capsys.readouterr().out
+    assert 'issue add --project c "…"' in capsys.readouterr().out
     assert not (sealed / ".config/sm/a_b.yaml").exists()
 
 

@@ -111,7 +111,7 @@ def _names(root: Root) -> list[str]:
     return sorted(name for name in names if not name.startswith("."))
 
 
-def forget(root: Root, session: Session, *, keep_transcript: bool = False) -> None:
+def forget(root: Root, session: Session) -> None:
     """Remove what there is of a session: the protocol's files, then its directory.
 
     Until its directory goes, at once, the session is on record, so an interrupted call is
@@ -123,8 +123,9 @@ def forget(root: Root, session: Session, *, keep_transcript: bool = False) -> No
         root.ci_result(project, issue),
         root.renotify(project, issue),
         root.idle_marker(session.name),
+        root.transcript(project, issue),
     ]
-    for path in files if keep_transcript else [*files, root.transcript(project, issue)]:
+    for path in files:
         _remove(path)
     with contextlib.suppress(FileNotFoundError):
         remnant = root.sessions / f"{REMOVED}{session.name}-{secrets.token_hex(4)}"

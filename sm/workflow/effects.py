@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable
 
 from sm.adapters import vault
+from sm.adapters.gitpush import RefMovedError
 from sm.errors import SmError, StateError, TemporaryError
 from sm.history import Verb
 from sm.session import agent, claim, delivery, phasefile, registry, worktree
@@ -151,7 +152,10 @@ def _remove_worktree(ctx: Context, session: Session, step: PlannedStep, ident: s
 
 
 def _delete_branch(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
-    ctx.git.delete_ref(ctx.project.remote, f"refs/heads/{session.branch}", expect=step.text)
+    try:
+        ctx.git.delete_ref(ctx.project.remote, f"refs/heads/{session.branch}", expect=step.text)
+    except RefMovedError:
+        return "kept: somebody has pushed to it since"
     return ""
 
 

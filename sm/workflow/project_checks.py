@@ -67,7 +67,7 @@ def sessions(ctx: Context) -> Iterator[Finding]:
     for session in alone:
         yield warn(f"session '{session.name}' has no monitor", DEV_POLL)
     if not alone:
-        yield ok(f"{len(found)} sessions, each with its monitor" if found else "no sessions")
+        yield ok(f"sessions: {len(found)}, each with its monitor" if found else "no sessions")
 
 
 def strangers(ctx: Context) -> Iterator[Finding]:
