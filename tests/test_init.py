@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-import re
 import io
 import os
+import re
 import shutil
 from pathlib import Path
 
