@@ -11,6 +11,7 @@ import os
 import platform
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -42,6 +43,7 @@ BENCHMARKS = {
 def main() -> None:
     """Run what is named, or all."""
     options = _options()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up as after Ctrl-C
     console = Console(width=None if sys.stdout.isatty() else 140)
     report = {"at": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "machine": _machine()}
     found: dict[str, list[Figure]] = {}
