@@ -63,8 +63,8 @@ def _left_behind(stage: Stage) -> Iterator[str]:
     for line in stage.git("worktree", "list", "--porcelain").splitlines():
         if line.startswith("worktree ") and line != f"worktree {stage.clone}":
             yield f"git still has the {line}"
-    if stage.worktrees.is_dir() and (left := [path.name for path in stage.worktrees.iterdir()]):
-        yield f"'{stage.worktrees}' still has {', '.join(left)}"
+    for path in context.project.worktrees.glob("*"):
+        yield f"the worktree '{path}' is still there"
     yield from _state_left_behind(stage)
     for process in stage.processes():
         yield f"process {process.pid} still runs"

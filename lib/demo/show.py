@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from typing import Protocol, Self
+from typing import Self
 
 from cast import PARTS
 from person import Deed
@@ -18,7 +18,6 @@ from stage import ROOT, Stage
 from sm.cli.table import STYLES, table
 from sm.cli.times import span
 from sm.store import journal
-from sm.store.journal import Event
 from sm.workflow.trace import tell
 
 DEEDS = 3
@@ -32,21 +31,6 @@ QUIET = frozenset(
     }
 )
 """Events that follow from a decision, which has been shown already."""
-
-
-class View(Protocol):
-    """One of the ways to show the demo."""
-
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *_: object) -> None: ...
-    def say(self, text: str) -> None:
-        """Tell what is being prepared."""
-
-    def deed(self, deed: Deed) -> None:
-        """Tell what a person does."""
-
-    def update(self, progress: Progress) -> None:
-        """Show how far it is."""
 
 
 class Lines:
@@ -77,15 +61,11 @@ class Lines:
             self._from = progress.started_at
         for event in events[self._shown :]:
             if event.event not in QUIET:
-                self._line(event.at, f"#{event.session.rpartition('-')[2]}", _told(event))
+                self._line(event.at, f"#{event.session.rpartition('-')[2]}", tell(event))
         self._shown = len(events)
 
     def _line(self, at: float, who: str, what: str) -> None:
-        print(f"{max(0.0, at - self._from):6.1f} s  {who:4} {what}", flush=True)
-
-
-def _told(event: Event) -> str:
-    return " ".join(tell(event).split())
+        print(f"{max(0.0, at - self._from):6.1f} s  {who:4} {' '.join(what.split())}", flush=True)
 
 
 class Board:
@@ -129,22 +109,20 @@ class Board:
             shown.add_row(str(number), PARTS[number - 1].title, style="dim")
         yield shown
         yield Text("")
-        for deed in self._deeds:
-            yield self._deed(deed, progress)
-        for _ in range(DEEDS - len(self._deeds)):
-            yield Text("")
+        yield from (self._line(deed, progress) for deed in self._deeds)
+        yield from [Text("")] * (DEEDS - len(self._deeds))
 
-    def _deed(self, deed: Deed, progress: Progress) -> Text:
-        last = deed is self._deeds[-1]
+    def _line(self, deed: Deed, progress: Progress) -> Text:
         text = Text.assemble(
             (f"{deed.at - progress.started_at:5.0f}s ", "dim"),
-            (f"$ {deed.command}", "" if last else "dim"),
+            (f"$ {deed.command}", "" if deed is self._deeds[-1] else "dim"),
             (f"  # {deed.why}", "dim"),
-            no_wrap=True,
-            overflow="ellipsis",
         )
         text.truncate(self._console.width, overflow="ellipsis")
         return text
+
+
+View = Lines | Board
 
 
 def summary(console: Console, progress: Progress, took_s: float) -> None:

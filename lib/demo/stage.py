@@ -17,7 +17,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -53,12 +52,18 @@ class DemoError(Exception):
     """The demo has failed; the text says at what."""
 
 
-@dataclass
 class Stage:
-    """The directory `path`; nothing of it exists before `build`."""
+    """The directory `path`; nothing of it exists before `enter`."""
 
-    path: Path
-    _poll: subprocess.Popen[bytes] | None = None
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.clone = path / cast.NAME  # the person's
+        self.hub = path / f"{cast.NAME}-hub" / "repo.git"  # made by `sm init`
+        self.config = path / "sm.yaml"
+        self.state = path / "state"
+        self.home = path / "home"
+        self.log = path / "dev-poll.log"
+        self._poll: subprocess.Popen[bytes] | None = None
 
     @classmethod
     def new(cls) -> Stage:
@@ -67,41 +72,6 @@ class Stage:
         path = Path(tempfile.gettempdir()).resolve() / name
         too_long = len(os.fsencode(path / f"tmux/tmux-{os.geteuid()}" / SOCKET)) > SOCKET_PATH_LIMIT
         return cls(Path("/tmp") / name if too_long else path)
-
-    @property
-    def clone(self) -> Path:
-        """The person's clone of the project."""
-        return self.path / cast.NAME
-
-    @property
-    def hub(self) -> Path:
-        """The bare repository, which `sm init` makes."""
-        return self.path / f"{cast.NAME}-hub" / "repo.git"
-
-    @property
-    def worktrees(self) -> Path:
-        """The folder of the agents' worktrees."""
-        return self.context.project.worktrees
-
-    @property
-    def state(self) -> Path:
-        """The state root."""
-        return self.path / "state"
-
-    @property
-    def home(self) -> Path:
-        """The HOME of everything that runs here."""
-        return self.path / "home"
-
-    @property
-    def log(self) -> Path:
-        """What dev-poll said."""
-        return self.path / "dev-poll.log"
-
-    @property
-    def config(self) -> Path:
-        """The configuration file."""
-        return self.path / "sm.yaml"
 
     @cached_property
     def context(self) -> Context:
