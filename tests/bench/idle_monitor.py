@@ -34,9 +34,8 @@ done
 
 def figures(bench: Bench) -> Iterator[Figure]:
     """The monitor and the loop by hand side by side, over the same seconds."""
-    crowd = make_crowd(bench.folder / "crowd", 1, awaiting=False)
-    crowd.held.close()  # its monitor is the real one
-    with _monitor(crowd) as ours, _by_hand(crowd) as theirs:
+    crowd = make_crowd(bench.folder / "crowd", 1, awaiting=False, watched=False)
+    with crowd.held, _monitor(crowd) as ours, _by_hand(crowd) as theirs:
         pids = (ours.pid, theirs.pid)
         shares: list[list[float]] = [[], []]
         begun = [_children_faults(pid) for pid in pids]
@@ -88,12 +87,14 @@ def _monitor(crowd: Crowd) -> Iterator[subprocess.Popen[bytes]]:
     env = os.environ | {"SM_PYTHON": str(python), "SM_STATE_ROOT": str(ctx.root.path)}
     argv = ["bash", str(BIN / "agent-session"), "monitor", "harb", "1"]
     with subprocess.Popen(argv, env=env) as process:
-        held = session.dir.monitor_lock
-        wait_for(lambda: held.exists() and lock.is_held(held), "the monitor to be at work")
-        time.sleep(2)  # what it does once is not what it does while idle
-        yield process
-        assert not session.dir.monitor_log.read_text(), session.dir.monitor_log.read_text()
-        registry.forget(ctx.root, session)  # it ends with its session
+        try:
+            wait_for(lambda: lock.is_held(session.dir.monitor_lock), "the monitor to be at work")
+            time.sleep(2)  # what it does once is not what it does while idle
+            yield process
+            said = session.dir.monitor_log.read_text()
+            assert not said, said
+        finally:
+            registry.forget(ctx.root, session)  # it ends with its session
 
 
 @contextmanager

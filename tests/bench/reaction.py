@@ -114,9 +114,15 @@ def _take(stage: Stage, log: Path, issue: int, then: Callable[[], None] = lambda
     then()
     wait_for(lambda: len(stage.told()) > heard, "the reaction", every_s=LOOK_S)
     got = time.time()
-    wait_for(lambda: _count(log) > reactors, "the reactor's end")
-    entry = json.loads(log.read_text().splitlines()[reactors])
-    return Reaction((got - written) * 1000, _parts(entry, written, got))
+    acted = wait_for(lambda: _acted(log, reactors), "the reactor's end")
+    return Reaction((got - written) * 1000, _parts(acted[0], written, got))
+
+
+def _acted(log: Path, before: int) -> list[dict[str, Any]]:
+    """What the reactors after the first `before` noted; without those that had nothing to do."""
+    lines = log.read_text().splitlines() if log.exists() else []
+    entries = [json.loads(line) for line in lines[before:]]
+    return [entry for entry in entries if "perform" in entry["moments"]]
 
 
 def _count(log: Path) -> int:
