@@ -128,10 +128,12 @@ class Stage:
 
     def end(self) -> None:
         """End the monitors: they go when their session's directory goes."""
-        for session in self.sessions():
+        ctx = self.ctx
+        for session in registry.all(ctx.root, report=lambda _: None):
             held = session.dir.monitor_lock
-            agent.stop(self.ctx.tmux, session)
-            registry.forget(self.ctx.root, session)
+            with lock.hold(session.dir.lock, timeout_s=60):  # or its monitor restarts the agent
+                agent.stop(ctx.tmux, session)
+                registry.forget(ctx.root, session)
             wait_for(functools.partial(_is_free, held), "the monitor's end")
 
 
