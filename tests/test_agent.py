@@ -280,7 +280,9 @@ def server_pid(tmux: Tmux) -> str:
 def test_what_an_agent_left_running_when_it_crashed_is_stopped(
     root: Root, tmux: Tmux, session: Session, tmp_path: Path
 ) -> None:
-    project = make_project(tmp_path, ["bash", "-c", "nohup sh -c 'touch started; exec sleep 204' & wait"])
+    project = make_project(
+        tmp_path, ["bash", "-c", "nohup sh -c 'touch started; exec sleep 204' & wait"]
+    )
     agent = agents.launch(root, tmux, session, project, "", generation=1)
     wait_for((session.worktree / "started").exists, "its child")
     os.kill(agent.pid, signal.SIGKILL)

@@ -84,8 +84,10 @@ def open_guarded(path: Path, flags: int, mode: int = 0o600) -> Iterator[int]:
     """
     try:
         fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode)
-    except FileNotFoundError:
-        raise
+    except FileNotFoundError as error:
+        if not flags & os.O_CREAT:
+            raise
+        raise StateError(f"cannot make '{path}': its directory is gone") from error
     except OSError as error:
         raise StateError(f"cannot open '{path}': {os.strerror(error.errno or 0)}") from error
     try:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sm.adapters.forge.errors import MergeRefusedError
-from sm.errors import SmError, TemporaryError
+from sm.errors import SmError, StateError, TemporaryError
 from sm.history import Receipt, Verb
 from sm.reactions import OVERTAKING, decide
 from sm.session import plan as plans
@@ -60,11 +60,19 @@ class Moment:
 
 def react(ctx: Context, name: str) -> None:
     """Bring the session `name` up to date; a session that is over is no error."""
-    with contextlib.suppress(TemporaryError):
-        snapshot(ctx)  # the monitor may call because the forge is due, even if the session is stuck
     directory = ctx.root.session(name)
-    if not directory.identity.exists():
-        return
+    try:
+        with contextlib.suppress(TemporaryError):
+            snapshot(ctx)  # the monitor may call because the forge is due, not the session
+        if directory.identity.exists():
+            _react(ctx, name, directory)
+    except (StateError, FileNotFoundError):
+        if directory.identity.exists():
+            raise
+        # The state was removed under our hands: the next dev-poll begins anew.
+
+
+def _react(ctx: Context, name: str, directory: SessionDir) -> None:
     with lock.hold(directory.lock, timeout_s=120):
         if not directory.identity.exists():
             return

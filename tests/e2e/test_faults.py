@@ -116,7 +116,13 @@ def test_person_is_asked_once_although_the_reactor_dies_at(point: str, stage_of:
 def test_sm_merges_once_although_the_reactor_dies_at(point: str, stage_of: MakeStage) -> None:
     stage = stage_of(auto=True, settings=BY_SM)
     issue = stage.file_issue()
-    carry_on(stage, issue, crash_at(stage, point))
+    env = crash_at(stage, point)
+    wait_for(
+        lambda: stage.poll(check=False, env=env) and stage.is_over(issue),
+        "the end",
+        90,
+        every_s=0.5,
+    )
     assert (stage.folder / "crashed").exists(), f"nobody came to '{point}'"
     merges = git(stage.repository.bare, "rev-list", "--merges", "--count", "main")
     assert (stage.merged(issue), merges) == (True, "1")
