@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import os
 import re
@@ -76,7 +75,9 @@ def find_project(config: Config, name: str) -> Project:
     if found := config.project(name):
         return found
     names = [project.name for project in config.projects]
-    near = difflib.get_close_matches(name, names, 1)
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, names, 1)
     advice = f"did you mean '{near[0]}'?" if near else f"there is {_listed(names)}"
     raise UsageError(f"no project '{name}' in '{config.source}': {advice}")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -69,7 +68,9 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As in click; an unknown name is answered with the nearest one."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            near = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], self.list_commands(ctx), 1)
             advice = f"did you mean '{near[0]}'?" if near else "see 'sm --help'"
             raise UsageError(f"no such command '{args[0]}': {advice}")
         return super().resolve_command(ctx, args)
