@@ -15,6 +15,8 @@ from pathlib import Path
 import yaml
 
 from sm.adapters.forge import local
+from sm.adapters.forge.checkfolder import CheckFolder
+from sm.adapters.forge.command import end_leftovers
 from sm.config.load import load
 from sm.forge import ReviewState
 from sm.session import agent, registry
@@ -127,7 +129,9 @@ class Stage:
         return f"work-{issue}.txt" in listing.split()
 
     def end(self) -> None:
-        """End the monitors: they go when their session's directory goes."""
+        """End the CI commands and the monitors: these go when their session's directory goes."""
+        for place in (self.folder / "forge" / "checks").glob("*"):
+            end_leftovers(CheckFolder(place))
         ctx = self.ctx
         for session in registry.all(ctx.root, report=lambda _: None):
             held = session.dir.monitor_lock
