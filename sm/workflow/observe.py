@@ -46,10 +46,11 @@ def observe(ctx: Context, session: Session, *, newer_than: float = 0.0) -> Obser
 
     """
     phasefile.correct_time(ctx.root, session.project, session.issue, not_before=session.created_at)
+    life = _life(ctx, session)  # first, so that the last word of an agent that has died counts
     written = _read_phase(ctx, session)
     seen = snapshot(ctx, newer_than=max(newer_than, written.at))
     found = _gather(ctx, session, written, seen)
-    facts = replace(found.facts, session=_life(ctx, session))
+    facts = replace(found.facts, session=life)
     if facts.awaits:
         facts = _compare_with_remote(ctx, session, seen, facts)
     return replace(found, facts=facts)

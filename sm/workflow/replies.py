@@ -42,7 +42,14 @@ def replies(ctx: Context, session: Session, issue: Issue | None, since: float) -
         *_comments(ctx, issue),
         *_from_vault(ctx, session),
     ]
+    since = _question_at(issue, since)
     return tuple(sorted((r for r in found if r.at > since), key=lambda r: (r.at, r.id)))
+
+
+def _question_at(issue: Issue | None, asked_at: float) -> float:
+    """When the question could first be read, which is before its receipt was written."""
+    ours = [comment.at for comment in (issue.comments if issue else ()) if comment.marker]
+    return max((at for at in ours if at <= asked_at), default=asked_at)
 
 
 def _typed(directory: SessionDir) -> list[Reply]:

@@ -90,7 +90,8 @@ class Stage:
         log = self.folder / "puppet.jsonl"
         if not log.exists():
             return []
-        entries = [json.loads(line) for line in log.read_text().splitlines()]
+        whole = log.read_text().rpartition("\n")[0]  # a long line may be on its way
+        entries = [json.loads(line) for line in whole.split("\n") if line]
         return [entry["text"] for entry in entries if entry["kind"] == kind]
 
     def agent_pid(self, issue: int) -> int:

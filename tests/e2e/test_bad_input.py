@@ -242,10 +242,12 @@ def test_what_is_missing_is_named_in_one_line(
 def test_project_that_cannot_be_used_does_not_keep_the_others_waiting(stage_of: MakeStage) -> None:
     stage = stage_of()
     issue = stage.file_issue()
-    text = stage.config.read_text().replace("\n", "\n    ")
+    alone = stage.config.read_text()
+    text = alone.replace("\n", "\n    ")
     gone = "{name: gone, repo: nowhere, forge: {kind: local, path: nowhere}}"
     stage.config.write_text(f"projects:\n  - {gone}\n  - \n    {text}\n")
     done = stage.poll(check=False)
+    stage.config.write_text(alone)
     assert done.returncode == 1
     assert "gone: there is no forge in" in done.stderr
     assert f"pick up #{issue}" in done.stdout

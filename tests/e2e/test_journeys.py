@@ -14,7 +14,7 @@ from tests.helpers import git, wait_for
 def assert_nothing_left(stage: Stage, issue: int) -> None:
     ctx = stage.ctx
     assert list(ctx.root.path.iterdir()) == [ctx.root.private]
-    assert list(ctx.root.sessions.iterdir()) == []
+    wait_for(lambda: not list(ctx.root.sessions.iterdir()), "the last remnant to be cleared")
     assert Tmux(ctx.config.tmux_socket).panes() == {}
     assert not ctx.project.worktree(issue).exists()
     assert git(stage.repository.clone, "branch", "--list", "fix/*") == ""

@@ -64,6 +64,20 @@ def looping(stage: Stage) -> Iterator[subprocess.Popen[bytes]]:
         process.wait(30)
 
 
+@contextmanager
+def gated_ci(stage: Stage) -> Iterator[Path]:
+    """CI that passes once the file exists which is yielded, or when the test is over."""
+    gate = stage.folder / "gate"
+    command = f"echo $PPID >> {gate}.pids; until test -e {gate}; do sleep 0.05; done"
+    stage.config.write_text(
+        stage.config.read_text().replace("test -f README.md", f'"{command}"', 1)
+    )
+    try:
+        yield gate
+    finally:
+        gate.touch()
+
+
 # Two of everything
 
 
@@ -152,18 +166,14 @@ def test_loop_and_its_tick_are_killed_and_the_next_one_goes_on(
 
 def test_killed_ci_runner_is_replaced_and_its_result_told_once(stage_of: MakeStage) -> None:
     stage = stage_of()
-    gate = stage.folder / "gate"
-    command = f"echo $PPID >> {gate}.pids; until test -e {gate}; do sleep 0.05; done"
-    text = stage.config.read_text().replace("test -f README.md", f'"{command}"')
-    stage.config.write_text(text)
-    issue = started(stage)
-    stage.push_work(issue)
-    stage.write_phase(issue, "PHASE:awaiting_ci")
-    pids = Path(f"{gate}.pids")
-    wait_for(lambda: pids.exists() and pids.read_text().endswith("\n"), "CI to run", 40)
-    kill(int(pids.read_text()))
-    wait_for(lambda: len(pids.read_text().split()) == 2, "CI to run again", 40)
-    gate.touch()
+    with gated_ci(stage) as gate:
+        issue = started(stage)
+        stage.push_work(issue)
+        stage.write_phase(issue, "PHASE:awaiting_ci")
+        pids = Path(f"{gate}.pids")
+        wait_for(lambda: pids.exists() and pids.read_text().endswith("\n"), "CI to run", 40)
+        kill(int(pids.read_text()))
+        wait_for(lambda: len(pids.read_text().split()) == 2, "CI to run again", 40)
     heard(stage, "[sm] CI passed")
     assert len(stage.told()) == 2
 
@@ -172,7 +182,6 @@ def test_killed_ci_runner_is_replaced_and_its_result_told_once(stage_of: MakeSta
 
 
 def after_ci(stage: Stage, issue: int) -> str:
-    (stage.folder / "gate").touch()
     return "[sm] CI passed"
 
 
@@ -199,18 +208,16 @@ def test_answer_reaches_the_agent_that_took_over_from_one_killed_while_it_waited
     phase: str, answer: Callable[[Stage, int], str], stage_of: MakeStage
 ) -> None:
     stage = stage_of()
-    if "ci" in phase:
-        gate = f"until test -e {stage.folder / 'gate'}; do sleep 0.05; done"
-        text = stage.config.read_text().replace("test -f README.md", f'"{gate}"')
-        stage.config.write_text(text)
-    issue = started(stage)
-    stage.push_work(issue)
-    stage.write_phase(issue, phase)
-    if "escalate" not in phase:
-        wait_for(lambda: stage.ctx.forge.pull_for(f"fix/{issue}"), "a pull request", 40)
-    kill(stage.agent_pid(issue))
-    assert f"Last phase: {phase.split()[0]}" in heard(stage, "You take over")[0]
-    heard(stage, answer(stage, issue))
+    with gated_ci(stage):
+        issue = started(stage)
+        stage.push_work(issue)
+        stage.write_phase(issue, phase)
+        if "escalate" not in phase:
+            wait_for(lambda: stage.ctx.forge.pull_for(f"fix/{issue}"), "a pull request", 40)
+        kill(stage.agent_pid(issue))
+        assert f"Last phase: {phase.split()[0]}" in heard(stage, "You take over")[0]
+        words = answer(stage, issue)
+    heard(stage, words)
     stage.sm("react", "harb", str(issue))
     kinds = [text.splitlines()[0] for text in stage.told()]
     assert len(kinds) == 3, kinds
@@ -237,6 +244,8 @@ def test_what_is_gone_for_a_while_is_named_and_all_goes_on_when_it_is_back(
 ) -> None:
     stage = stage_of(auto=True)
     issue = started(stage)
+    # Its git would make folders in the empty place.
+    wait_for(lambda: "awaiting_ci" in stage.told("phase"), "the agent's first phase", 40)
     away = stage.folder / "away"
     place(stage).rename(away)
     done = stage.poll(check=False)
@@ -384,7 +393,12 @@ def test_look_at_the_forge_of_before_the_clock_was_set_back_is_not_believed(
 def test_phase_with_an_impossible_time_is_answered_once_and_keeps_nobody_busy(
     mtime: float, stage_of: MakeStage
 ) -> None:
-    stage = stage_of(settings={"ci": {"command": "sleep 600", "poll": "5m"}})
+    stage = stage_of(settings={"ci": {"command": "test -f README.md", "poll": "5m"}})
+    with gated_ci(stage):
+        write_once_with_time(stage, mtime)
+
+
+def write_once_with_time(stage: Stage, mtime: float) -> None:
     issue = started(stage)
     directory = stage.session(issue).dir
     wait_for(directory.next.exists, "the first reaction's end")
