@@ -194,8 +194,12 @@ agent_session_monitor() {
   exec 9>>"$dir/monitor.lock"
   flock -w 0.2 9 || return $(($? != 1)) # 1: somebody else has it
   exec >>"$dir/monitor.log" 2>&1 </dev/null
-  [[ -p $dir/wake ]] || mkfifo -m 600 -- "$dir/wake" || return 1
-  exec 8<>"$dir/wake"
+  # No failure where the directory has gone meanwhile.
+  [[ -p $dir/wake ]] || mkfifo -m 600 -- "$dir/wake" || [[ ! -d $dir ]] || return 1
+  if ! exec 8<>"$dir/wake"; then
+    [[ ! -d $dir ]]
+    return
+  fi
   # From here on a file may be gone at any moment, and saying so for each would cost the most.
   exec 2>/dev/null
   # The lock is compared, too: a directory made anew under the same name has its own monitor.
