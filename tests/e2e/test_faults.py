@@ -167,6 +167,7 @@ def test_killed_agent_is_recovered_once_although_the_reactor_dies_at(
     stage = stage_of()
     issue = stage.file_issue()
     stage.poll(env=crash_at(stage, point))
+    wait_for(stage.told, "the first prompt")
     kill(stage.agent_pid(issue))
     crashed = stage.folder / "crashed"
     wait_for(crashed.exists, f"somebody to come to '{point}'")
