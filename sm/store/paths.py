@@ -227,3 +227,88 @@ class SessionDir:
     def monitor_log(self) -> Path:
         """What the monitor and its reactors said."""
         return self.path / "monitor.log"
+
+    @property
+    def settings(self) -> Path:
+        """What the agent CLI is given as its settings: the hooks and the status line."""
+        return self.path / "settings.json"
+
+    @property
+    def system_prompt(self) -> Path:
+        """What is appended to the agent's system prompt: the phase protocol."""
+        return self.path / "system-prompt.md"
+
+    @property
+    def state(self) -> Path:
+        """One line `STATE SINCE CONTEXT PROMPT`, written by the hooks; `-` for what is unknown."""
+        return self.path / "state"
+
+    @property
+    def events(self) -> Path:
+        """A line `TIME EVENT CONTEXT DETAIL` for each hook call; its mtime is the sign of life."""
+        return self.path / "events"
+
+    @property
+    def context(self) -> Path:
+        """The payload of the last SessionStart: the agent's own session id, its transcript."""
+        return self.path / "context"
+
+    @property
+    def stop_payload(self) -> Path:
+        """The payload of the last Stop: the agent's last words, its background tasks."""
+        return self.path / "stop"
+
+    @property
+    def dialog(self) -> Path:
+        """The payload of the hook that told of the last dialog: tool and its input."""
+        return self.path / "dialog"
+
+    @property
+    def failure(self) -> Path:
+        """The payload of the last StopFailure: its error, the message shown."""
+        return self.path / "failure"
+
+    @property
+    def usage(self) -> Path:
+        """One line: time, context, percentage, window, then per limit its percentage and reset."""
+        return self.path / "usage"
+
+    @property
+    def queue(self) -> Path:
+        """Maildir of messages for the agent: `tmp`, `new`, `cur`, `done`."""
+        return self.path / "queue"
+
+    @property
+    def delivery_lock(self) -> Path:
+        """Held by whoever hands anything to the agent."""
+        return self.path / "delivery.lock"
+
+    @property
+    def expect(self) -> Path:
+        """What the prompt hook is to recognise, and what it then answers: three lines."""
+        return self.path / "expect"
+
+    @property
+    def offered(self) -> Path:
+        """Lines `NAME CONTEXT PROMPT`: messages that a hook handed out, not yet proven."""
+        return self.path / "offered"
+
+    @property
+    def accepted(self) -> Path:
+        """An empty file for each message that the agent provably has."""
+        return self.path / "accepted"
+
+    @property
+    def steer(self) -> Path:
+        """Not empty while the queue may hold messages for the running turn."""
+        return self.path / "steer"
+
+    @property
+    def blocks(self) -> Path:
+        """How many turns in a row the Stop hook has carried on with messages."""
+        return self.path / "blocks"
+
+    @property
+    def hold(self) -> Path:
+        """While it is there, nothing is handed to the agent: its context is being replaced."""
+        return self.path / "hold"
