@@ -1,0 +1,361 @@
+"""A Messages API on loopback: its model says what a test wants, and it keeps all that it heard.
+
+The client sends its main requests with tools; titles, summaries and other side requests come
+without any, or ask for a summary, and are answered by themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+HELD_LIMIT_S = 120.0
+"""A reply that no test lets go ends by itself, so that no run hangs."""
+
+SUMMARY = "<summary>The story so far, in a word.</summary>"
+COMPACTING = "Your task is to create a detailed summary"
+"""How the client's own instruction for a compaction begins (2.1.329)."""
+
+
+class Kind(StrEnum):
+    """What a request is for."""
+
+    MAIN = "main"
+    AGENT = "agent"
+    COMPACTION = "compaction"
+    SIDE = "side"
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A call of one of the client's tools."""
+
+    name: str
+    input: dict[str, Any]
+
+    @classmethod
+    def bash(cls, command: str, **more: Any) -> Tool:
+        """Run `command` in the client's shell."""
+        return cls("Bash", {"command": command, "description": "as the test says", **more})
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One answer of the model.
+
+    `tokens` is the size of the context that the answer reports; `hold` keeps the stream open,
+    with the text half sent, until it is set.
+    """
+
+    text: str = "Fine."
+    tools: tuple[Tool, ...] = ()
+    tokens: int = 1000
+    hold: threading.Event | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An answer that is an error: such as 401, 429, 500 or 529."""
+
+    status: int
+    headers: dict[str, str] = field(default_factory=dict)
+    message: str = "as the test says"
+
+
+Turn = Reply | Failure
+ERROR_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    429: "rate_limit_error",
+    529: "overloaded_error",
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request to the model: what it asked, and when it came (seconds, monotonic)."""
+
+    body: dict[str, Any]
+    headers: dict[str, str]
+    at_s: float
+    kind: Kind
+
+    @property
+    def session(self) -> str:
+        """The client's own id of the conversation."""
+        return self.headers.get("x-claude-code-session-id", "")
+
+    @property
+    def texts(self) -> list[str]:
+        """Every text of the messages, tool results included, in order."""
+        return [text for message in self.body["messages"] for text in _texts(message["content"])]
+
+    @property
+    def said(self) -> list[str]:
+        """The texts of the user's messages, without tool results."""
+        mine = (one["content"] for one in self.body["messages"] if one["role"] == "user")
+        return [text for content in mine for text in _texts(content, results=False)]
+
+    @property
+    def system(self) -> str:
+        """The system prompt."""
+        return "\n".join(_texts(self.body.get("system", "")))
+
+    def appearances(self, text: str) -> int:
+        """How often exactly `text` stands in the messages."""
+        return sum(one.count(text) for one in self.texts)
+
+
+Model = Callable[[Request], Turn]
+
+
+class Api:
+    """The service; `with Api() as api:` runs it.
+
+    The next main request gets the first of `turns` (those of its own conversation first), or
+    what `model` returns when there is none.
+    """
+
+    def __init__(self) -> None:
+        """Take a free port; nothing is answered before `up`."""
+        self.turns: deque[Turn] = deque()
+        self.turns_of: defaultdict[str, deque[Turn]] = defaultdict(deque)
+        self.model: Model = lambda _request: Reply()
+        self.seen: list[Request] = []
+        self.side_tokens = 1000
+        self._lock = threading.Lock()
+        self._server: _Server | None = None
+        self.port = 0
+        self.up()
+
+    @property
+    def url(self) -> str:
+        """The address for ANTHROPIC_BASE_URL."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def __enter__(self) -> Api:
+        """Run."""
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        """End every connection."""
+        self.down()
+
+    def up(self) -> None:
+        """Listen, on the port of before."""
+        if self._server is None:
+            self._server = _Server(self)
+            self.port = self._server.server_address[1]
+            threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def down(self) -> None:
+        """Refuse connections, and break those there are."""
+        if self._server:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
+
+    def say(self, *turns: Turn | str, session: str = "") -> None:
+        """Queue what the model does next, in one conversation or in whichever asks first."""
+        queue = self.turns_of[session] if session else self.turns
+        queue.extend(Reply(turn) if isinstance(turn, str) else turn for turn in turns)
+
+    @property
+    def main(self) -> list[Request]:
+        """The main requests so far."""
+        with self._lock:
+            return [request for request in self.seen if request.kind is Kind.MAIN]
+
+    def appearances(self, text: str) -> int:
+        """How often exactly `text` stands in the messages of the last main request."""
+        main = self.main
+        return main[-1].appearances(text) if main else 0
+
+    def take(self, request: Request) -> Turn:
+        """Keep the request; returns the answer to it."""
+        with self._lock:
+            self.seen.append(request)
+            if request.kind is Kind.COMPACTION:
+                return Reply(SUMMARY, tokens=self.side_tokens)
+            if request.kind is Kind.SIDE:
+                return Reply('{"title": "A test"}', tokens=self.side_tokens)
+            for queue in (self.turns_of[request.session], self.turns):
+                if queue and request.kind is Kind.MAIN:
+                    return queue.popleft()
+        return self.model(request)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 64
+
+    def __init__(self, api: Api) -> None:
+        self.api = api
+        self.open: set[Any] = set()
+        super().__init__(("127.0.0.1", api.port), _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.open.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self.open.discard(request)
+        super().shutdown_request(request)
+
+    def server_close(self) -> None:
+        super().server_close()
+        for connection in list(self.open):
+            self.shutdown_request(connection)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that goes while it is answered is no error of the test's."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: _Server
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Keep a test's output clean."""
+
+    def do_HEAD(self) -> None:
+        self._plain(200, b"")
+
+    def do_GET(self) -> None:
+        self._plain(200, b"{}")
+
+    def do_POST(self) -> None:
+        raw = self.rfile.read(int(self.headers.get("content-length") or 0))
+        path = self.path.partition("?")[0]
+        if path.endswith("/count_tokens"):
+            self._plain(200, b'{"input_tokens": 1000}')
+        elif path.endswith("/v1/messages"):
+            body = json.loads(raw)
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            request = Request(body, headers, time.monotonic(), kind_of(body))
+            self._answer(self.server.api.take(request), body)
+        else:
+            self._plain(200, b"{}")
+
+    def _answer(self, turn: Turn, body: dict[str, Any]) -> None:
+        if isinstance(turn, Failure):
+            kind = ERROR_TYPES.get(turn.status, "api_error")
+            error = {"type": "error", "error": {"type": kind, "message": turn.message}}
+            self._plain(turn.status, json.dumps(error).encode(), turn.headers)
+        elif body.get("stream"):
+            self._stream(turn, body["model"])
+        else:
+            self._plain(200, json.dumps(_message(turn, body["model"])).encode(), turn.headers)
+
+    def _plain(self, status: int, content: bytes, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in {"content-type": "application/json", **(headers or {})}.items():
+            self.send_header(name, value)
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def _stream(self, reply: Reply, model: str) -> None:
+        self.send_response(200)
+        for name, value in {"content-type": "text/event-stream", **reply.headers}.items():
+            self.send_header(name, value)
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        for event in _events(reply, model):
+            data = f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+        self.wfile.write(b"0\r\n\r\n")
+
+
+def kind_of(body: dict[str, Any]) -> Kind:
+    """What the client asks for with this body."""
+    last = "\n".join(_texts(body["messages"][-1]["content"], results=False))
+    if COMPACTING in last:
+        return Kind.COMPACTION
+    names = {tool.get("name") for tool in body.get("tools") or ()}
+    if "Bash" not in names:
+        return Kind.SIDE
+    # A subagent cannot start another one, and cannot ask the person.
+    return Kind.MAIN if names & {"Agent", "Task"} else Kind.AGENT
+
+
+def _texts(content: Any, results: bool = True) -> list[str]:
+    if isinstance(content, str):
+        return [content]
+    found: list[str] = []
+    for block in content:
+        if block.get("type") == "text":
+            found.append(block["text"])
+        elif block.get("type") == "tool_result" and results:
+            found += _texts(block.get("content") or "")
+    return found
+
+
+def _usage(reply: Reply) -> dict[str, int]:
+    cached = max(reply.tokens - 100, 0)
+    return {
+        "input_tokens": reply.tokens - cached,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": cached,
+        "output_tokens": 1,
+    }
+
+
+def _blocks(reply: Reply) -> list[dict[str, Any]]:
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": reply.text}] if reply.text else []
+    for tool in reply.tools:
+        id_ = f"toolu_{time.monotonic_ns():x}{len(blocks)}"
+        blocks.append({"type": "tool_use", "id": id_, "name": tool.name, "input": tool.input})
+    return blocks
+
+
+def _message(reply: Reply, model: str, *, begun: bool = False) -> dict[str, Any]:
+    return {
+        "id": f"msg_{time.monotonic_ns():x}",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": [] if begun else _blocks(reply),
+        "stop_reason": None if begun else _stop_reason(reply),
+        "stop_sequence": None,
+        "usage": _usage(reply),
+    }
+
+
+def _stop_reason(reply: Reply) -> str:
+    return "tool_use" if reply.tools else "end_turn"
+
+
+def _events(reply: Reply, model: str) -> Iterator[dict[str, Any]]:
+    yield {"type": "message_start", "message": _message(reply, model, begun=True)}
+    for index, block in enumerate(_blocks(reply)):
+        empty: dict[str, Any] = {"text": ""} if block["type"] == "text" else {"input": {}}
+        yield {"type": "content_block_start", "index": index, "content_block": block | empty}
+        for delta in _deltas(reply, block):
+            yield {"type": "content_block_delta", "index": index, "delta": delta}
+        yield {"type": "content_block_stop", "index": index}
+    end = {"stop_reason": _stop_reason(reply), "stop_sequence": None}
+    yield {"type": "message_delta", "delta": end, "usage": {"output_tokens": 20}}
+    yield {"type": "message_stop"}
+
+
+def _deltas(reply: Reply, block: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if block["type"] == "tool_use":
+        yield {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+        return
+    middle = len(block["text"]) // 2
+    yield {"type": "text_delta", "text": block["text"][:middle]}
+    if reply.hold:
+        reply.hold.wait(HELD_LIMIT_S)
+    yield {"type": "text_delta", "text": block["text"][middle:]}

@@ -1,0 +1,47 @@
+"""The real client, against a scripted API, in a terminal that ends with the test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sm.adapters.tmux import Tmux
+from tests.real.api import Api
+from tests.real.client import Clients, clients
+from tests.real.terminal import Terminal
+
+
+@pytest.fixture(scope="session")
+def pinned() -> Clients:
+    """The programs of the pinned clients."""
+    return clients()
+
+
+@pytest.fixture
+def claude(pinned: Clients) -> Path:
+    """The program of the pinned Claude Code."""
+    return pinned.claude
+
+
+@pytest.fixture
+def api() -> Iterator[Api]:
+    """A scripted Messages API of the test's own."""
+    with Api() as api:
+        yield api
+
+
+@pytest.fixture
+def terminal(claude: Path, api: Api, tmux: Tmux, tmp_path: Path) -> Iterator[Terminal]:
+    """A terminal for Claude Code, in which nothing runs before `start`."""
+    terminal = Terminal(claude, tmux, api, tmp_path / "client")
+    yield terminal
+    terminal.end()
+
+
+@pytest.fixture
+def client(terminal: Terminal) -> Terminal:
+    """The same, with an idle client in it."""
+    terminal.start()
+    return terminal
