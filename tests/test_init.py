@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from sm.__main__ import run
+from sm.adapters.agent import profiles
 from sm.adapters.forge.setup import read_settings
 from sm.config.load import load
 from sm.config.read import read_document
@@ -70,7 +71,7 @@ def test_a_repository_without_a_remote_gets_a_hub_and_a_forge(
     assert made.forge.path == hub / "forge"
     assert made.agent.command == "claude --dangerously-skip-permissions"
     assert made.ci.command == "make test"
-    assert list(project_problems(made)) == []
+    assert list(project_problems(made, {})) == []
     assert read_settings(made.forge.path) == hub / "repo.git"
     assert git(clone, "rev-parse", "origin/main") == git(clone, "rev-parse", "main")
     assert git(hub / "repo.git", "for-each-ref", "--format=%(refname)").split() == [
@@ -114,7 +115,7 @@ def test_a_local_bare_remote_is_the_hub(tmp_path: Path) -> None:
     assert (made.remote, made.ci.command) == ("origin", None)
     assert read_settings(made.forge.path) == repository.bare
     assert not (tmp_path / "clone-hub" / "repo.git").exists()
-    assert list(project_problems(made)) == []
+    assert list(project_problems(made, {})) == []
 
 
 def test_a_remote_elsewhere_is_left_alone_and_that_is_said(
@@ -131,7 +132,7 @@ def test_a_remote_elsewhere_is_left_alone_and_that_is_said(
     assert (made.remote, made.primary_branch) == ("hub", "main")
     assert git(repository.clone, "remote", "get-url", "origin") == url
     assert git(repository.clone, "rev-parse", "hub/main")
-    assert list(project_problems(made)) == []
+    assert list(project_problems(made, {})) == []
     out = capsys.readouterr().out
     assert "'origin' is at https://" in out
     assert "secret" not in out
@@ -155,7 +156,7 @@ def test_an_interrupted_run_is_taken_up(clone: Path) -> None:
     git(clone, "commit", "--allow-empty", "-qm", "since then")
     shutil.rmtree(clone.parent / "reef-hub" / "forge")
     assert run(["init", "--yes"]) == 0
-    assert list(project_problems(project())) == []
+    assert list(project_problems(project(), {})) == []
 
 
 def test_another_projects_hub_is_not_taken(
@@ -183,7 +184,7 @@ def test_a_linked_worktree_or_a_subfolder_leads_to_the_clone(
     monkeypatch.chdir(tmp_path / "tree" / "sub")
     assert run(["init", "--yes"]) == 0
     assert project("second").repo == second
-    assert list(project_problems(project("second"))) == []
+    assert list(project_problems(project("second"), {})) == []
 
 
 # -- what it refuses -----------------------------------------------------------------------------
@@ -341,7 +342,7 @@ def test_questions_offer_what_was_found(clone: Path, monkeypatch: pytest.MonkeyP
     assert made.repo == clone
     assert made.primary_branch == "main"
     assert made.agent.command.startswith("codex --")
-    assert made.agent.prompt_glyph == "›"
+    assert profiles.resolve(made.agent, {}).glyph == "›"
     assert made.ci.command is None
 
 

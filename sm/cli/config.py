@@ -20,7 +20,10 @@ def check(config: Config, as_json: bool) -> None:
     """Check the configuration and what it points at; exit code 2 where something is wrong."""
     from sm.workflow.checkup import machine_problems, project_problems
 
-    found = {project.name: list(project_problems(project)) for project in config.projects}
+    found = {
+        project.name: list(project_problems(project, config.profiles))
+        for project in config.projects
+    }
     if general := list(machine_problems(config)):
         found = {"machine": general, **found}
     if as_json:

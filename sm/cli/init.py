@@ -104,8 +104,11 @@ def _announce(setup: Setup) -> None:
     click.echo(f"primary branch: {setup.primary}")
     click.echo(f"forge: {setup.forge}")
     click.echo(f"agent: {setup.command}")
-    if setup.glyph is None:
-        click.echo("  if its input line does not begin with '❯', set agent.prompt_glyph")
+    if not setup.profile.program:
+        click.echo(
+            f"  sm does not know this program: if its input line does not begin with "
+            f"'{setup.profile.glyph}', give it a profile (docs/PROFILES.md)"
+        )
     click.echo(f"CI: {setup.ci or init.NO_CI}")
     click.echo(f"configuration: {setup.output}")
 

@@ -57,15 +57,13 @@ def _labels(project: Project) -> str | None:
 
 
 def _command(project: Project) -> str | None:
+    if not project.agent.command:
+        return None
     try:
         words = shlex.split(project.agent.command)
     except ValueError as error:
         return f"its quotes do not match ({str(error).lower()})"
     return None if words and words[0] else "it names no program"
-
-
-def _glyph(project: Project) -> str | None:
-    return None if project.agent.prompt_glyph.strip() else "it has no visible character"
 
 
 def _env(project: Project) -> str | None:
@@ -93,7 +91,6 @@ CHECKS: tuple[tuple[KeyPath, Callable[[Project], str | None]], ...] = (
     (("branch_prefix",), _branch_prefix),
     (("labels",), _labels),
     (("agent", "command"), _command),
-    (("agent", "prompt_glyph"), _glyph),
     (("agent", "env"), _env),
     (("agent", "pass_env"), _pass_env),
     (("poll_interval",), lambda project: _pause(project.poll_interval_s)),

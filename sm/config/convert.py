@@ -29,6 +29,13 @@ KINDS = {
     "object": "a section of keys",
     "null": "nothing",
 }
+SHAPES = (
+    Machine,
+    Project,
+    *(field.type for field in structs.fields(Project) if isinstance(field.type, type)),
+)
+"""What a configuration file is made of."""
+
 MESSAGE = re.compile(r"(?P<what>.*?)(?: - at (?:`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
 MISSING = re.compile(r"Object missing required field `(.*)`")
 PATH_PART = re.compile(r"\.(\w+)|\[(\d+)\]")
@@ -129,6 +136,10 @@ def _is_section(shape: object) -> bool:
 
 
 def _nearest(entry: Entry, key: object, shape: type) -> str:
+    if shape not in SHAPES:  # one that has keys of its own, as a profile
+        names = [field.encode_name for field in structs.fields(shape)]
+        near = difflib.get_close_matches(str(key), names, 1, cutoff=0.4)
+        return f"did you mean '{near[0]}'?" if near else f"known there: {', '.join(names)}"
     machine = [field.encode_name for field in structs.fields(Machine)]
     if key in machine:
         return "it belongs at the top of the file"

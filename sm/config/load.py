@@ -11,7 +11,7 @@ from msgspec import structs
 
 from sm.config.check import check_together, make_project
 from sm.config.convert import Entry, absolute, convert
-from sm.config.read import SUFFIXES, Document, read_document
+from sm.config.read import SUFFIXES, Document, KeyPath, read_document
 from sm.config.schema import Config, Machine
 from sm.errors import UsageError
 from sm.store.paths import check_name
@@ -41,6 +41,7 @@ def load(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Config:
         projects=tuple(project for _, project in projects),
         state_root=machine.state_root,
         tmux_socket=machine.tmux_socket,
+        profiles=machine.profiles,
     )
 
 
@@ -148,20 +149,31 @@ def _merged(defaults: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
 
 
 def _machine(documents: list[Document]) -> Machine:
-    """The machine's settings, which any of the files may hold."""
+    """The machine's settings, which any of the files may hold; each profile may be in another."""
     found: dict[str, tuple[Any, Document]] = {}
+    profiles: dict[str, tuple[Any, Document]] = {}
     for document in documents:
         said = {key: document.data[key] for key in MACHINE_KEYS if key in document.data}
         machine = convert(Entry(document, (), said, said), Machine)
         for key in said:
-            value = getattr(machine, key)
-            before, other = found.setdefault(key, (value, document))
-            if before != value:
-                raise UsageError(
-                    f"'{key}' differs in {other.place((key,))} and in {document.place((key,))}: "
-                    "it holds for the whole machine, so remove one"
-                )
-    return Machine(**{key: value for key, (value, _) in found.items()})
+            if key != "profiles":
+                _only(found, (key,), getattr(machine, key), document)
+        for name, fields in machine.profiles.items():
+            _only(profiles, ("profiles", name), fields, document)
+    values = {key: value for key, (value, _) in found.items()}
+    return Machine(**values, profiles={name: fields for name, (fields, _) in profiles.items()})
+
+
+def _only(
+    found: dict[str, tuple[Any, Document]], path: KeyPath, value: object, document: Document
+) -> None:
+    """Add a key of the machine to `found`, unless another file says something else."""
+    before, other = found.setdefault(str(path[-1]), (value, document))
+    if before != value:
+        raise UsageError(
+            f"'{'.'.join(map(str, path))}' differs in {other.place(path)} and in "
+            f"{document.place(path)}: it holds for the whole machine, so remove one"
+        )
 
 
 def _from_env(machine: Machine, env: Mapping[str, str], cwd: Path) -> Machine:
@@ -170,4 +182,5 @@ def _from_env(machine: Machine, env: Mapping[str, str], cwd: Path) -> Machine:
     return Machine(
         state_root=absolute(cwd, root) if root else machine.state_root,
         tmux_socket=check_name(socket, "tmux socket") if socket else None,
+        profiles=machine.profiles,
     )

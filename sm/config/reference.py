@@ -26,6 +26,7 @@ TYPES: dict[object, str] = {
     duration.Seconds: "duration",
     tuple[str, ...]: "list of text",
     dict[str, str]: "names and text",
+    dict[str, dict[str, Any]]: "names and sections of keys",
 }
 
 EXAMPLES = {
@@ -97,7 +98,7 @@ def keys(shape: type[Section], section: str = "") -> Iterator[Key]:
 
 def _type(annotated: Any, kind: Any) -> str:
     if several := choices(annotated):
-        return " or ".join(f"`{value}`" for value in several)
+        return " or ".join(f"`{value}`" if value else "nothing" for value in several)
     options = [option for option in get_args(kind) if option is not type(None)]
     if kind in TYPES:
         return TYPES[kind]

@@ -7,7 +7,7 @@ The description of a key is the `meta` beside it: `docs/CONFIG.md` and the comme
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -46,14 +46,14 @@ class Agent(Section, frozen=True, rename={"timeout_s": "timeout"}):
     """The coding agent and its terminal."""
 
     command: Annotated[
-        str, Meta(description="command line; the prompt is added as its last argument")
-    ] = "claude --dangerously-skip-permissions"
+        str, Meta(description="command line, the prompt is added to it; empty: the profile's own")
+    ] = ""
+    profile: Annotated[
+        str, Meta(description="how it is driven, docs/PROFILES.md; empty: by the command's program")
+    ] = ""
     timeout_s: Annotated[
         Seconds, Meta(description="no sign of life for so long while it should work: restarted")
     ] = msgspec.field(default_factory=lambda: _seconds(7200))
-    prompt_glyph: Annotated[
-        str, Meta(description="what its input line begins with; nothing is typed without it")
-    ] = "❯"
     env: Annotated[dict[str, str], Meta(description="variables set for the agent")] = msgspec.field(
         default_factory=dict
     )
@@ -182,6 +182,10 @@ class Machine(Section, frozen=True):
         str | None,
         Meta(description="a tmux server of its own (tmux -L); SM_TMUX_SOCKET goes before it"),
     ] = None
+    profiles: Annotated[
+        dict[str, dict[str, Any]],
+        Meta(description="agent CLIs of your own, or what is different in one that is known"),
+    ] = msgspec.field(default_factory=dict)
 
 
 class Config(Machine, frozen=True, kw_only=True):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from sm.config import duration
-from sm.config.schema import Config
+from sm.config.schema import Config, Machine
 
 
 def effective(config: Config) -> dict[str, Any]:
@@ -17,7 +18,8 @@ def effective(config: Config) -> dict[str, Any]:
     """
     data: dict[str, Any] = msgspec.to_builtins(config, enc_hook=_plain)
     data.pop("source")
-    return {"state_root": data.pop("state_root"), "tmux_socket": data.pop("tmux_socket"), **data}
+    machine = {field.encode_name: data.pop(field.encode_name) for field in structs.fields(Machine)}
+    return {**machine, **data}
 
 
 def _plain(value: object) -> str:

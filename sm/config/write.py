@@ -16,7 +16,7 @@ COMMENTS = {
     "remote": "where the agents push",
     "primary_branch": "what their work is merged into",
     "forge": "issues, pull requests and reviews, as files that you may edit",
-    "agent": "run as it stands, its prompt added; its input line begins with 'prompt_glyph'",
+    "agent": "run as it stands, its prompt added; one that sm does not know: docs/PROFILES.md",
     "ci": "run in a clean checkout of each push; without a command there is no CI",
 }
 

@@ -8,21 +8,26 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from sm.adapters.agent import profiles
+from sm.adapters.agent.profiles import Overrides
 from sm.adapters.forge.setup import read_settings
 from sm.adapters.git import Git
-from sm.config.schema import Config, Project
+from sm.config.schema import Agent, Config, Project
 from sm.errors import SmError
 from sm.workflow.discover import remotes
 
 
-def project_problems(project: Project) -> Iterator[str]:
-    """What stands in the way of working on `project`, one line each; nothing where all is well."""
+def project_problems(project: Project, overrides: Overrides) -> Iterator[str]:
+    """What stands in the way of working on `project`, one line each; nothing where all is well.
+
+    `overrides` are the profiles of the configuration.
+    """
     yield from _repository(project)
     yield from _forge(project)
     vault = project.escalation.vault
     if vault is not None and not vault.is_dir():
         yield f"'escalation.vault' is '{vault}', which is no directory: create it"
-    yield from _agent(project)
+    yield from _agent(project.agent, overrides)
 
 
 def machine_problems(config: Config) -> Iterator[str]:
@@ -34,6 +39,11 @@ def machine_problems(config: Config) -> Iterator[str]:
     for program in ("git", "tmux"):
         if shutil.which(program) is None:
             yield f"'{program}' is not on PATH: install it"
+    for name in config.profiles:
+        try:
+            profiles.named(name, config.profiles)
+        except SmError as error:
+            yield error.message
 
 
 def _repository(project: Project) -> Iterator[str]:
@@ -80,9 +90,19 @@ def _forge(project: Project) -> Iterator[str]:
         )
 
 
-def _agent(project: Project) -> Iterator[str]:
+def _agent(agent: Agent, overrides: Overrides) -> Iterator[str]:
     """The agent's own PATH decides, where it is given one."""
-    program = shlex.split(project.agent.command)[0]
-    path = project.agent.env.get("PATH")
-    if shutil.which(program, path=path) is None:
-        yield f"agent '{program}' is not on PATH: install it, or set 'agent.command'"
+    try:
+        profile = profiles.resolve(agent, overrides)
+        profiles.check_terminal(profile, "work on issues")
+        words = shlex.split(agent.command or profile.command)
+    except SmError as error:
+        yield error.message
+        return
+    except ValueError as error:
+        yield f"the command of profile '{profile.name}' has unmatched quotes ({error})".lower()
+        return
+    if not words:
+        yield f"profile '{profile.name}' has no command: set 'agent.command'"
+    elif shutil.which(words[0], path=agent.env.get("PATH")) is None:
+        yield f"agent '{words[0]}' is not on PATH: install it, or set 'agent.command'"

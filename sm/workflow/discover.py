@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from sm.adapters.agent.profile import Profile
+from sm.adapters.agent.profiles import BUILTIN, of_command
 from sm.adapters.forge.repository import BareRepository
 from sm.adapters.gitcall import call
 from sm.adapters.process import ANY_CODE
@@ -17,21 +19,6 @@ from sm.errors import SmError, UsageError
 
 HUB = "hub"
 """The remote that is added where `origin` is somewhere else."""
-
-
-@dataclass(frozen=True)
-class AgentCli:
-    """A coding agent that is known: the program, how it runs unattended, its input line."""
-
-    program: str
-    command: str
-    glyph: str
-
-
-AGENTS = (
-    AgentCli("claude", "claude --dangerously-skip-permissions", "❯"),
-    AgentCli("codex", "codex --dangerously-bypass-approvals-and-sandbox", "›"),
-)
 
 
 @dataclass(frozen=True)
@@ -112,20 +99,20 @@ def primary_branch(repo: Path, remote: str | None) -> str | None:
 
 def agent_command() -> str | None:
     """How the first known agent that is on PATH runs unattended."""
-    return next((agent.command for agent in AGENTS if shutil.which(agent.program)), None)
+    return next((agent.command for agent in _runnable() if shutil.which(agent.program)), None)
 
 
-def agent_named(text: str) -> tuple[str, str | None]:
-    """Command line and input glyph for what a person calls the agent.
+def agent_named(text: str) -> tuple[str, Profile]:
+    """Command line and profile for what a person calls the agent.
 
-    The bare name of a known one stands for the way it runs unattended; of an unknown one
-    the glyph is None.
+    The bare name of a known program stands for the way it runs unattended.
     """
-    program = Path(text.split()[0]).name if text.split() else ""
-    for agent in AGENTS:
-        if agent.program == program:
-            return (agent.command if text == program else text), agent.glyph
-    return text, None
+    profile = of_command(text, {})
+    return (profile.command if text and text == profile.program else text), profile
+
+
+def _runnable() -> Iterator[Profile]:
+    return (profile for profile in BUILTIN.values() if profile.program)
 
 
 def ci_command(repo: Path) -> str:

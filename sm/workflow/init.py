@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from sm.adapters.agent.profile import Profile
 from sm.adapters.git import Git
 from sm.adapters.gitcall import call
 from sm.config.load import in_folder, load, user_folder
@@ -59,23 +60,20 @@ class Setup:
         return agent_named(self.agent)[0]
 
     @property
-    def glyph(self) -> str | None:
-        """What the agent's input line begins with, if that is known."""
+    def profile(self) -> Profile:
+        """How the agent is driven."""
         return agent_named(self.agent)[1]
 
     @property
     def values(self) -> Values:
         """The configuration file's keys."""
-        agent = {"command": self.command}
-        if self.glyph is not None:
-            agent["prompt_glyph"] = self.glyph
         return {
             "name": self.name,
             "repo": str(self.repo),
             "remote": self.hub.remote,
             "primary_branch": self.primary,
             "forge": {"kind": "local", "path": str(self.forge)},
-            "agent": agent,
+            "agent": {"command": self.command},
             "ci": {"command": "" if self.ci == NO_CI else self.ci},
         }
 

@@ -7,7 +7,9 @@ import shlex
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
+from sm.adapters.agent import profiles
 from sm.adapters.process import ANY_CODE, run
 from sm.errors import SmError
 from sm.session import claim
@@ -15,7 +17,6 @@ from sm.store.paths import session_name
 from sm.workflow import monitors, worktrees
 from sm.workflow.checkup import project_problems
 from sm.workflow.context import Context
-from sm.workflow.discover import AGENTS
 from sm.workflow.finding import Finding, fail, ok, warn
 from sm.workflow.overview import MISSED
 from sm.workflow.status import one_line, seen
@@ -25,7 +26,7 @@ DEV_POLL = "the next dev-poll does it: dev-poll --once"
 
 def settings(ctx: Context) -> Iterator[Finding]:
     """Repository, remote, primary branch, forge folder, vault, agent program."""
-    problems = list(project_problems(ctx.project))
+    problems = list(project_problems(ctx.project, ctx.config.profiles))
     yield from map(fail, problems)
     if not problems:
         project = ctx.project
@@ -43,13 +44,13 @@ def forge(ctx: Context) -> Iterator[Finding]:
 
 def agent_cli(ctx: Context) -> Iterator[Finding]:
     """The version of an agent that is known; any other program is not started just to ask."""
-    program = shlex.split(ctx.project.agent.command)[0]
-    path = shutil.which(program, path=ctx.project.agent.env.get("PATH"))
+    settings, overrides = ctx.project.agent, ctx.config.profiles
+    words = shlex.split(profiles.command_line(settings, overrides))
+    path = shutil.which(words[0], path=settings.env.get("PATH")) if words else None
     if path is None:
         return  # told by the settings' check
-    name = path.rpartition("/")[2]
-    if name not in {known.program for known in AGENTS}:
-        yield ok(f"agent '{path}'")
+    if Path(path).name not in {known.program for known in profiles.BUILTIN.values()}:
+        yield ok(f"agent '{path}', profile '{profiles.resolve(settings, overrides).name}'")
         return
     done = run(path, "--version", timeout_s=20, accept=tuple(ANY_CODE))
     if done.code:

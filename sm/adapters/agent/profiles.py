@@ -1,0 +1,199 @@
+"""Which profile holds: the built-in ones, and what the configuration changes or adds."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+from sm.adapters.agent.claude import CLAUDE
+from sm.adapters.agent.codex import CODEX
+from sm.adapters.agent.codex_app import CODEX_APP
+from sm.adapters.agent.generic import GENERIC
+from sm.adapters.agent.profile import Profile
+from sm.config.convert import Entry, convert
+from sm.config.read import Document
+from sm.config.schema import Agent
+from sm.errors import SmError, UsageError
+from sm.store.paths import check_name
+
+Overrides = Mapping[str, Mapping[str, Any]]
+"""`profiles` of the configuration: names, and the fields that each of them sets."""
+
+BUILTIN = {profile.name: profile for profile in (CLAUDE, CODEX, CODEX_APP, GENERIC)}
+DEFAULT = CLAUDE.name
+"""The profile of a project that names neither a profile nor a command."""
+
+LIKE = "like"
+PATTERNS = ("busy", "placeholders", "dialog", "gone", "stashed")
+TEMPLATES = {
+    "prompt": ("{prompt}",),
+    "system_prompt": ("{file}", "{text}"),
+    "settings": ("{file}",),
+    "resume": ("{context}",),
+}
+"""Fields that are arguments, and what at least one of these has to stand in."""
+
+
+class NoTerminalError(SmError):
+    """The agent has no terminal: nothing can be typed into it, and nothing cleared."""
+
+
+def resolve(agent: Agent, overrides: Overrides) -> Profile:
+    """The profile of a project's agent: the one it names, else that of its command's program.
+
+    Raises:
+        UsageError: there is no such profile, or one cannot be used.
+
+    """
+    if agent.profile:
+        return named(agent.profile, overrides)
+    return of_command(agent.command, overrides) if agent.command else named(DEFAULT, overrides)
+
+
+def command_line(agent: Agent, overrides: Overrides) -> str:
+    """What runs the agent: its own command, else its profile's.
+
+    Raises:
+        UsageError: as `resolve`.
+
+    """
+    return agent.command or resolve(agent, overrides).command
+
+
+def of_command(command: str, overrides: Overrides) -> Profile:
+    """The profile of the program that a command line begins with; the generic one if none is.
+
+    Raises:
+        UsageError: the profile cannot be used.
+
+    """
+    program = _program(command)
+    for profile in every(overrides):  # a person's own ones go before
+        if profile.program and profile.program == program:
+            return profile
+    return named(GENERIC.name, overrides)
+
+
+def _program(command: str) -> str:
+    try:
+        words = shlex.split(command)
+    except ValueError:  # told where the command is checked
+        words = command.split()
+    return Path(words[0]).name if words else ""
+
+
+def every(overrides: Overrides) -> Iterator[Profile]:
+    """All profiles, those of the configuration first.
+
+    Raises:
+        UsageError: one of them cannot be used.
+
+    """
+    for name in (*overrides, *(name for name in BUILTIN if name not in overrides)):
+        yield named(name, overrides)
+
+
+def named(name: str, overrides: Overrides) -> Profile:
+    """The profile of that name.
+
+    Raises:
+        UsageError: there is none, or the configuration says something that cannot be.
+
+    """
+    if name not in overrides:
+        if name in BUILTIN:
+            return BUILTIN[name]
+        known = ", ".join(sorted({*BUILTIN, *overrides}))
+        raise UsageError(f"no profile '{name}': there are {known}; others belong under 'profiles'")
+    check_name(name, "profile")
+    own = dict(overrides[name])
+    base = _base(name, own.pop(LIKE, name if name in BUILTIN else GENERIC.name))
+    if "name" in own:
+        raise UsageError(f"'profiles.{name}.name' cannot be set: its key is its name")
+    entry = Entry(Document(Path(), f"profiles.{name}", own), (), own, own)
+    found = convert(entry, Profile)
+    changes = {key: getattr(found, key) for key in own}
+    profile = structs.replace(base, **changes, name=name)
+    for key, problem in _problems(profile):
+        raise UsageError(f"wrong value for {entry.key((key,))}: {problem}")
+    return profile
+
+
+def _base(name: str, like: object) -> Profile:
+    if isinstance(like, str) and like in BUILTIN:
+        return BUILTIN[like]
+    raise UsageError(
+        f"wrong value for 'profiles.{name}.{LIKE}': expected one of {', '.join(BUILTIN)}, "
+        f"got '{like}'"
+    )
+
+
+def check_terminal(profile: Profile, what: str) -> None:
+    """Refuse what needs a terminal where there is none; `what` says what it is: `rotation`.
+
+    Raises:
+        NoTerminalError: the profile has none.
+
+    """
+    if not profile.terminal:
+        raise NoTerminalError(
+            f"{what} is not possible with '{profile.name}': it has no terminal that sm could type "
+            "into, so do it in the app itself"
+        )
+
+
+def _problems(profile: Profile) -> Iterator[tuple[str, str]]:
+    """Each field that has a right type and cannot be used all the same, and why."""
+    for check in CHECKS:
+        yield from check(profile)
+
+
+def _patterns(profile: Profile) -> Iterator[tuple[str, str]]:
+    for field in PATTERNS:
+        for pattern in getattr(profile, field):
+            try:
+                compiled = re.compile(pattern.replace("{glyph}", re.escape(profile.glyph)))
+            except (re.error, OverflowError) as error:
+                yield field, f"'{pattern}' is no regular expression ({error})"
+                continue
+            if compiled.search(""):
+                yield field, f"'{pattern}' is found in every row"
+
+
+def _templates(profile: Profile) -> Iterator[tuple[str, str]]:
+    for field, places in TEMPLATES.items():
+        arguments = getattr(profile, field)
+        if arguments and not any(place in one for place in places for one in arguments):
+            yield field, f"{' or '.join(places)} must be in one of its arguments"
+
+
+def _glyph(profile: Profile) -> Iterator[tuple[str, str]]:
+    if profile.terminal and not profile.glyph.strip():
+        yield "glyph", "it has no visible character"
+    if len(profile.frame) > 1:
+        yield "frame", "it must be a single character"
+    if profile.terminal and not profile.submit_keys:
+        yield "submit_keys", "without a key nothing can be sent"
+
+
+KEY = re.compile(r"(?:[CMS]-)*(?:[A-Za-z][A-Za-z0-9]*|[!-~])")
+
+
+def _keys(profile: Profile) -> Iterator[tuple[str, str]]:
+    ones = {field: getattr(profile, field) for field in ("stash_key", "interrupt_key", "erase_key")}
+    for field, key in (*ones.items(), *(("submit_keys", key) for key in profile.submit_keys)):
+        if (key and not KEY.fullmatch(key)) or (not key and field == "submit_keys"):
+            yield field, f"'{key}' is no key of tmux: C-s, Enter, Escape"
+
+
+CHECKS: tuple[Callable[[Profile], Iterator[tuple[str, str]]], ...] = (
+    _glyph,
+    _keys,
+    _patterns,
+    _templates,
+)

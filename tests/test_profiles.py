@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from sm.__main__ import run
+from sm.adapters.agent import profiles
+from sm.adapters.agent.profile import Profile
+from sm.adapters.agent.profiles import BUILTIN, NoTerminalError
+from sm.config import reference
+from sm.config.schema import Agent
+from sm.errors import UsageError
+from tests.helpers import make_repository, sm_yaml
+
+MINE: dict[str, dict[str, Any]] = {
+    "mine": {"program": "mine", "command": "mine --yes", "glyph": ">>"},
+    "claude": {"stash_key": "", "command": "claude --model opus"},
+    "wrapped": {"like": "claude", "program": "wrapper"},
+}
+
+
+def error(name: str, fields: dict[str, Any]) -> str:
+    with pytest.raises(UsageError) as caught:
+        profiles.named(name, {name: fields})
+    assert "\n" not in caught.value.message
+    return caught.value.message
+
+
+@pytest.mark.parametrize("profile", BUILTIN.values(), ids=BUILTIN)
+def test_what_is_built_in_can_stand_in_a_configuration(profile: Profile) -> None:
+    data = structs.asdict(profile)
+    del data["name"]
+    lists = {key: list(one) if isinstance(one, tuple) else one for key, one in data.items()}
+    assert profiles.named(profile.name, {profile.name: lists}) == profile
+
+
+@pytest.mark.parametrize(
+    ("agent", "expected"),
+    [
+        (Agent(), "claude"),
+        (Agent(command="/opt/bin/claude --x"), "claude"),
+        (Agent(command="codex"), "codex"),
+        (Agent(command="wrapper 'a b'"), "wrapped"),
+        (Agent(command="mine --no"), "mine"),
+        (Agent(command="python3 agent.py"), "generic"),
+        (Agent(command="python3 claude"), "generic"),
+        (Agent(command="claude", profile="generic"), "generic"),
+        (Agent(profile="codex-app"), "codex-app"),
+    ],
+)
+def test_a_profile_is_named_or_known_by_its_program(agent: Agent, expected: str) -> None:
+    assert profiles.resolve(agent, MINE).name == expected
+
+
+def test_a_command_of_ones_own_goes_before_the_profiles() -> None:
+    assert profiles.command_line(Agent(), {}) == "claude --dangerously-skip-permissions"
+    assert profiles.command_line(Agent(profile="mine"), MINE) == "mine --yes"
+    assert profiles.command_line(Agent(profile="mine", command="x"), MINE) == "x"
+
+
+def test_a_new_profile_starts_from_the_generic_one_or_from_what_it_is_like() -> None:
+    mine, wrapped = profiles.named("mine", MINE), profiles.named("wrapped", MINE)
+    assert structs.replace(mine, **MINE["mine"]) == mine
+    assert mine.interrupt_key == BUILTIN["generic"].interrupt_key
+    assert (wrapped.hooks, wrapped.frame, wrapped.program) == ("claude", "─", "wrapper")
+
+
+def test_a_built_in_one_is_changed_where_the_configuration_says_so() -> None:
+    changed = profiles.named("claude", MINE)
+    assert (changed.stash_key, changed.command) == ("", "claude --model opus")
+    assert changed.hooks == "claude"
+    assert profiles.resolve(Agent(command="claude"), MINE) == changed
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"glyf": ">"}, "unknown key 'glyf' in 'profiles.x': did you mean 'glyph'?"),
+        ({"stash": "C-s"}, "unknown key 'stash' in 'profiles.x': did you mean 'stash"),
+        ({"state_root": "x"}, "unknown key 'state_root' in 'profiles.x': "),
+        ({"glyph": 5}, "wrong value for 'glyph' in 'profiles.x': expected text, got 5"),
+        ({"glyph": " "}, "wrong value for 'glyph' in 'profiles.x': it has no visible character"),
+        ({"frame": "──"}, "'frame' in 'profiles.x': it must be a single character"),
+        ({"hooks": "gemini"}, "'hooks' in 'profiles.x': expected "),
+        ({"busy": "esc"}, "'busy' in 'profiles.x': expected a list, got 'esc'"),
+        ({"busy": ["("]}, "'busy' in 'profiles.x': '(' is no regular expression"),
+        ({"dialog": ["x*"]}, "'dialog' in 'profiles.x': 'x*' is found in every row"),
+        ({"resume": ["--continue"]}, "'resume' in 'profiles.x': {context} must be in one"),
+        ({"stash_key": "C-s C-s"}, "'stash_key' in 'profiles.x': 'C-s C-s' is no key of tmux"),
+        ({"submit_keys": []}, "'submit_keys' in 'profiles.x': without a key nothing can be sent"),
+        ({"submit_keys": ["a;b"]}, "'submit_keys' in 'profiles.x': 'a;b' is no key of tmux"),
+        ({"paste_lines": -1}, "'paste_lines' in 'profiles.x': expected"),
+        ({"name": "y"}, "'profiles.x.name' cannot be set: its key is its name"),
+        (
+            {"like": "gemini"},
+            "'profiles.x.like': expected one of claude, codex, ",
+        ),
+        ({"like": ["claude"]}, "'profiles.x.like': expected one of claude"),
+    ],
+)
+def test_a_profile_that_cannot_be_is_explained(fields: dict[str, Any], message: str) -> None:
+    assert message in error("x", fields)
+
+
+def test_a_name_that_is_unknown_or_no_name_is_explained() -> None:
+    with pytest.raises(UsageError, match=r"no profile 'gemini': there are claude, .*, mine"):
+        profiles.named("gemini", MINE)
+    assert "profile 'a/b' cannot be a file name" in error("a/b", {})
+
+
+def test_rotation_without_a_terminal_is_refused_with_the_reason() -> None:
+    profiles.check_terminal(BUILTIN["codex"], "rotation")
+    with pytest.raises(NoTerminalError, match="rotation is not possible with 'codex-app': it has"):
+        profiles.check_terminal(BUILTIN["codex-app"], "rotation")
+
+
+def test_config_check_finds_a_bad_profile(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_repository(tmp_path)
+    bad = {"mine": {"glyf": ">"}, "other": {"busy": ["("]}}
+    sm_yaml(tmp_path, agent={"profile": "codex-app"}, profiles=bad)
+    monkeypatch.chdir(tmp_path)
+    assert run(["config", "check"]) == 2
+    out = capsys.readouterr().out
+    assert "machine: unknown key 'glyf' in 'profiles.mine': did you mean 'glyph'?\n" in out
+    assert "machine: wrong value for 'busy' in 'profiles.other': '(' is no regular" in out
+    assert "harb: work on issues is not possible with 'codex-app'" in out
+
+
+def test_every_field_says_what_it_is_for() -> None:
+    for key in reference.keys(Profile):
+        assert key.description
