@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable
 
 from sm.adapters import vault
+from sm.adapters.agent import profiles
 from sm.adapters.gitpush import RefMovedError
 from sm.errors import SmError, StateError, TemporaryError
 from sm.history import Verb
@@ -50,7 +51,7 @@ def _inject(ctx: Context, session: Session, step: PlannedStep, ident: str) -> st
     target = agent.load(session.dir)
     if target is None:
         raise PointlessError("there is no agent to tell")
-    glyph = ctx.project.agent.prompt_glyph
+    glyph = profiles.resolve(ctx.project.agent, ctx.config.profiles).glyph
     outcome = delivery.deliver(ctx.tmux, target, ident, step.text, glyph=glyph)
     if outcome.delivered:
         return step.name
