@@ -1,0 +1,191 @@
+"""Take the screens of this folder anew: python -m tests.real.screens.capture [NAME ...].
+
+Each is what `tmux capture-pane -e -p` prints of the pinned Claude Code, 120 columns by 40 rows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from sm.adapters.tmux import NoServerError, Tmux
+from tests.real.api import Api, Reply, Tool
+from tests.real.client import clients
+from tests.real.terminal import Terminal
+
+FOLDER = Path(__file__).parent
+THREE = "one line\nand a second\nand a third"
+QUESTION = Tool(
+    "AskUserQuestion",
+    {
+        "questions": [
+            {
+                "question": "Which way shall it go?",
+                "header": "Way",
+                "multiSelect": False,
+                "options": [
+                    {"label": "Left", "description": "Along the wall"},
+                    {"label": "Right", "description": "Across the field"},
+                ],
+            }
+        ]
+    },
+)
+
+
+def shows(terminal: Terminal, text: str) -> None:
+    """Wait until `text` is on the screen."""
+    terminal.wait_screen(lambda screen: text in screen, f"'{text}'")
+
+
+def busy(terminal: Terminal) -> None:
+    """Begin a turn that does not end."""
+    terminal.start()
+    terminal.api.say(Reply("A long story\n\n" * 2, hold=threading.Event()))
+    terminal.paste("begin")
+    terminal.wait_busy()
+    shows(terminal, "A long story")
+
+
+def idle_empty(terminal: Terminal) -> None:
+    terminal.start()
+    terminal.paste("begin")
+    terminal.wait_events("Stop")
+    shows(terminal, "done")
+    terminal.wait_idle()
+
+
+def idle_started(terminal: Terminal) -> None:
+    terminal.start()
+
+
+def idle_draft(terminal: Terminal) -> None:
+    terminal.start()
+    terminal.type("a draft of mine")
+    shows(terminal, "a draft of mine")
+
+
+def idle_draft_three_lines(terminal: Terminal) -> None:
+    terminal.start()
+    terminal.paste(THREE, enter=False)
+    shows(terminal, "and a third")
+
+
+def idle_pasted(terminal: Terminal) -> None:
+    terminal.start()
+    terminal.paste("\n".join(f"line {n}" for n in range(40)), enter=False)
+    shows(terminal, "Pasted text")
+
+
+def idle_stashed(terminal: Terminal) -> None:
+    idle_draft(terminal)
+    terminal.keys("C-s")
+    terminal.wait_screen(lambda screen: "a draft of mine" not in screen, "an empty box")
+    shows(terminal, "tash")
+
+
+def busy_empty(terminal: Terminal) -> None:
+    busy(terminal)
+
+
+def busy_draft(terminal: Terminal) -> None:
+    busy(terminal)
+    terminal.type("a draft of mine")
+    shows(terminal, "a draft of mine")
+
+
+def busy_queued(terminal: Terminal) -> None:
+    """The box then shows a placeholder in dim letters."""
+    busy(terminal)
+    terminal.paste("for later")
+    shows(terminal, "edit queued messages")
+
+
+def busy_tool(terminal: Terminal) -> None:
+    terminal.start()
+    terminal.api.say(Reply(tools=(Tool.bash("read -t 60 < <(tail -f /dev/null)"),)))
+    terminal.paste("begin")
+    terminal.wait_events("PreToolUse")
+    shows(terminal, "tail -f")
+
+
+def dialog_permission(terminal: Terminal) -> None:
+    terminal.launch("--permission-mode", "default", "--settings", str(terminal.settings()))
+    terminal.wait_idle()
+    terminal.api.say(Reply(tools=(Tool.bash("touch somewhere"),)))
+    terminal.paste("begin")
+    shows(terminal, "Do you want to")
+
+
+def dialog_question(terminal: Terminal) -> None:
+    terminal.start()
+    terminal.api.say(Reply(tools=(QUESTION,)))
+    terminal.paste("begin")
+    shows(terminal, "Which way shall it go?")
+    shows(terminal, "Along the wall")
+
+
+def dialog_trust(terminal: Terminal) -> None:
+    state = terminal.home / ".claude.json"
+    state.write_text(state.read_text().replace('"hasTrustDialogAccepted": true', '"x": 1'))
+    terminal.start(wait=False)
+    shows(terminal, "trust")
+
+
+def removed_invisible(terminal: Terminal) -> None:
+    terminal.start()
+    terminal.paste("left \u202e right \u202c left")
+    shows(terminal, "invisible")
+
+
+def copy_mode(terminal: Terminal) -> None:
+    idle_draft(terminal)
+    terminal.tmux.command("copy-mode", "-t", terminal.pane_id)
+
+
+def menu_slash(terminal: Terminal) -> None:
+    terminal.start()
+    terminal.type("/cle")
+    shows(terminal, "/clear")
+
+
+def bash_mode(terminal: Terminal) -> None:
+    terminal.start()
+    terminal.type("!ls")
+    shows(terminal, "ls")
+    terminal.wait_screen(lambda screen: "❯" not in screen.splitlines()[-4], "bash mode")
+
+
+SCREENS: dict[str, Callable[[Terminal], None]] = {
+    function.__name__: function
+    for function in (
+        *(idle_started, idle_empty, idle_draft, idle_draft_three_lines, idle_pasted, idle_stashed),
+        *(busy_empty, busy_draft, busy_queued, busy_tool, menu_slash, bash_mode, copy_mode),
+        *(dialog_permission, dialog_question, dialog_trust, removed_invisible),
+    )
+}
+
+
+def take(name: str) -> str:
+    """The screen of this name, with its escape sequences, from a client of its own."""
+    tmux = Tmux(f"sm-screens-{secrets.token_hex(4)}")
+    with tempfile.TemporaryDirectory(prefix="sm-screens-") as folder, Api() as api:
+        terminal = Terminal(clients().claude, tmux, api, Path(folder) / "client")
+        try:
+            SCREENS[name](terminal)
+            return terminal.screen(colours=True).replace(folder, "/tmp/sm-screens")
+        finally:
+            terminal.end()
+            with contextlib.suppress(NoServerError):
+                tmux.command("kill-server")
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or SCREENS:
+        (FOLDER / f"{name}.txt").write_text(take(name))
+        print(name)
