@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Sequence
 from enum import StrEnum
 
 from sm.adapters.tmux import MissingPaneError, NoServerError, Pane, Tmux, all_of, sequence
 from sm.errors import UsageError
 
 MESSAGE_ID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+KEY = re.compile(r"[A-Za-z0-9-]+")
 
-FACTS = ":".join(
-    ("#{@sm_typed_%s}", "#{pane_dead}", "#{pane_pid}", "#{pane_in_mode}", "#{pane_input_off}")
-)
+PASTE, END = "\x1b[200~", "\x1b[201~"
+"""What a terminal puts around a bracketed paste."""
+
+ROWS = 6
+"""So many rows of a composer are compared, the first and the last; tmux's commands are short."""
+ROW_ENDS = 60
+"""Of a long row, so many characters at its beginning and as many at its end."""
 
 
 class Typed(StrEnum):
-    """What became of a message. A REFUSED one has left the pane untouched."""
+    """What became of a message, or of keys. A REFUSED one has left the pane untouched."""
 
     TYPED = "typed"
     ALREADY = "already"
@@ -31,41 +37,56 @@ class Typed(StrEnum):
 
 
 def type_once(
-    tmux: Tmux, pane: Pane, message_id: str, text: str, *, shown: str = "", absent: str = ""
+    tmux: Tmux,
+    pane: Pane,
+    message_id: str,
+    chunks: Sequence[str],
+    *,
+    row: str = "",
+    stash: str = "",
+    submit: Sequence[str] = ("Enter",),
+    shown: str = "",
+    absent: str = "",
 ) -> Typed:
-    """Paste `text` into the pane's program and press Enter, once for each `message_id`.
+    """Put a draft aside (`stash`), paste the text, press `submit`: once for each `message_id`.
 
-    Line breaks stay LF within one bracketed paste, so a program that asked for bracketed pastes
-    gets one message. One that did not gets them as Ctrl-J in raw mode; in cooked mode every
-    line is a message of its own.
+    A text in one chunk is one paste, bracketed if the program has asked for that; one that did
+    not gets line breaks as Ctrl-J in raw mode, and in cooked mode every line is a message of its
+    own. Of several chunks each becomes a bracketed paste, so the program must know these. No
+    chunk may hold an escape character.
 
     Refused when the pane is dead, is in a mode (copy mode …), takes no input, runs another
-    program than `pane.pid`, or when no visible line matches `shown`, or one matches `absent`.
-    Both are extended regular expressions (POSIX), made safe by `pattern`.
-    Check and paste are one step: nothing can come between.
+    program than `pane.pid`, when the composer does not show exactly `row` any more (as
+    `screen.read` has it: so somebody has begun to type), or when no visible line matches `shown`,
+    or one matches `absent`. These are extended regular expressions (POSIX), made safe by
+    `pattern`. Check, paste and keys are one step: nothing can come between.
 
     An id is remembered as long as the pane lives, at about 100 bytes each.
 
     Raises:
-        UsageError: `message_id` is none.
+        UsageError: `message_id` is none, or a key is none.
         TmuxBusyError: it is not known whether it was typed; asking again is safe.
 
     """
     buffer = f"sm-{_checked(message_id)}-{secrets.token_hex(4)}"
-    target = f"-t {pane.id}"
-    paste = (
-        f"paste-buffer -p -r -d -b {buffer} {target} ; send-keys {target} Enter ; "
-        f"set-option -p {target} @sm_typed_{message_id} 1 ; display-message -p typed"
-    )
-    refuse = f"delete-buffer -b {buffer} ; display-message -p {target} '{FACTS % message_id}'"
-    guard = _guard(pane, message_id, shown, absent)
-    load = ("load-buffer", "-b", buffer, "-")
-    choose = ("if-shell", "-F", "-t", pane.id, guard, paste, refuse)
-    try:
-        said = tmux.command(*sequence(load, choose), stdin=text.encode("utf-8", "replace"))
-    except (NoServerError, MissingPaneError):
-        return Typed.REFUSED_GONE
-    return _verdict(said.strip(), pane)
+    paste = f"paste-buffer {_flags(tmux, chunks)} -r -d -b {buffer} -t {pane.id}"
+    do = [*_pressed(pane, [stash] if stash else []), paste, *_pressed(pane, submit)]
+    screen = [*_showing(row), *([f"#{{C/r:{shown}}}"] if shown else []), *_without(absent)]
+    return _guarded(tmux, pane, message_id, do, screen, buffer=buffer, data=_data(chunks))
+
+
+def press(
+    tmux: Tmux, pane: Pane, keys: Sequence[str], *, row: str = "", absent: str = "", once: str = ""
+) -> Typed:
+    """Press keys, guarded as by `type_once`; with an id in `once`, no second time.
+
+    Raises:
+        UsageError: `once` or a key is none.
+        TmuxBusyError: it is not known whether they were pressed.
+
+    """
+    screen = [*_showing(row), *_without(absent)]
+    return _guarded(tmux, pane, _checked(once) if once else "", _pressed(pane, keys), screen)
 
 
 def is_typed(tmux: Tmux, pane: Pane, message_id: str) -> bool:
@@ -83,19 +104,88 @@ def pattern(literal: str) -> str:
     An ASCII character that could mean something to either of them matches as any one.
     Blanks around it do not count: tmux knows none at the end of a line.
     """
-    return re.sub(r"[^A-Za-z0-9_\u0080-\U0010ffff]", ".", literal.strip())
+    return _safe(literal.strip())
 
 
-def _guard(pane: Pane, message_id: str, shown: str, absent: str) -> str:
-    return all_of(
+def _safe(literal: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_\u0080-\U0010ffff]", ".", literal)
+
+
+def _showing(row: str) -> list[str]:
+    """Conditions that hold while the rows of a composer are on the screen, each to its end."""
+    rows = [line.rstrip(" ") for line in row.split("\n")]
+    if len(rows) > ROWS:
+        rows = [*rows[: ROWS // 2], *rows[-ROWS // 2 :]]
+    return [f"#{{C/r:^{_whole(line)}$}}" for line in rows if line]
+
+
+def _whole(line: str) -> str:
+    if len(line) <= 2 * ROW_ENDS:
+        return _safe(line)
+    return f"{_safe(line[:ROW_ENDS])}.*{_safe(line[-ROW_ENDS:])}"
+
+
+def _without(absent: str) -> list[str]:
+    return [f"#{{==:#{{C/r:{absent}}},0}}"] if absent else []
+
+
+def _flags(tmux: Tmux, chunks: Sequence[str]) -> str:
+    """One chunk is put between the marks of a paste by tmux, several bring their own.
+
+    These a newer tmux would show as text (since 3.7, unless it is told otherwise by -S).
+    """
+    if len(chunks) == 1:
+        return "-p"
+    return "-S" if tmux.version >= (3, 7) else ""
+
+
+def _data(chunks: Sequence[str]) -> bytes:
+    text = chunks[0] if len(chunks) == 1 else "".join(PASTE + chunk + END for chunk in chunks)
+    return text.encode("utf-8", "replace")
+
+
+def _pressed(pane: Pane, keys: Sequence[str]) -> list[str]:
+    for key in keys:
+        if not KEY.fullmatch(key):
+            raise UsageError(f"'{key}' cannot be a key: use tmux's names, C-s, Enter, Escape")
+    return [f"send-keys -t {pane.id} {' '.join(keys)}"] if keys else []
+
+
+def _guarded(
+    tmux: Tmux,
+    pane: Pane,
+    ident: str,
+    do: Sequence[str],
+    screen: Sequence[str],
+    *,
+    buffer: str = "",
+    data: bytes | None = None,
+) -> Typed:
+    """Run the tmux commands `do` if the pane allows it and `ident` has not been done yet."""
+    typed = f"#{{@sm_typed_{ident}}}" if ident else ""
+    guard = all_of(
         "#{==:#{pane_dead},0}",
         "#{==:#{pane_in_mode},0}",
         "#{==:#{pane_input_off},0}",
         f"#{{==:#{{pane_pid}},{pane.pid}}}",
-        f"#{{==:#{{@sm_typed_{message_id}}},}}",
-        *([f"#{{C/r:{shown}}}"] if shown else []),
-        *([f"#{{==:#{{C/r:{absent}}},0}}"] if absent else []),
+        *([f"#{{==:{typed},}}"] if ident else []),
+        *screen,
     )
+    remember = [f"set-option -p -t {pane.id} @sm_typed_{ident} 1"] if ident else []
+    facts = f"{typed}:#{{pane_dead}}:#{{pane_pid}}:#{{pane_in_mode}}:#{{pane_input_off}}"
+    refuse = [*([f"delete-buffer -b {buffer}"] if buffer else []), _say(pane, facts)]
+    load = [("load-buffer", "-b", buffer, "-")] if buffer else []
+    choose = ("if-shell", "-F", "-t", pane.id, guard)
+    branches = (" ; ".join([*do, *remember, "display-message -p typed"]), " ; ".join(refuse))
+    try:
+        said = tmux.command(*sequence(*load, (*choose, *branches)), stdin=data)
+    except (NoServerError, MissingPaneError):
+        return Typed.REFUSED_GONE
+    return _verdict(said.strip(), pane)
+
+
+def _say(pane: Pane, facts: str) -> str:
+    return f"display-message -p -t {pane.id} '{facts}'"
 
 
 def _verdict(said: str, pane: Pane) -> Typed:

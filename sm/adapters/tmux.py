@@ -10,7 +10,7 @@ import os
 import re
 import shlex
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from pathlib import Path
 
 from sm.adapters.process import Result, run
@@ -156,6 +156,17 @@ class Tmux:
         except DuplicateSessionError:
             raise SessionExistsError(session, self.pane(session)) from None
 
+    @cached_property
+    def version(self) -> tuple[int, ...]:
+        """The running server's version: (3, 3) for 3.3a.
+
+        Raises:
+            NoServerError: none runs.
+
+        """
+        found = re.findall(r"\d+", self.command("display-message", "-p", "#{version}"))
+        return tuple(int(number) for number in found[:2])
+
     def pipe_to(self, pane_id: str, path: Path) -> None:
         """Append from now on to `path` (0600) whatever the pane shows."""
         self.command(*sequence(_pipe(pane_id, path)))
@@ -169,15 +180,18 @@ class Tmux:
         """
         return self.command("capture-pane", "-p", "-t", pane_id, "-S", str(-history))
 
-    def look(self, pane_id: str) -> tuple[Pane, str]:
+    def look(self, pane_id: str, *, escapes: bool = False) -> tuple[Pane, str]:
         """A pane and its visible screen at one moment, from one command.
+
+        With `escapes` the screen has its colours: what `agent.screen.read` takes.
 
         Raises:
             MissingPaneError: there is no such pane.
 
         """
         facts = ("display-message", "-p", "-t", pane_id, FORMAT)
-        said = self.command(*sequence(facts, ("capture-pane", "-p", "-t", pane_id)))
+        capture = ("capture-pane", *(["-e"] if escapes else []), "-p", "-t", pane_id)
+        said = self.command(*sequence(facts, capture))
         line, _, screen = said.partition("\n")
         return _panes(line)[0], screen
 

@@ -19,8 +19,7 @@ CLAUDE = Profile(
     dialog=(
         r"\bEsc to (cancel|exit|go back|reject)\b",
         r"\bEnter to (confirm|select|continue|save|submit)\b",
-        r"^ *{glyph} [0-9]+\. ",
-        r"^ *{glyph} (Yes|No)\b",
+        r"^ +{glyph} ",  # a choice; what was said before stands at the margin
     ),
     stash_key="C-s",
     stashed=(r"\bdraft stashed\b",),

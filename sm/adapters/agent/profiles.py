@@ -181,7 +181,7 @@ def _glyph(profile: Profile) -> Iterator[tuple[str, str]]:
         yield "submit_keys", "without a key nothing can be sent"
 
 
-KEY = re.compile(r"(?:[CMS]-)*(?:[A-Za-z][A-Za-z0-9]*|[!-~])")
+KEY = re.compile(r"(?:[CMS]-)*[A-Za-z0-9]+")
 
 
 def _keys(profile: Profile) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,199 @@
+"""Reads the screen of an agent CLI: does it take text, has somebody typed, does it ask something.
+
+A pure function of what `capture-pane -e -p` shows. The screen alone decides whether anything may
+be typed, so where it is not understood the answer is that there is no prompt.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import pairwise
+
+from sm.adapters.agent.profile import Profile
+
+COMPOSER_ROWS = 12
+"""Without a frame: the composer is above at most so many rows, a status line and a short menu."""
+
+DIALOG_ROWS = 30
+"""The rows at the end of the screen in which a question is looked for."""
+
+HINT_ROWS = 4
+"""The rows above the composer in which the client gives hints."""
+
+RULE = 4
+"""A row that begins with so many of the frame's characters is ruled; a name may stand behind."""
+
+OVERLAY = "▔"
+"""What a full-screen menu is ruled with."""
+
+ESCAPE = re.compile(r"\x1b\[([0-9;:]*)m|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x0e\x0f]")
+
+
+class Prompt(StrEnum):
+    """What would become of a text that is typed now.
+
+    IDLE: it begins a turn. BUSY: it is queued, or joins the turn. DIALOG: it answers a question.
+    NONE: nobody knows; the composer is not on the screen.
+    """
+
+    IDLE = "idle"
+    BUSY = "busy"
+    DIALOG = "dialog"
+    NONE = "none"
+
+
+@dataclass(frozen=True)
+class Screen:
+    """What is on it.
+
+    `draft` is what somebody has typed and not sent, its rows joined by line breaks (a line that
+    was too long for the screen looks like several). `row` is the composer's text exactly as tmux
+    has it, for `composer.type_once`. `question` is a dialog's text, for a person.
+    """
+
+    prompt: Prompt
+    draft: str = ""
+    row: str = ""
+    stashed: bool = False
+    question: str = ""
+    gone: bool = False
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a character is shown; `colour` as SGR has it, 39 is the terminal's own."""
+
+    colour: str = "39"
+    dim: bool = False
+    reverse: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the screen: its text, and a style for each character."""
+
+    text: str
+    styles: tuple[Style, ...]
+
+
+def read(profile: Profile, capture: str) -> Screen:
+    """What `capture`, the text of `capture-pane -e -p`, shows of a CLI of this profile."""
+    rows = parse(capture)
+    while rows and not rows[-1].text:
+        rows.pop()
+    texts = [row.text for row in rows]
+    gone = _found(profile, profile.gone, texts)
+    if not profile.frame and _found(profile, profile.dialog, texts[-COMPOSER_ROWS:]):
+        return Screen(Prompt.DIALOG, question=_question(profile, texts[-COMPOSER_ROWS:]), gone=gone)
+    if (composer := _composer(profile, texts)) is None:
+        question = _question(profile, texts[-DIALOG_ROWS:])
+        return Screen(Prompt.DIALOG if question else Prompt.NONE, question=question, gone=gone)
+    return Screen(
+        _prompt(profile, rows, composer),
+        draft=_draft(profile, rows[composer.start : composer.stop]),
+        row="\n".join(texts[composer.start : composer.stop]),
+        stashed=_found(profile, profile.stashed, texts[max(0, composer.start - HINT_ROWS) :]),
+        gone=gone,
+    )
+
+
+def parse(capture: str) -> list[Row]:
+    """The rows of a capture; a style holds on over their ends, as tmux writes it."""
+    style, rows = Style(), []
+    for line in capture.split("\n"):
+        text, styles, at = "", list[Style](), 0
+        for escape in ESCAPE.finditer(line):
+            text, at = text + line[at : escape.start()], escape.end()
+            styles += [style] * (len(text) - len(styles))
+            if escape[1] is not None:
+                style = _styled(style, escape[1])
+        text += line[at:]
+        styles += [style] * (len(text) - len(styles))
+        kept = text.rstrip(" \t\r")  # but no other blank: tmux has these in the row
+        rows.append(Row(kept, tuple(styles[: len(kept)])))
+    return rows
+
+
+def _styled(style: Style, codes: str) -> Style:
+    numbers = re.split("[;:]", codes)
+    while numbers:
+        code = numbers.pop(0)
+        if code in ("", "0"):
+            style = Style()
+        elif code in ("2", "22"):
+            style = replace(style, dim=code == "2")
+        elif code in ("7", "27"):
+            style = replace(style, reverse=code == "7")
+        elif code in ("38", "48", "58"):
+            length = 2 if numbers[:1] == ["5"] else 4
+            if code == "38":
+                style = replace(style, colour=";".join([code, *numbers[:length]]))
+            del numbers[:length]
+        elif re.fullmatch(r"3[0-79]|9[0-7]", code):
+            style = replace(style, colour=code)
+    return style
+
+
+def _composer(profile: Profile, texts: list[str]) -> range | None:
+    """The rows of the composer, None where there is none."""
+    begins = re.compile((r"" if profile.frame else r" *") + re.escape(profile.glyph))
+    if not profile.frame:
+        first = max(0, len(texts) - COMPOSER_ROWS)
+        found = [index for index in range(first, len(texts)) if begins.match(texts[index])]
+        return range(found[-1], found[-1] + 1) if found else None
+    ruled = [index for index, text in enumerate(texts) if text.startswith(profile.frame * RULE)]
+    for above, below in reversed(list(pairwise(ruled))):
+        if below > above + 1 and begins.match(texts[above + 1]):
+            return range(above + 1, below)
+    return None
+
+
+def _prompt(profile: Profile, rows: list[Row], composer: range) -> Prompt:
+    first = rows[composer.start]
+    colour = first.styles[first.text.index(profile.glyph)].colour
+    if profile.idle_colour and colour != profile.idle_colour:
+        return Prompt.BUSY
+    near = [row.text for row in rows[max(0, composer.start - COMPOSER_ROWS) :]]
+    return Prompt.BUSY if _found(profile, profile.busy, near) else Prompt.IDLE
+
+
+def _draft(profile: Profile, rows: list[Row]) -> str:
+    """What was typed: the rows without glyph and indent, and without what nobody has typed."""
+    start = rows[0].text.index(profile.glyph) + len(profile.glyph)
+    margin = start + 1
+    cells = [(row.text[margin:], row.styles[margin:]) for row in rows]
+    if rows[0].text[start : start + 1].strip():  # no blank behind the glyph
+        cells[0] = (rows[0].text[start:], rows[0].styles[start:])
+    typed = "\n".join(_typed(profile, text, styles).rstrip() for text, styles in cells)
+    typed = typed.rstrip() if typed.strip() else ""
+    return "" if _found(profile, profile.placeholders, [typed]) else typed
+
+
+def _typed(profile: Profile, text: str, styles: tuple[Style, ...]) -> str:
+    """A row without its placeholder, whose first character is under the cursor and not dim."""
+    if not profile.dim_placeholder:
+        return text
+    seen = [(char, style) for char, style in zip(text, styles, strict=True) if not style.dim]
+    only_cursor = len(seen) < len(text) and all(
+        style.reverse or not char.strip() for char, style in seen
+    )
+    return "" if only_cursor else "".join(char for char, _ in seen)
+
+
+def _question(profile: Profile, texts: list[str]) -> str:
+    """The dialog at the end of the screen, '' where there is none."""
+    if not _found(profile, profile.dialog, texts):
+        return ""
+    marks = (profile.frame * RULE, OVERLAY * RULE) if profile.frame else (OVERLAY * RULE,)
+    ruled = [index for index, text in enumerate(texts) if text.startswith(marks)]
+    shown = [text.strip() for text in texts[ruled[0] if ruled else 0 :]]
+    lines = [line for line in shown if line and not line.startswith(marks)]
+    return "\n".join(lines)
+
+
+def _found(profile: Profile, patterns: tuple[str, ...], texts: list[str]) -> bool:
+    glyph = re.escape(profile.glyph)
+    expressions = [re.compile(pattern.replace("{glyph}", glyph)) for pattern in patterns]
+    return any(one.search(text) for one in expressions for text in texts)
