@@ -83,7 +83,7 @@ def _type(
         return Outcome(Status.ALREADY) if known else _refused(reason)
     # A message of old that looks like a choice must not stand in the way for ever.
     absent = "" if _matches(_choice(glyph), screen) else _choice(glyph)
-    typed = type_once(tmux, pane, message_id, text, shown=_input_line(glyph), absent=absent)
+    typed = type_once(tmux, pane, message_id, [text], shown=_input_line(glyph), absent=absent)
     return OUTCOMES[typed]
 
 
