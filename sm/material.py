@@ -45,6 +45,8 @@ class Material:
     log_lines: int = 200
     fixes_left: int = 0
     worktree: str = ""
+    protocol_known: bool = False
+    """Whether the protocol stands in the agent's system prompt."""
 
 
 def fence(what: str, text: str, nonce: str) -> str:

@@ -27,19 +27,27 @@ def _quoted_issue(m: Material) -> str:
     return f"{title}\n\n{fence('issue', body, m.nonce)}"
 
 
-def _protocol(m: Material) -> str:
+def protocol(*, phase_file: str, remote: str, branch: str, base: str) -> str:
+    """How to signal: for the agent's system prompt, where no clear and no compaction loses it."""
     return f"""How to signal. When a phase of the work ends, write one line to the phase file, as \
 your last action of that phase, then stop and wait for the next message:
 
   echo "{Phase.AWAITING_CI}" > "$PHASE_FILE"      after you have pushed commits to \
-{m.remote} {m.branch}
+{remote} {branch}
   echo "{Phase.AWAITING_REVIEW}" > "$PHASE_FILE"  after sm told you that CI passed
   echo "{Phase.ESCALATE}" > "$PHASE_FILE"         when you need a person (reason on a second line)
   echo "{Phase.DONE}" > "$PHASE_FILE"             when the pull request is merged
   printf '{Phase.FAILED}\\nReason: %s\\n' "why" > "$PHASE_FILE"   when you cannot go on
 
-PHASE_FILE is {m.phase_file}. The pull request is opened for you after your first push. \
-Work only in this worktree and only on branch {m.branch}; never push to {m.base}."""
+PHASE_FILE is {phase_file}. The pull request is opened for you after your first push. \
+Work only in this worktree and only on branch {branch}; never push to {base}."""
+
+
+def _protocol_here(m: Material) -> str:
+    if not m.protocol_known:
+        where = {"remote": m.remote, "branch": m.branch, "base": m.base}
+        return protocol(phase_file=m.phase_file, **where)
+    return "How to signal is in your system prompt; the phase file is $PHASE_FILE."
 
 
 def _start(m: Material) -> str:
@@ -50,7 +58,7 @@ on branch {m.branch} (from {m.remote}/{m.base}).
 
 Do what the issue asks, with tests, commit, and push to {m.remote} {m.branch}.
 
-{_protocol(m)}"""
+{_protocol_here(m)}"""
 
 
 def _recovery(m: Material) -> str:
@@ -71,7 +79,7 @@ def _recovery(m: Material) -> str:
     if m.reason:
         parts.append(f"Its reason:\n{fence('reason', m.reason, m.nonce)}")
     parts.append(_waiting_note(m))
-    parts.append(_protocol(m))
+    parts.append(_protocol_here(m))
     return "\n\n".join(part for part in parts if part)
 
 

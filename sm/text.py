@@ -35,15 +35,19 @@ def strip_ansi(text: str) -> str:
     return ESCAPE_SEQUENCE.sub("", text)
 
 
-def normalise(text: str) -> str:
-    """`text` as it may be typed: line breaks are LF, nothing that a terminal would act upon.
+def clean(text: str) -> str:
+    """`text` as it may be passed on: line breaks are LF, nothing that a terminal would act upon.
 
     Escape sequences go whole, so that no litter of them stays; then every control character
-    except LF and TAB, everything invisible, and white space at the end.
-    Returns '' where nothing is left.
+    except LF and TAB, and white space at the end. Returns '' where nothing visible is left.
     """
-    text = LINE_BREAK.sub("\n", strip_ansi(text))
-    return INVISIBLE.sub("", CONTROL.sub("", text)).rstrip()
+    text = CONTROL.sub("", LINE_BREAK.sub("\n", strip_ansi(text))).rstrip()
+    return text if INVISIBLE.sub("", text).strip() else ""
+
+
+def normalise(text: str) -> str:
+    """`text` as it may be typed: `clean`, and without everything invisible."""
+    return INVISIBLE.sub("", clean(text)).rstrip()
 
 
 def harmless(text: str) -> str:

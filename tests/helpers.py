@@ -17,7 +17,7 @@ from sm.adapters import proc
 from sm.forge import Check, CheckState, Issue, IssueState, PullRequest, PullState
 from sm.history import Receipt, Verb
 from sm.session import phasefile, plan, registry
-from sm.session.registry import Session
+from sm.session.registry import IssueSession
 from sm.store.files import write_json
 from sm.store.paths import session_name
 from sm.workflow.context import Context
@@ -90,11 +90,11 @@ def put_session(
     age_s: float = 100.0,
     receipts: tuple[Receipt, ...] | None = None,
     alive: bool = True,
-) -> Session:
+) -> IssueSession:
     """A session on disk as a started one looks; this very process stands in for its agent."""
     root, project = ctx.root, ctx.project
     created = time.time() - age_s
-    session = Session(
+    session = IssueSession(
         name=session_name(project.name, issue),
         project=project.name,
         issue=issue,
@@ -103,7 +103,8 @@ def put_session(
         base=project.primary_branch,
         remote=project.remote,
         repo=project.repo,
-        worktree=project.worktree(issue),
+        provider="generic",
+        cwd=project.worktree(issue),
         config=ctx.config.source,
         state_root=root.path,
         created_at=created,

@@ -6,8 +6,10 @@ import json
 import sys
 from pathlib import Path
 
+from sm.adapters.agent.profiles import resolve
 from sm.config.schema import Agent, Forge, Project
-from sm.session.registry import Session
+from sm.session.launchfiles import Launch
+from sm.session.registry import IssueSession
 from sm.store.paths import Root, session_name
 
 COMPOSER = r"""
@@ -62,10 +64,15 @@ def make_project(folder: Path, command: list[str], **agent: object) -> Project:
     )
 
 
-def make_session(root: Root, worktree: Path, issue: int = 7) -> Session:
+def launch_of(project: Project, prompt: str = "") -> Launch:
+    """A start of the project's agent."""
+    return Launch(project.agent, resolve(project.agent, {}), prompt)
+
+
+def make_session(root: Root, worktree: Path, issue: int = 7) -> IssueSession:
     """The identity of a session whose worktree exists."""
     worktree.mkdir(parents=True, exist_ok=True)
-    return Session(
+    return IssueSession(
         name=session_name("harb", issue),
         project="harb",
         issue=issue,
@@ -74,7 +81,8 @@ def make_session(root: Root, worktree: Path, issue: int = 7) -> Session:
         base="main",
         remote="origin",
         repo=worktree.parent / "clone",
-        worktree=worktree,
+        provider="generic",
+        cwd=worktree,
         config=worktree.parent / "sm.yaml",
         state_root=root.path,
         created_at=1000.0,

@@ -17,11 +17,11 @@ from sm.errors import UsageError
 from sm.session import agent as agents
 from sm.session import registry
 from sm.session.agent import AgentError
-from sm.session.registry import Session
+from sm.session.registry import IssueSession
 from sm.shellroot import shell_root
 from sm.store.paths import Root
 from tests.helpers import wait_for
-from tests.terminal import arguments, argv, environment, make_project, make_session
+from tests.terminal import arguments, argv, environment, launch_of, make_project, make_session
 
 PROMPT = "Mend it.\n\n$(id) `id` 'a' \"b\" \\ ; ünï ✓\nend;"
 
@@ -32,7 +32,7 @@ def project(tmp_path: Path, log: Path) -> Project:
 
 
 @pytest.fixture
-def session(root: Root, tmp_path: Path) -> Session:
+def session(root: Root, tmp_path: Path) -> IssueSession:
     return registry.create(root, make_session(root, tmp_path / 'it\'s a #{work} "tree" %H'))
 
 
@@ -41,16 +41,16 @@ def ready(log: Path) -> None:
     wait_for(lambda: log.with_name("log.argv").read_text(), "its arguments")
 
 
-def in_pane(tmux: Tmux, session: Session) -> int:
+def in_pane(tmux: Tmux, session: IssueSession) -> int:
     pane = tmux.pane(session.name)
     assert pane is not None
     return pane.pid
 
 
 def test_the_agent_is_the_panes_own_program_in_its_worktree(
-    root: Root, tmux: Tmux, session: Session, project: Project, log: Path
+    root: Root, tmux: Tmux, session: IssueSession, project: Project, log: Path
 ) -> None:
-    agent = agents.launch(root, tmux, session, project, PROMPT, generation=1)
+    agent = agents.launch(tmux, session, launch_of(project, PROMPT), generation=1)
     ready(log)
     assert arguments(log) == [PROMPT]
     assert agent.pid == in_pane(tmux, session)
@@ -67,7 +67,7 @@ def test_the_agent_is_the_panes_own_program_in_its_worktree(
 def test_the_agent_gets_exactly_the_environment_that_is_named(
     root: Root,
     tmux: Tmux,
-    session: Session,
+    session: IssueSession,
     tmp_path: Path,
     log: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -86,7 +86,7 @@ def test_the_agent_gets_exactly_the_environment_that_is_named(
         pass_env=("CHOSEN", "NOT_SET"),
         env={"SET": "x=y\nz", "PROJECT_NAME": "other"},
     )
-    agents.launch(root, tmux, session, project, "p", generation=1, extra_env={"MORE": "1"})
+    agents.launch(tmux, session, launch_of(project, "p"), generation=1)
     ready(log)
     found = environment(log)
     assert found.pop("PATH").split(":")[0] == str(shell_root() / "bin")
@@ -96,7 +96,6 @@ def test_the_agent_gets_exactly_the_environment_that_is_named(
     assert found == {
         "CHOSEN": "a b'c",
         "SET": "x=y\nz",
-        "MORE": "1",
         "HOME": os.environ["HOME"],
         "USER": "ada",
         "LANG": "C.UTF-8",
@@ -106,6 +105,7 @@ def test_the_agent_gets_exactly_the_environment_that_is_named(
         "ISSUE": "7",
         "CLAUDE_SESSION_MANAGER_ID": "dev-harb-7",
         "SESSION_NAME": "dev-harb-7",
+        "SM_SESSION_DIR": str(session.dir.path),
         "SM_STATE_ROOT": str(root.path),
         "SM_CONFIG": str(session.config),
         "SM_PYTHON": sys.executable,
@@ -114,11 +114,11 @@ def test_the_agent_gets_exactly_the_environment_that_is_named(
 
 
 def test_a_missing_program_is_named_here_and_in_the_transcript(
-    root: Root, tmux: Tmux, session: Session, tmp_path: Path
+    root: Root, tmux: Tmux, session: IssueSession, tmp_path: Path
 ) -> None:
     project = make_project(tmp_path, ["no-such-agent", "--flag"])
     with pytest.raises(AgentError, match="cannot start 'no-such-agent': no such program on PATH"):
-        agents.launch(root, tmux, session, project, "p", generation=1)
+        agents.launch(tmux, session, launch_of(project, "p"), generation=1)
     transcript = root.transcript("harb", 7)
     wait_for(lambda: "cannot start 'no-such-agent'" in transcript.read_text(), "the reason")
     wait_for(lambda: tmux.pane(session.name) is None, "the end of the session")
@@ -128,32 +128,32 @@ def test_a_missing_program_is_named_here_and_in_the_transcript(
 
 @pytest.mark.parametrize(
     ("command", "message"),
-    [("", "is empty"), ("claude 'x", "no closing quotation"), ("  ", "is empty")],
+    [("  ", "is empty"), ("claude 'x", "no closing quotation"), ("  ", "is empty")],
 )
 def test_an_unusable_command_is_a_clear_error(
-    root: Root, tmux: Tmux, session: Session, tmp_path: Path, command: str, message: str
+    root: Root, tmux: Tmux, session: IssueSession, tmp_path: Path, command: str, message: str
 ) -> None:
     project = structs.replace(make_project(tmp_path, []), agent=Agent(command=command))
     with pytest.raises(UsageError, match=message):
-        agents.launch(root, tmux, session, project, "p", generation=1)
+        agents.launch(tmux, session, launch_of(project, "p"), generation=1)
     assert tmux.panes() == {}
 
 
 def test_an_unusable_variable_is_a_clear_error(
-    root: Root, tmux: Tmux, session: Session, tmp_path: Path
+    root: Root, tmux: Tmux, session: IssueSession, tmp_path: Path
 ) -> None:
     for name, value in {"A B": "x", "": "x", "A": "nul\0"}.items():
         project = make_project(tmp_path, ["cat"], env={name: value})
         with pytest.raises(UsageError, match=r"agent.env|NUL"):
-            agents.launch(root, tmux, session, project, "p", generation=1)
+            agents.launch(tmux, session, launch_of(project, "p"), generation=1)
 
 
 @pytest.mark.parametrize("size", [100_000, 1_000_000])
 def test_a_prompt_of_any_length_reaches_the_agent(
-    root: Root, tmux: Tmux, session: Session, project: Project, log: Path, size: int
+    root: Root, tmux: Tmux, session: IssueSession, project: Project, log: Path, size: int
 ) -> None:
     prompt = "é" * (size // 2)
-    agents.launch(root, tmux, session, project, prompt, generation=1)
+    agents.launch(tmux, session, launch_of(project, prompt), generation=1)
     ready(log)
     (argument,) = arguments(log)
     if size > 120_000:
@@ -164,9 +164,9 @@ def test_a_prompt_of_any_length_reaches_the_agent(
 
 
 def test_a_prompt_that_looks_like_an_option_is_none(
-    root: Root, tmux: Tmux, session: Session, project: Project, log: Path
+    root: Root, tmux: Tmux, session: IssueSession, project: Project, log: Path
 ) -> None:
-    agents.launch(root, tmux, session, project, "--help\0", generation=1)
+    agents.launch(tmux, session, launch_of(project, "--help\0"), generation=1)
     ready(log)
     assert arguments(log) == ["Note: --help"]
 
@@ -177,17 +177,17 @@ from pathlib import Path
 from sm.adapters.tmux import Tmux
 from sm.session import agent, registry
 from sm.store.paths import Root
-from tests.terminal import make_project
+from tests.terminal import launch_of, make_project
 root, folder = Root(Path(sys.argv[1])), Path(sys.argv[2])
 session = registry.load(root, "dev-harb-7")
 project = make_project(folder, sys.argv[4:])
-agent.launch(root, Tmux(sys.argv[3]), session, project, "p", generation=1)
+agent.launch(Tmux(sys.argv[3]), session, launch_of(project, "p"), generation=1)
 """
 
 
 @pytest.mark.parametrize("point", ["launch.before-start", "launch.after-start"])
 def test_a_launch_that_was_killed_is_completed_by_the_next_with_one_agent(
-    root: Root, tmux: Tmux, session: Session, project: Project, log: Path, point: str
+    root: Root, tmux: Tmux, session: IssueSession, project: Project, log: Path, point: str
 ) -> None:
     command = argv(log.parent, log)
     script = [sys.executable, "-c", LAUNCH, str(root.path), str(log.parent), str(tmux.socket)]
@@ -195,56 +195,56 @@ def test_a_launch_that_was_killed_is_completed_by_the_next_with_one_agent(
     assert killed.returncode == -signal.SIGKILL
     assert agents.load(session.dir) is None
     before = tmux.pane(session.name)
-    agent = agents.launch(root, tmux, session, project, "p", generation=1)
+    agent = agents.launch(tmux, session, launch_of(project, "p"), generation=1)
     assert before is None or before.pid == agent.pid
     assert agent.pid == in_pane(tmux, session)
-    assert agents.launch(root, tmux, session, project, "p", generation=1) == agent
+    assert agents.launch(tmux, session, launch_of(project, "p"), generation=1) == agent
 
 
 def test_a_launch_does_not_take_the_agent_of_another_generation_for_its_own(
-    root: Root, tmux: Tmux, session: Session, project: Project
+    root: Root, tmux: Tmux, session: IssueSession, project: Project
 ) -> None:
-    first = agents.launch(root, tmux, session, project, "p", generation=1)
+    first = agents.launch(tmux, session, launch_of(project, "p"), generation=1)
     with pytest.raises(AgentError, match="runs something else already"):
-        agents.launch(root, tmux, session, project, "p", generation=2)
+        agents.launch(tmux, session, launch_of(project, "p"), generation=2)
     agents.stop(tmux, session)
-    second = agents.launch(root, tmux, session, project, "p", generation=2)
+    second = agents.launch(tmux, session, launch_of(project, "p"), generation=2)
     assert second.generation == 2
     assert second.pid != first.pid
     assert agents.is_alive(session.dir)
 
 
 def test_a_session_of_a_persons_own_is_neither_taken_nor_stopped(
-    root: Root, tmux: Tmux, session: Session, project: Project, tmp_path: Path
+    root: Root, tmux: Tmux, session: IssueSession, project: Project, tmp_path: Path
 ) -> None:
     theirs = tmux.start(session.name, tmp_path, ["sleep", "100"])
     with pytest.raises(AgentError, match="runs something else already"):
-        agents.launch(root, tmux, session, project, "p", generation=1)
-    assert agents.adopt(root, tmux, session) is None
+        agents.launch(tmux, session, launch_of(project, "p"), generation=1)
+    assert agents.adopt(tmux, session) is None
     agents.stop(tmux, session)
     assert tmux.pane(session.name) == theirs
 
 
 def test_an_agent_is_adopted_when_all_files_of_its_session_are_lost(
-    root: Root, tmux: Tmux, session: Session, project: Project, log: Path
+    root: Root, tmux: Tmux, session: IssueSession, project: Project, log: Path
 ) -> None:
-    assert agents.adopt(root, tmux, session) is None
-    agent = agents.launch(root, tmux, session, project, "p", generation=3)
+    assert agents.adopt(tmux, session) is None
+    agent = agents.launch(tmux, session, launch_of(project, "p"), generation=3)
     ready(log)
     registry.forget(root, session)
     registry.create(root, session)
     assert not agents.is_alive(session.dir)
-    assert agents.adopt(root, tmux, session) == agent
+    assert agents.adopt(tmux, session) == agent
     assert agents.is_alive(session.dir)
     tmux.command("send-keys", "-t", agent.pane_id, "x", "Enter")
     assert root.transcript("harb", 7).stat().st_mode & 0o777 == 0o600
 
 
 def test_a_crashed_agent_is_not_alive(
-    root: Root, tmux: Tmux, session: Session, project: Project
+    root: Root, tmux: Tmux, session: IssueSession, project: Project
 ) -> None:
     assert not agents.is_alive(session.dir)
-    agent = agents.launch(root, tmux, session, project, "p", generation=1)
+    agent = agents.launch(tmux, session, launch_of(project, "p"), generation=1)
     os.kill(agent.pid, signal.SIGKILL)
     wait_for(lambda: not agents.is_alive(session.dir), "its end")
     wait_for(lambda: not agents.alive(tmux.pane(session.name), agent), "the end of its pane")
@@ -252,7 +252,7 @@ def test_a_crashed_agent_is_not_alive(
 
 
 def test_a_stop_leaves_no_process_even_of_the_stubborn(
-    root: Root, tmux: Tmux, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    root: Root, tmux: Tmux, session: IssueSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agents, "STOP_GRACE_S", 0.3)
     script = (
@@ -261,7 +261,7 @@ def test_a_stop_leaves_no_process_even_of_the_stubborn(
     )
     project = make_project(tmp_path, ["bash", "-c", script])
     stranger = tmux.start("stranger", tmp_path, ["sleep", "203"])
-    agent = agents.launch(root, tmux, session, project, "", generation=1)
+    agent = agents.launch(tmux, session, launch_of(project, ""), generation=1)
     wait_for((session.worktree / "started").exists, "its children")
     wait_for(lambda: len(proc.family([agent.process])) >= 5, "its children")
     family = proc.family([agent.process])
@@ -278,12 +278,12 @@ def server_pid(tmux: Tmux) -> str:
 
 
 def test_what_an_agent_left_running_when_it_crashed_is_stopped(
-    root: Root, tmux: Tmux, session: Session, tmp_path: Path
+    root: Root, tmux: Tmux, session: IssueSession, tmp_path: Path
 ) -> None:
     project = make_project(
         tmp_path, ["bash", "-c", "nohup sh -c 'touch started; exec sleep 204' & wait"]
     )
-    agent = agents.launch(root, tmux, session, project, "", generation=1)
+    agent = agents.launch(tmux, session, launch_of(project, ""), generation=1)
     wait_for((session.worktree / "started").exists, "its child")
     os.kill(agent.pid, signal.SIGKILL)
     wait_for(lambda: not agents.is_alive(session.dir), "its end")
@@ -293,7 +293,7 @@ def test_what_an_agent_left_running_when_it_crashed_is_stopped(
 
 
 def test_a_pid_that_was_given_to_another_is_left_alone(
-    root: Root, tmux: Tmux, session: Session
+    root: Root, tmux: Tmux, session: IssueSession
 ) -> None:
     other = subprocess.Popen(["sleep", "205"], start_new_session=True)
     found = proc.find(other.pid)

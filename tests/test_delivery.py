@@ -6,30 +6,41 @@ from pathlib import Path
 
 import pytest
 
+from sm.adapters.agent.profile import Profile
+from sm.adapters.agent.profiles import named
 from sm.adapters.tmux import Tmux
 from sm.session import agent as agents
-from sm.session import delivery, registry
+from sm.session import delivery, queue, registry
 from sm.session.agent import Agent
 from sm.session.delivery import Outcome, Reason, Status
+from sm.session.queue import Message, Mode, Place
+from sm.session.submission import Target
+from sm.store import lock
 from sm.store.paths import Root
 from tests.helpers import wait_for
-from tests.terminal import argv, make_project, make_session, received
+from tests.terminal import argv, launch_of, make_project, make_session, received
 
-TYPED, ALREADY = Outcome(Status.TYPED), Outcome(Status.ALREADY)
-GLYPH = "❯"
+TYPED = Outcome(Status.TYPED)
+GENERIC = named("generic", {})
 
 
-def launch(root: Root, tmux: Tmux, folder: Path, show: str) -> Agent:
+def launch(root: Root, tmux: Tmux, folder: Path, show: str, profile: Profile = GENERIC) -> Target:
     project = make_project(folder, argv(folder, folder / "log"), env={"SHOW": show})
     session = registry.create(root, make_session(root, folder / "work"))
-    agent = agents.launch(root, tmux, session, project, "", generation=1)
+    agent = agents.launch(tmux, session, launch_of(project), generation=1)
     last = show.split("\n")[-1].strip()
     wait_for(lambda: last in tmux.capture(agent.pane_id), "its screen")
+    return Target(tmux, session, profile)
+
+
+def agent_of(target: Target) -> Agent:
+    agent = agents.load(target.session.dir)
+    assert agent is not None
     return agent
 
 
 @pytest.fixture
-def agent(root: Root, tmux: Tmux, tmp_path: Path) -> Agent:
+def target(root: Root, tmux: Tmux, tmp_path: Path) -> Target:
     return launch(root, tmux, tmp_path, "─────\r\n❯\u00a0\r\n─────\r\n  status line")
 
 
@@ -37,56 +48,61 @@ def refused(reason: Reason) -> Outcome:
     return Outcome(Status.REFUSED, reason)
 
 
-def deliver(tmux: Tmux, agent: Agent, text: str, ident: str = "a") -> Outcome:
-    return delivery.deliver(tmux, agent, ident, text, glyph=GLYPH)
+def waiting(reason: Reason) -> Outcome:
+    return Outcome(Status.WAITING, reason)
 
 
-def test_a_message_is_delivered_once(tmux: Tmux, agent: Agent, log: Path) -> None:
-    assert deliver(tmux, agent, "CI passed\r\n\x1b[31mwell\x1b[0m done\n") == TYPED
-    assert deliver(tmux, agent, "CI passed") == ALREADY
+def deliver(
+    target: Target, text: str, ident: str = "aaaaaaaa", mode: Mode = Mode.SEQUENTIAL
+) -> Outcome:
+    return delivery.deliver(target, Message(id=ident, text=text, mode=mode))
+
+
+def test_a_message_is_delivered_once(target: Target, log: Path) -> None:
+    assert deliver(target, "CI passed\r\n\x1b[31mwell\x1b[0m done\n") == TYPED
+    assert deliver(target, "CI passed") == TYPED
     assert wait_for(lambda: received(log), "the message") == ["CI passed\nwell done"]
 
 
 @pytest.mark.parametrize("text", ["/clear", "!id", "exit", "1. Yes"])
-def test_a_command_to_the_agent_arrives_as_text(
-    tmux: Tmux, agent: Agent, log: Path, text: str
-) -> None:
-    assert deliver(tmux, agent, text) == TYPED
+def test_a_command_to_the_agent_arrives_as_text(target: Target, log: Path, text: str) -> None:
+    assert deliver(target, text) == TYPED
     assert wait_for(lambda: received(log), "the message") == [f"Note: {text}"]
 
 
-def test_nothing_to_say_is_final(tmux: Tmux, agent: Agent, log: Path) -> None:
-    assert deliver(tmux, agent, "\x1b \u200b\n") == refused(Reason.EMPTY)
+def test_nothing_to_say_is_final(target: Target) -> None:
+    assert deliver(target, "\x1b \u200b\n") == refused(Reason.EMPTY)
     assert Reason.EMPTY.final
 
 
-def test_copy_mode_is_temporary(tmux: Tmux, agent: Agent, log: Path) -> None:
-    tmux.command("copy-mode", "-t", agent.pane_id)
-    assert deliver(tmux, agent, "text") == refused(Reason.MODE)
+def test_copy_mode_is_temporary(target: Target, tmux: Tmux) -> None:
+    pane_id = agent_of(target).pane_id
+    tmux.command("copy-mode", "-t", pane_id)
+    assert deliver(target, "text") == waiting(Reason.MODE)
     assert not Reason.MODE.final
-    tmux.command("send-keys", "-t", agent.pane_id, "-X", "cancel")
-    assert deliver(tmux, agent, "text") == TYPED
-    tmux.command("copy-mode", "-t", agent.pane_id)
-    assert deliver(tmux, agent, "text") == ALREADY
+    tmux.command("send-keys", "-t", pane_id, "-X", "cancel")
+    assert deliver(target, "text") == TYPED
+    tmux.command("copy-mode", "-t", pane_id)
+    assert deliver(target, "text") == TYPED
 
 
 def test_an_agent_without_its_input_line_gets_nothing(
     root: Root, tmux: Tmux, tmp_path: Path, log: Path
 ) -> None:
-    agent = launch(root, tmux, tmp_path, "starting ❯ …\r\n> is no prompt\r\n")
-    assert deliver(tmux, agent, "text") == refused(Reason.NO_PROMPT)
+    target = launch(root, tmux, tmp_path, "starting ❯ …\r\n> is no prompt\r\n")
+    assert deliver(target, "text") == waiting(Reason.NO_PROMPT)
     assert not Reason.NO_PROMPT.final
     assert not log.exists()
 
 
 def test_an_input_line_far_up_is_none(root: Root, tmux: Tmux, tmp_path: Path) -> None:
-    agent = launch(root, tmux, tmp_path, "❯ old\r\n" + "output\r\n" * 12 + "end")
-    assert deliver(tmux, agent, "text") == refused(Reason.NO_PROMPT)
+    target = launch(root, tmux, tmp_path, "❯ old\r\n" + "output\r\n" * 12 + "end")
+    assert deliver(target, "text") == waiting(Reason.NO_PROMPT)
 
 
 def test_an_open_dialog_is_not_answered(root: Root, tmux: Tmux, tmp_path: Path, log: Path) -> None:
-    agent = launch(root, tmux, tmp_path, "❯ do it\r\nMay I?\r\n ❯ 1. Yes\r\n   2. No")
-    assert deliver(tmux, agent, "text") == refused(Reason.DIALOG)
+    target = launch(root, tmux, tmp_path, "❯ do it\r\nMay I?\r\n ❯ 1. Yes\r\n   2. No")
+    assert deliver(target, "text") == waiting(Reason.DIALOG)
     assert not Reason.DIALOG.final
     assert not log.exists()
 
@@ -94,34 +110,96 @@ def test_an_open_dialog_is_not_answered(root: Root, tmux: Tmux, tmp_path: Path, 
 def test_a_message_of_old_that_looks_like_a_choice_is_no_dialog(
     root: Root, tmux: Tmux, tmp_path: Path
 ) -> None:
-    agent = launch(root, tmux, tmp_path, "❯ 1. this\r\n" + "output\r\n" * 12 + "❯\u00a0")
-    assert deliver(tmux, agent, "text") == TYPED
+    target = launch(root, tmux, tmp_path, "❯ 1. this\r\n" + "output\r\n" * 12 + "❯\u00a0")
+    assert deliver(target, "text") == TYPED
 
 
 def test_a_glyph_of_ascii_characters_is_looked_for_literally(
     root: Root, tmux: Tmux, tmp_path: Path
 ) -> None:
-    agent = launch(root, tmux, tmp_path, "$} ")
-    assert delivery.deliver(tmux, agent, "a", "text", glyph="$}") == TYPED
+    profile = named("odd", {"odd": {"glyph": "$}"}})
+    assert deliver(launch(root, tmux, tmp_path, "$} ", profile), "text") == TYPED
 
 
-def test_an_agent_that_is_gone_is_final(tmux: Tmux, agent: Agent, tmp_path: Path) -> None:
+def test_an_agent_that_is_gone_is_final(target: Target, tmux: Tmux, tmp_path: Path) -> None:
+    agent = agent_of(target)
     keeper = tmux.start("keeper", tmp_path, ["cat"])
     os.kill(agent.pid, signal.SIGKILL)
     wait_for(lambda: tmux.pane(agent.session) is None, "its end")
-    assert deliver(tmux, agent, "text") == refused(Reason.GONE)
+    assert deliver(target, "text") == refused(Reason.GONE)
     assert Reason.GONE.final
     # A newer session of the same name is not the agent that the message is for.
     other = tmux.start(agent.session, tmp_path, ["cat"])
-    assert deliver(tmux, agent, "text") == refused(Reason.GONE)
+    assert deliver(target, "text") == refused(Reason.GONE)
     tmux.kill(agent.session, other.pid)
     tmux.kill("keeper", keeper.pid)
-    assert deliver(tmux, agent, "text") == refused(Reason.GONE)
+    assert deliver(target, "text") == refused(Reason.GONE)
 
 
-def test_a_dead_pane_is_refused_and_the_server_lives(tmux: Tmux, agent: Agent) -> None:
+def test_a_dead_pane_is_refused_and_the_server_lives(target: Target, tmux: Tmux) -> None:
+    agent = agent_of(target)
     tmux.command("set-option", "-w", "-t", agent.pane_id, "remain-on-exit", "on")
     os.kill(agent.pid, signal.SIGKILL)
     wait_for(lambda: tmux.panes()[agent.session].dead, "its end")
-    assert deliver(tmux, agent, "text") == refused(Reason.GONE)
+    assert deliver(target, "text") == refused(Reason.GONE)
     assert tmux.panes()[agent.session].dead
+
+
+def test_what_a_person_has_half_typed_is_neither_sent_nor_joined(
+    root: Root, tmux: Tmux, tmp_path: Path, log: Path
+) -> None:
+    target = launch(root, tmux, tmp_path, "❯ half a li")
+    assert deliver(target, "text") == waiting(Reason.DRAFT)
+    assert not log.exists()
+
+
+def test_waiting_messages_go_in_order_as_soon_as_they_can(
+    target: Target, tmux: Tmux, log: Path
+) -> None:
+    pane_id = agent_of(target).pane_id
+    tmux.command("copy-mode", "-t", pane_id)
+    deliver(target, "first", "aaaaaaaa")
+    deliver(target, "second", "bbbbbbbb")
+    deliver(target, "important", "cccccccc", Mode.IMPORTANT)
+    tmux.command("send-keys", "-t", pane_id, "-X", "cancel")
+    assert deliver(target, "third", "dddddddd") == TYPED
+    assert wait_for(lambda: len(received(log)) == 4 and received(log), "all") == [
+        *("important", "first", "second", "third")
+    ]
+
+
+def test_one_at_a_time_hands_over(
+    target: Target, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "LOCK_S", 0.05)
+    with lock.hold(target.session.dir.delivery_lock, timeout_s=1):
+        assert deliver(target, "text") == waiting(Reason.BEHIND)
+    assert delivery.drain(target) is None
+    assert wait_for(lambda: received(log), "the message") == ["text"]
+
+
+def test_nothing_is_handed_over_while_the_context_is_replaced(target: Target, log: Path) -> None:
+    target.session.dir.hold.touch()
+    assert deliver(target, "text") == waiting(Reason.HOLD)
+    assert not log.exists()
+
+
+def test_a_text_that_is_too_long_is_refused_and_not_queued(target: Target) -> None:
+    assert deliver(target, "x" * (delivery.TEXT_LIMIT + 1)) == refused(Reason.LONG)
+    assert queue.is_empty(target.session.dir)
+
+
+def test_a_message_for_a_dead_agent_is_not_kept_for_the_next(target: Target, tmux: Tmux) -> None:
+    agents.stop(tmux, target.session)
+    assert deliver(target, "text") == refused(Reason.GONE)
+    assert queue.place(target.session.dir, "aaaaaaaa") is None
+
+
+def test_an_agent_without_a_terminal_is_refused(target: Target) -> None:
+    app = Target(target.tmux, target.session, named("codex-app", {}))
+    assert deliver(app, "text") == refused(Reason.NO_TERMINAL)
+
+
+def test_what_stands_in_the_queue_is_named_by_its_place(target: Target) -> None:
+    deliver(target, "text")
+    assert [m.text for m in queue.messages(target.session.dir, Place.DONE)] == ["text"]

@@ -22,7 +22,7 @@ from sm.forge import CheckState, PullState, Review, ReviewState
 from sm.history import Count, Receipt, Verb
 from sm.phase import Phase
 from sm.session import phasefile, plan
-from sm.session.registry import Session
+from sm.session.registry import IssueSession
 from sm.store import journal, lock
 from sm.store.paths import Root
 from sm.workflow.context import Context
@@ -61,7 +61,7 @@ def write_of(ctx: Context, issue: int) -> str:
 
 
 def done(
-    session: Session, verb: Verb, row: str, write: str = "", counts: Count = Count.NONE
+    session: IssueSession, verb: Verb, row: str, write: str = "", counts: Count = Count.NONE
 ) -> None:
     receipt = Receipt(time.time(), row, row, write=write, verb=verb, counts=counts)
     plan.add_receipt(session.dir, receipt)

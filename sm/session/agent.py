@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from msgspec import Struct
@@ -15,14 +15,13 @@ from msgspec import Struct
 from sm.adapters import proc
 from sm.adapters.proc import Process
 from sm.adapters.tmux import Pane, SessionExistsError, Tmux
-from sm.config.schema import Project
 from sm.errors import SmError
-from sm.session.launchfiles import write_launch_files
+from sm.session.launchfiles import Launch, write_launch_files
 from sm.session.registry import Session
 from sm.shellroot import shell_root
 from sm.store.crash import crash_point
 from sm.store.files import append_line, read_guarded, read_json, write_atomic, write_json
-from sm.store.paths import Root, SessionDir
+from sm.store.paths import SessionDir
 
 START_S = 15.0
 STOP_GRACE_S = 2.0
@@ -53,17 +52,8 @@ class Agent(Struct, frozen=True):
         return Process(self.pid, self.started)
 
 
-def launch(
-    root: Root,
-    tmux: Tmux,
-    session: Session,
-    project: Project,
-    prompt: str,
-    *,
-    generation: int,
-    extra_env: Mapping[str, str] | None = None,
-) -> Agent:
-    """Start the agent with `prompt` as its last argument; returns it once it is on record.
+def launch(tmux: Tmux, session: Session, start: Launch, *, generation: int) -> Agent:
+    """Start the agent; returns it once it is on record.
 
     Repeating a launch that was interrupted adopts what it had started, so that an agent of one
     generation gets its prompt once.
@@ -74,28 +64,28 @@ def launch(
         UsageError: its command or environment cannot be used.
 
     """
-    directory = root.session(session.name)
+    directory = session.dir
     pane = tmux.pane(session.name)
     if pane is None:
-        write_launch_files(tmux, session, project, prompt, extra_env or {})
+        write_launch_files(tmux, session, start)
         crash_point("launch.before-start")
-        pane = _start(root, tmux, session, _mark(directory, generation))
+        pane = _start(tmux, session, _mark(directory, generation))
         crash_point("launch.after-start")
     elif pane.mark != _mark(directory, generation):
         raise AgentError(
             f"tmux session '{session.name}' runs something else already (process {pane.pid}): "
             "end it first, or rename it"
         )
-    process = _await_launcher(directory, pane, root.transcript(session.project, session.issue))
+    process = _await_launcher(directory, pane, session.transcript)
     return _put_on_record(directory, _agent(pane, process, generation))
 
 
-def adopt(root: Root, tmux: Tmux, session: Session) -> Agent | None:
+def adopt(tmux: Tmux, session: Session) -> Agent | None:
     """The agent that a launch of ours has left running, put on record again; None if none runs.
 
     tmux itself knows whose pane it is, so this needs none of the session's files.
     """
-    directory = root.session(session.name)
+    directory = session.dir
     pane = tmux.pane(session.name)
     if pane is None or not pane.mark.startswith(_mark(directory)):
         return None
@@ -104,9 +94,8 @@ def adopt(root: Root, tmux: Tmux, session: Session) -> Agent | None:
         return None
     if recorded(directory) != process:
         write_atomic(directory.agent_pid, f"{process.pid} {process.started}\n")
-    transcript = root.transcript(session.project, session.issue)
-    if not transcript.exists():
-        tmux.pipe_to(pane.id, transcript)
+    if not session.transcript.exists():
+        tmux.pipe_to(pane.id, session.transcript)
     generation = int(pane.mark.rpartition("-")[2])
     return _put_on_record(directory, _agent(pane, process, generation))
 
@@ -204,13 +193,13 @@ def _mark(directory: SessionDir, generation: int | str = "") -> str:
     return f"sm-{place}-{generation}"
 
 
-def _start(root: Root, tmux: Tmux, session: Session, mark: str) -> Pane:
+def _start(tmux: Tmux, session: Session, mark: str) -> Pane:
     # -p: BASH_ENV and functions of the tmux server's environment stay out of it.
     launcher = shell_root() / "lib" / "launch"
-    argv = ["bash", "-p", str(launcher), str(root.session(session.name).path)]
-    transcript = root.transcript(session.project, session.issue)
+    argv = ["bash", "-p", str(launcher), str(session.dir.path)]
+    name, transcript = session.name, session.transcript
     try:
-        return tmux.start(session.name, session.worktree, argv, mark=mark, transcript=transcript)
+        return tmux.start(name, session.cwd, argv, mark=mark, transcript=transcript)
     except SessionExistsError as error:
         raise AgentError(error.message) from error
 

@@ -1,47 +1,80 @@
-"""Delivers a message to an agent by typing it, or says why that cannot be done now."""
+"""Gets messages to an agent: queued first, then handed over by whoever comes by, one at a time.
+
+`deliver` queues and tries at once. What has to wait is handed over by the agent's own hooks when
+its turn ends, or by the next `drain`: of a monitor, of another sender. See docs/MESSAGES.md.
+"""
 
 from __future__ import annotations
 
-import re
+import contextlib
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sm.adapters.composer import Typed, is_typed, pattern, type_once
-from sm.adapters.tmux import MissingPaneError, NoServerError, Pane, Tmux
+from sm.adapters.agent.screen import Prompt, Screen
+from sm.adapters.agent.screen import read as read_screen
+from sm.adapters.tmux import MissingPaneError, NoServerError, Pane
+from sm.errors import UsageError
 from sm.session import agent as agents
-from sm.session.agent import Agent
-from sm.text import harmless, normalise
+from sm.session import agentstate, queue
+from sm.session.agentstate import State
+from sm.session.queue import Message, Mode, Place
+from sm.session.submission import Submitted, Target, interrupt, is_in_transcript, resolve, submit
+from sm.store import lock
+from sm.store.crash import crash_point
+from sm.store.files import read_guarded, write_atomic
+from sm.text import clean
 
-COMPOSER_LINES = 12
-"""The input line is above at most so many lines: its frame, a status line, a short menu."""
+TEXT_LIMIT = 250_000
+"""Characters. What is longer belongs into a file: an agent CLI takes minutes to read it in."""
+
+LOCK_S = 30.0
+SETTLED_S = 1.0
+"""An agent CLI writes its transcript so much later, at most."""
 
 
 class Reason(StrEnum):
-    """Why nothing was typed. GONE and EMPTY stay so; after the others a later try may succeed."""
+    """Why a message is not with the agent. GONE stays so; after the others it still waits."""
 
     GONE = "the agent does not run in its pane"
-    EMPTY = "nothing is left of the text to type"
+    EMPTY = "nothing is left of the text to send"
+    LONG = "the text is too long: put it into a file and send its path"
+    NO_TERMINAL = "its agent has no terminal to type into"
+    HOLD = "its context is being replaced"
     MODE = "a person looks through its history (copy mode), or its pane takes no input"
     NO_PROMPT = "it shows no input line"
     DIALOG = "it asks a question, which Enter would answer"
+    BUSY = "it is at work: it gets it at the end of its turn"
+    DRAFT = "a person has half a line typed there"
+    CHANGED = "somebody typed at that moment"
+    BEHIND = "other messages are before it"
+    HANDED = "it was given to the agent, which has not confirmed it yet"
 
     @property
     def final(self) -> bool:
         """Whether trying again is of no use."""
-        return self in (Reason.GONE, Reason.EMPTY)
+        return self in (Reason.GONE, Reason.EMPTY, Reason.LONG, Reason.NO_TERMINAL)
 
 
 class Status(StrEnum):
-    """What became of a message."""
+    """What became of a message.
 
+    ACCEPTED: the agent itself said that it has it. TYPED: typed and sent off, to an agent that
+    cannot say so. INDETERMINATE: typed, and not confirmed; it is looked into, and not typed
+    again before that. WAITING: queued. REFUSED: not queued, and never will be.
+    """
+
+    ACCEPTED = "accepted"
     TYPED = "typed"
-    ALREADY = "already"
+    INDETERMINATE = "indeterminate"
+    WAITING = "waiting"
     REFUSED = "refused"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A status; with REFUSED its reason."""
+    """A status; with WAITING and REFUSED its reason."""
 
     status: Status
     reason: Reason | None = None
@@ -49,71 +82,197 @@ class Outcome:
     @property
     def delivered(self) -> bool:
         """Whether the agent has it, by this call or by an earlier one."""
-        return self.status is not Status.REFUSED
+        return self.status in (Status.ACCEPTED, Status.TYPED)
 
 
-def deliver(tmux: Tmux, agent: Agent, message_id: str, text: str, *, glyph: str) -> Outcome:
-    """Type `text` into the agent's composer, once for each `message_id` and launch.
+def deliver(target: Target, message: Message) -> Outcome:
+    """Queue the message, unless one of its id is known, and hand over what can be now.
 
-    `glyph` is what its input line begins with; without one on the screen nothing is typed.
     Safe to repeat at any time, from any process, whatever became of the call before.
 
     Raises:
-        TmuxBusyError: it is not known whether it was typed; asking again is safe.
+        TmuxBusyError: tmux did not answer; the message is queued.
+        StateError: it could not be queued.
 
     """
-    plain = harmless(normalise(text))
-    if not plain:
-        return _refused(Reason.EMPTY)
-    try:
-        pane, shown = tmux.look(agent.pane_id)
-        if not agents.alive(pane, agent):
-            return _refused(Reason.GONE)
-        return _type(tmux, pane, shown.rstrip().splitlines(), message_id, plain, glyph)
-    except (NoServerError, MissingPaneError):
-        return _refused(Reason.GONE)
+    text = clean(message.text)
+    if reason := _refusal(target, text):
+        return Outcome(Status.REFUSED, reason)
+    queue.put(target.session.dir, replace_text(message, text))
+    crash_point("deliver:queued")
+    reason = drain(target)
+    if reason is not None and reason.final:
+        queue.withdraw(target.session.dir, message.id)
+    return outcome(target, message.id, reason)
 
 
-def _type(
-    tmux: Tmux, pane: Pane, screen: list[str], message_id: str, text: str, glyph: str
-) -> Outcome:
-    reason = Reason.MODE if pane.in_mode else _reason(screen[-COMPOSER_LINES:], glyph)
-    if reason:
-        known = is_typed(tmux, pane, message_id)
-        return Outcome(Status.ALREADY) if known else _refused(reason)
-    # A message of old that looks like a choice must not stand in the way for ever.
-    absent = "" if _matches(_choice(glyph), screen) else _choice(glyph)
-    typed = type_once(tmux, pane, message_id, [text], shown=_input_line(glyph), absent=absent)
-    return OUTCOMES[typed]
+def replace_text(message: Message, text: str) -> Message:
+    """The same message with another text."""
+    from msgspec import structs
+
+    return structs.replace(message, text=text)
 
 
-def _reason(composer: list[str], glyph: str) -> Reason | None:
-    if _matches(_choice(glyph), composer):
-        return Reason.DIALOG
-    return None if _matches(_input_line(glyph), composer) else Reason.NO_PROMPT
+def _refusal(target: Target, text: str) -> Reason | None:
+    if not target.profile.terminal:
+        return Reason.NO_TERMINAL
+    if not text:
+        return Reason.EMPTY
+    return Reason.LONG if len(text) > TEXT_LIMIT else None
 
 
-def _input_line(glyph: str) -> str:
-    return f"^ *{pattern(glyph)}"
+def outcome(target: Target, ident: str, reason: Reason | None = None) -> Outcome:
+    """What is known of the message; `reason` is why the last one tried was not handed over.
+
+    Raises:
+        UsageError: no such message is known.
+
+    """
+    directory = target.session.dir
+    match queue.place(directory, ident):
+        case Place.DONE:
+            return Outcome(Status.ACCEPTED if target.profile.hooks else Status.TYPED)
+        case Place.HANDED:
+            handed = ident in _offered(target)
+            return Outcome(Status.WAITING, Reason.HANDED) if handed else INDETERMINATE
+        case Place.WAITING:
+            return Outcome(Status.WAITING, reason or Reason.BEHIND)
+        case None if reason is not None and reason.final:
+            return Outcome(Status.REFUSED, reason)
+    raise UsageError(f"no message '{ident}' is known for '{target.session.name}'")
 
 
-def _choice(glyph: str) -> str:
-    """The line of a dialog's list that Enter would choose: `❯ 1. Yes`."""
-    return f"^ *{pattern(glyph)}.?[0-9]+[.)]"
+INDETERMINATE = Outcome(Status.INDETERMINATE)
 
 
-def _matches(expression: str, lines: list[str]) -> bool:
-    return any(re.search(expression, line) for line in lines)
+def drain(target: Target) -> Reason | None:
+    """Hand over what can be handed over now; why the first of the rest cannot, None if all are.
+
+    Raises:
+        TmuxBusyError: tmux did not answer.
+
+    """
+    directory = target.session.dir
+    if queue.is_empty(directory):
+        return None
+    with contextlib.suppress(lock.HeldError), lock.hold(directory.delivery_lock, timeout_s=LOCK_S):
+        try:
+            return _drain(target)
+        except (NoServerError, MissingPaneError):
+            return Reason.GONE
+        finally:
+            queue.tidy(directory)
+    return Reason.BEHIND
 
 
-def _refused(reason: Reason) -> Outcome:
-    return Outcome(Status.REFUSED, reason)
+def _drain(target: Target) -> Reason | None:
+    known = agents.load(target.session.dir)
+    if known is None:
+        return Reason.GONE
+    pane, screen = _look(target, known.pane_id)
+    if not agents.alive(pane, known):
+        return Reason.GONE
+    for message in queue.messages(target.session.dir, Place.HANDED):
+        if reason := _settle(target, pane, screen, message):
+            return reason
+        pane, screen = _look(target, known.pane_id)
+    for message in queue.messages(target.session.dir, Place.WAITING):
+        if reason := _hand_over(target, pane, screen, message):
+            return reason
+        pane, screen = _look(target, known.pane_id)
+    return None
 
 
-OUTCOMES = {
-    Typed.TYPED: Outcome(Status.TYPED),
-    Typed.ALREADY: Outcome(Status.ALREADY),
-    Typed.REFUSED_GONE: _refused(Reason.GONE),
-    Typed.REFUSED_MODE: _refused(Reason.MODE),
-    Typed.REFUSED_SCREEN: _refused(Reason.NO_PROMPT),
+def _look(target: Target, pane_id: str) -> tuple[Pane, Screen]:
+    pane, shown = target.tmux.look(pane_id, escapes=True)
+    return pane, read_screen(target.profile, shown)
+
+
+def _settle(target: Target, pane: Pane, screen: Screen, message: Message) -> Reason | None:
+    """Find out about a message that somebody has handed over, or was about to."""
+    if queue.is_accepted(target.session.dir, message.id):
+        queue.settle(target.session.dir, message)
+        return None
+    if message.id in (offered := _offered(target)):
+        return _settle_offered(target, message, offered[message.id])
+    found = resolve(target, pane, screen, message)
+    return _REASONS.get(found) if found else None
+
+
+def _settle_offered(target: Target, message: Message, to: tuple[str, str]) -> Reason | None:
+    """A hook has printed it: the next event of the same turn, or the transcript, proves it."""
+    directory = target.session.dir
+    now = agentstate.read(directory)
+    same_turn = (now.context, now.prompt) == to and now.state is State.BUSY
+    if same_turn or time.time() < now.since + SETTLED_S:
+        return Reason.HANDED
+    if is_in_transcript(target, message.text):
+        queue.accept(directory, message.id)
+        queue.settle(directory, message)
+    else:  # its client was stopped before it read what the hook said
+        queue.move(directory, message, Place.HANDED, Place.WAITING)
+    left = [line for line in _offer_lines(target) if f"-{message.id}." not in line]
+    write_atomic(directory.offered, "".join(f"{line}\n" for line in left))
+    return None
+
+
+def _offered(target: Target) -> dict[str, tuple[str, str]]:
+    """The context and prompt to which a hook has handed each message, by message id."""
+    offers: dict[str, tuple[str, str]] = {}
+    for line in _offer_lines(target):
+        with contextlib.suppress(ValueError):
+            name, context, prompt = line.split()
+            if found := queue.NAME.fullmatch(name):
+                offers[found[2]] = (context, prompt)
+    return offers
+
+
+def _offer_lines(target: Target) -> Iterator[str]:
+    yield from (
+        (read_guarded(target.session.dir.offered) or b"").decode("ascii", "replace").split("\n")
+    )
+
+
+def _hand_over(target: Target, pane: Pane, screen: Screen, message: Message) -> Reason | None:
+    """Hand a waiting message over by way of the composer; why not, or None."""
+    directory = target.session.dir
+    if directory.hold.exists():
+        return Reason.HOLD
+    if pane.in_mode:
+        return Reason.MODE
+    if screen.prompt is Prompt.BUSY and message.mode is Mode.URGENT and _can_interrupt(target):
+        stopped = interrupt(target, pane, screen)
+        if stopped is None:
+            return Reason.BUSY
+        screen = stopped
+    if reason := _obstacle(target, screen):
+        return reason
+    if not queue.move(directory, message, Place.WAITING, Place.HANDED):
+        return None  # a hook was quicker
+    crash_point("deliver:claimed")
+    return _REASONS.get(submit(target, pane, screen, message))
+
+
+def _can_interrupt(target: Target) -> bool:
+    return bool(target.profile.interrupt_key)
+
+
+def _obstacle(target: Target, screen: Screen) -> Reason | None:
+    if screen.prompt is not Prompt.IDLE:
+        return _OBSTACLES[screen.prompt]
+    if screen.draft and (screen.stashed or not target.profile.can_stash):
+        return Reason.DRAFT  # a second draft would take the place of the first
+    return None
+
+
+_OBSTACLES = {
+    Prompt.BUSY: Reason.BUSY,
+    Prompt.DIALOG: Reason.DIALOG,
+    Prompt.NONE: Reason.NO_PROMPT,
+}
+_REASONS = {
+    Submitted.DOUBTFUL: Reason.HANDED,
+    Submitted.REFUSED_GONE: Reason.GONE,
+    Submitted.REFUSED_MODE: Reason.MODE,
+    Submitted.REFUSED_SCREEN: Reason.CHANGED,
 }

@@ -6,14 +6,18 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
 
+from sm.adapters.agent.profile import Profile
 from sm.adapters.tmux import Tmux, plain_environment
-from sm.config.schema import Project
+from sm.config.schema import Agent as Settings
 from sm.errors import UsageError
+from sm.session.hookfiles import write_settings
 from sm.session.registry import Session
 from sm.shellroot import shell_root
-from sm.store.files import write_atomic
+from sm.store.files import ensure_private_dir, write_atomic
 from sm.store.paths import SessionDir
 from sm.text import harmless, normalise
 
@@ -23,22 +27,42 @@ PROMPT_LIMIT = 120_000
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def write_launch_files(
-    tmux: Tmux, session: Session, project: Project, prompt: str, extra_env: Mapping[str, str]
-) -> None:
-    """Write what the launcher will read, and clear what the one before it has left.
+@dataclass(frozen=True)
+class Launch:
+    """What an agent is started with.
+
+    `protocol` goes into its system prompt, where the profile has a way; `resume` is the agent's
+    own session id to go on with, '' for a new one.
+    """
+
+    settings: Settings
+    profile: Profile
+    prompt: str = ""
+    protocol: str = ""
+    resume: str = ""
+
+
+def write_launch_files(tmux: Tmux, session: Session, launch: Launch) -> None:
+    """Write what the launcher will read, and clear what the agent before it has left.
 
     Raises:
         UsageError: the command or the environment that is configured cannot be used.
 
     """
     directory = session.dir
-    for stale in (directory.agent_pid, directory.launch_error):
-        stale.unlink(missing_ok=True)
-    environment = agent_environment(tmux, session, project, extra_env)
+    _clear(directory)
+    environment = agent_environment(tmux, session, launch.settings)
     entries = [f"{name}={value}" for name, value in environment.items()]
     write_atomic(directory.launch_env, _entries(entries, "environment"))
-    write_atomic(directory.launch_argv, _entries(_command(directory, project, prompt), "command"))
+    write_atomic(directory.launch_argv, _entries(_command(directory, launch), "command"))
+
+
+def _clear(directory: SessionDir) -> None:
+    """Whatever the last agent's hooks have said is not about the next one."""
+    for stale in (directory.agent_pid, directory.launch_error, directory.blocks, directory.dialog):
+        stale.unlink(missing_ok=True)
+    ensure_private_dir(directory.accepted)  # hooks cannot make a directory without a fork
+    write_atomic(directory.state, f"starting {time.time():.6f} - -\n")
 
 
 def _entries(values: list[str], what: str) -> bytes:
@@ -48,42 +72,70 @@ def _entries(values: list[str], what: str) -> bytes:
     return b"".join(value + b"\0" for value in data)
 
 
-def _command(directory: SessionDir, project: Project, prompt: str) -> list[str]:
+def _command(directory: SessionDir, launch: Launch) -> list[str]:
+    profile = launch.profile
+    command = split_command(launch.settings.command or profile.command)
+    if launch.resume:
+        command += _filled(profile.resume, context=launch.resume)
+    if profile.settings:
+        write_settings(directory, shell_root() / "lib" / "hooks")
+        command += _filled(profile.settings, file=str(directory.settings))
+    if launch.protocol and profile.system_prompt:
+        write_atomic(directory.system_prompt, launch.protocol + "\n")
+        file, text = str(directory.system_prompt), launch.protocol
+        command += _filled(profile.system_prompt, file=file, text=text)
+    prompt = _prompt(directory, launch.prompt)
+    return command + (_filled(profile.prompt, prompt=prompt) if prompt else [])
+
+
+def split_command(line: str) -> list[str]:
+    """The words of a configured command line.
+
+    Raises:
+        UsageError: it is empty, or a quotation mark is missing.
+
+    """
     try:
-        command = shlex.split(project.agent.command)
+        command = shlex.split(line)
     except ValueError as error:
-        raise UsageError(
-            f"cannot read agent.command '{project.agent.command}': {str(error).lower()}"
-        ) from error
+        raise UsageError(f"cannot read agent.command '{line}': {str(error).lower()}") from error
     if not command:
-        raise UsageError(f"agent.command of project '{project.name}' is empty: set it")
+        raise UsageError("agent.command is empty: set it")
+    return command
+
+
+def _filled(template: Iterable[str], **values: str) -> list[str]:
+    """The arguments of `template`; braces of other text than the values' names stay as they are."""
+
+    def fill(argument: str) -> str:
+        return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), argument)
+
+    return [fill(argument) for argument in template]
+
+
+def _prompt(directory: SessionDir, prompt: str) -> str:
     text = normalise(prompt)  # as if it were typed: an agent CLI shows it, or stops at it
     if len(text.encode()) > PROMPT_LIMIT:
         write_atomic(directory.prompt, text)
         text = f"Read the file '{directory.prompt}' to its end: it is your task."
-    return [*command, harmless(text)] if text else command
+    return harmless(text)
 
 
-def agent_environment(
-    tmux: Tmux, session: Session, project: Project, extra: Mapping[str, str]
-) -> dict[str, str]:
+def agent_environment(tmux: Tmux, session: Session, settings: Settings) -> dict[str, str]:
     """Everything that the agent is given; nothing of ours that is not named here."""
     own = plain_environment()
     own.pop("TERM", None)  # that of its pane is added by the launcher
-    passed = {name: os.environ[name] for name in project.agent.pass_env if name in os.environ}
-    chosen = own | passed | project.agent.env | dict(extra)
+    passed = {name: os.environ[name] for name in settings.pass_env if name in os.environ}
+    chosen = own | passed | settings.env
     if wrong := [name for name in chosen if not VARIABLE.fullmatch(name)]:
         raise UsageError(f"'{wrong[0]}' in agent.env cannot be a variable's name")
     path = [str(shell_root() / "bin"), chosen.get("PATH") or os.defpath]
-    return chosen | {
-        "PATH": ":".join(path),
-        "SM_PYTHON": sys.executable,
-        "PHASE_FILE": str(session.root.phase(session.project, session.issue)),
-        "PROJECT_NAME": session.project,
-        "ISSUE": str(session.issue),
-        "CLAUDE_SESSION_MANAGER_ID": session.name,
-        "SESSION_NAME": session.name,
-        "SM_STATE_ROOT": str(session.state_root),
-        "SM_CONFIG": str(session.config),
-        **({"SM_TMUX_SOCKET": tmux.socket} if tmux.socket else {}),
-    }
+    return (
+        chosen
+        | session.environment
+        | {
+            "PATH": ":".join(path),
+            "SM_PYTHON": sys.executable,
+            **({"SM_TMUX_SOCKET": tmux.socket} if tmux.socket else {}),
+        }
+    )

@@ -33,6 +33,8 @@ class PlannedStep(Struct, frozen=True):
     text: str = ""
     generation: int = 0
     """Of the agent that a restart launches."""
+    resume: str = ""
+    """The agent's own session that a restart goes on with, '' for a new one."""
 
 
 class Plan(Struct, frozen=True):

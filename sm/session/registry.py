@@ -9,6 +9,7 @@ import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar, cast
 
 import click
 from msgspec import Struct
@@ -21,21 +22,20 @@ REMOVED = ".removed-"
 """A directory on its way out: renamed first, so that a session is there whole or not at all."""
 
 
-class Session(Struct, frozen=True, kw_only=True):
-    """Who a session is. `config` is what `--config` takes; `created_at` seconds since 1970."""
+class Session(Struct, frozen=True, kw_only=True, tag_field="kind"):
+    """Who a session is: its name is its directory's and its tmux session's, and never given twice.
+
+    `provider` names the profile of its agent, `parent` the session that began it, `config` is
+    what `--config` takes (None: there is none); `created_at` seconds since 1970.
+    """
 
     name: str
-    project: str
-    issue: int
-    title: str
-    branch: str
-    base: str
-    remote: str
-    repo: Path
-    worktree: Path
-    config: Path
+    provider: str
+    cwd: Path
+    config: Path | None
     state_root: Path
     created_at: float
+    parent: str = ""
 
     @property
     def root(self) -> Root:
@@ -47,8 +47,98 @@ class Session(Struct, frozen=True, kw_only=True):
         """The session's own directory."""
         return self.root.session(self.name)
 
+    @property
+    def label(self) -> str:
+        """What people call it."""
+        return self.name
 
-def create(root: Root, identity: Session) -> Session:
+    @property
+    def transcript(self) -> Path:
+        """What its terminal shows, written by tmux."""
+        return self.dir.transcript
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the agent is told about its session."""
+        return {
+            "CLAUDE_SESSION_MANAGER_ID": self.name,
+            "SESSION_NAME": self.name,
+            "SM_SESSION_DIR": str(self.dir.path),
+            "SM_STATE_ROOT": str(self.state_root),
+            **({"SM_CONFIG": str(self.config)} if self.config else {}),
+        }
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Its files outside its directory: those whose names the protocol gives."""
+        return (self.root.idle_marker(self.name),)
+
+
+class IssueSession(Session, frozen=True, kw_only=True, tag="issue"):
+    """A session that works on an issue; `cwd` is its worktree."""
+
+    project: str
+    issue: int
+    title: str
+    branch: str
+    base: str
+    remote: str
+    repo: Path
+
+    @property
+    def worktree(self) -> Path:
+        """The git worktree of the issue."""
+        return self.cwd
+
+    @property
+    def label(self) -> str:
+        """What people call it."""
+        return f"{self.project} #{self.issue}"
+
+    @property
+    def transcript(self) -> Path:
+        """What its terminal shows, where the protocol has it."""
+        return self.root.transcript(self.project, self.issue)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The protocol's variables as well."""
+        return super().environment | {
+            "PHASE_FILE": str(self.root.phase(self.project, self.issue)),
+            "PROJECT_NAME": self.project,
+            "ISSUE": str(self.issue),
+        }
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Its files outside its directory."""
+        root, project, issue = self.root, self.project, self.issue
+        return (
+            root.phase(project, issue),
+            root.ci_result(project, issue),
+            root.renotify(project, issue),
+            root.transcript(project, issue),
+            *super().files,
+        )
+
+
+class AdHocSession(Session, frozen=True, kw_only=True, tag="ad-hoc"):
+    """A session that somebody has begun by `sm new`; `alias` is the name they gave it, or ''."""
+
+    command: str
+    alias: str = ""
+
+    @property
+    def label(self) -> str:
+        """What people call it."""
+        return self.alias or self.name
+
+
+AnySession = IssueSession | AdHocSession
+S = TypeVar("S", bound=Session)
+
+
+def create(root: Root, identity: S) -> S:
     """Put a session on record, with its wake FIFO; returns the record.
 
     A session of this name that is on record already stays as it was.
@@ -62,13 +152,13 @@ def create(root: Root, identity: Session) -> Session:
         ensure_private_dir(folder)
     directory = root.session(identity.name)
     make_wake(directory)
-    if known := read_json(directory.identity, Session):
+    if known := read_json(directory.identity, type(identity)):
         return known
     write_json(directory.identity, identity, durable=True)
     return identity
 
 
-def load(root: Root, name: str) -> Session:
+def load(root: Root, name: str) -> AnySession:
     """The session of this name.
 
     Raises:
@@ -77,21 +167,39 @@ def load(root: Root, name: str) -> Session:
 
     """
     check_name(name, "session")
-    if session := read_json(root.session(name).identity, Session):
+    if session := _read(root, name):
         return session
     raise UsageError(f"no session '{name}': 'sm status' lists those there are")
+
+
+def of_issue(root: Root, name: str) -> IssueSession:
+    """The session of this name, which must be an issue's.
+
+    Raises:
+        UsageError: there is none.
+        StateError: its record is damaged.
+
+    """
+    session = load(root, name)
+    if isinstance(session, IssueSession):
+        return session
+    raise UsageError(f"'{name}' works on no issue: see 'sm children' and 'sm status'")
+
+
+def _read(root: Root, name: str) -> AnySession | None:
+    return read_json(root.session(name).identity, cast("type[AnySession]", AnySession))
 
 
 def _warn(error: SmError) -> None:
     click.echo(f"sm: {error.format_message()}", err=True)
 
 
-def all(root: Root, report: Callable[[SmError], None] = _warn) -> list[Session]:
+def all(root: Root, report: Callable[[SmError], None] = _warn) -> list[AnySession]:
     """Every session on record, by name. A damaged record is reported and passed over."""
     found = []
     for name in _names(root):
         try:
-            session = read_json(root.session(name).identity, Session)
+            session = _read(root, name)
         except StateError as error:
             report(error)
             continue
@@ -117,15 +225,7 @@ def forget(root: Root, session: Session) -> None:
     Until its directory goes, at once, the session is on record, so an interrupted call is
     simply repeated; one that is interrupted later leaves a remnant, which the next one clears.
     """
-    project, issue = session.project, session.issue
-    files = [
-        root.phase(project, issue),
-        root.ci_result(project, issue),
-        root.renotify(project, issue),
-        root.idle_marker(session.name),
-        root.transcript(project, issue),
-    ]
-    for path in files:
+    for path in session.files:
         _remove(path)
     with contextlib.suppress(FileNotFoundError):
         remnant = root.sessions / f"{REMOVED}{session.name}-{secrets.token_hex(4)}"

@@ -15,19 +15,23 @@ from sm.store.files import open_guarded
 RETRY_S = 0.02
 
 
+class HeldError(TemporaryError):
+    """Somebody else holds the lock."""
+
+
 @contextlib.contextmanager
 def hold(path: Path, *, timeout_s: float = 30.0) -> Iterator[None]:
     """Hold the lock file `path`, waiting up to `timeout_s` seconds for it.
 
     Raises:
-        TemporaryError: somebody else held it all that time.
+        HeldError: somebody else held it all that time.
 
     """
     with open_guarded(path, os.O_RDWR | os.O_CREAT) as fd:
         deadline = time.monotonic() + timeout_s
         while not _try(fd):
             if time.monotonic() >= deadline:
-                raise TemporaryError(f"'{path}' was locked for {timeout_s:g} s: try again")
+                raise HeldError(f"'{path}' was locked for {timeout_s:g} s: try again")
             time.sleep(RETRY_S)
         yield
 

@@ -312,3 +312,18 @@ class SessionDir:
     def hold(self) -> Path:
         """While it is there, nothing is handed to the agent: its context is being replaced."""
         return self.path / "hold"
+
+    @property
+    def transcript(self) -> Path:
+        """What the terminal of an ad-hoc session showed, written by tmux."""
+        return self.path / "transcript.log"
+
+    @property
+    def typed(self) -> Path:
+        """The message that was last typed, and its line."""
+        return self.path / "typed.json"
+
+    @property
+    def notify(self) -> Path:
+        """One file for each session that is told when the agent's turn ends."""
+        return self.path / "notify"

@@ -21,7 +21,7 @@ def answer(ctx: Context, issue: int, author: str, text: str) -> None:
     """
     if not text.strip():
         raise UsageError("the answer is empty: nothing was sent")
-    session = registry.load(ctx.root, session_name(ctx.project.name, issue))
+    session = registry.of_issue(ctx.root, session_name(ctx.project.name, issue))
     with lock.hold(session.dir.lock, timeout_s=120):  # the question may be on its way out
         asked = last_known(ctx, session, snapshot(ctx)).facts.escalated
     if not asked:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from sm.errors import TemporaryError, UsageError
 from sm.forge import IssueState
 from sm.session import claim
-from sm.session.registry import Session
+from sm.session.registry import IssueSession
 from sm.workflow.context import Context
 from sm.workflow.start import TakenError, start
 
 
-def start_by_hand(ctx: Context, number: int) -> Session:
+def start_by_hand(ctx: Context, number: int) -> IssueSession:
     """Start the session of an open issue, whether or not it is in the backlog.
 
     One that runs already is left as it is.

@@ -9,12 +9,13 @@ from sm.history import Verb
 from sm.material import GitState, Material
 from sm.notices import to_person
 from sm.phase import Phase
-from sm.prompts import to_agent
+from sm.prompts import protocol, to_agent
 from sm.reactions import Decision, Step
 from sm.redact import redact
 from sm.session import agent, transcript
+from sm.session.launchfiles import Launch
 from sm.session.plan import FAILED, Plan, PlannedStep, receipts
-from sm.session.registry import Session
+from sm.session.registry import IssueSession
 from sm.workflow.context import Context
 from sm.workflow.observe import Observation
 from sm.workflow.snapshot import full_check
@@ -23,7 +24,7 @@ FOR_PEOPLE = (Verb.NOTIFY, Verb.REMIND, Verb.COMMENT)
 TAIL_LINES = 30
 
 
-def compose(ctx: Context, session: Session, seen: Observation, decision: Decision) -> Plan:
+def compose(ctx: Context, session: IssueSession, seen: Observation, decision: Decision) -> Plan:
     """The plan that carries `decision` out."""
     assert decision.row is not None, "only a decision with a row has steps"
     restarts = any(step.verb is Verb.RECOVER for step in decision.row.steps)
@@ -45,7 +46,7 @@ def _planned(step: Step, material: Material, seen: Observation, generation: int)
     return PlannedStep(step.verb, text=seen.facts.head)
 
 
-def gather(ctx: Context, session: Session, seen: Observation, work: GitState) -> Material:
+def gather(ctx: Context, session: IssueSession, seen: Observation, work: GitState) -> Material:
     """Everything that a text may quote."""
     project = ctx.project
     return Material(
@@ -72,7 +73,19 @@ def gather(ctx: Context, session: Session, seen: Observation, work: GitState) ->
         log_lines=project.ci.log_lines,
         fixes_left=project.ci.max_fixes - seen.facts.history.fixes,
         worktree=str(session.worktree),
+        protocol_known=bool(ctx.profile.system_prompt),
     )
+
+
+def launch_with(ctx: Context, session: IssueSession, prompt: str, *, resume: str = "") -> Launch:
+    """How the session's agent is started with `prompt`."""
+    text = protocol(
+        phase_file=str(ctx.root.phase(session.project, session.issue)),
+        remote=session.remote,
+        branch=session.branch,
+        base=session.base,
+    )
+    return Launch(ctx.project.agent, ctx.profile, prompt, text, resume)
 
 
 def _merge_command(ctx: Context, seen: Observation) -> str:
@@ -81,14 +94,14 @@ def _merge_command(ctx: Context, seen: Observation) -> str:
     return f"sm pr merge {seen.pull.number} --project {ctx.project.name}"
 
 
-def _answer_help(ctx: Context, session: Session) -> str:
+def _answer_help(ctx: Context, session: IssueSession) -> str:
     ways = [f"`sm reply {session.project} {session.issue} TEXT`", "a comment on the issue"]
     if ctx.project.escalation.vault:
         ways.append("the file in the vault")
     return " or ".join(ways)
 
 
-def _trouble(ctx: Context, session: Session, seen: Observation) -> str:
+def _trouble(ctx: Context, session: IssueSession, seen: Observation) -> str:
     if seen.facts.crashed:
         last = next((r for r in reversed(receipts(session.dir)) if r.verb is Verb.RECOVER), None)
         return redact(last.detail) if last and last.detail.startswith(FAILED) else ""
@@ -98,7 +111,7 @@ def _trouble(ctx: Context, session: Session, seen: Observation) -> str:
     return redact(told[-1]) if told else ""
 
 
-def git_state(ctx: Context, session: Session) -> GitState:
+def git_state(ctx: Context, session: IssueSession) -> GitState:
     """What git tells of the worktree, or of the branch alone where that is all that is left."""
     base = f"{session.remote}/{session.base}"
     there = (session.worktree / ".git").exists()
@@ -114,7 +127,7 @@ def git_state(ctx: Context, session: Session) -> GitState:
         return GitState()
 
 
-def _tail(ctx: Context, session: Session, seen: Observation) -> str:
+def _tail(ctx: Context, session: IssueSession, seen: Observation) -> str:
     """The end of the terminal's transcript, for people: only where a session failed."""
     if not (seen.facts.crashed or seen.write.phase in (Phase.FAILED, Phase.NONE)):
         return ""

@@ -14,10 +14,12 @@ from sm.facts import Limits
 from sm.store.paths import ProjectDir, Root
 
 if TYPE_CHECKING:
+    from sm.adapters.agent.profile import Profile
     from sm.adapters.forge.local import LocalForge
     from sm.adapters.git import Git
     from sm.adapters.tmux import Tmux
-    from sm.session.registry import Session
+    from sm.session.registry import IssueSession, Session
+    from sm.session.submission import Target
 
 IDLE_POLLS = 3
 IDLE_POLL_S = 10.0
@@ -46,11 +48,15 @@ class Context:
         ensure_private_dir(directory.path)
         return directory
 
-    def sessions(self, report: Callable[[SmError], None] = lambda _: None) -> list[Session]:
+    def sessions(self, report: Callable[[SmError], None] = lambda _: None) -> list[IssueSession]:
         """The project's sessions, by issue; a damaged record goes to `report`."""
         from sm.session import registry
 
-        found = [s for s in registry.all(self.root, report) if s.project == self.project.name]
+        found = [
+            session
+            for session in registry.all(self.root, report)
+            if isinstance(session, registry.IssueSession) and session.project == self.project.name
+        ]
         return sorted(found, key=lambda session: session.issue)
 
     @cached_property
@@ -59,6 +65,19 @@ class Context:
         from sm.adapters.tmux import Tmux
 
         return Tmux(self.config.tmux_socket)
+
+    @cached_property
+    def profile(self) -> Profile:
+        """How the project's agent CLI behaves."""
+        from sm.adapters.agent.profiles import resolve
+
+        return resolve(self.project.agent, self.config.profiles)
+
+    def target(self, session: Session) -> Target:
+        """The session as the receiver of messages."""
+        from sm.session.submission import Target
+
+        return Target(self.tmux, session, self.profile)
 
     @cached_property
     def git(self) -> Git:

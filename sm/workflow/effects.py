@@ -6,14 +6,16 @@ import hashlib
 from collections.abc import Callable
 
 from sm.adapters import vault
-from sm.adapters.agent import profiles
 from sm.adapters.gitpush import RefMovedError
 from sm.errors import SmError, StateError, TemporaryError
 from sm.history import Verb
-from sm.session import agent, claim, delivery, phasefile, registry, worktree
+from sm.session import agent, claim, delivery, phasefile, queue, registry, worktree
+from sm.session.delivery import Status
 from sm.session.plan import Plan, PlannedStep
-from sm.session.registry import Session
+from sm.session.queue import Message, Mode
+from sm.session.registry import IssueSession
 from sm.store.files import write_atomic
+from sm.workflow.compose import launch_with
 from sm.workflow.context import Context
 from sm.workflow.replies import question_file
 
@@ -34,7 +36,7 @@ def effect_id(plan: Plan, step: int) -> str:
     return hashlib.sha256(f"{plan.key}#{step}@{plan.created_at}".encode()).hexdigest()[:16]
 
 
-def perform(ctx: Context, session: Session, plan: Plan, step: int) -> str:
+def perform(ctx: Context, session: IssueSession, plan: Plan, step: int) -> str:
     """Do step number `step`; returns a word on how it went.
 
     Raises:
@@ -47,20 +49,25 @@ def perform(ctx: Context, session: Session, plan: Plan, step: int) -> str:
     return EFFECTS[planned.verb](ctx, session, planned, effect_id(plan, step))
 
 
-def _inject(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
-    target = agent.load(session.dir)
-    if target is None:
+def _inject(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    if agent.load(session.dir) is None:
         raise PointlessError("there is no agent to tell")
-    glyph = profiles.resolve(ctx.project.agent, ctx.config.profiles).glyph
-    outcome = delivery.deliver(ctx.tmux, target, ident, step.text, glyph=glyph)
+    # Ahead of what other sessions have to say: the agent waits for this one.
+    message = Message(id=ident, text=step.text, mode=Mode.IMPORTANT)
+    outcome = delivery.deliver(ctx.target(session), message)
     if outcome.delivered:
         return step.name
-    if outcome.reason and outcome.reason.final:
-        raise PointlessError(f"not typed: {outcome.reason}")
-    raise NotNowError(f"not typed yet: {outcome.reason}")
+    if outcome.status is Status.REFUSED:
+        raise PointlessError(f"not delivered: {outcome.reason}")
+    raise NotNowError(f"not delivered yet: {outcome.reason or outcome.status}")
 
 
-def _create_phase(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+def withdraw(session: IssueSession, plan: Plan, step: int) -> None:
+    """Take back what a step has queued, as far as nobody has handed it over."""
+    queue.withdraw(session.dir, effect_id(plan, step))
+
+
+def _create_phase(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
     try:
         phasefile.create(ctx.root, session.project, session.issue)
     except StateError as error:  # something has taken its place meanwhile: a person has to know
@@ -68,12 +75,12 @@ def _create_phase(ctx: Context, session: Session, step: PlannedStep, ident: str)
     return ""
 
 
-def _write_ci_result(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+def _write_ci_result(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
     write_atomic(ctx.root.ci_result(session.project, session.issue), step.text + "\n")
     return ""
 
 
-def _open_pull(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+def _open_pull(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
     issue = ctx.forge.issue(session.issue)
     pull = ctx.forge.open_pull(
         branch=session.branch,
@@ -85,14 +92,14 @@ def _open_pull(ctx: Context, session: Session, step: PlannedStep, ident: str) ->
     return f"#{pull.number}"
 
 
-def _merge(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+def _merge(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
     pull = ctx.forge.pull_for(session.branch)
     if pull is None:
         raise PointlessError(f"there is no pull request of '{session.branch}'")
     return ctx.forge.merge(pull.number, head=step.text, author=BOT).merged_as[:10]
 
 
-def _comment(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+def _comment(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
     text = step.text
     if step.name == "stopped" and session.worktree.exists():
         text += f"\n\nIts worktree has work that is nowhere else and is kept: `{session.worktree}`."
@@ -100,7 +107,7 @@ def _comment(ctx: Context, session: Session, step: PlannedStep, ident: str) -> s
     return step.name
 
 
-def _notify(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+def _notify(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
     told = _comment(ctx, session, step, ident)
     if (file := question_file(ctx, session)) is not None:
         title = f"{session.project} #{session.issue}: {session.title}"
@@ -108,51 +115,52 @@ def _notify(ctx: Context, session: Session, step: PlannedStep, ident: str) -> st
     return told
 
 
-def _remind(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+def _remind(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
     told = _comment(ctx, session, step, ident)
     write_atomic(ctx.root.renotify(session.project, session.issue), f"{ident}\n")
     return told
 
 
-def _label_blocked(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+def _label_blocked(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
     ctx.forge.add_label(session.issue, ctx.project.labels.blocked)
     return ""
 
 
-def _restore_backlog(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+def _restore_backlog(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
     ctx.forge.add_label(session.issue, ctx.project.labels.backlog)
     ctx.forge.remove_label(session.issue, ctx.project.labels.in_progress)
     return ""
 
 
-def _clean_labels(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+def _clean_labels(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
     for label in (ctx.project.labels.in_progress, ctx.project.labels.backlog):
         ctx.forge.remove_label(session.issue, label)
     return ""
 
 
-def _close_issue(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+def _close_issue(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
     ctx.forge.close_issue(session.issue)
     return ""
 
 
-def _kill(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+def _kill(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
     agent.stop(ctx.tmux, session)
     return ""
 
 
-def _recover(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+def _recover(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
     made = worktree.ensure(ctx.git, ctx.project, session.issue)
     phasefile.create(ctx.root, session.project, session.issue)
-    agent.launch(ctx.root, ctx.tmux, session, ctx.project, step.text, generation=step.generation)
+    launch = launch_with(ctx, session, step.text, resume=step.resume)
+    agent.launch(ctx.tmux, session, launch, generation=step.generation)
     return made.note
 
 
-def _remove_worktree(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+def _remove_worktree(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
     return str(worktree.remove(ctx.git, ctx.project, session.issue, merged_head=step.text))
 
 
-def _delete_branch(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+def _delete_branch(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
     try:
         ctx.git.delete_ref(ctx.project.remote, f"refs/heads/{session.branch}", expect=step.text)
     except RefMovedError:
@@ -160,19 +168,19 @@ def _delete_branch(ctx: Context, session: Session, step: PlannedStep, ident: str
     return ""
 
 
-def _release_claim(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+def _release_claim(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
     claim.release(ctx.git, ctx.project, session.issue, ctx.root)
     return ""
 
 
-def _forget(ctx: Context, session: Session, step: PlannedStep, ident: str) -> str:
+def _forget(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
     if (file := question_file(ctx, session)) is not None:
         vault.settle(file)
     registry.forget(ctx.root, session)
     return ""
 
 
-EFFECTS: dict[Verb, Callable[[Context, Session, PlannedStep, str], str]] = {
+EFFECTS: dict[Verb, Callable[[Context, IssueSession, PlannedStep, str], str]] = {
     Verb.INJECT: _inject,
     Verb.CREATE_PHASE: _create_phase,
     Verb.WRITE_CI_RESULT: _write_ci_result,

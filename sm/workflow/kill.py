@@ -18,7 +18,7 @@ def kill(ctx: Context, issue: int) -> Iterator[str]:
         UsageError: the issue has no session.
 
     """
-    session = registry.load(ctx.root, session_name(ctx.project.name, issue))
+    session = registry.of_issue(ctx.root, session_name(ctx.project.name, issue))
     ctx.forge.add_label(issue, ctx.project.labels.blocked)
     ctx.record("kill", session.name, "asked for by a person")
     react(ctx, session.name)

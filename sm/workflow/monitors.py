@@ -6,18 +6,18 @@ import os
 import sys
 
 from sm.adapters.process import spawn
-from sm.session.registry import Session
+from sm.session.registry import IssueSession
 from sm.shellroot import shell_root
 from sm.store import lock
 from sm.workflow.context import Context
 
 
-def is_watched(ctx: Context, session: Session) -> bool:
+def is_watched(ctx: Context, session: IssueSession) -> bool:
     """Whether a monitor holds the session's monitor lock."""
     return lock.is_held(session.dir.monitor_lock)
 
 
-def ensure(ctx: Context, session: Session) -> bool:
+def ensure(ctx: Context, session: IssueSession) -> bool:
     """Start a monitor if there is none; True if one was started."""
     if is_watched(ctx, session):
         return False

@@ -12,7 +12,7 @@ from sm.history import fold
 from sm.phase import Phase, PhaseWrite
 from sm.review import verdict
 from sm.session import agent, phasefile, plan
-from sm.session.registry import Session
+from sm.session.registry import IssueSession
 from sm.workflow.context import Context
 from sm.workflow.replies import Reply, replies
 from sm.workflow.snapshot import Snapshot, is_open, snapshot
@@ -38,7 +38,7 @@ class Observation:
         return self.pull.check if self.pull else NO_CHECK
 
 
-def observe(ctx: Context, session: Session, *, newer_than: float = 0.0) -> Observation:
+def observe(ctx: Context, session: IssueSession, *, newer_than: float = 0.0) -> Observation:
     """What is known now. The forge is asked again if it was last seen before the phase write.
 
     Raises:
@@ -56,7 +56,7 @@ def observe(ctx: Context, session: Session, *, newer_than: float = 0.0) -> Obser
     return replace(found, facts=facts)
 
 
-def last_known(ctx: Context, session: Session, seen: Snapshot) -> Observation:
+def last_known(ctx: Context, session: IssueSession, seen: Snapshot) -> Observation:
     """The same from an older look at the forge, for showing: neither git nor tmux is asked.
 
     So `pushed` and `unpushed` of its facts say nothing, and a session is alive with its process.
@@ -77,7 +77,7 @@ class _Written:
         return min(self.write.at, time.time())  # a clock that was set back must not stop timers
 
 
-def _read_phase(ctx: Context, session: Session) -> _Written:
+def _read_phase(ctx: Context, session: IssueSession) -> _Written:
     try:
         write = phasefile.read(ctx.root, session.project, session.issue)
     except StateError as error:
@@ -85,7 +85,7 @@ def _read_phase(ctx: Context, session: Session) -> _Written:
     return _Written(lost=True) if write is None else _Written(write)
 
 
-def _gather(ctx: Context, session: Session, written: _Written, seen: Snapshot) -> Observation:
+def _gather(ctx: Context, session: IssueSession, written: _Written, seen: Snapshot) -> Observation:
     write = written.write
     issue, pull = seen.issue(session.issue), seen.pull(session.branch)
     head = pull.head if pull else seen.head(session.branch)
@@ -119,7 +119,7 @@ def _gather(ctx: Context, session: Session, written: _Written, seen: Snapshot) -
     return Observation(facts, write, pull, review, answers, written.problem)
 
 
-def _life(ctx: Context, session: Session) -> Life:
+def _life(ctx: Context, session: IssueSession) -> Life:
     """A process without its pane is as good as dead: nobody could ever tell it anything."""
     if not agent.is_alive(session.dir):
         return Life.GONE
@@ -128,7 +128,9 @@ def _life(ctx: Context, session: Session) -> Life:
     return Life.ALIVE if in_pane else Life.GONE
 
 
-def _compare_with_remote(ctx: Context, session: Session, seen: Snapshot, facts: Facts) -> Facts:
+def _compare_with_remote(
+    ctx: Context, session: IssueSession, seen: Snapshot, facts: Facts
+) -> Facts:
     """Whether the remote's branch has the work that the worktree has."""
     base, head = seen.head(session.base), seen.head(session.branch)
     pushed = bool(head) and not _is_merged(ctx, session, head, base)
@@ -137,14 +139,14 @@ def _compare_with_remote(ctx: Context, session: Session, seen: Snapshot, facts: 
     return replace(facts, pushed=pushed, unpushed=unpushed)
 
 
-def _tip(ctx: Context, session: Session) -> str:
+def _tip(ctx: Context, session: IssueSession) -> str:
     """The session's last commit: the branch's where somebody has deleted the worktree."""
     if (session.worktree / ".git").exists():
         return ctx.git.at(session.worktree).rev_parse("HEAD") or ""
     return ctx.git.rev_parse(f"refs/heads/{session.branch}") or ""
 
 
-def _is_merged(ctx: Context, session: Session, head: str, base: str) -> bool:
+def _is_merged(ctx: Context, session: IssueSession, head: str, base: str) -> bool:
     merged = ctx.git.ancestry(head, base)
     if merged is None and ctx.git.rev_parse(base) is None:  # others' merges since the last fetch
         ctx.git.fetch_branch(session.remote, session.base)
@@ -152,7 +154,7 @@ def _is_merged(ctx: Context, session: Session, head: str, base: str) -> bool:
     return merged or False
 
 
-def _idle_since(ctx: Context, session: Session, facts: Facts) -> float | None:
+def _idle_since(ctx: Context, session: IssueSession, facts: Facts) -> float | None:
     """The idle marker's time; one from before the last start or injection says nothing."""
     try:
         marked_at = ctx.root.idle_marker(session.name).lstat().st_mtime

@@ -11,7 +11,7 @@ from sm.errors import SmError
 from sm.forge import Issue, IssueState
 from sm.review import is_trusted
 from sm.session import claim
-from sm.session.registry import Session
+from sm.session.registry import IssueSession
 from sm.store import lock
 from sm.workflow import worktrees
 from sm.workflow.context import Context
@@ -93,7 +93,7 @@ def waiting(ctx: Context) -> list[Waiting]:
     return list(_waiting(ctx, ctx.sessions(), seen(ctx)))
 
 
-def _waiting(ctx: Context, sessions: list[Session], known: Snapshot) -> Iterator[Waiting]:
+def _waiting(ctx: Context, sessions: list[IssueSession], known: Snapshot) -> Iterator[Waiting]:
     labels = ctx.project.labels
     at_work = {session.issue for session in sessions}
     for issue in sorted(known.issues, key=lambda issue: issue.number):

@@ -8,7 +8,7 @@ from sm.errors import SmError
 from sm.forge import Issue, IssueState
 from sm.review import is_trusted
 from sm.session import claim, registry
-from sm.session.registry import Session
+from sm.session.registry import IssueSession
 from sm.store import lock
 from sm.store.paths import session_name
 from sm.workflow import monitors, worktrees
@@ -44,7 +44,7 @@ def _tend(ctx: Context, seen: Snapshot, *, dry_run: bool) -> Iterator[str]:
 
 
 def _keep_alive(
-    ctx: Context, seen: Snapshot, sessions: list[Session], *, dry_run: bool
+    ctx: Context, seen: Snapshot, sessions: list[IssueSession], *, dry_run: bool
 ) -> Iterator[str]:
     """Sessions whose start was interrupted, whose state was lost, whose monitor or pane died."""
     panes = ctx.tmux.panes() if sessions else {}
@@ -61,7 +61,7 @@ def _keep_alive(
         yield from _start(ctx, issue, "take up again", dry_run)
 
 
-def _lost(ctx: Context, seen: Snapshot, sessions: list[Session]) -> list[Issue]:
+def _lost(ctx: Context, seen: Snapshot, sessions: list[IssueSession]) -> list[Issue]:
     """Issues that we hold the claim of, but know nothing about any more."""
     known = {session.issue for session in sessions}
     return [
@@ -75,7 +75,7 @@ def _lost(ctx: Context, seen: Snapshot, sessions: list[Session]) -> list[Issue]:
 
 
 def _pick_up(
-    ctx: Context, seen: Snapshot, sessions: list[Session], *, dry_run: bool
+    ctx: Context, seen: Snapshot, sessions: list[IssueSession], *, dry_run: bool
 ) -> Iterator[str]:
     """The oldest issues that are ready, up to the maximum of sessions."""
     known = {session.issue for session in sessions}

@@ -15,15 +15,16 @@ from sm.history import Receipt, Verb
 from sm.reactions import OVERTAKING, decide
 from sm.session import plan as plans
 from sm.session import registry
+from sm.session.delivery import Reason
 from sm.session.plan import Plan
-from sm.session.registry import Session
+from sm.session.registry import IssueSession
 from sm.store import lock
 from sm.store.crash import crash_point
 from sm.store.files import just_before, read_guarded, write_atomic
 from sm.store.paths import SessionDir
 from sm.workflow.compose import compose
 from sm.workflow.context import Context
-from sm.workflow.effects import NotNowError, PointlessError, perform
+from sm.workflow.effects import NotNowError, PointlessError, perform, withdraw
 from sm.workflow.observe import Observation, observe
 from sm.workflow.snapshot import snapshot
 
@@ -35,10 +36,13 @@ FORGE_VERBS = frozenset({Verb.OPEN_PULL, Verb.MERGE, Verb.CLOSE_ISSUE})
 
 RETRY_S = (0.5, 300.0)
 TYPING_RETRY_S = (0.5, 5.0)
-"""Shortest and longest pause before another try; it grows with the time that it has been so."""
+"""Shortest and longest pause before another try; it grows with the time that it has been so.
+
+Where hooks tell when a busy agent is free again, nothing has to be tried often.
+"""
 
 STUCK_S = 600.0
-"""So long a message may wait to be typed before a person is told."""
+"""So long a message may wait to be typed before a person is told; a busy agent takes its time."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class Moment:
     phase_mtime_ns: int | None
 
     @classmethod
-    def now(cls, ctx: Context, session: Session) -> Moment:
+    def now(cls, ctx: Context, session: IssueSession) -> Moment:
         """As it is now. Whatever is in place of the phase file: a monitor sees its time, too."""
         try:
             found = ctx.root.phase(session.project, session.issue).stat()
@@ -76,12 +80,12 @@ def _react(ctx: Context, name: str, directory: SessionDir) -> None:
     with lock.hold(directory.lock, timeout_s=120):
         if not directory.identity.exists():
             return
-        session = registry.load(ctx.root, name)
+        session = registry.of_issue(ctx.root, name)
         for _ in _passes(ctx, session, directory):
             pass
 
 
-def _passes(ctx: Context, session: Session, directory: SessionDir) -> Iterator[None]:
+def _passes(ctx: Context, session: IssueSession, directory: SessionDir) -> Iterator[None]:
     newer_than = 0.0
     for _ in range(ROUNDS):
         started = Moment.now(ctx, session)
@@ -98,27 +102,29 @@ def _passes(ctx: Context, session: Session, directory: SessionDir) -> Iterator[N
     raise SmError(f"'{session.name}' did not come to rest in {ROUNDS} decisions: see sm trace")
 
 
-def _pending(ctx: Context, session: Session) -> Plan | None:
+def _pending(ctx: Context, session: IssueSession) -> Plan | None:
     """The plan under way, unless waiting for its message to be typed has lost its sense."""
     plan = plans.pending(session.dir)
     if plan is None or not session.dir.problem.exists():
         return plan
-    left = plan.steps[plans.next_step(plan, plans.receipts(session.dir)) :]
-    if not left or left[0].verb is not Verb.INJECT:
+    step = plans.next_step(plan, plans.receipts(session.dir))
+    if step >= len(plan.steps) or plan.steps[step].verb is not Verb.INJECT:
         return plan
     facts = observe(ctx, session).facts
+    problem = (read_guarded(session.dir.problem) or b"").decode("utf-8", "replace").strip()
+    late = time.time() - plan.created_at > STUCK_S and Reason.BUSY not in problem
     stuck = f"stuck:{plan.key}"
-    if time.time() - plan.created_at > STUCK_S and stuck not in facts.history.troubles:
-        problem = (read_guarded(session.dir.problem) or b"").decode("utf-8", "replace").strip()
+    if late and stuck not in facts.history.troubles:
         plans.add_receipt(session.dir, Receipt(time.time(), stuck, "stuck", trouble=problem))
     elif not decide(facts, OVERTAKING).acts:
         return plan
-    ctx.record("dropped", session.name, f"{plan.row}: waited in vain to be typed")
+    ctx.record("dropped", session.name, f"{plan.row}: waited in vain to be delivered")
+    withdraw(session, plan, step)
     plans.drop(session.dir)
     return None
 
 
-def _decide(ctx: Context, session: Session, newer_than: float, started: Moment) -> Plan | None:
+def _decide(ctx: Context, session: IssueSession, newer_than: float, started: Moment) -> Plan | None:
     """The plan for what is due now, saved; None when the session is at rest until `next`."""
     directory = session.dir
     seen = _observe(ctx, session, newer_than)
@@ -135,7 +141,7 @@ def _decide(ctx: Context, session: Session, newer_than: float, started: Moment) 
     return plan
 
 
-def _observe(ctx: Context, session: Session, newer_than: float) -> Observation:
+def _observe(ctx: Context, session: IssueSession, newer_than: float) -> Observation:
     seen = observe(ctx, session, newer_than=newer_than)
     if not seen.problem:
         return seen
@@ -149,7 +155,7 @@ def _observe(ctx: Context, session: Session, newer_than: float) -> Observation:
     return observe(ctx, session, newer_than=newer_than)
 
 
-def _carry_out(ctx: Context, session: Session, plan: Plan) -> bool:
+def _carry_out(ctx: Context, session: IssueSession, plan: Plan) -> bool:
     """Do the steps that are left; False when the session is over.
 
     Raises:
@@ -179,7 +185,7 @@ def _carry_out(ctx: Context, session: Session, plan: Plan) -> bool:
     return True
 
 
-def _do(ctx: Context, session: Session, plan: Plan, number: int) -> Receipt:
+def _do(ctx: Context, session: IssueSession, plan: Plan, number: int) -> Receipt:
     """The receipt of a step: done, or refused in a way that no repetition will mend."""
     verb = plan.steps[number].verb
     try:
@@ -195,13 +201,14 @@ def _do(ctx: Context, session: Session, plan: Plan, number: int) -> Receipt:
         return plan.receipt(number, detail=f"{plans.FAILED}{error.message}")
 
 
-def _retry_later(ctx: Context, session: Session, error: SmError, started: Moment) -> None:
+def _retry_later(ctx: Context, session: IssueSession, error: SmError, started: Moment) -> None:
     """Note what is in the way, and look again: the longer it has been, the later."""
     file, problem = session.dir.problem, f"{error.message}\n"
     if (read_guarded(file) or b"").decode("utf-8", "replace") != problem:
         ctx.record("waiting", session.name, error.message)
         write_atomic(file, problem)
-    shortest, longest = TYPING_RETRY_S if isinstance(error, NotNowError) else RETRY_S
+    typing = isinstance(error, NotNowError) and not (ctx.profile.hooks and Reason.BUSY in problem)
+    shortest, longest = TYPING_RETRY_S if typing else RETRY_S
     age = time.time() - file.stat().st_mtime
     _rest(session.dir, started, time.time() + min(max(age / 4, shortest), longest))
 

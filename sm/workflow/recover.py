@@ -9,7 +9,7 @@ from sm.facts import Facts
 from sm.reactions import ROWS, Decision
 from sm.session import plan as plans
 from sm.session import registry
-from sm.session.registry import Session
+from sm.session.registry import IssueSession
 from sm.store import lock
 from sm.store.paths import session_name
 from sm.workflow import monitors
@@ -19,7 +19,7 @@ from sm.workflow.observe import observe
 from sm.workflow.start import start
 
 
-def recover(ctx: Context, issue: int) -> Session:
+def recover(ctx: Context, issue: int) -> IssueSession:
     """End what runs for the issue and restart it from its worktree and branch.
 
     An issue that is unknown here is taken over, whoever holds it.
@@ -34,7 +34,7 @@ def recover(ctx: Context, issue: int) -> Session:
         if found.state != "open":
             raise UsageError(f"issue #{issue} is closed: nothing to recover")
         return start(ctx, found, seize=True)
-    session = registry.load(ctx.root, name)
+    session = registry.of_issue(ctx.root, name)
     with lock.hold(session.dir.lock, timeout_s=120):
         plans.drop(session.dir)
         seen = observe(ctx, session)

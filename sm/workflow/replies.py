@@ -11,7 +11,7 @@ from msgspec import Struct
 from sm.adapters import vault
 from sm.forge import Issue
 from sm.review import is_trusted
-from sm.session.registry import Session
+from sm.session.registry import IssueSession
 from sm.store.files import ensure_private_dir, read_json, write_json
 from sm.store.paths import SessionDir
 from sm.workflow.context import Context
@@ -35,7 +35,9 @@ def add(directory: SessionDir, author: str, text: str) -> Reply:
     return reply
 
 
-def replies(ctx: Context, session: Session, issue: Issue | None, since: float) -> tuple[Reply, ...]:
+def replies(
+    ctx: Context, session: IssueSession, issue: Issue | None, since: float
+) -> tuple[Reply, ...]:
     """Every answer of a trusted person given after `since`, oldest first."""
     found = [
         *_typed(session.dir),
@@ -69,13 +71,13 @@ def _comments(ctx: Context, issue: Issue | None) -> list[Reply]:
     ]
 
 
-def question_file(ctx: Context, session: Session) -> Path | None:
+def question_file(ctx: Context, session: IssueSession) -> Path | None:
     """Where the question is in the vault, if the project has one."""
     folder = ctx.project.escalation.vault
     return folder / f"{session.name}.md" if folder else None
 
 
-def _from_vault(ctx: Context, session: Session) -> list[Reply]:
+def _from_vault(ctx: Context, session: IssueSession) -> list[Reply]:
     file = question_file(ctx, session)
     if file is None or not file.is_file() or not (text := vault.answer(file)):
         return []

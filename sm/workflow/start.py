@@ -15,13 +15,14 @@ from sm.history import Receipt, Verb
 from sm.prompts import to_agent
 from sm.session import agent, claim, phasefile, plan, registry, worktree
 from sm.session.claim import Claim
-from sm.session.registry import Session
+from sm.session.launchfiles import Launch
+from sm.session.registry import IssueSession
 from sm.store import lock
 from sm.store.crash import crash_point
 from sm.store.files import write_atomic
 from sm.store.paths import session_name
 from sm.workflow import monitors
-from sm.workflow.compose import gather, git_state
+from sm.workflow.compose import gather, git_state, launch_with
 from sm.workflow.context import Context
 from sm.workflow.observe import last_known
 from sm.workflow.replies import question_file
@@ -36,16 +37,18 @@ class SettledError(TemporaryError):
     """The issue was to be worked on when the forge was last seen, and is not any more."""
 
 
-def is_started(ctx: Context, session: Session) -> bool:
+def is_started(ctx: Context, session: IssueSession) -> bool:
     """Whether the session once had its agent."""
     return any(r.verb in (Verb.START, Verb.RECOVER) for r in _receipts(ctx, session))
 
 
-def _receipts(ctx: Context, session: Session) -> list[Receipt]:
+def _receipts(ctx: Context, session: IssueSession) -> list[Receipt]:
     return plan.receipts(session.dir)
 
 
-def start(ctx: Context, issue: Issue, *, by_hand: bool = False, seize: bool = False) -> Session:
+def start(
+    ctx: Context, issue: Issue, *, by_hand: bool = False, seize: bool = False
+) -> IssueSession:
     """Bring the issue to the point where an agent works on it and a monitor watches it.
 
     `by_hand`: a person has said so, whatever its labels. `seize` takes the claim away from
@@ -70,7 +73,7 @@ def start(ctx: Context, issue: Issue, *, by_hand: bool = False, seize: bool = Fa
     return session
 
 
-def _is_due(ctx: Context, session: Session) -> bool:
+def _is_due(ctx: Context, session: IssueSession) -> bool:
     """Whether there is work to do, asked anew: a session may have ended since the last look.
 
     Its claim is the last to go but for its files, so one that we hold is of a start cut short.
@@ -85,7 +88,7 @@ def _is_due(ctx: Context, session: Session) -> bool:
 
 
 @contextlib.contextmanager
-def _noted(session: Session) -> Iterator[None]:
+def _noted(session: IssueSession) -> Iterator[None]:
     """Keep what is in the way of a start beside the session, for people to see."""
     try:
         yield
@@ -97,10 +100,10 @@ def _noted(session: Session) -> Iterator[None]:
     session.dir.problem.unlink(missing_ok=True)
 
 
-def _identity(ctx: Context, issue: Issue) -> Session:
+def _identity(ctx: Context, issue: Issue) -> IssueSession:
     project = ctx.project
     found = worktree.find(ctx.git, project, issue.number)
-    return Session(
+    return IssueSession(
         name=session_name(project.name, issue.number),
         project=project.name,
         issue=issue.number,
@@ -109,14 +112,15 @@ def _identity(ctx: Context, issue: Issue) -> Session:
         base=project.primary_branch,
         remote=project.remote,
         repo=project.repo,
-        worktree=found.path if found else project.worktree(issue.number),
+        cwd=found.path if found else project.worktree(issue.number),
+        provider=ctx.profile.name,
         config=ctx.config.source,
         state_root=ctx.root.path,
         created_at=time.time(),
     )
 
 
-def _claim(ctx: Context, session: Session, *, seize: bool) -> None:
+def _claim(ctx: Context, session: IssueSession, *, seize: bool) -> None:
     take = claim.seize if seize else claim.claim
     outcome = take(ctx.git, ctx.project, session.issue, ctx.root)
     if outcome is Claim.TAKEN:
@@ -129,15 +133,14 @@ def _claim(ctx: Context, session: Session, *, seize: bool) -> None:
     ctx.record("claimed", session.name, str(outcome))
 
 
-def _begin(ctx: Context, session: Session) -> None:
+def _begin(ctx: Context, session: IssueSession) -> None:
     """Make the worktree and launch the agent, or adopt one that still lives."""
     directory = session.dir
     made = worktree.ensure(ctx.git, ctx.project, session.issue)
     crash_point("start:worktree")
-    if agent.adopt(ctx.root, ctx.tmux, session) is None:
+    if agent.adopt(ctx.tmux, session) is None:
         phasefile.create(ctx.root, session.project, session.issue)
-        prompt = _prompt(ctx, session)
-        agent.launch(ctx.root, ctx.tmux, session, ctx.project, prompt, generation=1)
+        agent.launch(ctx.tmux, session, _launch(ctx, session), generation=1)
     crash_point("start:launched")
     _write_watch(ctx, session)
     receipt = Receipt(time.time(), "start", "start", verb=Verb.START, detail=made.note)
@@ -145,11 +148,12 @@ def _begin(ctx: Context, session: Session) -> None:
     ctx.record("started", session.name, session.title)
 
 
-def _write_watch(ctx: Context, session: Session) -> None:
+def _write_watch(ctx: Context, session: IssueSession) -> None:
     """Name the files whose change concerns this session, and those that concern the project."""
     watched = [
         ctx.root.phase(session.project, session.issue),
         ctx.root.idle_marker(session.name),
+        session.dir.state,
         question_file(ctx, session),
     ]
     write_atomic(session.dir.watch, "".join(f"{path}\n" for path in watched if path))
@@ -157,8 +161,9 @@ def _write_watch(ctx: Context, session: Session) -> None:
     write_atomic(session.dir.shared, "".join(f"{path}\n" for path in shared))
 
 
-def _prompt(ctx: Context, session: Session) -> str:
-    """The first prompt; where the branch has work already, the one for going on with it."""
+def _launch(ctx: Context, session: IssueSession) -> Launch:
+    """With the first prompt; where the branch has work already, the one for going on with it."""
     work = git_state(ctx, session)
     material = gather(ctx, session, last_known(ctx, session, snapshot(ctx)), work)
-    return to_agent("recovery" if work.log or work.status else "start", material)
+    prompt = to_agent("recovery" if work.log or work.status else "start", material)
+    return launch_with(ctx, session, prompt)

@@ -13,7 +13,7 @@ from sm.facts import Facts
 from sm.forge import CheckState, PullState, ReviewState
 from sm.phase import Phase
 from sm.session import agent
-from sm.session.registry import Session
+from sm.session.registry import IssueSession
 from sm.store import journal
 from sm.store.files import read_guarded
 from sm.store.journal import Event
@@ -111,7 +111,7 @@ def seen(ctx: Context) -> Snapshot:
 
 
 def rows_of(
-    ctx: Context, now: float, sessions: Iterable[Session], known: Snapshot
+    ctx: Context, now: float, sessions: Iterable[IssueSession], known: Snapshot
 ) -> list[StatusRow]:
     """The rows of these sessions, by what was `known` of the forge."""
     found = list(sessions)
@@ -120,12 +120,12 @@ def rows_of(
     return [_row(ctx, now, s, parts(s), events.get(s.name)) for s in found]
 
 
-def _parts(known: Snapshot) -> Callable[[Session], Snapshot]:
+def _parts(known: Snapshot) -> Callable[[IssueSession], Snapshot]:
     """For each session the part of the snapshot that concerns it: a thousand search no thousand."""
     issues = {issue.number: issue for issue in known.issues}
     pulls = {pull.branch: pull for pull in sorted(known.pulls, key=lambda pull: pull.number)}
 
-    def part(session: Session) -> Snapshot:
+    def part(session: IssueSession) -> Snapshot:
         return structs.replace(
             known,
             issues=(issues[session.issue],) if session.issue in issues else (),
@@ -136,7 +136,7 @@ def _parts(known: Snapshot) -> Callable[[Session], Snapshot]:
 
 
 def _row(
-    ctx: Context, now: float, session: Session, known: Snapshot, event: Event | None
+    ctx: Context, now: float, session: IssueSession, known: Snapshot, event: Event | None
 ) -> StatusRow:
     if event is not None and event.at < session.created_at:
         event = None  # of an earlier session of that issue
@@ -158,7 +158,7 @@ def _row(
 
 
 def _filled(
-    ctx: Context, row: StatusRow, session: Session, known: Observation, now: float
+    ctx: Context, row: StatusRow, session: IssueSession, known: Observation, now: float
 ) -> StatusRow:
     facts = replace(known.facts, now=now)
     state = next(state for state, holds in STATES if holds(facts))
@@ -180,7 +180,7 @@ def _filled(
     )
 
 
-def _problem(session: Session) -> str:
+def _problem(session: IssueSession) -> str:
     return (read_guarded(session.dir.problem) or b"").decode("utf-8", "replace")
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from sm.adapters.git import WorktreeEntry
 from sm.errors import SmError
 from sm.session import worktree
-from sm.session.registry import Session
+from sm.session.registry import IssueSession
 from sm.workflow.context import Context
 from sm.workflow.snapshot import Snapshot, is_open
 
 
-def kept(ctx: Context, sessions: list[Session]) -> dict[int, str]:
+def kept(ctx: Context, sessions: list[IssueSession]) -> dict[int, str]:
     """The worktrees of this project that no session works in: issue to path."""
     at_work = {session.issue for session in sessions}
     found = ((_issue(ctx, entry), entry.path) for entry in ctx.git.worktrees()[1:])
@@ -35,7 +35,7 @@ def _place(ctx: Context, issue: int) -> Path:
     return ctx.project.worktree(issue).resolve()
 
 
-def sweep(ctx: Context, seen: Snapshot, sessions: list[Session]) -> Iterator[str]:
+def sweep(ctx: Context, seen: Snapshot, sessions: list[IssueSession]) -> Iterator[str]:
     """Remove those whose issue is closed and whose work is safe on the remote; a line for each."""
     for issue, path in kept(ctx, sessions).items():
         if is_open(seen, issue):

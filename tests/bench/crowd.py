@@ -15,7 +15,7 @@ from sm.adapters.forge.issues import new_front
 from sm.adapters.proc import Process
 from sm.forge import PullState
 from sm.session import claim
-from sm.session.registry import Session
+from sm.session.registry import IssueSession
 from sm.store import lock
 from sm.store.files import append_line, write_atomic, write_json
 from sm.workflow.context import Context
@@ -141,7 +141,7 @@ def _check_under_way(ctx: Context, head: str) -> AbstractContextManager[bool]:
     return lock.try_hold(check.lock)
 
 
-def _worktree(session: Session) -> None:
+def _worktree(session: IssueSession) -> None:
     """What `git worktree add` leaves (gitrepository-layout(5)), without the files of the tree."""
     record = session.repo / ".git" / "worktrees" / session.worktree.name
     session.worktree.mkdir(parents=True)

@@ -20,7 +20,7 @@ from sm.adapters.forge.command import end_leftovers
 from sm.config.load import load
 from sm.forge import ReviewState
 from sm.session import agent, registry
-from sm.session.registry import Session
+from sm.session.registry import IssueSession
 from sm.store import lock
 from sm.workflow.context import Context
 from tests.helpers import Repository, git, make_repository, wait_for
@@ -77,11 +77,11 @@ class Stage:
         """File an issue that is ready to be picked up."""
         return self.ctx.forge.add_issue(title, body=body, labels=("backlog",), author="ada").number
 
-    def session(self, issue: int) -> Session:
+    def session(self, issue: int) -> IssueSession:
         """The session of an issue."""
-        return registry.load(self.ctx.root, f"dev-{self.ctx.project.name}-{issue}")
+        return registry.of_issue(self.ctx.root, f"dev-{self.ctx.project.name}-{issue}")
 
-    def sessions(self) -> list[Session]:
+    def sessions(self) -> list[IssueSession]:
         """All sessions on record."""
         return self.ctx.sessions()
 

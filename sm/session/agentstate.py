@@ -1,0 +1,82 @@
+"""What an agent's hooks have last said of it. They write with the shell's own means."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sm.errors import StateError
+from sm.store.files import read_guarded
+from sm.store.paths import SessionDir
+
+LINE_LIMIT = 400
+AGAIN_S, TRIES = 0.005, 10
+"""A hook empties the file and fills it at once; whoever reads in between looks again."""
+
+
+class State(StrEnum):
+    """What the agent is at. WAITING: its turn is over, but background tasks of it still run."""
+
+    UNKNOWN = ""
+    STARTING = "starting"
+    IDLE = "idle"
+    BUSY = "busy"
+    WAITING = "waiting"
+    DIALOG = "dialog"
+    LIMITED = "limited"
+    DEAD = "dead"
+
+
+@dataclass(frozen=True)
+class AgentState:
+    """A state since a moment (seconds since 1970), in one context and prompt of the agent."""
+
+    state: State = State.UNKNOWN
+    since: float = 0.0
+    context: str = ""
+    prompt: str = ""
+    active_at: float = 0.0
+    """When any hook was called last."""
+
+
+def read(directory: SessionDir) -> AgentState:
+    """The state; UNKNOWN for an agent without hooks, or where its file is damaged."""
+    active_at = _mtime(directory)
+    for _ in range(TRIES):
+        if found := _parse(_line(directory), active_at):
+            return found
+        time.sleep(AGAIN_S)
+    return AgentState(active_at=active_at)
+
+
+def _line(directory: SessionDir) -> str | None:
+    try:
+        data = read_guarded(directory.state, LINE_LIMIT)
+    except StateError:
+        return None
+    return None if data is None else data.decode("utf-8", "replace")
+
+
+def _parse(line: str | None, active_at: float) -> AgentState | None:
+    """None for half a line, which will be a whole one shortly."""
+    if line is None:
+        return AgentState(active_at=active_at)
+    if not line.endswith("\n"):
+        return None
+    try:
+        state, since, context, prompt = line.split()
+        return AgentState(State(state), float(since), _id(context), _id(prompt), active_at)
+    except ValueError:
+        return AgentState(active_at=active_at)
+
+
+def _id(word: str) -> str:
+    return "" if word == "-" else word
+
+
+def _mtime(directory: SessionDir) -> float:
+    try:
+        return directory.events.lstat().st_mtime
+    except OSError:
+        return 0.0

@@ -1,0 +1,231 @@
+"""Types a message into an agent's composer and learns whether the agent has it.
+
+What is known of a message that was typed: tmux remembers the typing itself, in the pane; the
+agent's prompt hook leaves a file when it hears of the prompt; the agent's own transcript has it.
+Whoever finds a message half-way asks these three before anything is typed again.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+
+from msgspec import Struct
+
+from sm.adapters.agent.profile import Profile
+from sm.adapters.agent.screen import Prompt, Screen
+from sm.adapters.agent.screen import read as read_screen
+from sm.adapters.composer import Typed, is_typed, press, type_once
+from sm.adapters.tmux import Pane, Tmux
+from sm.session import queue
+from sm.session.queue import Message, Place
+from sm.session.registry import Session
+from sm.session.wire import Wire, wire
+from sm.store.crash import crash_point
+from sm.store.files import read_guarded, read_json, write_atomic, write_json
+
+RECEIPT_S = 5.0
+PIECE_S = 0.03
+"""So long a receipt is waited for, and for each piece of a long text. Claude Code 2.1.329 needs
+0.05 s, 0.2 at worst, and 8 s for a thousand pieces."""
+DOUBT_S = 10.0
+"""After so long without a receipt, with an empty composer, the text is looked for elsewhere."""
+ATTEMPTS = 3
+LOOK_S = 0.005
+INTERRUPT_S = 10.0
+ROW = 40
+"""A row that holds less of a long line is that of another text."""
+TRANSCRIPT_END = 4 * 1024 * 1024
+"""Bytes; what has just been said stands at its end."""
+
+
+class Submitted(StrEnum):
+    """What became of a message that was to be typed. REFUSED has left the agent untouched.
+
+    DOUBTFUL ones are looked into again; of LOST ones all that could be done has been done.
+    """
+
+    ACCEPTED = "accepted"
+    TYPED = "typed"
+    DOUBTFUL = "doubtful"
+    LOST = "lost"
+    REFUSED_GONE = "gone"
+    REFUSED_MODE = "mode"
+    REFUSED_SCREEN = "screen"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A session as the receiver of messages."""
+
+    tmux: Tmux
+    session: Session
+    profile: Profile
+
+
+class TypedMessage(Struct, frozen=True):
+    """What was last typed: `line` is how it shows in the composer, `at` seconds since 1970."""
+
+    id: str
+    attempt: int
+    line: str
+    at: float
+
+    @property
+    def key(self) -> str:
+        """What tmux remembers it by."""
+        return f"{self.id}.{self.attempt}"
+
+
+def submit(target: Target, pane: Pane, screen: Screen, message: Message) -> Submitted:
+    """Type `message`, which is in `cur`, into the composer that `screen` shows, once.
+
+    A person's draft is put aside and comes back. On REFUSED the message waits again.
+
+    Raises:
+        TmuxBusyError: it is not known whether it was typed; `resolve` finds out.
+
+    """
+    directory = target.session.dir
+    way = wire(target.profile, message.id, message.text)
+    before = read_json(directory.typed, TypedMessage)
+    attempt = before.attempt + 1 if before and before.id == message.id else 1
+    typed = TypedMessage(message.id, attempt, way.line, time.time())
+    write_json(directory.typed, typed)
+    write_atomic(directory.expect, _expectation(message, way))
+    crash_point("submit:before-typing")
+    done = type_once(
+        target.tmux,
+        pane,
+        typed.key,
+        way.pieces,
+        row=screen.row,
+        stash=target.profile.stash_key if screen.draft else "",
+    )
+    crash_point("submit:after-typing")
+    if done in (Typed.TYPED, Typed.ALREADY):
+        return confirm(target, message, RECEIPT_S + PIECE_S * len(way.pieces))
+    write_atomic(directory.expect, "")
+    queue.move(directory, message, Place.HANDED, Place.WAITING)
+    return _REFUSED[done]
+
+
+_REFUSED = {
+    Typed.REFUSED_GONE: Submitted.REFUSED_GONE,
+    Typed.REFUSED_MODE: Submitted.REFUSED_MODE,
+    Typed.REFUSED_SCREEN: Submitted.REFUSED_SCREEN,
+}
+
+
+def _expectation(message: Message, way: Wire) -> str:
+    how = "exact" if way.exact else "within"
+    prompt = json.dumps(way.expected, ensure_ascii=False)[1:-1]
+    return f"{message.id} {how}\n{prompt}\n{way.answer}\n"
+
+
+def confirm(target: Target, message: Message, timeout_s: float = RECEIPT_S) -> Submitted:
+    """Wait for the receipt of a message that was typed, and put it away."""
+    directory = target.session.dir
+    if not target.profile.hooks:
+        queue.settle(directory, message)
+        return Submitted.TYPED
+    deadline = time.monotonic() + timeout_s
+    while not queue.is_accepted(directory, message.id):
+        if time.monotonic() >= deadline:
+            return Submitted.DOUBTFUL
+        time.sleep(LOOK_S)
+    crash_point("submit:accepted")
+    queue.settle(directory, message)
+    return Submitted.ACCEPTED
+
+
+def resolve(target: Target, pane: Pane, screen: Screen, message: Message) -> Submitted | None:
+    """What has become of a message in `cur` that somebody was typing; None: it waits again."""
+    directory = target.session.dir
+    if queue.is_accepted(directory, message.id):
+        return confirm(target, message)
+    typed = read_json(directory.typed, TypedMessage)
+    if typed is None or typed.id != message.id or not is_typed(target.tmux, pane, typed.key):
+        _again(target, message)
+        return None
+    if not target.profile.hooks:
+        return confirm(target, message)
+    if screen.prompt is Prompt.IDLE and _shows(screen, typed.line):
+        # It stands there, typed and not submitted.
+        press(target.tmux, pane, target.profile.submit_keys, row=screen.row)
+        return confirm(target, message)
+    patience = DOUBT_S + PIECE_S * len(wire(target.profile, message.id, message.text).pieces)
+    if time.time() < typed.at + patience or screen.prompt is not Prompt.IDLE:
+        return confirm(target, message, timeout_s=0)
+    if is_in_transcript(target, typed.line):
+        queue.accept(directory, message.id)
+        return confirm(target, message)
+    if typed.attempt >= ATTEMPTS:
+        return Submitted.LOST
+    if screen.draft:
+        return Submitted.DOUBTFUL
+    _again(target, message)
+    return None
+
+
+def _shows(screen: Screen, line: str) -> bool:
+    """Whether the composer holds a text that begins with `line`, of which a row shows a part."""
+    row = screen.draft.split("\n", 1)[0]
+    return row == line or (len(row) >= ROW and line.startswith(row))
+
+
+def _again(target: Target, message: Message) -> None:
+    queue.move(target.session.dir, message, Place.HANDED, Place.WAITING)
+
+
+def is_in_transcript(target: Target, text: str) -> bool:
+    """Whether the agent CLI has written `text` into the transcript of its present context."""
+    payload = read_guarded(target.session.dir.context) or b"{}"
+    try:
+        from pathlib import Path
+
+        path = Path(json.loads(payload).get("transcript_path") or "")
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - TRANSCRIPT_END))
+            return json.dumps(text, ensure_ascii=False)[1:-1].encode() in file.read()
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def interrupt(target: Target, pane: Pane, screen: Screen) -> Screen | None:
+    """Stop the turn under way; the screen once the agent is at its prompt, None if it is not.
+
+    An agent that had not begun to answer puts what it was told back into its composer. Where
+    that was a message of ours, it waits again and the composer is cleared.
+    """
+    press(target.tmux, pane, (target.profile.interrupt_key,), row=screen.row)
+    deadline = time.monotonic() + INTERRUPT_S
+    while time.monotonic() < deadline:
+        _, shown = target.tmux.look(pane.id, escapes=True)
+        screen = read_screen(target.profile, shown)
+        if screen.prompt is Prompt.IDLE:
+            return _taken_back(target, pane, screen)
+        time.sleep(LOOK_S * 4)
+    return None
+
+
+def _taken_back(target: Target, pane: Pane, screen: Screen) -> Screen | None:
+    directory = target.session.dir
+    typed = read_json(directory.typed, TypedMessage)
+    if typed is None or not _shows(screen, typed.line):
+        return screen
+    ours = [m for m in queue.messages(directory, Place.DONE) if m.id == typed.id]
+    for message in ours:
+        queue.move(directory, message, Place.DONE, Place.WAITING)
+    lines = screen.draft.count("\n") + 1
+    press(target.tmux, pane, (target.profile.erase_key,) * (2 * lines), row=screen.row)
+    deadline = time.monotonic() + INTERRUPT_S
+    while time.monotonic() < deadline:
+        _, shown = target.tmux.look(pane.id, escapes=True)
+        screen = read_screen(target.profile, shown)
+        if not screen.draft:
+            return screen
+        time.sleep(LOOK_S * 4)
+    return None

@@ -1,0 +1,99 @@
+"""How a message gets to an agent that sits at its prompt: what is typed, what its hook adds. Pure.
+
+An agent CLI changes what is typed: it takes some texts for commands, wraps long ones in a mark
+that says they may not be obeyed, expands tabs, stops at invisible characters. So only plain
+short text is typed as it is. Of all else one line of ours is typed, and the hook that hears of
+the line adds the text itself, unchanged; what is too long for that is typed in small pieces.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from sm.adapters.agent.profile import Profile
+from sm.session.queue import size
+from sm.text import INVISIBLE, harmless
+
+PLAIN_START = re.compile(r"[\[A-Za-z\u00c0-\u02af\u0370-\u1fff\u3040-\ud7ff]")
+MENTION = re.compile(r"(^|\s)[@#]")
+"""An agent CLI opens a list of files, or takes a note, where one of these begins a word."""
+
+
+@dataclass(frozen=True)
+class Wire:
+    """What is typed, piece by piece, and how its arrival is recognised.
+
+    `expected` is what the agent's prompt hook reports: all of the prompt where `exact`, else a
+    part of it that nothing else holds. `answer` is what the hook then says, as JSON, or ''.
+    """
+
+    pieces: tuple[str, ...]
+    expected: str
+    exact: bool = True
+    answer: str = ""
+
+    @property
+    def line(self) -> str:
+        """The first line of what is typed, by which it is known on the screen."""
+        return self.pieces[0].split("\n", 1)[0] if self.pieces else ""
+
+
+def wire(profile: Profile, ident: str, text: str) -> Wire:
+    """The way of `text`, normalised already, to an agent of this profile."""
+    if not profile.hooks:
+        typed = harmless(visible(text))
+        return Wire(pieces(profile, typed), typed)
+    if is_plain(profile, text):
+        return Wire((text,), text)
+    line = f"[sm] Message {ident}"
+    if size(text) <= profile.hook_characters:
+        return Wire((f"{line}: its text comes with this prompt.",), line, False, _answer(text))
+    typed = f"{line}:\n{visible(text)}\n[sm] End of message {ident}."
+    return Wire(pieces(profile, typed), line, False)
+
+
+def is_plain(profile: Profile, text: str) -> bool:
+    """Whether the agent gets `text` just as it is when it is typed in one piece."""
+    return (
+        bool(PLAIN_START.match(text))
+        and not MENTION.search(text)
+        and not INVISIBLE.search(text)
+        and "\t" not in text
+        and not text.endswith("\\")
+        and text == unicodedata.normalize("NFC", text)
+        and text == harmless(text)
+        and "pasted_content" not in text
+        and len(pieces(profile, text)) == 1
+    )
+
+
+def visible(text: str) -> str:
+    """`text` as an agent CLI keeps it when it is typed: composed, nothing in it unseen."""
+    return unicodedata.normalize("NFC", INVISIBLE.sub("", text)).replace("\t", "    ")
+
+
+def pieces(profile: Profile, text: str) -> tuple[str, ...]:
+    """`text` cut so that no piece has more lines or characters than the client takes unwrapped."""
+    if not profile.paste_characters:
+        return (text,)
+    found, piece = [], ""
+    for line in text.splitlines(keepends=True):
+        for start in range(0, len(line), profile.paste_characters):
+            part = line[start : start + profile.paste_characters]
+            if piece and _is_too_large(profile, piece + part):
+                found.append(piece)
+                piece = ""
+            piece += part
+    return (*found, piece) if piece else tuple(found)
+
+
+def _is_too_large(profile: Profile, piece: str) -> bool:
+    return len(piece) > profile.paste_characters or piece.count("\n") >= profile.paste_lines
+
+
+def _answer(text: str) -> str:
+    said = {"hookEventName": "UserPromptSubmit", "additionalContext": text}
+    return json.dumps({"hookSpecificOutput": said})

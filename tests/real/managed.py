@@ -1,0 +1,148 @@
+"""A real client as sm runs it: a session on record, launched with hooks, spoken to by delivery."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from sm.adapters.agent.claude import CLAUDE
+from sm.adapters.agent.screen import Screen
+from sm.adapters.agent.screen import read as read_screen
+from sm.adapters.tmux import Tmux
+from sm.config.schema import Agent as Settings
+from sm.session import agent as agents
+from sm.session import agentstate, delivery, queue, registry
+from sm.session.agent import Agent
+from sm.session.agentstate import State
+from sm.session.delivery import Outcome, Status
+from sm.session.launchfiles import Launch
+from sm.session.queue import Message, Mode
+from sm.session.registry import AdHocSession
+from sm.session.submission import Target
+from sm.store.paths import Root
+from tests.helpers import wait_for
+from tests.real.api import Api
+from tests.real.client import environment, seal
+
+WAIT_S = 30.0
+
+
+@dataclass
+class Managed:
+    """One ad-hoc session whose agent is the pinned Claude Code, against one scripted API."""
+
+    program: Path
+    tmux: Tmux
+    root: Root
+    api: Api
+    folder: Path
+    name: str = "s-real"
+    options: tuple[str, ...] = ("--dangerously-skip-permissions",)
+    generation: int = 0
+
+    @cached_property
+    def session(self) -> AdHocSession:
+        """Its record."""
+        work = self.folder / "work"
+        work.mkdir(parents=True)
+        seal(self.folder / "home", work)
+        return registry.create(
+            self.root,
+            AdHocSession(
+                name=self.name,
+                provider=CLAUDE.name,
+                cwd=work,
+                config=None,
+                state_root=self.root.path,
+                created_at=time.time(),
+                command=shlex.join([str(self.program), *self.options]),
+            ),
+        )
+
+    @property
+    def target(self) -> Target:
+        """It as a receiver of messages."""
+        return Target(self.tmux, self.session, CLAUDE)
+
+    @property
+    def agent(self) -> Agent:
+        """The agent on record."""
+        found = agents.load(self.session.dir)
+        assert found is not None
+        return found
+
+    def start(self, prompt: str = "", *, protocol: str = "", wait: bool = True) -> None:
+        """Launch the client."""
+        variables = environment(self.folder / "home", self.api.url)
+        for name in ("TERM", "PATH"):
+            variables.pop(name)
+        settings = Settings(command=self.session.command, env=variables)
+        self.generation += 1
+        launch = Launch(settings, CLAUDE, prompt, protocol)
+        agents.launch(self.tmux, self.session, launch, generation=self.generation)
+        if wait:
+            self.wait_state(State.IDLE)
+            self.wait_screen(lambda screen: screen.prompt == "idle", "an idle prompt")
+
+    def end(self) -> None:
+        """End the client and all that it has started."""
+        agents.stop(self.tmux, self.session)
+
+    @property
+    def state(self) -> State:
+        """What its hooks say."""
+        return agentstate.read(self.session.dir).state
+
+    def wait_state(self, *states: State) -> None:
+        """Wait until its hooks say one of these."""
+        self._wait(lambda: self.state in states, f"the state {' or '.join(states)}")
+
+    def screen(self) -> Screen:
+        """Its screen, as delivery reads it."""
+        return read_screen(CLAUDE, self.tmux.look(self.agent.pane_id, escapes=True)[1])
+
+    def wait_screen(self, condition: Callable[[Screen], bool], what: str) -> None:
+        """Wait for a screen for which `condition` holds."""
+        self._wait(lambda: condition(self.screen()), what)
+
+    def _wait(self, condition: Callable[[], bool], what: str) -> None:
+        try:
+            wait_for(condition, what, WAIT_S)
+        except AssertionError:
+            print(self.tmux.capture(self.agent.pane_id))
+            print((self.session.dir.events.read_text() or "").splitlines()[-12:])
+            raise
+
+    def send(self, text: str, mode: Mode = Mode.SEQUENTIAL, ident: str = "") -> Outcome:
+        """Deliver a message."""
+        message = Message(id=ident or queue.new_id(), text=text, mode=mode)
+        return delivery.deliver(self.target, message)
+
+    def drain_until_empty(self) -> None:
+        """What a monitor does: try again until nothing waits."""
+
+        def empty() -> bool:
+            delivery.drain(self.target)
+            return queue.is_empty(self.session.dir)
+
+        self._wait(empty, "an empty queue")
+
+    def keys(self, *names: str) -> None:
+        """Press keys as a person would."""
+        self.tmux.command("send-keys", "-t", self.agent.pane_id, *names)
+
+    def type(self, text: str) -> None:
+        """Type as a person would, without Enter."""
+        self.tmux.command("send-keys", "-l", "-t", self.agent.pane_id, "--", text)
+
+    def paste(self, text: str) -> None:
+        """Paste as a person would, without Enter."""
+        self.tmux.command("load-buffer", "-b", "person", "-", stdin=text.encode())
+        self.tmux.command("paste-buffer", "-p", "-d", "-b", "person", "-t", self.agent.pane_id)
+
+
+ACCEPTED = Outcome(Status.ACCEPTED)
