@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Handing messages to the agent, and keeping account of it: read only when there is something.
-# Sourced behind common.sh. A message is a file of the queue, NANOSECONDS-ID.MODE; its first line
+# Sourced by common.sh's handover. A message is a file of the queue, NANOSECONDS-ID.MODE; its first line
 # is its text as one JSON string, which is passed on without being understood.
 # shellcheck disable=SC2154 # dir, head, session are common.sh's
 
@@ -113,9 +113,9 @@ take() {
   fi
 }
 
-# accept_offered: what was handed out in this turn is accepted; what belongs to another turn stays,
+# prove: what was handed out in this turn is accepted; what belongs to another turn stays,
 # for sm to decide. A turn that a Stop hook has carried on is the same one.
-accept_offered() {
+prove() {
   local name of_context of_prompt rest='' accepted=''
   ours "$dir/offered" || return 0
   while read -r name of_context of_prompt; do
@@ -144,4 +144,30 @@ accept() {
   [[ $1 == +([a-z0-9]) && ${#1} -le 64 ]] || return 0
   [[ -d $dir/accepted ]] || mkdir -m 700 -- "$dir/accepted"
   ours "$dir/accepted/$1" && : >"$dir/accepted/$1"
+}
+
+# confirm: the prompt is the one that is expected, perhaps; then it is accepted. The answer goes
+# first: a hook that dies in between has confirmed nothing.
+confirm() {
+  local id way expected answer
+  ours "$dir/expect" || return 0
+  {
+    read -r id way
+    IFS= read -r expected
+    IFS= read -r answer
+  } <"$dir/expect"
+  has_prompt "$way" "$expected" || return 0
+  [[ -z $answer ]] || printf '%s\n' "$answer"
+  accept "$id"
+  keep expect ''
+  poke
+}
+
+# has_prompt WAY TEXT: TEXT is JSON without its quotes, so no quote of it stands alone.
+has_prompt() {
+  if [[ $1 == exact ]]; then
+    [[ $payload == *'"prompt":'?( )'"'"$2"'"'* ]]
+  else
+    [[ $1 == within && -n $2 && $payload == *'"prompt":'*"$2"* ]]
+  fi
 }
