@@ -34,6 +34,7 @@ COMMANDS: dict[str, Verb] = {
     "attach": Verb("attach", "Enter a session's terminal."),
     "recover": Verb("recover", "Restart a session's agent in its worktree."),
     "kill": Verb("kill", "End a session; its worktree is kept."),
+    "hooks": Verb("hooks", "Set up the agent CLI's hooks in your own settings."),
     "react": Verb("react", "React to what happened in one session.", hidden=True),
     "poll": Verb("poll", "One tick of dev-poll.", hidden=True),
     "start-session": Verb("start_session", "Start the session of one issue.", hidden=True),

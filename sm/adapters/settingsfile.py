@@ -1,0 +1,131 @@
+"""A settings file that belongs to a person: read as JSON, replaced whole, with a backup."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sm.errors import SmError, UsageError
+from sm.store.files import create_exclusive, write_atomic
+
+BACKUP = ".sm-backup"
+SIZE_LIMIT = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class SettingsFile:
+    """What is in the file at `path`; `raw` is None where there is none yet.
+
+    A link is followed, since those who manage their settings elsewhere link them: `path` is
+    where it leads.
+    """
+
+    path: Path
+    raw: bytes | None
+    settings: dict[str, Any]
+
+    @property
+    def backup(self) -> Path:
+        """The file as it was before it was changed for the first time."""
+        return self.path.with_name(self.path.name + BACKUP)
+
+
+def read(path: Path) -> SettingsFile:
+    """The settings at `path`.
+
+    Raises:
+        UsageError: they are no JSON object, or there is no such folder.
+        SmError: the file is not the caller's own, or cannot be read.
+
+    """
+    try:
+        target = path.resolve()
+        if not target.exists():
+            return SettingsFile(target, None, {})
+        _check(target)
+        raw = target.read_bytes()
+    except (OSError, RuntimeError) as error:  # RuntimeError: a link that leads to itself
+        reason = os.strerror(getattr(error, "errno", 0) or 40)
+        raise SmError(f"cannot read '{path}': {reason}") from error
+    return SettingsFile(target, raw, parse(raw, path))
+
+
+def _check(path: Path) -> None:
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode) or found.st_size > SIZE_LIMIT:
+        raise UsageError(f"'{path}' is not a settings file: name another one with --settings")
+    if found.st_uid != os.geteuid():
+        raise SmError(f"'{path}' is not owned by you: run this as its owner")
+    if found.st_nlink > 1:
+        raise SmError(f"'{path}' has {found.st_nlink} hard links: make it one file first")
+
+
+def parse(raw: bytes, path: Path) -> dict[str, Any]:
+    """The object in `raw`; an empty file is an empty one.
+
+    Raises:
+        UsageError: it is something else.
+
+    """
+    if not raw.strip():
+        return {}
+    try:
+        found = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        reason = str(error).partition("\n")[0].lower() or "too deep"
+        raise UsageError(f"cannot read '{path}' as JSON ({reason}): mend it first") from error
+    if not isinstance(found, dict):
+        raise UsageError(f"'{path}' does not hold a JSON object: mend it first")
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is there twice")
+    return found
+
+
+def write(file: SettingsFile, settings: dict[str, Any]) -> None:
+    """Replace the file's content by `settings`; before its first change it is copied.
+
+    Raises:
+        SmError: it cannot be written, or was changed by somebody else meanwhile; then it is
+            as it was.
+
+    """
+    if file.raw is not None and not file.backup.exists():
+        create_exclusive(file.backup, file.raw)
+    restore(file, _text(file.raw or b"", settings))
+
+
+def restore(file: SettingsFile, content: bytes) -> None:
+    """Replace the file's content by `content`, keeping its mode; see `write`."""
+    mode = stat.S_IMODE(file.path.stat().st_mode) if file.raw is not None else 0o600
+    _make_folder(file.path.parent)
+    if (file.path.read_bytes() if file.path.exists() else None) != file.raw:
+        raise SmError(f"'{file.path}' was changed meanwhile: try again")
+    write_atomic(file.path, content, durable=True)
+    file.path.chmod(mode)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise SmError(f"cannot make '{folder}': {os.strerror(error.errno or 0)}") from error
+
+
+def _text(before: bytes, settings: dict[str, Any]) -> bytes:
+    """As JSON, indented as it was."""
+    found = re.search(rb'\n([ \t]+)"', before)
+    indent = found[1].decode() if found else "  "
+    try:
+        return (json.dumps(settings, ensure_ascii=False, indent=indent) + "\n").encode()
+    except UnicodeEncodeError:  # half of a surrogate pair can only be written as an escape
+        return (json.dumps(settings, indent=indent) + "\n").encode()

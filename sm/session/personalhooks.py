@@ -1,0 +1,125 @@
+"""Our hooks within a person's own settings: put in, taken out, nothing else touched.
+
+All functions here are given the settings as an object, and return another one.
+"""
+
+from __future__ import annotations
+
+import shlex
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from sm.errors import UsageError
+from sm.session import hookfiles
+from sm.session.hookfiles import HOOKS, PERSONAL, STATUS_LINE, WRAPPED
+
+Settings = dict[str, Any]
+
+
+def installed(settings: Settings, hooks_dir: Path) -> Settings:
+    """`settings` with every hook, and with its status line wrapped.
+
+    Raises:
+        UsageError: what is there already does not have the shape that Claude Code gives it.
+
+    """
+    result = deepcopy(settings)
+    hooks = result.setdefault("hooks", {})
+    _check_shape(hooks)
+    for event, name in HOOKS.items():
+        ours = hookfiles.entry(hookfiles.command(hooks_dir, name, personal=True))
+        entries = hooks.setdefault(event, [])
+        if ours not in entries:
+            _remove_from(entries)
+            entries.append(ours)
+    line = result.setdefault("statusLine", {"type": "command", "command": ""})
+    line["command"] = _wrap(line, hooks_dir)
+    return result
+
+
+def _check_shape(hooks: object) -> None:
+    if not isinstance(hooks, dict):
+        raise UsageError("'hooks' in it is not an object: mend that first")
+    for event in HOOKS:
+        if not isinstance(hooks.get(event, []), list):
+            raise UsageError(f"'hooks.{event}' in it is not a list: mend that first")
+
+
+def _wrap(line: object, hooks_dir: Path) -> str:
+    if not isinstance(line, dict) or not isinstance(line.get("command", None), str):
+        raise UsageError("'statusLine' in it is not a command: mend or remove it first")
+    theirs = wrapped(line)
+    return hookfiles.command(
+        hooks_dir,
+        STATUS_LINE,
+        personal=True,
+        status_line=line["command"] if theirs is None else theirs,
+    )
+
+
+def removed(settings: Settings) -> Settings:
+    """`settings` without what `installed` adds; lists that are empty then go as well."""
+    result = deepcopy(settings)
+    hooks = result.get("hooks")
+    if isinstance(hooks, dict):
+        for event in [event for event, entries in hooks.items() if isinstance(entries, list)]:
+            if _remove_from(hooks[event]) and not hooks[event]:
+                del hooks[event]
+        if not hooks and settings["hooks"]:
+            del result["hooks"]
+    theirs = wrapped(result.get("statusLine"))
+    if theirs:
+        result["statusLine"]["command"] = theirs
+    elif theirs is not None:
+        del result["statusLine"]
+    return result
+
+
+def _remove_from(entries: list[Any]) -> bool:
+    """Take our hooks out of one event's list; whether there were any."""
+    before = deepcopy(entries)
+    for entry in list(entries):
+        inner = entry.get("hooks") if isinstance(entry, dict) else None
+        if isinstance(inner, list) and any(_is_ours(hook) for hook in inner):
+            inner[:] = [hook for hook in inner if not _is_ours(hook)]
+            if not inner:
+                entries.remove(entry)
+    return entries != before
+
+
+def command_of(settings: Settings, event: str) -> str | None:
+    """Our command for `event`, if it is installed."""
+    hooks = settings.get("hooks")
+    entries = hooks.get(event) if isinstance(hooks, dict) else None
+    for entry in entries if isinstance(entries, list) else []:
+        inner = entry.get("hooks") if isinstance(entry, dict) else None
+        for hook in inner if isinstance(inner, list) else []:
+            if _is_ours(hook):
+                return str(hook["command"])
+    return None
+
+
+def wrapped(line: object) -> str | None:
+    """The command that our status line wraps, empty for none; None if `line` is not ours."""
+    words = _our_words(line)
+    if words is None:
+        return None
+    return next((w.partition("=")[2] for w in words if w.startswith(f"{WRAPPED}=")), "")
+
+
+def _is_ours(hook: object) -> bool:
+    return _our_words(hook) is not None
+
+
+def _our_words(hook: object) -> list[str] | None:
+    """The words of a command that is ours, of whichever clone; None for any other."""
+    command = hook.get("command") if isinstance(hook, dict) else None
+    if not isinstance(command, str) or not command.startswith(f"{PERSONAL} "):
+        return None
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return None
+    names = {*HOOKS.values(), STATUS_LINE}
+    return words if words[-3:-1] == ["bash", "-p"] and Path(words[-1]).name in names else None
