@@ -10,7 +10,7 @@ import pytest
 
 from sm.adapters.agent.generic import GENERIC
 from sm.adapters.agent.screen import read
-from sm.adapters.composer import Typed, is_typed, pattern, press, type_once
+from sm.adapters.composer import Typed, is_typed, press, type_once
 from sm.adapters.tmux import Pane, Tmux
 from sm.errors import UsageError
 from tests.helpers import wait_for
@@ -115,21 +115,12 @@ def test_a_pane_or_server_that_is_gone_is_refused(tmux: Tmux, pane: Pane, tmp_pa
     assert not is_typed(tmux, pane, "a")
 
 
-def test_what_the_screen_must_show_is_checked_in_the_same_step(tmux: Tmux, pane: Pane) -> None:
-    line = f"^ *{pattern('❯')}"
-    assert type_once(tmux, pane, "a", ["x"], shown="^ *›") is Typed.REFUSED_SCREEN
-    assert type_once(tmux, pane, "a", ["x"], shown=line, absent="^hel+o") is Typed.REFUSED_SCREEN
-    assert type_once(tmux, pane, "a", ["x"], shown=line, absent="^goodbye") is Typed.TYPED
-
-
-@pytest.mark.parametrize("odd", ["#", ",", "}", "{a,b}", "$", ">>> ", "[x]", ":", "(", "\\", "#("])
+@pytest.mark.parametrize("odd", ["#", ",", "}", "{a,b}", "$", ">>>", "[x]", ":", "(", "\\", "#("])
 def test_any_prompt_can_be_looked_for(tmux: Tmux, tmp_path: Path, odd: str) -> None:
     pane = tmux.start("t", tmp_path, ["bash", "-c", 'printf "%s" "$1"; exec cat', "x", odd])
-    wait_for(lambda: odd.strip() in tmux.capture(pane.id), "the prompt")
-    assert (
-        type_once(tmux, pane, "a", ["x"], shown=f"^ *{pattern('Z' + odd)}") is Typed.REFUSED_SCREEN
-    )
-    assert type_once(tmux, pane, "a", ["x"], shown=f"^ *{pattern(odd)}") is Typed.TYPED
+    wait_for(lambda: odd in tmux.capture(pane.id), "the prompt")
+    assert type_once(tmux, pane, "a", ["x"], row="Z" + odd) is Typed.REFUSED_SCREEN
+    assert type_once(tmux, pane, "a", ["x"], row=odd) is Typed.TYPED
 
 
 def row(tmux: Tmux, pane: Pane) -> str:

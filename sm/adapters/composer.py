@@ -45,8 +45,6 @@ def type_once(
     row: str = "",
     stash: str = "",
     submit: Sequence[str] = ("Enter",),
-    shown: str = "",
-    absent: str = "",
 ) -> Typed:
     """Put a draft aside (`stash`), paste the text, press `submit`: once for each `message_id`.
 
@@ -56,10 +54,9 @@ def type_once(
     chunk may hold an escape character.
 
     Refused when the pane is dead, is in a mode (copy mode …), takes no input, runs another
-    program than `pane.pid`, when the composer does not show exactly `row` any more (as
-    `screen.read` has it: so somebody has begun to type), or when no visible line matches `shown`,
-    or one matches `absent`. These are extended regular expressions (POSIX), made safe by
-    `pattern`. Check, paste and keys are one step: nothing can come between.
+    program than `pane.pid`, or when the screen does not show exactly `row` any more, the composer
+    as `screen.read` has it: somebody has begun to type. Check, paste and keys are one step:
+    nothing can come between.
 
     An id is remembered as long as the pane lives, at about 100 bytes each.
 
@@ -71,13 +68,10 @@ def type_once(
     buffer = f"sm-{_checked(message_id)}-{secrets.token_hex(4)}"
     paste = f"paste-buffer {_flags(tmux, chunks)} -r -d -b {buffer} -t {pane.id}"
     do = [*_pressed(pane, [stash] if stash else []), paste, *_pressed(pane, submit)]
-    screen = [*_showing(row), *([f"#{{C/r:{shown}}}"] if shown else []), *_without(absent)]
-    return _guarded(tmux, pane, message_id, do, screen, buffer=buffer, data=_data(chunks))
+    return _guarded(tmux, pane, message_id, do, row, buffer=buffer, data=_data(chunks))
 
 
-def press(
-    tmux: Tmux, pane: Pane, keys: Sequence[str], *, row: str = "", absent: str = "", once: str = ""
-) -> Typed:
+def press(tmux: Tmux, pane: Pane, keys: Sequence[str], *, row: str = "", once: str = "") -> Typed:
     """Press keys, guarded as by `type_once`; with an id in `once`, no second time.
 
     Raises:
@@ -85,8 +79,7 @@ def press(
         TmuxBusyError: it is not known whether they were pressed.
 
     """
-    screen = [*_showing(row), *_without(absent)]
-    return _guarded(tmux, pane, _checked(once) if once else "", _pressed(pane, keys), screen)
+    return _guarded(tmux, pane, _checked(once) if once else "", _pressed(pane, keys), row)
 
 
 def is_typed(tmux: Tmux, pane: Pane, message_id: str) -> bool:
@@ -98,16 +91,11 @@ def is_typed(tmux: Tmux, pane: Pane, message_id: str) -> bool:
         return False
 
 
-def pattern(literal: str) -> str:
-    """A regular expression for `literal` that tmux takes within a format.
+def _safe(literal: str) -> str:
+    """A regular expression (POSIX, extended) for `literal` that tmux takes within a format.
 
     An ASCII character that could mean something to either of them matches as any one.
-    Blanks around it do not count: tmux knows none at the end of a line.
     """
-    return _safe(literal.strip())
-
-
-def _safe(literal: str) -> str:
     return re.sub(r"[^A-Za-z0-9_\u0080-\U0010ffff]", ".", literal)
 
 
@@ -123,10 +111,6 @@ def _whole(line: str) -> str:
     if len(line) <= 2 * ROW_ENDS:
         return _safe(line)
     return f"{_safe(line[:ROW_ENDS])}.*{_safe(line[-ROW_ENDS:])}"
-
-
-def _without(absent: str) -> list[str]:
-    return [f"#{{==:#{{C/r:{absent}}},0}}"] if absent else []
 
 
 def _flags(tmux: Tmux, chunks: Sequence[str]) -> str:
@@ -156,7 +140,7 @@ def _guarded(
     pane: Pane,
     ident: str,
     do: Sequence[str],
-    screen: Sequence[str],
+    row: str,
     *,
     buffer: str = "",
     data: bytes | None = None,
@@ -169,7 +153,7 @@ def _guarded(
         "#{==:#{pane_input_off},0}",
         f"#{{==:#{{pane_pid}},{pane.pid}}}",
         *([f"#{{==:{typed},}}"] if ident else []),
-        *screen,
+        *_showing(row),
     )
     remember = [f"set-option -p -t {pane.id} @sm_typed_{ident} 1"] if ident else []
     facts = f"{typed}:#{{pane_dead}}:#{{pane_pid}}:#{{pane_in_mode}}:#{{pane_input_off}}"
