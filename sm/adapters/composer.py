@@ -17,6 +17,9 @@ from sm.errors import UsageError
 MESSAGE_ID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 KEY = re.compile(r"[A-Za-z0-9-]+")
 
+SHELLS = ("sh", "ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "tcsh", "zsh")
+"""What would run a text that is typed. An agent's own tools have terminals of their own."""
+
 PASTE, END = "\x1b[200~", "\x1b[201~"
 """What a terminal puts around a bracketed paste."""
 
@@ -34,6 +37,7 @@ class Typed(StrEnum):
     REFUSED_GONE = "gone"
     REFUSED_MODE = "mode"
     REFUSED_SCREEN = "screen"
+    REFUSED_SHELL = "shell"
 
 
 def type_once(
@@ -54,7 +58,7 @@ def type_once(
     chunk may hold an escape character.
 
     Refused when the pane is dead, is in a mode (copy mode …), takes no input, runs another
-    program than `pane.pid`, or when the screen does not show exactly `row` any more, the composer
+    program than `pane.pid`, or a shell under it, or when the screen does not show exactly `row` any more, the composer
     as `screen.read` has it: somebody has begun to type. Check, paste and keys are one step:
     nothing can come between.
 
@@ -152,11 +156,15 @@ def _guarded(
         "#{==:#{pane_in_mode},0}",
         "#{==:#{pane_input_off},0}",
         f"#{{==:#{{pane_pid}},{pane.pid}}}",
+        f"#{{!=:#{{m/r:^({'|'.join(SHELLS)})$,#{{pane_current_command}}}},1}}",
         *([f"#{{==:{typed},}}"] if ident else []),
         *_showing(row),
     )
     remember = [f"set-option -p -t {pane.id} @sm_typed_{ident} 1"] if ident else []
-    facts = f"{typed}:#{{pane_dead}}:#{{pane_pid}}:#{{pane_in_mode}}:#{{pane_input_off}}"
+    facts = (
+        f"{typed}:#{{pane_dead}}:#{{pane_pid}}:#{{pane_in_mode}}:#{{pane_input_off}}"
+        ":#{pane_current_command}"
+    )
     refuse = [*([f"delete-buffer -b {buffer}"] if buffer else []), _say(pane, facts)]
     load = [("load-buffer", "-b", buffer, "-")] if buffer else []
     choose = ("if-shell", "-F", "-t", pane.id, guard)
@@ -175,12 +183,14 @@ def _say(pane: Pane, facts: str) -> str:
 def _verdict(said: str, pane: Pane) -> Typed:
     if said == "typed":
         return Typed.TYPED
-    typed, dead, pid, in_mode, input_off = said.split(":")
+    typed, dead, pid, in_mode, input_off, command = said.split(":", 5)
     if typed:
         return Typed.ALREADY
     if dead != "0" or pid != str(pane.pid):
         return Typed.REFUSED_GONE
-    return Typed.REFUSED_MODE if in_mode != "0" or input_off != "0" else Typed.REFUSED_SCREEN
+    if in_mode != "0" or input_off != "0":
+        return Typed.REFUSED_MODE
+    return Typed.REFUSED_SHELL if command in SHELLS else Typed.REFUSED_SCREEN
 
 
 def _checked(message_id: str) -> str:

@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from sm.adapters.agent.screen import Prompt, Screen
 from sm.adapters.agent.screen import read as read_screen
+from sm.adapters.composer import SHELLS
 from sm.adapters.tmux import MissingPaneError, NoServerError, Pane
 from sm.errors import UsageError
 from sm.session import agent as agents
@@ -42,6 +43,7 @@ class Reason(StrEnum):
     LONG = "the text is too long: put it into a file and send its path"
     NO_TERMINAL = "its agent has no terminal to type into"
     HOLD = "its context is being replaced"
+    SHELL = "a shell runs in its pane, which would carry the text out"
     MODE = "a person looks through its history (copy mode), or its pane takes no input"
     NO_PROMPT = "it shows no input line"
     DIALOG = "it asks a question, which Enter would answer"
@@ -240,6 +242,10 @@ def _hand_over(target: Target, pane: Pane, screen: Screen, message: Message) -> 
         return Reason.HOLD
     if pane.in_mode:
         return Reason.MODE
+    if pane.command in SHELLS:
+        return Reason.SHELL
+    if _opens_dialog(target, screen):
+        return Reason.DIALOG
     if screen.prompt is Prompt.BUSY and message.mode is Mode.URGENT and _can_interrupt(target):
         stopped = interrupt(target, pane, screen)
         if stopped is None:
@@ -251,6 +257,12 @@ def _hand_over(target: Target, pane: Pane, screen: Screen, message: Message) -> 
         return None  # a hook was quicker
     crash_point("deliver:claimed")
     return _REASONS.get(submit(target, pane, screen, message))
+
+
+def _opens_dialog(target: Target, screen: Screen) -> bool:
+    """Whether a dialog is on its way to the screen: its hook is called before it is drawn."""
+    state = agentstate.read(target.session.dir).state
+    return screen.prompt is Prompt.BUSY and state is State.DIALOG
 
 
 def _can_interrupt(target: Target) -> bool:
@@ -275,4 +287,5 @@ _REASONS = {
     Submitted.REFUSED_GONE: Reason.GONE,
     Submitted.REFUSED_MODE: Reason.MODE,
     Submitted.REFUSED_SCREEN: Reason.CHANGED,
+    Submitted.REFUSED_SHELL: Reason.SHELL,
 }

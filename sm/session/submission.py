@@ -54,6 +54,7 @@ class Submitted(StrEnum):
     REFUSED_GONE = "gone"
     REFUSED_MODE = "mode"
     REFUSED_SCREEN = "screen"
+    REFUSED_SHELL = "shell"
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,7 @@ _REFUSED = {
     Typed.REFUSED_GONE: Submitted.REFUSED_GONE,
     Typed.REFUSED_MODE: Submitted.REFUSED_MODE,
     Typed.REFUSED_SCREEN: Submitted.REFUSED_SCREEN,
+    Typed.REFUSED_SHELL: Submitted.REFUSED_SHELL,
 }
 
 

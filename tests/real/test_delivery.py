@@ -1,0 +1,166 @@
+"""Delivery to the real Claude Code; what the scripted API was sent is the proof."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sm.adapters.tmux import Tmux
+from sm.session.agentstate import State
+from sm.session.delivery import Outcome, Reason, Status
+from sm.session.queue import Mode
+from sm.store.paths import Root
+from tests.helpers import wait_for
+from tests.real.api import Api, Reply, Tool
+from tests.real.managed import ACCEPTED, Managed
+
+
+@pytest.fixture
+def unstarted(claude: Path, tmux: Tmux, root: Root, api: Api, tmp_path: Path) -> Iterator[Managed]:
+    managed = Managed(claude, tmux, root, api, tmp_path / "managed")
+    yield managed
+    managed.end()
+
+
+@pytest.fixture
+def managed(unstarted: Managed) -> Managed:
+    unstarted.start()
+    return unstarted
+
+
+def wait_heard(managed: Managed, *texts: str) -> None:
+    """Wait until the model has heard each of these exactly once."""
+
+    def heard() -> bool:
+        return all(managed.api.appearances(text) == 1 for text in texts)
+
+    wait_for(heard, f"{[text[:60] for text in texts]} once", 30.0)
+
+
+def test_an_idle_agent_accepts_a_plain_message_as_it_is(managed: Managed) -> None:
+    assert managed.send("[sm] CI passed.\nGo on.") == ACCEPTED
+    wait_heard(managed, "[sm] CI passed.\nGo on.")
+    assert managed.api.main[-1].said[-1] == "[sm] CI passed.\nGo on."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("/clear", "!touch broken", "exit", ":q", "-l", "1. Yes", "x", "?", "# note", "@work"),
+        "tabs\tand \u202einvisible\u202c ones; $(id) `id` 'a' \"b\" \\",
+        "one\ntwo\n\n  three\nfour\nfive",
+        "e\u0301" + "é" * 2000,
+    ],
+)
+def test_text_that_the_client_would_act_upon_arrives_as_text(managed: Managed, text: str) -> None:
+    assert managed.send(text) == ACCEPTED
+    wait_for(lambda: managed.api.appearances(text), "the text", 10.0)
+    assert not (managed.session.cwd / "broken").exists()
+    managed.wait_state(State.IDLE)
+
+
+def test_long_text_arrives_whole_and_unmarked(managed: Managed) -> None:
+    text = "\n".join(
+        f"{number} 'q' \"d\" $x `c` \\ é ✓ {'x' * (number % 90)}" for number in range(1000)
+    )
+    assert managed.send(text) == ACCEPTED
+    wait_heard(managed, text)
+    assert "pasted_content" not in "".join(managed.api.main[-1].texts)
+
+
+def test_a_busy_agent_gets_messages_at_the_end_of_its_turn(managed: Managed) -> None:
+    hold = threading.Event()
+    managed.api.say(Reply("Working on it, at length.", hold=hold))
+    managed.send("Begin.")
+    managed.wait_screen(lambda screen: screen.prompt == "busy", "a busy prompt")
+    assert managed.send("first /x\tA") == Outcome(Status.WAITING, Reason.BUSY)
+    managed.send("second !B")
+    managed.send("the important one", Mode.IMPORTANT)
+    wait_for(lambda: len(managed.api.main) == 1, "the request", 10.0)
+    hold.set()
+    wait_heard(managed, "first /x\tA", "second !B", "the important one")
+    managed.drain_until_empty()
+    assert len(managed.api.main) == 2
+    whole = "\n".join(managed.api.main[-1].texts)
+    assert "the important one\n\nfirst /x\tA\n\nsecond !B" in whole
+
+
+def test_a_steer_message_rides_on_the_next_tool_result(managed: Managed) -> None:
+    go = managed.session.cwd / "go"
+    managed.api.say(
+        Reply(
+            "",
+            (Tool.bash(f"until test -e {go}; do python3 -c 'import time;time.sleep(.02)'; done"),),
+        )
+    )
+    managed.send("Begin.")
+    managed.wait_screen(lambda screen: screen.prompt == "busy", "a busy prompt")
+    assert managed.send("Mind the gap.", Mode.STEER).status is Status.WAITING
+    go.touch()
+    wait_heard(managed, "Mind the gap.")
+    managed.wait_state(State.IDLE)
+    managed.drain_until_empty()
+    assert managed.api.main[1].appearances("Mind the gap.") == 1
+
+
+def test_an_urgent_message_interrupts(managed: Managed) -> None:
+    hold = threading.Event()
+    managed.api.say(Reply("A very long story, told slowly.", hold=hold))
+    managed.send("Begin.")
+    managed.wait_screen(lambda screen: screen.prompt == "busy", "a busy prompt")
+    wait_for(lambda: len(managed.api.main) == 1, "the request", 10.0)
+    assert managed.send("Stop that.", Mode.URGENT) == ACCEPTED
+    wait_heard(managed, "Stop that.")
+    hold.set()
+    managed.drain_until_empty()
+    wait_heard(managed, "Begin.", "Stop that.")
+
+
+@pytest.mark.parametrize("draft", ["half a li", "two lines\nof a draft", "/cle"])
+@pytest.mark.parametrize("text", ["Plain.", "\twith a tab", "long\n" * 2000])
+def test_a_persons_draft_survives(managed: Managed, draft: str, text: str) -> None:
+    managed.paste(draft)
+    managed.wait_screen(lambda screen: screen.draft == draft, "the draft")
+    assert managed.send(text) == ACCEPTED
+    managed.wait_state(State.IDLE)
+    managed.wait_screen(lambda screen: screen.draft == draft, "the draft again")
+    assert all(draft not in one for one in managed.api.main[-1].said)
+
+
+def test_an_open_dialog_is_never_answered(unstarted: Managed) -> None:
+    unstarted.options = ("--permission-mode", "default")
+    unstarted.start()
+    unstarted.api.say(Reply("", (Tool.bash("touch made"),)))
+    unstarted.send("Begin.")
+    unstarted.wait_state(State.DIALOG)
+    for mode in Mode:
+        assert unstarted.send(f"as {mode}", mode) == Outcome(Status.WAITING, Reason.DIALOG)
+    assert not (unstarted.session.cwd / "made").exists()
+    unstarted.wait_screen(lambda screen: screen.prompt == "dialog", "the dialog")
+    for mode in Mode:
+        assert unstarted.send(f"again as {mode}", mode) == Outcome(Status.WAITING, Reason.DIALOG)
+    assert not (unstarted.session.cwd / "made").exists()
+    unstarted.keys("Enter")  # the person's own answer
+    wait_for((unstarted.session.cwd / "made").exists, "the tool", 15.0)
+    unstarted.drain_until_empty()
+    wait_heard(unstarted, *(f"again as {mode}" for mode in Mode))
+
+
+def test_the_first_prompt_and_the_protocol_go_with_the_launch(unstarted: Managed) -> None:
+    prompt = "Do it:\n" + "a line of it\n" * 60 + "/end"
+    unstarted.start(prompt, protocol="Signal by PHASE:done.", wait=False)
+    wait_for(lambda: unstarted.api.main, "a request", 20.0)
+    wait_heard(unstarted, prompt)
+    assert "Signal by PHASE:done." in unstarted.api.main[-1].system
+    assert "pasted_content" not in "".join(unstarted.api.main[-1].texts)
+
+
+def test_a_message_for_an_agent_that_just_starts_waits_for_its_prompt(unstarted: Managed) -> None:
+    unstarted.start(wait=False)
+    outcome = unstarted.send("Early.")
+    assert outcome in (ACCEPTED, Outcome(Status.WAITING, Reason.NO_PROMPT))
+    unstarted.drain_until_empty()
+    wait_heard(unstarted, "Early.")
