@@ -10,74 +10,27 @@ import json
 import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Callable
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-HELD_LIMIT_S = 120.0
-"""A reply that no test lets go ends by itself, so that no run hangs."""
+from tests.real.wire import (
+    ERROR_TYPES,
+    Failure,
+    Kind,
+    Reply,
+    Tool,
+    Turn,
+    events,
+    kind_of,
+    message,
+    texts_of,
+)
+
+__all__ = ["Api", "Failure", "Kind", "Reply", "Request", "Tool", "Turn"]
 
 SUMMARY = "<summary>The story so far, in a word.</summary>"
-COMPACTING = "Your task is to create a detailed summary"
-"""How the client's own instruction for a compaction begins (2.1.329)."""
-
-
-class Kind(StrEnum):
-    """What a request is for."""
-
-    MAIN = "main"
-    AGENT = "agent"
-    COMPACTION = "compaction"
-    SIDE = "side"
-
-
-@dataclass(frozen=True)
-class Tool:
-    """A call of one of the client's tools."""
-
-    name: str
-    input: dict[str, Any]
-
-    @classmethod
-    def bash(cls, command: str, **more: Any) -> Tool:
-        """Run `command` in the client's shell."""
-        return cls("Bash", {"command": command, "description": "as the test says", **more})
-
-
-@dataclass(frozen=True)
-class Reply:
-    """One answer of the model.
-
-    `tokens` is the size of the context that the answer reports; `hold` keeps the stream open,
-    with the text half sent, until it is set.
-    """
-
-    text: str = "Fine."
-    tools: tuple[Tool, ...] = ()
-    tokens: int = 1000
-    hold: threading.Event | None = None
-    headers: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Failure:
-    """An answer that is an error: such as 401, 429, 500 or 529."""
-
-    status: int
-    headers: dict[str, str] = field(default_factory=dict)
-    message: str = "as the test says"
-
-
-Turn = Reply | Failure
-ERROR_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    403: "permission_error",
-    429: "rate_limit_error",
-    529: "overloaded_error",
-}
 
 
 @dataclass(frozen=True)
@@ -97,18 +50,18 @@ class Request:
     @property
     def texts(self) -> list[str]:
         """Every text of the messages, tool results included, in order."""
-        return [text for message in self.body["messages"] for text in _texts(message["content"])]
+        return [text for message in self.body["messages"] for text in texts_of(message["content"])]
 
     @property
     def said(self) -> list[str]:
         """The texts of the user's messages, without tool results."""
         mine = (one["content"] for one in self.body["messages"] if one["role"] == "user")
-        return [text for content in mine for text in _texts(content, results=False)]
+        return [text for content in mine for text in texts_of(content, results=False)]
 
     @property
     def system(self) -> str:
         """The system prompt."""
-        return "\n".join(_texts(self.body.get("system", "")))
+        return "\n".join(texts_of(self.body.get("system", "")))
 
     def appearances(self, text: str) -> int:
         """How often exactly `text` stands in the messages."""
@@ -256,7 +209,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif body.get("stream"):
             self._stream(turn, body["model"])
         else:
-            self._plain(200, json.dumps(_message(turn, body["model"])).encode(), turn.headers)
+            self._plain(200, json.dumps(message(turn, body["model"])).encode(), turn.headers)
 
     def _plain(self, status: int, content: bytes, headers: dict[str, str] | None = None) -> None:
         self.send_response(status)
@@ -272,90 +225,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
-        for event in _events(reply, model):
+        for event in events(reply, model):
             data = f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
             self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
         self.wfile.write(b"0\r\n\r\n")
-
-
-def kind_of(body: dict[str, Any]) -> Kind:
-    """What the client asks for with this body."""
-    last = "\n".join(_texts(body["messages"][-1]["content"], results=False))
-    if COMPACTING in last:
-        return Kind.COMPACTION
-    names = {tool.get("name") for tool in body.get("tools") or ()}
-    if "Bash" not in names:
-        return Kind.SIDE
-    # A subagent cannot start another one, and cannot ask the person.
-    return Kind.MAIN if names & {"Agent", "Task"} else Kind.AGENT
-
-
-def _texts(content: Any, results: bool = True) -> list[str]:
-    if isinstance(content, str):
-        return [content]
-    found: list[str] = []
-    for block in content:
-        if block.get("type") == "text":
-            found.append(block["text"])
-        elif block.get("type") == "tool_result" and results:
-            found += _texts(block.get("content") or "")
-    return found
-
-
-def _usage(reply: Reply) -> dict[str, int]:
-    cached = max(reply.tokens - 100, 0)
-    return {
-        "input_tokens": reply.tokens - cached,
-        "cache_creation_input_tokens": 0,
-        "cache_read_input_tokens": cached,
-        "output_tokens": 1,
-    }
-
-
-def _blocks(reply: Reply) -> list[dict[str, Any]]:
-    blocks: list[dict[str, Any]] = [{"type": "text", "text": reply.text}] if reply.text else []
-    for tool in reply.tools:
-        id_ = f"toolu_{time.monotonic_ns():x}{len(blocks)}"
-        blocks.append({"type": "tool_use", "id": id_, "name": tool.name, "input": tool.input})
-    return blocks
-
-
-def _message(reply: Reply, model: str, *, begun: bool = False) -> dict[str, Any]:
-    return {
-        "id": f"msg_{time.monotonic_ns():x}",
-        "type": "message",
-        "role": "assistant",
-        "model": model,
-        "content": [] if begun else _blocks(reply),
-        "stop_reason": None if begun else _stop_reason(reply),
-        "stop_sequence": None,
-        "usage": _usage(reply),
-    }
-
-
-def _stop_reason(reply: Reply) -> str:
-    return "tool_use" if reply.tools else "end_turn"
-
-
-def _events(reply: Reply, model: str) -> Iterator[dict[str, Any]]:
-    yield {"type": "message_start", "message": _message(reply, model, begun=True)}
-    for index, block in enumerate(_blocks(reply)):
-        empty: dict[str, Any] = {"text": ""} if block["type"] == "text" else {"input": {}}
-        yield {"type": "content_block_start", "index": index, "content_block": block | empty}
-        for delta in _deltas(reply, block):
-            yield {"type": "content_block_delta", "index": index, "delta": delta}
-        yield {"type": "content_block_stop", "index": index}
-    end = {"stop_reason": _stop_reason(reply), "stop_sequence": None}
-    yield {"type": "message_delta", "delta": end, "usage": {"output_tokens": 20}}
-    yield {"type": "message_stop"}
-
-
-def _deltas(reply: Reply, block: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    if block["type"] == "tool_use":
-        yield {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
-        return
-    middle = len(block["text"]) // 2
-    yield {"type": "text_delta", "text": block["text"][:middle]}
-    if reply.hold:
-        reply.hold.wait(HELD_LIMIT_S)
-    yield {"type": "text_delta", "text": block["text"][middle:]}

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
 import threading
+import uuid
+from pathlib import Path
 
 import pytest
 
 from tests.helpers import wait_for
 from tests.real.api import Api, Failure, Kind, Reply, Tool
+from tests.real.client import hooks
 from tests.real.terminal import BUSY, IDLE, Terminal
 
 HOSTILE = "\n".join(
@@ -120,3 +125,101 @@ def test_payload_is_one_line_of_json_with_unicode_as_it_is(client: Terminal) -> 
     (event,) = client.wait_events("UserPromptSubmit")
     assert event.raw.endswith(b'"prompt":"say \\"' + "é 漢".encode() + b'\\" \\\\ twice"}\n')
     assert event.raw.count(b"\n") == 1
+
+
+def test_added_context_above_10000_characters_is_kept_from_the_model(
+    client: Terminal, api: Api
+) -> None:
+    client.add_context("UserPromptSubmit", "é" * 10_001)
+    client.paste("begin")
+    asked(api, 1)
+    assert api.appearances("<persisted-output>") == 1
+
+
+def test_reason_of_a_blocked_tool_result_has_no_such_limit(client: Terminal, api: Api) -> None:
+    text = "\n".join(f"{n:05d} a line of the message" for n in range(2000))
+    client.answer("PostToolUse", {"decision": "block", "reason": text})
+    api.say(Reply(tools=(Tool.bash("echo done"),)))
+    client.paste("begin")
+    asked(api, 2)
+    assert (api.appearances(text), api.main[1].texts.count("done")) == (1, 1)
+
+
+def test_two_hooks_at_an_event_have_a_limit_each(terminal: Terminal, api: Api) -> None:
+    texts = ["a" * 9900, "b" * 9900]
+    given = json.loads(terminal.settings().read_text())["hooks"]
+    for name, text in zip("ab", texts, strict=True):
+        answer = {"hookEventName": "UserPromptSubmit", "additionalContext": text}
+        (terminal.folder / name).write_text(json.dumps({"hookSpecificOutput": answer}))
+        command = {"type": "command", "command": f"cat '{terminal.folder}/{name}'"}
+        given["UserPromptSubmit"].append({"hooks": [command]})
+    terminal.start(hooks=given)
+    terminal.paste("begin")
+    asked(api, 1)
+    assert [api.appearances(text) for text in texts] == [1, 1]
+
+
+def test_many_short_pastes_make_one_prompt_that_is_not_marked(client: Terminal, api: Api) -> None:
+    lines = [f"{n:03d} `$x` 'y' \\ {'é' * 30}\n" for n in range(200)]
+    pastes = ["".join(lines[n : n + 2]) for n in range(0, len(lines), 2)]
+    client.paste(*pastes, "the end")
+    asked(api, 1)
+    assert api.main[0].said[-1] == "".join(lines) + "the end"
+
+
+def test_hook_in_the_background_wakes_an_idle_client(terminal: Terminal, api: Api) -> None:
+    pipe = terminal.folder / "pipe"
+    os.mkfifo(pipe)
+    command = f"cat >/dev/null; read -r line <'{pipe}'; echo \"$line\" >&2; exit 2"
+    given = json.loads(terminal.settings().read_text())["hooks"]
+    waiter = {"type": "command", "command": command, "asyncRewake": True}
+    given["SessionStart"].append({"hooks": [waiter]})
+    terminal.start(hooks=given)
+    terminal.type("my own words")
+    terminal.wait_screen(lambda screen: "my own words" in screen, "the draft")
+    terminal.add_context("UserPromptSubmit", "what it is about")
+    pipe.write_text("wake up\n")
+    terminal.wait_events("Stop")
+    assert (api.appearances("wake up"), api.appearances("what it is about")) == (1, 1)
+    (event,) = terminal.events("UserPromptSubmit")
+    assert event.payload["prompt"].startswith("<task-notification>")
+    terminal.wait_screen(lambda screen: "❯\u00a0my own words" in screen, "the draft still")
+
+
+def test_stash_key_on_an_empty_box_brings_the_stash_back(client: Terminal) -> None:
+    client.type("my own words")
+    client.wait_screen(lambda screen: "my own words" in screen, "the draft")
+    client.keys("C-s")
+    client.wait_screen(lambda screen: "draft stashed" in screen, "the hint")
+    client.keys("C-s")
+    client.wait_screen(lambda screen: "❯\u00a0my own words" in screen, "the draft again")
+
+
+def test_hook_that_stands_in_both_settings_runs_once(terminal: Terminal) -> None:
+    hook = f"echo ran >>'{terminal.folder}/ran'"
+    user = terminal.home / ".claude" / "settings.json"
+    user.write_text(json.dumps(json.loads(user.read_text()) | hooks(UserPromptSubmit=hook)))
+    both = json.loads(terminal.settings().read_text())["hooks"]
+    both["UserPromptSubmit"].append({"hooks": [{"type": "command", "command": hook}]})
+    terminal.start(hooks=both)
+    terminal.paste("begin")
+    terminal.wait_events("Stop")
+    assert (terminal.folder / "ran").read_text() == "ran\n"
+
+
+def test_resumed_client_keeps_its_id_and_its_appended_prompt(terminal: Terminal, api: Api) -> None:
+    (terminal.folder / "prompt").write_text("never forget the protocol")
+    session = str(uuid.uuid4())
+    appended = ("--append-system-prompt-file", str(terminal.folder / "prompt"))
+    terminal.start("--session-id", session, *appended, "begin", wait=False)
+    (stop,) = terminal.wait_events("Stop")
+    transcript = Path(stop.payload["transcript_path"])
+    wait_for(transcript.exists, "the transcript")
+    terminal.end()
+    terminal.name = "again"
+    terminal.start("--resume", session, *appended, "go on\nplease", wait=False)
+    terminal.wait_events("Stop", 2)
+    started, asked_again = terminal.events("SessionStart", "UserPromptSubmit")[-2:]
+    assert (started.payload["source"], started.payload["session_id"]) == ("resume", session)
+    assert asked_again.payload["prompt"] == "go on\nplease"
+    assert all("never forget the protocol" in request.system for request in api.main)
