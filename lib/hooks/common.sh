@@ -102,12 +102,12 @@ dir=${dir%/}
 head=${payload:0:1500}
 [[ $head == *'"hook_event_name":'* ]] || head=${payload:0:20000}
 [[ $head != *'"tool_input":'* ]] || head=${head%%'"tool_input":'*}
-field session_id || return 1
+field session_id && ((${#REPLY} <= 60)) || return 1
 session=$REPLY turn='' agent='' detail='-'
-if field prompt_id; then turn=$REPLY; fi
+if field prompt_id && ((${#REPLY} <= 60)); then turn=$REPLY; fi
 # shellcheck disable=SC2034 # the hooks read it
 if field agent_id; then agent=$REPLY; fi
-if [[ -n ${2:-} ]] && field "$2"; then detail=$REPLY; fi
+if [[ -n ${2:-} ]] && field "$2"; then detail=${REPLY:0:128}; fi
 
 # The state. Another hook may be making the file just now, so an unfinished line is read again.
 state=- since=- context=- prompt=- REPLY=

@@ -1,6 +1,6 @@
 """Our hooks within a person's own settings: put in, taken out, nothing else touched.
 
-All functions here are given the settings as an object, and return another one.
+Settings are given and returned as objects; `sm.adapters.settingsfile` reads and writes them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from sm.errors import UsageError
+from sm.adapters import settingsfile
+from sm.errors import SmError, UsageError
 from sm.session import hookfiles
 from sm.session.hookfiles import HOOKS, PERSONAL, STATUS_LINE, WRAPPED
 
@@ -106,6 +107,22 @@ def wrapped(line: object) -> str | None:
     if words is None:
         return None
     return next((w.partition("=")[2] for w in words if w.startswith(f"{WRAPPED}=")), "")
+
+
+def status_line_of(path: Path) -> str:
+    """The person's own status line command in the settings at `path`; empty for none.
+
+    What cannot be read counts as none: a session starts without it.
+    """
+    try:
+        line = settingsfile.read(path).settings.get("statusLine")
+    except SmError:
+        return ""
+    theirs = wrapped(line)
+    if theirs is not None:
+        return theirs
+    command = line.get("command") if isinstance(line, dict) else None
+    return command if isinstance(command, str) else ""
 
 
 def _is_ours(hook: object) -> bool:

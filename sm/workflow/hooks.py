@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from sm.adapters import settingsfile
 from sm.adapters.settingsfile import SettingsFile
-from sm.errors import SmError, UsageError
+from sm.errors import UsageError
 from sm.session import personalhooks
 from sm.session.hookfiles import HOOKS
 from sm.shellroot import shell_root
@@ -115,19 +115,3 @@ def look(path: Path) -> HooksView:
 
 def _view(file: SettingsFile, event: str, command: str) -> HookView:
     return HookView(event, command, personalhooks.command_of(file.settings, event) == command)
-
-
-def status_line_of(path: Path) -> str:
-    """The person's own status line command in the settings at `path`; empty for none.
-
-    What cannot be read counts as none: a session starts without it.
-    """
-    try:
-        line = settingsfile.read(path).settings.get("statusLine")
-    except SmError:
-        return ""
-    theirs = personalhooks.wrapped(line)
-    if theirs is not None:
-        return theirs
-    command = line.get("command") if isinstance(line, dict) else None
-    return command if isinstance(command, str) else ""
