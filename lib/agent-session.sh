@@ -177,16 +177,17 @@ _monitor_unnamed_file() {
   file=$(mktemp) && exec {_stamp}>"$file" && rm -f -- "$file"
 }
 
-# agent_session_monitor SESSION_DIR PROJECT ISSUE
+# agent_session_monitor SESSION_DIR
 #
 # Stays beside a session that sm drives and runs `sm react` whenever there may be something to
 # react to: a watched file changed, appeared or vanished; the time in `next` has come; the agent's
 # process is gone; the forge is to be looked at and nobody else does; somebody wrote into the FIFO
 # `wake`. Looks every second by builtins alone.
-# Ends with 0 when the session's directory is gone, or at once when it has a monitor already.
+# Ends with 0 when the session's directory is gone or says that the session is `over`, or at once
+# when it has a monitor already.
 # Needs SM_PYTHON, and SM_CONFIG as any command does. What it and its reactors say goes to monitor.log.
 agent_session_monitor() {
-  local dir=$1 project=$2 issue=$3
+  local dir=$1 turn=''
   local due='' failures=0 not_before=0 next_unset=0 verified='' gone='' gone_handled=''
   local -A existed=()
   [[ -d $dir && -O $dir && ! -L $dir ]] || return 0
@@ -208,7 +209,7 @@ agent_session_monitor() {
     _look_at_clock
     _look_at_agent
     _look_at_forge
-    [[ -z $due ]] || ((EPOCHSECONDS < not_before)) || _run_reactor
+    [[ -z $due ]] || ((EPOCHSECONDS < not_before)) || _run_reactor || break
     if read -r -d '' -n 1 -t 1 -u 8; then
       due=yes
       while read -t 0 -u 8; do read -r -t 0.01 -N 4096 -u 8 || :; done
@@ -246,7 +247,7 @@ _look_at_forge() {
   read -r next <"${shared[0]}/due" || return 0
   ((EPOCHSECONDS >= 10#$next)) || [[ ${shared[1]} -nt ${shared[0]}/forge.json ]] || return 0
   set -o noclobber
-  { : >"${shared[0]}/turn"; } 2>/dev/null && due=yes
+  { : >"${shared[0]}/turn"; } 2>/dev/null && due=yes turn=${shared[0]}/turn
   set +o noclobber
 }
 
@@ -288,10 +289,15 @@ _process_alive() {
   [[ ${lines[*]##*) } =~ $fields && ${BASH_REMATCH[1]} != [ZX] && ${BASH_REMATCH[3]} == "$2" ]]
 }
 
+# Returns 1 when the session is over.
 _run_reactor() {
   local status=0 pause
   verified=
-  "$SM_PYTHON" -Im sm react "$project" "$issue" 2>&1 8>&- 9>&- || status=$?
+  "$SM_PYTHON" -Im sm react "${dir##*/}" 2>&1 8>&- 9>&- || status=$?
+  # A session that has just gone has not had the forge looked at: the turn is another's then.
+  [[ -z $turn || -d $dir ]] || rm -f -- "$turn"
+  turn=
+  [[ ! -e $dir/over ]] || return 1
   if ((status == 0)); then
     due='' failures=0 not_before=0 gone_handled=$gone next_unset=$((EPOCHSECONDS + 60))
     return

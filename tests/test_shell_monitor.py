@@ -73,7 +73,7 @@ class Monitor:
 
     def wait_for_calls(self, count: int) -> None:
         wait_for(lambda: len(self.calls) >= count, f"{count} calls")
-        assert self.calls == ["-Im sm react ha.rb 42"] * count
+        assert self.calls == ["-Im sm react dev-ha_rb-42"] * count
 
     def wait_for_looks(self) -> None:
         """Wait until the monitor has looked at everything at least once more."""

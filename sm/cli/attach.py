@@ -4,27 +4,51 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import pass_config, project_issue
-from sm.config.schema import Config, Project
+from sm.cli.options import load_config, place_argument
 from sm.errors import UsageError
+
+if TYPE_CHECKING:
+    from sm.config.schema import Project
+    from sm.session.registry import AnySession
+    from sm.workflow.attach import Attachment
 
 
 @click.command("attach")
-@project_issue
+@place_argument
 @click.option("--read-only", "-r", is_flag=True, help="Watch only: no key reaches the agent.")
-@pass_config
-def command(config: Config, project: Project, issue: int, read_only: bool) -> None:
-    """Enter the terminal of ISSUE's agent; detach with the tmux prefix and d."""
-    from sm.workflow.attach import attachment
-    from sm.workflow.context import Context
+@click.pass_context
+def command(
+    click_context: click.Context, place: AnySession | tuple[Project, int], read_only: bool
+) -> None:
+    """Enter the terminal of a session's agent; detach with the tmux prefix and d.
 
+    The session by id, name or PROJECT#ISSUE, or the one of PROJECT ISSUE.
+    """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("attach needs a terminal: sm logs shows the transcript without one")
-    way = attachment(Context(config, project), issue, os.environ, read_only=read_only)
+    way = _way(click_context, place, read_only)
     if way.note:
         click.echo(way.note, err=True)
     sys.stdout.flush()
     os.execvpe(way.argv[0], way.argv, way.env)  # noqa: S606 - becomes tmux, argv only
+
+
+def _way(
+    click_context: click.Context, place: AnySession | tuple[Project, int], read_only: bool
+) -> Attachment:
+    from sm.session.registry import AdHocSession
+    from sm.workflow.attach import attachment, to_ad_hoc
+    from sm.workflow.context import Context
+    from sm.workflow.host import context_of
+
+    if isinstance(place, tuple):
+        ctx, issue = Context(load_config(click_context), place[0]), place[1]
+    elif isinstance(place, AdHocSession):
+        return to_ad_hoc(place, os.environ, read_only=read_only)
+    else:
+        ctx, issue = context_of(place), place.issue
+    return attachment(ctx, issue, os.environ, read_only=read_only)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import pass_config, project_issue
-from sm.config.schema import Config, Project
+from sm.cli.options import load_config, place_argument
+
+if TYPE_CHECKING:
+    from sm.config.schema import Project
+    from sm.session.registry import AnySession
 
 
 @click.command("logs")
-@project_issue
+@place_argument
 @click.option("--follow", "-f", is_flag=True, help="Go on until the session ends, or Ctrl-C.")
 @click.option(
     "--lines",
@@ -24,25 +30,51 @@ from sm.config.schema import Config, Project
 )
 @click.option("--raw", is_flag=True, help="With the terminal's control sequences.")
 @click.option("--monitor", is_flag=True, help="What the session's monitor said instead.")
-@pass_config
+@click.pass_context
 def command(
-    config: Config, project: Project, issue: int, follow: bool, lines: int, raw: bool, monitor: bool
+    click_context: click.Context,
+    place: AnySession | tuple[Project, int],
+    follow: bool,
+    lines: int,
+    raw: bool,
+    monitor: bool,
 ) -> None:
-    """Show what the terminal of ISSUE's agent said."""
-    from sm.workflow import logs
-    from sm.workflow.context import Context
+    """Show what the terminal of a session's agent said.
 
-    ctx = Context(config, project)
-    path = logs.log_file(ctx, issue, monitor=monitor)
+    The session by id, name or PROJECT#ISSUE, or the one of PROJECT ISSUE.
+    """
+    from sm.workflow import logs
+
+    path, is_over = _source(click_context, place, monitor)
     size = path.stat().st_size
     _put(logs.last_lines(path, lines, end=size, raw=raw), raw)
     if not follow:
         return
     try:
-        for text in logs.follow(path, lambda: logs.is_over(ctx, issue), start=size, raw=raw):
+        for text in logs.follow(path, is_over, start=size, raw=raw):
             _put(text, raw)
     except KeyboardInterrupt:
         return  # the way to end it, so no error
+
+
+def _source(
+    click_context: click.Context, place: AnySession | tuple[Project, int], monitor: bool
+) -> tuple[Path, Callable[[], bool]]:
+    """The file, and whether nothing more will be added to it."""
+    from sm.session import targets
+    from sm.session.registry import AdHocSession
+    from sm.workflow import logs
+    from sm.workflow.context import Context
+    from sm.workflow.host import context_of
+
+    if isinstance(place, AdHocSession):
+        path = logs.ad_hoc_file(place, monitor=monitor)
+        return path, lambda: not targets.is_living(place)
+    if isinstance(place, tuple):
+        ctx, issue = Context(load_config(click_context), place[0]), place[1]
+    else:
+        ctx, issue = context_of(place), place.issue
+    return logs.log_file(ctx, issue, monitor=monitor), lambda: logs.is_over(ctx, issue)
 
 
 def _put(text: str, raw: bool) -> None:

@@ -17,6 +17,8 @@ from sm.store.paths import DEFAULT_ROOT, Root
 
 if TYPE_CHECKING:
     from sm.config.schema import Config, Project
+    from sm.session.registry import AnySession
+    from sm.workflow.host import Host
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -61,6 +63,28 @@ def pass_config(function: Callable[Concatenate[Config, P], R]) -> Callable[P, R]
     @functools.wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
         return function(load_config(click.get_current_context()), *args, **kwargs)
+
+    return wrapper
+
+
+def load_host(ctx: click.Context) -> Host:
+    """The machine's settings of this run; a configuration need not be there.
+
+    Raises:
+        UsageError: there is one, and it cannot be used.
+
+    """
+    from sm.workflow.host import here
+
+    return here(ctx.ensure_object(Invocation).explicit)
+
+
+def pass_host(function: Callable[Concatenate[Host, P], R]) -> Callable[P, R]:
+    """Give the command the machine's settings as its first argument."""
+
+    @functools.wraps(function)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        return function(load_host(click.get_current_context()), *args, **kwargs)
 
     return wrapper
 
@@ -152,3 +176,36 @@ issue_argument: Decorator = click.argument("issue", callback=_issue)
 def project_issue(function: Callable[..., Any]) -> Callable[..., Any]:
     """The arguments PROJECT ISSUE: `project: Project, issue: int`, both valid."""
     return project_argument(issue_argument(function))
+
+
+def _target(ctx: click.Context, _param: click.Parameter, text: str | None) -> AnySession | None:
+    from sm.session.targets import find
+
+    return None if text is None else find(load_host(ctx).root, text)
+
+
+target_argument: Decorator = click.argument("session", metavar="TARGET", callback=_target)
+"""`session: AnySession`, by id, name, `PROJECT#ISSUE` or the start of an id."""
+
+optional_target: Decorator = click.argument(
+    "session", metavar="[TARGET]", callback=_target, required=False
+)
+"""`session: AnySession | None`."""
+
+
+def _place(
+    ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
+) -> AnySession | tuple[Project, int]:
+    if len(words) == 1:
+        found = _target(ctx, param, words[0])
+        assert found is not None
+        return found
+    if len(words) != 2:
+        raise UsageError("expected a session, or a project and an issue")
+    return _project(ctx, param, words[0]), _issue(ctx, param, words[1])
+
+
+place_argument: Decorator = click.argument(
+    "place", metavar="TARGET | PROJECT ISSUE", callback=_place, nargs=-1, required=True
+)
+"""`place: AnySession | tuple[Project, int]`: any session, or an issue that may have none."""

@@ -16,6 +16,11 @@ from sm.config.schema import Config, Machine
 from sm.errors import UsageError
 from sm.store.paths import check_name
 
+
+class NoConfigError(UsageError):
+    """There is no configuration, and none was named."""
+
+
 MACHINE_KEYS = tuple(field.encode_name for field in structs.fields(Machine))
 
 
@@ -45,6 +50,28 @@ def load(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Config:
     )
 
 
+def load_machine(
+    explicit: Path | None, env: Mapping[str, str], cwd: Path
+) -> tuple[Machine, Path | None]:
+    """The machine's settings alone, and where they are from; the defaults where no file is.
+
+    Raises:
+        UsageError: a file was named and is not there, or it cannot be used.
+
+    """
+    try:
+        source = find(explicit, env, cwd)
+    except NoConfigError:
+        return default_machine(env, cwd), None
+    documents = [read_document(path, _shown(path, cwd)) for path in _files(source, cwd)]
+    return _from_env(_machine(documents), env, cwd), source
+
+
+def default_machine(env: Mapping[str, str], cwd: Path) -> Machine:
+    """The settings of a machine without a configuration; relative paths count from `cwd`."""
+    return _from_env(Machine(), env, cwd)
+
+
 def user_folder(env: Mapping[str, str]) -> Path:
     """Where a user's configuration is when no project folder has one."""
     return Path(env.get("HOME") or Path.home()) / ".config" / "sm"
@@ -69,7 +96,7 @@ def find(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Path:
     folder = user_folder(env)
     if in_folder(folder):
         return folder
-    raise UsageError(
+    raise NoConfigError(
         f"no configuration: no sm.yaml or sm.toml here and none in '{folder}': run 'sm init' "
         "to make one, or name one with --config"
     )

@@ -8,6 +8,7 @@ killed one has moved it or not. The hooks of an agent move files as well: `lib/h
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import secrets
 import time
@@ -153,6 +154,11 @@ def is_empty(directory: SessionDir) -> bool:
     return not (_names(directory, Place.WAITING) or _names(directory, Place.HANDED))
 
 
+def count(directory: SessionDir, place: Place) -> int:
+    """How many messages are in `place`; none of them is read."""
+    return len(_names(directory, place))
+
+
 def place(directory: SessionDir, ident: str) -> Place | None:
     """Where the message of this id is; None for one that is unknown."""
     # In the order in which it moves: so it cannot slip past between two looks.
@@ -193,8 +199,20 @@ def is_accepted(directory: SessionDir, ident: str) -> bool:
     return (directory.accepted / ident).exists()
 
 
+def accepted_at(directory: SessionDir, ident: str) -> float | None:
+    """When the agent got the message, seconds since 1970; None where it has not, or long ago."""
+    for path in (directory.accepted / ident, *_of(directory, Place.DONE, ident)):
+        with contextlib.suppress(FileNotFoundError):
+            return path.stat().st_mtime
+    # Settled between the two looks.
+    return next((p.stat().st_mtime for p in _of(directory, Place.DONE, ident)), None)
+
+
 def settle(directory: SessionDir, message: Message) -> None:
     """Put a confirmed message away, and forget the oldest of those."""
+    with contextlib.suppress(FileNotFoundError):  # its file is as old as its receipt
+        at = accepted_at(directory, message.id) or time.time()
+        os.utime(directory.queue / Place.HANDED / message.name, (at, at))
     move(directory, message, Place.HANDED, Place.DONE)
     (directory.accepted / message.id).unlink(missing_ok=True)
     for name in _names(directory, Place.DONE)[:-KEPT]:

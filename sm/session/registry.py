@@ -158,6 +158,16 @@ def create(root: Root, identity: S) -> S:
     return identity
 
 
+def find(root: Root, name: str) -> AnySession | None:
+    """The session of this name, None where there is none (any more).
+
+    Raises:
+        StateError: its record is damaged.
+
+    """
+    return _read(root, check_name(name, "session"))
+
+
 def load(root: Root, name: str) -> AnySession:
     """The session of this name.
 
@@ -166,8 +176,7 @@ def load(root: Root, name: str) -> AnySession:
         StateError: its record is damaged.
 
     """
-    check_name(name, "session")
-    if session := _read(root, name):
+    if session := find(root, name):
         return session
     raise UsageError(f"no session '{name}': 'sm status' lists those there are")
 

@@ -85,6 +85,11 @@ class Root:
         return ProjectDir(self.private / "projects" / project)
 
 
+    @property
+    def new_lock(self) -> Path:
+        """Held while a name is given to a new session."""
+        return self.private / "new.lock"
+
 @dataclass(frozen=True)
 class ProjectDir:
     """What is kept for a project as a whole."""
@@ -325,5 +330,20 @@ class SessionDir:
 
     @property
     def notify(self) -> Path:
-        """One file for each session that is told when the agent's turn ends."""
+        """A file for each message whose sender is told when its turn ends: `notify/{id}`."""
         return self.path / "notify"
+
+    @property
+    def events_before(self) -> Path:
+        """The lines that were in `events` before it was begun anew."""
+        return self.path / "events.1"
+
+    @property
+    def told(self) -> Path:
+        """The moment of the last compaction that the parent was told of, as `events` has it."""
+        return self.path / "told"
+
+    @property
+    def over(self) -> Path:
+        """How an ad-hoc session has ended; its monitor has nothing more to do."""
+        return self.path / "over"

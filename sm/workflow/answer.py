@@ -29,5 +29,5 @@ def answer(ctx: Context, issue: int, author: str, text: str) -> None:
     reply = replies.add(session.dir, author, text)
     ctx.record("reply", session.name, f"{author}: {text}")
     ctx.forge.comment(issue, f"{author} answered:\n\n{text}", author=author, marker=reply.id)
-    monitors.ensure(ctx, session)
+    monitors.ensure(session)
     registry.poke(session.dir)

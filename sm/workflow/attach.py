@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sm.adapters.tmux import Tmux
 from sm.errors import SmError
+from sm.session.registry import AdHocSession
+from sm.session.targets import address
 from sm.store.paths import session_name
+from sm.workflow import host
 from sm.workflow.context import Context
 
 
@@ -34,10 +38,33 @@ def attachment(
     name = session_name(ctx.project.name, issue)
     if ctx.tmux.pane(name) is None:
         raise SmError(_missing(ctx, name, issue))
-    argv = ctx.tmux.attach_argv(name)
+    return _way(ctx.tmux, name, env, read_only=read_only)
+
+
+def to_ad_hoc(
+    session: AdHocSession, env: Mapping[str, str], *, read_only: bool = False
+) -> Attachment:
+    """The same for a session that works on no issue.
+
+    Raises:
+        SmError: its terminal is gone.
+
+    """
+    tmux = host.of(session).tmux
+    if tmux.pane(session.name) is None:
+        name = address(session)
+        raise SmError(
+            f"the terminal of '{name}' is gone: sm tail {name} shows what it said last, "
+            f"sm kill {name} removes it"
+        )
+    return _way(tmux, session.name, env, read_only=read_only)
+
+
+def _way(tmux: Tmux, name: str, env: Mapping[str, str], *, read_only: bool) -> Attachment:
+    argv = tmux.attach_argv(name)
     if not env.get("TMUX"):
         return Attachment([*argv, *(["-r"] if read_only else [])], dict(env))
-    if _inside(ctx, env) and not read_only:
+    if _inside(tmux, env) and not read_only:
         at = argv.index("attach-session")
         note = "back with: tmux switch-client -l"
         return Attachment([*argv[:at], "switch-client", *argv[at + 1 :]], dict(env), note)
@@ -46,9 +73,9 @@ def attachment(
     return Attachment([*argv, *(["-r"] if read_only else [])], outer, note)
 
 
-def _inside(ctx: Context, env: Mapping[str, str]) -> bool:
+def _inside(tmux: Tmux, env: Mapping[str, str]) -> bool:
     """Whether the person is in a client of the very server that the agents run on."""
-    ours = ctx.tmux.command("display-message", "-p", "#{socket_path}").strip()
+    ours = tmux.command("display-message", "-p", "#{socket_path}").strip()
     return env["TMUX"].split(",")[0] == ours
 
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from sm.errors import SmError
+from sm.session.registry import AdHocSession
+from sm.session.targets import address
 from sm.store.files import open_guarded
 from sm.store.paths import session_name
 from sm.text import CONTROL, LINE_BREAK, strip_ansi
@@ -43,6 +45,20 @@ def log_file(ctx: Context, issue: int, *, monitor: bool = False) -> Path:
         f"issue #{issue} of '{project}' has no session, and nothing of one is left: "
         f"see sm trace {project} {issue}"
     )
+
+
+def ad_hoc_file(session: AdHocSession, *, monitor: bool = False) -> Path:
+    """The same for a session that works on no issue.
+
+    Raises:
+        SmError: there is none.
+
+    """
+    path = session.dir.monitor_log if monitor else session.transcript
+    if path.exists():
+        return path
+    what = "monitor" if monitor else "agent"
+    raise SmError(f"the {what} of '{address(session)}' has said nothing yet")
 
 
 def is_over(ctx: Context, issue: int) -> bool:

@@ -51,10 +51,10 @@ def _keep_alive(
     for session in sessions:
         if not is_started(ctx, session):
             yield from _start(ctx, seen.issue(session.issue), "finish the start of", dry_run)
-        elif not monitors.is_watched(ctx, session):
+        elif not monitors.is_watched(session):
             yield f"{_would(dry_run)}restart the monitor of #{session.issue}"
             if not dry_run:
-                monitors.ensure(ctx, session)
+                monitors.ensure(session)
         elif session.name not in panes:
             registry.poke(session.dir)
     for issue in _lost(ctx, seen, sessions):

@@ -64,7 +64,7 @@ def sessions(ctx: Context) -> Iterator[Finding]:
     damaged: list[SmError] = []
     found = ctx.sessions(damaged.append)
     yield from (fail(error.message) for error in damaged)
-    alone = [session for session in found if not monitors.is_watched(ctx, session)]
+    alone = [session for session in found if not monitors.is_watched(session)]
     for session in alone:
         yield warn(f"session '{session.name}' has no monitor", DEV_POLL)
     if not alone:

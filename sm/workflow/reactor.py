@@ -26,6 +26,7 @@ from sm.workflow.compose import compose
 from sm.workflow.context import Context
 from sm.workflow.effects import NotNowError, PointlessError, perform, withdraw
 from sm.workflow.observe import Observation, observe
+from sm.workflow.messages import tell_of_step, tend_messages
 from sm.workflow.snapshot import snapshot
 
 ROUNDS = 20
@@ -42,6 +43,8 @@ Where hooks tell when a busy agent is free again, nothing has to be tried often.
 """
 
 STUCK_S = 600.0
+MESSAGE_RETRY_S = 15.0
+
 """So long a message may wait to be typed before a person is told; a busy agent takes its time."""
 
 
@@ -82,8 +85,18 @@ def _react(ctx: Context, name: str, directory: SessionDir) -> None:
             return
         session = registry.of_issue(ctx.root, name)
         for _ in _passes(ctx, session, directory):
+        again_at = _tend(ctx, session)
             pass
 
+        _sooner(directory, again_at)
+
+
+def _tend(ctx: Context, session: IssueSession) -> float:
+    """What other sessions have to say, and are to hear; it keeps no reaction waiting."""
+    try:
+        return tend_messages(ctx.target(session))
+    except SmError:
+        return time.time() + MESSAGE_RETRY_S
 
 def _passes(ctx: Context, session: IssueSession, directory: SessionDir) -> Iterator[None]:
     newer_than = 0.0
@@ -198,6 +211,7 @@ def _do(ctx: Context, session: IssueSession, plan: Plan, number: int) -> Receipt
         if verb is not Verb.RECOVER:
             raise
         # A restart that fails is a crash like any other: counted, paused for, given up at last.
+        tell_of_step(session, plan, number)
         return plan.receipt(number, detail=f"{plans.FAILED}{error.message}")
 
 
@@ -220,3 +234,10 @@ def _rest(directory: SessionDir, started: Moment, wake_at: float) -> None:
     write_atomic(directory.seen, "", mtime_ns=just_before(started.at))
     if started.phase_mtime_ns is not None:
         write_atomic(directory.phase_seen, "", mtime_ns=started.phase_mtime_ns)
+def _sooner(directory: SessionDir, at: float) -> None:
+    """Have the monitor call at `at`, unless it calls earlier, or the session is over."""
+    line = (read_guarded(directory.next) or b"").strip()
+    if at < math.inf and line.isdigit() and int(line) > at:
+        write_atomic(directory.next, f"{math.ceil(at)}\n")
+
+

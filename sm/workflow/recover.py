@@ -40,7 +40,7 @@ def recover(ctx: Context, issue: int) -> IssueSession:
         seen = observe(ctx, session)
         plans.save(session.dir, compose(ctx, session, seen, _by_hand(seen.facts)))
     ctx.record("recover", session.name, "asked for by a person")
-    monitors.ensure(ctx, session)
+    monitors.ensure(session)
     registry.poke(session.dir)
     return session
 

@@ -69,7 +69,7 @@ def start(
             with _noted(session):
                 _claim(ctx, session, seize=seize)
                 _begin(ctx, session)
-    monitors.ensure(ctx, session)
+    monitors.ensure(session)
     return session
 
 

@@ -175,7 +175,7 @@ def _filled(
         reason=known.write.reason,
         waits_for=_waits_for(state, facts, row, known),
         problem=known.problem or one_line(_problem(session)),
-        monitor=monitors.is_watched(ctx, session),
+        monitor=monitors.is_watched(session),
         agent=agent.is_alive(session.dir),
     )
 

@@ -1,0 +1,54 @@
+"""`sm children`: which session has begun which."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from sm.cli.options import json_option, optional_target, pass_host
+from sm.cli.times import age
+from sm.cli.words import print_json
+
+if TYPE_CHECKING:
+    from sm.session.registry import AnySession
+    from sm.workflow.host import Host
+    from sm.workflow.kin import Relative
+
+
+@click.command("children")
+@optional_target
+@json_option
+@pass_host
+def command(host: Host, session: AnySession | None, as_json: bool) -> None:
+    """Show the sessions that TARGET has begun, and those that these have begun.
+
+    Without TARGET: those of the session that asks; for a person, all sessions.
+    """
+    from sm.session.caller import identify
+    from sm.workflow.kin import tree
+
+    top = session or identify(host.root, os.environ).session
+    found = tree(host.root, top)
+    if as_json:
+        print_json(found)
+    elif found:
+        click.echo("\n".join(_lines(found)))
+    else:
+        click.echo("none", err=True)
+
+
+def _lines(found: list[Relative]) -> Iterator[str]:
+    from sm.workflow.status import one_line
+
+    names = ["  " * one.depth + one.name for one in found]
+    wide = max(len(name) for name in names)
+    for name, one in zip(names, found, strict=True):
+        waiting = f"  {one.waiting} waiting" if one.waiting else ""
+        ident = f"  {one.id}" if one.id != one.name else ""
+        line = (
+            f"{name:<{wide}}  {one.state:<9}  {age(one.age_s):>4}  {one.provider}{ident}{waiting}"
+        )
+        yield f"{line}  {one_line(one.cwd)}"

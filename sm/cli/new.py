@@ -1,0 +1,82 @@
+"""`sm new`: begin a session that works on no issue."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from sm.cli.options import json_option, pass_host
+from sm.cli.words import read_text
+
+if TYPE_CHECKING:
+    from sm.workflow.host import Host
+
+
+@click.command("new")
+@click.option("--name", metavar="NAME", default="", help="What it is called, beside its id.")
+@click.option(
+    "--provider", metavar="PROFILE", default="", help="Its agent CLI; claude if not told."
+)
+@click.option(
+    "--command",
+    "line",
+    metavar="LINE",
+    default="",
+    help="What is run instead of the profile's command.",
+)
+@click.option(
+    "--dir",
+    "directory",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    help="Where it works; here if not told.",
+)
+@json_option
+@click.argument("prompt", nargs=-1)
+@pass_host
+def command(
+    host: Host,
+    name: str,
+    provider: str,
+    line: str,
+    directory: Path,
+    as_json: bool,
+    prompt: tuple[str, ...],
+) -> None:
+    """Start an agent in a session of its own, with PROMPT; '-' reads that from standard input.
+
+    Prints the session's id, and its name where it has one. No configuration is needed; one that
+    is found gives the profiles and the tmux server. A session that calls this is its parent.
+    """
+    from sm.session.caller import identify
+    from sm.workflow.adhoc import Order, begin
+
+    caller = identify(host.root, os.environ)
+    order = Order(
+        provider=_provider(host, provider, line),
+        directory=directory.absolute(),
+        command=line,
+        name=name,
+        prompt=read_text(prompt),
+        parent=caller.name,
+    )
+    session = begin(host, order)
+    if as_json:
+        from sm.cli.words import print_json
+        from sm.workflow.kin import relative
+
+        print_json(relative(session))
+    else:
+        click.echo(f"{session.name} {session.alias}".rstrip())
+
+
+def _provider(host: Host, name: str, line: str) -> str:
+    """The profile that was named, else that of the command's program."""
+    from sm.adapters.agent.profiles import resolve
+    from sm.config.schema import Agent
+
+    return resolve(Agent(command=line, profile=name), host.machine.profiles).name

@@ -1,0 +1,54 @@
+"""`sm queue`: the messages of a session."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from sm.cli.options import json_option, target_argument
+from sm.cli.times import age
+from sm.cli.words import print_json
+
+if TYPE_CHECKING:
+    from sm.session.registry import AnySession
+    from sm.workflow.outgoing import Entry
+
+
+@click.command("queue")
+@target_argument
+@click.option("--cancel", "ident", metavar="ID", help="Take a message back that still waits.")
+@json_option
+def command(session: AnySession, ident: str | None, as_json: bool) -> None:
+    """Show what waits for TARGET, what is under way, and what it got last."""
+    from sm.session.caller import identify
+    from sm.workflow.outgoing import cancel, entries
+
+    if ident is not None:
+        cancel(identify(session.root, os.environ), session, ident)
+        click.echo(f"took {ident} back")
+        return
+    found = entries(session)
+    if as_json:
+        print_json(found)
+    elif found:
+        click.echo("\n".join(_lines(found)))
+    else:
+        click.echo("no messages", err=True)
+
+
+def _lines(found: list[Entry]) -> Iterator[str]:
+    for one in found:
+        sender = one.sender or "-"
+        notify = " (tells when the turn ends)" if one.notify else ""
+        head = f"{one.place:<9}  {one.mode:<10}  {age(one.age_s):>4}  {one.id}"
+        yield f"{head}  from {sender}{notify}: {_short(one)}"
+
+
+def _short(one: Entry, limit: int = 100) -> str:
+    from sm.workflow.status import one_line
+
+    text = one_line(one.first_line)
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,96 @@
+"""`sm send`: a message for a session's agent."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from sm.cli.options import json_option, target_argument
+from sm.cli.words import print_json, read_text
+
+if TYPE_CHECKING:
+    from sm.session.registry import AnySession
+    from sm.workflow.outgoing import Sent
+
+MODES = ("sequential", "important", "steer", "urgent")
+TIME_UP = 124
+
+
+@click.command("send")
+@target_argument
+@click.option(
+    "--mode",
+    type=click.Choice(MODES),
+    default=MODES[0],
+    show_default=True,
+    help="At the end of the turn; ahead of others; within the turn; or interrupting it.",
+)
+@click.option("--notify-on-stop", is_flag=True, help="Tell the sending session when the turn ends.")
+@click.option(
+    "--wait",
+    "wait_s",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    help="Wait until the agent has it; exit code 124 if it has not by then.",
+)
+@json_option
+@click.argument("text", nargs=-1, required=True)
+@click.pass_context
+def command(
+    click_context: click.Context,
+    session: AnySession,
+    mode: str,
+    notify_on_stop: bool,
+    wait_s: float | None,
+    as_json: bool,
+    text: tuple[str, ...],
+) -> None:
+    """Send TEXT to the agent of TARGET; '-' reads it from standard input.
+
+    TARGET is an id, a name, PROJECT#ISSUE or the start of an id. Prints what became of it:
+    accepted, typed (to an agent that cannot confirm), queued and why, or indeterminate. What was
+    not refused is in the hands of sm: do not send it again.
+    """
+    from sm.session.caller import identify
+    from sm.session.queue import Mode
+    from sm.workflow.outgoing import Letter, send
+
+    caller = identify(session.root, os.environ)
+    letter = Letter(read_text(text), Mode(mode), notify_on_stop, wait_s or 0.0)
+    sent = send(caller, session, letter)
+    if as_json:
+        print_json(_as_dict(session, sent))
+    else:
+        click.echo(_told(session, sent))
+    if wait_s is not None and not sent.outcome.delivered:
+        click_context.exit(TIME_UP)
+
+
+def _told(session: AnySession, sent: Sent) -> str:
+    from sm.session.delivery import Status
+    from sm.session.targets import address
+
+    name, reason = address(session), sent.outcome.reason
+    match sent.outcome.status:
+        case Status.ACCEPTED:
+            return f"accepted by {name}"
+        case Status.TYPED:
+            return f"typed to {name} (its client cannot confirm)"
+        case Status.WAITING:
+            return f"queued for {name}: {reason} ({sent.ident})"
+        case _:
+            return f"indeterminate: typed to {name}, not confirmed yet; sm queue {name} tells more"
+
+
+def _as_dict(session: AnySession, sent: Sent) -> dict[str, str]:
+    from sm.session.targets import address
+
+    return {
+        "id": sent.ident,
+        "session": session.name,
+        "name": address(session),
+        "status": sent.outcome.status,
+        "reason": sent.outcome.reason or "",
+    }

@@ -1,0 +1,33 @@
+"""`sm tail`: the last lines of a session's screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from sm.cli.options import target_argument
+
+if TYPE_CHECKING:
+    from sm.session.registry import AnySession
+
+
+@click.command("tail")
+@target_argument
+@click.option(
+    "--lines",
+    "-n",
+    metavar="LINES",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="How many lines of the end.",
+)
+def command(session: AnySession, lines: int) -> None:
+    """Show the last lines that TARGET's terminal has; of one that has ended, what it said last."""
+    from sm.workflow.glance import last_lines
+
+    if text := last_lines(session, lines):
+        click.echo(text)
+    else:
+        click.echo("nothing to see", err=True)

@@ -1,0 +1,56 @@
+"""`sm wait`: until a session is idle, asks something, or has ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from sm.cli.options import target_argument
+from sm.errors import SmError
+
+if TYPE_CHECKING:
+    from sm.session.registry import AnySession
+
+TIME_UP = 124
+EVENTS = {
+    "idle": "its turn is over and no message waits for it",
+    "end": "it has ended",
+    "dialog": "it asks a person something",
+}
+
+
+@click.command("wait")
+@target_argument
+@click.option(
+    "--for",
+    "event",
+    type=click.Choice(list(EVENTS)),
+    default="idle",
+    show_default=True,
+    help="What is waited for.",
+)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    help="Give up after so long, with exit code 124.",
+)
+@click.pass_context
+def command(
+    click_context: click.Context, session: AnySession, event: str, timeout_s: float | None
+) -> None:
+    """Wait until TARGET's turn is over (idle), it has ended (end), or asks something (dialog).
+
+    Exit codes: 0 it has come to that, 1 it has ended before, 124 the time is up.
+    """
+    from sm.session.targets import address
+    from sm.workflow.until import Event, reached
+
+    found = reached(session, Event(event), timeout_s)
+    if found is None:
+        click.echo(f"sm: after {timeout_s:g} s it is not so that {EVENTS[event]}", err=True)
+        click_context.exit(TIME_UP)
+    if not found:
+        raise SmError(f"'{address(session)}' has ended before: see sm tail {address(session)}")

@@ -1,0 +1,42 @@
+"""`sm whoami`: which session this is."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from sm.cli.options import json_option, pass_host
+from sm.cli.words import print_json
+from sm.errors import SmError
+
+if TYPE_CHECKING:
+    from sm.workflow.host import Host
+
+
+@click.command("whoami")
+@json_option
+@pass_host
+def command(host: Host, as_json: bool) -> None:
+    """Show the session that this is called from; exit code 1 outside of any."""
+    from sm.session.caller import identify
+    from sm.workflow.kin import relative
+
+    session = identify(host.root, os.environ).session
+    if session is None:
+        raise SmError("this is no session of sm: a person's shell may act on any")
+    found = relative(session)
+    if as_json:
+        print_json(found)
+        return
+    for label, value in (
+        ("id", found.id),
+        ("name", found.name),
+        ("parent", found.parent or "a person"),
+        ("provider", found.provider),
+        ("issue", f"{found.project}#{found.issue}" if found.issue else ""),
+        ("dir", found.cwd),
+    ):
+        if value:
+            click.echo(f"{label:<8} {value}")

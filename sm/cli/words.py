@@ -1,0 +1,33 @@
+"""What verbs that pass texts on share: the text that was given, and values as JSON."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from sm.errors import UsageError
+
+
+def read_text(words: tuple[str, ...]) -> str:
+    """The words as one text, or standard input where '-' is all there is.
+
+    Raises:
+        UsageError: what was read is not UTF-8.
+
+    """
+    if words != ("-",):
+        return " ".join(words)
+    try:
+        return sys.stdin.buffer.read().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"standard input is not UTF-8 (byte {error.start}): convert it, or send the path"
+        ) from error
+
+
+def print_json(value: object) -> None:
+    """A value, or a list of them, for programs."""
+    import msgspec
+
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())

@@ -1,0 +1,189 @@
+"""What a session's messages need at each pass over it, and who is to be told what became of it.
+
+A notification is a message like any other, with an id made of what it tells: telling the same
+again, after a crash for instance, finds it known already.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import time
+
+from sm.adapters.agent.screen import Prompt
+from sm.adapters.agent.screen import read as read_screen
+from sm.adapters.tmux import TmuxError
+from sm.errors import SmError, StateError, TemporaryError
+from sm.history import Verb
+from sm.peers import told, turn_ended
+from sm.session import agent, agentstate, delivery, lifesigns, queue, registry, waiters
+from sm.session.agentstate import State
+from sm.session.delivery import Reason
+from sm.session.plan import Plan
+from sm.session.queue import Message, Place
+from sm.session.registry import Session
+from sm.session.submission import Target
+from sm.session.targets import address, is_over
+from sm.session.waiters import Waiter
+from sm.store import journal
+from sm.store.files import CLOCK_SLACK_S, read_guarded
+from sm.store.paths import Root
+from sm.text import normalise
+
+RETRY_S = (1.0, 15.0)
+"""Shortest and longest pause before what waits is tried again; it grows with its age."""
+TOLD_BY_HOOKS_S = 60.0
+"""Where the agent's hooks tell when it is free, a look is a precaution only."""
+SETTLED_S = 2.0
+"""An agent without hooks that shows its prompt so long after a message has answered it."""
+LATE_S = 10.0
+"""An agent that is idle so long after the receipt was idle before: the proof came late."""
+
+
+def tend_messages(target: Target) -> float:
+    """Hand over what waits for the session, and tell others what they wait for.
+
+    Returns when to look again at the latest, seconds since 1970. What is in the way of one
+    message is none of the caller's business: it is tried again.
+
+    Raises:
+        StateError: files of the session are not what they must be.
+
+    """
+    session = target.session
+    tell_of_turns(target)  # before the next turn begins
+    tell_of_compaction(session)
+    try:
+        reason = delivery.drain(target)
+    except (TemporaryError, TmuxError):
+        return time.time() + RETRY_S[0]
+    tell_of_turns(target)
+    lifesigns.trim(session.dir)
+    return min(_next_try(target, reason), _next_look(target))
+
+
+def _next_try(target: Target, reason: Reason | None) -> float:
+    if reason is None or reason is Reason.GONE:
+        return math.inf
+    now = time.time()
+    if target.profile.hooks and reason in (Reason.BUSY, Reason.DIALOG):
+        return now + TOLD_BY_HOOKS_S
+    waiting = [
+        message.created_at
+        for place in (Place.HANDED, Place.WAITING)
+        for message in queue.messages(target.session.dir, place)
+    ]
+    age = now - min(waiting, default=now)
+    return now + min(max(age / 4, RETRY_S[0]), RETRY_S[1])
+
+
+def _next_look(target: Target) -> float:
+    """When an end of a turn may be seen of which no hook tells."""
+    if not any(waiter.accepted_at for waiter in waiters.all(target.session.dir)):
+        return math.inf
+    if not target.profile.hooks:
+        return time.time() + SETTLED_S
+    idle = agentstate.read(target.session.dir).state is State.IDLE
+    return time.time() + LATE_S if idle else math.inf
+
+
+def tell_of_turns(target: Target) -> None:
+    """Tell those whose message the agent got in a turn that has ended since."""
+    for waiter in waiters.all(target.session.dir):
+        if waiter.accepted_at is not None and _has_ended(target, waiter.accepted_at):
+            _tell_waiter(target, waiter)
+
+
+def _tell_waiter(target: Target, waiter: Waiter) -> None:
+    session = target.session
+    ident = notice_id(session, f"stop:{waiter.ident}")
+    words = _last_words(target, waiter.accepted_at or 0.0)
+    tell(session.root, waiter.session, ident, turn_ended(address(session), words, ident))
+    waiters.remove(session.dir, waiter.ident)
+
+
+def _has_ended(target: Target, accepted_at: float) -> bool:
+    """Whether the turn that was under way at that moment is over, background tasks included."""
+    if not target.profile.hooks:
+        return time.time() > accepted_at + SETTLED_S and _shows_prompt(target)
+    now = agentstate.read(target.session.dir)
+    late = time.time() > accepted_at + LATE_S
+    return now.state is State.IDLE and (now.since >= accepted_at or late)
+
+
+def _shows_prompt(target: Target) -> bool:
+    known = agent.load(target.session.dir)
+    if known is None:
+        return False
+    try:
+        _, shown = target.tmux.look(known.pane_id, escapes=True)
+    except (TmuxError, TemporaryError):
+        return False
+    return read_screen(target.profile, shown).prompt is Prompt.IDLE
+
+
+def _last_words(target: Target, since: float) -> str:
+    """What the agent said at the end of a turn that was under way at `since`; '' for nothing."""
+    directory = target.session.dir
+    for path in (directory.stop_payload, directory.failure):
+        with contextlib.suppress(OSError, StateError, ValueError, AttributeError):
+            if path.stat().st_mtime >= since - CLOCK_SLACK_S:
+                payload = json.loads(read_guarded(path) or b"{}")
+                return normalise(str(payload.get("last_assistant_message") or ""))
+    return ""
+
+
+def tell_of_compaction(session: Session) -> None:
+    """Tell the parent of each time that the agent's context was summed up."""
+    if not session.parent:
+        return
+    for at in lifesigns.compactions(session.dir):
+        tell_parent(session, "has compacted its context", f"compact:{at}")
+        lifesigns.note_told(session.dir, at)
+
+
+def tell_parent(session: Session, what: str, key: str) -> None:
+    """Tell the session that began this one; `key` stands for the event, once and for all."""
+    tell(session.root, session.parent, notice_id(session, key), told(address(session), what))
+
+
+def tell_all(session: Session, what: str, key: str) -> None:
+    """Tell the parent, and everybody who still waits for the end of a turn."""
+    tell_parent(session, what, key)
+    for waiter in waiters.all(session.dir):
+        tell(session.root, waiter.session, notice_id(session, key), told(address(session), what))
+        waiters.remove(session.dir, waiter.ident)
+
+
+def tell_of_step(session: Session, plan: Plan, number: int) -> None:
+    """Tell of a step of the matrix that changes what others may expect of the session."""
+    if what := _STEPS.get(plan.steps[number].verb):
+        tell_all(session, f"{what} ({plan.row})", f"step:{plan.key}#{number}@{plan.created_at}")
+
+
+_STEPS = {
+    Verb.NOTIFY: "waits for a person",
+    Verb.RECOVER: "has lost its agent, and gets another one",
+    Verb.FORGET: "has ended",
+}
+
+
+def notice_id(session: Session, key: str) -> str:
+    """The id of what is told of an event: the same for the same event, whoever finds it."""
+    event = f"{session.name}@{session.created_at}:{key}"
+    return hashlib.sha256(event.encode()).hexdigest()[:16]
+
+
+def tell(root: Root, name: str, ident: str, text: str) -> None:
+    """Queue a notification for session `name`, once; one that has ended hears nothing."""
+    try:
+        receiver = registry.load(root, name) if name else None
+    except SmError:
+        return
+    if receiver is None or is_over(receiver):
+        return
+    if queue.put(receiver.dir, Message(id=ident, text=text)):
+        journal.record(root.journal, "told", name, text.split("\n", 1)[0])
+        registry.poke(receiver.dir)

@@ -1,0 +1,73 @@
+"""One pass over an ad-hoc session: what `sm react` is for those that work on no issue."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+
+from sm.errors import StateError
+from sm.session import agent, agentstate
+from sm.session.agentstate import State
+from sm.session.registry import AdHocSession
+from sm.session.targets import is_over
+from sm.store import journal, lock
+from sm.store.crash import crash_point
+from sm.store.files import just_before, write_atomic
+from sm.workflow import host
+from sm.workflow.messages import tell_all, tend_messages
+
+FAR_S = 3600.0
+"""Nothing is due for so long: hooks, watched files and the agent's end call earlier."""
+
+STARTED, CUT_SHORT = "has begun", "was never begun: its start was cut short"
+ENDED, DIED = "has ended", "has died"
+
+
+def tend(session: AdHocSession) -> None:
+    """Bring the session up to date; one that is gone meanwhile is no error."""
+    directory = session.dir
+    try:
+        with lock.hold(directory.lock, timeout_s=120):
+            if directory.identity.exists() and not is_over(session):
+                _tend(session)
+    except (StateError, FileNotFoundError):
+        if directory.identity.exists():
+            raise
+
+
+def _tend(session: AdHocSession) -> None:
+    started = time.time()
+    target = host.target_of(session)
+    if agent.is_alive(session.dir) or agent.adopt(target.tmux, session):
+        wake_at = min(tend_messages(target), started + FAR_S)
+        write_atomic(session.dir.next, f"{math.ceil(wake_at)}\n")
+        # What changed while we looked must count as changed since.
+        write_atomic(session.dir.seen, "", mtime_ns=just_before(started))
+    else:
+        with contextlib.suppress(StateError):
+            tend_messages(target)  # a turn may have ended just before
+        end(session, _how(session))
+
+
+def _how(session: AdHocSession) -> str:
+    if agent.recorded(session.dir) is None:
+        return CUT_SHORT
+    said = agentstate.read(session.dir).state
+    # Without hooks nobody knows whether it meant to.
+    return ENDED if said in (State.DEAD, State.UNKNOWN) else DIED
+
+
+def end(session: AdHocSession, how: str) -> None:
+    """Tell who is to know, then note that the session is over; its record and transcript stay."""
+    tell_all(session, how, "over")
+    crash_point("over:told")
+    journal.record(session.root.journal, "over", session.name, how)
+    write_atomic(session.dir.over, f"{how}\n")
+
+
+def watch(session: AdHocSession) -> None:
+    """Name the files whose change concerns the session."""
+    directory = session.dir
+    watched = (directory.state, directory.context, directory.queue / "new")
+    write_atomic(directory.watch, "".join(f"{path}\n" for path in watched))

@@ -1,0 +1,85 @@
+"""`sm wait`: until a session's turn is over, it asks something, or it has ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from enum import StrEnum
+
+from sm.adapters.agent.screen import Prompt
+from sm.adapters.agent.screen import read as read_screen
+from sm.adapters.tmux import TmuxError
+from sm.errors import TemporaryError
+from sm.session import agent, agentstate, queue
+from sm.session.agentstate import State
+from sm.session.registry import AdHocSession, AnySession
+from sm.session.submission import Target
+from sm.session.targets import is_over
+from sm.workflow import host
+
+LOOK_S = 0.05
+"""One small file is read each time."""
+SCREEN_LOOK_S = 0.5
+"""Without hooks tmux is asked, which costs more."""
+
+SURE_S = 0.5
+
+
+class Event(StrEnum):
+    """What can be waited for. IDLE: the turn is over and no message waits for the session."""
+
+    IDLE = "idle"
+    END = "end"
+    DIALOG = "dialog"
+
+
+def reached(session: AnySession, event: Event, timeout_s: float | None) -> bool | None:
+    """Wait; True when it has come to that, False when it cannot any more, None when time is up."""
+    target = host.target_of(session)
+    look, pause = _look(target, event)
+    deadline = time.monotonic() + timeout_s if timeout_s is not None else None
+    while True:
+        ended = _has_ended(session)
+        if ended or look():
+            return True if event is Event.END else not ended
+        if deadline is not None and time.monotonic() >= deadline:
+            return None
+        time.sleep(pause)
+
+
+def _has_ended(session: AnySession) -> bool:
+    if not session.dir.identity.exists() or is_over(session):
+        return True
+    # An issue's agent is started again.
+    return isinstance(session, AdHocSession) and not agent.is_alive(session.dir)
+
+
+def _look(target: Target, event: Event) -> tuple[Callable[[], bool], float]:
+    if event is Event.END:
+        return (lambda: False), LOOK_S
+    if target.profile.hooks:
+        return (lambda: _says(target, event)), LOOK_S
+    prompt = Prompt(event.value)
+    return (lambda: _shown(target) is prompt and _is_free(target, event)), SCREEN_LOOK_S
+
+
+def _says(target: Target, event: Event) -> bool:
+    now = agentstate.read(target.session.dir)
+    if now.state is not State(event.value):
+        return False
+    # An agent that starts with a prompt is idle for a moment before it.
+    return event is Event.DIALOG or (time.time() >= now.since + SURE_S and _is_free(target, event))
+
+
+def _is_free(target: Target, event: Event) -> bool:
+    return event is not Event.IDLE or queue.is_empty(target.session.dir)
+
+
+def _shown(target: Target) -> Prompt:
+    known = agent.load(target.session.dir)
+    if known is None:
+        return Prompt.NONE
+    try:
+        return read_screen(target.profile, target.tmux.look(known.pane_id, escapes=True)[1]).prompt
+    except (TmuxError, TemporaryError):
+        return Prompt.NONE

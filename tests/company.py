@@ -1,0 +1,125 @@
+"""Sessions for tests of messages: a configuration of peers, and `sm` as a person calls it."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from sm.session import agent, registry, targets
+from sm.session.registry import AnySession
+from sm.store import lock
+from sm.store.paths import Root
+from sm.workflow import host
+from tests.helpers import wait_for
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+PEER = Path(__file__).with_name("peer.py")
+SM = f"{sys.executable} -Im sm"
+
+
+@dataclass
+class Company:
+    """Everything of one test; `config` None: there is none."""
+
+    folder: Path
+    root: Root
+    config: Path
+
+    def sm(
+        self, *args: str, code: int | None = 0, stdin: str = "", **env: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run `sm` as a person; `code` is the exit code that it must have, None: any."""
+        done = subprocess.run(
+            [sys.executable, "-Im", "sm", *args],
+            capture_output=True,
+            text=True,
+            check=False,
+            input=stdin,
+            cwd=self.folder,
+            env=os.environ | {"SM_CONFIG": str(self.config)} | env,
+            timeout=120,
+        )
+        assert code is None or done.returncode == code, (
+            f"{done.returncode} {done.stdout}{done.stderr}"
+        )
+        return done
+
+    def new(self, name: str = "", *, provider: str = "peer", prompt: str = "", **env: str) -> str:
+        """Begin a session that is ready for messages; returns its id."""
+        named = ["--name", name] if name else []
+        done = self.sm("new", "--provider", provider, *named, "--", prompt, **env)
+        ident = done.stdout.split()[0]
+        self.sm("wait", ident, "--timeout", "20")
+        return ident
+
+    def session(self, target: str) -> AnySession:
+        """The session of that id or name."""
+        return targets.find(self.root, target)
+
+    def noted(self, session: str, kind: str = "message") -> list[str]:
+        """What the agent of that session was told, or ran, in order."""
+        log = self.folder / "peers.jsonl"
+        whole = log.read_text().rpartition("\n")[0] if log.exists() else ""
+        entries = [json.loads(line) for line in whole.split("\n") if line]
+        ident = self.session(session).name
+        return [one["text"] for one in entries if (one["session"], one["kind"]) == (ident, kind)]
+
+    def run_in(self, session: str, command: str) -> str:
+        """Have the agent of that session run a command; returns exit code and output."""
+        before = len(self.noted(session, "ran"))
+        self.sm("send", session, f"Do this.\nrun: {command}")
+        ran = wait_for(lambda: self.noted(session, "ran")[before:], f"'{command}'")
+        return ran[0]
+
+    def hears(self, session: str, part: str) -> str:
+        """Wait until the agent was told something that holds `part`; returns it."""
+
+        def found() -> str:
+            return next((text for text in self.noted(session) if part in text), "")
+
+        return wait_for(found, f"{session} to hear '{part}'")
+
+    def end(self) -> None:
+        """End all agents and monitors."""
+        for session in registry.all(self.root, report=lambda _: None):
+            held = session.dir.monitor_lock
+            with lock.hold(session.dir.lock, timeout_s=60):
+                agent.stop(host.of(session).tmux, session)
+                registry.forget(self.root, session)
+            wait_for(functools.partial(_is_free, held), "the monitor's end")
+
+
+def _is_free(path: Path) -> bool:
+    return not lock.is_held(path)
+
+
+def make_company(folder: Path, root: Root) -> Company:
+    """Two kinds of agents: `peer` has hooks, `mute` has none."""
+    line = shlex.join([sys.executable, str(PEER)])
+    env = {"PEER_LOG": str(folder / "peers.jsonl")}
+    wrapped = {
+        name: "env "
+        + shlex.join(f"{key}={value}" for key, value in (env | more).items())
+        + f" {line}"
+        for name, more in {
+            "peer": {"PEER_HOOKS": str(REPOSITORY / "lib" / "hooks")},
+            "mute": {},
+        }.items()
+    }
+    common = {"like": "generic", "busy": ["^working"]}
+    hooks = {"hooks": "claude", "settings": ["--settings={file}"], "hook_characters": 9000}
+    profiles = {
+        "peer": common | hooks | {"command": wrapped["peer"]},
+        "mute": common | {"command": wrapped["mute"]},
+    }
+    config = folder / "machine.yaml"
+    config.write_text(yaml.safe_dump({"profiles": profiles}))
+    return Company(folder, root, config)
