@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from sm.failure import Failure
 from sm.forge import CheckState, PullState, ReviewState
 from sm.history import Escalation, History
 from sm.phase import Phase
@@ -15,6 +16,36 @@ class Life(StrEnum):
 
     ALIVE = "alive"
     GONE = "gone"
+
+
+REMINDERS = 2
+"""So often an agent whose turn ended without a phase is reminded of the protocol."""
+DIALOG_PATIENCE_S = 60.0
+"""Whoever sits before the terminal has so long to answer a dialog before a person is told."""
+LONG_PARK_S = 3600.0
+"""A session that is parked longer than this is told of."""
+
+
+@dataclass(frozen=True)
+class Signs:
+    """What an agent's own hooks tell of it. Times are seconds since the epoch.
+
+    `doing` is its state in one word, for people; `active_at` when any hook was called last.
+    """
+
+    doing: str = ""
+    context: str = ""
+    """The agent CLI's own id of its session."""
+    active_at: float = 0.0
+    ended_at: float | None = None
+    """Since when its turn is over, with nothing of it running in the background."""
+    dialog_at: float | None = None
+    """Since when a dialog is open in its terminal."""
+    failure: Failure | None = None
+    """Why its last turn failed, if that one did."""
+
+
+SILENT = Signs()
 
 
 @dataclass(frozen=True)
@@ -52,6 +83,8 @@ class Facts:
     """The phase file is missing, so whatever the agent wrote is unknown."""
     idle_since: float | None = None
     """Since when the agent's Stop hook says that it is back at its prompt."""
+    signs: Signs | None = None
+    """None for an agent without hooks."""
     issue_open: bool = True
     blocked: bool = False
     """The label that only a person, or the end of a session, sets."""
@@ -81,8 +114,67 @@ class Facts:
 
     @property
     def escalation(self) -> Escalation | None:
-        """What a person is asked about the current phase write."""
-        return self.history.escalations.get(self.write)
+        """What a person is asked: of the agent's terminal, else about the current phase write."""
+        asked = self.history.escalations
+        return (
+            asked.get(self.matter) or asked.get(self.write)
+            if self.matter
+            else asked.get(self.write)
+        )
+
+    @property
+    def about(self) -> str:
+        """What the question to a person is about: the key of its escalation."""
+        return self.escalation.write if self.escalation else self.write
+
+    @property
+    def matter(self) -> str:
+        """What a person is asked of the agent's terminal, if need be; '' as soon as it is over."""
+        failure = self.failure
+        if self.dialog_at is not None:
+            return f"dialog:{self.dialog_at:.3f}"
+        if failure and failure.for_person:
+            return f"failure:{failure.at:.3f}"
+        return f"failure:{failure.since:.3f}" if failure and failure.lasting else ""
+
+    @property
+    def dialog_at(self) -> float | None:
+        """Since when the agent's terminal shows a dialog."""
+        return self.signs.dialog_at if self.signs else None
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why the agent's last turn failed, if it did."""
+        return self.signs.failure if self.signs else None
+
+    @property
+    def parked(self) -> bool:
+        """Whether nothing is to be had of the agent now, but will be in time."""
+        failure = self.failure
+        return failure is not None and not failure.for_person and self.now < failure.until
+
+    @property
+    def held(self) -> bool:
+        """Whether it is of no use to tell the agent anything."""
+        failed = self.failure is not None and self.failure.for_person
+        return self.parked or failed or self.dialog_at is not None
+
+    @property
+    def answerable(self) -> bool:
+        """Whether a person's answer can be handed over: a dialog takes it for its own."""
+        return not self.parked and self.dialog_at is None
+
+    @property
+    def resumable(self) -> bool:
+        """Whether the agent was at work when its turn failed, and going on may help now."""
+        if self.failure is None or self.held or self.open:
+            return False
+        return self.write not in self.history.escalations
+
+    @property
+    def fell_silent(self) -> bool:
+        """Whether the agent has ended its turn although somebody waits for its next phase."""
+        return self.signs is not None and self.signs.ended_at is not None and self.working
 
     @property
     def open(self) -> bool:
@@ -97,13 +189,21 @@ class Facts:
     @property
     def life_at(self) -> float:
         """The last sign of life, or the last thing that should have caused one."""
+        signs = self.signs or SILENT
+        expected_at = signs.failure.until if signs.failure else 0.0
+        return max(self.addressed_at, self.history.nudged_at, signs.active_at, expected_at)
+
+    @property
+    def addressed_at(self) -> float:
+        """When the agent was last told something new, or wrote a phase."""
         answer = self.history.answer
         return max(self.written_at, self.history.started_at, answer.at if answer else 0.0)
 
     @property
     def stale(self) -> bool:
         """Whether the agent should have shown a sign of life by now."""
-        return self.working and self.now >= self.life_at + self.limits.agent_timeout_s
+        working = self.working and self.dialog_at is None
+        return working and self.now >= self.life_at + self.limits.agent_timeout_s
 
     @property
     def crashed(self) -> bool:
@@ -147,7 +247,7 @@ class Facts:
     def left_alone(self) -> bool:
         """Whether nobody is about to write PHASE:done any more."""
         late = self.now >= self.life_at + self.limits.merge_remind_s
-        return self.session is Life.GONE or not self.working or late
+        return self.session is Life.GONE or not self.working or self.parked or late
 
     @property
     def green(self) -> bool:
@@ -179,8 +279,13 @@ class Facts:
 
     @property
     def idle(self) -> bool:
-        """Whether the agent went back to its prompt without ever writing a phase."""
+        """Whether the agent went back to its prompt without ever writing a phase.
+
+        One whose hooks say that its turn is over is reminded of the protocol before.
+        """
         if self.phase is not Phase.NONE or not self.working or self.idle_since is None:
+            return False
+        if self.signs and not (self.fell_silent and self.history.reminders >= REMINDERS):
             return False
         return self.now >= self.idle_since + self.limits.idle_s
 

@@ -59,8 +59,13 @@ class Failure:
 
     @property
     def for_person(self) -> bool:
-        """Whether waiting alone will not help."""
-        return self.fault in (Fault.ACCESS, Fault.REQUEST) or self.count >= PATIENCE
+        """Whether waiting will not help."""
+        return self.fault in (Fault.ACCESS, Fault.REQUEST)
+
+    @property
+    def lasting(self) -> bool:
+        """Whether waiting has not helped for so long that a person ought to know."""
+        return self.count >= PATIENCE
 
 
 @dataclass(frozen=True)

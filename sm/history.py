@@ -27,6 +27,7 @@ class Verb(StrEnum):
     KILL = "kill session"
     START = "start"
     RECOVER = "recover"
+    PARK = "park"
     REMOVE_WORKTREE = "remove worktree"
     DELETE_BRANCH = "delete branch"
     RELEASE_CLAIM = "release the claim"
@@ -41,6 +42,8 @@ class Count(StrEnum):
     ROUND = "round"
     RESET_FIXES = "reset-fixes"
     RESET_ALL = "reset-all"
+    REMINDER = "reminder"
+    RESUME = "resume"
 
 
 class Receipt(Struct, frozen=True, omit_defaults=True):
@@ -61,6 +64,10 @@ class Receipt(Struct, frozen=True, omit_defaults=True):
     trouble: str = ""
 
 
+NUDGES = frozenset({Count.REMINDER, Count.RESUME})
+"""Injections that answer nothing: whoever's turn it was, it still is."""
+
+
 @dataclass(frozen=True)
 class Answer:
     """The last injection. A provisional one ("timeout") leaves the phase open for a late fact."""
@@ -73,7 +80,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Escalation:
-    """A question to a person, asked at `at` and last brought up at `told_at`."""
+    """A question to a person, asked at `at` and last brought up at `told_at`.
+
+    `write` is the phase write that it is about, or whatever else (see `Facts.matter`).
+    """
 
     write: str
     row: str
@@ -90,13 +100,16 @@ class History:
     answered: frozenset[str] = frozenset()
     answer: Answer | None = None
     escalations: Mapping[str, Escalation] = field(default_factory=dict)
-    """What a person is asked, by the phase write that it is about."""
+    """What a person is asked, by what it is about."""
     fixes: int = 0
     rounds: int = 0
     recoveries: int = 0
     recoveries_ever: int = 0
     recovered_write: str = field(default="")
     started_at: float = 0.0
+    reminders: int = 0
+    """How often the agent was reminded of the protocol since its start or its last answer."""
+    nudged_at: float = 0.0
     troubles: tuple[str, ...] = ()
 
     def has(self, key: str) -> bool:
@@ -129,7 +142,7 @@ def _add(history: History, receipt: Receipt) -> History:
                 history, replace(asked, told_at=receipt.at, reminders=asked.reminders + 1)
             )
         case Verb.START:
-            return replace(history, started_at=receipt.at)
+            return replace(history, started_at=receipt.at, reminders=0)
         case Verb.RECOVER:
             return replace(
                 history,
@@ -137,6 +150,7 @@ def _add(history: History, receipt: Receipt) -> History:
                 recoveries=history.recoveries + 1,
                 recoveries_ever=history.recoveries_ever + 1,
                 recovered_write=receipt.write,
+                reminders=0,
             )
         case _:
             return history
@@ -147,6 +161,9 @@ def _asked(history: History, asked: Escalation) -> History:
 
 
 def _injected(history: History, receipt: Receipt) -> History:
+    if receipt.counts in NUDGES:
+        reminders = history.reminders + (receipt.counts is Count.REMINDER)
+        return replace(history, reminders=reminders, nudged_at=receipt.at)
     fixes, rounds = _count(history, receipt.counts)
     progressed = receipt.write != history.recovered_write
     final = () if receipt.provisional else (receipt.write,)
@@ -159,6 +176,7 @@ def _injected(history: History, receipt: Receipt) -> History:
         escalations={w: e for w, e in history.escalations.items() if w not in over},
         fixes=fixes,
         rounds=rounds,
+        reminders=0,
         # An agent that has written a phase since its restart works: its next crash is a new one.
         recoveries=0 if progressed else history.recoveries,
     )
@@ -174,5 +192,5 @@ def _count(history: History, counts: Count) -> tuple[int, int]:
             return 0, history.rounds
         case Count.RESET_ALL:
             return 0, 0
-        case Count.NONE:
+        case _:
             return history.fixes, history.rounds

@@ -47,6 +47,13 @@ class Material:
     worktree: str = ""
     protocol_known: bool = False
     """Whether the protocol stands in the agent's system prompt."""
+    dialog: str = ""
+    """What the dialog in the agent's terminal asks."""
+    failure: str = ""
+    """Why the agent's last turn failed, in our words and its own."""
+    until: str = ""
+    """When the session is parked until, as a time of day."""
+    attach_command: str = ""
 
 
 def fence(what: str, text: str, nonce: str) -> str:

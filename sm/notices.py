@@ -14,6 +14,7 @@ QUESTIONS = {
     "review-exhausted": "The reviewer asks for changes again: the rounds are used up",
     "merge-stuck": "Approved and green, reminded, and still not merged",
     "trouble": "Something that sm had to do was refused",
+    "turn-failed": "The agent cannot go on",
 }
 """Why a person is asked."""
 
@@ -21,7 +22,7 @@ QUESTIONS = {
 def _question(name: str) -> Callable[[Material], str]:
     def text(m: Material) -> str:
         # An earlier trouble is over: it must not stand before what the agent says itself.
-        why = m.trouble if name == "trouble" else m.reason
+        why = {"trouble": m.trouble, "turn-failed": m.failure}.get(name, m.reason)
         parts = [
             f"**{QUESTIONS[name]}** (issue #{m.issue.number}"
             + (f", pull request #{pull_number(m)})." if m.pull else ")."),
@@ -34,8 +35,27 @@ def _question(name: str) -> Callable[[Material], str]:
     return text
 
 
+def _dialog(m: Material) -> str:
+    parts = [
+        f"**A dialog is open in the agent's terminal** (issue #{m.issue.number}), and sm answers "
+        "none. It asks:",
+        _indent(m.dialog or "(see the terminal)"),
+        f"To answer: `{m.attach_command}`, there. Nothing else reaches it, and until then nothing "
+        "else reaches the agent.",
+    ]
+    return "\n\n".join(parts)
+
+
+def _parked(m: Material) -> str:
+    return (
+        f"The session of issue #{m.issue.number} is parked until {m.until}: {m.failure}. "
+        "It goes on then by itself; nothing is to be done."
+    )
+
+
 def _reminder(m: Material) -> str:
-    why = f" Reason: {m.reason}" if m.reason else ""
+    reason = "a dialog in its terminal" if m.dialog else m.failure or m.reason
+    why = f" Reason: {reason}" if reason else ""
     return f"Reminder: issue #{m.issue.number} still waits for an answer.{why} {m.answer_help}."
 
 
@@ -80,6 +100,8 @@ NOTICES: dict[str, Callable[[Material], str]] = {
     **{name: _question(name) for name in QUESTIONS},
     **{name: _ending(name) for name in ENDINGS},
     "stopped": _stopped,
+    "dialog": _dialog,
+    "parked": _parked,
     "reminder": _reminder,
 }
 """What is said to people on the forge and in the vault."""

@@ -212,6 +212,22 @@ def _not_merged(m: Material) -> str:
     )
 
 
+def _protocol_reminder(m: Material) -> str:
+    return (
+        "[sm] Your turn has ended without a new phase in the phase file, so nobody knows how far "
+        f"you are. If a phase is complete, write its line to {m.phase_file}; if you need a person, "
+        f"write {Phase.ESCALATE} with the reason; otherwise go on with the work.\n"
+        f"{_protocol_here(m)}"
+    )
+
+
+def _resume(m: Material) -> str:
+    return (
+        "[sm] Your last turn was cut short by the API, which should answer again now. Go on where "
+        "you left off."
+    )
+
+
 def _reply(m: Material) -> str:
     return f"[sm] A person answered:\n{m.reply.strip()}\nGo on with the work."
 
@@ -232,6 +248,8 @@ PROMPTS: dict[str, Callable[[Material], str]] = {
     "nothing-pushed": _nothing_pushed,
     "unknown-sentinel": _unknown_sentinel,
     "not-merged": _not_merged,
+    "protocol-reminder": _protocol_reminder,
+    "resume": _resume,
     "reply": _reply,
 }
 

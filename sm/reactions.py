@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sm.facts import Facts
+from sm.facts import DIALOG_PATIENCE_S, LONG_PARK_S, REMINDERS, Facts
+from sm.failure import PATIENCE
 from sm.forge import CheckState, PullState
 from sm.history import Count, Verb
 from sm.phase import Phase
@@ -32,9 +33,21 @@ def _per_write(facts: Facts) -> str:
     return facts.write
 
 
+def _per_question(facts: Facts) -> str:
+    return facts.about
+
+
+def _per_failure(facts: Facts) -> str:
+    return f"{facts.failure.at:.3f}" if facts.failure else ""
+
+
 @dataclass(frozen=True)
 class Row:
-    """A line of the matrix. `subject` tells what it reacts to: each subject once."""
+    """A line of the matrix. `subject` tells what it reacts to: each subject once.
+
+    `about` is what the question to a person, or the answer to the agent, is kept under.
+    `passing`: its plan loses its sense as soon as the row does not apply any more.
+    """
 
     name: str
     phase: str
@@ -44,6 +57,8 @@ class Row:
     subject: Callable[[Facts], str] = _per_write
     counts: Count = Count.NONE
     provisional: bool = False
+    about: Callable[[Facts], str] = _per_write
+    passing: bool = False
 
     def key(self, facts: Facts) -> str:
         """Identifies one reaction of this row."""
@@ -172,10 +187,11 @@ _ESCALATED = (
         "reply",
         "any, escalated",
         "a trusted person answered",
-        lambda f: bool(f.reply) and f.escalated,
+        lambda f: bool(f.reply) and f.escalated and f.answerable,
         (Step(INJECT, "reply"),),
         lambda f: f.reply,
         counts=Count.RESET_ALL,
+        about=_per_question,
     ),
     Row(
         "trouble",
@@ -205,10 +221,76 @@ _ESCALATED = (
         "every 6 h",
         lambda f: f.escalated and f.now >= f.remind_at,
         (Step(Verb.REMIND, "reminder"),),
-        lambda f: f"{f.write}:{f.asked_at:.0f}:{f.reminders}",
+        lambda f: f"{f.about}:{f.asked_at:.0f}:{f.reminders}",
+        about=_per_question,
     ),
 )
 """A person has been asked, or has to be."""
+
+_DIALOG = Row(
+    "dialog",
+    "any",
+    "a dialog is open in the agent's terminal for a minute",
+    lambda f: f.dialog_at is not None and f.now >= f.dialog_at + DIALOG_PATIENCE_S,
+    (Step(NOTIFY, "dialog"),),
+    lambda f: f.matter,
+    about=lambda f: f.matter,
+    passing=True,
+)
+"""Never answered by sm; over when somebody has answered it in the terminal."""
+
+_STOPPED = (
+    _DIALOG,
+    Row(
+        "dialog-open",
+        "any",
+        "a dialog is open in the agent's terminal",
+        lambda f: f.dialog_at is not None,
+        (),
+    ),
+    Row(
+        "turn-failed",
+        "any",
+        "the turn failed: no access, a refused request, or no success for hours",
+        lambda f: (
+            f.failure is not None and bool(f.matter) and f.matter not in f.history.escalations
+        ),
+        (Step(NOTIFY, "turn-failed"),),
+        lambda f: f"{f.matter}:{f.failure.count // PATIENCE if f.failure else 0}",
+        about=lambda f: f.matter,
+        passing=True,
+    ),
+    Row(
+        "park",
+        "any",
+        "the turn failed: usage limit or API trouble",
+        lambda f: f.parked,
+        (Step(Verb.PARK),),
+        _per_failure,
+        passing=True,
+    ),
+    Row(
+        "parked-long",
+        "any",
+        "parked for more than an hour",
+        lambda f: f.parked and _is_long(f),
+        (Step(COMMENT, "parked"),),
+        lambda f: f"{f.failure.since:.3f}" if f.failure else "",
+        passing=True,
+    ),
+    Row(
+        "resume",
+        "any",
+        "the limit is over, the pause has passed",
+        lambda f: f.resumable,
+        (Step(INJECT, "resume"),),
+        _per_failure,
+        counts=Count.RESUME,
+        passing=True,
+    ),
+    Row("parked", "any", "not over yet, or a person has to see to it", lambda f: f.held, ()),
+)
+"""The agent cannot go on: whatever there is to tell it waits."""
 
 _SIGNALLED = (
     Row(
@@ -217,7 +299,7 @@ _SIGNALLED = (
         "the phase file is gone",
         lambda f: f.phase_lost,
         (Step(Verb.CREATE_PHASE), Step(INJECT, "state-lost")),
-        lambda f: f"{f.life_at:.0f}",
+        lambda f: f"{f.addressed_at:.0f}",
     ),
     Row(
         "unknown-sentinel",
@@ -376,12 +458,35 @@ _REVIEW = (
     ),
 )
 
-ROWS = (*_SETTLED, *_ENDED, *_ESCALATED, *_SIGNALLED, *_CI, *_REVIEW)
+_SILENT = (
+    Row(
+        "protocol-reminder",
+        "(empty), answered",
+        "turn ended, no background task, no new sentinel; twice at most",
+        lambda f: f.fell_silent and f.history.reminders < REMINDERS,
+        (Step(INJECT, "protocol-reminder"),),
+        lambda f: f"{f.signs.ended_at:.3f}" if f.signs and f.signs.ended_at else "",
+        counts=Count.REMINDER,
+        passing=True,
+    ),
+)
+"""It is the agent's turn, and it does nothing."""
+
+ROWS = (*_SETTLED, *_ENDED, *_ESCALATED, *_STOPPED, *_SIGNALLED, *_CI, *_REVIEW, *_SILENT)
 """The matrix, in the order in which it is tried."""
 
 
 OVERTAKING = (*_SETTLED, *_ENDED)
 """Rows that make a message pointless which could not be typed so far."""
+
+INTERRUPTING = (_DIALOG,)
+"""Rows that cannot wait for a message to be typed, which is then decided on anew."""
+
+BY_NAME = {row.name: row for row in ROWS}
+
+
+def _is_long(f: Facts) -> bool:
+    return f.failure is not None and f.failure.until > f.failure.since + LONG_PARK_S
 
 
 def decide(facts: Facts, among: Sequence[Row] = ROWS) -> Decision:
@@ -412,3 +517,7 @@ def _deadlines(f: Facts) -> Iterator[float]:
         yield f.life_at + f.limits.merge_remind_s
     if f.idle_since is not None:
         yield f.idle_since + f.limits.idle_s
+    if f.dialog_at is not None:
+        yield f.dialog_at + DIALOG_PATIENCE_S
+    if f.parked and f.failure is not None:
+        yield f.failure.until

@@ -13,6 +13,8 @@ BEYOND_SOURCE = frozenset(
         *("phase-lost", "unknown-sentinel", "nothing-pushed", "open-pull"),
         *("ci-none", "ci-exhausted", "review-exhausted", "conflict", "review-red"),
         *("approved-merge", "merge-reminder", "merge-stuck"),
+        *("dialog", "dialog-open", "turn-failed", "park", "parked-long", "resume", "parked"),
+        "protocol-reminder",
     }
 )
 """Rows that the protocol as it was first written does not have."""

@@ -50,6 +50,18 @@ def test_a_provisional_answer_leaves_the_write_open_and_its_question_asked() -> 
     assert not late.escalations
 
 
+def test_a_reminder_answers_nothing_and_is_counted_until_the_next_answer() -> None:
+    told = carried_out("ci-passed", Verb.INJECT, at=5.0)
+    nudges = carried_out("resume", Verb.INJECT, at=6.0, counts=Count.RESUME, write="w2")
+    nudges += carried_out("reminder", Verb.INJECT, at=7.0, counts=Count.REMINDER, write="w2")
+    history = fold(told + nudges)
+    assert history.answer == Answer("w1", "ci-passed", 5.0, provisional=False)
+    assert history.answered == {"w1"}
+    assert (history.reminders, history.nudged_at) == (1, 7.0)
+    assert fold(told + nudges + carried_out("ci-none", Verb.INJECT, write="w2")).reminders == 0
+    assert fold(told + nudges + carried_out("recover", Verb.RECOVER, write="w2")).reminders == 0
+
+
 def test_a_message_that_was_refused_answers_and_counts_nothing() -> None:
     refused = carried_out("ci-failed", Verb.INJECT, counts=Count.FIX, trouble="no")
     history = fold(refused)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sm.facts import Facts, Life, Limits
+from sm.facts import Facts, Life, Limits, Signs
+from sm.failure import PATIENCE, Failure, Fault
 from sm.forge import CheckState, PullState, ReviewState
 from sm.history import Answer, Escalation, History, Verb
 from sm.phase import Phase
@@ -56,6 +57,45 @@ def crashed(recoveries: int, ago_s: float) -> Facts:
     """The agent is gone, after so many restarts, the last one `ago_s` ago."""
     history = History(started_at=NOW - ago_s, recoveries=recoveries, recoveries_ever=recoveries)
     return replace(LIVING, session=Life.GONE, history=history)
+
+
+FAILED_AT = NOW - MINUTE
+DIALOG, FAILURE = f"dialog:{NOW - HOUR:.3f}", f"failure:{FAILED_AT:.3f}"
+PARKED = History(started_at=NOW - HOUR, done=frozenset({f"park:{FAILED_AT:.3f}"}))
+
+
+def hooked(facts: Facts = LIVING, **signs: object) -> Facts:
+    """An agent whose hooks say this; whatever is no sign is a fact."""
+    more = {key: signs.pop(key) for key in list(signs) if key in Facts.__dataclass_fields__}
+    told = replace(Signs(active_at=NOW - MINUTE), **signs)  # type: ignore[arg-type]
+    return replace(facts, signs=told, **more)  # type: ignore[arg-type]
+
+
+def failed(
+    fault: Fault,
+    facts: Facts = LIVING,
+    *,
+    until: float = NOW + 10 * MINUTE,
+    since: float = FAILED_AT,
+    count: int = 1,
+    **more: object,
+) -> Facts:
+    """Its last turn has failed a minute ago."""
+    return hooked(facts, failure=Failure(FAILED_AT, fault, until, since, count), **more)
+
+
+def told_of(matter: str) -> History:
+    """A person was asked an hour ago about the agent's terminal."""
+    dialog = matter.startswith("dialog")
+    key = f"dialog:{matter}" if dialog else f"turn-failed:{matter}:0"
+    question = Escalation(matter, key.partition(":")[0], NOW - HOUR, NOW - HOUR)
+    history = History(started_at=NOW - HOUR, done=frozenset({key}))
+    return replace(history, escalations={matter: question})
+
+
+def reminded(times: int) -> History:
+    """The agent was reminded so often."""
+    return History(started_at=NOW - HOUR, reminders=times, nudged_at=NOW - MINUTE)
 
 
 CI = wrote(Phase.AWAITING_CI)
@@ -173,6 +213,81 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
     ),
     "a review is waited for": (REVIEW, "review-pending"),
     "an approval waits for CI": (replace(APPROVED, check=CheckState.PENDING), "review-pending"),
+    "a dialog that nobody answers is told to a person": (
+        hooked(dialog_at=NOW - MINUTE),
+        "dialog",
+    ),
+    "a dialog that has just opened is left to whoever sits there": (
+        hooked(dialog_at=NOW - MINUTE + 1),
+        "dialog-open",
+    ),
+    "a dialog that a person was told of is not told of again": (
+        hooked(dialog_at=NOW - HOUR, history=told_of(DIALOG)),
+        "dialog-open",
+    ),
+    "what there is to tell waits for the dialog": (
+        hooked(CI, dialog_at=NOW - 1, check=CheckState.SUCCESS),
+        "dialog-open",
+    ),
+    "a refused login is told to a person": (failed(Fault.ACCESS), "turn-failed"),
+    "a refused request is told to a person": (failed(Fault.REQUEST), "turn-failed"),
+    "trouble without an end is told to a person": (
+        failed(Fault.SERVICE, count=PATIENCE),
+        "turn-failed",
+    ),
+    "a usage limit parks the session": (failed(Fault.LIMIT), "park"),
+    "trouble of the API parks the session": (failed(Fault.SERVICE), "park"),
+    "a long pause is told": (
+        failed(Fault.LIMIT, until=NOW + 2 * HOUR, history=PARKED),
+        "parked-long",
+    ),
+    "a pause that grows long is told": (
+        failed(Fault.SERVICE, since=NOW - 59 * MINUTE, history=PARKED),
+        "parked-long",
+    ),
+    "while parked nothing is told to the agent": (
+        failed(Fault.LIMIT, CI, check=CheckState.SUCCESS, history=PARKED),
+        "parked",
+    ),
+    "the agent goes on when the limit is over": (failed(Fault.LIMIT, until=NOW), "resume"),
+    "the agent goes on however long it was parked": (
+        failed(Fault.LIMIT, until=NOW, history=History(started_at=NOW - 99 * HOUR)),
+        "resume",
+    ),
+    "an agent that waits for CI is not told to go on": (
+        failed(Fault.LIMIT, CI, until=NOW, check=CheckState.SUCCESS),
+        "ci-passed",
+    ),
+    "an answer to what failed is handed over": (
+        failed(Fault.ACCESS, history=told_of(FAILURE), reply="a1"),
+        "reply",
+    ),
+    "an answer waits for the dialog, which would take it": (
+        hooked(
+            wrote(Phase.ESCALATE, history=asked("escalate", HOUR)), dialog_at=NOW - 1, reply="a1"
+        ),
+        "dialog-open",
+    ),
+    "an agent that ends its turn without a phase is reminded": (
+        hooked(ended_at=NOW),
+        "protocol-reminder",
+    ),
+    "an agent that ends its turn after an answer without a phase is reminded": (
+        hooked(wrote(Phase.AWAITING_CI, history=answered("ci-failed", MINUTE)), ended_at=NOW),
+        "protocol-reminder",
+    ),
+    "an agent that was reminded once is reminded again": (
+        hooked(ended_at=NOW - 30, idle_since=NOW - 30, history=reminded(1)),
+        "protocol-reminder",
+    ),
+    "an agent that was reminded twice in vain is ended": (
+        hooked(ended_at=NOW - 30, idle_since=NOW - 30, history=reminded(2)),
+        "idle-prompt",
+    ),
+    "a merge ends it at once when the agent is parked": (
+        failed(Fault.LIMIT, pull=PullState.MERGED),
+        "merged-early",
+    ),
     "a merge that does not come is asked for again": (
         replace(APPROVED, history=answered("approved", 30 * MINUTE)),
         "merge-reminder",
@@ -209,6 +324,12 @@ def test_every_row_is_reached_by_a_behaviour() -> None:
         wrote(Phase.ESCALATE, HOUR, asked("escalate", HOUR)),
         replace(LIVING, pull=PullState.MERGED),
         replace(LIVING, idle_since=NOW - 29),
+        hooked(),
+        hooked(idle_since=NOW - HOUR, history=reminded(2)),
+        hooked(
+            wrote(Phase.AWAITING_CI, history=answered("ci-failed", MINUTE, reminders=2)),
+            ended_at=NOW,
+        ),
     ],
 )
 def test_when_nothing_is_due_nothing_is_done(facts: Facts) -> None:
@@ -301,6 +422,10 @@ def test_blocked_is_set_before_the_backlog_label_returns() -> None:
         (REVIEW, 179 * MINUTE),
         (replace(LIVING, idle_since=NOW - 10), 20),
         (crashed(2, 45), 15),
+        (hooked(dialog_at=NOW - 10), 50),
+        (hooked(dialog_at=NOW - HOUR, history=told_of(DIALOG)), 5 * HOUR),
+        (failed(Fault.LIMIT, history=PARKED), 10 * MINUTE),
+        (failed(Fault.ACCESS, history=told_of(FAILURE)), 5 * HOUR),
         (wrote(Phase.ESCALATE, HOUR, asked("escalate", HOUR)), 5 * HOUR),
         (wrote(Phase.ESCALATE, HOUR, asked("escalate", 23 * HOUR, told_ago_s=HOUR)), HOUR),
     ],
@@ -336,6 +461,55 @@ def test_silence_counts_only_while_the_agent_is_expected_to_work() -> None:
     assert not wrote(Phase.ESCALATE, 5 * HOUR, asked("escalate", 5 * HOUR)).stale
     assert wrote(Phase.AWAITING_CI, 5 * HOUR, answered("ci-passed", 3 * HOUR)).stale
     assert not wrote(Phase.AWAITING_CI, 5 * HOUR, answered("ci-passed", HOUR)).stale
+
+
+def test_an_agent_whose_hooks_speak_is_at_work() -> None:
+    long_ago = History(started_at=NOW - 9 * HOUR)
+    assert hooked(history=long_ago, active_at=NOW - 3 * HOUR).stale
+    assert not hooked(history=long_ago, active_at=NOW - HOUR).stale
+    assert not hooked(history=long_ago, active_at=NOW - 9 * HOUR, dialog_at=NOW - 9 * HOUR).stale
+    parked = failed(Fault.LIMIT, history=long_ago, until=NOW - HOUR, active_at=NOW - 9 * HOUR)
+    assert not parked.stale
+    assert replace(parked, now=NOW + HOUR).stale
+
+
+def test_a_dialog_that_was_answered_leaves_no_question() -> None:
+    history = told_of(DIALOG)
+    assert hooked(dialog_at=NOW - HOUR, history=history).escalated
+    assert not hooked(history=history).escalated
+    again = hooked(dialog_at=NOW - 2 * MINUTE, history=history)
+    assert not again.escalated
+    assert name(decide(again)) == "dialog"
+
+
+def test_a_dialog_that_nobody_answers_ends_like_any_question() -> None:
+    day_ago = Escalation(DIALOG, "dialog", NOW - 24 * HOUR, NOW)
+    history = replace(told_of(DIALOG), escalations={DIALOG: day_ago})
+    assert name(decide(hooked(dialog_at=NOW - HOUR, history=history))) == "escalation-over"
+
+
+def test_a_question_from_before_the_dialog_is_still_asked_after_it() -> None:
+    history = asked("escalate", 7 * HOUR, told_ago_s=HOUR)
+    both = {**history.escalations, **told_of(DIALOG).escalations}
+    escalated = wrote(Phase.ESCALATE, 8 * HOUR, replace(history, escalations=both))
+    assert hooked(escalated, dialog_at=NOW - HOUR).about == DIALOG
+    assert hooked(escalated).about == "w1"
+
+
+def test_trouble_that_lasts_is_tried_again_while_a_person_is_asked() -> None:
+    since = NOW - 5 * HOUR
+    history = told_of(f"failure:{since:.3f}")
+    lasting = failed(Fault.SERVICE, since=since, count=PATIENCE + 1, until=NOW, history=history)
+    assert lasting.escalated
+    assert name(decide(lasting)) == "resume"
+
+
+def test_an_answer_about_the_terminal_leaves_the_phase_open() -> None:
+    facts = failed(Fault.ACCESS, CI, history=told_of(FAILURE), reply="a1")
+    row = decide(facts).row
+    assert row is not None
+    assert row.name == "reply"
+    assert row.about(facts) == FAILURE
 
 
 def test_the_document_shows_the_matrix_as_it_is() -> None:

@@ -17,6 +17,7 @@ GAP = 2
 STYLES = {
     **dict.fromkeys(("working", "starting", "pending"), "cyan"),
     **dict.fromkeys(("awaiting CI", "awaiting review", "changes", "unknown phase"), "yellow"),
+    "parked": "yellow",
     **dict.fromkeys(("done", "merged", "passed", "approved"), "green"),
     **dict.fromkeys(("failed", "crashed", "damaged", "conflicts"), "bold red"),
     "escalated": "bold magenta",

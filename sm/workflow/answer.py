@@ -23,9 +23,14 @@ def answer(ctx: Context, issue: int, author: str, text: str) -> None:
         raise UsageError("the answer is empty: nothing was sent")
     session = registry.of_issue(ctx.root, session_name(ctx.project.name, issue))
     with lock.hold(session.dir.lock, timeout_s=120):  # the question may be on its way out
-        asked = last_known(ctx, session, snapshot(ctx)).facts.escalated
-    if not asked:
+        facts = last_known(ctx, session, snapshot(ctx)).facts
+    if not facts.escalated:
         raise UsageError(f"'{session.name}' has asked nothing: see sm status")
+    if facts.dialog_at is not None and facts.about == facts.matter:
+        raise UsageError(
+            f"'{session.name}' has a dialog open in its terminal, which is answered there: "
+            f"sm attach {session.project} {issue}"
+        )
     reply = replies.add(session.dir, author, text)
     ctx.record("reply", session.name, f"{author}: {text}")
     ctx.forge.comment(issue, f"{author} answered:\n\n{text}", author=author, marker=reply.id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 
 from sm.errors import SmError
+from sm.facts import Life
 from sm.history import Verb
 from sm.material import GitState, Material
 from sm.notices import to_person
@@ -16,6 +17,7 @@ from sm.session import agent, transcript
 from sm.session.launchfiles import Launch
 from sm.session.plan import FAILED, Plan, PlannedStep, receipts
 from sm.session.registry import IssueSession
+from sm.workflow import signs
 from sm.workflow.context import Context
 from sm.workflow.observe import Observation
 from sm.workflow.snapshot import full_check
@@ -33,22 +35,38 @@ def compose(ctx: Context, session: IssueSession, seen: Observation, decision: De
     last = agent.load(session.dir)
     generation = last.generation + 1 if last else 1
     steps = tuple(_planned(step, material, seen, generation) for step in decision.row.steps)
-    return Plan.make(decision.row, decision.key, seen.facts.write, steps)
+    return Plan.make(decision.row, decision.key, decision.row.about(seen.facts), steps)
 
 
 def _planned(step: Step, material: Material, seen: Observation, generation: int) -> PlannedStep:
     if step.verb in FOR_PEOPLE:
         return PlannedStep(step.verb, step.text, to_person(step.text, material))
-    if step.verb in (Verb.INJECT, Verb.RECOVER):
+    if step.verb is Verb.RECOVER:
+        text, resume = to_agent(step.text, material), _resumable(seen)
+        return PlannedStep(step.verb, step.text, text, generation, resume)
+    if step.verb is Verb.INJECT:
         return PlannedStep(step.verb, step.text, to_agent(step.text, material), generation)
+    if step.verb is Verb.PARK:
+        return PlannedStep(step.verb, text=f"until {material.until}: {material.failure}")
     if step.verb is Verb.WRITE_CI_RESULT:
         return PlannedStep(step.verb, text=f"{material.check.state}\n{material.check.log}")
     return PlannedStep(step.verb, text=seen.facts.head)
 
 
+def _resumable(seen: Observation) -> str:
+    """The agent's own session, which is tried first where an agent is gone.
+
+    One that has gone silent would be silent again, and what could not be resumed once is not
+    tried a second time.
+    """
+    facts = seen.facts
+    gone, first = facts.session is Life.GONE, not facts.history.recoveries
+    return facts.signs.context if facts.signs and gone and first else ""
+
+
 def gather(ctx: Context, session: IssueSession, seen: Observation, work: GitState) -> Material:
     """Everything that a text may quote."""
-    project = ctx.project
+    project, facts = ctx.project, seen.facts
     return Material(
         project=project.name,
         issue=ctx.forge.issue(session.issue),
@@ -58,7 +76,7 @@ def gather(ctx: Context, session: IssueSession, seen: Observation, work: GitStat
         phase_file=str(ctx.root.phase(session.project, session.issue)),
         nonce=secrets.token_hex(4),
         merge_command=_merge_command(ctx, seen),
-        answer_help=_answer_help(ctx, session),
+        answer_help=_answer_help(ctx, session, seen),
         pull=seen.pull,
         check=full_check(ctx, seen.pull),
         review=seen.review,
@@ -74,6 +92,10 @@ def gather(ctx: Context, session: IssueSession, seen: Observation, work: GitStat
         fixes_left=project.ci.max_fixes - seen.facts.history.fixes,
         worktree=str(session.worktree),
         protocol_known=bool(ctx.profile.system_prompt),
+        dialog=signs.question(session.dir) if facts.dialog_at is not None else "",
+        failure=_failure(session, seen),
+        until=signs.until(facts.failure) if facts.failure else "",
+        attach_command=_attach_command(session),
     )
 
 
@@ -94,7 +116,21 @@ def _merge_command(ctx: Context, seen: Observation) -> str:
     return f"sm pr merge {seen.pull.number} --project {ctx.project.name}"
 
 
-def _answer_help(ctx: Context, session: IssueSession) -> str:
+def _attach_command(session: IssueSession) -> str:
+    return f"sm attach {session.project} {session.issue}"
+
+
+def _failure(session: IssueSession, seen: Observation) -> str:
+    failure = seen.facts.failure
+    if failure is None:
+        return ""
+    said = signs.notice(session.dir)
+    return f"{failure.fault} (“{said}”)" if said else str(failure.fault)
+
+
+def _answer_help(ctx: Context, session: IssueSession, seen: Observation) -> str:
+    if seen.facts.dialog_at is not None:
+        return f"`{_attach_command(session)}`, in its terminal"
     ways = [f"`sm reply {session.project} {session.issue} TEXT`", "a comment on the issue"]
     if ctx.project.escalation.vault:
         ways.append("the file in the vault")

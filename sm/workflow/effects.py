@@ -62,9 +62,14 @@ def _inject(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) 
     raise NotNowError(f"not delivered yet: {outcome.reason or outcome.status}")
 
 
-def withdraw(session: IssueSession, plan: Plan, step: int) -> None:
-    """Take back what a step has queued, as far as nobody has handed it over."""
-    queue.withdraw(session.dir, effect_id(plan, step))
+def withdraw(session: IssueSession, plan: Plan, step: int) -> bool:
+    """Take back what a step has queued; False where somebody has handed it over."""
+    ident = effect_id(plan, step)
+    return queue.withdraw(session.dir, ident) or queue.place(session.dir, ident) is None
+
+
+def _park(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    return step.text  # nothing is done but told
 
 
 def _create_phase(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
@@ -195,6 +200,7 @@ EFFECTS: dict[Verb, Callable[[Context, IssueSession, PlannedStep, str], str]] = 
     Verb.CLOSE_ISSUE: _close_issue,
     Verb.KILL: _kill,
     Verb.RECOVER: _recover,
+    Verb.PARK: _park,
     Verb.REMOVE_WORKTREE: _remove_worktree,
     Verb.DELETE_BRANCH: _delete_branch,
     Verb.RELEASE_CLAIM: _release_claim,

@@ -6,13 +6,14 @@ import time
 from dataclasses import dataclass, replace
 
 from sm.errors import StateError
-from sm.facts import Facts, Life
+from sm.facts import Facts, Life, Signs
 from sm.forge import NO_CHECK, Check, PullRequest, Review
 from sm.history import fold
 from sm.phase import Phase, PhaseWrite
 from sm.review import verdict
 from sm.session import agent, phasefile, plan
 from sm.session.registry import IssueSession
+from sm.workflow import signs
 from sm.workflow.context import Context
 from sm.workflow.replies import Reply, replies
 from sm.workflow.snapshot import Snapshot, is_open, snapshot
@@ -46,10 +47,11 @@ def observe(ctx: Context, session: IssueSession, *, newer_than: float = 0.0) -> 
 
     """
     phasefile.correct_time(ctx.root, session.project, session.issue, not_before=session.created_at)
-    life = _life(ctx, session)  # first, so that the last word of an agent that has died counts
+    # Before the phase, so that the last word of an agent that has died, or ended its turn, counts.
+    life, told = _life(ctx, session), _signs(ctx, session)
     written = _read_phase(ctx, session)
     seen = snapshot(ctx, newer_than=max(newer_than, written.at))
-    found = _gather(ctx, session, written, seen)
+    found = _gather(ctx, session, told, written, seen)
     facts = replace(found.facts, session=life)
     if facts.awaits:
         facts = _compare_with_remote(ctx, session, seen, facts)
@@ -61,7 +63,11 @@ def last_known(ctx: Context, session: IssueSession, seen: Snapshot) -> Observati
 
     So `pushed` and `unpushed` of its facts say nothing, and a session is alive with its process.
     """
-    return _gather(ctx, session, _read_phase(ctx, session), seen)
+    return _gather(ctx, session, _signs(ctx, session), _read_phase(ctx, session), seen)
+
+
+def _signs(ctx: Context, session: IssueSession) -> Signs | None:
+    return signs.read(session.dir) if ctx.profile.hooks else None
 
 
 @dataclass(frozen=True)
@@ -85,7 +91,9 @@ def _read_phase(ctx: Context, session: IssueSession) -> _Written:
     return _Written(lost=True) if write is None else _Written(write)
 
 
-def _gather(ctx: Context, session: IssueSession, written: _Written, seen: Snapshot) -> Observation:
+def _gather(
+    ctx: Context, session: IssueSession, told: Signs | None, written: _Written, seen: Snapshot
+) -> Observation:
     write = written.write
     issue, pull = seen.issue(session.issue), seen.pull(session.branch)
     head = pull.head if pull else seen.head(session.branch)
@@ -100,6 +108,7 @@ def _gather(ctx: Context, session: IssueSession, written: _Written, seen: Snapsh
         write=write.id if write.phase is not Phase.NONE else "",
         written_at=written.at,
         phase_lost=written.lost,
+        signs=told,
         issue_open=is_open(seen, session.issue),
         blocked=issue is not None and ctx.project.labels.blocked in issue.labels,
         pull=pull.state if pull else None,
@@ -155,9 +164,14 @@ def _is_merged(ctx: Context, session: IssueSession, head: str, base: str) -> boo
 
 
 def _idle_since(ctx: Context, session: IssueSession, facts: Facts) -> float | None:
-    """The idle marker's time; one from before the last start or injection says nothing."""
+    """The idle marker's time; one from before the last start or injection says nothing.
+
+    Hooks take the marker away with each prompt and tell the time themselves.
+    """
     try:
         marked_at = ctx.root.idle_marker(session.name).lstat().st_mtime
     except FileNotFoundError:
         return None
-    return marked_at if marked_at > facts.life_at else None
+    if facts.signs:
+        return facts.signs.ended_at
+    return marked_at if marked_at > facts.addressed_at else None

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from sm.adapters.forge.errors import MergeRefusedError
 from sm.errors import SmError, StateError, TemporaryError
+from sm.facts import Facts
 from sm.history import Receipt, Verb
-from sm.reactions import OVERTAKING, decide
+from sm.reactions import BY_NAME, INTERRUPTING, OVERTAKING, decide
 from sm.session import plan as plans
 from sm.session import registry
 from sm.session.delivery import Reason
@@ -25,8 +26,8 @@ from sm.store.paths import SessionDir
 from sm.workflow.compose import compose
 from sm.workflow.context import Context
 from sm.workflow.effects import NotNowError, PointlessError, perform, withdraw
-from sm.workflow.observe import Observation, observe
 from sm.workflow.messages import tell_of_step, tend_messages
+from sm.workflow.observe import Observation, observe
 from sm.workflow.snapshot import snapshot
 
 ROUNDS = 20
@@ -42,9 +43,9 @@ TYPING_RETRY_S = (0.5, 5.0)
 Where hooks tell when a busy agent is free again, nothing has to be tried often.
 """
 
-STUCK_S = 600.0
 MESSAGE_RETRY_S = 15.0
 
+STUCK_S = 600.0
 """So long a message may wait to be typed before a person is told; a busy agent takes its time."""
 
 
@@ -84,10 +85,9 @@ def _react(ctx: Context, name: str, directory: SessionDir) -> None:
         if not directory.identity.exists():
             return
         session = registry.of_issue(ctx.root, name)
-        for _ in _passes(ctx, session, directory):
         again_at = _tend(ctx, session)
+        for _ in _passes(ctx, session, directory):
             pass
-
         _sooner(directory, again_at)
 
 
@@ -97,6 +97,7 @@ def _tend(ctx: Context, session: IssueSession) -> float:
         return tend_messages(ctx.target(session))
     except SmError:
         return time.time() + MESSAGE_RETRY_S
+
 
 def _passes(ctx: Context, session: IssueSession, directory: SessionDir) -> Iterator[None]:
     newer_than = 0.0
@@ -116,25 +117,55 @@ def _passes(ctx: Context, session: IssueSession, directory: SessionDir) -> Itera
 
 
 def _pending(ctx: Context, session: IssueSession) -> Plan | None:
-    """The plan under way, unless waiting for its message to be typed has lost its sense."""
+    """The plan under way, unless it, or waiting for its message to be typed, has lost its sense."""
     plan = plans.pending(session.dir)
-    if plan is None or not session.dir.problem.exists():
+    step = plans.next_step(plan, plans.receipts(session.dir)) if plan else 0
+    if plan is None or step >= len(plan.steps):
         return plan
-    step = plans.next_step(plan, plans.receipts(session.dir))
-    if step >= len(plan.steps) or plan.steps[step].verb is not Verb.INJECT:
+    passing = plan.row in BY_NAME and BY_NAME[plan.row].passing
+    waits = session.dir.problem.exists() and plan.steps[step].verb is Verb.INJECT
+    if not passing and not waits:
         return plan
     facts = observe(ctx, session).facts
+    if passing and not _holds(plan, facts):
+        return _take_back(ctx, session, plan, step, "it is over")
+    if waits and (_is_stuck(session, plan, facts) or decide(facts, OVERTAKING).acts):
+        withdraw(session, plan, step)
+        _drop(ctx, session, plan, "waited in vain to be delivered")
+        return None
+    if waits and decide(facts, INTERRUPTING).acts:
+        return _take_back(ctx, session, plan, step, "has to wait")
+    return plan
+
+
+def _holds(plan: Plan, facts: Facts) -> bool:
+    """Whether what the plan reacts to is still so."""
+    row = BY_NAME[plan.row]
+    return row.when(facts) and row.key(facts) == plan.key
+
+
+def _is_stuck(session: IssueSession, plan: Plan, facts: Facts) -> bool:
+    """Whether the message has waited for so long that a person has to know; it is noted once."""
     problem = (read_guarded(session.dir.problem) or b"").decode("utf-8", "replace").strip()
     late = time.time() - plan.created_at > STUCK_S and Reason.BUSY not in problem
     stuck = f"stuck:{plan.key}"
-    if late and stuck not in facts.history.troubles:
-        plans.add_receipt(session.dir, Receipt(time.time(), stuck, "stuck", trouble=problem))
-    elif not decide(facts, OVERTAKING).acts:
+    if not late or stuck in facts.history.troubles:
+        return False
+    plans.add_receipt(session.dir, Receipt(time.time(), stuck, "stuck", trouble=problem))
+    return True
+
+
+def _take_back(ctx: Context, session: IssueSession, plan: Plan, step: int, why: str) -> Plan | None:
+    """Drop the plan; but one whose message is with the agent already is finished."""
+    if not withdraw(session, plan, step):
         return plan
-    ctx.record("dropped", session.name, f"{plan.row}: waited in vain to be delivered")
-    withdraw(session, plan, step)
-    plans.drop(session.dir)
+    _drop(ctx, session, plan, why)
     return None
+
+
+def _drop(ctx: Context, session: IssueSession, plan: Plan, why: str) -> None:
+    ctx.record("dropped", session.name, f"{plan.row}: {why}")
+    plans.drop(session.dir)
 
 
 def _decide(ctx: Context, session: IssueSession, newer_than: float, started: Moment) -> Plan | None:
@@ -159,7 +190,7 @@ def _observe(ctx: Context, session: IssueSession, newer_than: float) -> Observat
     if not seen.problem:
         return seen
     # An unreadable phase file cuts the agent off: a person has to know, once each time.
-    told = f"{seen.facts.life_at:.0f}:{seen.problem}"
+    told = f"{seen.facts.addressed_at:.0f}:{seen.problem}"
     cause = f"phase-file:{hashlib.sha256(told.encode()).hexdigest()[:8]}"
     if cause in seen.facts.history.troubles:
         return seen
@@ -180,6 +211,7 @@ def _carry_out(ctx: Context, session: IssueSession, plan: Plan) -> bool:
     for number in range(first, len(plan.steps)):
         verb = plan.steps[number].verb
         crash_point(f"{verb}:before")
+        tell_of_step(session, plan, number)
         try:
             receipt = _do(ctx, session, plan, number)
         except PointlessError as error:
@@ -211,7 +243,6 @@ def _do(ctx: Context, session: IssueSession, plan: Plan, number: int) -> Receipt
         if verb is not Verb.RECOVER:
             raise
         # A restart that fails is a crash like any other: counted, paused for, given up at last.
-        tell_of_step(session, plan, number)
         return plan.receipt(number, detail=f"{plans.FAILED}{error.message}")
 
 
@@ -227,13 +258,6 @@ def _retry_later(ctx: Context, session: IssueSession, error: SmError, started: M
     _rest(session.dir, started, time.time() + min(max(age / 4, shortest), longest))
 
 
-def _rest(directory: SessionDir, started: Moment, wake_at: float) -> None:
-    """Tell the monitor up to which moment all is seen, and when to call at the latest."""
-    write_atomic(directory.next, f"{math.ceil(wake_at)}\n")
-    # What changed while we looked must count as changed since.
-    write_atomic(directory.seen, "", mtime_ns=just_before(started.at))
-    if started.phase_mtime_ns is not None:
-        write_atomic(directory.phase_seen, "", mtime_ns=started.phase_mtime_ns)
 def _sooner(directory: SessionDir, at: float) -> None:
     """Have the monitor call at `at`, unless it calls earlier, or the session is over."""
     line = (read_guarded(directory.next) or b"").strip()
@@ -241,3 +265,10 @@ def _sooner(directory: SessionDir, at: float) -> None:
         write_atomic(directory.next, f"{math.ceil(at)}\n")
 
 
+def _rest(directory: SessionDir, started: Moment, wake_at: float) -> None:
+    """Tell the monitor up to which moment all is seen, and when to call at the latest."""
+    write_atomic(directory.next, f"{math.ceil(wake_at)}\n")
+    # What changed while we looked must count as changed since.
+    write_atomic(directory.seen, "", mtime_ns=just_before(started.at))
+    if started.phase_mtime_ns is not None:
+        write_atomic(directory.phase_seen, "", mtime_ns=started.phase_mtime_ns)

@@ -18,7 +18,7 @@ from sm.store import journal
 from sm.store.files import read_guarded
 from sm.store.journal import Event
 from sm.text import normalise
-from sm.workflow import monitors
+from sm.workflow import monitors, signs
 from sm.workflow.context import Context
 from sm.workflow.observe import Observation, last_known
 from sm.workflow.snapshot import Snapshot, last_snapshot
@@ -40,6 +40,7 @@ class State(StrEnum):
     MERGED = "merged"
     FAILED = "failed"
     CRASHED = "crashed"
+    PARKED = "parked"
     DAMAGED = "damaged"
 
 
@@ -47,7 +48,8 @@ class StatusRow(Struct, frozen=True, kw_only=True):
     """One session. Ages are in seconds; `pull` is 0 while there is no pull request.
 
     `recoveries` counts all restarts, `reason` is what the agent wrote beside its phase, `problem`
-    why something cannot be done at the moment; `monitor` and `agent` say whether they are alive.
+    why something cannot be done at the moment, `doing` what the agent's hooks say of it; `monitor`
+    and `agent` say whether they are alive.
     """
 
     project: str
@@ -68,6 +70,7 @@ class StatusRow(Struct, frozen=True, kw_only=True):
     waits_for: str = ""
     problem: str = ""
     worktree: str
+    doing: str = ""
     monitor: bool = False
     agent: bool = False
 
@@ -84,6 +87,7 @@ STATES: tuple[tuple[State, Callable[[Facts], bool]], ...] = (
     (State.FAILED, lambda f: f.phase is Phase.FAILED),
     (State.CRASHED, lambda f: f.crashed),
     (State.ESCALATED, lambda f: f.escalated or (f.open and f.phase is Phase.ESCALATE)),
+    (State.PARKED, lambda f: f.parked),
     (State.AWAITING_CI, lambda f: f.awaits_ci),
     (State.AWAITING_REVIEW, lambda f: f.awaits_review),
     (State.UNKNOWN, lambda f: f.open and f.phase is Phase.UNKNOWN),
@@ -93,6 +97,13 @@ STATES: tuple[tuple[State, Callable[[Facts], bool]], ...] = (
 
 CHECKS = {CheckState.SUCCESS: "passed", CheckState.FAILURE: "failed", CheckState.PENDING: "pending"}
 VERDICTS = {ReviewState.APPROVED: "approved", ReviewState.CHANGES_REQUESTED: "changes"}
+DOING = {
+    "starting": "the agent's prompt",
+    "idle": "a new phase: its turn has ended",
+    "waiting": "the agent's background tasks",
+    "dialog": "an answer in its terminal",
+}
+"""What a session waits for whose agent is not simply at work, by what its hooks say."""
 
 
 def rows(ctx: Context, now: float) -> list[StatusRow]:
@@ -173,6 +184,7 @@ def _filled(
         rounds=facts.history.rounds,
         recoveries=facts.history.recoveries_ever,
         reason=known.write.reason,
+        doing=facts.signs.doing if facts.signs else "",
         waits_for=_waits_for(state, facts, row, known),
         problem=known.problem or one_line(_problem(session)),
         monitor=monitors.is_watched(session),
@@ -190,7 +202,9 @@ def _waits_for(state: State, facts: Facts, row: StatusRow, known: Observation) -
         case State.STARTING:
             return "dev-poll to finish its start"
         case State.ESCALATED:
-            return f"an answer: sm reply {row.project} {row.issue} TEXT"
+            return _answer(facts, row)
+        case State.PARKED if facts.failure:
+            return f"parked until {signs.until(facts.failure)}: {facts.failure.fault}"
         case State.CRASHED if not facts.recoverable:
             return "nothing: no restart is left"
         case State.CRASHED:
@@ -204,7 +218,13 @@ def _waits_for(state: State, facts: Facts, row: StatusRow, known: Observation) -
         case State.WORKING if facts.pull is PullState.OPEN and _to_merge(facts):
             return f"the agent to merge {pull}"
         case _:
-            return ""
+            return DOING.get(facts.signs.doing, "") if facts.signs else ""
+
+
+def _answer(facts: Facts, row: StatusRow) -> str:
+    if facts.dialog_at is not None:
+        return f"a dialog in its terminal: sm attach {row.project} {row.issue}"
+    return f"an answer: sm reply {row.project} {row.issue} TEXT"
 
 
 def _to_merge(facts: Facts) -> bool:

@@ -120,6 +120,7 @@ WORDS: dict[str, Callable[[str], str]] = {
     Verb.NOTIFY: _after("asked a person"),
     Verb.REMIND: _after("reminded the person"),
     Verb.RECOVER: _recover,
+    Verb.PARK: lambda detail: f"parked the session {detail}",
 }
 """How events are told; the others speak for themselves, most are verbs of the protocol."""
 
@@ -131,6 +132,7 @@ SHORTLY: dict[str, Callable[[str], str]] = {
     Verb.INJECT: _after("told"),
     Verb.NOTIFY: _after("asked"),
     Verb.RECOVER: lambda _: "restarted",
+    Verb.PARK: lambda detail: f"parked {detail.partition(' (')[0]}",
 }
 
 OUTCOMES = {
