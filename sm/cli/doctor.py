@@ -2,38 +2,45 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import TYPE_CHECKING
 
 import click
 
 from sm.cli.options import Invocation, json_option, load_config
-from sm.errors import SmError
+from sm.errors import SmError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sm.workflow.finding import Finding
 
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
 @click.command("doctor")
+@click.option("--probe", is_flag=True, help="Start the agent CLI, and try its profile with it.")
+@click.option("--profile", metavar="NAME", help="With --probe: this one, not those in use.")
+@click.option("--full", is_flag=True, help="With --probe: one tiny prompt too, which costs.")
 @json_option
 @click.pass_context
-def command(ctx: click.Context, as_json: bool) -> None:
+def command(
+    ctx: click.Context, probe: bool, profile: str | None, full: bool, as_json: bool
+) -> None:
     """Look at the whole installation and say what to do.
 
     Checks versions, configuration, state directory, tmux, agents, repositories, forges, and what
     sessions have left behind. Changes nothing. Exit code 1 where something is broken.
+
+    With --probe it starts the agent CLI, in a directory and a tmux server of its own, and says
+    which of its profile's assumptions hold with the version that is installed.
     """
-    from sm.workflow.doctor import examine
     from sm.workflow.finding import Level
 
-    try:
-        config = load_config(ctx)
-        found = examine(config, ctx.ensure_object(Invocation).root, config.tmux_socket)
-    except SmError as error:
-        socket = os.environ.get("SM_TMUX_SOCKET")
-        found = examine(error, ctx.ensure_object(Invocation).root, socket)
+    if not probe and (profile or full):
+        raise UsageError("'--profile' and '--full' belong to '--probe': add it")
+    found = _probed(ctx, profile, full) if probe else _examined(ctx)
     findings: list[Finding] = []
     for finding in found:
         findings.append(finding)
@@ -43,6 +50,30 @@ def command(ctx: click.Context, as_json: bool) -> None:
         _print_json(findings)
     if any(finding.level is Level.FAIL for finding in findings):
         raise click.exceptions.Exit(1)
+
+
+def _examined(ctx: click.Context) -> Iterator[Finding]:
+    from sm.workflow.doctor import examine
+
+    try:
+        config = load_config(ctx)
+        return examine(config, ctx.ensure_object(Invocation).root, config.tmux_socket)
+    except SmError as error:
+        socket = os.environ.get("SM_TMUX_SOCKET")
+        return examine(error, ctx.ensure_object(Invocation).root, socket)
+
+
+def _probed(ctx: click.Context, name: str | None, full: bool) -> Iterator[Finding]:
+    """A configuration is needed only where there is one: an agent can be tried before it."""
+    from sm.config.load import NoConfigError
+    from sm.workflow.probe import probe, targets
+
+    config = None
+    with contextlib.suppress(NoConfigError):
+        config = load_config(ctx)
+    root = ctx.ensure_object(Invocation).root
+    for agent, profile in targets(config, name):
+        yield from probe(root, agent, profile, full=full)
 
 
 def _tell(finding: Finding) -> None:

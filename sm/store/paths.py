@@ -72,6 +72,11 @@ class Root:
         return self.path / f"claude-idle-{session}.ts"
 
     @property
+    def probe(self) -> Path:
+        """Where an agent CLI runs that is only tried out."""
+        return self.private / "probe"
+
+    @property
     def sessions(self) -> Path:
         """One directory a session."""
         return self.private / "sessions"

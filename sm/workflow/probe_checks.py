@@ -1,0 +1,230 @@
+"""The assumptions of a profile, each with the check that tells whether it holds, in their order."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+from sm.adapters.agent.screen import Prompt, Screen
+from sm.session.agentstate import State
+from sm.workflow.finding import Finding, fail, ok, warn
+from sm.workflow.probed import LOOK_S, WAIT_S, Subject
+
+START_S = 30.0
+SETTLED_S = 3.0
+"""A screen that shows no prompt and has not changed for so long will not show one."""
+BRIEF_S = 0.5
+TURN_S = 120.0
+DOCUMENT = "see docs/PROFILES.md"
+PROMPT = "Reply with the single word ok."
+
+
+def prompt(subject: Subject) -> Iterator[Finding]:
+    """It shows its composer, idle and empty."""
+    profile = subject.profile
+    screen, text = _first_prompt(subject)
+    what = f"glyph '{profile.glyph}'" + (f", frame '{profile.frame}'" if profile.frame else "")
+    if screen.prompt is Prompt.IDLE:
+        yield ok(f"{what}: the composer shows after {time.monotonic() - subject.began:.2f} s")
+        if screen.draft:
+            yield fail(f"dim_placeholder, placeholders: '{screen.draft}' looks typed", DOCUMENT)
+        return
+    subject.is_hopeless = True
+    if screen.prompt is Prompt.DIALOG:
+        question = " / ".join(screen.question.splitlines())
+        yield fail(f"it asks: {question}", f"start it in '{subject.session.cwd}' and answer once")
+    elif screen.prompt is Prompt.BUSY:
+        yield fail(f"idle_colour '{profile.idle_colour}', busy: it looks busy from the start")
+    elif text:
+        rows = [row.strip() for row in text.splitlines() if row.strip()]
+        shown = " / ".join(rows[-6:])
+        yield fail(f"{what}: no composer begins so; it shows: {shown}", f"set it, {DOCUMENT}")
+    else:
+        yield fail("it ended before it showed a prompt", "start it by hand")
+
+
+def _first_prompt(subject: Subject) -> tuple[Screen, str]:
+    """The first screen with a prompt, or the one at which nothing more happens."""
+    seen, since = "", time.monotonic()
+    while True:
+        pane, screen, text = subject.look()
+        now = time.monotonic()
+        if text != seen:
+            seen, since = text, now
+        settled = bool(text.strip()) and now > since + SETTLED_S
+        if pane is None or screen.prompt is Prompt.IDLE or settled or now > subject.began + START_S:
+            return screen, text
+        time.sleep(LOOK_S)
+
+
+def started(subject: Subject) -> Iterator[Finding]:
+    """Its hooks are called, and tell its own session id."""
+    if not (hooks := subject.profile.hooks):
+        return
+    if not subject.holds(lambda: subject.state.context):
+        told = "no SessionStart after the start"
+        if hooks == "codex":
+            yield warn(f"hooks '{hooks}': {told}", "it may call the first one with a prompt")
+        else:
+            yield fail(f"hooks '{hooks}': {told}", DOCUMENT)
+    elif subject.state.state is not State.IDLE:
+        yield fail(f"hooks '{hooks}': after the start they tell '{subject.state.state}'")
+    else:
+        yield ok(f"hooks '{hooks}': SessionStart told, idle")
+
+
+def erased(subject: Subject) -> Iterator[Finding]:
+    """A paste is seen in the composer, and the key to erase takes it away."""
+    yield _reads(subject, "a line", "one line")
+    key = subject.profile.erase_key
+    if subject.erase():
+        yield ok(f"erase_key '{key}': empties the composer")
+        return
+    subject.is_hopeless = True
+    if key:
+        yield fail(f"erase_key '{key}': '{_short(subject.screen.draft)}' stays", DOCUMENT)
+    else:
+        yield warn("erase_key: none, so nothing more can be tried", DOCUMENT)
+
+
+def limits(subject: Subject) -> Iterator[Finding]:
+    """As much as may be in one paste stays as it is, and several pastes stand side by side."""
+    profile = subject.profile
+    if profile.paste_lines or profile.frame:
+        count = profile.paste_lines or 3
+        text = "\n".join(f"line {number}" for number in range(1, count + 1))
+        yield _reads(subject, f"paste_lines {profile.paste_lines}", text)
+        subject.erase()
+    if profile.paste_characters:
+        text = "x" * profile.paste_characters
+        yield _reads(subject, f"paste_characters {profile.paste_characters}", text)
+        subject.erase()
+    if profile.paste_lines or profile.paste_characters:
+        yield _reads(subject, "a text in two pastes", "one, ", "two")
+        subject.erase()
+
+
+def stash(subject: Subject) -> Iterator[Finding]:
+    """A draft goes out of the way, and comes back."""
+    if not (key := subject.profile.stash_key):
+        return
+    subject.paste("a draft")
+    if not subject.holds(lambda: subject.shows("a draft")) or not subject.press(key):
+        yield fail(f"stash_key '{key}': there is no draft to try it with")
+        return
+    gone = subject.until(lambda: not subject.screen.draft, 1.0)
+    told = gone is not None and subject.holds(lambda: subject.screen.stashed, 1.0)
+    subject.press(key)
+    back = subject.holds(lambda: subject.shows("a draft"), 1.0)
+    subject.is_hopeless = not subject.erase()
+    if gone is None or not back:
+        yield fail(f"stash_key '{key}': the draft " + ("stays" if gone is None else "is lost"))
+        return
+    yield ok(f"stash_key '{key}': the draft is away after {gone:.2f} s, and comes back")
+    if told:
+        yield ok("stashed: the screen tells that a draft is put aside")
+    else:
+        yield fail("stashed: nothing on the screen tells that a draft is put aside", DOCUMENT)
+
+
+def interrupt(subject: Subject) -> Iterator[Finding]:
+    """The key that stops a turn does no harm where there is none."""
+    if not (key := subject.profile.interrupt_key):
+        return
+    subject.press(key)
+    if subject.holds(lambda: not _is_ready(subject), BRIEF_S):
+        screen = subject.screen
+        yield fail(f"interrupt_key '{key}': not harmless when idle: {screen.prompt} {screen.draft}")
+    else:
+        yield ok(f"interrupt_key '{key}': harmless when idle")
+
+
+def clear(subject: Subject) -> Iterator[Finding]:
+    """A new context, told by the hooks where there are any."""
+    if not (text := subject.profile.clear):
+        return
+    before, began = subject.state.context, time.monotonic()
+    subject.paste(text, submit=subject.profile.submit_keys)
+    if before and subject.holds(lambda: subject.state.context != before):
+        yield ok(f"clear '{text}': a new context after {time.monotonic() - began:.2f} s")
+    elif before:
+        yield fail(f"clear '{text}': no SessionStart with a new session id", DOCUMENT)
+    subject.holds(lambda: subject.screen.draft, BRIEF_S)  # it may be on its way yet
+    if not subject.holds(lambda: _is_ready(subject)):
+        subject.is_hopeless = True
+        yield fail(f"clear '{text}': the prompt does not come back", DOCUMENT)
+    elif not before:
+        yield ok(f"clear '{text}': the prompt is back; no hook tells of a new context")
+
+
+def answer(subject: Subject) -> Iterator[Finding]:
+    """One prompt: received, worked on, answered."""
+    hooks, began = subject.profile.hooks, time.monotonic()
+    subject.paste(PROMPT, submit=subject.profile.submit_keys)
+    if not subject.holds(lambda: subject.screen.prompt is Prompt.BUSY):
+        yield fail("idle_colour, busy: the screen never tells that it works", DOCUMENT)
+    else:
+        yield ok("idle_colour, busy: the screen tells that it works")
+    if hooks and subject.holds(lambda: subject.has_told("UserPromptSubmit")):
+        yield ok(f"hooks '{hooks}': the prompt is confirmed")
+    elif hooks:
+        yield fail(f"hooks '{hooks}': the prompt is not confirmed", DOCUMENT)
+    if hooks and subject.holds(lambda: subject.has_told("Stop"), TURN_S):
+        yield ok(f"hooks '{hooks}': Stop after {time.monotonic() - began:.1f} s")
+    elif hooks:
+        yield fail(f"hooks '{hooks}': no Stop, it is '{subject.state.state}'", DOCUMENT)
+    if subject.holds(lambda: _is_ready(subject), WAIT_S if hooks else TURN_S):
+        yield ok("idle_colour, busy: the screen tells that it is done")
+    else:
+        yield fail(f"idle_colour, busy: the screen tells '{subject.screen.prompt}' ever after")
+
+
+def leave(subject: Subject) -> Iterator[Finding]:
+    """A word that ends it, which is why it is never typed for anybody."""
+    if not subject.profile.leave:
+        return
+    word, began = subject.profile.leave[0], time.monotonic()
+    subject.paste(word, submit=subject.profile.submit_keys)
+    if subject.holds(lambda: subject.look()[0] is None):
+        yield ok(f"leave '{word}': it ends after {time.monotonic() - began:.2f} s")
+    else:
+        yield warn(f"leave '{word}': does not end it", "such a text is marked as a note in vain")
+
+
+def _is_ready(subject: Subject) -> bool:
+    screen = subject.screen
+    return screen.prompt is Prompt.IDLE and not screen.draft
+
+
+def _reads(subject: Subject, what: str, *chunks: str) -> Finding:
+    """Paste, and read it back."""
+    text = "".join(chunks)
+    if not subject.paste(*chunks):
+        return fail(f"{what}: the composer takes no paste")
+    if (took := subject.until(lambda: subject.shows(text))) is not None:
+        return ok(f"{what}: pasted, and read back after {took:.2f} s")
+    draft = _short(subject.screen.draft)
+    return fail(f"{what}: pasted '{_short(text)}', the composer reads '{draft}'", DOCUMENT)
+
+
+def _short(text: str) -> str:
+    line = " / ".join(text.splitlines())
+    return line if len(line) <= 60 else line[:59] + "…"
+
+
+CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
+    prompt,
+    started,
+    erased,
+    limits,
+    stash,
+    interrupt,
+    clear,
+)
+"""What costs nothing."""
+
+FULL: tuple[Callable[[Subject], Iterator[Finding]], ...] = (answer,)
+"""What the account is charged for."""
+
+LAST: tuple[Callable[[Subject], Iterator[Finding]], ...] = (leave,)
+"""What ends it."""

@@ -1,0 +1,105 @@
+"""An agent CLI that is being probed: what it shows, and the same means to type as for messages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sm.adapters.agent.profile import Profile
+from sm.adapters.agent.screen import Prompt, Screen, read
+from sm.adapters.composer import Typed, press, type_once
+from sm.adapters.tmux import MissingPaneError, NoServerError, Pane, Tmux
+from sm.session import agentstate
+from sm.session.agentstate import AgentState
+from sm.session.registry import Session
+from sm.store.files import read_guarded
+
+WAIT_S = 3.0
+LOOK_S = 0.01
+ERASE_LIMIT = 20
+
+
+@dataclass
+class Subject:
+    """The CLI in its session; `began` is when it was launched, by the monotonic clock.
+
+    `is_hopeless` once there is nothing left to try with it.
+    """
+
+    tmux: Tmux
+    session: Session
+    profile: Profile
+    began: float
+    is_hopeless: bool = False
+    pastes: int = 0
+
+    def look(self) -> tuple[Pane | None, Screen, str]:
+        """Its pane, what its screen says, and the screen itself; no pane when it has ended."""
+        pane = self.tmux.pane(self.session.name)
+        try:
+            if pane is not None:
+                pane, text = self.tmux.look(pane.id, escapes=True)
+                return pane, read(self.profile, text), self.tmux.capture(pane.id)
+        except (MissingPaneError, NoServerError):
+            pass
+        return None, Screen(Prompt.NONE), ""
+
+    @property
+    def screen(self) -> Screen:
+        """What its screen says."""
+        return self.look()[1]
+
+    @property
+    def state(self) -> AgentState:
+        """What its hooks say."""
+        return agentstate.read(self.session.dir)
+
+    def has_told(self, event: str) -> bool:
+        """Whether its hooks have told of such an event."""
+        events = read_guarded(self.session.dir.events) or b""
+        return any(line.split()[1:2] == [event.encode()] for line in events.splitlines())
+
+    def holds(self, condition: Callable[[], object], timeout_s: float = WAIT_S) -> bool:
+        """Whether `condition` holds in time."""
+        return self.until(condition, timeout_s) is not None
+
+    def until(self, condition: Callable[[], object], timeout_s: float = WAIT_S) -> float | None:
+        """Seconds until `condition` holds; None where it does not in time."""
+        began = time.monotonic()
+        while not condition():
+            if time.monotonic() >= began + timeout_s:
+                return None
+            time.sleep(LOOK_S)
+        return time.monotonic() - began
+
+    def paste(self, *chunks: str, stash: str = "", submit: Sequence[str] = ()) -> bool:
+        """Type into the composer as messages are typed; whether it was possible."""
+        pane, screen, _ = self.look()
+        if pane is None:
+            return False
+        self.pastes += 1
+        ident = f"probe-{self.pastes}"
+        done = type_once(self.tmux, pane, ident, chunks, row=screen.row, stash=stash, submit=submit)
+        return done is Typed.TYPED
+
+    def press(self, *keys: str) -> bool:
+        """Press keys; whether it was possible."""
+        pane, screen, _ = self.look()
+        return pane is not None and press(self.tmux, pane, keys, row=screen.row) is Typed.TYPED
+
+    def shows(self, draft: str) -> bool:
+        """Whether the composer holds this text, in any rows, and nothing else."""
+        return self.screen.draft.replace("\n", "") == draft.replace("\n", "")
+
+    def erase(self) -> bool:
+        """Empty the composer, by the key for that; whether it is empty."""
+        for _ in range(ERASE_LIMIT):
+            before = self.screen
+            if not before.draft:
+                return True
+            if not self.profile.erase_key or not self.press(self.profile.erase_key):
+                return False
+            if not self.holds(lambda seen=before.row: self.screen.row != seen, 1.0):  # type: ignore[misc]
+                return False
+        return False

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from sm.adapters.agent.claude import CLAUDE
+from sm.adapters.agent.profile import Profile
+from sm.config.schema import Agent
+from sm.store.paths import Root
+from sm.workflow.finding import Finding, Level
+from sm.workflow.probe import probe
+from tests.real.api import Api, Kind
+from tests.real.client import environment, seal
+
+
+@pytest.fixture
+def agent(claude: Path, api: Api, root: Root, tmp_path: Path) -> Agent:
+    """How the pinned Claude Code is run, in a HOME where it trusts the probe's directory."""
+    home = tmp_path / "person"
+    seal(home, root.probe)
+    env = environment(home, api.url)
+    env.pop("TERM")
+    command = [str(claude), "--dangerously-skip-permissions"]
+    return Agent(command=shlex.join(command), env=env)
+
+
+def failures(found: list[Finding]) -> list[str]:
+    return [finding.what for finding in found if finding.level is not Level.OK]
+
+
+def tried(root: Root, agent: Agent, profile: Profile = CLAUDE, full: bool = False) -> list[Finding]:
+    found = list(probe(root, agent, profile, full=full))
+    print("\n".join(f"{finding.level} {finding.what}" for finding in found))
+    return found
+
+
+def test_the_profile_holds_with_the_pinned_claude_at_no_cost(
+    root: Root, agent: Agent, api: Api
+) -> None:
+    found = tried(root, agent)
+    assert failures(found) == []
+    said = "\n".join(finding.what for finding in found)
+    for field in (
+        *("glyph '❯', frame '─'", "hooks 'claude': SessionStart", "erase_key", "paste_lines 3"),
+        *("paste_characters 800", "stash_key", "stashed", "interrupt_key", "clear '/clear'"),
+        *("a text in two pastes", "leave 'exit'"),
+    ):
+        assert field in said
+    assert not [request for request in api.seen if request.kind is Kind.MAIN]
+
+
+def test_a_prompt_is_sent_where_it_is_asked_for(root: Root, agent: Agent, api: Api) -> None:
+    found = tried(root, agent, full=True)
+    assert failures(found) == []
+    said = "\n".join(finding.what for finding in found)
+    assert "hooks 'claude': the prompt is confirmed" in said
+    assert "hooks 'claude': Stop after" in said
+    assert len([request for request in api.seen if request.kind is Kind.MAIN]) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "failure"),
+    [
+        ({"glyph": "»"}, "glyph '»', frame '─': no composer begins so; it shows: "),
+        ({"idle_colour": "38;5;246"}, "idle_colour '38;5;246', busy: it looks busy from the"),
+        ({"paste_lines": 4}, "paste_lines 4: pasted 'line 1 / line 2 / line 3 / line 4', the com"),
+        ({"stash_key": "F9"}, "stash_key 'F9': the draft stays"),
+        ({"leave": ("bye",)}, "leave 'bye': does not end it"),
+    ],
+)
+def test_what_does_not_hold_is_told(
+    root: Root, agent: Agent, changes: dict[str, object], failure: str
+) -> None:
+    found = failures(tried(root, agent, structs.replace(CLAUDE, **changes)))
+    assert len(found) == 1
+    assert found[0].startswith(failure)
+
+
+def test_a_directory_that_is_not_trusted_is_told_with_what_to_do(
+    root: Root, agent: Agent, tmp_path: Path
+) -> None:
+    seal(tmp_path / "person", tmp_path / "elsewhere")
+    found = tried(root, agent)
+    assert failures(found)[0].startswith("it asks: Accessing workspace: ")
+    assert found[-1].advice == f"start it in '{root.probe}' and answer once"
