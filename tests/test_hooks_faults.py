@@ -104,7 +104,8 @@ def test_a_large_payload_is_read_quickly_from_a_socket_too(hooks: Hooks) -> None
         hooks.be("dialog")
         ours, theirs = socket.socketpair()
         began = time.monotonic()
-        with subprocess.Popen(hooks.argv(sample), stdin=theirs, env=hooks.environment()) as process:
+        stdin = theirs.fileno()
+        with subprocess.Popen(hooks.argv(sample), stdin=stdin, env=hooks.environment()) as process:
             theirs.close()
             ours.sendall(payload(sample, **changes))
             ours.close()

@@ -36,6 +36,7 @@ BENCHMARKS = {
     "monitor": "idle_monitor",
     "reaction": "reaction",
     "react": "reactor",
+    "hooks": "hooks",
 }
 """The names on the command line, and their modules here."""
 
