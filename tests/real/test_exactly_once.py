@@ -26,7 +26,7 @@ from tests.helpers import wait_for
 from tests.real.api import Api, Kind, Reply, Request, Tool, Turn
 from tests.real.managed import Managed
 
-LETTERS = "abc XYZ 0189 éüß ✓ 漢字 👩‍👩‍👧 '\"`$\\{}[]()<>|&;*?!#@~^%/-_=+.,:\n\n"
+LETTERS = [*"abc XYZ 0189 éüß ✓ 漢字 '\"`$\\{}[]()<>|&;*?!#@~^%/-_=+.,:\n\n", "👩‍👩‍👧"]
 STARTS = ("", "/clear ", "!touch broken ", "-l ", "1. ", "# ", "exit\n", "  ", "@x ")
 CRASHES = (
     *("deliver:queued", "deliver:claimed", "submit:before-typing", "submit:after-typing"),

@@ -75,7 +75,10 @@ ERROR_TYPES = {
 
 def kind_of(body: dict[str, Any]) -> Kind:
     """What the client asks for with this body."""
-    last = "\n".join(texts_of(body["messages"][-1]["content"], results=False))
+    # What a Stop hook has added stands behind the instruction.
+    last = "\n".join(
+        text for one in body["messages"][-3:] for text in texts_of(one["content"], results=False)
+    )
     if COMPACTING in last:
         return Kind.COMPACTION
     names = {tool.get("name") for tool in body.get("tools") or ()}
