@@ -1,7 +1,7 @@
 """A Messages API on loopback: its model says what a test wants, and it keeps all that it heard.
 
 The client sends its main requests with tools; titles, summaries and other side requests come
-without any, or ask for a summary, and are answered by themselves.
+without any, or ask for a summary, and are answered by themselves. Codex is answered as well.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import json
 import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.real import responses
 from tests.real.wire import (
     ERROR_TYPES,
     Failure,
@@ -45,7 +46,8 @@ class Request:
     @property
     def session(self) -> str:
         """The client's own id of the conversation."""
-        return self.headers.get("x-claude-code-session-id", "")
+        named = self.headers.get("x-claude-code-session-id")
+        return named or self.headers.get("session-id", "")
 
     @property
     def texts(self) -> list[str]:
@@ -195,19 +197,27 @@ class _Handler(BaseHTTPRequestHandler):
             self._plain(200, b'{"input_tokens": 1000}')
         elif path.endswith("/v1/messages"):
             body = json.loads(raw)
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            request = Request(body, headers, time.monotonic(), kind_of(body))
-            self._answer(self.server.api.take(request), body)
+            self._answer(self._take(body, kind_of(body)), body)
+        elif path.endswith("/v1/responses"):
+            body = json.loads(raw)
+            turn = self._take(responses.translated(body), responses.kind_of(body))
+            self._answer(turn, body, is_codex=True)
         else:
             self._plain(200, b"{}")
 
-    def _answer(self, turn: Turn, body: dict[str, Any]) -> None:
+    def _take(self, body: dict[str, Any], kind: Kind) -> Turn:
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        return self.server.api.take(Request(body, headers, time.monotonic(), kind))
+
+    def _answer(self, turn: Turn, body: dict[str, Any], *, is_codex: bool = False) -> None:
         if isinstance(turn, Failure):
             kind = ERROR_TYPES.get(turn.status, "api_error")
             error = {"type": "error", "error": {"type": kind, "message": turn.message}}
             self._plain(turn.status, json.dumps(error).encode(), turn.headers)
+        elif is_codex:
+            self._stream(responses.events(turn), turn.headers)
         elif body.get("stream"):
-            self._stream(turn, body["model"])
+            self._stream(events(turn, body["model"]), turn.headers)
         else:
             self._plain(200, json.dumps(message(turn, body["model"])).encode(), turn.headers)
 
@@ -219,13 +229,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    def _stream(self, reply: Reply, model: str) -> None:
+    def _stream(self, events: Iterator[dict[str, Any]], headers: dict[str, str]) -> None:
         self.send_response(200)
-        for name, value in {"content-type": "text/event-stream", **reply.headers}.items():
+        for name, value in {"content-type": "text/event-stream", **headers}.items():
             self.send_header(name, value)
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
-        for event in events(reply, model):
+        for event in events:
             data = f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
             self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
         self.wfile.write(b"0\r\n\r\n")

@@ -10,6 +10,7 @@ import pytest
 from sm.adapters.tmux import Tmux
 from tests.real.api import Api
 from tests.real.client import Clients, clients
+from tests.real.codex import Codex
 from tests.real.terminal import Terminal
 
 
@@ -45,3 +46,11 @@ def client(terminal: Terminal) -> Terminal:
     """The same, with an idle client in it."""
     terminal.start()
     return terminal
+
+
+@pytest.fixture
+def codex(pinned: Clients, api: Api, tmux: Tmux, tmp_path: Path) -> Iterator[Codex]:
+    """A terminal for Codex, in which nothing runs before `start`."""
+    codex = Codex(pinned.codex, tmux, api, tmp_path / "codex")
+    yield codex
+    codex.end()

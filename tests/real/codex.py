@@ -1,0 +1,65 @@
+"""Codex in a terminal: the same hooks, given on its command line, and the same scripted API."""
+
+from __future__ import annotations
+
+import json
+
+from tests.real.terminal import EVENTS, Terminal
+
+PROMPT = "›"
+
+CONFIG = """\
+model = "gpt-5-codex"
+model_provider = "loop"
+approval_policy = "never"
+sandbox_mode = "danger-full-access"
+check_for_update_on_startup = false
+
+[model_providers.loop]
+name = "loop"
+base_url = "{url}/v1"
+wire_api = "responses"
+env_key = "ANTHROPIC_API_KEY"
+supports_websockets = false
+
+[projects.{cwd}]
+trust_level = "trusted"
+"""
+
+CLAUDE_ONLY = {"StopFailure", "Notification", "SubagentStop"}
+
+
+class Codex(Terminal):
+    """One Codex in a tmux session of its own."""
+
+    def __post_init__(self) -> None:
+        """Make the folders that it needs, and its configuration."""
+        super().__post_init__()
+        home = self.home / ".codex"
+        home.mkdir()
+        cwd = json.dumps(str(self.cwd))
+        (home / "config.toml").write_text(CONFIG.format(url=self.api.url, cwd=cwd))
+
+    def start(self, *args: str, wait: bool = True, **more: str) -> None:
+        """Run the client; `args` come first, for a subcommand must; `more` are settings."""
+        settings = [f"{name}={json.dumps(value)}" for name, value in more.items()]
+        given = [part for one in settings + self._hooks() for part in ("-c", one)]
+        # A background server would be shared with whatever else runs as this user.
+        self.launch("--no-daemon", "--dangerously-bypass-hook-trust", *given, *args)
+        if wait:
+            self.wait_idle()
+
+    def wait_idle(self) -> None:
+        """Wait until the prompt is there."""
+        self.wait_screen(lambda screen: PROMPT in screen, "a prompt")
+
+    def _hooks(self) -> list[str]:
+        commands = {
+            event: f"bash '{self.folder}/hook' '{self.folder}' {event}"
+            for event in EVENTS
+            if event not in CLAUDE_ONLY
+        }
+        return [
+            f'hooks.{event}=[{{hooks=[{{type="command",command={json.dumps(command)}}}]}}]'
+            for event, command in commands.items()
+        ]
