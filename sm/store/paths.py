@@ -85,15 +85,15 @@ class Root:
         """The directory of session `name`."""
         return SessionDir(self.sessions / name)
 
-    def project(self, project: str) -> ProjectDir:
-        """The directory of `project`."""
-        return ProjectDir(self.private / "projects" / project)
-
-
     @property
     def new_lock(self) -> Path:
         """Held while a name is given to a new session."""
         return self.private / "new.lock"
+
+    def project(self, project: str) -> ProjectDir:
+        """The directory of `project`."""
+        return ProjectDir(self.private / "projects" / project)
+
 
 @dataclass(frozen=True)
 class ProjectDir:
@@ -262,6 +262,11 @@ class SessionDir:
     def context(self) -> Path:
         """The payload of the last SessionStart: the agent's own session id, its transcript."""
         return self.path / "context"
+
+    @property
+    def client(self) -> Path:
+        """The process number of the agent CLI, where the agent is a wrapper around it."""
+        return self.path / "client"
 
     @property
     def stop_payload(self) -> Path:
