@@ -15,7 +15,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from sm.facts import Facts, Limits
+from sm.facts import DIALOG_PATIENCE_S, REMINDERS, Facts, Limits
+from sm.failure import Fault
 from sm.forge import CheckState, PullState, ReviewState
 from sm.history import Verb
 from sm.phase import Phase
@@ -61,9 +62,9 @@ class Walk(RuleBasedStateMachine):
     world = World()
     failed = ended = False
 
-    @initialize(limits=LIMITS, has_ci=st.booleans())
-    def begins(self, limits: Limits, has_ci: bool) -> None:
-        self.world = World(limits, has_ci)
+    @initialize(limits=LIMITS, has_ci=st.booleans(), hooks=st.booleans())
+    def begins(self, limits: Limits, has_ci: bool, hooks: bool) -> None:
+        self.world = World(limits, has_ci, hooks)
         self.happened("the agent is started")
 
     @precondition(lambda self: self.world.alive)
@@ -107,8 +108,26 @@ class Walk(RuleBasedStateMachine):
     @precondition(lambda self: self.world.alive)
     @rule()
     def agent_returns_to_its_prompt(self) -> None:
-        self.world.idle_since = self.world.now
+        self.world.turns("idle")
         self.happened("the agent's turn ends")
+
+    @precondition(lambda self: self.world.alive and self.world.hooks)
+    @rule(doing=st.sampled_from(["busy", "waiting", "dialog"]))
+    def hooks_tell(self, doing: str) -> None:
+        self.world.turns(doing)
+        self.happened(f"the agent is {doing}")
+
+    @precondition(lambda self: self.world.alive and self.world.hooks)
+    @rule(
+        fault=st.sampled_from(Fault),
+        wait_s=st.sampled_from([60.0, 1800.0, 5 * HOUR, 170 * HOUR]),
+        times=st.sampled_from([1, 1, 1, 2, 12]),
+    )
+    def turn_fails(self, fault: Fault, wait_s: float, times: int) -> None:
+        for _ in range(times):
+            if self.world.alive:
+                self.world.fails(fault, wait_s)
+                self.happened(f"the turn fails: {fault}")
 
     @rule()
     def agent_dies(self) -> None:
@@ -205,12 +224,14 @@ class Walk(RuleBasedStateMachine):
             raise
         self.ended = self.world.forgotten
         if self.ended:
-            self.world = World(self.world.limits, self.world.has_ci)
+            self.world = World(self.world.limits, self.world.has_ci, self.world.hooks)
         return decision
 
     def ring(self) -> None:
         decision = self.happened("the monitor looks")
-        if not self.world.plan and not self.ended:
+        if self.world.plan:
+            self.world.now += MINUTE
+        elif not self.ended:
             self.world.now = decision.wake_at
             self.happened("a timer rings")
 
@@ -230,6 +251,7 @@ def always(world: World) -> None:
     """What holds at every moment."""
     twice = [key for key, count in world.done.items() if count > 1]
     assert not twice, f"done twice: {twice}"
+    assert world.reminded <= REMINDERS, "reminded again and again"
     assert world.restarts <= world.limits.max_recoveries, "restarted again and again"
 
 
@@ -241,6 +263,10 @@ def at_rest(facts: Facts, decision: Decision) -> None:
         patience_until = facts.pause_until
     elif facts.escalated:
         patience_until = facts.asked_at + facts.limits.escalation_timeout_s
+    elif facts.parked and facts.failure:
+        patience_until = facts.failure.until
+    elif facts.dialog_at is not None:
+        patience_until = facts.dialog_at + DIALOG_PATIENCE_S
     elif facts.open:
         patience_until = facts.written_at + {
             Phase.AWAITING_CI: facts.limits.ci_timeout_s,

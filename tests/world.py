@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 
 from msgspec import structs
 
-from sm.facts import Facts, Life, Limits
+from sm.facts import Facts, Life, Limits, Signs
+from sm.failure import Failure, Fault
 from sm.forge import CheckState, PullState, ReviewState
 from sm.history import Receipt, Verb, fold
 from sm.phase import Phase
-from sm.reactions import Decision, Row, decide
+from sm.reactions import BY_NAME, INTERRUPTING, OVERTAKING, Decision, Row, decide
 from sm.session.plan import Plan, PlannedStep, next_step
 
 START_AT = 1_000_000.0
@@ -28,6 +29,13 @@ class World:
 
     limits: Limits = field(default_factory=Limits)
     has_ci: bool = True
+    hooks: bool = False
+    doing: str = "busy"
+    doing_at: float = START_AT
+    active_at: float = START_AT
+    failure: Failure | None = None
+    reminded: int = 0
+    blocked_message: bool = False
     now: float = START_AT
     alive: bool = True
     phase: Phase = Phase.NONE
@@ -78,6 +86,7 @@ class World:
             write=f"w{self.writes}" if phase is not Phase.NONE else "",
             written_at=self.written_at if phase is not Phase.NONE else 0.0,
             phase_lost=self.lost,
+            signs=self.signs() if self.hooks else None,
             issue_open=self.issue_open,
             blocked=self.blocked,
             pushed=self.pushed > 0,
@@ -89,7 +98,7 @@ class World:
             review=self.review if self.pull else None,
             review_id=f"r{self.reviews}" if self.review and self.pull else "",
         )
-        marked = self.idle_since is not None and self.idle_since > facts.life_at
+        marked = self.idle_since is not None and self.idle_since > facts.addressed_at
         answers = [at for at in self.replies if at > facts.asked_at] if facts.escalated else []
         return replace(
             facts,
@@ -97,11 +106,35 @@ class World:
             reply=f"a{answers[-1]}" if answers else "",
         )
 
+    def signs(self) -> Signs:
+        """What sm/workflow/signs.py would make of the agent's hooks."""
+        return Signs(
+            doing=self.doing,
+            active_at=self.active_at,
+            ended_at=self.doing_at if self.doing == "idle" else None,
+            dialog_at=self.doing_at if self.doing == "dialog" else None,
+            failure=self.failure if self.doing == "limited" else None,
+        )
+
+    def turns(self, doing: str) -> None:
+        """The agent's hooks tell of something new."""
+        self.now += 0.5
+        self.doing, self.doing_at, self.active_at = doing, self.now, self.now
+        self.idle_since = self.now if doing == "idle" else None
+        if doing in ("idle", "waiting"):
+            self.failure = None
+
+    def fails(self, fault: Fault, wait_s: float) -> None:
+        """The agent's turn fails, and the limit is said to be over in `wait_s`."""
+        self.turns("limited")
+        since, count = (self.failure.since, self.failure.count) if self.failure else (self.now, 0)
+        self.failure = Failure(self.now, fault, self.now + wait_s, since, count + 1)
+
     def react(self) -> Decision:
         """Finish the plan under way, then decide and act until there is nothing left to do."""
         if self.unreadable and "phase-file" not in self.facts().history.troubles:
             self.receipts.append(Receipt(self.now, "phase-file", "phase-file", trouble="a link"))
-        if self.plan:
+        if self.plan and self._is_worth_it(self.plan):
             self._carry_out(self.plan)
         for _ in range(REACTIONS_AT_ONCE):
             decision = decide(self.facts())
@@ -111,12 +144,30 @@ class World:
             self._begin(decision.row, decision.key)
         raise AssertionError(f"no rest after {REACTIONS_AT_ONCE} reactions at one moment")
 
+    def _is_worth_it(self, plan: Plan) -> bool:
+        """Drop a plan that has lost its sense, as the reactor does."""
+        row, facts = BY_NAME[plan.row], self.facts()
+        step = next_step(plan, self.receipts)
+        if step == len(plan.steps):
+            return True
+        over = row.passing and not (row.when(facts) and row.key(facts) == plan.key)
+        if self.blocked_message and plan.steps[step].verb is Verb.INJECT:
+            over = over or decide(facts, (*OVERTAKING, *INTERRUPTING)).acts
+        if over:
+            self.tell(f"{plan.row} has lost its sense")
+            self.plan = None
+        self.blocked_message = False
+        return not over
+
     def _begin(self, row: Row, key: str) -> None:
         steps = tuple(PlannedStep(step.verb, step.text) for step in row.steps)
-        write = self.facts().write
+        facts = self.facts()
+        tells = any(step.verb is Verb.INJECT for step in row.steps)
+        assert not tells or row.name == "reply" or not facts.held, f"{row.name} to a held agent"
         for text in (step.text or str(step.verb) for step in row.steps):
             assert text not in TRUTHS or TRUTHS[text](self), f"'{text}' is not true"
-        self.plan = Plan(key, row.name, write, self.now, steps, row.counts, row.provisional)
+        about = row.about(facts)
+        self.plan = Plan(key, row.name, about, self.now, steps, row.counts, row.provisional)
         self.tell(f"sm: {row.name} ({', '.join(map(str, row.steps))})")
         self._carry_out(self.plan)
 
@@ -131,11 +182,17 @@ class World:
                 self.tell("nobody is there to hear it: the plan is dropped")
                 self.plan = None
                 return
+            if verb is Verb.INJECT and self.doing == "dialog":
+                self.tell("a dialog is open: the message waits")
+                self.blocked_message = True
+                return
             refused = verb in self.refused and verb not in NEVER_REFUSED
             if refused:
                 self.tell(f"'{verb}' is refused for good")
             else:
                 self._effect(verb, plan.steps[number].name)
+                if verb in (Verb.INJECT, Verb.RECOVER):
+                    self._hears(plan.steps[number].name)
             # A restart that fails counts as one, and is no trouble: the next crash is seen to.
             self.restarts += verb is Verb.RECOVER
             self._note(plan, number, "refused" if refused and verb is not Verb.RECOVER else "")
@@ -174,6 +231,13 @@ class World:
                 assert not self.alive, "an agent was left behind"
                 self.forgotten = True
 
+    def _hears(self, text: str) -> None:
+        if text == "protocol-reminder":
+            self.reminded += 1
+        elif text != "resume":
+            self.reminded = 0
+        self.doing, self.doing_at, self.idle_since = "busy", self.now, None
+
     def _create_phase(self) -> None:
         if self.lost:
             self.phase, self.lost = Phase.NONE, False
@@ -186,6 +250,7 @@ class World:
         """The agent writes its phase file."""
         self.phase, self.writes, self.written_at = phase, self.writes + 1, self.now
         self.lost, self.restarts = False, 0
+        self.doing, self.active_at, self.failure = "busy", self.now, None
 
     def push(self) -> None:
         """The agent pushes all that it has committed."""
@@ -202,6 +267,11 @@ def _mergeable(w: World) -> bool:
     return green and agreed
 
 
+def _waited_for(w: World) -> bool:
+    history = fold(w.receipts)
+    return w.phase is Phase.NONE or w.lost or w.unreadable or f"w{w.writes}" in history.answered
+
+
 TRUTHS: dict[str, Callable[[World], bool]] = {
     "ci-passed": lambda w: w.pull is PullState.OPEN and w.check is CheckState.SUCCESS,
     "ci-none": lambda w: w.pull is PullState.OPEN and not w.has_ci,
@@ -212,6 +282,11 @@ TRUTHS: dict[str, Callable[[World], bool]] = {
     "merge-reminder": _mergeable,
     str(Verb.MERGE): _mergeable,
     "not-merged": lambda w: w.pull is not PullState.MERGED,
+    "dialog": lambda w: w.doing == "dialog" and w.now >= w.doing_at + 60,
+    "turn-failed": lambda w: w.doing == "limited",
+    "parked": lambda w: w.failure is not None and w.now < w.failure.until,
+    "resume": lambda w: w.failure is not None and w.now >= w.failure.until,
+    "protocol-reminder": lambda w: w.doing == "idle" and w.reminded < 2 and _waited_for(w),
     "nothing-pushed": lambda w: w.commits == 0 or w.commits > w.pushed,
 }
 """What must be so when it is said. A plan finished late may be overtaken by events."""
