@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import secrets
 import shlex
 import subprocess
 import sys
@@ -79,6 +80,12 @@ class Company:
         ran = wait_for(lambda: self.noted(session, "ran")[before:], f"'{command}'")
         return ran[0]
 
+    def send_from(self, session: str, target: str, text: str, *options: str) -> str:
+        """Have the agent of one session send something to another; returns what came of it."""
+        letter = self.folder / f"letter-{secrets.token_hex(4)}"
+        letter.write_text(text)
+        return self.run_in(session, f"{SM} send {target} {' '.join(options)} - <{letter}")
+
     def hears(self, session: str, part: str) -> str:
         """Wait until the agent was told something that holds `part`; returns it."""
 
@@ -103,22 +110,14 @@ def _is_free(path: Path) -> bool:
 
 def make_company(folder: Path, root: Root) -> Company:
     """Two kinds of agents: `peer` has hooks, `mute` has none."""
-    line = shlex.join([sys.executable, str(PEER)])
-    env = {"PEER_LOG": str(folder / "peers.jsonl")}
-    wrapped = {
-        name: "env "
-        + shlex.join(f"{key}={value}" for key, value in (env | more).items())
-        + f" {line}"
-        for name, more in {
-            "peer": {"PEER_HOOKS": str(REPOSITORY / "lib" / "hooks")},
-            "mute": {},
-        }.items()
-    }
+    log = f"PEER_LOG={folder / 'peers.jsonl'}"
+    mute = ["env", log, sys.executable, str(PEER)]
+    peer = ["env", f"PEER_HOOKS={REPOSITORY / 'lib' / 'hooks'}", *mute[1:]]
     common = {"like": "generic", "busy": ["^working"]}
     hooks = {"hooks": "claude", "settings": ["--settings={file}"], "hook_characters": 9000}
     profiles = {
-        "peer": common | hooks | {"command": wrapped["peer"]},
-        "mute": common | {"command": wrapped["mute"]},
+        "peer": common | hooks | {"command": shlex.join(peer)},
+        "mute": common | {"command": shlex.join(mute)},
     }
     config = folder / "machine.yaml"
     config.write_text(yaml.safe_dump({"profiles": profiles}))

@@ -36,7 +36,7 @@ def hook(event: str, **more: object) -> str:
     if HOOKS is None:
         return ""
     name = "".join(f"-{c.lower()}" if c.isupper() else c for c in event).lstrip("-")
-    head = {"session_id": CONTEXT, "transcript_path": "/none", "cwd": os.getcwd()}
+    head = {"session_id": CONTEXT, "transcript_path": "/none", "cwd": str(Path.cwd())}
     payload = head | {"prompt_id": f"prompt-{turn}", "hook_event_name": event} | more
     text = json.dumps(payload, separators=(",", ":"), ensure_ascii=False) + "\n"
     script = ["bash", "-p", str(HOOKS / name)]
@@ -75,7 +75,7 @@ def take(prompt: str) -> None:
     """One turn, and as many more as the Stop hook goes on with."""
     global turn, words
     turn, words = turn + 1, "done"
-    os.write(1, b"\x1b[2J\x1b[Hworking ...\r\n")
+    os.write(1, "\x1b[2J\x1b[Hworking ...\r\n❯\u00a0".encode())
     more = hook("UserPromptSubmit", prompt=prompt)
     obey(prompt if not more else f"{prompt}\n{more}")
     active = False
