@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -78,8 +79,11 @@ def _command(directory: SessionDir, launch: Launch) -> list[str]:
     if launch.resume:
         command += _filled(profile.resume, context=launch.resume)
     if profile.settings:
-        write_settings(directory, shell_root() / "lib" / "hooks")
-        command += _filled(profile.settings, file=str(directory.settings))
+        hooks = shell_root() / "lib" / "hooks"
+        write_settings(directory, hooks)
+        # Where a client's command line holds a hook's command, that is a shell's line in quotes.
+        folder = json.dumps(shlex.quote(str(hooks)), ensure_ascii=False)[1:-1]
+        command += _filled(profile.settings, file=str(directory.settings), hooks=folder)
     if launch.protocol and profile.system_prompt:
         write_atomic(directory.system_prompt, launch.protocol + "\n")
         file, text = str(directory.system_prompt), launch.protocol

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 
@@ -7,13 +8,15 @@ import pytest
 from msgspec import structs
 
 from sm.adapters.agent.claude import CLAUDE
+from sm.adapters.agent.codex import CODEX
 from sm.adapters.agent.profile import Profile
 from sm.config.schema import Agent
 from sm.store.paths import Root
 from sm.workflow.finding import Finding, Level
 from sm.workflow.probe import probe
 from tests.real.api import Api, Kind
-from tests.real.client import environment, seal
+from tests.real.client import Clients, environment, seal
+from tests.real.codex import CONFIG
 
 
 @pytest.fixture
@@ -86,3 +89,19 @@ def test_a_directory_that_is_not_trusted_is_told_with_what_to_do(
     found = tried(root, agent)
     assert failures(found)[0].startswith("it asks: Accessing workspace: ")
     assert found[-1].advice == f"start it in '{root.probe}' and answer once"
+
+
+def test_the_profile_holds_with_the_pinned_codex(
+    root: Root, pinned: Clients, api: Api, tmp_path: Path
+) -> None:
+    folder = tmp_path / "person" / ".codex"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text(CONFIG.format(url=api.url, cwd=json.dumps(str(root.probe))))
+    env = environment(folder.parent, api.url)
+    env.pop("TERM")
+    command = CODEX.command.replace("codex", str(pinned.codex), 1)
+    found = tried(root, Agent(command=command, env=env), CODEX, full=True)
+    assert failures(found) == ["hooks 'codex': no SessionStart after the start"]
+    said = "\n".join(finding.what for finding in found)
+    for field in ("glyph '›'", "erase_key", "clear '/clear'", "the prompt is confirmed", "Stop af"):
+        assert field in said

@@ -4,24 +4,46 @@ from __future__ import annotations
 
 from sm.adapters.agent.profile import Profile
 
+HOOKS = {
+    "SessionStart": "session-start",
+    "UserPromptSubmit": "user-prompt-submit",
+    "PostToolUse": "post-tool-use",
+    "Stop": "stop",
+    "PreCompact": "pre-compact",
+    "PostCompact": "post-compact",
+    "PermissionRequest": "permission-request",
+    "SessionEnd": "session-end",
+}
+
+
+def _hook(event: str, script: str) -> tuple[str, str]:
+    command = f"SM_CLIENT=codex bash -p {{hooks}}/{script}"
+    return "-c", f'hooks.{event}=[{{hooks=[{{type="command",command="{command}"}}]}}]'
+
+
 CODEX = Profile(
     name="codex",
     program="codex",
-    command="codex --dangerously-bypass-approvals-and-sandbox",
+    # A background server would be shared with whatever else runs as this user.
+    command="codex --dangerously-bypass-approvals-and-sandbox --no-daemon",
     system_prompt=("-c", "developer_instructions={text}"),
+    settings=(
+        "--dangerously-bypass-hook-trust",  # else it asks at each start
+        *(argument for hook in HOOKS.items() for argument in _hook(*hook)),
+    ),
     hooks="codex",
     resume=("resume", "{context}"),
     glyph="›",
-    busy=(r"\besc to interrupt\b",),
+    busy=(r"\besc to interrupt\)", r"^ *tab to queue message\b"),  # in mid-text it shows neither
     dim_placeholder=True,
     dialog=(
         r"^ *{glyph} ?[0-9]+\. ",
-        r"\b(Press )?enter to (confirm|continue|select|submit)\b",
+        r"\b[Ee]nter to (confirm|continue|select|submit)\b",
     ),
     interrupt_key="Escape",
     erase_key="C-u",
     clear="/clear",
-    hook_characters=9000,
+    hook_characters=3000,  # it counts 10,000 bytes, of which a character may have three
     command_characters="/!",
-    leave=("exit", "quit"),
+    leave=(),
 )

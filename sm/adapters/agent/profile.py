@@ -38,7 +38,8 @@ class Profile(Section, frozen=True):
         Meta(description="arguments that add to its system prompt: `{file}`, or its `{text}`"),
     ] = ()
     settings: Annotated[
-        tuple[str, ...], Meta(description="arguments that name a settings `{file}` of the session")
+        tuple[str, ...],
+        Meta(description="arguments that name a settings `{file}`, or the folder of our `{hooks}`"),
     ] = ()
     hooks: Annotated[
         Literal["", "claude", "codex"],

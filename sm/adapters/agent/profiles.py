@@ -33,7 +33,7 @@ PATTERNS = ("busy", "placeholders", "dialog", "gone", "stashed")
 TEMPLATES = {
     "prompt": ("{prompt}",),
     "system_prompt": ("{file}", "{text}"),
-    "settings": ("{file}",),
+    "settings": ("{file}", "{hooks}"),
     "resume": ("{context}",),
 }
 """Fields that are arguments, and what at least one of these has to stand in."""
