@@ -1,6 +1,6 @@
 """Take the screens of this folder anew: python -m tests.real.screens.capture [NAME ...].
 
-Each is what `tmux capture-pane -e -p` prints of the pinned Claude Code, 120 columns by 40 rows.
+Each is what `tmux capture-pane -e -p` prints of the pinned clients, 120 columns by 40 rows.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from pathlib import Path
 from sm.adapters.tmux import NoServerError, Tmux
 from tests.real.api import Api, Reply, Tool
 from tests.real.client import clients
+from tests.real.codex import Codex
+from tests.real.screens import codex
 from tests.real.terminal import Terminal
 
 FOLDER = Path(__file__).parent
@@ -175,17 +177,22 @@ def take(name: str) -> str:
     """The screen of this name, with its escape sequences, from a client of its own."""
     tmux = Tmux(f"sm-screens-{secrets.token_hex(4)}")
     with tempfile.TemporaryDirectory(prefix="sm-screens-") as folder, Api() as api:
-        terminal = Terminal(clients().claude, tmux, api, Path(folder) / "client")
+        claude = Terminal(clients().claude, tmux, api, Path(folder) / "claude")
+        other = Codex(clients().codex, tmux, api, Path(folder) / "codex")
         try:
-            SCREENS[name](terminal)
-            return terminal.screen(colours=True).replace(folder, "/tmp/sm-screens")
+            if name in SCREENS:
+                SCREENS[name](claude)
+                return claude.screen(colours=True).replace(folder, "/tmp/sm-screens")
+            codex.SCREENS[name](other)
+            return other.screen(colours=True).replace(folder, "/tmp/sm-screens")
         finally:
-            terminal.end()
+            claude.end()
+            other.end()
             with contextlib.suppress(NoServerError):
                 tmux.command("kill-server")
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or SCREENS:
+    for name in sys.argv[1:] or [*SCREENS, *codex.SCREENS]:
         (FOLDER / f"{name}.txt").write_text(take(name))
         print(name)
