@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from msgspec import structs
 
 from sm.__main__ import run
@@ -130,6 +133,19 @@ def test_config_check_finds_a_bad_profile(
     assert "harb: work on issues is not possible with 'codex-app'" in out
 
 
-def test_every_field_says_what_it_is_for() -> None:
-    for key in reference.keys(Profile):
-        assert key.description
+DOCUMENT = (Path(__file__).parent.parent / "docs" / "PROFILES.md").read_text()
+
+
+@pytest.mark.parametrize("key", list(reference.keys(Profile)), ids=lambda key: key.name)
+def test_every_field_is_in_the_document_as_it_is(key: reference.Key) -> None:
+    assert reference.row(key) in DOCUMENT.splitlines()
+
+
+def test_the_examples_of_the_document_are_sound() -> None:
+    blocks = re.findall(r"^( *)```yaml\n(.*?)^ *```$", DOCUMENT, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 3
+    for _, block in blocks:
+        overrides = yaml.safe_load(block)["profiles"]
+        for name in overrides:
+            profile = profiles.named(name, overrides)
+            assert profiles.of_command(profile.command, overrides) == profile

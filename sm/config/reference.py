@@ -142,10 +142,13 @@ def _doc(section: str) -> str:
 def _table(title: str, doc: str, rows: list[Key]) -> str:
     lines = [f"## {title}", "", doc, ""]
     lines += ["| key | type | default | meaning |", "|---|---|---|---|"]
-    for key in rows:
-        default = "required" if key.required else f"`{_scalar(key.default)}`"
-        lines.append(f"| `{key.path}` | {key.type} | {default} | {_capital(key.description)} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *map(row, rows)]) + "\n"
+
+
+def row(key: Key) -> str:
+    """A key's row in such a table."""
+    default = "required" if key.required else f"`{_scalar(key.default)}`"
+    return f"| `{key.path}` | {key.type} | {default} | {_capital(key.description)} |"
 
 
 def _capital(text: str) -> str:
