@@ -6,6 +6,7 @@ Each is what `tmux capture-pane -e -p` prints of the pinned clients, 120 columns
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 import sys
 import tempfile
@@ -190,6 +191,7 @@ def take(name: str) -> str:
             other.end()
             with contextlib.suppress(NoServerError):
                 tmux.command("kill-server")
+            Path(f"/tmp/tmux-{os.geteuid()}/{tmux.socket}").unlink(missing_ok=True)
 
 
 if __name__ == "__main__":
