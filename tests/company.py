@@ -53,10 +53,10 @@ class Company:
         )
         return done
 
-    def new(self, name: str = "", *, provider: str = "peer", prompt: str = "", **env: str) -> str:
+    def new(self, name: str = "", *, provider: str = "peer", prompt: str = "") -> str:
         """Begin a session that is ready for messages; returns its id."""
         named = ["--name", name] if name else []
-        done = self.sm("new", "--provider", provider, *named, "--", prompt, **env)
+        done = self.sm("new", "--provider", provider, *named, "--", prompt)
         ident = done.stdout.split()[0]
         self.sm("wait", ident, "--timeout", "20")
         return ident

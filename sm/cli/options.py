@@ -139,6 +139,19 @@ def _projects(
     return tuple(find_project(config, name) for name in names) or config.projects
 
 
+def _known_projects(
+    ctx: click.Context, param: click.Parameter, names: tuple[str, ...]
+) -> tuple[Project, ...]:
+    from sm.config.load import NoConfigError
+
+    try:
+        return _projects(ctx, param, names)
+    except NoConfigError:
+        if names:
+            raise
+        return ()
+
+
 def _issue(_ctx: click.Context, _param: click.Parameter, text: str) -> int:
     if not ISSUE.fullmatch(text):
         raise UsageError(f"'{text}' is no issue number: use a whole number from 1 up")
@@ -165,6 +178,16 @@ projects_option: Decorator = click.option(
     help="Only this project; may be given several times.",
 )
 """`projects: tuple[Project, ...]`, all of them where none is named."""
+
+known_projects_option: Decorator = click.option(
+    "--project",
+    "projects",
+    metavar="NAME",
+    callback=_known_projects,
+    multiple=True,
+    help="Only this project; may be given several times.",
+)
+"""The same, none where there is no configuration."""
 
 project_argument: Decorator = click.argument("project", callback=_project)
 """`project: Project`."""

@@ -9,6 +9,7 @@ import click
 from sm.cli.options import pass_config, projects_option
 from sm.config.schema import Config, Project
 from sm.errors import SmError, TemporaryError
+from sm.store.paths import Root
 
 
 @click.command("poll", help="One tick; the last line is the seconds until the next one is due.")
@@ -20,6 +21,7 @@ def command(
     click_context: click.Context, config: Config, projects: tuple[Project, ...], dry_run: bool
 ) -> None:
     """Tick every project; one that cannot be used does not keep the others waiting."""
+    from sm.workflow.adhoc import keep_watched
     from sm.workflow.context import Context
     from sm.workflow.poll import tick
 
@@ -34,5 +36,8 @@ def command(
             if not isinstance(error, TemporaryError):
                 # Of several projects the others are worth going on for.
                 code = error.exit_code if len(projects) == 1 else 1
+    if not dry_run:
+        for line in keep_watched(Root(config.state_root)):
+            click.echo(f"{time.strftime('%H:%M:%S')} {line}")
     click.echo(f"{min(project.poll_interval_s for project in projects):g}")
     click_context.exit(code)

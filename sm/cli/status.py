@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
-from sm.cli.options import json_option, pass_config, projects_option
+from sm.cli.options import json_option, known_projects_option, load_config, load_host
 from sm.cli.times import age
-from sm.config.schema import Config, Project
 from sm.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
 
-    from sm.workflow.context import Context
+    from sm.config.schema import Project
     from sm.workflow.overview import Overview
 
 REFRESH_S = 1.0
@@ -30,22 +30,21 @@ ROOM = 4
 @click.command("status")
 @json_option
 @click.option("--watch", "-w", is_flag=True, help="Show it live, until Ctrl-C.")
-@projects_option
-@pass_config
-def command(config: Config, projects: tuple[Project, ...], as_json: bool, watch: bool) -> None:
+@known_projects_option
+@click.pass_context
+def command(
+    click_context: click.Context, projects: tuple[Project, ...], as_json: bool, watch: bool
+) -> None:
     """Show every session: phase, CI, review, attempts, age, and what it waits for.
 
-    Below it: the issues that are next, those that wait and why, kept worktrees, problems. In a
-    pipe the table is plain text, with nothing cut.
+    Below it: the issues that are next, those that wait and why, kept worktrees, problems. At the
+    end the sessions of sm new. In a pipe the tables are plain text, with nothing cut.
     """
-    from sm.workflow.context import Context
-    from sm.workflow.overview import overview
-
-    contexts = [Context(config, project) for project in projects]
+    look = _looker(click_context, projects)
     if watch:
-        _watch(contexts, as_json=as_json)
+        _watch(look, as_json=as_json)
         return
-    seen = [overview(ctx, time.time()) for ctx in contexts]
+    seen = look()
     if as_json:
         _print_json(seen)
     elif sys.stdout.isatty():
@@ -63,11 +62,30 @@ def _print_json(seen: Sequence[Overview]) -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(seen), indent=2).decode())
 
 
-def _watch(contexts: list[Context], *, as_json: bool) -> None:
+def _looker(
+    click_context: click.Context, projects: tuple[Project, ...]
+) -> Callable[[], list[Overview]]:
+    """What reads everything anew. Without a configuration, only what needs none."""
+    from sm.workflow.context import Context
+    from sm.workflow.overview import no_project, overview
+
+    named = bool(click_context.get_parameter_source("projects") is ParameterSource.COMMANDLINE)
+    root = load_host(click_context).root
+    if not projects and no_project(root) is None:
+        load_config(click_context)  # says that there is none
+    contexts = [Context(load_config(click_context), project) for project in projects]
+
+    def look() -> list[Overview]:
+        others = None if named else no_project(root)
+        seen = [overview(ctx, time.time()) for ctx in contexts]
+        return [*seen, others] if others else seen
+
+    return look
+
+
+def _watch(look: Callable[[], list[Overview]], *, as_json: bool) -> None:
     from rich.console import Console
     from rich.live import Live
-
-    from sm.workflow.overview import overview
 
     if as_json or not sys.stdout.isatty():
         raise UsageError("--watch is for a terminal: leave --json and pipes to plain 'sm status'")
@@ -75,8 +93,7 @@ def _watch(contexts: list[Context], *, as_json: bool) -> None:
     try:
         with Live(console=console, screen=True, auto_refresh=False) as live:
             while True:
-                seen = [overview(ctx, time.time()) for ctx in contexts]
-                live.update(view(seen, console.width, console.height), refresh=True)
+                live.update(view(look(), console.width, console.height), refresh=True)
                 time.sleep(REFRESH_S)
     except KeyboardInterrupt:
         return  # the way to end it, so no error
@@ -93,8 +110,13 @@ def _view(one: Overview, width: int, height: int | None) -> Iterator[RenderableT
     from rich.table import Table
     from rich.text import Text
 
-    from sm.cli.table import table
+    from sm.cli.table import KIN, table
 
+    if one.ad_hoc:
+        yield Text(_heading(one), "bold")
+        yield table(one.ad_hoc, width, KIN)
+        yield Text("")
+        return
     notes = list(_notes(one))
     room = max(ROOM, height - ROOM - len(notes)) if height else len(one.sessions)
     yield Text(_heading(one), "bold")
@@ -112,10 +134,13 @@ def _view(one: Overview, width: int, height: int | None) -> Iterator[RenderableT
 
 
 def _plain(seen: Sequence[Overview]) -> Iterator[str]:
-    from sm.cli.table import plain
+    from sm.cli.table import KIN, plain
 
     for one in seen:
         yield _heading(one)
+        if one.ad_hoc:
+            yield from plain(one.ad_hoc, KIN)
+            continue
         if one.sessions:
             yield from plain(one.sessions)
         yield from (f"{label} {text}" for label, text in _notes(one))
@@ -127,6 +152,8 @@ URGENT = ("asks", "problem", "hint")
 def _heading(one: Overview) -> str:
     from sm.cli.table import plural
 
+    if one.ad_hoc:
+        return f"for no issue: {plural(len(one.ad_hoc), 'session')}"
     when = (
         f"forge seen {age(time.time() - one.seen_at)} ago" if one.seen_at else "not looked at yet"
     )

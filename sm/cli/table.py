@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sm.cli.times import age
 from sm.workflow.status import State, StatusRow, one_line
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from sm.workflow.kin import Relative
 
 NARROW, WIDE, VERY_WIDE = 0, 120, 200
 GAP = 2
@@ -21,6 +23,10 @@ STYLES = {
     **dict.fromkeys(("done", "merged", "passed", "approved"), "green"),
     **dict.fromkeys(("failed", "crashed", "damaged", "conflicts"), "bold red"),
     "escalated": "bold magenta",
+    **dict.fromkeys(("busy", "running"), "cyan"),
+    **dict.fromkeys(("dialog", "limited", "waiting"), "yellow"),
+    **dict.fromkeys(("dead", "cut short"), "bold red"),
+    "idle": "green",
 }
 """The colour of a word, wherever it stands."""
 
@@ -29,7 +35,7 @@ class Column(NamedTuple):
     """A column, shown from `narrowest` up to below `widest`; `share` of the room that is left."""
 
     header: str
-    cell: Callable[[StatusRow], str]
+    cell: Callable[[Any], str]
     narrowest: int = NARROW
     widest: int = 10**9
     share: int = 0
@@ -77,12 +83,28 @@ COLUMNS = (
 )
 
 
-def columns(width: int) -> list[Column]:
+KIN = (
+    Column("Name", lambda row: row.name, share=2),
+    Column("State", lambda row: row.state),
+    Column("For", lambda row: age(row.state_age_s) if row.state_age_s else "", WIDE),
+    Column("Age", lambda row: age(row.age_s)),
+    Column("Agent", lambda row: row.provider),
+    Column("Waiting", lambda row: str(row.waiting) if row.waiting else ""),
+    Column("Id", lambda row: row.id),
+    Column("Parent", lambda row: row.parent, WIDE),
+    Column("Directory", lambda row: row.cwd, share=3),
+)
+"""Those of sessions that work on no issue."""
+
+
+def columns(width: int, of: Sequence[Column] = COLUMNS) -> list[Column]:
     """Those that a table of `width` characters has room for."""
-    return [column for column in COLUMNS if column.narrowest <= width < column.widest]
+    return [column for column in of if column.narrowest <= width < column.widest]
 
 
-def table(rows: Iterable[StatusRow], width: int | None = None) -> Table:
+def table(
+    rows: Iterable[StatusRow | Relative], width: int | None = None, of: Sequence[Column] = COLUMNS
+) -> Table:
     """The sessions as a table for a terminal of `width` characters, by default this one's."""
     import shutil
 
@@ -99,7 +121,7 @@ def table(rows: Iterable[StatusRow], width: int | None = None) -> Table:
         width=width,
         header_style="bold",
     )
-    shown = columns(width)
+    shown = columns(width, of)
     for column in shown:
         made.add_column(
             column.header,
@@ -114,11 +136,11 @@ def table(rows: Iterable[StatusRow], width: int | None = None) -> Table:
     return made
 
 
-def plain(rows: Sequence[StatusRow]) -> list[str]:
+def plain(rows: Sequence[StatusRow | Relative], of: Sequence[Column] = COLUMNS) -> list[str]:
     """The sessions as lines for another program: nothing cut, no colours, '-' where empty."""
     from rich.cells import cell_len
 
-    shown = columns(VERY_WIDE)
+    shown = columns(VERY_WIDE, of)
     lines = [[column.header.upper() for column in shown]]
     lines += [[one_line(column.cell(row)) or "-" for column in shown] for row in rows]
     widths = [max(cell_len(line[index]) for line in lines) for index in range(len(shown))]

@@ -13,8 +13,10 @@ from sm.review import is_trusted
 from sm.session import claim
 from sm.session.registry import IssueSession
 from sm.store import lock
-from sm.workflow import worktrees
+from sm.store.paths import Root
+from sm.workflow import kin, worktrees
 from sm.workflow.context import Context
+from sm.workflow.kin import Relative
 from sm.workflow.poll import waits_for
 from sm.workflow.snapshot import Snapshot
 from sm.workflow.status import NOTHING_SEEN, StatusRow, rows_of, seen
@@ -46,7 +48,10 @@ class Kept(Struct, frozen=True):
 
 
 class Overview(Struct, frozen=True):
-    """All of a project; `seen_at` is the last look at the forge, seconds since the epoch, or 0."""
+    """All of a project; `seen_at` is the last look at the forge, seconds since the epoch, or 0.
+
+    `ad_hoc` are sessions of no project.
+    """
 
     project: str
     seen_at: float
@@ -55,6 +60,13 @@ class Overview(Struct, frozen=True):
     kept: tuple[Kept, ...] = ()
     problems: tuple[str, ...] = ()
     hint: str = ""
+    ad_hoc: tuple[Relative, ...] = ()
+
+
+def no_project(root: Root) -> Overview | None:
+    """The sessions that work for no project, under the name ''; None where there are none."""
+    found = tuple(kin.ad_hoc(root))
+    return Overview(project="", seen_at=0.0, ad_hoc=found) if found else None
 
 
 def overview(ctx: Context, now: float) -> Overview:
