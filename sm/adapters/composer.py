@@ -19,6 +19,7 @@ KEY = re.compile(r"[A-Za-z0-9-]+")
 
 SHELLS = ("sh", "ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "tcsh", "zsh")
 """What would run a text that is typed. An agent's own tools have terminals of their own."""
+NO_SHELL = f"#{{!=:#{{m/r:^({'|'.join(SHELLS)})$,#{{pane_current_command}}}},1}}"
 
 PASTE, END = "\x1b[200~", "\x1b[201~"
 """What a terminal puts around a bracketed paste."""
@@ -58,9 +59,10 @@ def type_once(
     chunk may hold an escape character.
 
     Refused when the pane is dead, is in a mode (copy mode …), takes no input, runs another
-    program than `pane.pid`, or a shell under it, or when the screen does not show exactly `row` any more, the composer
-    as `screen.read` has it: somebody has begun to type. Check, paste and keys are one step:
-    nothing can come between.
+    program than `pane.pid`, has fallen to a shell that it was not under when `pane` was looked
+    at, or when the screen does not show exactly `row` any more, the composer as `screen.read`
+    has it: somebody has begun to type. Check, paste and keys are one step: nothing can come
+    between.
 
     An id is remembered as long as the pane lives, at about 100 bytes each.
 
@@ -156,7 +158,7 @@ def _guarded(
         "#{==:#{pane_in_mode},0}",
         "#{==:#{pane_input_off},0}",
         f"#{{==:#{{pane_pid}},{pane.pid}}}",
-        f"#{{!=:#{{m/r:^({'|'.join(SHELLS)})$,#{{pane_current_command}}}},1}}",
+        *([] if pane.command in SHELLS else [NO_SHELL]),
         *([f"#{{==:{typed},}}"] if ident else []),
         *_showing(row),
     )

@@ -128,6 +128,15 @@ def is_alive(directory: SessionDir) -> bool:
     return process is not None and proc.is_running(process)
 
 
+def has_client(directory: SessionDir) -> bool:
+    """Whether the agent CLI runs below the agent, which is a script around it."""
+    line = (read_guarded(directory.client, 20) or b"").decode("ascii", "replace").strip()
+    wrapper = recorded(directory)
+    if wrapper is None or not line.isdigit() or int(line) == wrapper.pid:
+        return False
+    return any(process.pid == int(line) for process in proc.family([wrapper]))
+
+
 def alive(pane: Pane | None, agent: Agent) -> bool:
     """Whether `pane` is the agent's and runs it."""
     return pane is not None and not pane.dead and (pane.id, pane.pid) == (agent.pane_id, agent.pid)

@@ -31,6 +31,9 @@ TEXT_LIMIT = 250_000
 """Characters. What is longer belongs into a file: an agent CLI takes minutes to read it in."""
 
 LOCK_S = 30.0
+LOOK_S = 0.02
+REDRAW_S = 0.5
+"""A hook is called before the screen is drawn anew, so long at most."""
 SETTLED_S = 1.0
 """An agent CLI writes its transcript so much later, at most."""
 
@@ -186,8 +189,19 @@ def _drain(target: Target) -> Reason | None:
 
 
 def _look(target: Target, pane_id: str) -> tuple[Pane, Screen]:
-    pane, shown = target.tmux.look(pane_id, escapes=True)
-    return pane, read_screen(target.profile, shown)
+    """The pane, and its screen once that shows that a turn has ended of which the hook has told."""
+    while True:
+        pane, shown = target.tmux.look(pane_id, escapes=True)
+        screen = read_screen(target.profile, shown)
+        if screen.prompt is not Prompt.BUSY or not _has_just_ended(target):
+            return pane, screen
+        time.sleep(LOOK_S)
+
+
+def _has_just_ended(target: Target) -> bool:
+    now = agentstate.read(target.session.dir)
+    ended = now.state in (State.IDLE, State.WAITING)
+    return bool(target.profile.hooks) and ended and time.time() < now.since + REDRAW_S
 
 
 def _settle(target: Target, pane: Pane, screen: Screen, message: Message) -> Reason | None:
@@ -242,7 +256,7 @@ def _hand_over(target: Target, pane: Pane, screen: Screen, message: Message) -> 
         return Reason.HOLD
     if pane.in_mode:
         return Reason.MODE
-    if pane.command in SHELLS:
+    if pane.command in SHELLS and not agents.has_client(directory):
         return Reason.SHELL
     if _opens_dialog(target, screen):
         return Reason.DIALOG

@@ -60,7 +60,8 @@ def write_launch_files(tmux: Tmux, session: Session, launch: Launch) -> None:
 
 def _clear(directory: SessionDir) -> None:
     """Whatever the last agent's hooks have said is not about the next one."""
-    for stale in (directory.agent_pid, directory.launch_error, directory.blocks, directory.dialog):
+    files = (directory.agent_pid, directory.launch_error, directory.client, directory.dialog)
+    for stale in (*files, directory.blocks):
         stale.unlink(missing_ok=True)
     ensure_private_dir(directory.accepted)  # hooks cannot make a directory without a fork
     write_atomic(directory.state, f"starting {time.time():.6f} - -\n")

@@ -1,0 +1,150 @@
+"""What the hooks of the real Claude Code say of it, and what is done when it is gone."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sm.adapters.tmux import Tmux
+from sm.session import agent as agents
+from sm.session import agentstate
+from sm.session.agentstate import State
+from sm.session.delivery import Outcome, Reason, Status
+from sm.shellroot import shell_root
+from sm.store.paths import Root
+from tests.helpers import wait_for
+from tests.real.api import Api, Reply, Tool
+from tests.real.managed import ACCEPTED, Managed
+
+GONE = Outcome(Status.REFUSED, Reason.GONE)
+
+
+@pytest.fixture
+def unstarted(claude: Path, tmux: Tmux, root: Root, api: Api, tmp_path: Path) -> Iterator[Managed]:
+    managed = Managed(claude, tmux, root, api, tmp_path / "managed")
+    yield managed
+    managed.end()
+
+
+@pytest.fixture
+def managed(unstarted: Managed) -> Managed:
+    unstarted.start()
+    return unstarted
+
+
+def marker(managed: Managed) -> Path:
+    return managed.root.idle_marker(managed.session.name)
+
+
+def test_a_turn_is_told_from_its_beginning_to_its_end(managed: Managed, api: Api) -> None:
+    assert managed.send("Begin.") == ACCEPTED
+    managed.wait_state(State.IDLE)
+    wait_for(marker(managed).exists, "the idle marker", 5.0)
+    first = agentstate.read(managed.session.dir)
+    assert first.context == api.main[-1].session
+    assert managed.send("Again.") == ACCEPTED
+    wait_for(lambda: agentstate.read(managed.session.dir).prompt != first.prompt, "a new prompt")
+    managed.wait_state(State.IDLE)
+    names = [line.split()[1] for line in managed.session.dir.events.read_text().splitlines()]
+    assert names == ["SessionStart", "UserPromptSubmit", "Stop", "UserPromptSubmit", "Stop"]
+
+
+def test_a_turn_that_ends_with_background_tasks_is_not_idle(managed: Managed, api: Api) -> None:
+    go = managed.session.cwd / "go"
+    command = f"until test -e {go}; do python3 -c 'import time; time.sleep(.05)'; done"
+    api.say(Reply("", (Tool.bash(command, run_in_background=True),)), "It runs.", "It is done.")
+    managed.send("Begin.")
+    managed.wait_state(State.WAITING)
+    assert not marker(managed).exists()
+    managed.send("Meanwhile.")  # its prompt is free
+    managed.drain_until_empty()
+    managed.wait_state(State.WAITING)
+    go.touch()
+    managed.wait_state(State.IDLE)
+    assert marker(managed).exists()
+    assert api.appearances("Meanwhile.") == 1
+
+
+def test_an_event_of_a_cleared_context_changes_nothing(managed: Managed, api: Api) -> None:
+    managed.send("Begin.")
+    managed.wait_state(State.IDLE)
+    directory = managed.session.dir
+    old, payload = agentstate.read(directory), directory.stop_payload.read_bytes()
+    managed.type("/clear")
+    managed.wait_screen(lambda screen: screen.draft == "/clear", "the command")
+    managed.keys("Enter")
+    wait_for(lambda: agentstate.read(directory).context != old.context, "a new context", 10.0)
+    managed.wait_screen(lambda screen: screen.prompt == "idle", "an idle prompt")
+    new = agentstate.read(directory)
+    late = payload.replace(b'"hook_event_name":"Stop"', b'"hook_event_name":"UserPromptSubmit"')
+    environment = {"SM_SESSION_DIR": str(directory.path), "PATH": os.environ["PATH"]}
+    for name, told in (("user-prompt-submit", late), ("stop", payload)):
+        hook = shell_root() / "lib" / "hooks" / name
+        subprocess.run(["bash", "-p", str(hook)], input=told, env=environment, check=True)
+    assert directory.events.read_text().splitlines()[-1].endswith(" stale")
+    now = agentstate.read(directory)
+    assert (now.state, now.context, now.since) == (new.state, new.context, new.since)
+    assert managed.send("In the new one.") == ACCEPTED
+    wait_for(lambda: api.appearances("In the new one."), "the message", 10.0)
+    assert api.main[-1].session == new.context
+    assert api.appearances("Begin.") == 0
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_a_client_that_was_killed_gets_nothing_and_the_next_gets_on(
+    managed: Managed, tmux: Tmux, api: Api, tmp_path: Path, busy: bool
+) -> None:
+    keeper = tmux.start("keeper", tmp_path, ["cat"])
+    if busy:
+        api.say(Reply("", (Tool.bash("python3 -c 'import time; time.sleep(30)'"),)))
+        managed.send("Begin.")
+        managed.wait_screen(lambda screen: screen.prompt == "busy", "a busy prompt")
+    os.kill(managed.agent.pid, signal.SIGKILL)
+    wait_for(lambda: tmux.pane(managed.session.name) is None, "its end", 10.0)
+    assert managed.send("To nobody.") == GONE
+    assert tmux.panes()["keeper"].pid == keeper.pid
+    agents.stop(tmux, managed.session)
+    managed.start()
+    assert managed.send("To the next.") == ACCEPTED
+    wait_for(lambda: api.appearances("To the next."), "the message", 10.0)
+    assert all(request.appearances("To nobody.") == 0 for request in api.main)
+
+
+def test_a_dead_pane_is_refused_and_the_server_lives(managed: Managed, tmux: Tmux) -> None:
+    tmux.command("set-option", "-w", "-t", managed.agent.pane_id, "remain-on-exit", "on")
+    os.kill(managed.agent.pid, signal.SIGKILL)
+    wait_for(lambda: tmux.panes()[managed.session.name].dead, "its end", 10.0)
+    assert managed.send("To nobody.") == GONE
+    assert tmux.panes()[managed.session.name].dead
+
+
+def test_a_shell_that_came_back_runs_nothing(unstarted: Managed, tmux: Tmux) -> None:
+    script = unstarted.folder / "wrapper"
+    client = shlex.join([str(unstarted.program), *unstarted.options])
+    script.parent.mkdir()
+    script.write_text(f'{client} "$@"\nexec bash --norc -i\n')
+    unstarted.program, unstarted.options = Path("bash"), (str(script),)
+    unstarted.start()
+    assert unstarted.send("To the client.") == ACCEPTED
+    unstarted.wait_state(State.IDLE)
+    pane = unstarted.agent.pane_id
+    client_pid = unstarted.session.dir.client.read_text().strip()
+    os.kill(int(client_pid), signal.SIGKILL)
+
+    def shell() -> bool:
+        shown = tmux.command("display-message", "-p", "-t", pane, "#{pane_current_command}")
+        return shown.strip() == "bash"
+
+    wait_for(shell, "the shell", 10.0)
+    assert "❯" in tmux.capture(pane)  # what a sender would look for
+    assert unstarted.send("touch broken") == Outcome(Status.WAITING, Reason.SHELL)
+    assert unstarted.send("!touch broken\n" * 5).status is Status.WAITING
+    tmux.command("send-keys", "-t", pane, "touch its-own", "Enter")
+    wait_for((unstarted.session.cwd / "its-own").exists, "what the person types", 10.0)
+    assert not (unstarted.session.cwd / "broken").exists()
