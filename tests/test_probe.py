@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -107,6 +109,24 @@ def test_nothing_of_a_probe_is_left(root: Root, tmp_path: Path, tmux: Tmux) -> N
     assert {path.name for path in root.private.iterdir()} == {"probe"}
     assert not list(tmp_path.glob("sm-probe-*"))
     assert tmux.panes() == {}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_probe_that_is_stopped_leaves_nothing_either(
+    root: Root, tmp_path: Path, number: signal.Signals
+) -> None:
+    make_repository(tmp_path)
+    agent = {"command": editor(tmp_path), "profile": "mine"}
+    path = sm_yaml(tmp_path, agent=agent, profiles={"mine": PROFILE})
+    argv = [sys.executable, "-m", "sm", "--config", str(path), "doctor", "--probe"]
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
+    log = tmp_path / "log"
+    pid, _, socket = wait_for(lambda: log.read_text() if log.exists() else "", "its start").split()
+    process.send_signal(number)
+    assert process.wait(20) in (128 + number, 130)
+    assert proc.find(int(pid)) is None
+    assert not Path(socket).exists()
+    assert not list(tmp_path.glob("sm-probe-*"))
 
 
 def test_a_wrong_glyph_is_told_with_what_the_screen_shows(root: Root, tmp_path: Path) -> None:

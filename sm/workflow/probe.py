@@ -10,6 +10,7 @@ import contextlib
 import os
 import secrets
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Iterator
@@ -70,7 +71,7 @@ def _probe(root: Root, agent: Agent, profile: Profile, full: bool) -> Iterator[F
     yield _version(agent, profile)
     ensure_private_dir(root.private)
     cwd = ensure_private_dir(root.probe)
-    with _place() as place, _server() as tmux:
+    with _ending_in_order(), _place() as place, _server() as tmux:
         session = registry.create(place, _session(place, cwd, agent, profile))
         subject = Subject(tmux, session, profile, time.monotonic())
         try:
@@ -106,6 +107,21 @@ def _session(place: Root, cwd: Path, agent: Agent, profile: Profile) -> AdHocSes
         created_at=time.time(),
         command=agent.command,
     )
+
+
+@contextlib.contextmanager
+def _ending_in_order() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the probe as Ctrl-C does: what it has started goes with it."""
+
+    def end(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
