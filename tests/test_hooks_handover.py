@@ -189,7 +189,7 @@ def test_a_longer_steer_message_is_not_looked_at_with_every_tool(hooks: Hooks) -
 
 
 @pytest.mark.parametrize(
-    "sample", ["PostToolUse", "Stop", "Stop_hookactive", "StopFailure_unknown", "PreCompact_auto"]
+    "sample", ["PostToolUse", "Stop", "Stop_hookactive", "StopFailure_unknown"]
 )
 def test_the_next_event_of_the_turn_is_the_receipt(hooks: Hooks, sample: str) -> None:
     ids = {hooks.queue("one"), hooks.queue("two")}
@@ -200,6 +200,17 @@ def test_the_next_event_of_the_turn_is_the_receipt(hooks: Hooks, sample: str) ->
     hooks.call(sample)
     assert hooks.accepted() == ids
     assert hooks.dir.offered.read_text() == ""
+
+
+def test_what_a_compaction_has_swallowed_is_handed_out_again(hooks: Hooks) -> None:
+    ids = {hooks.queue("one"), hooks.queue("two")}
+    assert at_stop(hooks) == "one\n\ntwo"
+    hooks.call("PreCompact_auto")
+    assert context_of(hooks.call("SessionStart_compact"), "SessionStart") == "one\n\ntwo"
+    assert hooks.accepted() == set()
+    hooks.call("PostToolUse")
+    assert hooks.accepted() == ids
+    assert hooks.call("SessionStart_compact") == ""
 
 
 def test_another_turn_is_no_receipt(hooks: Hooks) -> None:

@@ -67,7 +67,7 @@ collect() {
   local name line size total=0
   texts=() files=() left=''
   for name in "${names[@]}"; do
-    read_message "$name" || break
+    read_message new "$name" || break
     if ((total + size > LIMIT)); then
       left=yes
       break
@@ -77,11 +77,11 @@ collect() {
   ((${#files[@]}))
 }
 
-# read_message NAME: sets `line`, its text as JSON without the quotes, and `size`; returns 1 where
+# read_message FOLDER NAME: sets `line`, its text as JSON without the quotes, and `size`; returns 1 where
 # it is too long or damaged.
 read_message() {
   local text='' envelope
-  IFS= read -r -N "$READ" text <"$dir/queue/new/$1" || :
+  IFS= read -r -N "$READ" text <"$dir/queue/$1/$2" || :
   line=${text%%$'\n'*}
   ((${#line} < ${#text})) || return 1
   envelope=${text:${#line}+1}
@@ -111,6 +111,22 @@ take() {
     mv -f -- "${taken[@]}" "$dir/queue/new/"
     return 1
   fi
+}
+
+# offer_again: after a compaction, what was handed out before it and is not proven; it stays so
+# until the turn goes on.
+offer_again() {
+  local name of_context _ line size total=0 text=''
+  ours "$dir/offered" && exec 9>>"$dir/delivery.lock" && flock -w 1 9 || return 0
+  while read -r name of_context _; do
+    # shellcheck disable=SC2053 # a pattern
+    if [[ $of_context == "$session" && $name == $MESSAGE ]] && read_message cur "$name"; then
+      total=$((total + size + 2))
+      ((total <= LIMIT + 2)) || break
+      text+="${text:+\\n\\n}$line"
+    fi
+  done <"$dir/offered"
+  [[ -z $text ]] || answer SessionStart
 }
 
 # prove: what was handed out in this turn is accepted; what belongs to another turn stays,
