@@ -2,6 +2,7 @@
 
 It keeps what it was told in `$PUPPET_LOG`, one JSON line a message. With `PUPPET_AUTO=1` it
 follows the protocol by itself: adds a file, commits, pushes, asks for CI, for a review, merges.
+With `PUPPET_HOOKS` it calls the hooks in that folder for its start and for what it is told.
 Only the standard library: it runs as the agent, in the agent's environment.
 """
 
@@ -23,6 +24,14 @@ def tell(kind: str, text: str) -> None:
     entry = {"session": os.environ["SESSION_NAME"], "pid": os.getpid(), "kind": kind, "text": text}
     with Path(os.environ["PUPPET_LOG"]).open("a") as log:
         log.write(json.dumps(entry) + "\n")
+
+
+def call_hook(name: str, event: str, **payload: str) -> None:
+    """As an agent CLI does; the test calls the other hooks."""
+    if folder := os.environ.get("PUPPET_HOOKS"):
+        head = {"session_id": f"context-{os.getpid()}", "hook_event_name": event}
+        text = json.dumps(head | payload, ensure_ascii=False)
+        subprocess.run(["bash", "-p", f"{folder}/{name}"], input=text, text=True, check=True)
 
 
 def git(*args: str) -> str:
@@ -49,6 +58,8 @@ def work() -> None:
 def obey(message: str) -> None:
     """The rules: what the protocol asks of an agent, without any thought."""
     tell("message", message)
+    prompt_id = f"prompt-{time.time_ns()}"
+    call_hook("user-prompt-submit", "UserPromptSubmit", prompt_id=prompt_id, prompt=message)
     if os.environ.get("PUPPET_AUTO") != "1":
         return
     if "PHASE:awaiting_review again" in message or message.startswith("You work on"):
@@ -75,8 +86,10 @@ def obey(message: str) -> None:
 def main() -> None:
     tty.setraw(0)
     os.write(1, b"\x1b[?2004h")
+    tell("arguments", " ".join(sys.argv[1:-1]))
+    call_hook("session-start", "SessionStart", source="startup")
     if len(sys.argv) > 1:
-        obey(sys.argv[1])
+        obey(sys.argv[-1])
     buffer = b""
     while True:
         os.write(1, "\r\n❯\u00a0".encode())

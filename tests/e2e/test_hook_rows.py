@@ -1,0 +1,197 @@
+"""The rows of the matrix that need an agent's hooks: the real hooks, called as its CLI would."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import time
+from dataclasses import dataclass
+
+import pytest
+import yaml
+
+from sm.session import agentstate, plan, registry
+from sm.session.agentstate import State
+from sm.shellroot import shell_root
+from sm.workflow import status
+from tests.e2e.conftest import MakeStage
+from tests.e2e.stage import Stage, kill
+from tests.helpers import wait_for
+
+HOOKS = shell_root() / "lib" / "hooks"
+REMINDER = "[sm] Your turn has ended without a new phase"
+PROFILE = {"hooks": "claude", "resume": ["--resume", "{context}"]}
+
+
+@dataclass
+class Hooked:
+    """An issue whose agent calls the hooks of its start and its prompts; the test the others."""
+
+    stage: Stage
+    issue: int
+
+    @property
+    def state(self) -> agentstate.AgentState:
+        return agentstate.read(self.stage.session(self.issue).dir)
+
+    def call(self, name: str, event: str, **payload: object) -> None:
+        """What the agent CLI does when this happens to it."""
+        directory = self.stage.session(self.issue).dir
+        head = {"session_id": self.state.context, "prompt_id": self.state.prompt}
+        subprocess.run(
+            ["bash", "-p", str(HOOKS / name)],
+            input=json.dumps(head | {"hook_event_name": event} | payload),
+            text=True,
+            env=os.environ | {"SM_SESSION_DIR": str(directory.path)},
+            check=True,
+        )
+
+    def ends_turn(self) -> None:
+        self.call("stop", "Stop", stop_hook_active=False, background_tasks=[])
+
+    def fails(self, error: str, said: str) -> None:
+        self.call("stop-failure", "StopFailure", error=error, last_assistant_message=said)
+
+    def make_older(self, seconds: float) -> None:
+        """Let the state be as if it had begun so much earlier."""
+        directory = self.stage.session(self.issue).dir
+        words = directory.state.read_text().split()
+        words[1] = f"{time.time() - seconds:.6f}"
+        directory.state.write_text(" ".join(words) + "\n")
+        registry.poke(directory)
+
+    def told(self, opening: str) -> list[str]:
+        return [text for text in self.stage.told() if text.startswith(opening)]
+
+    def waits_for(self) -> tuple[str, str]:
+        """The state, and what it waits for, as `sm status` shows them."""
+        row = status.rows(self.stage.ctx, time.time())[0]
+        return row.phase, row.waits_for
+
+    def comments(self) -> list[str]:
+        return [comment.body for comment in self.stage.ctx.forge.issue(self.issue).comments]
+
+    def trace(self) -> str:
+        return self.stage.sm("trace", "harb", str(self.issue)).stdout
+
+
+@pytest.fixture
+def hooked(stage_of: MakeStage) -> Hooked:
+    stage = stage_of()
+    config = yaml.safe_load(stage.config.read_text())
+    config["profiles"] = {"puppet": PROFILE}
+    config["agent"]["profile"] = "puppet"
+    config["agent"]["env"]["PUPPET_HOOKS"] = str(HOOKS)
+    stage.config.write_text(yaml.safe_dump(config))
+    agent = Hooked(stage, stage.file_issue())
+    stage.poll()
+    wait_for(lambda: agent.state.state is State.BUSY, "the agent to have its prompt")
+    return agent
+
+
+def test_an_agent_that_ends_its_turn_without_a_phase_is_reminded_twice(hooked: Hooked) -> None:
+    for times in (1, 2):
+        hooked.ends_turn()
+        wait_for(lambda times=times: len(hooked.told(REMINDER)) == times, "the reminder")  # type: ignore[misc]
+        wait_for(lambda: hooked.state.state is State.BUSY, "the next turn")
+        receipts = plan.receipts(hooked.stage.session(hooked.issue).dir)
+        assert all(receipt.row in ("start", "protocol-reminder") for receipt in receipts)
+    hooked.ends_turn()
+    assert hooked.waits_for() == ("working", "a new phase: its turn has ended")
+    hooked.stage.sm("react", "harb", str(hooked.issue))
+    assert len(hooked.told(REMINDER)) == 2
+
+
+def test_background_tasks_are_waited_for(hooked: Hooked) -> None:
+    task = {"id": "b1", "type": "shell", "status": "running"}
+    hooked.call("stop", "Stop", stop_hook_active=False, background_tasks=[task])
+    assert hooked.waits_for() == ("working", "the agent's background tasks")
+    hooked.stage.sm("react", "harb", str(hooked.issue))
+    assert not hooked.told(REMINDER)
+
+
+def test_a_reminder_that_waits_is_taken_back_when_a_phase_is_written(hooked: Hooked) -> None:
+    session, tmux = hooked.stage.session(hooked.issue), hooked.stage.ctx.tmux
+    pane = tmux.pane(session.name)
+    assert pane is not None
+    subprocess.run(["tmux", "-L", tmux.socket, "copy-mode", "-t", pane.id], check=True)  # type: ignore[list-item]
+    hooked.ends_turn()
+    wait_for(session.dir.problem.exists, "the reminder to wait")
+    hooked.stage.push_work(hooked.issue)
+    hooked.stage.write_phase(hooked.issue, "PHASE:awaiting_ci")
+    wait_for(lambda: "it is over" in hooked.trace(), "the reminder to be taken back")
+    subprocess.run(
+        ["tmux", "-L", tmux.socket, "send-keys", "-t", pane.id, "-X", "cancel"],  # type: ignore[list-item]
+        check=True,
+    )
+    wait_for(lambda: hooked.told("[sm] CI passed"), "the CI result")
+    assert not hooked.told(REMINDER)
+
+
+def test_a_dialog_is_told_to_a_person_and_is_over_when_it_is_answered(hooked: Hooked) -> None:
+    hooked.call(
+        "permission-request",
+        "PermissionRequest",
+        tool_name="Bash",
+        tool_input={"command": "deploy --token=abcdef123456"},
+    )
+    assert hooked.waits_for() == ("working", "an answer in its terminal")
+    hooked.make_older(61)
+    comment = wait_for(hooked.comments, "the question on the forge")[0]
+    assert "Bash" in comment
+    assert "deploy" in comment
+    assert "abcdef123456" not in comment
+    assert f"sm attach harb {hooked.issue}" in comment
+    assert hooked.waits_for()[0] == "escalated"
+    refused = hooked.stage.sm("reply", "harb", str(hooked.issue), "yes", check=False)
+    assert refused.returncode != 0
+    assert "sm attach" in refused.stderr
+    hooked.call("post-tool-use", "PostToolUse", tool_name="Bash")
+    assert hooked.waits_for()[0] == "working"
+    assert len(hooked.stage.told()) == 1, "nothing was typed into the dialog"
+
+
+def test_a_usage_limit_parks_the_session_until_it_is_over(hooked: Hooked) -> None:
+    hooked.fails("rate_limit", "You've hit your limit · resets in 3 hours")
+    wait_for(lambda: hooked.waits_for()[0] == "parked", "the session to be parked")
+    assert re.fullmatch(r"parked until [\d: -]+: usage limit", hooked.waits_for()[1])
+    wait_for(hooked.comments, "the long pause to be told")
+    assert "parked until" in hooked.comments()[0]
+    assert "parked the session until" in hooked.trace()
+    assert len(hooked.stage.told()) == 1
+    hooked.make_older(3 * 3600 + 60)
+    wait_for(lambda: hooked.told("[sm] Your last turn was cut short"), "the agent to go on")
+    wait_for(lambda: hooked.waits_for()[0] == "working", "the agent at work")
+    assert len(hooked.comments()) == 1
+
+
+def test_trouble_of_the_api_is_no_crash(hooked: Hooked) -> None:
+    first = hooked.stage.agent_pid(hooked.issue)
+    hooked.fails("server_error", "API Error: 500")
+    wait_for(lambda: hooked.waits_for()[0] == "parked", "the session to be parked")
+    hooked.make_older(61)
+    wait_for(lambda: hooked.told("[sm] Your last turn was cut short"), "the agent to go on")
+    assert hooked.stage.agent_pid(hooked.issue) == first
+    assert not hooked.comments()
+
+
+def test_a_refused_login_is_asked_about_and_the_answer_goes_on(hooked: Hooked) -> None:
+    hooked.fails("authentication_failed", "Invalid API key · Fix external API key")
+    comment = wait_for(hooked.comments, "the question on the forge")[0]
+    assert "no access to the API" in comment
+    assert "Invalid API key" in comment
+    hooked.stage.sm("reply", "harb", str(hooked.issue), "the key is mended")
+    heard = wait_for(lambda: hooked.told("[sm] A person answered"), "the answer")
+    assert "the key is mended" in heard[0]
+    wait_for(lambda: hooked.waits_for()[0] == "working", "the agent at work")
+
+
+def test_an_agent_that_is_gone_is_resumed_first_and_then_begun_anew(hooked: Hooked) -> None:
+    for resumed in (True, False):
+        pid, context = hooked.stage.agent_pid(hooked.issue), hooked.state.context
+        kill(pid)
+        wait_for(lambda pid=pid: hooked.stage.agent_pid(hooked.issue) != pid, "the restart")  # type: ignore[misc]
+        wait_for(lambda: hooked.state.state is State.BUSY, "the agent to have its prompt")
+        assert hooked.stage.told("arguments")[-1] == (f"--resume {context}" if resumed else "")
