@@ -182,6 +182,21 @@ def test_machine_keys_yield_to_the_environment(cwd: Path, write: Write) -> None:
     assert (config.state_root, config.tmux_socket) == (Path("/elsewhere"), "other")
 
 
+def test_each_file_of_the_folder_may_add_profiles_but_not_differ(cwd: Path, write: Write) -> None:
+    folder = cwd / "set"
+    write(ONE + "profiles: {one: {glyph: '>'}, both: {glyph: '$'}}\n", "a.yaml", folder)
+    write("profiles: {two: {glyph: '%'}, both: {glyph: '$'}}\n", "b.yaml", folder)
+    assert {name: fields["glyph"] for name, fields in read(cwd, folder).profiles.items()} == {
+        "one": ">",
+        "both": "$",
+        "two": "%",
+    }
+    write("profiles: {one: {glyph: '%'}}\n", "c.yaml", folder)
+    assert "'profiles.one' differs in 'set/a.yaml' (line 4) and in 'set/c.yaml'" in error(
+        cwd, folder
+    )
+
+
 def test_machine_keys_may_be_in_any_file_of_the_folder_but_not_differ(
     cwd: Path, write: Write
 ) -> None:
