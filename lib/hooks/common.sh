@@ -17,7 +17,8 @@
 
 # Files larger than allowed, and a client that has stopped listening, are errors, no death.
 trap '' PIPE XFSZ
-set +o posix -o noglob
+# A failed redirection would end the shell there.
+set +o posix
 # Bytes instead of characters, and a point in $EPOCHREALTIME.
 LC_ALL=C
 umask 077

@@ -52,13 +52,11 @@ may_deliver() {
 # choose MODE…: adds the waiting messages of these modes to $names, the oldest first.
 choose() {
   local path mode
-  set +o noglob
   for path in "$dir"/queue/new/[0-9]*; do
     mode=${path##*.}
     # shellcheck disable=SC2053 # a pattern
     [[ " $* " == *" $mode "* && ${path##*/} == $MESSAGE ]] && ours "$path" && names+=("${path##*/}")
   done
-  set -o noglob
 }
 
 # collect: fills $texts and $files with the messages of $names, until one does not fit any more.
