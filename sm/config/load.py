@@ -18,7 +18,7 @@ from sm.store.paths import check_name
 
 
 class NoConfigError(UsageError):
-    """There is no configuration, and none was named."""
+    """There is no configuration, and none was named; or there is no project in it."""
 
 
 MACHINE_KEYS = tuple(field.encode_name for field in structs.fields(Machine))
@@ -38,7 +38,7 @@ def load(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Config:
     documents = [read_document(path, _shown(path, cwd)) for path in _files(source, cwd)]
     projects = [(entry, make_project(entry)) for item in documents for entry in _entries(item)]
     if not projects:
-        raise UsageError(f"no project in '{_shown(source, cwd)}': run 'sm init' to add one")
+        raise NoConfigError(f"no project in '{_shown(source, cwd)}': run 'sm init' to add one")
     check_together(projects)
     machine = _from_env(_machine(documents), env, cwd)
     return Config(

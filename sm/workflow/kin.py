@@ -16,6 +16,9 @@ from sm.store.files import read_guarded
 from sm.store.paths import Root
 from sm.workflow import monitors
 
+START_S = 5.0
+"""An agent whose hooks say nothing for so long has none."""
+
 
 class Relative(Struct, frozen=True, kw_only=True):
     """One session. `depth` is 0 for those that a list begins with; ages are in seconds.
@@ -66,7 +69,11 @@ def standing(session: AnySession) -> str:
         return "ended"
     if not agent.is_alive(session.dir):
         return "dead" if agent.recorded(session.dir) else "cut short"
-    return agentstate.read(session.dir).state.value or "running"
+    said = agentstate.read(session.dir)
+    silent = said.state is State.STARTING and not said.active_at
+    if silent and time.time() > said.since + START_S:
+        return "running"
+    return said.state.value or "running"
 
 
 def is_idle(session: AnySession) -> bool:

@@ -1,0 +1,305 @@
+"""The verbs of messages as a person meets them: targets, errors, exit codes, output."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sm.session import agent, registry
+from sm.session.registry import AdHocSession
+from sm.store.lock import is_held
+from sm.store.paths import Root
+from tests.company import PEER, Company, make_company
+from tests.helpers import wait_for
+from tests.shell import BIN
+
+
+@pytest.fixture
+def company(tmp_path: Path, root: Root, tmux_socket: str) -> Iterator[Company]:
+    made = make_company(tmp_path, root)
+    yield made
+    made.end()
+
+
+# Targets
+
+
+def test_a_session_is_found_by_name_id_and_the_start_of_its_id(company: Company) -> None:
+    ident = company.new("ann", provider="mute")
+    for target in ("ann", ident, ident[:6]):
+        assert json.loads(company.sm("children", "--json").stdout)[0]["id"] == ident
+        assert company.sm("queue", target).returncode == 0
+    unknown = company.sm("send", "anna", "x", code=2)
+    assert unknown.stderr == "sm: no session 'anna': did you mean 'ann'?\n"
+    assert "'s-' " in company.sm("queue", "s-", code=2).stderr.replace("'s-':", "'s-' ")
+
+
+def test_an_ambiguous_start_of_an_id_names_the_candidates(company: Company) -> None:
+    for ident in ("s-00aa0001", "s-00aa0002"):
+        registry.create(
+            company.root,
+            AdHocSession(
+                name=ident,
+                provider="mute",
+                cwd=company.folder,
+                config=company.config,
+                state_root=company.root.path,
+                created_at=1000.0,
+                command="",
+                alias="ann",
+            ),
+        )
+    for target in ("s-00a", "ann"):
+        done = company.sm("send", target, "x", code=2)
+        assert "could be 's-00aa0001' (ann), 's-00aa0002' (ann): use the whole id" in done.stderr
+
+
+def test_a_name_means_the_living_one(company: Company) -> None:
+    company.new("ann")
+    company.sm("send", "ann", "leave:")
+    company.sm("wait", "ann", "--for", "end", "--timeout", "20")
+    wait_for(company.session("ann").dir.over.exists, "its end to be noted")
+    again = company.new("ann", provider="mute")
+    assert company.session("ann").name == again
+
+
+def test_without_any_session_the_error_says_how_to_begin_one(company: Company) -> None:
+    done = company.sm("send", "ann", "x", code=2)
+    assert done.stderr == "sm: no session 'ann': there is none at all: 'sm new' begins one\n"
+
+
+# sm new
+
+
+def test_new_needs_no_configuration(company: Company) -> None:
+    env = {"PEER_LOG": str(company.folder / "peers.jsonl")}
+    line = " ".join(["env", f"PEER_LOG={env['PEER_LOG']}", *agent_line()])
+    os.environ.pop("SM_CONFIG", None)
+    done = subprocess.run(
+        [*sm_line(), "new", "--command", line, "--name", "solo", "--", "Begin."],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=company.folder / "home",
+    )
+    assert done.returncode == 0, done.stderr
+    ident, name = done.stdout.split()
+    assert name == "solo"
+    record = company.session("solo")
+    assert (record.config, record.provider) == (None, "generic")
+    assert record.cwd == (company.folder / "home").resolve()
+    assert wait_for(lambda: company.noted("solo"), "the prompt") == ["Begin."]
+    status = subprocess.run(
+        [*sm_line(), "status"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=company.folder / "home",
+    )
+    assert status.returncode == 0, status.stderr
+    assert status.stdout.startswith("for no issue: 1 session\nNAME")
+    assert ident in status.stdout
+
+
+def sm_line() -> list[str]:
+    return [sys.executable, "-Im", "sm"]
+
+
+def agent_line() -> list[str]:
+    return [sys.executable, str(PEER)]
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--name", "-x"], "name '-x' cannot be a file name"),
+        (["--name", "s-12ab"], "'s-12ab' could be an id or an issue: choose another name"),
+        (["--dir", "/none/such"], "cannot start in '/none/such': it is no directory"),
+        (["--provider", "none"], "no profile 'none': there are"),
+        (["--provider", "generic"], "the profile 'generic' has no command"),
+        (["--provider", "mute", "--command", "a 'b"], "cannot read agent.command"),
+    ],
+)
+def test_new_says_what_cannot_be_used(company: Company, args: list[str], message: str) -> None:
+    done = company.sm("new", *args, code=2)
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert company.sm("children").stdout == ""
+
+
+def test_a_name_is_given_once(company: Company) -> None:
+    ident = company.new("ann", provider="mute")
+    again = company.sm("new", "--provider", "mute", "--name", "ann", code=2)
+    assert f"there is a session 'ann' already ({ident})" in again.stderr
+    assert len(json.loads(company.sm("children", "--json").stdout)) == 1
+
+
+def test_a_program_that_cannot_be_started_leaves_nothing(company: Company) -> None:
+    done = company.sm("new", "--command", "/none/agent", "--name", "ann", code=1)
+    assert "cannot start '/none/agent'" in done.stderr
+    assert company.sm("children").stdout == ""
+
+
+@pytest.mark.parametrize(
+    "point", ["new:recorded", "launch.before-start", "launch.after-start", "new:launched"]
+)
+def test_a_killed_start_leaves_a_session_that_is_shown_and_can_be_ended(
+    company: Company, point: str
+) -> None:
+    company.sm(
+        "new", "--provider", "mute", "--name", "ann", code=-signal.SIGKILL, SM_CRASH_AT=point
+    )
+    shown = json.loads(company.sm("children", "--json").stdout)
+    assert [one["name"] for one in shown] == ["ann"]
+    assert shown[0]["state"] in ("cut short", "starting")
+    assert "ann" in company.sm("status").stdout
+    company.sm("kill", "ann")
+    assert company.sm("children").stdout == ""
+    assert "s-" not in panes(company)
+    company.new("ann", provider="mute")
+
+
+def panes(company: Company) -> str:
+    from sm.adapters.tmux import Tmux
+
+    return " ".join(Tmux(os.environ["SM_TMUX_SOCKET"]).panes())
+
+
+# What an agent's text must not do
+
+
+@pytest.mark.parametrize("provider", ["peer", "mute"])
+@pytest.mark.parametrize("text", ["/clear", "!id", "exit", "-l", "a\\", "1. Yes", "x;", "a\tb"])
+def test_awkward_texts_arrive_as_text(company: Company, provider: str, text: str) -> None:
+    company.new("ann", provider=provider)
+    said = company.sm("send", "--", "ann", text).stdout
+    assert said.startswith(("accepted by ann", "typed to ann"))
+    got = wait_for(lambda: company.noted("ann"), "the message")[0]
+    if provider == "peer":
+        assert got.split("\n", 1)[-1] == text
+    else:
+        assert text.replace("\t", "    ").rstrip("\\") in got
+        assert not got.startswith(("/", "!", "-", "exit"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [(b"\xff\xfe", "is not UTF-8"), (b" \n\x1b", "the text is empty")]
+)
+def test_what_is_no_text_is_refused(company: Company, text: bytes, message: str) -> None:
+    company.new("ann", provider="mute")
+    done = subprocess.run(
+        [*sm_line(), "send", "ann", "-"],
+        input=text,
+        capture_output=True,
+        check=False,
+        env=os.environ | {"SM_CONFIG": str(company.config)},
+    )
+    assert done.returncode == 2
+    assert message in done.stderr.decode()
+    assert company.sm("queue", "ann").stdout == ""
+
+
+def test_a_person_is_not_told_of_turns(company: Company) -> None:
+    company.new("ann", provider="mute")
+    done = company.sm("send", "ann", "x", "--notify-on-stop", code=2)
+    assert "a person waits with 'sm wait'" in done.stderr
+
+
+# sm wait, sm tail, sm logs, sm kill
+
+
+def test_waiting_ends_when_the_turn_is_over_or_time_is_up(company: Company) -> None:
+    company.new("ann")
+    go = company.folder / "go"
+    company.sm("send", "ann", f"Work.\nhold: {go}")
+    late = company.sm("wait", "ann", "--timeout", "0.3", code=124)
+    assert "after 0.3 s it is not so that its turn is over" in late.stderr
+    queued = company.sm("send", "ann", "Next.", "--wait", "0.2", code=124)
+    assert queued.stdout.startswith("queued for ann: it is at work")
+    go.touch()
+    company.sm("wait", "ann", "--timeout", "20")
+    assert company.noted("ann")[-1] == "Next."
+
+
+def test_waiting_for_an_agent_that_dies_fails_and_for_its_end_succeeds(company: Company) -> None:
+    company.new("ann")
+    with subprocess.Popen(
+        [*sm_line(), "wait", "ann", "--for", "end", "--timeout", "20"]
+    ) as waiting:
+        company.sm("send", "ann", "die:", code=None)
+    assert waiting.returncode == 0
+    assert "'ann' has ended before" in company.sm("wait", "ann", code=1).stderr
+    assert json.loads(company.sm("children", "--json").stdout)[0]["state"] in ("dead", "ended")
+
+
+def test_the_end_of_the_screen_is_shown_and_later_of_the_transcript(company: Company) -> None:
+    company.new("ann", provider="mute")
+    assert company.sm("tail", "ann").stdout == "❯\n"
+    company.sm("send", "ann", "die:")
+    company.sm("wait", "ann", "--for", "end", "--timeout", "20")
+    assert "working ..." in company.sm("tail", "ann", "-n", "3").stdout
+    assert "working ..." in company.sm("logs", "ann").stdout
+
+
+def test_a_monitor_that_was_killed_is_started_by_the_next_message(company: Company) -> None:
+    company.new("ann")
+    session = company.session("ann")
+    pid = monitor_of(session.name)
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not is_held(session.dir.monitor_lock), "its end")
+    company.sm("send", "ann", "Hello.")
+    wait_for(lambda: is_held(session.dir.monitor_lock), "another monitor")
+
+
+def monitor_of(name: str) -> int:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if words[1:4] == [str(BIN / "agent-session").encode(), b"monitor", name.encode()]:
+                return int(entry.name)
+    raise AssertionError(f"no monitor of {name}")
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "send:noted",
+        "deliver:queued",
+        "deliver:claimed",
+        "submit:before-typing",
+        "submit:after-typing",
+        "submit:accepted",
+    ],
+)
+def test_a_message_whose_sender_is_killed_is_delivered_once_or_was_never_queued(
+    company: Company, point: str
+) -> None:
+    company.new("ann")
+    company.sm("send", "ann", "First.", code=-signal.SIGKILL, SM_CRASH_AT=point)
+    company.sm("send", "ann", "Second.", "--wait", "20")
+    got = [text for text in company.noted("ann") if "First." in text]
+    assert len(got) == (0 if point == "send:noted" else 1)
+
+
+def test_a_killed_agent_is_over_and_is_forgotten_by_kill(company: Company) -> None:
+    company.new("ann")
+    session = company.session("ann")
+    known = agent.load(session.dir)
+    assert known
+    os.kill(known.pid, signal.SIGKILL)
+    wait_for(session.dir.over.exists, "its end to be noted")
+    assert company.sm("children").stdout.split()[:2] == ["ann", "ended"]
+    again = company.new("ann")
+    assert company.session("ann").name == again
+    company.sm("kill", session.name)
+    assert not session.dir.path.exists()
