@@ -8,7 +8,7 @@ as the same user; it keeps one that is merely mistaken from speaking for another
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sm.adapters import proc
@@ -41,7 +41,7 @@ class Caller:
         """The id of the session, '' for a person."""
         return self.session.name if self.session else ""
 
-    def check_may_end(self, target: AnySession, known: list[AnySession]) -> None:
+    def check_may_end(self, target: AnySession, known: Sequence[AnySession]) -> None:
         """Refuse unless `target` is the caller itself or descends from it; a person may.
 
         Raises:
@@ -56,7 +56,7 @@ class Caller:
         )
 
 
-def lineage(session: AnySession, known: list[AnySession]) -> list[str]:
+def lineage(session: AnySession, known: Sequence[AnySession]) -> list[str]:
     """The ids of a session, the one that began it, and so on."""
     parents = {one.name: one.parent for one in known} | {session.name: session.parent}
     found = [session.name]

@@ -199,7 +199,7 @@ def monitor_pid(stage: Stage, issue: int) -> int | None:
             mine = str(stage.ctx.root.path).encode() in (entry / "environ").read_bytes()
         except OSError:
             continue
-        if mine and b"monitor" in argv and str(issue).encode() in argv:
+        if mine and b"monitor" in argv and f"dev-harb-{issue}".encode() in argv:
             return int(entry.name)
     return None
 

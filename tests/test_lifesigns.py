@@ -1,0 +1,43 @@
+"""The events that hooks leave: compactions are told once, the file stays short."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from sm.session import lifesigns
+from sm.store.paths import Root, SessionDir
+
+
+@pytest.fixture
+def directory(root: Root) -> SessionDir:
+    found = root.session("s-1")
+    found.path.mkdir(parents=True, mode=0o700)
+    return found
+
+
+def test_a_compaction_is_told_once(directory: SessionDir) -> None:
+    directory.events.write_text(
+        "100.5 PreCompact c1 auto\n101.5 PreCompact c0 stale\nhalf a line\n102.5 Stop c1 -\n"
+    )
+    assert lifesigns.compactions(directory) == ["100.5"]
+    lifesigns.note_told(directory, "100.5")
+    assert lifesigns.compactions(directory) == []
+    with directory.events.open("a") as events:
+        events.write("103.5 PreCompact c1 manual\n")
+    assert lifesigns.compactions(directory) == ["103.5"]
+
+
+def test_a_long_file_begins_anew_and_keeps_its_time(directory: SessionDir) -> None:
+    directory.events.write_text("100.5 PreCompact c1 auto\n" + "101.5 Stop c1 -\n" * 20_000)
+    os.utime(directory.events, (5000, 5000))
+    with directory.events.open("a") as hook:
+        lifesigns.trim(directory)
+        hook.write("102.5 PreCompact c1 auto\n")
+    assert directory.events.stat().st_size == 0
+    assert directory.events.stat().st_mtime == 5000
+    assert directory.events.stat().st_mode & 0o777 == 0o600
+    assert lifesigns.compactions(directory) == ["100.5", "102.5"]
+    lifesigns.trim(directory)
+    assert directory.events_before.exists()
