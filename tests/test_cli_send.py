@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -303,3 +304,38 @@ def test_a_killed_agent_is_over_and_is_forgotten_by_kill(company: Company) -> No
     assert company.session("ann").name == again
     company.sm("kill", session.name)
     assert not session.dir.path.exists()
+
+
+def test_a_terminal_is_entered_by_name_and_a_lost_one_is_told(company: Company) -> None:
+    from sm.errors import SmError
+    from sm.workflow.attach import to_ad_hoc
+
+    company.new("ann", provider="mute")
+    session = company.session("ann")
+    assert isinstance(session, AdHocSession)
+    way = to_ad_hoc(session, {"HOME": "/"}, read_only=True)
+    assert way.argv[-4:] == ["attach-session", "-t", f"={session.name}", "-r"]
+    assert "attach needs a terminal" in company.sm("attach", "ann", code=2).stderr
+    company.sm("send", "ann", "die:")
+    company.sm("wait", "ann", "--for", "end", "--timeout", "20")
+    with pytest.raises(SmError, match="the terminal of 'ann' is gone: sm tail ann shows"):
+        to_ad_hoc(session, {})
+
+
+def test_sessions_without_an_issue_have_a_table_that_fits(company: Company) -> None:
+    from rich.console import Console
+
+    from sm.cli.status import view
+    from sm.workflow.overview import no_project
+
+    assert no_project(company.root) is None
+    company.new("ann", provider="mute")
+    seen = no_project(company.root)
+    assert seen
+    for width in (60, 80, 120, 200):
+        console = Console(width=width, record=True, file=io.StringIO())
+        console.print(view([seen], width))
+        lines = console.export_text().splitlines()
+        assert lines[0].strip() == "for no issue: 1 session"
+        assert max(len(line) for line in lines) <= width
+        assert any("ann" in line and "mute" in line for line in lines)

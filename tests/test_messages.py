@@ -150,3 +150,11 @@ def test_a_session_ends_only_itself_and_its_descendants(company: Company) -> Non
     assert company.run_in("ann", f"{SM} kill kid").startswith("0\nended s-")
     assert "no session 'kid'" in company.sm("send", "kid", "x", code=2).stderr
     assert company.sm("kill", "bob").stdout.startswith("ended s-")
+
+
+def test_a_session_can_end_itself_and_leaves_nothing(company: Company) -> None:
+    company.new("ann")
+    directory = company.session("ann").dir
+    company.sm("send", "ann", f"Enough.\nrun: {SM} kill ann")
+    wait_for(lambda: not directory.path.exists(), "its end")
+    assert company.sm("children").stdout == ""

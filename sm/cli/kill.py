@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,8 @@ def command(click_context: click.Context, place: AnySession | tuple[Project, int
 
     A session may end only itself and those that it has begun.
     """
+    # A session that ends itself ends the terminal that this runs in.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     for line in _end(click_context, place):
         click.echo(line)
 

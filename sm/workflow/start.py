@@ -16,6 +16,7 @@ from sm.prompts import to_agent
 from sm.session import agent, claim, phasefile, plan, registry, worktree
 from sm.session.claim import Claim
 from sm.session.launchfiles import Launch
+from sm.session.queue import Place
 from sm.session.registry import IssueSession
 from sm.store import lock
 from sm.store.crash import crash_point
@@ -154,6 +155,7 @@ def _write_watch(ctx: Context, session: IssueSession) -> None:
         ctx.root.phase(session.project, session.issue),
         ctx.root.idle_marker(session.name),
         session.dir.state,
+        session.dir.queue / Place.WAITING,
         question_file(ctx, session),
     ]
     write_atomic(session.dir.watch, "".join(f"{path}\n" for path in watched if path))

@@ -9,6 +9,7 @@ import time
 from sm.errors import StateError
 from sm.session import agent, agentstate
 from sm.session.agentstate import State
+from sm.session.queue import Place
 from sm.session.registry import AdHocSession
 from sm.session.targets import is_over
 from sm.store import journal, lock
@@ -69,5 +70,5 @@ def end(session: AdHocSession, how: str) -> None:
 def watch(session: AdHocSession) -> None:
     """Name the files whose change concerns the session."""
     directory = session.dir
-    watched = (directory.state, directory.context, directory.queue / "new")
+    watched = (directory.state, directory.context, directory.queue / Place.WAITING)
     write_atomic(directory.watch, "".join(f"{path}\n" for path in watched))
