@@ -35,6 +35,7 @@ from sm.workflow.probe_checks import CHECKS, FULL, LAST
 from sm.workflow.probed import Subject
 
 NAME = "sm-probe"
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def targets(config: Config | None, name: str | None) -> list[tuple[Agent, Profile]]:
@@ -71,9 +72,9 @@ def _probe(root: Root, agent: Agent, profile: Profile, full: bool) -> Iterator[F
     yield _version(agent, profile)
     ensure_private_dir(root.private)
     cwd = ensure_private_dir(root.probe)
-    with _ending_in_order(), _place() as place, _server() as tmux:
+    with _ending_in_order() as told, _place() as place, _server() as tmux:
         session = registry.create(place, _session(place, cwd, agent, profile))
-        subject = Subject(tmux, session, profile, time.monotonic())
+        subject = Subject(tmux, session, profile, time.monotonic(), told)
         try:
             agents.launch(tmux, session, Launch(agent, profile), generation=1)
             for check in (*CHECKS, *(FULL if full else ()), *LAST):
@@ -110,15 +111,20 @@ def _session(place: Root, cwd: Path, agent: Agent, profile: Profile) -> AdHocSes
 
 
 @contextlib.contextmanager
-def _ending_in_order() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end the probe as Ctrl-C does: what it has started goes with it."""
+def _ending_in_order() -> Iterator[list[int]]:
+    """Yields the signals that have told us to end; the probe does so where it looks at the screen.
+
+    An exception out of the handler could come while another program is being started, and would
+    then be lost, or leave a lock behind. What the probe has started goes with it in any case.
+    """
+    told: list[int] = []
 
     def end(number: int, _frame: object) -> None:
-        raise SystemExit(128 + number)
+        told.append(number)
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, end) for number in ENDING}
     try:
-        yield
+        yield told
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

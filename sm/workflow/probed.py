@@ -24,18 +24,26 @@ ERASE_LIMIT = 20
 class Subject:
     """The CLI in its session; `began` is when it was launched, by the monotonic clock.
 
-    `is_hopeless` once there is nothing left to try with it.
+    `signals` are those that have told us to end; `is_hopeless` once there is nothing left to try.
     """
 
     tmux: Tmux
     session: Session
     profile: Profile
     began: float
+    signals: list[int]
     is_hopeless: bool = False
     pastes: int = 0
 
     def look(self) -> tuple[Pane | None, Screen, str]:
-        """Its pane, what its screen says, and the screen itself; no pane when it has ended."""
+        """Its pane, what its screen says, and the screen itself; no pane when it has ended.
+
+        Raises:
+            SystemExit: a signal has told us to end.
+
+        """
+        if self.signals:
+            raise SystemExit(128 + self.signals[0])
         pane = self.tmux.pane(self.session.name)
         try:
             if pane is not None:
