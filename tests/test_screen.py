@@ -6,6 +6,7 @@ import pytest
 from msgspec import structs
 
 from sm.adapters.agent.claude import CLAUDE
+from sm.adapters.agent.codex import CODEX
 from sm.adapters.agent.generic import GENERIC
 from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.screen import Prompt, Screen, read
@@ -36,13 +37,34 @@ CLAUDE_SHOWS = {
     "dialog_trust": (Prompt.DIALOG, ""),
 }
 
+CODEX_SHOWS = {
+    "codex_started": (Prompt.IDLE, ""),
+    "codex_idle": (Prompt.IDLE, ""),
+    "codex_draft": (Prompt.IDLE, "a draft of mine"),
+    "codex_draft_three_lines": (Prompt.IDLE, "one line"),  # without a frame, no more is certain
+    "codex_menu": (Prompt.IDLE, "/cle"),
+    "codex_busy": (Prompt.IDLE, ""),  # nothing tells, in mid-text: its hooks have to
+    "codex_busy_draft": (Prompt.BUSY, "a draft of mine"),
+    "codex_busy_tool": (Prompt.BUSY, ""),
+    "codex_shell_mode": (Prompt.NONE, ""),
+    "codex_dialog_hooks": (Prompt.DIALOG, ""),
+    "codex_dialog_permission": (Prompt.DIALOG, ""),
+}
 
-def shown(name: str) -> Screen:
-    return read(CLAUDE, (SCREENS / f"{name}.txt").read_text())
+
+def shown(name: str, profile: Profile = CLAUDE) -> Screen:
+    return read(profile, (SCREENS / f"{name}.txt").read_text())
 
 
 def test_no_screen_that_was_kept_is_forgotten() -> None:
-    assert {path.stem for path in SCREENS.glob("*.txt")} == set(CLAUDE_SHOWS)
+    assert {path.stem for path in SCREENS.glob("*.txt")} == {*CLAUDE_SHOWS, *CODEX_SHOWS}
+
+
+@pytest.mark.parametrize("name", CODEX_SHOWS)
+def test_a_screen_of_codex_is_read(name: str) -> None:
+    screen = shown(name, CODEX)
+    assert (screen.prompt, screen.draft) == CODEX_SHOWS[name]
+    assert bool(screen.question) == (screen.prompt is Prompt.DIALOG)
 
 
 @pytest.mark.parametrize("name", CLAUDE_SHOWS)
