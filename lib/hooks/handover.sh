@@ -65,7 +65,7 @@ collect() {
   local name line size total=0
   texts=() files=() left=''
   for name in "${names[@]}"; do
-    read_message new "$name" || break
+    read_message "$name" || break
     if ((total + size > LIMIT)); then
       left=yes
       break
@@ -75,11 +75,11 @@ collect() {
   ((${#files[@]}))
 }
 
-# read_message FOLDER NAME: sets `line`, its text as JSON without the quotes, and `size`; returns 1 where
+# read_message NAME: sets `line`, its text as JSON without the quotes, and `size`; returns 1 where
 # it is too long or damaged.
 read_message() {
   local text='' envelope
-  IFS= read -r -N "$READ" text <"$dir/queue/$1/$2" || :
+  IFS= read -r -N "$READ" text <"$dir/queue/new/$1" || :
   line=${text%%$'\n'*}
   ((${#line} < ${#text})) || return 1
   envelope=${text:${#line}+1}
@@ -111,20 +111,15 @@ take() {
   fi
 }
 
-# offer_again: after a compaction, what was handed out before it and is not proven; it stays so
-# until the turn goes on.
-offer_again() {
-  local name of_context _ line size total=0 text=''
-  ours "$dir/offered" && exec 9>>"$dir/delivery.lock" && flock -w 1 9 || return 0
-  while read -r name of_context _; do
-    # shellcheck disable=SC2053 # a pattern
-    if [[ $of_context == "$session" && $name == $MESSAGE ]] && read_message cur "$name"; then
-      total=$((total + size + 2))
-      ((total <= LIMIT + 2)) || break
-      text+="${text:+\\n\\n}$line"
-    fi
+# mark_compacted: a compaction has come between what was handed out and its proof, at this time.
+mark_compacted() {
+  local name of_context of_prompt lines=''
+  ours "$dir/offered" || return 0
+  while read -r name of_context of_prompt; do
+    [[ $of_context != "$session" ]] || of_prompt=compacted:$EPOCHREALTIME
+    lines+="$name $of_context $of_prompt"$'\n'
   done <"$dir/offered"
-  [[ -z $text ]] || answer SessionStart
+  keep offered "$lines"
 }
 
 # prove: what was handed out in this turn is accepted; what belongs to another turn stays,
@@ -144,7 +139,9 @@ prove() {
   poke
 }
 
-same_turn() { [[ $1 == "${turn:--}" || $head == *'"stop_hook_active":'?( )true* ]]; }
+same_turn() {
+  [[ $1 != compacted:* && ($1 == "${turn:--}" || $head == *'"stop_hook_active":'?( )true*) ]]
+}
 
 accept_file() {
   # shellcheck disable=SC2053 # a pattern

@@ -21,7 +21,7 @@ from sm.session import agent as agents
 from sm.session import agentstate, queue
 from sm.session.agentstate import State
 from sm.session.queue import Message, Mode, Place
-from sm.session.submission import Submitted, Target, interrupt, is_in_transcript, resolve, submit
+from sm.session.submission import Submitted, Target, has_heard, interrupt, resolve, submit
 from sm.store import lock
 from sm.store.crash import crash_point
 from sm.store.files import read_guarded, write_atomic
@@ -34,6 +34,9 @@ LOCK_S = 30.0
 LOOK_S = 0.02
 REDRAW_S = 0.5
 """A hook is called before the screen is drawn anew, so long at most."""
+COMPACTED = "compacted:"
+"""In place of the prompt: a compaction has come between, at the time that follows."""
+COMPACTION_S = 600.0
 SETTLED_S = 1.0
 """An agent CLI writes its transcript so much later, at most."""
 
@@ -217,17 +220,21 @@ def _settle(target: Target, pane: Pane, screen: Screen, message: Message) -> Rea
 
 def _settle_offered(target: Target, message: Message, to: tuple[str, str]) -> Reason | None:
     """A hook has printed it: the next event of the same turn, or the transcript, proves it."""
-    directory = target.session.dir
+    directory, (_, prompt) = target.session.dir, to
     now = agentstate.read(directory)
     same_turn = (now.context, now.prompt) == to and now.state is State.BUSY
     if same_turn or time.time() < now.since + SETTLED_S:
         return Reason.HANDED
-    if is_in_transcript(target, message.text):
+    compacted_at = float(prompt.removeprefix(COMPACTED)) if prompt.startswith(COMPACTED) else 0.0
+    heard = has_heard(target, message.text, compacted_at=compacted_at)
+    if heard is None and time.time() < compacted_at + COMPACTION_S:
+        return Reason.HANDED
+    if heard:
         queue.accept(directory, message.id)
         queue.settle(directory, message)
-    else:  # its client was stopped before it read what the hook said
+    else:  # its client was stopped before it read what the hook said, or has summed it up
         queue.move(directory, message, Place.HANDED, Place.WAITING)
-    left = [line for line in _offer_lines(target) if f"-{message.id}." not in line]
+    left = [line for line in _offer_lines(target) if line and f"-{message.id}." not in line]
     write_atomic(directory.offered, "".join(f"{line}\n" for line in left))
     return None
 

@@ -11,9 +11,11 @@ import json
 import time
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 from msgspec import Struct
 
+from sm.adapters.agent.conversation import holds
 from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.screen import Prompt, Screen
 from sm.adapters.agent.screen import read as read_screen
@@ -37,8 +39,6 @@ LOOK_S = 0.005
 INTERRUPT_S = 10.0
 ROW = 40
 """A row that holds less of a long line is that of another text."""
-TRANSCRIPT_END = 4 * 1024 * 1024
-"""Bytes; what has just been said stands at its end."""
 
 
 class Submitted(StrEnum):
@@ -161,7 +161,7 @@ def resolve(target: Target, pane: Pane, screen: Screen, message: Message) -> Sub
     patience = DOUBT_S + PIECE_S * len(wire(target.profile, message.id, message.text).pieces)
     if time.time() < typed.at + patience or screen.prompt is not Prompt.IDLE:
         return confirm(target, message, timeout_s=0)
-    if is_in_transcript(target, typed.line):
+    if has_heard(target, typed.line):
         queue.accept(directory, message.id)
         return confirm(target, message)
     if typed.attempt >= ATTEMPTS:
@@ -182,18 +182,17 @@ def _again(target: Target, message: Message) -> None:
     queue.move(target.session.dir, message, Place.HANDED, Place.WAITING)
 
 
-def is_in_transcript(target: Target, text: str) -> bool:
-    """Whether the agent CLI has written `text` into the transcript of its present context."""
+def has_heard(target: Target, text: str, *, compacted_at: float = 0.0) -> bool | None:
+    """Whether the agent CLI has written `text` down as part of its present context.
+
+    None: it is about to write down the compaction that began at `compacted_at`.
+    """
     payload = read_guarded(target.session.dir.context) or b"{}"
     try:
-        from pathlib import Path
-
         path = Path(json.loads(payload).get("transcript_path") or "")
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - TRANSCRIPT_END))
-            return json.dumps(text, ensure_ascii=False)[1:-1].encode() in file.read()
-    except (OSError, ValueError, AttributeError):
+    except (ValueError, AttributeError):
         return False
+    return holds(path, text, compacted_at=compacted_at)
 
 
 def interrupt(target: Target, pane: Pane, screen: Screen) -> Screen | None:
