@@ -151,13 +151,23 @@ def _remove(host: Host, session: AdHocSession) -> None:
 
 def keep_watched(root: Root) -> Iterator[str]:
     """Start the monitors that are missing, and forget what ended long ago; a line for each."""
-    for session in registry.all(root, report=lambda _: None):
-        if not isinstance(session, AdHocSession):
-            continue
-        if is_over(session):
-            yield from _prune(session)
-        elif not _is_being_begun(session) and monitors.ensure(session):
-            yield f"restart the monitor of {address(session)}"
+    try:
+        known = registry.all(root, report=lambda _: None)
+    except StateError:
+        return  # the projects tell of it, which cannot be looked after either
+    for session in known:
+        if isinstance(session, AdHocSession):
+            try:
+                yield from _look_after(session)
+            except SmError as error:
+                yield f"cannot look after {address(session)}: {error.message}"
+
+
+def _look_after(session: AdHocSession) -> Iterator[str]:
+    if is_over(session):
+        yield from _prune(session)
+    elif not _is_being_begun(session) and monitors.ensure(session):
+        yield f"restart the monitor of {address(session)}"
 
 
 def _is_being_begun(session: AdHocSession) -> bool:
@@ -170,9 +180,5 @@ def _prune(session: AdHocSession) -> Iterator[str]:
     except FileNotFoundError:
         return
     if time.time() > ended_at + KEPT_S:
-        try:
-            registry.forget(session.root, session)
-        except StateError as error:
-            yield error.message
-        else:
-            yield f"forget {address(session)}, which ended a week ago"
+        registry.forget(session.root, session)
+        yield f"forget {address(session)}, which ended a week ago"

@@ -109,6 +109,18 @@ def test_dev_poll_starts_the_monitor_of_a_session_without_an_issue_again(
     assert "restart the monitor" not in stage.poll().stdout
 
 
+def test_what_has_ended_is_forgotten_after_a_week(stage_of: MakeStage, company: Company) -> None:
+    stage = stage_of(auto=False)
+    company.new("ann")
+    company.sm("send", "ann", "leave:")
+    over = company.session("ann").dir.over
+    wait_for(over.exists, "its end to be noted")
+    assert "forget" not in stage.poll().stdout
+    os.utime(over, (1000, 1000))
+    assert "forget ann, which ended a week ago" in stage.poll().stdout
+    assert "ann" not in stage.sm("children", check=False).stdout
+
+
 def _command_line(entry: Path) -> list[bytes]:
     try:
         return (entry / "cmdline").read_bytes().split(b"\0")
