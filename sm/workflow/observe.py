@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
+from sm.adapters.agent import screen
+from sm.adapters.tmux import MissingPaneError, NoServerError
 from sm.errors import StateError
 from sm.facts import Facts, Life, Signs
 from sm.forge import NO_CHECK, Check, PullRequest, Review
@@ -12,6 +14,7 @@ from sm.history import fold
 from sm.phase import Phase, PhaseWrite
 from sm.review import verdict
 from sm.session import agent, phasefile, plan
+from sm.session.agentstate import State
 from sm.session.registry import IssueSession
 from sm.workflow import signs
 from sm.workflow.context import Context
@@ -49,6 +52,8 @@ def observe(ctx: Context, session: IssueSession, *, newer_than: float = 0.0) -> 
     phasefile.correct_time(ctx.root, session.project, session.issue, not_before=session.created_at)
     # Before the phase, so that the last word of an agent that has died, or ended its turn, counts.
     life, told = _life(ctx, session), _signs(ctx, session)
+    if told and told.dialog_at is not None and _shows_prompt(ctx, session):
+        told = replace(told, dialog_at=None, doing=str(State.IDLE))
     written = _read_phase(ctx, session)
     seen = snapshot(ctx, newer_than=max(newer_than, written.at))
     found = _gather(ctx, session, told, written, seen)
@@ -89,6 +94,18 @@ def _read_phase(ctx: Context, session: IssueSession) -> _Written:
     except StateError as error:
         return _Written(problem=error.message)
     return _Written(lost=True) if write is None else _Written(write)
+
+
+def _shows_prompt(ctx: Context, session: IssueSession) -> bool:
+    """Whether a dialog was turned down, which no hook tells: the input line is back."""
+    known = agent.load(session.dir)
+    if known is None:
+        return False
+    try:
+        _, shown = ctx.tmux.look(known.pane_id, escapes=True)
+    except (MissingPaneError, NoServerError):
+        return False
+    return screen.read(ctx.profile, shown).prompt is screen.Prompt.IDLE
 
 
 def _gather(

@@ -8,6 +8,7 @@ import re
 import subprocess
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import yaml
@@ -16,6 +17,7 @@ from sm.session import agentstate, plan, registry
 from sm.session.agentstate import State
 from sm.shellroot import shell_root
 from sm.workflow import status
+from sm.workflow.observe import observe
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage, kill
 from tests.helpers import wait_for
@@ -53,6 +55,20 @@ class Hooked:
 
     def fails(self, error: str, said: str) -> None:
         self.call("stop-failure", "StopFailure", error=error, last_assistant_message=said)
+
+    def shows(self, text: str) -> None:
+        """The agent's screen is this and nothing else."""
+        tmux = self.stage.ctx.tmux
+        pane = tmux.pane(self.stage.session(self.issue).name)
+        assert pane is not None
+        tty = tmux.command("display-message", "-p", "-t", pane.id, "#{pane_tty}").strip()
+        Path(tty).write_text(f"\x1b[2J\x1b[H{text}")
+        wait_for(lambda: text in tmux.capture(pane.id), "the screen")
+
+    def opens_dialog(self, command: str) -> None:
+        asked = {"tool_name": "Bash", "tool_input": {"command": command}}
+        self.shows("❯ 1. Yes")
+        self.call("permission-request", "PermissionRequest", **asked)
 
     def make_older(self, seconds: float) -> None:
         """Let the state be as if it had begun so much earlier."""
@@ -131,12 +147,7 @@ def test_a_reminder_that_waits_is_taken_back_when_a_phase_is_written(hooked: Hoo
 
 
 def test_a_dialog_is_told_to_a_person_and_is_over_when_it_is_answered(hooked: Hooked) -> None:
-    hooked.call(
-        "permission-request",
-        "PermissionRequest",
-        tool_name="Bash",
-        tool_input={"command": "deploy --token=abcdef123456"},
-    )
+    hooked.opens_dialog("deploy --token=abcdef123456")
     assert hooked.waits_for() == ("working", "an answer in its terminal")
     hooked.make_older(61)
     comment = wait_for(hooked.comments, "the question on the forge")[0]
@@ -144,13 +155,23 @@ def test_a_dialog_is_told_to_a_person_and_is_over_when_it_is_answered(hooked: Ho
     assert "deploy" in comment
     assert "abcdef123456" not in comment
     assert f"sm attach harb {hooked.issue}" in comment
-    assert hooked.waits_for()[0] == "escalated"
+    wait_for(lambda: hooked.waits_for()[0] == "escalated", "the question on record")
     refused = hooked.stage.sm("reply", "harb", str(hooked.issue), "yes", check=False)
     assert refused.returncode != 0
     assert "sm attach" in refused.stderr
     hooked.call("post-tool-use", "PostToolUse", tool_name="Bash")
     assert hooked.waits_for()[0] == "working"
     assert len(hooked.stage.told()) == 1, "nothing was typed into the dialog"
+
+
+def test_a_dialog_that_was_turned_down_is_over(hooked: Hooked) -> None:
+    hooked.opens_dialog("deploy")
+    hooked.make_older(61)
+    wait_for(hooked.comments, "the question on the forge")
+    hooked.shows("❯\u00a0")
+    found = observe(hooked.stage.ctx, hooked.stage.session(hooked.issue)).facts
+    assert not found.escalated
+    assert found.working
 
 
 def test_a_usage_limit_parks_the_session_until_it_is_over(hooked: Hooked) -> None:
