@@ -14,9 +14,10 @@ from sm.config.schema import Agent
 from sm.store.paths import Root
 from sm.workflow.finding import Finding, Level
 from sm.workflow.probe import probe
-from tests.real.api import Api, Kind
+from tests.real.api import Api, Kind, Reply, Tool
 from tests.real.client import Clients, environment, seal
 from tests.real.codex import CONFIG
+from tests.real.responses import exec_command
 
 
 @pytest.fixture
@@ -56,12 +57,15 @@ def test_the_profile_holds_with_the_pinned_claude_at_no_cost(
 
 
 def test_a_prompt_is_sent_where_it_is_asked_for(root: Root, agent: Agent, api: Api) -> None:
+    api.say(Reply(tools=(Tool.bash("read -rt 2 <> <(:); true"),)))
     found = tried(root, agent, full=True)
     assert failures(found) == []
     said = "\n".join(finding.what for finding in found)
     assert "hooks 'claude': the prompt is confirmed" in said
     assert "hooks 'claude': Stop after" in said
-    assert len([request for request in api.seen if request.kind is Kind.MAIN]) == 1
+    assert (
+        len([request for request in api.seen if request.kind is Kind.MAIN]) == 2
+    )  # the tool's result
 
 
 @pytest.mark.parametrize(
@@ -100,6 +104,7 @@ def test_the_profile_holds_with_the_pinned_codex(
     env = environment(folder.parent, api.url)
     env.pop("TERM")
     command = CODEX.command.replace("codex", str(pinned.codex), 1)
+    api.say(Reply(tools=(exec_command("sleep 2"),)))
     found = tried(root, Agent(command=command, env=env), CODEX, full=True)
     assert failures(found) == ["hooks 'codex': no SessionStart after the start"]
     said = "\n".join(finding.what for finding in found)
