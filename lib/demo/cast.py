@@ -14,7 +14,10 @@ CI = "echo 'step: unit tests'; python3 -m unittest -q"
 
 
 class Journey(Enum):
-    """What happens to an issue on its way; the value is how the summary tells it."""
+    """What happens to an issue on its way; the value is how the summary tells it.
+
+    An agent may give no occasion for it: `otherwise` tells that.
+    """
 
     STRAIGHT = "straight through"
     CI_FAILS = "CI failed, the agent read its log and mended the fault"
@@ -22,14 +25,28 @@ class Journey(Enum):
     KILLED = "the agent was killed with uncommitted work, and recovered from its worktree"
     ASKS = "the agent asked a person, and went on with the answer"
 
+    @property
+    def otherwise(self) -> str:
+        """What is told where it did not come to that."""
+        return {
+            Journey.CI_FAILS: "CI passed at once",
+            Journey.CHANGES: "the reviewer found nothing to change",
+            Journey.KILLED: "the agent had committed its work before it could be killed",
+            Journey.ASKS: "the agent asked nobody",
+        }.get(self, self.value)
+
 
 @dataclass(frozen=True)
 class Remark:
-    """What the reviewer wants changed, at the first line of `path` that holds `anchor`."""
+    """What the reviewer wants changed, at the first line of `path` that holds `anchor`.
+
+    Where none does, the reviewer has `less` to say, at its first line.
+    """
 
     path: str
     anchor: str
     text: str
+    less: str
 
 
 @dataclass(frozen=True)
@@ -85,6 +102,7 @@ PARTS = (
             path="textkit/names.py",
             anchor="*others, last = names",
             text='an empty list ends in a ValueError here: let it be ""',
+            less="say in the docstring what comes of an empty list",
         ),
     ),
     Part(
@@ -98,7 +116,7 @@ PARTS = (
         function="reading_minutes",
         module="reading",
         wish="`reading_minutes(words)` is how long so many words take, at 200 a minute, in whole "
-        "minutes.",
+        "minutes. Nobody has said yet whether to round up or down: ask before you begin.",
         example="reading_minutes(410) == 3",
         journey=Journey.ASKS,
         answer="Round up: a minute begun is a minute.",

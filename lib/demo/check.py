@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Iterator
 
-from cast import NAME, PARTS, Journey
+from cast import NAME, PARTS, Journey, Part
+from person import People
 from progress import Progress
 from stage import SOCKET, DemoError, Stage
 
@@ -13,9 +14,13 @@ from sm.forge import IssueState
 from sm.workflow.trace import Summary
 
 
-def problems(stage: Stage, progress: Progress) -> Iterator[str]:
-    """What is not as it should be; nothing where all is well."""
-    yield from _journeys(progress)
+def problems(stage: Stage, progress: Progress, people: People) -> Iterator[str]:
+    """What is not as it should be; nothing where all is well.
+
+    The way that an issue takes is for an agent of the person's own to choose.
+    """
+    if not stage.agent.own:
+        yield from _journeys(progress, people)
     yield from _merged(stage)
     yield from _left_behind(stage)
 
@@ -28,10 +33,17 @@ TAKEN: dict[Journey, Callable[[Summary], bool]] = {
 """How the story of an issue shows that it went the way that it was to go."""
 
 
-def _journeys(progress: Progress) -> Iterator[str]:
+def went(number: int, part: Part, progress: Progress, people: People) -> bool:
+    """Whether the issue has shown what it was to show."""
+    if part.journey is Journey.ASKS:
+        return people.has_answered(number)
+    taken = TAKEN.get(part.journey)
+    return taken is None or taken(progress.summary(number))
+
+
+def _journeys(progress: Progress, people: People) -> Iterator[str]:
     for number, part in enumerate(PARTS, 1):
-        taken = TAKEN.get(part.journey)
-        if taken and not taken(progress.summary(number)):
+        if not went(number, part, progress, people):
             yield f"#{number} was not what it should show: {part.journey.value}"
 
 

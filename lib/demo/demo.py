@@ -11,14 +11,15 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agents import Agent
+    from person import People
     from progress import Progress
     from show import View
     from stage import Stage
 
-DEADLINE_S = 300.0
 LOOK_S = 0.4
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-FAILED, INTERRUPTED = 1, 130
+FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
 IMPATIENCE_S = 1.0
 """Signals that follow one so closely mean the same."""
 
@@ -51,9 +52,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="demo", add_help=False)
     parser.add_argument("--plain", action="store_true")
     parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--agent", choices=["script", "claude"], default="script")
+    parser.add_argument("--yes", action="store_true")
     options = parser.parse_args()
     try:
-        return run(plain=options.plain, keep=options.keep)
+        agent = chosen(options.agent, yes=options.yes)
+        if isinstance(agent, int):
+            return agent
+        return run(agent, plain=options.plain, keep=options.keep)
     except Interrupted:
         print("demo: interrupted, all is stopped", file=sys.stderr)
         return INTERRUPTED
@@ -62,7 +68,36 @@ def main() -> int:
         return FAILED
 
 
-def run(*, plain: bool, keep: bool) -> int:
+def chosen(name: str, *, yes: bool) -> Agent | int:
+    """The agent that is asked for, once the person has agreed; else an exit code."""
+    from agents import SCRIPTED, AgentError, check_answers, own_claude, question
+
+    if name == "script":
+        return SCRIPTED
+    try:
+        agent = own_claude(os.environ)
+        print(question(agent), flush=True)
+        if not yes and not sys.stdin.isatty():
+            print(
+                "demo: this uses your account, so you are asked first: start it in a terminal, or "
+                "say '--yes'",
+                file=sys.stderr,
+            )
+            return UNUSABLE
+        if not yes and input("Go on? [y/N] ").strip().lower() not in ("y", "yes"):
+            print("nothing was started")
+            return FAILED
+        check_answers(agent)
+    except EOFError:
+        print("\nnothing was started")
+        return FAILED
+    except AgentError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return FAILED
+    return agent
+
+
+def run(agent: Agent, *, plain: bool, keep: bool) -> int:
     """Set the stage up, play, check, and clear everything away again."""
     from rich.console import Console
     from show import Board, Lines, summary
@@ -70,13 +105,13 @@ def run(*, plain: bool, keep: bool) -> int:
 
     from sm.errors import SmError
 
-    console, stage = Console(highlight=False), Stage.new()
+    console, stage = Console(highlight=False), Stage.new(agent)
     view = Lines() if plain or not console.is_terminal else Board(console, stage)
     try:
         # Two of them, because an interrupt may come in the midst of any line, of this one too.
         try:
-            progress, took_s = play(stage, view)
-            summary(console, progress, took_s)
+            progress, people, took_s = play(stage, view)
+            summary(console, progress, people, took_s)
             code = 0
         except (DemoError, SmError) as error:
             explain(stage, error)
@@ -92,10 +127,10 @@ def run(*, plain: bool, keep: bool) -> int:
     return code
 
 
-def play(stage: Stage, view: View) -> tuple[Progress, float]:
+def play(stage: Stage, view: View) -> tuple[Progress, People, float]:
     """Run dev-poll and be the people around it until all is over.
 
-    Returns how it ended and how many seconds it took.
+    Returns how it ended, who was there, and how many seconds it took.
 
     Raises:
         DemoError: something is not as it should be at the end, or the end does not come.
@@ -116,14 +151,14 @@ def play(stage: Stage, view: View) -> tuple[Progress, float]:
             progress.look()
             view.update(progress)
             people.look(progress.active)
-            if progress.elapsed_s > DEADLINE_S:
-                raise DemoError(f"not all issues were merged within {DEADLINE_S:g} s")
+            if progress.elapsed_s > stage.agent.deadline_s:
+                raise DemoError(f"not all issues were over within {stage.agent.deadline_s:g} s")
             time.sleep(LOOK_S)
         took_s = progress.elapsed_s
         stage.end()
-    if found := list(problems(stage, progress)):
+    if found := list(problems(stage, progress, people)):
         raise DemoError("\n".join(found))
-    return progress, took_s
+    return progress, people, took_s
 
 
 def explain(stage: Stage, error: Exception) -> None:

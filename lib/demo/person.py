@@ -16,6 +16,10 @@ from stage import DemoError, Stage
 from sm.forge import CheckState, PullRequest
 from sm.workflow.status import State, StatusRow, seen
 
+ANSWERS = 4
+"""To an agent that nobody can foresee; one that asks more often gets nowhere."""
+NO_ANSWER = "Decide it yourself, in the way that fits the issue best."
+
 
 @dataclass(frozen=True)
 class Deed:
@@ -62,23 +66,37 @@ class People:
             self._sm(why, "review", str(pull.number), "--approve", "--head", pull.head[:12])
 
     def _request(self, pull: PullRequest, remark: Remark) -> None:
+        tree = self.stage.git("ls-tree", "-r", "--name-only", pull.head, folder=self.stage.hub)
+        if remark.path not in tree.split("\n"):  # an agent's own idea of where it belongs
+            self._sm(
+                "one thing is missing",
+                "review",
+                str(pull.number),
+                "--request-changes",
+                "-m",
+                remark.less,
+            )
+            return
         text = self.stage.git("show", f"{pull.head}:{remark.path}", folder=self.stage.hub)
-        lines = text.splitlines()
-        line = next((n for n, each in enumerate(lines, 1) if remark.anchor in each), 1)
+        lines = enumerate(text.splitlines(), 1)
+        line = next((number for number, each in lines if remark.anchor in each), 0)
+        wish = f"{line}:{remark.text}" if line else f"1:{remark.less}"
         self._sm(
             "one thing is missing",
             *("review", str(pull.number), "--request-changes"),
-            *("--comment", f"{remark.path}:{line}:{remark.text}"),
+            *("--comment", f"{remark.path}:{wish}"),
         )
 
     def _answer(self, row: StatusRow, part: Part) -> None:
         """Answer the question, once it can be read on the issue."""
-        if not part.answer:
+        answered = sum(deed[:2] == ("answer", row.issue) for deed in self._done)
+        if not (part.answer or self.stage.agent.own) or answered > ANSWERS:
             what = row.reason or row.last_event
             raise DemoError(f"#{row.issue} needs a person where none was foreseen: {what}")
         asked = self.stage.context.forge.issue(row.issue).comments
-        if asked and self._first("answer", row.issue):
-            self._sm("the agent has asked", "reply", row.project, str(row.issue), part.answer)
+        if asked and self._first("answer", row.issue, len(asked) if self.stage.agent.own else 0):
+            answer = part.answer or NO_ANSWER
+            self._sm("the agent has asked", "reply", row.project, str(row.issue), answer)
 
     def _kill(self, row: StatusRow) -> None:
         """Pull the plug once the agent has edited all that it wants to, and committed nothing."""
@@ -91,11 +109,15 @@ class People:
             os.kill(pane.pid, signal.SIGKILL)  # the program of that name is an extra package
 
     def _has_edited(self, row: StatusRow) -> bool:
-        """README.md is what an agent edits last."""
+        """README.md is what the script edits last; with others, any file will do."""
         if not Path(row.worktree).is_dir():
             return False
         changed = self.stage.run("git", "-C", row.worktree, "status", "--porcelain")
-        return "README.md" in changed
+        return bool(changed) if self.stage.agent.own else "README.md" in changed
+
+    def has_answered(self, issue: int) -> bool:
+        """Whether the agent of this issue was told what it had asked."""
+        return any(deed[:2] == ("answer", issue) for deed in self._done)
 
     def _sm(self, why: str, *args: str) -> None:
         self.report(Deed(time.time(), shlex.join(["sm", *args]), why))

@@ -29,7 +29,7 @@ class Progress:
         """Look at everything again.
 
         Raises:
-            DemoError: a session has ended without a merge.
+            DemoError: a session of the script has ended without a merge.
 
         """
         found = overview(self.stage.context, time.time())
@@ -43,10 +43,12 @@ class Progress:
         """The last row of a session that is over, with what came of it."""
         known = seen(self.stage.context)
         pull = known.pull(self.stage.context.project.branch(row.issue))
-        if pull is None or pull.state is not PullState.MERGED:
-            raise DemoError(f"the session of issue #{row.issue} has ended, and nothing was merged")
-        told = self.summary(row.issue)
         self._ended_at[row.issue] = time.time()
+        told = self.summary(row.issue)
+        if pull is None or pull.state is not PullState.MERGED:
+            if self.stage.agent.own:
+                return structs.replace(row, phase=State.FAILED, waits_for="", age_s=told.took_s)
+            raise DemoError(f"the session of issue #{row.issue} has ended, and nothing was merged")
         return structs.replace(
             row,
             phase=State.MERGED,
@@ -78,6 +80,11 @@ class Progress:
         """The issues that were not taken up yet."""
         taken_up = {row.issue for row in self.rows}
         return [number for number in range(1, len(PARTS) + 1) if number not in taken_up]
+
+    @property
+    def merged(self) -> int:
+        """How many issues are merged."""
+        return sum(row.phase is State.MERGED for row in self.over.values())
 
     @property
     def is_over(self) -> bool:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import Self
 
 from cast import PARTS
-from person import Deed
+from check import went
+from person import Deed, People
 from progress import Progress
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -97,7 +98,7 @@ class Board:
         self._live.update(Group(*self._parts(progress)), refresh=True)
 
     def _parts(self, progress: Progress) -> Iterator[RenderableType]:
-        merged = f"{len(progress.over)} of {len(PARTS)} merged"
+        merged = f"{progress.merged} of {len(PARTS)} merged"
         yield Text.assemble(
             ("sm demo", "bold"),
             f"  {merged}, {span(progress.elapsed_s)}  ",
@@ -125,13 +126,15 @@ class Board:
 View = Lines | Board
 
 
-def summary(console: Console, progress: Progress, took_s: float) -> None:
+def summary(console: Console, progress: Progress, people: People, took_s: float) -> None:
     """Say what has been shown, and what to do next."""
     count = len(PARTS)
     heading = f"{count} of {count} merged in {span(took_s)}"
     console.print("", Text(heading, f"{STYLES['merged']} bold"), "", sep="\n")
     for number, part in enumerate(PARTS, 1):
-        console.print(f"  #{number} {part.function:16} {part.journey.value}", soft_wrap=True)
+        is_so = went(number, part, progress, people)
+        told = part.journey.value if is_so else part.journey.otherwise
+        console.print(f"  #{number} {part.function:16} {told}", soft_wrap=True)
     console.print(
         f"\nmain has {count} merge commits and a test suite that passes; nothing is left behind.\n"
         f"Next, in your own repository: [bold]{ROOT / 'bin' / 'sm'} init[/bold]",

@@ -1,7 +1,7 @@
 """Where the demo runs: a directory with a HOME, repositories, state and tmux server of its own.
 
-Whatever runs for the demo has that HOME in its environment, whoever started it: that is how it
-is found again at the end, every process of it and none else.
+Whatever runs for the demo has that HOME or that state root in its environment, whoever started
+it: that is how it is found again at the end, every process of it and none else.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 
 import cast
 import yaml
+from agents import SCRIPTED, Agent
 
 from sm.adapters import proc
 from sm.adapters.proc import Process
@@ -29,7 +30,6 @@ from sm.config.load import load
 from sm.workflow.context import Context
 
 ROOT = Path(__file__).resolve().parents[2]
-AGENT = Path(__file__).with_name("agent.py")
 
 SOCKET = "demo"
 SOCKET_PATH_LIMIT = 100
@@ -55,8 +55,9 @@ class DemoError(Exception):
 class Stage:
     """The directory `path`; nothing of it exists before `enter`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, agent: Agent = SCRIPTED) -> None:
         self.path = path
+        self.agent = agent
         self.clone = path / cast.NAME  # the person's
         self.hub = path / f"{cast.NAME}-hub" / "repo.git"  # made by `sm init`
         self.config = path / "sm.yaml"
@@ -66,12 +67,12 @@ class Stage:
         self._poll: subprocess.Popen[bytes] | None = None
 
     @classmethod
-    def new(cls) -> Stage:
+    def new(cls, agent: Agent = SCRIPTED) -> Stage:
         """A stage in the place for temporary directories, or in /tmp where that is too deep."""
         name = f"sm-demo-{secrets.token_hex(4)}"
         path = Path(tempfile.gettempdir()).resolve() / name
         too_long = len(os.fsencode(path / f"tmux/tmux-{os.geteuid()}" / SOCKET)) > SOCKET_PATH_LIMIT
-        return cls(Path("/tmp") / name if too_long else path)
+        return cls(Path("/tmp") / name if too_long else path, agent)
 
     @cached_property
     def context(self) -> Context:
@@ -92,7 +93,8 @@ class Stage:
         )
 
     def _environment(self) -> dict[str, str]:
-        kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+        names = (*KEPT_VARIABLES, *self.agent.passed)
+        kept = {name: os.environ[name] for name in names if name in os.environ}
         path = [str(ROOT / "bin"), str(Path(sys.executable).parent), os.environ.get("PATH", "")]
         return kept | {
             "PATH": ":".join(path),
@@ -122,15 +124,17 @@ class Stage:
             self.run("sm", "issue", "add", part.title, "--body", part.body)
 
     def _init(self) -> None:
-        agent = shlex.join(["python3", "-I", str(AGENT)])
         self.run(
             *("sm", "init", "--yes", "--repo", str(self.clone), "--output", str(self.config)),
-            *("--agent", agent, "--ci", cast.CI),
+            *("--agent", self.agent.command, "--ci", cast.CI),
         )
         config = yaml.safe_load(self.config.read_text()) | SETTINGS
         config |= {"state_root": str(self.state), "tmux_socket": SOCKET}
         config["ci"]["poll"] = "1s"
-        config["agent"]["env"] = {"GIT_CONFIG_NOSYSTEM": "1"}
+        git = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": str(self.home / ".gitconfig")}
+        scratch = {"TMPDIR": str(self.path / "tmp"), "CLAUDE_CODE_TMPDIR": str(self.path / "tmp")}
+        config["agent"]["env"] = git | scratch | dict(self.agent.env)
+        config["agent"]["pass_env"] = list(self.agent.passed)
         self.config.write_text(yaml.safe_dump(config, allow_unicode=True))
 
     def git(self, *args: str, folder: Path | None = None) -> str:
@@ -195,11 +199,12 @@ class Stage:
 
     def processes(self) -> list[Process]:
         """Everything that runs for this demo, except for this program."""
-        mark = f"\0HOME={self.home}\0".encode()
+        marks = [f"\0HOME={self.home}\0".encode(), f"\0SM_STATE_ROOT={self.state}\0".encode()]
         found = []
         for entry in proc.PROC.glob("[1-9]*"):
             with contextlib.suppress(OSError):
-                if mark in b"\0" + (entry / "environ").read_bytes() + b"\0":
+                environ = b"\0" + (entry / "environ").read_bytes() + b"\0"
+                if any(mark in environ for mark in marks):
                     found.append(proc.find(int(entry.name)))
         return [process for process in found if process and process.pid != os.getpid()]
 
