@@ -170,6 +170,7 @@ def test_the_question_of_a_dialog_is_shown_without_secrets_or_escapes(
     assert "\x1b" not in shown
     put(directory.dialog, message="needs your permission")
     assert question(directory) == "needs your permission"
+    assert question(directory, "Do you want to proceed?") == "Do you want to proceed?"
     put(directory.dialog, tool_name="Write", tool_input={"text": "a" * 10**6})
     assert len(question(directory)) < signs.QUESTION_LIMIT + 10
 

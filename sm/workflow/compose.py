@@ -92,7 +92,7 @@ def gather(ctx: Context, session: IssueSession, seen: Observation, work: GitStat
         fixes_left=project.ci.max_fixes - seen.facts.history.fixes,
         worktree=str(session.worktree),
         protocol_known=bool(ctx.profile.system_prompt),
-        dialog=signs.question(session.dir) if facts.dialog_at is not None else "",
+        dialog=signs.question(session.dir, seen.question) if facts.dialog_at is not None else "",
         failure=_failure(session, seen),
         until=signs.until(facts.failure) if facts.failure else "",
         attach_command=_attach_command(session),

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, replace
 
 from sm.adapters.agent import screen
+from sm.adapters.agent.screen import Prompt, Screen
 from sm.adapters.tmux import MissingPaneError, NoServerError
 from sm.errors import StateError
 from sm.facts import Facts, Life, Signs
@@ -35,6 +36,8 @@ class Observation:
     replies: tuple[Reply, ...]
     problem: str
     """Why the phase file cannot be read, '' if it can."""
+    question: str = ""
+    """What a dialog in the agent's terminal shows."""
 
     @property
     def check(self) -> Check:
@@ -52,7 +55,8 @@ def observe(ctx: Context, session: IssueSession, *, newer_than: float = 0.0) -> 
     phasefile.correct_time(ctx.root, session.project, session.issue, not_before=session.created_at)
     # Before the phase, so that the last word of an agent that has died, or ended its turn, counts.
     life, told = _life(ctx, session), _signs(ctx, session)
-    if told and told.dialog_at is not None and _shows_prompt(ctx, session):
+    shown = _screen(ctx, session) if told and told.dialog_at is not None else None
+    if told and shown and shown.prompt is Prompt.IDLE:  # it was turned down: no hook tells of that
         told = replace(told, dialog_at=None, doing=str(State.IDLE))
     written = _read_phase(ctx, session)
     seen = snapshot(ctx, newer_than=max(newer_than, written.at))
@@ -60,7 +64,7 @@ def observe(ctx: Context, session: IssueSession, *, newer_than: float = 0.0) -> 
     facts = replace(found.facts, session=life)
     if facts.awaits:
         facts = _compare_with_remote(ctx, session, seen, facts)
-    return replace(found, facts=facts)
+    return replace(found, facts=facts, question=shown.question if shown else "")
 
 
 def last_known(ctx: Context, session: IssueSession, seen: Snapshot) -> Observation:
@@ -96,16 +100,14 @@ def _read_phase(ctx: Context, session: IssueSession) -> _Written:
     return _Written(lost=True) if write is None else _Written(write)
 
 
-def _shows_prompt(ctx: Context, session: IssueSession) -> bool:
-    """Whether a dialog was turned down, which no hook tells: the input line is back."""
-    known = agent.load(session.dir)
-    if known is None:
-        return False
+def _screen(ctx: Context, session: IssueSession) -> Screen | None:
+    if (known := agent.load(session.dir)) is None:
+        return None
     try:
         _, shown = ctx.tmux.look(known.pane_id, escapes=True)
     except (MissingPaneError, NoServerError):
-        return False
-    return screen.read(ctx.profile, shown).prompt is screen.Prompt.IDLE
+        return None
+    return screen.read(ctx.profile, shown)
 
 
 def _gather(

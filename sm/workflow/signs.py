@@ -81,12 +81,15 @@ def read(directory: SessionDir) -> Signs:
     )
 
 
-def question(directory: SessionDir) -> str:
-    """What the last dialog in the terminal asks, fit to be shown to a person."""
+def question(directory: SessionDir, screen: str = "") -> str:
+    """What the last dialog in the terminal asks, fit to be shown to a person.
+
+    `screen` is what the terminal shows of it, for one that no hook tells the tool of.
+    """
     payload = _load(directory.dialog) or NOTHING
     asked = json.dumps(payload.tool_input, indent=2, ensure_ascii=False)
-    text = f"{payload.tool_name}\n{asked}" if payload.tool_name else payload.message
-    return _shown(text, QUESTION_LIMIT)
+    told = f"{payload.tool_name}\n{asked}" if payload.tool_name else screen or payload.message
+    return _shown(told, QUESTION_LIMIT)
 
 
 def notice(directory: SessionDir) -> str:

@@ -63,7 +63,7 @@ class Hooked:
         assert pane is not None
         tty = tmux.command("display-message", "-p", "-t", pane.id, "#{pane_tty}").strip()
         Path(tty).write_text(f"\x1b[2J\x1b[H{text}")
-        wait_for(lambda: text in tmux.capture(pane.id), "the screen")
+        wait_for(lambda: text.splitlines()[-1] in tmux.capture(pane.id), "the screen")
 
     def opens_dialog(self, command: str) -> None:
         asked = {"tool_name": "Bash", "tool_input": {"command": command}}
@@ -162,6 +162,14 @@ def test_a_dialog_is_told_to_a_person_and_is_over_when_it_is_answered(hooked: Ho
     hooked.call("post-tool-use", "PostToolUse", tool_name="Bash")
     assert hooked.waits_for()[0] == "working"
     assert len(hooked.stage.told()) == 1, "nothing was typed into the dialog"
+
+
+def test_a_dialog_of_which_nobody_says_more_is_told_by_its_screen(hooked: Hooked) -> None:
+    hooked.shows("Really?\r\n❯ 1. Yes\r\n  2. No")
+    told = {"notification_type": "agent_needs_input", "message": "needs your choice"}
+    hooked.call("notification", "Notification", **told)
+    hooked.make_older(61)
+    assert "1. Yes" in wait_for(hooked.comments, "the question on the forge")[0]
 
 
 def test_a_dialog_that_was_turned_down_is_over(hooked: Hooked) -> None:
