@@ -20,8 +20,9 @@ from sm.errors import UsageError
 from sm.session import agent as agents
 from sm.session import agentstate, queue
 from sm.session.agentstate import State
+from sm.session.interruption import interrupt
 from sm.session.queue import Message, Mode, Place
-from sm.session.submission import Submitted, Target, has_heard, interrupt, resolve, submit
+from sm.session.submission import Submitted, Target, has_heard, resolve, submit
 from sm.store import lock
 from sm.store.crash import crash_point
 from sm.store.files import read_guarded, write_atomic

@@ -18,7 +18,6 @@ from msgspec import Struct
 from sm.adapters.agent.conversation import holds
 from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.screen import Prompt, Screen
-from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.composer import Typed, is_typed, press, type_once
 from sm.adapters.tmux import Pane, Tmux
 from sm.session import queue
@@ -36,7 +35,6 @@ DOUBT_S = 10.0
 """After so long without a receipt, with an empty composer, the text is looked for elsewhere."""
 ATTEMPTS = 3
 LOOK_S = 0.005
-INTERRUPT_S = 10.0
 ROW = 40
 """A row that holds less of a long line is that of another text."""
 
@@ -154,7 +152,7 @@ def resolve(target: Target, pane: Pane, screen: Screen, message: Message) -> Sub
         return None
     if not target.profile.hooks:
         return confirm(target, message)
-    if screen.prompt is Prompt.IDLE and _shows(screen, typed.line):
+    if screen.prompt is Prompt.IDLE and shows(screen, typed.line):
         # It stands there, typed and not submitted.
         press(target.tmux, pane, target.profile.submit_keys, row=screen.row)
         return confirm(target, message)
@@ -172,7 +170,7 @@ def resolve(target: Target, pane: Pane, screen: Screen, message: Message) -> Sub
     return None
 
 
-def _shows(screen: Screen, line: str) -> bool:
+def shows(screen: Screen, line: str) -> bool:
     """Whether the composer holds a text that begins with `line`, of which a row shows a part."""
     row = screen.draft.split("\n", 1)[0]
     return row == line or (len(row) >= ROW and line.startswith(row))
@@ -193,40 +191,3 @@ def has_heard(target: Target, text: str, *, compacted_at: float = 0.0) -> bool |
     except (ValueError, AttributeError):
         return False
     return holds(path, text, compacted_at=compacted_at)
-
-
-def interrupt(target: Target, pane: Pane, screen: Screen) -> Screen | None:
-    """Stop the turn under way; the screen once the agent is at its prompt, None if it is not.
-
-    An agent that had not begun to answer puts what it was told back into its composer. Where
-    that was a message of ours, it waits again and the composer is cleared.
-    """
-    press(target.tmux, pane, (target.profile.interrupt_key,), row=screen.row)
-    deadline = time.monotonic() + INTERRUPT_S
-    while time.monotonic() < deadline:
-        _, shown = target.tmux.look(pane.id, escapes=True)
-        screen = read_screen(target.profile, shown)
-        if screen.prompt is Prompt.IDLE:
-            return _taken_back(target, pane, screen)
-        time.sleep(LOOK_S * 4)
-    return None
-
-
-def _taken_back(target: Target, pane: Pane, screen: Screen) -> Screen | None:
-    directory = target.session.dir
-    typed = read_json(directory.typed, TypedMessage)
-    if typed is None or not _shows(screen, typed.line):
-        return screen
-    ours = [m for m in queue.messages(directory, Place.DONE) if m.id == typed.id]
-    for message in ours:
-        queue.move(directory, message, Place.DONE, Place.WAITING)
-    lines = screen.draft.count("\n") + 1
-    press(target.tmux, pane, (target.profile.erase_key,) * (2 * lines), row=screen.row)
-    deadline = time.monotonic() + INTERRUPT_S
-    while time.monotonic() < deadline:
-        _, shown = target.tmux.look(pane.id, escapes=True)
-        screen = read_screen(target.profile, shown)
-        if not screen.draft:
-            return screen
-        time.sleep(LOOK_S * 4)
-    return None
