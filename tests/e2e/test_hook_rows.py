@@ -19,7 +19,7 @@ from sm.shellroot import shell_root
 from sm.workflow import status
 from sm.workflow.observe import observe
 from tests.e2e.conftest import MakeStage
-from tests.e2e.stage import Stage, kill
+from tests.e2e.stage import Env, Stage, kill
 from tests.helpers import wait_for
 
 HOOKS = shell_root() / "lib" / "hooks"
@@ -95,14 +95,18 @@ class Hooked:
 
 @pytest.fixture
 def hooked(stage_of: MakeStage) -> Hooked:
-    stage = stage_of()
+    return begin(stage_of())
+
+
+def begin(stage: Stage, env: Env | None = None) -> Hooked:
+    """An issue of the stage, taken up by an agent that calls hooks."""
     config = yaml.safe_load(stage.config.read_text())
     config["profiles"] = {"puppet": PROFILE}
     config["agent"]["profile"] = "puppet"
     config["agent"]["env"]["PUPPET_HOOKS"] = str(HOOKS)
     stage.config.write_text(yaml.safe_dump(config))
     agent = Hooked(stage, stage.file_issue())
-    stage.poll()
+    stage.poll(env=env)
     wait_for(lambda: agent.state.state is State.BUSY, "the agent to have its prompt")
     return agent
 
@@ -118,6 +122,23 @@ def test_an_agent_that_ends_its_turn_without_a_phase_is_reminded_twice(hooked: H
     assert hooked.waits_for() == ("working", "a new phase: its turn has ended")
     hooked.stage.sm("react", "harb", str(hooked.issue))
     assert len(hooked.told(REMINDER)) == 2
+
+
+def test_a_reactor_killed_behind_the_reminder_reminds_once(
+    stage_of: MakeStage, tmp_path: Path
+) -> None:
+    once = tmp_path / "once"
+    hooked = begin(stage_of(), {"SM_CRASH_AT": "inject:after", "SM_CRASH_ONCE": str(once)})
+    hooked.ends_turn()
+    directory = hooked.stage.session(hooked.issue).dir
+    wait_for(once.exists, "the reactor to be killed")
+    wait_for(
+        lambda: [r for r in plan.receipts(directory) if r.row == "protocol-reminder"],
+        "the reminder's receipt",
+    )
+    wait_for(lambda: hooked.told(REMINDER), "the reminder")
+    hooked.stage.sm("react", "harb", str(hooked.issue))
+    assert len(hooked.told(REMINDER)) == 1
 
 
 def test_background_tasks_are_waited_for(hooked: Hooked) -> None:
