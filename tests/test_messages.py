@@ -158,3 +158,23 @@ def test_a_session_can_end_itself_and_leaves_nothing(company: Company) -> None:
     company.sm("send", "ann", f"Enough.\nrun: {SM} kill ann")
     wait_for(lambda: not directory.path.exists(), "its end")
     assert company.sm("children").stdout == ""
+
+
+@pytest.mark.parametrize("point", ["notify:queued", "over:told"])
+def test_a_notification_whose_teller_is_killed_comes_once(company: Company, point: str) -> None:
+    company.new("ann")
+    once = company.folder / "once"
+    crash = {"SM_CRASH_AT": point, "SM_CRASH_ONCE": str(once)}
+    company.sm("new", "--provider", "peer", "--name", "bob", **crash)
+    company.sm("wait", "bob", "--timeout", "20")
+    last = "die:" if point == "over:told" else "say: Built."
+    company.send_from("ann", "bob", f"Build it.\n{last}", "--notify-on-stop")
+    wait_for(once.exists, "the crash")
+    company.hears("ann", "[sm] bob has")
+    directory = company.session("bob").dir
+    wait_for(lambda: not list(directory.notify.iterdir()), "the second try")
+    if point == "over:told":
+        wait_for(directory.over.exists, "the second try")
+    company.run_in("ann", "true")  # whatever else waits for ann comes with it
+    company.sm("wait", "ann", "--timeout", "20")
+    assert len([text for text in company.noted("ann") if "[sm] bob has" in text]) == 1

@@ -28,6 +28,7 @@ from sm.session.submission import Target
 from sm.session.targets import address, is_over
 from sm.session.waiters import Waiter
 from sm.store import journal
+from sm.store.crash import crash_point
 from sm.store.files import CLOCK_SLACK_S, read_guarded
 from sm.store.paths import Root
 from sm.text import normalise
@@ -101,6 +102,7 @@ def _tell_waiter(target: Target, waiter: Waiter) -> None:
     ident = notice_id(session, f"stop:{waiter.ident}")
     words = _last_words(target, waiter.accepted_at or 0.0)
     tell(session.root, waiter.session, ident, turn_ended(address(session), words, ident))
+    crash_point("notify:queued")
     waiters.remove(session.dir, waiter.ident)
 
 
