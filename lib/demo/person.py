@@ -14,6 +14,7 @@ from cast import PARTS, Journey, Part, Remark
 from stage import DemoError, Stage
 
 from sm.forge import CheckState, PullRequest
+from sm.workflow.effects import BOT
 from sm.workflow.status import State, StatusRow, seen
 
 ANSWERS = 4
@@ -93,8 +94,9 @@ class People:
         if not (part.answer or self.stage.agent.own) or answered > ANSWERS:
             what = row.reason or row.last_event
             raise DemoError(f"#{row.issue} needs a person where none was foreseen: {what}")
-        asked = self.stage.context.forge.issue(row.issue).comments
-        if asked and self._first("answer", row.issue, len(asked) if self.stage.agent.own else 0):
+        comments = self.stage.context.forge.issue(row.issue).comments
+        asked = sum(comment.author == BOT for comment in comments)
+        if asked and self._first("answer", row.issue, asked if self.stage.agent.own else 1):
             answer = part.answer or NO_ANSWER
             self._sm("the agent has asked", "reply", row.project, str(row.issue), answer)
 
