@@ -1,0 +1,185 @@
+"""API trouble, limits and dialogs of the real client, as the whole of sm deals with them."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from sm.session import agentstate, registry
+from sm.session.agentstate import State
+from sm.store import journal
+from sm.store.paths import Root
+from tests.e2e.stage import Stage, make_stage
+from tests.helpers import wait_for
+from tests.real.api import Api, Failure, Reply, Tool
+from tests.real.client import environment, seal
+
+RESUMED = "[sm] Your last turn was cut short"
+
+
+@dataclass
+class AtWork:
+    """One issue that the real client works on, with its monitor."""
+
+    stage: Stage
+    api: Api
+    issue: int = 0
+
+    def begin(self) -> None:
+        """Have the issue taken up."""
+        self.issue = self.stage.file_issue()
+        self.stage.poll()
+
+    @property
+    def state(self) -> State:
+        """What the client's hooks say."""
+        return agentstate.read(self.stage.session(self.issue).dir).state
+
+    def waits_for(self) -> tuple[str, str]:
+        """The state, and what it waits for, as `sm status` shows them."""
+        row = json.loads(self.stage.sm("status", "--json").stdout)[0]["sessions"][0]
+        return row["phase"], row["waits_for"]
+
+    def wait_phase(self, phase: str) -> str:
+        """Wait until `sm status` shows it; returns what the session waits for then."""
+
+        def seen() -> tuple[str, str] | None:
+            found = self.waits_for()
+            return found if found[0] == phase else None
+
+        found = wait_for(seen, f"the session to be {phase}", 30.0, every_s=0.2)
+        assert found
+        return found[1]
+
+    def make_older(self, seconds: float) -> None:
+        """Let the state be as if it had begun so much earlier."""
+        directory = self.stage.session(self.issue).dir
+        words = directory.state.read_text().split()
+        words[1] = f"{float(words[1]) - seconds:.6f}"
+        directory.state.write_text(" ".join(words).ljust(159) + "\n")
+        registry.poke(directory)
+
+    def comments(self) -> list[str]:
+        """What people were told on the issue."""
+        return [comment.body for comment in self.stage.ctx.forge.issue(self.issue).comments]
+
+    def times_resumed(self) -> int:
+        """How often the model was told to go on."""
+        return self.api.appearances(RESUMED)
+
+
+@pytest.fixture
+def at_work(
+    claude: Path, api: Api, root: Root, tmux_socket: str, tmp_path: Path
+) -> Iterator[AtWork]:
+    yield from _at_work(claude, api, tmp_path, "--dangerously-skip-permissions")
+
+
+@pytest.fixture
+def asking(
+    claude: Path, api: Api, root: Root, tmux_socket: str, tmp_path: Path
+) -> Iterator[AtWork]:
+    """One that asks before it does anything."""
+    yield from _at_work(claude, api, tmp_path, "--permission-mode", "manual")
+
+
+@pytest.fixture
+def subscribed(
+    claude: Path, api: Api, root: Root, tmux_socket: str, tmp_path: Path
+) -> Iterator[AtWork]:
+    """One whose account is a subscription."""
+    more = {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "any"}
+    yield from _at_work(claude, api, tmp_path, "--dangerously-skip-permissions", **more)
+
+
+def _at_work(claude: Path, api: Api, folder: Path, *options: str, **more: str) -> Iterator[AtWork]:
+    home = folder / "client-home"
+    variables = {k: v for k, v in (environment(home, api.url) | more).items() if v}
+    for name in ("PATH", "TERM"):
+        variables.pop(name)
+    command = " ".join([str(claude), *options])
+    stage = make_stage(
+        folder, auto=False, settings={"agent": {"command": command, "env": variables}}
+    )
+    seal(home, stage.ctx.project.worktree(1))
+    yield AtWork(stage, api)
+    for event in journal.read(stage.ctx.root.journal):
+        print(f"{event.at:.3f} {event.session} {event.event} {event.detail}")
+    for session in stage.sessions():
+        if pane := stage.ctx.tmux.pane(session.name):
+            print(stage.ctx.tmux.capture(pane.id))
+    stage.end()
+
+
+def test_an_api_that_is_down_for_a_while_is_waited_for(at_work: AtWork) -> None:
+    at_work.api.down()
+    at_work.begin()
+    assert "API trouble" in at_work.wait_phase("parked")
+    at_work.api.up()
+    assert at_work.times_resumed() == 0
+    at_work.make_older(61)
+    wait_for(lambda: at_work.times_resumed() == 1, "the agent to go on", 30.0)
+    at_work.wait_phase("working")
+    assert not at_work.comments()
+    assert "You work on issue #1" in "\n".join(at_work.api.main[-1].texts)
+
+
+def test_a_limit_that_names_a_pause_is_waited_for(at_work: AtWork) -> None:
+    at_work.api.say(Failure(429, {"retry-after": "7200"}, "too much"))
+    at_work.begin()
+    assert "usage limit" in at_work.wait_phase("parked")
+    at_work.make_older(61)
+    wait_for(lambda: at_work.times_resumed() == 1, "the agent to go on", 30.0)
+
+
+def test_the_limit_of_a_subscription_is_waited_for_until_its_reset(subscribed: AtWork) -> None:
+    reset = int(time.time()) + 3 * 3600
+    limit = {
+        "anthropic-ratelimit-unified-status": "rejected",
+        "anthropic-ratelimit-unified-reset": str(reset),
+        "anthropic-ratelimit-unified-representative-claim": "five_hour",
+        "anthropic-ratelimit-unified-5h-utilization": "1.0",
+        "anthropic-ratelimit-unified-5h-reset": str(reset),
+    }
+    subscribed.api.say(Failure(429, limit, "limit"))
+    subscribed.begin()
+    waits_for = subscribed.wait_phase("parked")
+    clock = time.strftime("%H:%M", time.localtime(reset + 20))
+    assert re.fullmatch(rf"parked until (\S+ )?{clock}: usage limit", waits_for)
+    wait_for(subscribed.comments, "the long pause to be told")
+    assert len(subscribed.api.main) == 1
+
+
+def test_a_refused_login_is_told_to_a_person_and_the_answer_goes_on(at_work: AtWork) -> None:
+    at_work.api.model = lambda _: Failure(401)
+    at_work.begin()
+    at_work.wait_phase("escalated")
+    comment = wait_for(at_work.comments, "the question on the forge")[0]
+    assert "no access to the API" in comment
+    at_work.api.model = lambda _: Reply()
+    at_work.stage.sm("reply", "harb", "1", "the key is mended")
+    wait_for(lambda: at_work.api.appearances("the key is mended") == 1, "the answer", 30.0)
+
+
+def test_a_dialog_is_told_to_a_person_who_answers_it(asking: AtWork) -> None:
+    asking.api.say(Reply("", tools=(Tool.bash("touch allowed"),)), "That was it.")
+    asking.begin()
+    wait_for(lambda: asking.state is State.DIALOG, "the dialog", 30.0)
+    assert asking.waits_for() == ("working", "an answer in its terminal")
+    asking.make_older(61)
+    comment = wait_for(asking.comments, "the question on the forge")[0]
+    assert "touch allowed" in comment
+    assert "sm attach harb 1" in comment
+    session = asking.stage.session(1)
+    pane = asking.stage.ctx.tmux.pane(session.name)
+    assert pane
+    assert not (session.worktree / "allowed").exists()
+    asking.stage.ctx.tmux.command("send-keys", "-t", pane.id, "Enter")
+    wait_for((session.worktree / "allowed").exists, "what the person has allowed")
+    asking.wait_phase("working")
