@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sm.adapters.agent.conversation import holds
+from sm.adapters.agent.conversation import has_heard, is_taken_back
 
 
 @pytest.fixture
@@ -14,13 +14,14 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "conversation.jsonl"
 
 
-def said(path: Path, text: str, uuid: str) -> None:
-    add(path, type="attachment", uuid=uuid, attachment={"content": [text]})
+def said(path: Path, text: str, uuid: str, after: str = "", kind: str = "attachment") -> None:
+    add(path, type=kind, uuid=uuid, parentUuid=after or None, message={"content": [text]})
 
 
 def compacted(path: Path, *kept: str, at: str = "2026-11-21T10:00:00.000Z") -> None:
     metadata = {"trigger": "auto", "preservedMessages": {"uuids": kept, "allUuids": kept}}
-    add(path, type="system", subtype="compact_boundary", timestamp=at, compactMetadata=metadata)
+    boundary = {"subtype": "compact_boundary", "timestamp": at, "compactMetadata": metadata}
+    add(path, type="system", uuid=f"at {at}", logicalParentUuid="b", **boundary)
 
 
 def add(path: Path, **line: Any) -> None:
@@ -28,34 +29,56 @@ def add(path: Path, **line: Any) -> None:
         file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 
-def test_what_was_said_is_held(path: Path) -> None:
+AT = 1795255200.0  # 2026-11-21T10:00:00Z
+
+
+def test_what_was_said_was_heard(path: Path) -> None:
     text = 'quotes "a", back\\slash\nlines\tand ünïcode'
     said(path, f"before {text} after", "a")
-    assert holds(path, text) is True
-    assert holds(path, "something else") is False
+    assert has_heard(path, text) is True
+    assert has_heard(path, "something else") is False
 
 
 def test_a_compaction_keeps_what_it_names_and_nothing_else(path: Path) -> None:
     said(path, "summed up", "a")
-    said(path, "kept", "b")
+    said(path, "kept", "b", after="a")
     compacted(path, "b")
-    said(path, "said since", "c")
-    assert holds(path, "summed up") is False
-    assert holds(path, "kept") is True
-    assert holds(path, "said since") is True
+    said(path, "said since", "c", after="at 2026-11-21T10:00:00.000Z")
+    assert has_heard(path, "summed up") is True
+    assert has_heard(path, "summed up", compacted_at=AT) is False
+    assert has_heard(path, "kept", compacted_at=AT) is True
+    assert has_heard(path, "said since", compacted_at=AT) is True
+    compacted(path, at="2026-11-21T10:05:00.000Z")  # what is lost now has been heard before
+    assert has_heard(path, "kept", compacted_at=AT) is True
 
 
 def test_a_compaction_that_is_not_written_down_yet_leaves_it_open(path: Path) -> None:
     said(path, "the text", "a")
-    assert holds(path, "the text", compacted_at=1795000000.0) is None
+    assert has_heard(path, "the text", compacted_at=AT) is None
     compacted(path, at="2020-01-01T00:00:00.000Z")  # an earlier one
-    assert holds(path, "the text", compacted_at=1795000000.0) is None
-    compacted(path, "a", at="2026-11-21T10:00:00.000Z")
-    assert holds(path, "the text", compacted_at=1795000000.0) is True
+    assert has_heard(path, "the text", compacted_at=AT) is None
+    compacted(path, "a")
+    assert has_heard(path, "the text", compacted_at=AT) is True
 
 
-def test_a_transcript_that_is_missing_or_damaged_holds_nothing(path: Path) -> None:
-    assert holds(path, "text") is False
+def test_a_transcript_that_is_missing_or_damaged_has_nothing(path: Path) -> None:
+    assert has_heard(path, "text") is False
     path.write_bytes(b'\xff{"subtype":"compact_boundary"\n[]\n"compact_boundary"\ntext\n')
-    assert holds(path, "other") is False
-    assert holds(path.parent, "text") is False
+    assert has_heard(path, "other") is False
+    assert has_heard(path, "text", compacted_at=AT) is None
+    assert has_heard(path.parent, "text") is False
+
+
+def test_a_turn_that_was_taken_back_leads_nowhere(path: Path) -> None:
+    said(path, "before", "a", kind="user")
+    said(path, "taken back", "b", after="a", kind="user")
+    said(path, "its body", "c", after="b")
+    assert is_taken_back(path, "its body") is None
+    assert has_heard(path, "its body") is True
+    said(path, "urgent", "d", after="a", kind="user")
+    assert is_taken_back(path, "its body") is True
+    assert has_heard(path, "its body") is False
+    assert is_taken_back(path, "before") is False
+    assert is_taken_back(path, "never said") is None
+    said(path, "again: taken back", "e", after="d", kind="user")
+    assert has_heard(path, "taken back") is True

@@ -215,6 +215,8 @@ def test_a_compaction_in_between_is_no_receipt_and_is_noted(hooks: Hooks) -> Non
     found, context, mark = hooks.dir.offered.read_text().split()
     assert (found, context) == (name, CONTEXT)
     assert abs(float(mark.removeprefix("compacted:")) - time.time()) < 60
+    hooks.queue("two")  # "one" may have to go again, and before it
+    assert hooks.call("Stop") == ""
 
 
 def test_another_turn_is_no_receipt(hooks: Hooks) -> None:

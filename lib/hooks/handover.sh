@@ -17,7 +17,7 @@ hand_over() {
   local blocks=0 names=()
   [[ ! -s $dir/blocks ]] || ! ours "$dir/blocks" || read -r blocks <"$dir/blocks"
   [[ $blocks == [0-9] ]] || blocks=0
-  ((blocks < BLOCKS)) && may_deliver || return 1
+  ((blocks < BLOCKS)) && ! is_in_doubt && may_deliver || return 1
   choose urgent
   choose important
   choose sequential steer
@@ -120,6 +120,13 @@ mark_compacted() {
     lines+="$name $of_context $of_prompt"$'\n'
   done <"$dir/offered"
   keep offered "$lines"
+}
+
+# is_in_doubt: a compaction may have swallowed what was handed out before, which then goes first.
+is_in_doubt() {
+  local lines=''
+  [[ ! -s $dir/offered ]] || ! ours "$dir/offered" || IFS= read -r -N 9000 lines <"$dir/offered"
+  [[ $lines == *' compacted:'* ]]
 }
 
 # prove: what was handed out in this turn is accepted; what belongs to another turn stays,

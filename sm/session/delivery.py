@@ -20,7 +20,7 @@ from sm.errors import UsageError
 from sm.session import agent as agents
 from sm.session import agentstate, queue
 from sm.session.agentstate import State
-from sm.session.interruption import interrupt
+from sm.session.interruption import interrupt, is_compacting, settle_interrupted
 from sm.session.queue import Message, Mode, Place
 from sm.session.submission import Submitted, Target, has_heard, resolve, submit
 from sm.store import lock
@@ -55,6 +55,8 @@ class Reason(StrEnum):
     NO_PROMPT = "it shows no input line"
     DIALOG = "it asks a question, which Enter would answer"
     BUSY = "it is at work: it gets it at the end of its turn"
+    COMPACTING = "its context is being summed up"
+    UNSURE = "the agent may have taken back what it was told before"
     DRAFT = "a person has half a line typed there"
     CHANGED = "somebody typed at that moment"
     BEHIND = "other messages are before it"
@@ -162,7 +164,7 @@ def drain(target: Target) -> Reason | None:
 
     """
     directory = target.session.dir
-    if queue.is_empty(directory):
+    if is_at_rest(target):
         return None
     with contextlib.suppress(lock.HeldError), lock.hold(directory.delivery_lock, timeout_s=LOCK_S):
         try:
@@ -172,6 +174,12 @@ def drain(target: Target) -> Reason | None:
         finally:
             queue.tidy(directory)
     return Reason.BEHIND
+
+
+def is_at_rest(target: Target) -> bool:
+    """Whether nothing waits, and nothing that was handed over has to be looked into."""
+    directory = target.session.dir
+    return queue.is_empty(directory) and not directory.interrupted.exists()
 
 
 def _drain(target: Target) -> Reason | None:
@@ -185,6 +193,8 @@ def _drain(target: Target) -> Reason | None:
         if reason := _settle(target, pane, screen, message):
             return reason
         pane, screen = _look(target, known.pane_id)
+    if not settle_interrupted(target):
+        return Reason.UNSURE
     for message in queue.messages(target.session.dir, Place.WAITING):
         if reason := _hand_over(target, pane, screen, message):
             return reason
@@ -269,7 +279,9 @@ def _hand_over(target: Target, pane: Pane, screen: Screen, message: Message) -> 
     if _opens_dialog(target, screen):
         return Reason.DIALOG
     if screen.prompt is Prompt.BUSY and message.mode is Mode.URGENT and _can_interrupt(target):
-        stopped = interrupt(target, pane, screen)
+        if is_compacting(target):
+            return Reason.COMPACTING
+        stopped = interrupt(target, pane, screen, message)
         if stopped is None:
             return Reason.BUSY
         screen = stopped

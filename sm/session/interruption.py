@@ -1,55 +1,119 @@
-"""Stops an agent's turn for an urgent message, and minds what the agent gives back."""
+"""Stops an agent's turn for an urgent message, and minds what the agent takes back with it.
+
+A turn that had not got an answer yet is taken back as a whole: Claude Code puts the prompt into
+its composer again, or drops it where a compaction was under way. A message of ours that was its
+prompt has then been confirmed and is lost all the same. The agent's transcript tells, once the
+conversation has gone on.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
+from msgspec import Struct
+
+from sm.adapters.agent.conversation import is_taken_back
 from sm.adapters.agent.screen import Prompt, Screen
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.composer import press
 from sm.adapters.tmux import Pane
 from sm.session import queue
-from sm.session.queue import Place
-from sm.session.submission import Target, TypedMessage, shows
-from sm.store.files import read_json
+from sm.session.queue import Message, Place
+from sm.session.submission import Target, TypedMessage, conversation_of, shows
+from sm.session.wire import wire
+from sm.store.crash import crash_point
+from sm.store.files import read_guarded, read_json, write_json
 
 INTERRUPT_S = 10.0
 RETURN_S = 1.0
 """So long an agent CLI may take to put a prompt back into its composer; 0.3 s was seen."""
+DOUBT_S = 30.0
+"""What the transcript has not told after so long it will not tell."""
+COMPACTION_S = 600.0
 LOOK_S = 0.02
 ERASED_AT_ONCE = 20
 """Lines; what is pasted in many pieces has no end that could be seen."""
 
 
-def interrupt(target: Target, pane: Pane, screen: Screen) -> Screen | None:
-    """Stop the turn under way; the screen once the agent is at its prompt, None if it is not.
+class Interrupted(Struct, frozen=True):
+    """The message `id` was the last one typed when `by` interrupted, `at` seconds since 1970."""
 
-    An agent that had not begun to answer puts what it was told back into its composer. Where
-    that was a message of ours, it waits again and the composer is cleared.
-    """
-    before = screen.draft
+    id: str
+    by: str
+    at: float
+
+
+def is_compacting(target: Target) -> bool:
+    """Whether the agent's context is being summed up, which nothing should interrupt."""
+    said = read_guarded(target.session.dir.compacting, 40) or b"0"
+    try:
+        return time.time() < float(said or 0) + COMPACTION_S
+    except ValueError:
+        return False
+
+
+def interrupt(target: Target, pane: Pane, screen: Screen, by: Message) -> Screen | None:
+    """Stop the turn under way; the screen once the agent is at its prompt, None if it is not."""
+    directory, before = target.session.dir, screen.draft
+    typed = read_json(directory.typed, TypedMessage)
+    if typed:
+        write_json(directory.interrupted, Interrupted(typed.id, by.id, time.time()))
+    crash_point("interrupt:noted")
     press(target.tmux, pane, (target.profile.interrupt_key,), row=screen.row)
     if not _await(target, pane, lambda shown: shown.prompt is Prompt.IDLE, INTERRUPT_S):
         return None
     given_back = _await(target, pane, lambda shown: shown.draft != before, RETURN_S)
-    typed = read_json(target.session.dir.typed, TypedMessage)
     if given_back and typed and shows(given_back, typed.line):
-        return _take_back(target, pane, given_back, typed)
+        return _clear(target, pane, given_back, typed)
     return given_back or _await(target, pane, lambda _: True, LOOK_S)
 
 
-def _take_back(target: Target, pane: Pane, screen: Screen, typed: TypedMessage) -> Screen | None:
-    directory = target.session.dir
-    for message in queue.messages(directory, Place.DONE):
-        if message.id == typed.id:
-            queue.move(directory, message, Place.DONE, Place.WAITING)
+def _clear(target: Target, pane: Pane, screen: Screen, typed: TypedMessage) -> Screen | None:
+    """Empty the composer of a message of ours, which waits again."""
+    _put_back(target, typed.id)
     deadline = time.monotonic() + INTERRUPT_S
     while screen.draft and time.monotonic() < deadline:
         press(target.tmux, pane, (target.profile.erase_key,) * ERASED_AT_ONCE, row=screen.row)
         found = _await(target, pane, lambda shown: not shown.draft, RETURN_S)
         screen = found or _await(target, pane, lambda _: True, LOOK_S) or screen
     return None if screen.draft else screen
+
+
+def settle_interrupted(target: Target) -> bool:
+    """Let a message wait again whose turn was taken back; False while that is not known."""
+    directory = target.session.dir
+    found = read_json(directory.interrupted, Interrupted)
+    if found is None:
+        return True
+    message = _delivered(target, found.id)
+    if message is not None and queue.place(directory, found.by) is not Place.DONE:
+        return True  # nothing has been said since
+    taken_back = (
+        is_taken_back(conversation_of(target), _told(target, message)) if message else False
+    )
+    if taken_back is None and time.time() < found.at + DOUBT_S:
+        return False
+    if taken_back:
+        _put_back(target, found.id)
+    directory.interrupted.unlink(missing_ok=True)
+    return True
+
+
+def _told(target: Target, message: Message) -> str:
+    """What the agent was told by a message that was typed."""
+    way = wire(target.profile, message.id, message.text)
+    return message.text if way.answer else way.line
+
+
+def _delivered(target: Target, ident: str) -> Message | None:
+    done = queue.messages(target.session.dir, Place.DONE)
+    return next((message for message in done if message.id == ident), None)
+
+
+def _put_back(target: Target, ident: str) -> None:
+    if message := _delivered(target, ident):
+        queue.move(target.session.dir, message, Place.DONE, Place.WAITING)
 
 
 def _await(

@@ -8,6 +8,7 @@ Whoever finds a message half-way asks these three before anything is typed again
 from __future__ import annotations
 
 import json
+import os
 import time
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from sm.adapters.agent.conversation import holds
+from sm.adapters.agent import conversation
 from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.screen import Prompt, Screen
 from sm.adapters.composer import Typed, is_typed, press, type_once
@@ -181,13 +182,14 @@ def _again(target: Target, message: Message) -> None:
 
 
 def has_heard(target: Target, text: str, *, compacted_at: float = 0.0) -> bool | None:
-    """Whether the agent CLI has written `text` down as part of its present context.
+    """Whether the agent CLI has written down that it was told `text`, as `conversation` has it."""
+    return conversation.has_heard(conversation_of(target), text, compacted_at=compacted_at)
 
-    None: it is about to write down the compaction that began at `compacted_at`.
-    """
+
+def conversation_of(target: Target) -> Path:
+    """Where the agent CLI writes its conversation down; a path of nothing where that is unknown."""
     payload = read_guarded(target.session.dir.context) or b"{}"
     try:
-        path = Path(json.loads(payload).get("transcript_path") or "")
-    except (ValueError, AttributeError):
-        return False
-    return holds(path, text, compacted_at=compacted_at)
+        return Path(json.loads(payload).get("transcript_path") or os.devnull)
+    except (ValueError, AttributeError, TypeError):
+        return Path(os.devnull)

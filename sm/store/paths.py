@@ -319,6 +319,16 @@ class SessionDir:
         return self.path / "steer"
 
     @property
+    def interrupted(self) -> Path:
+        """The message whose turn was interrupted, until it is known whether it was taken back."""
+        return self.path / "interrupted.json"
+
+    @property
+    def compacting(self) -> Path:
+        """Since when the context is being summed up, seconds since 1970; empty: it is not."""
+        return self.path / "compacting"
+
+    @property
     def blocks(self) -> Path:
         """How many turns in a row the Stop hook has carried on with messages."""
         return self.path / "blocks"

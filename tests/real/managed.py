@@ -127,7 +127,7 @@ class Managed:
 
         def empty() -> bool:
             delivery.drain(self.target)
-            return queue.is_empty(self.session.dir)
+            return delivery.is_at_rest(self.target)
 
         self._wait(empty, "an empty queue")
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.tmux import Tmux
-from sm.session import delivery, queue, submission
+from sm.session import delivery, interruption, queue, submission
 from sm.session.agentstate import State
 from sm.session.queue import Message, Mode
 from sm.store.paths import Root
@@ -30,7 +30,7 @@ LETTERS = [*"abc XYZ 0189 éüß ✓ 漢字 '\"`$\\{}[]()<>|&;*?!#@~^%/-_=+.,:\n
 STARTS = ("", "/clear ", "!touch broken ", "-l ", "1. ", "# ", "exit\n", "  ", "@x ")
 CRASHES = (
     *("deliver:queued", "deliver:claimed", "submit:before-typing", "submit:after-typing"),
-    *("submit:accepted", ""),
+    *("submit:accepted", "interrupt:noted", ""),
 )
 
 
@@ -172,7 +172,8 @@ def test_a_deliverer_that_is_killed_at_any_step_loses_and_doubles_nothing(
     killed: Counter[str] = Counter()
     for number in itertools.count():
         body = dice.choice(["plain", "/clear\ttab", "é" * 2000])
-        message = Message(id=queue.new_id(), text=f"<{number}> {body} <end {number}>")
+        mode = Mode.URGENT if number % 9 == 8 else Mode.SEQUENTIAL
+        message = Message(id=queue.new_id(), text=f"<{number}> {body} <end {number}>", mode=mode)
         texts[message.id] = message.text
         point = CRASHES[number % len(CRASHES)]
         killed[point] += run_and_die(managed, message, point) == signal.SIGKILL
@@ -181,6 +182,7 @@ def test_a_deliverer_that_is_killed_at_any_step_loses_and_doubles_nothing(
         if killed.total() >= count:
             break
         if number % 3 == 0:
+            managed.drain_until_empty()
             managed.wait_state(State.IDLE)
     managed.drain_until_empty()
     wait_for(lambda: managed.state == "idle", "the end of it", 60.0)
@@ -189,5 +191,5 @@ def test_a_deliverer_that_is_killed_at_any_step_loses_and_doubles_nothing(
 
 
 def test_the_points_at_which_it_is_killed_are_all_there_are() -> None:
-    source = "".join(inspect.getsource(module) for module in (delivery, submission))
+    source = "".join(inspect.getsource(module) for module in (delivery, interruption, submission))
     assert set(re.findall(r'crash_point\("(.*?)"\)', source)) == set(CRASHES) - {""}
