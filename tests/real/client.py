@@ -1,4 +1,7 @@
-"""The pinned agent clients: installed once from npm, and started sealed off from everything."""
+"""The pinned agent clients: installed once from npm, and started sealed off from everything.
+
+`python -m tests.real.client` installs them, which takes minutes: longer than a test may take.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +21,7 @@ import pytest
 CLAUDE_VERSION, CODEX_VERSION = "2.1.329", "0.169.0"
 PACKAGES = (f"@anthropic-ai/claude-code@{CLAUDE_VERSION}", f"@openai/codex@{CODEX_VERSION}")
 INSTALL_TIMEOUT_S = 900.0
+MISSING = "the real clients are not tested: there is no npm to install them with"
 KEY = "sk-ant-api03-a-key-of-a-test-that-opens-no-door"
 """No key: the scripted API takes any, and the client wants to have one."""
 
@@ -39,16 +44,30 @@ class Clients:
     codex: Path
 
 
+class InstallError(Exception):
+    """The clients cannot be installed; the text says why."""
+
+
 def clients() -> Clients:
     """The pinned clients, installed when they are not there yet.
 
     Skips the test where npm is missing, and fails it there when SM_REQUIRE_CLIENTS is set.
     """
+    try:
+        found = _installed()
+    except InstallError as error:
+        pytest.fail(str(error))
+    if found is None:
+        (pytest.fail if _required else pytest.skip)(MISSING)
+    return found
+
+
+def _installed() -> Clients | None:
+    """The pinned clients, None where there is nothing to install them with."""
     folder = Path(_folder) if _folder else Path(__file__).parents[2] / ".cache" / "clients"
     if not _is_there(folder):
         if not shutil.which("npm", path=_person.get("PATH")):
-            missing = "the real clients are not tested: there is no npm to install them with"
-            (pytest.fail if _required else pytest.skip)(missing)
+            return None
         _install_once(folder)
     return Clients(folder / CLAUDE, folder / CODEX)
 
@@ -68,6 +87,9 @@ def _install_once(folder: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if _is_there(folder):
             return
+        print(
+            "installing the agent CLIs that the tests are run with: once, some minutes", flush=True
+        )
         beside = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
         try:
             _install(beside)
@@ -79,11 +101,19 @@ def _install_once(folder: Path) -> None:
 
 def _install(folder: Path) -> None:
     command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *PACKAGES]
-    done = subprocess.run(
-        command, env=_person, capture_output=True, text=True, timeout=INSTALL_TIMEOUT_S, check=False
-    )
+    try:
+        done = subprocess.run(
+            command,
+            env=_person,
+            capture_output=True,
+            text=True,
+            timeout=INSTALL_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise InstallError(f"npm has not installed them in {INSTALL_TIMEOUT_S:g} s") from error
     if done.returncode or not _is_there(folder):
-        pytest.fail(f"cannot install the pinned clients: {done.stderr[-2000:]}")
+        raise InstallError(f"cannot install the pinned clients: {done.stderr[-2000:]}")
 
 
 def seal(home: Path, cwd: Path, key: str = KEY) -> None:
@@ -140,3 +170,19 @@ def hooks(**commands: str) -> dict[str, Any]:
             for event, command in commands.items()
         }
     }
+
+
+def main() -> int:
+    """Install them; returns the exit code: 1 where they are required and cannot be had."""
+    try:
+        found = _installed()
+    except InstallError as error:
+        print(error)
+        return 1
+    if found is None:
+        print(MISSING)
+    return int(found is None and _required)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
