@@ -177,6 +177,19 @@ def test_nothing_is_asked_and_nothing_changed(
     assert {path: path.stat().st_mtime_ns for path in ctx.root.path.rglob("*")} == before
 
 
+def test_an_agent_that_had_no_turn_yet_has_ended_none(tmp_path: Path, root: Root) -> None:
+    make_repository(tmp_path)
+    config = load(sm_yaml(tmp_path, agent={"profile": "claude"}), os.environ, tmp_path)
+    ctx = Context(config, config.projects[0])
+    session = put_session(ctx, 1)
+    put_snapshot(ctx, an_issue(1, "in-progress"))
+    session.dir.state.write_text(f"idle {time.time():.6f} context -\n")
+    assert only(ctx).waits_for == "the agent's prompt"
+    session.dir.state.write_text(f"idle {time.time():.6f} context prompt\n")
+    session.dir.stop_payload.write_text('{"session_id":"context","prompt_id":"prompt"}')
+    assert only(ctx).waits_for == "a new phase: its turn has ended"
+
+
 def test_the_backlog_tells_what_is_ready_and_what_waits_for_what(ctx: Context) -> None:
     put_session(ctx, 1)
     put_snapshot(

@@ -9,7 +9,7 @@ from enum import StrEnum
 from msgspec import Struct, structs
 
 from sm.errors import SmError
-from sm.facts import Facts
+from sm.facts import Facts, Signs
 from sm.forge import CheckState, PullState, ReviewState
 from sm.phase import Phase
 from sm.session import agent
@@ -209,16 +209,27 @@ def _waits_for(state: State, facts: Facts, row: StatusRow, known: Observation) -
             return "nothing: no restart is left"
         case State.CRASHED:
             return "its restart"
-        case State.AWAITING_REVIEW if facts.approved and facts.green:
-            return f"the merge of {pull}"
-        case State.AWAITING_REVIEW if facts.check is not CheckState.PENDING:
-            return f"a review of {pull}"
-        case State.AWAITING_CI | State.AWAITING_REVIEW:
+        case State.AWAITING_CI:
             return f"CI of {pull}"
+        case State.AWAITING_REVIEW:
+            return f"{_of_review(facts)} {pull}"
         case State.WORKING if facts.pull is PullState.OPEN and _to_merge(facts):
             return f"the agent to merge {pull}"
         case _:
-            return DOING.get(facts.signs.doing, "") if facts.signs else ""
+            return _of_agent(state, facts.signs)
+
+
+def _of_review(facts: Facts) -> str:
+    if facts.approved and facts.green:
+        return "the merge of"
+    return "CI of" if facts.check is CheckState.PENDING else "a review of"
+
+
+def _of_agent(state: State, signs: Signs | None) -> str:
+    if signs is None or state in (State.DONE, State.MERGED):
+        return ""
+    early = signs.doing == "idle" and signs.ended_at is None  # before its first prompt
+    return DOING.get("starting" if early else signs.doing, "")
 
 
 def _answer(facts: Facts, row: StatusRow) -> str:
