@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sm.reactions import ROWS
+from sm.matrix import ROWS
 
 BEYOND_SOURCE = frozenset(
     {

@@ -22,10 +22,10 @@ from sm.forge import (
 )
 from sm.history import Verb
 from sm.material import GitState, Material
+from sm.matrix import ROWS
 from sm.notices import NOTICES, to_person
 from sm.phase import SENTINELS, Phase
 from sm.prompts import PROMPTS, to_agent
-from sm.reactions import ROWS
 from sm.text import harmless, normalise
 
 NONCE = "5eedf00d"

@@ -11,8 +11,9 @@ from sm.facts import Facts, Life, Limits, Signs
 from sm.failure import PATIENCE, Failure, Fault
 from sm.forge import CheckState, PullState, ReviewState
 from sm.history import Answer, Escalation, History, Verb
+from sm.matrix import ROWS
 from sm.phase import Phase
-from sm.reactions import ROWS, Decision, decide
+from sm.reactions import Decision, decide
 from tests.matrix import matrix_table
 
 MINUTE, HOUR = 60.0, 3600.0

@@ -12,7 +12,7 @@ from sm.cli.times import age, span
 from sm.cli.trace import in_short
 from sm.config.load import load
 from sm.history import Verb
-from sm.reactions import ROWS
+from sm.matrix import ROWS
 from sm.store import journal
 from sm.store.journal import Event
 from sm.store.paths import Root

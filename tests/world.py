@@ -12,8 +12,10 @@ from sm.facts import Facts, Life, Limits, Signs
 from sm.failure import Failure, Fault
 from sm.forge import CheckState, PullState, ReviewState
 from sm.history import Receipt, Verb, fold
+from sm.matrix import BY_NAME, INTERRUPTING, OVERTAKING
 from sm.phase import Phase
-from sm.reactions import BY_NAME, INTERRUPTING, OVERTAKING, Decision, Row, decide
+from sm.reactions import Decision, decide
+from sm.rows import Row
 from sm.session.plan import Plan, PlannedStep, next_step
 
 START_AT = 1_000_000.0

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from sm.history import Count, Receipt, Verb
-from sm.reactions import Row
+from sm.rows import Row
 from sm.store.files import append_line, read_guarded, read_json, write_json
 from sm.store.paths import SessionDir
 

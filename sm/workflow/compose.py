@@ -11,8 +11,9 @@ from sm.material import GitState, Material
 from sm.notices import to_person
 from sm.phase import Phase
 from sm.prompts import protocol, to_agent
-from sm.reactions import Decision, Step
+from sm.reactions import Decision
 from sm.redact import redact
+from sm.rows import Step
 from sm.session import agent, transcript
 from sm.session.launchfiles import Launch
 from sm.session.plan import FAILED, Plan, PlannedStep, receipts

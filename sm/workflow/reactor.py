@@ -13,7 +13,8 @@ from sm.adapters.forge.errors import MergeRefusedError
 from sm.errors import SmError, StateError, TemporaryError
 from sm.facts import Facts
 from sm.history import Receipt, Verb
-from sm.reactions import BY_NAME, INTERRUPTING, OVERTAKING, decide
+from sm.matrix import BY_NAME, INTERRUPTING, OVERTAKING
+from sm.reactions import decide
 from sm.session import plan as plans
 from sm.session import registry
 from sm.session.delivery import Reason

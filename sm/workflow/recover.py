@@ -6,7 +6,8 @@ import time
 
 from sm.errors import UsageError
 from sm.facts import Facts
-from sm.reactions import ROWS, Decision
+from sm.matrix import ROWS
+from sm.reactions import Decision
 from sm.session import plan as plans
 from sm.session import registry
 from sm.session.registry import IssueSession

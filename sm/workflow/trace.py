@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from sm.errors import SmError
 from sm.history import Count, Verb
-from sm.reactions import ROWS
+from sm.matrix import ROWS
 from sm.store import journal
 from sm.store.journal import Event
 from sm.store.paths import session_name

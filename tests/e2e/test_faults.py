@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sm.history import Verb
-from sm.reactions import ROWS
+from sm.matrix import ROWS
 from sm.store.lock import is_held
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Env, Stage, kill
