@@ -31,8 +31,11 @@ CODEX = Path("node_modules/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-m
 _folder = os.environ.get("SM_TEST_CLIENTS")
 _required = bool(os.environ.get("SM_REQUIRE_CLIENTS"))
 # The fixture that seals a test's environment takes these away.
-_person = {name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ} | {
-    name: value for name, value in os.environ.items() if name.lower().startswith("npm_config_")
+_kept = ("home", "path", "https_proxy", "http_proxy", "no_proxy", "node_extra_ca_certs")
+_person = {
+    name: value
+    for name, value in os.environ.items()
+    if name.lower() in _kept or name.lower().startswith("npm_config_")
 }
 
 
