@@ -11,6 +11,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import yaml
 
@@ -35,7 +36,11 @@ class Company:
     config: Path
 
     def sm(
-        self, *args: str, code: int | None = 0, stdin: str = "", **env: str
+        self,
+        *args: str,
+        code: int | None = 0,
+        stdin: str = "",
+        env: Mapping[str, str] = MappingProxyType({}),
     ) -> subprocess.CompletedProcess[str]:
         """Run `sm` as a person; `code` is the exit code that it must have, None: any."""
         done = subprocess.run(
@@ -45,7 +50,7 @@ class Company:
             check=False,
             input=stdin,
             cwd=self.folder,
-            env=os.environ | {"SM_CONFIG": str(self.config)} | env,
+            env=os.environ | {"SM_CONFIG": str(self.config)} | dict(env),
             timeout=120,
         )
         assert code is None or done.returncode == code, (

@@ -286,7 +286,7 @@ def test_a_message_whose_sender_is_killed_is_delivered_once_or_was_never_queued(
     company: Company, point: str
 ) -> None:
     company.new("ann")
-    company.sm("send", "ann", "First.", code=-signal.SIGKILL, SM_CRASH_AT=point)
+    company.sm("send", "ann", "First.", code=-signal.SIGKILL, env={"SM_CRASH_AT": point})
     company.sm("send", "ann", "Second.", "--wait", "20")
     got = [text for text in company.noted("ann") if "First." in text]
     assert len(got) == (0 if point == "send:noted" else 1)

@@ -135,7 +135,7 @@ def test_an_agent_is_known_whatever_its_environment_says(company: Company) -> No
     assert posing.startswith("1\n")
     assert "a session can only act as itself" in posing
     assert not company.noted("bob")
-    refused = company.sm("whoami", code=1, CLAUDE_SESSION_MANAGER_ID=ann)
+    refused = company.sm("whoami", code=1, env={"CLAUDE_SESSION_MANAGER_ID": ann})
     assert "unset it to act as a person" in refused.stderr
 
 
@@ -165,7 +165,7 @@ def test_a_notification_whose_teller_is_killed_comes_once(company: Company, poin
     company.new("ann")
     once = company.folder / "once"
     crash = {"SM_CRASH_AT": point, "SM_CRASH_ONCE": str(once)}
-    company.sm("new", "--provider", "peer", "--name", "bob", **crash)
+    company.sm("new", "--provider", "peer", "--name", "bob", env=crash)
     company.sm("wait", "bob", "--timeout", "20")
     last = "die:" if point == "over:told" else "say: Built."
     company.send_from("ann", "bob", f"Build it.\n{last}", "--notify-on-stop")
