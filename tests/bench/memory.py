@@ -1,0 +1,108 @@
+"""The memory of all that sm keeps running beside ten sessions: their monitors, and no more."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from sm.adapters import proc
+from sm.adapters.tmux import Tmux
+from sm.session import agent, registry
+from sm.store.paths import Root
+from tests.bench.measure import Bench, Figure
+from tests.company import Company, make_company
+from tests.helpers import wait_for
+
+SESSIONS = 10
+QUIET_S = 3.0
+BY_HAND = "import time; time.sleep(600)"
+
+
+def figures(bench: Bench) -> Iterator[Figure]:
+    """What is shared with other processes counts in part (PSS), as there are several of a kind."""
+    root = Root(bench.folder / "state")
+    root.path.mkdir(mode=0o700)
+    os.environ["SM_STATE_ROOT"] = str(root.path)
+    company = make_company(bench.folder, root)
+    with ExitStack() as ends:
+        ends.callback(company.end)
+        for _ in range(SESSIONS):
+            company.new(provider="mute")
+        monitors, pipes = _at_rest(company), _pipes(company)
+        found = {"monitors": _memory_mb(monitors), "transcripts": _memory_mb(pipes)}
+        watchers = [ends.enter_context(_sleeper()) for _ in range(SESSIONS)]
+        time.sleep(0.5)  # until they sleep
+        beside = _memory_mb([one.pid for one in watchers])
+        for one in watchers:
+            one.kill()
+    yield Figure(
+        name=f"{SESSIONS} sessions, all our processes (PSS)",
+        unit="MB",
+        samples=[sum(found.values())],
+        beside="as many Pythons asleep",
+        others=[beside],
+    )
+    for (name, memory), pids in zip(found.items(), (monitors, pipes), strict=True):
+        yield Figure(name=f"    {name}: {len(pids)} processes", unit="MB", samples=[memory])
+
+
+def _sleeper() -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-Ic", BY_HAND])
+
+
+def _at_rest(company: Company) -> list[int]:
+    """Our processes, once nothing has been begun or has ended for some seconds."""
+    since, before = time.monotonic(), _ours(company)
+
+    def unchanged() -> bool:
+        nonlocal since, before
+        if (now := _ours(company)) != before:
+            since, before = time.monotonic(), now
+        return time.monotonic() > since + QUIET_S
+
+    wait_for(unchanged, "all to be at rest", 60.0)
+    return sorted(before)
+
+
+def _ours(company: Company) -> set[int]:
+    """Every process that was told of our state root, but for the agents."""
+    agents = {found for one in registry.all(company.root) if (found := agent.recorded(one.dir))}
+    agents_pids = {process.pid for process in proc.family(agents)}
+    told = f"SM_STATE_ROOT={company.root.path}".encode()
+    return {pid for pid in _pids() if told in _environment(pid)} - agents_pids
+
+
+def _pids() -> Iterator[int]:
+    yield from (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit())
+
+
+def _environment(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def _pipes(company: Company) -> list[int]:
+    """What tmux runs for us beside the agents: a `cat` for each transcript."""
+    tmux = Tmux(os.environ["SM_TMUX_SOCKET"])
+    server = int(tmux.command("display-message", "-p", "#{pid}"))
+    panes = {pane.pid for pane in tmux.panes().values()}
+    found = {pid for pid in _pids() if (one := proc.find(pid)) and one.parent == server}
+    return sorted(found - panes)
+
+
+def _memory_mb(pids: Sequence[int]) -> float:
+    return sum(_pss_mb(pid) for pid in pids)
+
+
+def _pss_mb(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) * 1024 / 1e6
+    raise AssertionError(f"no PSS of process {pid}")
