@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -233,6 +234,24 @@ def _processes_of(text: str) -> list[str]:
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue
     return found
+
+
+def test_an_interrupted_one_leaves_no_client_behind(person: Person) -> None:
+    said = ""
+    with person.demo("--yes") as demo:
+        assert demo.stdout is not None
+        for line in demo.stdout:
+            said += line
+            if "#2   started the agent" in line:
+                break
+        assert _processes_of(str(person.home))
+        os.killpg(demo.pid, signal.SIGINT)
+        said += demo.stdout.read()
+
+    assert demo.returncode == 130, said
+    wait_for(lambda: not _processes_of(str(person.home)), "the end of its processes")
+    assert "all is stopped" in said
+    assert not list(person.home.parent.glob("sm-demo-*"))
 
 
 def test_nobody_is_charged_unasked(person: Person) -> None:
