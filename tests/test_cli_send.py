@@ -155,7 +155,13 @@ def test_a_killed_start_leaves_a_session_that_is_shown_and_can_be_ended(
     company: Company, point: str
 ) -> None:
     company.sm(
-        "new", "--provider", "mute", "--name", "ann", code=-signal.SIGKILL, SM_CRASH_AT=point
+        "new",
+        "--provider",
+        "mute",
+        "--name",
+        "ann",
+        code=-signal.SIGKILL,
+        env={"SM_CRASH_AT": point},
     )
     shown = json.loads(company.sm("children", "--json").stdout)
     assert [one["name"] for one in shown] == ["ann"]
