@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from cast import NAME, PARTS, Journey, Part
 from person import People
@@ -11,18 +11,25 @@ from progress import Progress
 from stage import SOCKET, DemoError, Stage
 
 from sm.forge import IssueState
+from sm.workflow.status import State
 from sm.workflow.trace import Summary
 
 
 def problems(stage: Stage, progress: Progress, people: People) -> Iterator[str]:
     """What is not as it should be; nothing where all is well.
 
-    The way that an issue takes is for an agent of the person's own to choose.
+    The way that an issue takes is for an agent of the person's own to choose. Of one that was
+    given up, sm keeps branch and worktree.
     """
     if not stage.agent.own:
         yield from _journeys(progress, people)
-    yield from _merged(stage)
-    yield from _left_behind(stage)
+    given_up = [row for row in progress.over.values() if row.phase is State.FAILED]
+    for row in given_up:
+        yield f"#{row.issue} was not merged: {row.reason or row.last_event}"
+    failed = {row.issue for row in given_up}
+    yield from _merged(stage, [part for n, part in enumerate(PARTS, 1) if n not in failed])
+    if not given_up:
+        yield from _left_behind(stage)
 
 
 TAKEN: dict[Journey, Callable[[Summary], bool]] = {
@@ -47,10 +54,10 @@ def _journeys(progress: Progress, people: People) -> Iterator[str]:
             yield f"#{number} was not what it should show: {part.journey.value}"
 
 
-def _merged(stage: Stage) -> Iterator[str]:
+def _merged(stage: Stage, parts: Sequence[Part]) -> Iterator[str]:
     clone = stage.path / "check"
     stage.run("git", "clone", "--quiet", str(stage.hub), str(clone))
-    for part in PARTS:
+    for part in parts:
         line = f"from {NAME}.{part.module} import {part.function}; assert {part.example}"
         try:
             stage.run("python3", "-c", line, cwd=clone)
@@ -61,8 +68,8 @@ def _merged(stage: Stage) -> Iterator[str]:
     except DemoError as error:
         yield f"the test suite fails at the head of main: {error}"
     merges = stage.git("rev-list", "--count", "--merges", "main", folder=stage.hub)
-    if merges != str(len(PARTS)):
-        yield f"main has {merges} merge commits, not {len(PARTS)}"
+    if merges != str(len(parts)):
+        yield f"main has {merges} merge commits, not {len(parts)}"
 
 
 def _left_behind(stage: Stage) -> Iterator[str]:

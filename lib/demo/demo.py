@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agents import Agent
-    from person import People
-    from progress import Progress
+    from progress import Played
     from show import View
     from stage import Stage
 
@@ -110,9 +109,12 @@ def run(agent: Agent, *, plain: bool, keep: bool) -> int:
     try:
         # Two of them, because an interrupt may come in the midst of any line, of this one too.
         try:
-            progress, people, took_s = play(stage, view)
-            summary(console, progress, people, took_s)
-            code = 0
+            played = play(stage, view)
+            summary(console, played)
+            code = FAILED if played.problems else 0
+            if played.problems:
+                explain(stage, DemoError("\n".join(played.problems)))
+                keep = True
         except (DemoError, SmError) as error:
             explain(stage, error)
             code, keep = FAILED, True
@@ -127,18 +129,16 @@ def run(agent: Agent, *, plain: bool, keep: bool) -> int:
     return code
 
 
-def play(stage: Stage, view: View) -> tuple[Progress, People, float]:
-    """Run dev-poll and be the people around it until all is over.
-
-    Returns how it ended, who was there, and how many seconds it took.
+def play(stage: Stage, view: View) -> Played:
+    """Run dev-poll and be the people around it until all is over; returns how it ended.
 
     Raises:
-        DemoError: something is not as it should be at the end, or the end does not come.
+        DemoError: the end does not come.
 
     """
     from check import problems
     from person import People
-    from progress import Progress
+    from progress import Played, Progress
     from stage import DemoError
 
     with view:
@@ -156,9 +156,7 @@ def play(stage: Stage, view: View) -> tuple[Progress, People, float]:
             time.sleep(LOOK_S)
         took_s = progress.elapsed_s
         stage.end()
-    if found := list(problems(stage, progress, people)):
-        raise DemoError("\n".join(found))
-    return progress, people, took_s
+    return Played(progress, people, took_s, tuple(problems(stage, progress, people)))
 
 
 def explain(stage: Stage, error: Exception) -> None:

@@ -68,10 +68,12 @@ def main(path: Path) -> None:
     stage = Stage(PLACE)
     picture = Picture(stage)
     try:
-        play(stage, picture)
+        played = play(stage, picture)
     finally:
         stage.clear()
         stage.remove()
+    if played.problems:
+        sys.exit("\n".join(played.problems))
     picture.save(path)
 
 

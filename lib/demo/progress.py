@@ -7,12 +7,23 @@ from dataclasses import dataclass, field
 
 from cast import PARTS
 from msgspec import structs
+from person import People
 from stage import DemoError, Stage
 
 from sm.forge import PullState
 from sm.workflow import trace
 from sm.workflow.overview import overview
 from sm.workflow.status import State, StatusRow, seen
+
+
+@dataclass(frozen=True)
+class Played:
+    """A demo at its end, and what is not as it should be then."""
+
+    progress: Progress
+    people: People
+    took_s: float
+    problems: tuple[str, ...]
 
 
 @dataclass

@@ -7,10 +7,10 @@ import time
 from collections.abc import Iterator
 from typing import Self
 
-from cast import PARTS
+from cast import PARTS, Part
 from check import went
-from person import Deed, People
-from progress import Progress
+from person import Deed
+from progress import Played, Progress
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
@@ -19,6 +19,7 @@ from stage import ROOT, Stage
 from sm.cli.table import STYLES, table
 from sm.cli.times import span
 from sm.store import journal
+from sm.workflow.status import State
 from sm.workflow.trace import tell
 
 DEEDS = 3
@@ -126,18 +127,28 @@ class Board:
 View = Lines | Board
 
 
-def summary(console: Console, progress: Progress, people: People, took_s: float) -> None:
+def summary(console: Console, played: Played) -> None:
     """Say what has been shown, and what to do next."""
-    count = len(PARTS)
-    heading = f"{count} of {count} merged in {span(took_s)}"
+    count, progress = len(PARTS), played.progress
+    heading = f"{progress.merged} of {count} merged in {span(played.took_s)}"
     console.print("", Text(heading, f"{STYLES['merged']} bold"), "", sep="\n")
     for number, part in enumerate(PARTS, 1):
-        is_so = went(number, part, progress, people)
-        told = part.journey.value if is_so else part.journey.otherwise
-        console.print(f"  #{number} {part.function:16} {told}", soft_wrap=True)
+        console.print(
+            f"  #{number} {part.function:16} {_told(number, part, played)}", soft_wrap=True
+        )
+    if played.problems:
+        return
     console.print(
         f"\nmain has {count} merge commits and a test suite that passes; nothing is left behind.\n"
         f"Next, in your own repository: [bold]{ROOT / 'bin' / 'sm'} init[/bold]",
         highlight=False,
         soft_wrap=True,
     )
+
+
+def _told(number: int, part: Part, played: Played) -> str:
+    """What came of an issue."""
+    if played.progress.over[number].phase is not State.MERGED:
+        return "not merged"
+    is_so = went(number, part, played.progress, played.people)
+    return part.journey.value if is_so else part.journey.otherwise
