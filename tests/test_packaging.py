@@ -82,7 +82,7 @@ def test_wheel_carries_the_shell_half_and_no_litter(wheel: Path) -> None:
     sourced = {f"sm/shell/lib/{file.name}" for file in (REPOSITORY / "lib").glob("*.sh")}
     assert commands | sourced | {"sm/shell/lib/launch", "sm/shell/lib/hooks/probe"} <= shell
     assert not {name for name in names if "__pycache__" in name or name.startswith("tests/")}
-    assert not shell & {"sm/shell/bin/test", "sm/shell/bin/bench"}
+    assert not shell & {"sm/shell/bin/bench", "sm/shell/bin/soak", "sm/shell/bin/test"}
 
 
 def test_every_module_is_in_the_wheel(wheel: Path) -> None:

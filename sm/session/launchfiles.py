@@ -10,12 +10,14 @@ import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from sm.adapters.agent.profile import Profile
 from sm.adapters.tmux import Tmux, plain_environment
 from sm.config.schema import Agent as Settings
 from sm.errors import UsageError
 from sm.session.hookfiles import write_settings
+from sm.session.personalhooks import status_line_of
 from sm.session.registry import Session
 from sm.shellroot import shell_root
 from sm.store.files import ensure_private_dir, write_atomic
@@ -55,7 +57,8 @@ def write_launch_files(tmux: Tmux, session: Session, launch: Launch) -> None:
     environment = agent_environment(tmux, session, launch.settings)
     entries = [f"{name}={value}" for name, value in environment.items()]
     write_atomic(directory.launch_env, _entries(entries, "environment"))
-    write_atomic(directory.launch_argv, _entries(_command(directory, launch), "command"))
+    command = _command(directory, launch, home=Path(environment.get("HOME", "/")))
+    write_atomic(directory.launch_argv, _entries(command, "command"))
 
 
 def _clear(directory: SessionDir) -> None:
@@ -74,14 +77,16 @@ def _entries(values: list[str], what: str) -> bytes:
     return b"".join(value + b"\0" for value in data)
 
 
-def _command(directory: SessionDir, launch: Launch) -> list[str]:
+def _command(directory: SessionDir, launch: Launch, *, home: Path) -> list[str]:
     profile = launch.profile
     command = split_command(launch.settings.command or profile.command)
     if launch.resume:
         command += _filled(profile.resume, context=launch.resume)
     if profile.settings:
         hooks = shell_root() / "lib" / "hooks"
-        write_settings(directory, hooks)
+        # These settings go before the person's own, whose status line would be gone.
+        theirs = status_line_of(home / ".claude" / "settings.json")
+        write_settings(directory, hooks, status_line=theirs)
         # Where a client's command line holds a hook's command, that is a shell's line in quotes.
         folder = json.dumps(shlex.quote(str(hooks)), ensure_ascii=False)[1:-1]
         command += _filled(profile.settings, file=str(directory.settings), hooks=folder)

@@ -26,8 +26,16 @@ from tests.helpers import wait_for
 from tests.real.api import Api, Kind, Reply, Request, Tool, Turn
 from tests.real.managed import Managed
 
+_given = dict(os.environ)  # the fixture that seals a test's environment takes it away
 LETTERS = [*"abc XYZ 0189 éüß ✓ 漢字 '\"`$\\{}[]()<>|&;*?!#@~^%/-_=+.,:\n\n", "👩‍👩‍👧"]
 STARTS = ("", "/clear ", "!touch broken ", "-l ", "1. ", "# ", "exit\n", "  ", "@x ")
+MESSAGES, KILLS = (
+    int(_given.get("SM_SOAK_MESSAGES", "500")),
+    int(_given.get("SM_SOAK_KILLS", "200")),
+)
+TIMEOUT_S = 300 + MESSAGES + KILLS
+"""bin/soak asks for more of them."""
+
 CRASHES = (
     *("deliver:queued", "deliver:claimed", "submit:before-typing", "submit:after-typing"),
     *("submit:accepted", "interrupt:noted", ""),
@@ -117,17 +125,17 @@ def check_heard_once(api: Api, texts: dict[str, str]) -> dict[str, tuple[int, in
     return places
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(TIMEOUT_S)
+@pytest.mark.parametrize("seed", range(4))
 def test_hundreds_of_messages_of_every_kind_arrive_once_whole_and_in_order(
-    managed: Managed, api: Api
+    managed: Managed, api: Api, seed: int
 ) -> None:
-    count = int(os.environ.get("SM_TEST_MESSAGES", "120"))
-    dice, moods = random.Random(count), Moods(count)
-    api.model = moods
+    dice = random.Random(seed)
+    api.model = Moods(seed)
     managed.start(wait=False)
     texts: dict[Mode, dict[str, str]] = {mode: {} for mode in Mode}
     modes = [Mode.SEQUENTIAL] * 6 + [Mode.IMPORTANT] * 2 + [Mode.STEER] * 2 + [Mode.URGENT]
-    for number in range(count):
+    for number in range(MESSAGES // 4):
         mode, text, ident = dice.choice(modes), some_text(dice, number), queue.new_id()
         texts[mode][ident] = text
         outcome = managed.send(text, mode, ident)
@@ -161,11 +169,10 @@ def run_and_die(managed: Managed, message: Message | None, point: str) -> int:
     return os.waitpid(child, 0)[1]
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(TIMEOUT_S)
 def test_a_deliverer_that_is_killed_at_any_step_loses_and_doubles_nothing(
     managed: Managed, api: Api
 ) -> None:
-    count = int(os.environ.get("SM_TEST_KILLS", "200"))
     dice = random.Random(7)
     managed.start()
     texts: dict[str, str] = {}
@@ -179,7 +186,7 @@ def test_a_deliverer_that_is_killed_at_any_step_loses_and_doubles_nothing(
         killed[point] += run_and_die(managed, message, point) == signal.SIGKILL
         point = dice.choice(CRASHES)
         killed[point] += run_and_die(managed, None, point) == signal.SIGKILL
-        if killed.total() >= count:
+        if killed.total() >= KILLS:
             break
         if number % 3 == 0:
             managed.drain_until_empty()

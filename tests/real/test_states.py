@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import signal
@@ -148,3 +149,14 @@ def test_a_shell_that_came_back_runs_nothing(unstarted: Managed, tmux: Tmux) -> 
     tmux.command("send-keys", "-t", pane, "touch its-own", "Enter")
     wait_for((unstarted.session.cwd / "its-own").exists, "what the person types", 10.0)
     assert not (unstarted.session.cwd / "broken").exists()
+
+
+def test_a_persons_own_status_line_is_shown_in_sessions_too(unstarted: Managed) -> None:
+    assert unstarted.session  # made, with its HOME
+    home = unstarted.folder / "home" / ".claude" / "settings.json"
+    settings = json.loads(home.read_text())
+    line = {"type": "command", "command": "echo my own line"}
+    home.write_text(json.dumps(settings | {"statusLine": line}))
+    unstarted.start()
+    wait_for(lambda: "my own line" in unstarted.tmux.capture(unstarted.agent.pane_id), "the line")
+    wait_for(unstarted.session.dir.usage.exists, "what the line was told", 10.0)
