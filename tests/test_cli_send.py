@@ -109,6 +109,19 @@ def test_new_needs_no_configuration(company: Company) -> None:
     assert ident in status.stdout
 
 
+def test_of_a_persons_environment_an_agent_sees_what_is_passed_by_name(company: Company) -> None:
+    shown = company.folder / "shown"
+    script = company.folder / "agent.sh"
+    script.write_text(f"env >{shown}.part; mv {shown}.part {shown}; exec cat\n")
+    tokens = {"PASSED_TOKEN": "one", "OTHER_TOKEN": "two"}
+    line = ["--command", f"bash {script}", "--pass-env", "PASSED_TOKEN"]
+    company.sm("new", *line, env=tokens)
+    wait_for(shown.exists, "the agent's environment")
+    lines = shown.read_text().splitlines()
+    assert "PASSED_TOKEN=one" in lines
+    assert not any(line.startswith("OTHER_TOKEN") for line in lines)
+
+
 def sm_line() -> list[str]:
     return [sys.executable, "-Im", "sm"]
 

@@ -35,6 +35,13 @@ if TYPE_CHECKING:
     default=Path(),
     help="Where it works; here if not told.",
 )
+@click.option(
+    "--pass-env",
+    "pass_env",
+    metavar="VARIABLE",
+    multiple=True,
+    help="A variable of your environment that the agent may see; several times.",
+)
 @json_option
 @click.argument("prompt", nargs=-1)
 @pass_host
@@ -44,6 +51,7 @@ def command(
     provider: str,
     line: str,
     directory: Path,
+    pass_env: tuple[str, ...],
     as_json: bool,
     prompt: tuple[str, ...],
 ) -> None:
@@ -51,6 +59,8 @@ def command(
 
     Prints the session's id, and its name where it has one. No configuration is needed; one that
     is found gives the profiles and the tmux server. A session that calls this is its parent.
+    Of your environment the agent gets what every agent gets, HOME and PATH among it, and no
+    token that you do not pass by name.
     """
     from sm.session.caller import identify
     from sm.workflow.adhoc import Order, begin
@@ -63,6 +73,7 @@ def command(
         name=name,
         prompt=read_text(prompt),
         parent=caller.name,
+        pass_env=pass_env,
     )
     session = begin(host, order)
     if as_json:

@@ -46,6 +46,7 @@ class Order:
     name: str = ""
     prompt: str = ""
     parent: str = ""
+    pass_env: tuple[str, ...] = ()
 
 
 def begin(host: Host, order: Order) -> AdHocSession:
@@ -63,7 +64,7 @@ def begin(host: Host, order: Order) -> AdHocSession:
     crash_point("new:recorded")
     with lock.hold(session.dir.lock, timeout_s=120):
         try:
-            _launch(host, session, order.prompt)
+            _launch(host, session, order)
         except SmError:
             _remove(host, session)
             raise
@@ -111,10 +112,10 @@ def _put_on_record(host: Host, order: Order) -> AdHocSession:
         return registry.create(root, identity)
 
 
-def _launch(host: Host, session: AdHocSession, prompt: str) -> None:
-    target = host.target(session)
+def _launch(host: Host, session: AdHocSession, order: Order) -> None:
+    target, prompt = host.target(session), order.prompt
     start = Launch(
-        settings=Settings(command=session.command),
+        settings=Settings(command=session.command, pass_env=order.pass_env),
         profile=target.profile,
         prompt=prompt if target.profile.prompt else "",
         protocol=about(address(session), session.name, _parent_of(session)),
