@@ -14,8 +14,9 @@ from pathlib import Path
 SCRIPT = Path(__file__).with_name("agent.py")
 VERSION_S, ANSWER_S = 20.0, 120.0
 
-REQUESTS, MILLION_TOKENS, DOLLARS = "60 to 150", "2 to 6", "2 to 8"
-"""The scripted run makes some 95 requests, of about 30,000 tokens each with the client's own."""
+REQUESTS, MILLION_TOKENS, DOLLARS = "60 to 150", "1 to 6", "2 to 8"
+"""With a scripted model there are some 55 requests, of about 20,000 tokens each with all that the
+client adds; a real one looks around more."""
 
 TOOLS = ("Bash", "Edit", "Write", "Read", "Glob", "Grep")
 LOGIN = frozenset(
