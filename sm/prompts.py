@@ -8,21 +8,25 @@ from sm.forge import Check, Review
 from sm.material import Material, fence, one_line, pull_number
 from sm.phase import SENTINELS, Phase
 
-BODY_LIMIT = 60_000
-"""Characters of an issue that are quoted; the rest is one command away."""
+QUOTE_LIMIT = 60_000
+GIT_LIMIT = 5_000
+"""Characters of an issue, a review, a log that are quoted; the rest is one command away."""
 
 
 def _last_lines(text: str, count: int) -> str:
     lines = text.rstrip().splitlines()
     cut = len(lines) - count
-    return "\n".join([f"… {cut} lines above", *lines[-count:]] if cut > 0 else lines)
+    shown = "\n".join([f"… {cut} lines above", *lines[-count:]] if cut > 0 else lines)
+    return shown if len(shown) <= QUOTE_LIMIT else f"… cut\n{shown[-QUOTE_LIMIT:]}"
+
+
+def _first_part(text: str, command: str, limit: int = QUOTE_LIMIT) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}\n… cut; all of it: {command}"
 
 
 def _quoted_issue(m: Material) -> str:
-    body = m.issue.body.strip() or "(no text)"
-    if len(body) > BODY_LIMIT:
-        more = f"\n… cut; all of it: sm issue show {m.issue.number} --project {m.project}"
-        body = body[:BODY_LIMIT] + more
+    whole = f"sm issue show {m.issue.number} --project {m.project}"
+    body = _first_part(m.issue.body.strip() or "(no text)", whole)
     title = fence("issue title", m.issue.title, m.nonce)
     return f"{title}\n\n{fence('issue', body, m.nonce)}"
 
@@ -67,9 +71,11 @@ def _recovery(m: Material) -> str:
         f"died. Its work is in this git worktree, on branch {m.branch}; git is the checkpoint. "
         "Look at git log, git diff and git status, then go on where it left off.",
         _quoted_issue(m),
-        f"git diff {m.remote}/{m.base}..HEAD --stat:\n{m.git.diff_stat or '(nothing committed)'}",
-        f"git log:\n{m.git.log or '(no commits yet)'}",
-        f"git status:\n{m.git.status or '(clean)'}",
+        _git_says(
+            f"git diff {m.remote}/{m.base}..HEAD --stat", m.git.diff_stat, "nothing committed"
+        ),
+        _git_says("git log", m.git.log, "no commits yet"),
+        _git_says("git status", m.git.status, "clean"),
         f"Last phase: {m.phase_text or 'none written'}",
     ]
     if m.phase is Phase.AWAITING_CI and m.check.log:
@@ -81,6 +87,10 @@ def _recovery(m: Material) -> str:
     parts.append(_waiting_note(m))
     parts.append(_protocol_here(m))
     return "\n\n".join(part for part in parts if part)
+
+
+def _git_says(command: str, said: str, nothing: str) -> str:
+    return f"{command}:\n{_first_part(said, command, GIT_LIMIT) or f'({nothing})'}"
 
 
 def _waiting_note(m: Material) -> str:
@@ -157,7 +167,8 @@ def _review_changes(m: Material) -> str:
 def _review_text(m: Material, review: Review) -> str:
     lines = [review.body.strip()] if review.body.strip() else []
     lines += [f"{c.path}:{c.line}: {c.body.strip()}" for c in review.comments]
-    text = "\n\n".join(lines) or "(no text)"
+    whole = f"sm pr show {pull_number(m)} --project {m.project}"
+    text = _first_part("\n\n".join(lines) or "(no text)", whole)
     return fence(f"review by {review.author}", text, m.nonce)
 
 
@@ -229,7 +240,8 @@ def _resume(m: Material) -> str:
 
 
 def _reply(m: Material) -> str:
-    return f"[sm] A person answered:\n{m.reply.strip()}\nGo on with the work."
+    answer = _first_part(m.reply.strip(), f"sm issue show {m.issue.number} --project {m.project}")
+    return f"[sm] A person answered:\n{answer}\nGo on with the work."
 
 
 PROMPTS: dict[str, Callable[[Material], str]] = {

@@ -191,6 +191,12 @@ def test_a_short_log_is_quoted_whole() -> None:
     assert fences(said) == ["one\ntwo"]
 
 
+@pytest.mark.parametrize("text", sorted(PROMPTS))
+def test_no_message_is_too_long_to_be_delivered(text: str) -> None:
+    said = to_agent(text, material("x" * 1_000_000, issue=_issue("x" * 1_000_000)))
+    assert len(said) < 150_000
+
+
 def test_attempts_left_do_not_count_the_present_one() -> None:
     assert "Attempts left after this one: 1." in to_agent("ci-failed", material(fixes_left=2))
     assert "Attempts left after this one: 0." in to_agent("ci-failed", material(fixes_left=0))
