@@ -66,14 +66,13 @@ Do what the issue asks, with tests, commit, and push to {m.remote} {m.branch}.
 
 
 def _recovery(m: Material) -> str:
+    stat = f"git diff {m.remote}/{m.base}..HEAD --stat"
     parts = [
         f"You take over issue #{m.issue.number} of project {m.project}: the session before you "
         f"died. Its work is in this git worktree, on branch {m.branch}; git is the checkpoint. "
         "Look at git log, git diff and git status, then go on where it left off.",
         _quoted_issue(m),
-        _git_says(
-            f"git diff {m.remote}/{m.base}..HEAD --stat", m.git.diff_stat, "nothing committed"
-        ),
+        _git_says(stat, m.git.diff_stat, "nothing committed"),
         _git_says("git log", m.git.log, "no commits yet"),
         _git_says("git status", m.git.status, "clean"),
         f"Last phase: {m.phase_text or 'none written'}",
