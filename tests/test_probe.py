@@ -168,7 +168,10 @@ def test_a_program_that_is_missing_or_ends_is_told(root: Root, tmp_path: Path) -
     assert failures(tried(root, "no-such-agent")) == [
         "agent 'no-such-agent' is not on PATH: install it, or set 'agent.command'"
     ]
-    assert failures(tried(root, "sleep 0.3")) == ["it ended before it showed a prompt"]
+    silent = "it ended before it showed a prompt: it said nothing"
+    assert failures(tried(root, "sleep 0.3")) == [silent]
+    told = failures(tried(root, "sh -c 'echo not as root; sleep 0.3'"))
+    assert told == [silent.replace("it said nothing", "not as root")]
     app = named("codex-app", {})
     assert failures(list(probe(root, Agent(), app, full=False))) == [
         "a probe is not possible with 'codex-app': it has no terminal that sm could type into, "

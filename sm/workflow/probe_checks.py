@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from sm.adapters.agent.screen import Prompt, Screen
 from sm.session.agentstate import State
+from sm.session.transcript import tail
 from sm.workflow.finding import Finding, fail, ok, warn
 from sm.workflow.probed import LOOK_S, WAIT_S, Subject
 
@@ -40,7 +41,8 @@ def prompt(subject: Subject) -> Iterator[Finding]:
         shown = " / ".join(rows[-6:])
         yield fail(f"{what}: no composer begins so; it shows: {shown}", f"set it, {DOCUMENT}")
     else:
-        yield fail("it ended before it showed a prompt", "start it by hand")
+        said = " / ".join(tail(subject.session.transcript, 3).splitlines())
+        yield fail(f"it ended before it showed a prompt: {said or 'it said nothing'}")
 
 
 def _first_prompt(subject: Subject) -> tuple[Screen, str]:
