@@ -1,24 +1,38 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from sm.adapters.process import CommandError, CommandTimeoutError, MissingProgramError, run
+from sm.adapters.process import (
+    CommandError,
+    CommandTimeoutError,
+    MissingProgramError,
+    Result,
+    ask,
+    run,
+)
+
+Runner = Callable[..., Result]
+both = pytest.mark.parametrize("run", [run, ask])
 
 
-def test_output_code_and_input_are_passed_through() -> None:
+@both
+def test_output_code_and_input_are_passed_through(run: Runner) -> None:
     result = run("sh", "-c", "cat; echo oops >&2; exit 3", stdin=b"a\r\nb\xff", accept=(3,))
     assert (result.code, result.stdout, result.stderr) == (3, "a\r\nb\ufffd", "oops\n")
 
 
-def test_unexpected_code_says_what_was_run_and_what_it_said() -> None:
+@both
+def test_unexpected_code_says_what_was_run_and_what_it_said(run: Runner) -> None:
     with pytest.raises(CommandError, match=r"'git frobnicate' failed \(1\): .*frobnicate"):
         run("git", "frobnicate")
 
 
-def test_missing_program_is_named() -> None:
+@both
+def test_missing_program_is_named(run: Runner) -> None:
     with pytest.raises(MissingProgramError, match="'no-such-program' is not installed"):
         run("no-such-program")
 
@@ -30,12 +44,19 @@ def test_overdue_program_is_killed_with_its_children(tmp_path: Path) -> None:
     assert time.monotonic() - started < 5
 
 
-def test_environment_is_replaced_not_extended() -> None:
+@both
+def test_environment_is_replaced_not_extended(run: Runner) -> None:
     assert run("env", env={"PATH": "/usr/bin:/bin", "A": "b"}).stdout.split() == [
         "PATH=/usr/bin:/bin",
         "A=b",
     ]
 
 
-def test_large_output_is_whole() -> None:
+@both
+def test_large_output_is_whole(run: Runner) -> None:
     assert len(run("sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' x").stdout) == 3_000_000
+
+
+def test_a_small_program_is_stopped_at_its_deadline() -> None:
+    with pytest.raises(CommandTimeoutError, match=r"'sleep 30' was stopped after 0\.2 s"):
+        ask("sleep", "30", timeout_s=0.2)

@@ -132,6 +132,17 @@ def test_a_damaged_message_is_named(directory: SessionDir) -> None:
         queue.messages(directory, Place.WAITING)
 
 
+def test_a_damaged_message_is_in_the_way_of_those_behind_it_only(directory: SessionDir) -> None:
+    first, damaged = message("a", at=1.0), message("b", at=2.0)
+    for one in (first, damaged):
+        queue.put(directory, one)
+    (directory.queue / "new" / damaged.name).write_bytes(b"nonsense")
+    found = queue.each(directory, Place.WAITING)
+    assert next(found) == first
+    with pytest.raises(StateError, match=str(damaged.id)):
+        next(found)
+
+
 @pytest.mark.parametrize("ident", ["", "short", "UPPERCASE", "a/../../../b", "a" * 41])
 def test_an_id_that_could_not_be_a_file_name_is_refused(directory: SessionDir, ident: str) -> None:
     with pytest.raises(UsageError):

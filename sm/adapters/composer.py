@@ -192,7 +192,8 @@ def _verdict(said: str, pane: Pane) -> Typed:
         return Typed.REFUSED_GONE
     if in_mode != "0" or input_off != "0":
         return Typed.REFUSED_MODE
-    return Typed.REFUSED_SHELL if command in SHELLS else Typed.REFUSED_SCREEN
+    fallen = command in SHELLS and pane.command not in SHELLS
+    return Typed.REFUSED_SHELL if fallen else Typed.REFUSED_SCREEN
 
 
 def _checked(message_id: str) -> str:

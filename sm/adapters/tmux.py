@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from pathlib import Path
 
-from sm.adapters.process import Result, run
+from sm.adapters.process import Result, ask
 from sm.errors import SmError, TemporaryError, UsageError
 from sm.store.files import open_guarded
 
@@ -220,7 +220,7 @@ class Tmux:
         """
 
         def once() -> str:
-            result = run(
+            result = ask(
                 *self._argv(),
                 *command,
                 stdin=stdin,

@@ -186,20 +186,29 @@ def _drain(target: Target) -> Reason | None:
     known = agents.load(target.session.dir)
     if known is None:
         return Reason.GONE
+    _put_away(target)
     pane, screen = _look(target, known.pane_id)
     if not agents.alive(pane, known):
         return Reason.GONE
-    for message in queue.messages(target.session.dir, Place.HANDED):
-        if reason := _settle(target, pane, screen, message):
-            return reason
-        pane, screen = _look(target, known.pane_id)
-    if not settle_interrupted(target):
-        return Reason.UNSURE
-    for message in queue.messages(target.session.dir, Place.WAITING):
-        if reason := _hand_over(target, pane, screen, message):
-            return reason
-        pane, screen = _look(target, known.pane_id)
+    fresh = True
+    for place, hand_on in ((Place.HANDED, _settle), (Place.WAITING, _hand_over)):
+        if place is Place.WAITING and not settle_interrupted(target):
+            return Reason.UNSURE
+        for message in queue.each(target.session.dir, place):
+            if not fresh:
+                pane, screen = _look(target, known.pane_id)
+            if reason := hand_on(target, pane, screen, message):
+                return reason
+            fresh = False
     return None
+
+
+def _put_away(target: Target) -> None:
+    """Put away what is confirmed. Of hundreds that a hook has handed over none needs a look."""
+    directory = target.session.dir
+    for message in queue.each(directory, Place.HANDED):
+        if queue.is_accepted(directory, message.id):
+            queue.settle(directory, message)
 
 
 def _look(target: Target, pane_id: str) -> tuple[Pane, Screen]:

@@ -136,8 +136,18 @@ def read(path: Path) -> Message | None:
 
 def messages(directory: SessionDir, place: Place) -> list[Message]:
     """Those in `place`, in the order in which the agent is to get them: urgent ones first."""
-    found = [read(directory.queue / place / name) for name in _names(directory, place)]
-    return sorted((m for m in found if m), key=lambda m: (_RANK[m.mode], m.name))
+    return list(each(directory, place))
+
+
+def each(directory: SessionDir, place: Place) -> Iterator[Message]:
+    """The same, each read when its turn comes: there may be a thousand, and only one be needed."""
+    for name in sorted(_names(directory, place), key=_rank):
+        if message := read(directory.queue / place / name):
+            yield message
+
+
+def _rank(name: str) -> tuple[int, str]:
+    return _RANK[Mode(name.rpartition(".")[2])], name
 
 
 _RANK = {Mode.URGENT: 0, Mode.IMPORTANT: 1, Mode.STEER: 2, Mode.SEQUENTIAL: 2}

@@ -13,12 +13,12 @@ from sm.config.schema import Machine
 from sm.errors import SmError
 from sm.session.registry import IssueSession, Session
 from sm.store.paths import Root
-from sm.workflow.context import Context
 
 if TYPE_CHECKING:
     from sm.adapters.agent.profile import Profile
     from sm.adapters.tmux import Tmux
     from sm.session.submission import Target
+    from sm.workflow.context import Context
 
 
 @dataclass(frozen=True)
@@ -103,4 +103,6 @@ def context_of(session: IssueSession) -> Context:
             f"'{session.name}' works for project '{session.project}', which is not in "
             f"'{config.source}' any more: put it back, or end the session's agent by hand"
         )
+    from sm.workflow.context import Context
+
     return Context(config, project)
