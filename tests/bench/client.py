@@ -1,4 +1,4 @@
-"""The pinned Claude Code for a benchmark: a session of sm with its monitor, against a scripted API."""
+"""The pinned Claude Code for a benchmark: a session of sm and its monitor, a scripted API."""
 
 from __future__ import annotations
 
