@@ -23,6 +23,7 @@ def body(text: str) -> str:
     "text",
     [
         "[sm] CI passed for 0123456789.",
+        "[sm] Review: approved. Merge pull request #6:\n  sm pr merge 6",
         "Two lines:\n  of text with 'quotes', \"more\", $HOME, `id` and a \\ within;",
         "Ünïcode ✓ 👍",
         "Sieh nach: das ist alles.\n\nUnd noch eine Zeile",

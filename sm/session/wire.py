@@ -18,8 +18,8 @@ from sm.session.queue import size
 from sm.text import INVISIBLE, harmless
 
 PLAIN_START = re.compile(r"[\[A-Za-z\u00c0-\u02af\u0370-\u1fff\u3040-\ud7ff]")
-MENTION = re.compile(r"(^|\s)[@#]")
-"""An agent CLI opens a list of files, or takes a note, where one of these begins a word."""
+MENTION = re.compile(r"(^|\s)@")
+"""An agent CLI opens a list of files where it begins a word."""
 
 
 @dataclass(frozen=True)
