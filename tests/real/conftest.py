@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.tmux import Tmux
+from sm.store.paths import Root
 from tests.real.api import Api
 from tests.real.client import Clients, clients
 from tests.real.codex import Codex
+from tests.real.managed import Managed
 from tests.real.terminal import Terminal
 
 
@@ -54,3 +56,18 @@ def codex(pinned: Clients, api: Api, tmux: Tmux, tmp_path: Path) -> Iterator[Cod
     codex = Codex(pinned.codex, tmux, api, tmp_path / "codex")
     yield codex
     codex.end()
+
+
+@pytest.fixture
+def unstarted(claude: Path, tmux: Tmux, root: Root, api: Api, tmp_path: Path) -> Iterator[Managed]:
+    """A session of sm whose agent is the client; it is not launched before `start`."""
+    managed = Managed(claude, tmux, root, api, tmp_path / "managed")
+    yield managed
+    managed.end()
+
+
+@pytest.fixture
+def managed(unstarted: Managed) -> Managed:
+    """The same, idle."""
+    unstarted.start()
+    return unstarted

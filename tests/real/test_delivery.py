@@ -3,32 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from sm.adapters.tmux import Tmux
 from sm.session.agentstate import State
 from sm.session.delivery import Outcome, Reason, Status
 from sm.session.queue import Mode
-from sm.store.paths import Root
 from tests.helpers import wait_for
-from tests.real.api import Api, Reply, Tool
+from tests.real.api import Reply, Tool
 from tests.real.managed import ACCEPTED, Managed
-
-
-@pytest.fixture
-def unstarted(claude: Path, tmux: Tmux, root: Root, api: Api, tmp_path: Path) -> Iterator[Managed]:
-    managed = Managed(claude, tmux, root, api, tmp_path / "managed")
-    yield managed
-    managed.end()
-
-
-@pytest.fixture
-def managed(unstarted: Managed) -> Managed:
-    unstarted.start()
-    return unstarted
 
 
 def wait_heard(managed: Managed, *texts: str) -> None:
@@ -143,8 +126,13 @@ def test_an_open_dialog_is_never_answered(unstarted: Managed) -> None:
     for mode in Mode:
         assert unstarted.send(f"again as {mode}", mode) == Outcome(Status.WAITING, Reason.DIALOG)
     assert not (unstarted.session.cwd / "made").exists()
-    unstarted.keys("Enter")  # the person's own answer
-    wait_for((unstarted.session.cwd / "made").exists, "the tool", 15.0)
+    made = (unstarted.session.cwd / "made").exists
+
+    def answer() -> bool:  # the person's own; the client takes none while a dialog is quite new
+        unstarted.keys("Enter")
+        return made()
+
+    wait_for(answer, "the tool", 15.0, every_s=0.5)
     unstarted.drain_until_empty()
     wait_heard(unstarted, *(f"again as {mode}" for mode in Mode))
 

@@ -11,16 +11,12 @@ import signal
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from sm.adapters.tmux import Tmux
 from sm.session import delivery, interruption, queue, submission
 from sm.session.agentstate import State
 from sm.session.queue import Message, Mode
-from sm.store.paths import Root
 from sm.text import clean
 from tests.helpers import wait_for
 from tests.real.api import Api, Kind, Reply, Request, Tool, Turn
@@ -40,13 +36,6 @@ CRASHES = (
     *("deliver:queued", "deliver:claimed", "submit:before-typing", "submit:after-typing"),
     *("submit:accepted", "interrupt:noted", ""),
 )
-
-
-@pytest.fixture
-def managed(claude: Path, tmux: Tmux, root: Root, api: Api, tmp_path: Path) -> Iterator[Managed]:
-    managed = Managed(claude, tmux, root, api, tmp_path / "managed")
-    yield managed
-    managed.end()
 
 
 def some_text(dice: random.Random, number: int) -> str:
@@ -128,8 +117,9 @@ def check_heard_once(api: Api, texts: dict[str, str]) -> dict[str, tuple[int, in
 @pytest.mark.timeout(TIMEOUT_S)
 @pytest.mark.parametrize("seed", range(4))
 def test_hundreds_of_messages_of_every_kind_arrive_once_whole_and_in_order(
-    managed: Managed, api: Api, seed: int
+    unstarted: Managed, api: Api, seed: int
 ) -> None:
+    managed = unstarted
     dice = random.Random(seed)
     api.model = Moods(seed)
     managed.start(wait=False)
@@ -174,7 +164,6 @@ def test_a_deliverer_that_is_killed_at_any_step_loses_and_doubles_nothing(
     managed: Managed, api: Api
 ) -> None:
     dice = random.Random(7)
-    managed.start()
     texts: dict[str, str] = {}
     killed: Counter[str] = Counter()
     for number in itertools.count():

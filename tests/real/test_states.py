@@ -7,7 +7,6 @@ import os
 import shlex
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,25 +17,11 @@ from sm.session import agentstate
 from sm.session.agentstate import State
 from sm.session.delivery import Outcome, Reason, Status
 from sm.shellroot import shell_root
-from sm.store.paths import Root
 from tests.helpers import wait_for
 from tests.real.api import Api, Reply, Tool
 from tests.real.managed import ACCEPTED, Managed
 
 GONE = Outcome(Status.REFUSED, Reason.GONE)
-
-
-@pytest.fixture
-def unstarted(claude: Path, tmux: Tmux, root: Root, api: Api, tmp_path: Path) -> Iterator[Managed]:
-    managed = Managed(claude, tmux, root, api, tmp_path / "managed")
-    yield managed
-    managed.end()
-
-
-@pytest.fixture
-def managed(unstarted: Managed) -> Managed:
-    unstarted.start()
-    return unstarted
 
 
 def marker(managed: Managed) -> Path:
