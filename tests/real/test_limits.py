@@ -180,6 +180,11 @@ def test_a_dialog_is_told_to_a_person_who_answers_it(asking: AtWork) -> None:
     pane = asking.stage.ctx.tmux.pane(session.name)
     assert pane
     assert not (session.worktree / "allowed").exists()
-    asking.stage.ctx.tmux.command("send-keys", "-t", pane.id, "Enter")
-    wait_for((session.worktree / "allowed").exists, "what the person has allowed")
+    allowed = (session.worktree / "allowed").exists
+
+    def answer() -> bool:  # the client takes none while a dialog is quite new
+        asking.stage.ctx.tmux.command("send-keys", "-t", pane.id, "Enter")
+        return allowed()
+
+    wait_for(answer, "what the person has allowed", every_s=0.5)
     asking.wait_phase("working")
