@@ -39,6 +39,8 @@ class Signs:
     active_at: float = 0.0
     ended_at: float | None = None
     """Since when its turn is over, with nothing of it running in the background."""
+    starting_at: float | None = None
+    """Since when it has been launched, where it has said nothing yet."""
     dialog_at: float | None = None
     """Since when a dialog is open in its terminal."""
     failure: Failure | None = None

@@ -57,5 +57,7 @@ def _deadlines(f: Facts) -> Iterator[float]:
         yield f.idle_since + f.limits.idle_s
     if f.dialog_at is not None:
         yield f.dialog_at + DIALOG_PATIENCE_S
+    if f.signs and f.signs.starting_at is not None:
+        yield f.signs.starting_at + DIALOG_PATIENCE_S
     if f.parked and f.failure is not None:
         yield f.failure.until

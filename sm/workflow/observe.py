@@ -55,9 +55,9 @@ def observe(ctx: Context, session: IssueSession, *, newer_than: float = 0.0) -> 
     phasefile.correct_time(ctx.root, session.project, session.issue, not_before=session.created_at)
     # Before the phase, so that the last word of an agent that has died, or ended its turn, counts.
     life, told = _life(ctx, session), _signs(ctx, session)
-    shown = _screen(ctx, session) if told and told.dialog_at is not None else None
-    if told and shown and shown.prompt is Prompt.IDLE:  # it was turned down: no hook tells of that
-        told = replace(told, dialog_at=None, doing=str(State.IDLE))
+    shown = _screen(ctx, session) if told and _tells_no_hook(told) else None
+    if told and shown:
+        told = _corrected(told, shown)
     written = _read_phase(ctx, session)
     seen = snapshot(ctx, newer_than=max(newer_than, written.at))
     found = _gather(ctx, session, told, written, seen)
@@ -98,6 +98,19 @@ def _read_phase(ctx: Context, session: IssueSession) -> _Written:
     except StateError as error:
         return _Written(problem=error.message)
     return _Written(lost=True) if write is None else _Written(write)
+
+
+def _tells_no_hook(told: Signs) -> bool:
+    """Whether a dialog may have been turned down, or be open before the first hook is called."""
+    return told.dialog_at is not None or told.starting_at is not None
+
+
+def _corrected(told: Signs, shown: Screen) -> Signs:
+    if shown.prompt is Prompt.IDLE and told.dialog_at is not None:
+        return replace(told, dialog_at=None, doing=str(State.IDLE))
+    if shown.prompt is Prompt.DIALOG and told.starting_at is not None:
+        return replace(told, dialog_at=told.starting_at, doing=str(State.DIALOG))
+    return told
 
 
 def _screen(ctx: Context, session: IssueSession) -> Screen | None:

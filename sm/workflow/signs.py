@@ -76,6 +76,7 @@ def read(directory: SessionDir) -> Signs:
         context=state.context,
         active_at=min(state.active_at, time.time()),  # the clock may have been set back
         ended_at=ended_at,
+        starting_at=state.since if state.state is State.STARTING else None,
         dialog_at=state.since if state.state is State.DIALOG else None,
         failure=failure,
     )

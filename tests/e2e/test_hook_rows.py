@@ -193,6 +193,19 @@ def test_a_dialog_of_which_nobody_says_more_is_told_by_its_screen(hooked: Hooked
     assert "1. Yes" in wait_for(hooked.comments, "the question on the forge")[0]
 
 
+def test_a_dialog_at_the_start_is_told_though_no_hook_was_called(hooked: Hooked) -> None:
+    hooked.shows("Do you trust this folder?\r\n❯ 1. No, exit\r\n  2. Yes")
+    state = hooked.stage.session(hooked.issue).dir.state
+    state.write_text(f"starting {time.time():.6f} - -\n")
+    hooked.make_older(61)
+    comment = wait_for(hooked.comments, "the question on the forge")[0]
+    assert "Do you trust this folder?" in comment
+    assert f"sm attach harb {hooked.issue}" in comment
+    begun = {"session_id": "context", "prompt_id": "prompt", "prompt": "Begin."}
+    hooked.call("user-prompt-submit", "UserPromptSubmit", **begun)
+    wait_for(lambda: hooked.waits_for()[0] == "working", "the agent to be at work")
+
+
 def test_a_dialog_that_was_turned_down_is_over(hooked: Hooked) -> None:
     hooked.opens_dialog("deploy")
     hooked.make_older(61)
