@@ -12,14 +12,14 @@ from sm.__main__ import run
 from sm.adapters.forge import local
 from sm.adapters.tmux import Tmux
 from sm.config.load import load
+from sm.doctor import machine
+from sm.doctor.examine import examine
+from sm.doctor.finding import Finding, Level
+from sm.doctor.machine import Machine
 from sm.session import claim
 from sm.store import lock
 from sm.store.paths import Root
-from sm.workflow import machine_checks
 from sm.workflow.context import Context
-from sm.workflow.doctor import examine
-from sm.workflow.finding import Finding, Level
-from sm.workflow.machine_checks import Machine
 from tests.helpers import git, make_repository, put_session, put_snapshot, sm_yaml
 
 
@@ -121,7 +121,7 @@ def test_an_old_program_is_named(
     root: Root, programs: Callable[[str, str], None], name: str, says: str, what: str
 ) -> None:
     programs(name, f"echo '{says}'")
-    found = {f.what: f.level for f in machine_checks.programs(Machine(root, Tmux()))}
+    found = {f.what: f.level for f in machine.programs(Machine(root, Tmux()))}
     assert found[what] is Level.FAIL
     assert sorted(found.values()) == ["fail", "ok", "ok"]
 
@@ -131,13 +131,13 @@ def test_a_new_or_silent_program_is_no_failure(
 ) -> None:
     programs("tmux", "echo tmux next-3.10")
     programs("git", "echo built by hand")
-    levels = [f.level for f in machine_checks.programs(Machine(root, Tmux()))]
+    levels = [f.level for f in machine.programs(Machine(root, Tmux()))]
     assert levels == [Level.OK, Level.WARN, Level.OK]
 
 
 def test_a_missing_program_is_named(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    found = list(machine_checks.programs(Machine(root, Tmux())))
+    found = list(machine.programs(Machine(root, Tmux())))
     assert [f.level for f in found] == [Level.FAIL] * 3
     assert "'tmux' is not installed" in found[0].what
     assert found[0].advice == "install tmux 3.2 or newer"
@@ -165,10 +165,10 @@ def test_the_age_at_which_a_system_clears_its_tmp_is_read(
         folder.mkdir()
     (theirs / "tmp.conf").write_text("# comment\nq /tmp 1777 root root 10d\n")
     (theirs / "x11.conf").write_text("D! /tmp/.X11-unix 1777 root root 10d\nq /tmp 1777 root\n")
-    monkeypatch.setattr(machine_checks, "AGING", (ours, theirs))
-    assert list(machine_checks._ages(Path("/tmp"))) == [(theirs / "tmp.conf", "10d")]
+    monkeypatch.setattr(machine, "AGING", (ours, theirs))
+    assert list(machine._ages(Path("/tmp"))) == [(theirs / "tmp.conf", "10d")]
     (ours / "tmp.conf").write_text("q /tmp 1777 root root -\n")
-    assert list(machine_checks._ages(Path("/tmp"))) == []
+    assert list(machine._ages(Path("/tmp"))) == []
 
 
 def test_an_agent_that_cannot_tell_its_version_is_named(

@@ -15,9 +15,9 @@ from sm.adapters import proc
 from sm.adapters.agent.profiles import named
 from sm.adapters.tmux import Tmux
 from sm.config.schema import Agent
+from sm.doctor.finding import Finding, Level
+from sm.doctor.probe import probe
 from sm.store.paths import Root
-from sm.workflow.finding import Finding, Level
-from sm.workflow.probe import probe
 from tests.helpers import make_repository, sm_yaml, wait_for
 
 EDITOR = r"""

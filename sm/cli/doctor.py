@@ -14,7 +14,7 @@ from sm.errors import SmError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sm.workflow.finding import Finding
+    from sm.doctor.finding import Finding
 
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
@@ -36,7 +36,7 @@ def command(
     With --probe it starts the agent CLI, in a directory and a tmux server of its own, and says
     which of its profile's assumptions hold with the version that is installed.
     """
-    from sm.workflow.finding import Level
+    from sm.doctor.finding import Level
 
     if not probe and (profile or full):
         raise UsageError("'--profile' and '--full' belong to '--probe': add it")
@@ -53,7 +53,7 @@ def command(
 
 
 def _examined(ctx: click.Context) -> Iterator[Finding]:
-    from sm.workflow.doctor import examine
+    from sm.doctor.examine import examine
 
     try:
         config = load_config(ctx)
@@ -66,7 +66,7 @@ def _examined(ctx: click.Context) -> Iterator[Finding]:
 def _probed(ctx: click.Context, name: str | None, full: bool) -> Iterator[Finding]:
     """A configuration is needed only where there is one: an agent can be tried before it."""
     from sm.config.load import NoConfigError
-    from sm.workflow.probe import probe, targets
+    from sm.doctor.probe import probe, targets
 
     config = None
     with contextlib.suppress(NoConfigError):

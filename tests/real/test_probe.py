@@ -11,9 +11,9 @@ from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.codex import CODEX
 from sm.adapters.agent.profile import Profile
 from sm.config.schema import Agent
+from sm.doctor.finding import Finding, Level
+from sm.doctor.probe import probe
 from sm.store.paths import Root
-from sm.workflow.finding import Finding, Level
-from sm.workflow.probe import probe
 from tests.real.api import Api, Kind, Reply, Tool
 from tests.real.client import Clients, environment, seal
 from tests.real.codex import CONFIG

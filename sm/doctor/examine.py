@@ -9,12 +9,13 @@ from msgspec import structs
 
 from sm.adapters.tmux import Tmux
 from sm.config.schema import Config
+from sm.doctor.finding import Finding, fail, guarded, ok
+from sm.doctor.machine import CHECKS as OF_MACHINE
+from sm.doctor.machine import Machine
+from sm.doctor.project import CHECKS as OF_PROJECT
 from sm.errors import SmError
 from sm.store.paths import Root
-from sm.workflow import machine_checks, project_checks
 from sm.workflow.context import Context
-from sm.workflow.finding import Finding, fail, guarded, ok
-from sm.workflow.machine_checks import Machine
 
 
 def examine(config: Config | SmError, root: Root, socket: str | None) -> Iterator[Finding]:
@@ -33,13 +34,13 @@ def examine(config: Config | SmError, root: Root, socket: str | None) -> Iterato
 def _examine(config: Config | SmError, root: Root, socket: str | None) -> Iterator[Finding]:
     yield _configuration(config)
     machine = Machine(root, Tmux(socket))
-    for look in machine_checks.CHECKS:
+    for look in OF_MACHINE:
         yield from guarded(partial(look, machine))
     if isinstance(config, SmError):
         return
     for project in config.projects:
         ctx = Context(config, project)
-        for check in project_checks.CHECKS:
+        for check in OF_PROJECT:
             for finding in guarded(partial(check, ctx)):
                 yield structs.replace(finding, where=project.name)
 

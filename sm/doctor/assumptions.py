@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Iterator
 
 from sm.adapters.agent.screen import Prompt, Screen
+from sm.doctor.finding import Finding, fail, ok, warn
+from sm.doctor.probed import LOOK_S, WAIT_S, Subject
 from sm.session.agentstate import State
 from sm.session.transcript import tail
-from sm.workflow.finding import Finding, fail, ok, warn
-from sm.workflow.probed import LOOK_S, WAIT_S, Subject
 
 START_S = 30.0
 SETTLED_S = 3.0

@@ -23,6 +23,9 @@ from sm.adapters.agent.profile import Profile
 from sm.adapters.process import ANY_CODE, run
 from sm.adapters.tmux import Tmux, TmuxBusyError, TmuxError
 from sm.config.schema import Agent, Config
+from sm.doctor.assumptions import CHECKS, FULL, LAST
+from sm.doctor.finding import Finding, fail, guarded, ok
+from sm.doctor.probed import Subject
 from sm.errors import SmError
 from sm.session import agent as agents
 from sm.session import registry
@@ -30,9 +33,6 @@ from sm.session.launchfiles import Launch, split_command
 from sm.session.registry import AdHocSession
 from sm.store.files import ensure_private_dir
 from sm.store.paths import Root
-from sm.workflow.finding import Finding, fail, guarded, ok
-from sm.workflow.probe_checks import CHECKS, FULL, LAST
-from sm.workflow.probed import Subject
 
 NAME = "sm-probe"
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from sm.adapters.agent import profiles
 from sm.adapters.process import ANY_CODE, run
+from sm.doctor.finding import Finding, fail, ok, warn
 from sm.errors import SmError
 from sm.session import claim
 from sm.store.paths import session_name
 from sm.workflow import monitors, worktrees
 from sm.workflow.checkup import project_problems
 from sm.workflow.context import Context
-from sm.workflow.finding import Finding, fail, ok, warn
 from sm.workflow.overview import MISSED
 from sm.workflow.status import one_line, seen
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from sm.adapters.process import ANY_CODE, run
 from sm.adapters.tmux import Tmux
+from sm.doctor.finding import Finding, fail, ok, warn
 from sm.errors import SmError
 from sm.store.paths import Root
-from sm.workflow.finding import Finding, fail, ok, warn
 
 PYTHON = (3, 11)
 PROGRAMS = (
