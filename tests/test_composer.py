@@ -10,7 +10,7 @@ import pytest
 
 from sm.adapters.agent.generic import GENERIC
 from sm.adapters.agent.screen import read
-from sm.adapters.composer import Typed, is_typed, press, type_once
+from sm.adapters.composer import Typed, forget, is_typed, press, type_once
 from sm.adapters.tmux import Pane, Tmux
 from sm.errors import UsageError
 from tests.helpers import wait_for
@@ -245,3 +245,13 @@ def test_typists_killed_at_any_moment_lose_and_double_nothing(
     assert typist(tmux).wait() == 0
     messages = [f"message {number}" for number in range(50)]
     assert wait_for(lambda: len(received(log)) >= 50 and received(log), "all") == messages
+
+
+def test_a_message_that_was_given_back_can_be_typed_again(
+    tmux: Tmux, pane: Pane, log: Path
+) -> None:
+    assert type_once(tmux, pane, "id1", ["hello"]) is Typed.TYPED
+    forget(tmux, pane.id, "id1", "never-typed")
+    assert not is_typed(tmux, pane, "id1")
+    assert type_once(tmux, pane, "id1", ["hello"]) is Typed.TYPED
+    assert wait_for(lambda: received(log)[1:], "the message again") == ["hello"]

@@ -8,14 +8,16 @@ import pytest
 
 from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.profiles import named
+from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.tmux import Tmux
 from sm.session import agent as agents
 from sm.session import delivery, queue, registry
 from sm.session.agent import Agent
 from sm.session.delivery import Outcome, Reason, Status
 from sm.session.queue import Message, Mode, Place
-from sm.session.submission import Target
+from sm.session.submission import Submitted, Target, TypedMessage, submit
 from sm.store import lock
+from sm.store.files import read_json
 from sm.store.paths import Root
 from tests.helpers import wait_for
 from tests.terminal import argv, launch_of, make_project, make_session, received
@@ -203,3 +205,16 @@ def test_an_agent_without_a_terminal_is_refused(target: Target) -> None:
 def test_what_stands_in_the_queue_is_named_by_its_place(target: Target) -> None:
     deliver(target, "text")
     assert [m.text for m in queue.messages(target.session.dir, Place.DONE)] == ["text"]
+
+
+def test_what_was_refused_does_not_pass_for_what_was_typed_last(target: Target) -> None:
+    assert deliver(target, "first") == TYPED
+    second = Message(id="bbbbbbbb", text="second")
+    queue.put(target.session.dir, second)
+    queue.move(target.session.dir, second, Place.WAITING, Place.HANDED)
+    pane, shown = target.tmux.look(agent_of(target).pane_id, escapes=True)
+    stale = read_screen(target.profile, shown.replace("❯\u00a0", "❯\u00a0gone since"))
+    assert submit(target, pane, stale, second) is Submitted.REFUSED_SCREEN
+    typed = read_json(target.session.dir.typed, TypedMessage)
+    assert typed
+    assert typed.id == "aaaaaaaa"

@@ -97,6 +97,12 @@ def is_typed(tmux: Tmux, pane: Pane, message_id: str) -> bool:
         return False
 
 
+def forget(tmux: Tmux, pane_id: str, *message_ids: str) -> None:
+    """Let `type_once` type these again, which the agent has given back."""
+    options = [f"@sm_typed_{_checked(ident)}" for ident in message_ids]
+    tmux.command(*sequence(*[("set-option", "-qpu", "-t", pane_id, each) for each in options]))
+
+
 def _safe(literal: str) -> str:
     """A regular expression (POSIX, extended) for `literal` that tmux takes within a format.
 

@@ -212,19 +212,26 @@ def _put_away(target: Target) -> None:
 
 
 def _look(target: Target, pane_id: str) -> tuple[Pane, Screen]:
-    """The pane, and its screen once that shows that a turn has ended of which the hook has told."""
+    """The pane, and its screen once that shows what the hooks have just told."""
     while True:
         pane, shown = target.tmux.look(pane_id, escapes=True)
         screen = read_screen(target.profile, shown)
-        if screen.prompt is not Prompt.BUSY or not _has_just_ended(target):
+        if not _lags(target, screen):
             return pane, screen
         time.sleep(LOOK_S)
 
 
-def _has_just_ended(target: Target) -> bool:
+def _lags(target: Target, screen: Screen) -> bool:
+    """Whether a turn has just ended, or begun: then what was submitted looks like a draft still."""
     now = agentstate.read(target.session.dir)
-    ended = now.state in (State.IDLE, State.WAITING)
-    return bool(target.profile.hooks) and ended and time.time() < now.since + REDRAW_S
+    newer = now.state in _NOT_YET_SHOWN.get(screen.prompt, ())
+    return bool(target.profile.hooks) and newer and time.time() < now.since + REDRAW_S
+
+
+_NOT_YET_SHOWN = {
+    Prompt.BUSY: (State.IDLE, State.WAITING),
+    Prompt.IDLE: (State.BUSY,),
+}
 
 
 def _settle(target: Target, pane: Pane, screen: Screen, message: Message) -> Reason | None:

@@ -16,11 +16,12 @@ from msgspec import Struct
 from sm.adapters.agent.conversation import is_taken_back
 from sm.adapters.agent.screen import Prompt, Screen
 from sm.adapters.agent.screen import read as read_screen
-from sm.adapters.composer import press
+from sm.adapters.composer import forget, press
 from sm.adapters.tmux import Pane
+from sm.session import agent as agents
 from sm.session import queue
 from sm.session.queue import Message, Place
-from sm.session.submission import Target, TypedMessage, conversation_of, shows
+from sm.session.submission import Target, TypedMessage, conversation_of, keys, shows
 from sm.session.wire import wire
 from sm.store.crash import crash_point
 from sm.store.files import read_guarded, read_json, write_json
@@ -112,7 +113,9 @@ def _delivered(target: Target, ident: str) -> Message | None:
 
 
 def _put_back(target: Target, ident: str) -> None:
-    if message := _delivered(target, ident):
+    known, message = agents.load(target.session.dir), _delivered(target, ident)
+    if known and message:
+        forget(target.tmux, known.pane_id, *keys(ident))
         queue.move(target.session.dir, message, Place.DONE, Place.WAITING)
 
 

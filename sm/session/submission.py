@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from sm.adapters.agent import conversation
 from sm.adapters.agent.profile import Profile
@@ -66,17 +66,26 @@ class Target:
 
 
 class TypedMessage(Struct, frozen=True):
-    """What was last typed: `line` is how it shows in the composer, `at` seconds since 1970."""
+    """What was last typed: `line` is how it shows in the composer, `at` seconds since 1970.
+
+    `before` is the message that was typed before this one, as long as this may not be typed yet.
+    """
 
     id: str
     attempt: int
     line: str
     at: float
+    before: TypedMessage | None = None
 
     @property
     def key(self) -> str:
         """What tmux remembers it by."""
         return f"{self.id}.{self.attempt}"
+
+
+def keys(ident: str) -> tuple[str, ...]:
+    """All by which tmux may remember the message of this id."""
+    return tuple(f"{ident}.{attempt + 1}" for attempt in range(ATTEMPTS))
 
 
 def submit(target: Target, pane: Pane, screen: Screen, message: Message) -> Submitted:
@@ -92,7 +101,7 @@ def submit(target: Target, pane: Pane, screen: Screen, message: Message) -> Subm
     way = wire(target.profile, message.id, message.text)
     before = read_json(directory.typed, TypedMessage)
     attempt = before.attempt + 1 if before and before.id == message.id else 1
-    typed = TypedMessage(message.id, attempt, way.line, time.time())
+    typed = TypedMessage(message.id, attempt, way.line, time.time(), _alone(before))
     write_json(directory.typed, typed)
     write_atomic(directory.expect, _expectation(message, way))
     crash_point("submit:before-typing")
@@ -108,8 +117,21 @@ def submit(target: Target, pane: Pane, screen: Screen, message: Message) -> Subm
     if done in (Typed.TYPED, Typed.ALREADY):
         return confirm(target, message, RECEIPT_S + PIECE_S * len(way.pieces))
     write_atomic(directory.expect, "")
-    queue.move(directory, message, Place.HANDED, Place.WAITING)
+    _untyped(target, typed)
+    _again(target, message)
     return _REFUSED[done]
+
+
+def _alone(typed: TypedMessage | None) -> TypedMessage | None:
+    return structs.replace(typed, before=None) if typed else None
+
+
+def _untyped(target: Target, typed: TypedMessage) -> None:
+    """Take back that it was typed: what an interruption would give back is the one before."""
+    if typed.before:
+        write_json(target.session.dir.typed, typed.before)
+    else:
+        target.session.dir.typed.unlink(missing_ok=True)
 
 
 _REFUSED = {
@@ -148,7 +170,11 @@ def resolve(target: Target, pane: Pane, screen: Screen, message: Message) -> Sub
     if queue.is_accepted(directory, message.id):
         return confirm(target, message)
     typed = read_json(directory.typed, TypedMessage)
-    if typed is None or typed.id != message.id or not is_typed(target.tmux, pane, typed.key):
+    if typed is None or typed.id != message.id:
+        _again(target, message)
+        return None
+    if not is_typed(target.tmux, pane, typed.key):
+        _untyped(target, typed)
         _again(target, message)
         return None
     if not target.profile.hooks:
