@@ -7,14 +7,17 @@ is done again, so every effect must recognise that it has happened already.
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 
 from sm.history import Count, Receipt, Verb
-from sm.rows import Row
 from sm.store.files import append_line, read_guarded, read_json, write_json
 from sm.store.paths import SessionDir
+
+if TYPE_CHECKING:
+    from sm.rows import Row
 
 RECEIPT = msgspec.json.Decoder(Receipt)
 

@@ -17,7 +17,8 @@ from sm.adapters.agent.profile import Profile
 from sm.session.queue import size
 from sm.text import INVISIBLE, harmless
 
-PLAIN_START = re.compile(r"[\[A-Za-z\u00c0-\u02af\u0370-\u1fff\u3040-\ud7ff]")
+PLAIN_STARTS = ("[[", "AZ", "az", "\u00c0\u02af", "\u0370\u1fff", "\u3040\ud7ff")
+"""Ranges of characters; a regular expression of them takes 5 ms to compile."""
 MENTION = re.compile(r"(^|\s)@")
 """An agent CLI opens a list of files where it begins a word."""
 
@@ -58,7 +59,7 @@ def wire(profile: Profile, ident: str, text: str) -> Wire:
 def is_plain(profile: Profile, text: str) -> bool:
     """Whether the agent gets `text` just as it is when it is typed in one piece."""
     return (
-        bool(PLAIN_START.match(text))
+        any(first <= text[:1] <= last for first, last in PLAIN_STARTS)
         and not MENTION.search(text)
         and not INVISIBLE.search(text)
         and "\t" not in text
