@@ -59,7 +59,7 @@ def wire(profile: Profile, ident: str, text: str) -> Wire:
 def is_plain(profile: Profile, text: str) -> bool:
     """Whether the agent gets `text` just as it is when it is typed in one piece."""
     return (
-        any(first <= text[:1] <= last for first, last in PLAIN_STARTS)
+        any(ends[0] <= text[:1] <= ends[1] for ends in PLAIN_STARTS)
         and not MENTION.search(text)
         and not INVISIBLE.search(text)
         and "\t" not in text
