@@ -22,7 +22,7 @@ from sm.session import agentstate, queue
 from sm.session.agentstate import State
 from sm.session.interruption import interrupt, is_compacting, settle_interrupted
 from sm.session.queue import Message, Mode, Place
-from sm.session.submission import Submitted, Target, has_heard, resolve, submit
+from sm.session.submission import Submitted, Target, has_heard, last_accepted_at, resolve, submit
 from sm.store import lock
 from sm.store.crash import crash_point
 from sm.store.files import read_guarded, write_atomic
@@ -224,14 +224,13 @@ def _look(target: Target, pane_id: str) -> tuple[Pane, Screen]:
 def _lags(target: Target, screen: Screen) -> bool:
     """Whether a turn has just ended, or begun: then what was submitted looks like a draft still."""
     now = agentstate.read(target.session.dir)
-    newer = now.state in _NOT_YET_SHOWN.get(screen.prompt, ())
-    return bool(target.profile.hooks) and newer and time.time() < now.since + REDRAW_S
-
-
-_NOT_YET_SHOWN = {
-    Prompt.BUSY: (State.IDLE, State.WAITING),
-    Prompt.IDLE: (State.BUSY,),
-}
+    if screen.prompt is Prompt.BUSY and now.state in (State.IDLE, State.WAITING):
+        at = now.since
+    elif screen.prompt is Prompt.IDLE and now.state is State.BUSY:
+        at = max(now.since, last_accepted_at(target))  # after an interruption it was busy before
+    else:
+        return False
+    return bool(target.profile.hooks) and time.time() < at + REDRAW_S
 
 
 def _settle(target: Target, pane: Pane, screen: Screen, message: Message) -> Reason | None:

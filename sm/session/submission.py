@@ -122,6 +122,12 @@ def submit(target: Target, pane: Pane, screen: Screen, message: Message) -> Subm
     return _REFUSED[done]
 
 
+def last_accepted_at(target: Target) -> float:
+    """When the agent got what was last typed, seconds since 1970; 0 where it has not."""
+    typed = read_json(target.session.dir.typed, TypedMessage)
+    return (queue.accepted_at(target.session.dir, typed.id) if typed else None) or 0.0
+
+
 def _alone(typed: TypedMessage | None) -> TypedMessage | None:
     return structs.replace(typed, before=None) if typed else None
 
