@@ -119,6 +119,7 @@ def test_a_pane_or_server_that_is_gone_is_refused(tmux: Tmux, pane: Pane, tmp_pa
 def test_any_prompt_can_be_looked_for(tmux: Tmux, tmp_path: Path, odd: str) -> None:
     pane = tmux.start("t", tmp_path, ["bash", "-c", 'printf "%s" "$1"; exec cat', "x", odd])
     wait_for(lambda: odd in tmux.capture(pane.id), "the prompt")
+    wait_for(lambda: tmux.panes()["t"].command == "cat", "the program")
     assert type_once(tmux, pane, "a", ["x"], row="Z" + odd) is Typed.REFUSED_SCREEN
     assert type_once(tmux, pane, "a", ["x"], row=odd) is Typed.TYPED
 

@@ -114,7 +114,10 @@ class People:
         """README.md is what the script edits last; with others, any file will do."""
         if not Path(row.worktree).is_dir():
             return False
-        changed = self.stage.run("git", "-C", row.worktree, "status", "--porcelain")
+        try:
+            changed = self.stage.run("git", "-C", row.worktree, "status", "--porcelain")
+        except DemoError:  # it is just being made
+            return False
         return bool(changed) if self.stage.agent.own else "README.md" in changed
 
     def has_answered(self, issue: int) -> bool:

@@ -20,7 +20,12 @@ from sm.errors import UsageError
 from sm.session import agent as agents
 from sm.session import agentstate, queue
 from sm.session.agentstate import State
-from sm.session.interruption import interrupt, is_compacting, settle_interrupted
+from sm.session.interruption import (
+    interrupt,
+    is_compacting,
+    is_urgent_already,
+    settle_interrupted,
+)
 from sm.session.queue import Message, Mode, Place
 from sm.session.submission import Submitted, Target, has_heard, last_accepted_at, resolve, submit
 from sm.store import lock
@@ -293,13 +298,10 @@ def _hand_over(target: Target, pane: Pane, screen: Screen, message: Message) -> 
         return Reason.SHELL
     if _opens_dialog(target, screen):
         return Reason.DIALOG
-    if screen.prompt is Prompt.BUSY and message.mode is Mode.URGENT and _can_interrupt(target):
+    if screen.prompt is Prompt.BUSY and message.mode is Mode.URGENT:
         if is_compacting(target):
             return Reason.COMPACTING
-        stopped = interrupt(target, pane, screen, message)
-        if stopped is None:
-            return Reason.BUSY
-        screen = stopped
+        screen = _stop_turn(target, pane, screen, message) or screen
     if reason := _obstacle(target, screen):
         return reason
     if not queue.move(directory, message, Place.WAITING, Place.HANDED):
@@ -314,8 +316,11 @@ def _opens_dialog(target: Target, screen: Screen) -> bool:
     return screen.prompt is Prompt.BUSY and state is State.DIALOG
 
 
-def _can_interrupt(target: Target) -> bool:
-    return bool(target.profile.interrupt_key)
+def _stop_turn(target: Target, pane: Pane, screen: Screen, message: Message) -> Screen | None:
+    """The screen after an interruption; None where there is to be none, or it had no effect."""
+    if not target.profile.interrupt_key or is_urgent_already(target):
+        return None
+    return interrupt(target, pane, screen, message)
 
 
 def _obstacle(target: Target, screen: Screen) -> Reason | None:

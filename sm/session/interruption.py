@@ -19,8 +19,8 @@ from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.composer import forget, press
 from sm.adapters.tmux import Pane
 from sm.session import agent as agents
-from sm.session import queue
-from sm.session.queue import Message, Place
+from sm.session import agentstate, queue
+from sm.session.queue import Message, Mode, Place
 from sm.session.submission import Target, TypedMessage, conversation_of, keys, shows
 from sm.session.wire import wire
 from sm.store.crash import crash_point
@@ -32,6 +32,9 @@ RETURN_S = 1.0
 DOUBT_S = 30.0
 """What the transcript has not told after so long it will not tell."""
 COMPACTION_S = 600.0
+RECEIPT_S = 0.5
+"""Hooks that are called so soon after a receipt tell of the prompt itself."""
+ANSWER_S = 60.0
 LOOK_S = 0.02
 ERASED_AT_ONCE = 20
 """Lines; what is pasted in many pieces has no end that could be seen."""
@@ -52,6 +55,18 @@ def is_compacting(target: Target) -> bool:
         return time.time() < float(said or 0) + COMPACTION_S
     except ValueError:
         return False
+
+
+def is_urgent_already(target: Target) -> bool:
+    """Whether the agent is about to answer an urgent message: another one would take it back."""
+    directory = target.session.dir
+    typed = read_json(directory.typed, TypedMessage)
+    message = _delivered(target, typed.id) if typed else None
+    if message is None or message.mode is not Mode.URGENT:
+        return False
+    accepted_at = queue.accepted_at(directory, message.id) or 0.0
+    answered = agentstate.read(directory).active_at > accepted_at + RECEIPT_S
+    return not answered and time.time() < accepted_at + ANSWER_S
 
 
 def interrupt(target: Target, pane: Pane, screen: Screen, by: Message) -> Screen | None:

@@ -245,4 +245,5 @@ def test_two_ticks_at_once_start_an_issue_once(stage_of: MakeStage) -> None:
 def test_every_effect_of_the_matrix_has_a_crash_test() -> None:
     tested = {*MERGING, *FAILING, Verb.NOTIFY, Verb.RECOVER, Verb.MERGE, Verb.REMIND}
     tested |= {Verb.CREATE_PHASE, Verb.FORGET}
+    tested |= {Verb.PARK}  # in test_hook_rows.py
     assert tested == {step.verb for row in ROWS for step in row.steps}

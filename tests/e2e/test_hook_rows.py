@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from sm.history import Verb
 from sm.session import agentstate, plan, registry
 from sm.session.agentstate import State
 from sm.shellroot import shell_root
@@ -214,6 +215,23 @@ def test_a_dialog_that_was_turned_down_is_over(hooked: Hooked) -> None:
     found = observe(hooked.stage.ctx, hooked.stage.session(hooked.issue)).facts
     assert not found.escalated
     assert found.working
+
+
+@pytest.mark.parametrize("moment", ["before", "after", "receipt"])
+def test_a_session_is_parked_and_goes_on_although_the_reactor_dies(
+    stage_of: MakeStage, moment: str
+) -> None:
+    stage = stage_of()
+    crashed = stage.folder / "crashed"
+    env = {"SM_CRASH_AT": f"{Verb.PARK}:{moment}", "SM_CRASH_ONCE": str(crashed)}
+    hooked = begin(stage, env)
+    hooked.fails("rate_limit", "You've hit your limit · resets in 3 hours")
+    wait_for(crashed.exists, "somebody to die")
+    wait_for(lambda: hooked.waits_for()[0] == "parked", "the session to be parked")
+    hooked.make_older(3 * 3600 + 60)
+    resumed = "[sm] Your last turn was cut short"
+    wait_for(lambda: hooked.told(resumed), "the agent to go on", 60.0)
+    assert len(hooked.told(resumed)) == 1
 
 
 def test_a_usage_limit_parks_the_session_until_it_is_over(hooked: Hooked) -> None:

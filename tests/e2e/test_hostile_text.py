@@ -9,6 +9,7 @@ import pytest
 
 from sm.adapters.forge.local import LocalForge
 from sm.forge import InlineComment, ReviewState
+from sm.prompts import QUOTE_LIMIT
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage, kill
 from tests.helpers import wait_for
@@ -146,7 +147,7 @@ def test_answer_of_a_person_is_typed_as_it_is(size: int, stage_of: MakeStage) ->
     answer = heard(stage, "A person answered")
     assert answer.startswith("[sm] A person answered:\n")
     assert all(line in answer for line in plain(canary))
-    assert len(answer) > size
+    assert len(answer) > min(size, QUOTE_LIMIT)
     assert not any(c in answer for c in "\0\x03\x04\x07\x1b\x7f")
     assert len(stage.told()) == 2
     assert not canary.exists()

@@ -152,3 +152,16 @@ def test_a_message_for_an_agent_that_just_starts_waits_for_its_prompt(unstarted:
     assert outcome in (ACCEPTED, Outcome(Status.WAITING, Reason.NO_PROMPT))
     unstarted.drain_until_empty()
     wait_heard(unstarted, "Early.")
+
+
+def test_an_urgent_message_does_not_take_back_another_one(managed: Managed) -> None:
+    hold = threading.Event()
+    managed.api.say(Reply("A very long story, told slowly.", hold=hold))
+    assert managed.send("First things first.", Mode.URGENT) == ACCEPTED
+    managed.wait_screen(lambda screen: screen.prompt == "busy", "a busy prompt")
+    assert managed.send("And then this.", Mode.URGENT) == Outcome(Status.WAITING, Reason.BUSY)
+    hold.set()
+    wait_heard(managed, "First things first.", "And then this.")
+    managed.drain_until_empty()
+    whole = "\n".join(managed.api.main[-1].texts)
+    assert whole.index("First things") < whole.index("And then")

@@ -24,6 +24,7 @@ from tests.real.managed import Managed
 
 _given = dict(os.environ)  # the fixture that seals a test's environment takes it away
 LETTERS = [*"abc XYZ 0189 éüß ✓ 漢字 '\"`$\\{}[]()<>|&;*?!#@~^%/-_=+.,:\n\n", "👩‍👩‍👧"]
+NUMBER = re.compile(r"<(\d+)>")
 STARTS = ("", "/clear ", "!touch broken ", "-l ", "1. ", "# ", "exit\n", "  ", "@x ")
 MESSAGES, KILLS = (
     int(_given.get("SM_SOAK_MESSAGES", "500")),
@@ -91,27 +92,38 @@ def kept(api: Api) -> list[Request]:
     return found
 
 
-def where(requests: list[Request], text: str) -> list[int]:
-    """The numbers of the requests in which `text` stands; never twice in one."""
-    found = []
-    for number, request in enumerate(requests):
-        times = request.appearances(text)
-        assert times <= 1, f"{text[:80]!r} stands {times} times in request {number}"
-        if times:
-            found.append(number)
-    return found
+def check_heard_once(api: Api, texts: dict[str, str]) -> dict[str, tuple[int, ...]]:
+    """Every text reached the model once, whole; returns where: request, string, place in it.
 
-
-def check_heard_once(api: Api, texts: dict[str, str]) -> dict[str, tuple[int, int]]:
-    """Every text reached the model once; returns where: the first request and the place in it."""
-    places, requests = {}, kept(api)
-    for ident, text in texts.items():
-        numbers = where(requests, text)
-        assert numbers, f"never heard: {ident} {text[:80]!r}"
-        # A compaction may take it away again, but it must not come a second time.
-        assert numbers == list(range(numbers[0], numbers[-1] + 1)), f"twice: {text[:80]!r}"
-        places[ident] = (numbers[0], "\n".join(requests[numbers[0]].texts).index(text))
+    A compaction may take a text away again, but it must not come a second time. Only what differs
+    from the request before is looked at, or a long run would be read a thousand times.
+    """
+    by_number = {NUMBER.search(text)[1]: ident for ident, text in texts.items()}  # type: ignore[index]
+    places: dict[str, tuple[int, ...]] = {}
+    times: Counter[str] = Counter()
+    before: Counter[str] = Counter()
+    for number, request in enumerate(kept(api)):
+        now = Counter(request.texts)
+        changes: Counter[str] = Counter()
+        for sign, changed in ((1, now - before), (-1, before - now)):
+            for string, count in changed.items():
+                for ident in {by_number[n] for n in NUMBER.findall(string) if n in by_number}:
+                    changes[ident] += sign * count * string.count(texts[ident])
+        for ident, change in changes.items():
+            times[ident] += change
+            told = f"{texts[ident][:80]!r} of {ident} in request {number}"
+            assert times[ident] in (0, 1), f"{times[ident]} times: {told}"
+            if change > 0:
+                assert ident not in places, f"again: {told}"
+                places[ident] = (number, *_place(request, texts[ident]))
+        before = now
+    missing = texts.keys() - places
+    assert not missing, f"never heard: {[(ident, texts[ident][:80]) for ident in missing]}"
     return places
+
+
+def _place(request: Request, text: str) -> tuple[int, int]:
+    return next((at, one.index(text)) for at, one in enumerate(request.texts) if text in one)
 
 
 @pytest.mark.timeout(TIMEOUT_S)
