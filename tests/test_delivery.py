@@ -15,7 +15,7 @@ from sm.session import delivery, queue, registry
 from sm.session.agent import Agent
 from sm.session.delivery import Outcome, Reason, Status
 from sm.session.queue import Message, Mode, Place
-from sm.session.submission import Submitted, Target, TypedMessage, submit
+from sm.session.submission import Submitted, Target, TypedMessage, keys, submit
 from sm.store import lock
 from sm.store.files import read_json
 from sm.store.paths import Root
@@ -218,3 +218,16 @@ def test_what_was_refused_does_not_pass_for_what_was_typed_last(target: Target) 
     typed = read_json(target.session.dir.typed, TypedMessage)
     assert typed
     assert typed.id == "aaaaaaaa"
+
+
+def test_one_that_was_typed_in_vain_holds_no_other_up(
+    target: Target, tmux: Tmux, log: Path
+) -> None:
+    lost = Message(id="bbbbbbbb", text="lost", created_at=1.0)
+    queue.put(target.session.dir, lost)
+    queue.move(target.session.dir, lost, Place.WAITING, Place.HANDED)
+    for key in keys(lost.id):
+        tmux.command("set-option", "-p", "-t", agent_of(target).pane_id, f"@sm_typed_{key}", "1")
+    assert deliver(target, "another") == TYPED
+    assert wait_for(lambda: received(log), "the message") == ["another"]
+    assert delivery.outcome(target, lost.id) == Outcome(Status.INDETERMINATE)

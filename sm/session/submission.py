@@ -177,6 +177,8 @@ def resolve(target: Target, pane: Pane, screen: Screen, message: Message) -> Sub
         return confirm(target, message)
     typed = read_json(directory.typed, TypedMessage)
     if typed is None or typed.id != message.id:
+        if is_typed(target.tmux, pane, keys(message.id)[-1]):
+            return Submitted.LOST  # and another one has been typed since
         _again(target, message)
         return None
     if not is_typed(target.tmux, pane, typed.key):
