@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
+from sm.session import queue
 from sm.session.plan import Plan, pending
+from sm.store import lock
 from sm.store.files import write_json
+from sm.workflow.effects import effect_id
 from sm.workflow.reactor import STUCK_S
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage
@@ -56,10 +59,13 @@ def test_person_is_told_of_a_message_that_stays_stuck_and_it_is_typed_in_the_end
     directory = stage.session(issue).dir
 
     def long_ago() -> Plan | None:
-        if (plan := pending(directory)) is None:
-            return None
-        write_json(directory.plan, msgspec.structs.replace(plan, created_at=1.0 - STUCK_S))
-        return plan
+        with lock.hold(directory.lock):
+            if plan := pending(directory):
+                # A message's id comes from its plan's time: the one that waits is of no plan then.
+                queue.withdraw(directory, effect_id(plan, 0))
+                old = msgspec.structs.replace(plan, created_at=1.0 - STUCK_S)
+                write_json(directory.plan, old)
+            return plan
 
     wait_for(long_ago, "the plan")
     comments = wait_for(lambda: stage.ctx.forge.issue(issue).comments, "the question")
