@@ -53,6 +53,7 @@ def obey(text: str) -> None:
     for line in text.split("\n"):
         order, _, rest = line.partition(": ")
         if order == "run":
+            # What an agent's shell tool does, with orders that only a test writes.
             done = subprocess.run(rest, shell=True, capture_output=True, text=True, check=False)
             note("ran", f"{done.returncode}\n{done.stdout}{done.stderr}")
         elif order == "say":

@@ -106,8 +106,12 @@ class Subject:
             before = self.screen
             if not before.draft:
                 return True
-            if not self.profile.erase_key or not self.press(self.profile.erase_key):
-                return False
-            if not self.holds(lambda seen=before.row: self.screen.row != seen, 1.0):  # type: ignore[misc]
+            if not self._erase_line(before.row):
                 return False
         return False
+
+    def _erase_line(self, row: str) -> bool:
+        """Press the key; whether the composer shows another row than `row` then."""
+        if not self.profile.erase_key or not self.press(self.profile.erase_key):
+            return False
+        return self.holds(lambda: self.screen.row != row, 1.0)

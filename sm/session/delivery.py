@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from msgspec import structs
+
 from sm.adapters.agent.screen import Prompt, Screen
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.composer import SHELLS
@@ -114,19 +116,12 @@ def deliver(target: Target, message: Message) -> Outcome:
     text = clean(message.text)
     if reason := _refusal(target, text):
         return Outcome(Status.REFUSED, reason)
-    queue.put(target.session.dir, replace_text(message, text))
+    queue.put(target.session.dir, structs.replace(message, text=text))
     crash_point("deliver:queued")
     reason = drain(target)
     if reason is not None and reason.final:
         queue.withdraw(target.session.dir, message.id)
     return outcome(target, message.id, reason)
-
-
-def replace_text(message: Message, text: str) -> Message:
-    """The same message with another text."""
-    from msgspec import structs
-
-    return structs.replace(message, text=text)
 
 
 def _refusal(target: Target, text: str) -> Reason | None:
@@ -256,7 +251,7 @@ def _settle_offered(target: Target, message: Message, to: tuple[str, str]) -> Re
     same_turn = (now.context, now.prompt) == to and now.state is State.BUSY
     if same_turn or time.time() < now.since + SETTLED_S:
         return Reason.HANDED
-    compacted_at = float(prompt.removeprefix(COMPACTED)) if prompt.startswith(COMPACTED) else 0.0
+    compacted_at = _compacted_at(prompt)
     heard = has_heard(target, message.text, compacted_at=compacted_at)
     if heard is None and time.time() < compacted_at + COMPACTION_S:
         return Reason.HANDED
@@ -268,6 +263,14 @@ def _settle_offered(target: Target, message: Message, to: tuple[str, str]) -> Re
     left = [line for line in _offer_lines(target) if line and f"-{message.id}." not in line]
     write_atomic(directory.offered, "".join(f"{line}\n" for line in left))
     return None
+
+
+def _compacted_at(prompt: str) -> float:
+    """When a compaction came between; 0 where none did, or a hook could not write it whole."""
+    try:
+        return float(prompt.removeprefix(COMPACTED)) if prompt.startswith(COMPACTED) else 0.0
+    except ValueError:
+        return 0.0
 
 
 def _offered(target: Target) -> dict[str, tuple[str, str]]:

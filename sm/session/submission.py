@@ -191,11 +191,18 @@ def resolve(target: Target, pane: Pane, screen: Screen, message: Message) -> Sub
         # It stands there, typed and not submitted.
         press(target.tmux, pane, target.profile.submit_keys, row=screen.row)
         return confirm(target, message)
+    return _doubt(target, screen, message, typed)
+
+
+def _doubt(
+    target: Target, screen: Screen, message: Message, typed: TypedMessage
+) -> Submitted | None:
+    """What has become of a message that was typed and is neither confirmed nor to be seen."""
     patience = DOUBT_S + PIECE_S * len(wire(target.profile, message.id, message.text).pieces)
     if time.time() < typed.at + patience or screen.prompt is not Prompt.IDLE:
         return confirm(target, message, timeout_s=0)
     if has_heard(target, typed.line):
-        queue.accept(directory, message.id)
+        queue.accept(target.session.dir, message.id)
         return confirm(target, message)
     if typed.attempt >= ATTEMPTS:
         return Submitted.LOST

@@ -82,6 +82,12 @@ class Hooked:
     def told(self, opening: str) -> list[str]:
         return [text for text in self.stage.told() if text.startswith(opening)]
 
+    def wait_told(self, opening: str, times: int) -> None:
+        wait_for(lambda: len(self.told(opening)) == times, f"'{opening}' {times} times")
+
+    def wait_restarted(self, pid: int) -> None:
+        wait_for(lambda: self.stage.agent_pid(self.issue) != pid, "the restart")
+
     def waits_for(self) -> tuple[str, str]:
         """The state, and what it waits for, as `sm status` shows them."""
         row = status.rows(self.stage.ctx, time.time())[0]
@@ -115,7 +121,7 @@ def begin(stage: Stage, env: Env | None = None) -> Hooked:
 def test_an_agent_that_ends_its_turn_without_a_phase_is_reminded_twice(hooked: Hooked) -> None:
     for times in (1, 2):
         hooked.ends_turn()
-        wait_for(lambda times=times: len(hooked.told(REMINDER)) == times, "the reminder")  # type: ignore[misc]
+        hooked.wait_told(REMINDER, times)
         wait_for(lambda: hooked.state.state is State.BUSY, "the next turn")
         receipts = plan.receipts(hooked.stage.session(hooked.issue).dir)
         assert all(receipt.row in ("start", "protocol-reminder") for receipt in receipts)
@@ -154,16 +160,13 @@ def test_a_reminder_that_waits_is_taken_back_when_a_phase_is_written(hooked: Hoo
     session, tmux = hooked.stage.session(hooked.issue), hooked.stage.ctx.tmux
     pane = tmux.pane(session.name)
     assert pane is not None
-    subprocess.run(["tmux", "-L", tmux.socket, "copy-mode", "-t", pane.id], check=True)  # type: ignore[list-item]
+    tmux.command("copy-mode", "-t", pane.id)
     hooked.ends_turn()
     wait_for(session.dir.problem.exists, "the reminder to wait")
     hooked.stage.push_work(hooked.issue)
     hooked.stage.write_phase(hooked.issue, "PHASE:awaiting_ci")
     wait_for(lambda: "it is over" in hooked.trace(), "the reminder to be taken back")
-    subprocess.run(
-        ["tmux", "-L", tmux.socket, "send-keys", "-t", pane.id, "-X", "cancel"],  # type: ignore[list-item]
-        check=True,
-    )
+    tmux.command("send-keys", "-t", pane.id, "-X", "cancel")
     wait_for(lambda: hooked.told("[sm] CI passed"), "the CI result")
     assert not hooked.told(REMINDER)
 
@@ -273,6 +276,6 @@ def test_an_agent_that_is_gone_is_resumed_first_and_then_begun_anew(hooked: Hook
     for resumed in (True, False):
         pid, context = hooked.stage.agent_pid(hooked.issue), hooked.state.context
         kill(pid)
-        wait_for(lambda pid=pid: hooked.stage.agent_pid(hooked.issue) != pid, "the restart")  # type: ignore[misc]
+        hooked.wait_restarted(pid)
         wait_for(lambda: hooked.state.state is State.BUSY, "the agent to have its prompt")
         assert hooked.stage.told("arguments")[-1] == (f"--resume {context}" if resumed else "")
