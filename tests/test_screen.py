@@ -22,6 +22,10 @@ CLAUDE_SHOWS = {
     "idle_empty": (Prompt.IDLE, ""),
     "idle_draft": (Prompt.IDLE, "a draft of mine"),
     "idle_draft_three_lines": (Prompt.IDLE, THREE),
+    "idle_draft_scrolled": (
+        Prompt.NONE,
+        "\n".join([*(f"line {n}" for n in range(46, 60)), "the end"]),
+    ),
     "idle_pasted": (Prompt.IDLE, "[Pasted text #1 +39 lines]"),
     "idle_stashed": (Prompt.IDLE, ""),
     "copy_mode": (Prompt.IDLE, "a draft of mine"),

@@ -327,6 +327,8 @@ def _stop_turn(target: Target, pane: Pane, screen: Screen, message: Message) -> 
 
 
 def _obstacle(target: Target, screen: Screen) -> Reason | None:
+    if screen.scrolled:
+        return Reason.DRAFT
     if screen.prompt is not Prompt.IDLE:
         return _OBSTACLES[screen.prompt]
     if screen.draft and (screen.stashed or not target.profile.can_stash):

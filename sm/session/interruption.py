@@ -16,7 +16,7 @@ from msgspec import Struct
 from sm.adapters.agent.conversation import is_taken_back
 from sm.adapters.agent.screen import Prompt, Screen
 from sm.adapters.agent.screen import read as read_screen
-from sm.adapters.composer import forget, press
+from sm.adapters.composer import Typed, forget, press
 from sm.adapters.tmux import Pane
 from sm.session import agent as agents
 from sm.session import agentstate, queue
@@ -34,10 +34,11 @@ DOUBT_S = 30.0
 COMPACTION_S = 600.0
 RECEIPT_S = 0.5
 """Hooks that are called so soon after a receipt tell of the prompt itself."""
+ERASED_AT_ONCE = 20
+"""Presses, of which Claude Code needs two for each line; a burst of 200 it passes over."""
 ANSWER_S = 60.0
 LOOK_S = 0.02
-ERASED_AT_ONCE = 20
-"""Lines; what is pasted in many pieces has no end that could be seen."""
+ERASE_S = 20.0
 
 
 class Interrupted(Struct, frozen=True):
@@ -77,10 +78,14 @@ def interrupt(target: Target, pane: Pane, screen: Screen, by: Message) -> Screen
         write_json(directory.interrupted, Interrupted(typed.id, by.id, time.time()))
     crash_point("interrupt:noted")
     press(target.tmux, pane, (target.profile.interrupt_key,), row=screen.row)
-    if not _await(target, pane, lambda shown: shown.prompt is Prompt.IDLE, INTERRUPT_S):
+
+    def at_prompt(shown: Screen) -> bool:
+        return shown.prompt is Prompt.IDLE or bool(typed and shows(shown, typed))
+
+    if not _await(target, pane, at_prompt, INTERRUPT_S):
         return None
     given_back = _await(target, pane, lambda shown: shown.draft != before, RETURN_S)
-    if given_back and typed and shows(given_back, typed.line):
+    if given_back and typed and shows(given_back, typed):
         return _clear(target, pane, given_back, typed)
     return given_back or _await(target, pane, lambda _: True, LOOK_S)
 
@@ -88,12 +93,21 @@ def interrupt(target: Target, pane: Pane, screen: Screen, by: Message) -> Screen
 def _clear(target: Target, pane: Pane, screen: Screen, typed: TypedMessage) -> Screen | None:
     """Empty the composer of a message of ours, which waits again."""
     _put_back(target, typed.id)
-    deadline = time.monotonic() + INTERRUPT_S
-    while screen.draft and time.monotonic() < deadline:
-        press(target.tmux, pane, (target.profile.erase_key,) * ERASED_AT_ONCE, row=screen.row)
-        found = _await(target, pane, lambda shown: not shown.draft, RETURN_S)
-        screen = found or _await(target, pane, lambda _: True, LOOK_S) or screen
-    return None if screen.draft else screen
+    left: Screen | None = screen
+    deadline = time.monotonic() + ERASE_S
+    while left and left.draft and time.monotonic() < deadline:
+        left = _erase(target, pane, left)
+    return left if left and not left.draft else None
+
+
+def _erase(target: Target, pane: Pane, screen: Screen) -> Screen | None:
+    """The screen with less in its composer, None where that does not get less."""
+    if not target.profile.erase_key:
+        return None
+    keys = (target.profile.erase_key,) * ERASED_AT_ONCE
+    if press(target.tmux, pane, keys, row=screen.row) is not Typed.TYPED:
+        return _await(target, pane, lambda _: True, LOOK_S)  # it was just being drawn
+    return _await(target, pane, lambda shown: shown.row != screen.row, INTERRUPT_S)
 
 
 def settle_interrupted(target: Target) -> bool:

@@ -24,7 +24,7 @@ from sm.adapters.tmux import Pane, Tmux
 from sm.session import queue
 from sm.session.queue import Message, Place
 from sm.session.registry import Session
-from sm.session.wire import Wire, wire
+from sm.session.wire import Wire, last_line, wire
 from sm.store.crash import crash_point
 from sm.store.files import read_guarded, read_json, write_atomic, write_json
 
@@ -187,7 +187,7 @@ def resolve(target: Target, pane: Pane, screen: Screen, message: Message) -> Sub
         return None
     if not target.profile.hooks:
         return confirm(target, message)
-    if screen.prompt is Prompt.IDLE and shows(screen, typed.line):
+    if shows(screen, typed) and (screen.prompt is Prompt.IDLE or screen.scrolled):
         # It stands there, typed and not submitted.
         press(target.tmux, pane, target.profile.submit_keys, row=screen.row)
         return confirm(target, message)
@@ -212,10 +212,12 @@ def _doubt(
     return None
 
 
-def shows(screen: Screen, line: str) -> bool:
-    """Whether the composer holds a text that begins with `line`, of which a row shows a part."""
+def shows(screen: Screen, typed: TypedMessage) -> bool:
+    """Whether the composer holds a message that was typed, of which it may show but a part."""
+    if screen.scrolled:
+        return screen.draft.endswith(last_line(typed.id))
     row = screen.draft.split("\n", 1)[0]
-    return row == line or (len(row) >= ROW and line.startswith(row))
+    return row == typed.line or (len(row) >= ROW and typed.line.startswith(row))
 
 
 def _again(target: Target, message: Message) -> None:

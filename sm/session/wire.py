@@ -52,8 +52,13 @@ def wire(profile: Profile, ident: str, text: str) -> Wire:
     line = f"[sm] Message {ident}"
     if size(text) <= profile.hook_characters:
         return Wire((f"{line}: its text comes with this prompt.",), line, False, _answer(text))
-    typed = f"{line}:\n{visible(text)}\n[sm] End of message {ident}."
+    typed = f"{line}:\n{visible(text)}\n{last_line(ident)}"
     return Wire(pieces(profile, typed), line, False)
+
+
+def last_line(ident: str) -> str:
+    """How a text ends that is typed in pieces."""
+    return f"[sm] End of message {ident}."
 
 
 def is_plain(profile: Profile, text: str) -> bool:

@@ -10,7 +10,7 @@ from sm.session.agentstate import State
 from sm.session.delivery import Outcome, Reason, Status
 from sm.session.queue import Mode
 from tests.helpers import wait_for
-from tests.real.api import Reply, Tool
+from tests.real.api import Reply, Request, Tool
 from tests.real.managed import ACCEPTED, Managed
 
 
@@ -100,6 +100,28 @@ def test_an_urgent_message_interrupts(managed: Managed) -> None:
     hold.set()
     managed.drain_until_empty()
     wait_heard(managed, "Begin.", "Stop that.")
+
+
+@pytest.mark.parametrize("lines", [3, 1200])
+def test_a_message_that_an_interruption_takes_back_comes_again(
+    managed: Managed, lines: int
+) -> None:
+    """Before its answer begins; of a long one only the end shows in the composer."""
+    begins = threading.Event()
+
+    def model(_request: Request) -> Reply:
+        begins.wait(60)
+        return Reply()
+
+    managed.api.model = model
+    told = "".join(f"line {number} of it\n" for number in range(lines)) + "all of it"
+    managed.send(told)
+    wait_for(lambda: managed.api.main, "its request", 10.0)
+    managed.send("Stop that.", Mode.URGENT)
+    begins.set()
+    managed.drain_until_empty()
+    managed.wait_state(State.IDLE)
+    wait_heard(managed, told, "Stop that.")
 
 
 @pytest.mark.parametrize("draft", ["half a li", "two lines\nof a draft", "/cle"])

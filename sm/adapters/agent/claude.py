@@ -21,6 +21,7 @@ CLAUDE = Profile(
         r"\bEnter to (confirm|select|continue|save|submit)\b",
         r"^ +{glyph} ",  # a choice; what was said before stands at the margin
     ),
+    scrolled=(r"↑ [0-9]+ more\b",),
     stash_key="C-s",
     stashed=(r"\bdraft stashed\b",),
     interrupt_key="Escape",

@@ -78,6 +78,11 @@ class Profile(Section, frozen=True):
         tuple[str, ...], Meta(description="patterns of rows that are there when it has ended")
     ] = ()
 
+    scrolled: Annotated[
+        tuple[str, ...],
+        Meta(description="patterns of the ruled row above a composer that shows but a draft's end"),
+    ] = ()
+
     submit_keys: Annotated[tuple[str, ...], Meta(description="keys that send what is typed")] = (
         "Enter",
     )

@@ -7,6 +7,7 @@ be typed, so where it is not understood the answer is that there is no prompt.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
@@ -22,7 +23,7 @@ DIALOG_ROWS = 30
 HINT_ROWS = 4
 """The rows above the composer in which the client gives hints."""
 
-RULE = 4
+RULE = 3
 """A row that begins with so many of the frame's characters is ruled; a name may stand behind."""
 
 OVERLAY = "▔"
@@ -50,7 +51,8 @@ class Screen:
 
     `draft` is what somebody has typed and not sent, its rows joined by line breaks (a line that
     was too long for the screen looks like several). `row` is the composer's text exactly as tmux
-    has it, for `composer.type_once`. `question` is a dialog's text, for a person.
+    has it, for `composer.type_once`. `question` is a dialog's text, for a person. `scrolled`: of
+    a long draft only the end shows, and not whether the agent is at work.
     """
 
     prompt: Prompt
@@ -59,6 +61,7 @@ class Screen:
     stashed: bool = False
     question: str = ""
     gone: bool = False
+    scrolled: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,10 @@ def read(profile: Profile, capture: str) -> Screen:
     if not profile.frame and _found(profile, profile.dialog, texts[-COMPOSER_ROWS:]):
         return Screen(Prompt.DIALOG, question=_question(profile, texts[-COMPOSER_ROWS:]), gone=gone)
     if (composer := _composer(profile, texts)) is None:
+        if end := _scrolled(profile, texts):
+            draft = _draft_end(rows[end.start : end.stop])
+            row = "\n".join(texts[end.start : end.stop])
+            return Screen(Prompt.NONE, draft, row, gone=gone, scrolled=True)
         question = _question(profile, texts[-DIALOG_ROWS:])
         return Screen(Prompt.DIALOG if question else Prompt.NONE, question=question, gone=gone)
     return Screen(
@@ -143,10 +150,27 @@ def _composer(profile: Profile, texts: list[str]) -> range | None:
         first = max(0, len(texts) - COMPOSER_ROWS)
         found = [index for index in range(first, len(texts)) if begins.match(texts[index])]
         return range(found[-1], found[-1] + 1) if found else None
+    for rows in _framed(profile, texts):
+        if begins.match(texts[rows.start]):
+            return rows
+    return None
+
+
+def _framed(profile: Profile, texts: list[str]) -> Iterator[range]:
+    """The rows between two ruled ones, the last on the screen first."""
     ruled = [index for index, text in enumerate(texts) if text.startswith(profile.frame * RULE)]
     for above, below in reversed(list(pairwise(ruled))):
-        if below > above + 1 and begins.match(texts[above + 1]):
-            return range(above + 1, below)
+        if below > above + 1:
+            yield range(above + 1, below)
+
+
+def _scrolled(profile: Profile, texts: list[str]) -> range | None:
+    """The rows of a composer that shows but the end of a draft, None where there is none."""
+    if not profile.frame:
+        return None
+    for rows in _framed(profile, texts):
+        if _found(profile, profile.scrolled, [texts[rows.start - 1]]):
+            return rows
     return None
 
 
@@ -169,6 +193,10 @@ def _draft(profile: Profile, rows: list[Row]) -> str:
     typed = "\n".join(_typed(profile, text, styles).rstrip() for text, styles in cells)
     typed = typed.rstrip() if typed.strip() else ""
     return "" if _found(profile, profile.placeholders, [typed]) else typed
+
+
+def _draft_end(rows: list[Row]) -> str:
+    return "\n".join(row.text.strip() for row in rows).strip()
 
 
 def _typed(profile: Profile, text: str, styles: tuple[Style, ...]) -> str:

@@ -79,6 +79,14 @@ def idle_draft_three_lines(terminal: Terminal) -> None:
     shows(terminal, "and a third")
 
 
+def idle_draft_scrolled(terminal: Terminal) -> None:
+    """Of a draft that is longer than the screen only the end shows, without the glyph."""
+    terminal.start()
+    terminal.paste(*(f"line {n}\n" for n in range(60)), "the end", enter=False)
+    shows(terminal, "the end")
+    shows(terminal, " more ")
+
+
 def idle_pasted(terminal: Terminal) -> None:
     terminal.start()
     terminal.paste("\n".join(f"line {n}" for n in range(40)), enter=False)
@@ -167,7 +175,8 @@ def bash_mode(terminal: Terminal) -> None:
 SCREENS: dict[str, Callable[[Terminal], None]] = {
     function.__name__: function
     for function in (
-        *(idle_started, idle_empty, idle_draft, idle_draft_three_lines, idle_pasted, idle_stashed),
+        *(idle_started, idle_empty, idle_draft, idle_draft_three_lines, idle_draft_scrolled),
+        *(idle_pasted, idle_stashed),
         *(busy_empty, busy_draft, busy_queued, busy_tool, menu_slash, bash_mode, copy_mode),
         *(dialog_permission, dialog_question, dialog_trust, removed_invisible),
     )
