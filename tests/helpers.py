@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -36,6 +37,16 @@ def wait_for(
             return value
         assert time.monotonic() < deadline, f"waited {timeout_s:g} s for {what}"
         time.sleep(every_s)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a directory, as often as it takes while processes still write into it."""
+
+    def is_gone() -> bool:
+        shutil.rmtree(path, ignore_errors=True)
+        return not path.exists()
+
+    wait_for(is_gone, f"the end of '{path}'")
 
 
 def git(folder: Path, *args: str) -> str:

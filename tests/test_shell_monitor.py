@@ -15,7 +15,7 @@ import pytest
 
 from sm.store.lock import is_held
 from sm.store.paths import Root, SessionDir
-from tests.helpers import wait_for
+from tests.helpers import remove_tree, wait_for
 from tests.shell import BIN, lines, stand_in
 
 FAR = 4_000_000_000
@@ -235,7 +235,7 @@ def test_second_monitor_leaves_at_once_and_a_killed_one_is_replaced(monitor: Mon
 
 def test_it_ends_when_the_directory_is_gone(monitor: Monitor) -> None:
     process = monitor.start()
-    shutil.rmtree(monitor.dir.path)
+    remove_tree(monitor.dir.path)
     assert process.wait(10) == 0
 
 

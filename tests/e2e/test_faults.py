@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from sm.store.lock import is_held
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Env, Stage, kill
 from tests.e2e.test_journeys import BY_SM, assert_nothing_left
-from tests.helpers import git, wait_for
+from tests.helpers import git, remove_tree, wait_for
 
 STARTING = [
     "start:recorded",
@@ -222,7 +221,7 @@ def test_state_directory_is_removed_while_the_agent_works(stage_of: MakeStage) -
     wait_for(lambda: "awaiting_ci" in stage.told("phase"), "the agent's first phase")
     pid = stage.agent_pid(issue)
     for entry in stage.ctx.root.path.iterdir():
-        shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        remove_tree(entry) if entry.is_dir() else entry.unlink()
     carry_on(stage, issue)
     assert stage.merged(issue)
     wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the end of the first agent")

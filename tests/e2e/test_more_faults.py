@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -33,7 +32,7 @@ from tests.e2e.test_faults import (
     monitor_pid,
 )
 from tests.e2e.test_journeys import assert_nothing_left
-from tests.helpers import git, wait_for
+from tests.helpers import git, remove_tree, wait_for
 
 
 def started(stage: Stage) -> int:
@@ -312,7 +311,7 @@ def test_worktree_that_somebody_deleted_stops_neither_review_nor_merge(stage_of:
     stage = stage_of()
     issue = started(stage)
     head = stage.push_work(issue, f"work-{issue}.txt")
-    shutil.rmtree(stage.session(issue).worktree)
+    remove_tree(stage.session(issue).worktree)
     stage.write_phase(issue, "PHASE:awaiting_review")
     stage.approve(issue)
     heard(stage, "Review: approved")
@@ -332,7 +331,7 @@ def test_worktree_that_somebody_deleted_is_made_again_for_the_next_agent(
     issue = started(stage)
     stage.push_work(issue, f"work-{issue}.txt")
     worktree = Path(stage.session(issue).worktree)
-    shutil.rmtree(worktree)
+    remove_tree(worktree)
     kill(stage.agent_pid(issue))
     assert f"work-{issue}.txt" in heard(stage, "You take over")[0]
     assert (worktree / f"work-{issue}.txt").exists()
@@ -344,7 +343,7 @@ def test_folder_in_place_of_the_worktree_is_left_alone_and_named_in_the_end(
     stage = stage_of(settings={"recovery": {"max": 1, "pause": "1s"}})
     issue = started(stage)
     worktree = Path(stage.session(issue).worktree)
-    shutil.rmtree(worktree)
+    remove_tree(worktree)
     worktree.mkdir()
     (worktree / "precious.txt").write_text("a person's own\n")
     kill(stage.agent_pid(issue))
