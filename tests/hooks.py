@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sm.session.hookfiles import HOOKS, STATUS_LINE
 from sm.store.paths import Root, SessionDir
 from tests.shell import REPOSITORY
 
@@ -21,19 +22,7 @@ PROMPT = "0c7e1a52-0000-4000-8000-00000000000a"
 OTHER = "0c7e1a52-0000-4000-8000-000000000002"
 NAME = "dev-shop-7"
 
-FILES = {
-    "SessionStart": "session-start",
-    "UserPromptSubmit": "user-prompt-submit",
-    "PostToolUse": "post-tool-use",
-    "PermissionRequest": "permission-request",
-    "Notification": "notification",
-    "PreCompact": "pre-compact",
-    "PostCompact": "post-compact",
-    "Stop": "stop",
-    "StopFailure": "stop-failure",
-    "SessionEnd": "session-end",
-    "statusline": "status-line",
-}
+FILES = HOOKS | {"statusline": STATUS_LINE}
 
 
 def payload(sample: str, **changes: object) -> bytes:
