@@ -63,6 +63,16 @@ TRANSITIONS = [
     # Subagents are a sign of life only.
     ("PostToolUse_insubagent", "waiting", "waiting", "Bash"),
     ("StopFailure_invalid_request_subagent", "busy", "busy", "invalid_request"),
+    # Codex names the turn `turn_id`.
+    ("SessionStart_codex_startup", "starting", "idle", "startup"),
+    ("SessionStart_codex_clear", "busy", "idle", "clear"),
+    ("SessionStart_codex_compact", "busy", "busy", "compact"),
+    ("UserPromptSubmit_codex", "idle", "busy", "-"),
+    ("PostToolUse_codex", "busy", "busy", "Bash"),
+    ("PreCompact_codex", "busy", "busy", "manual"),
+    ("PostCompact_codex", "busy", "idle", "manual"),
+    ("Stop_codex", "busy", "idle", "-"),
+    ("SessionEnd_codex", "idle", "dead", "other"),
 ]
 
 
@@ -108,6 +118,13 @@ def test_payloads_are_kept_as_the_client_sent_them(hooks: Hooks, sample: str, fi
         assert json.loads(kept) == json.loads(data)
         assert (hooks.dir.path / file).stat().st_mode & 0o777 == 0o600
         hooks.be("busy")
+
+
+def test_a_turn_of_codex_is_known_by_its_own_name_for_it(hooks: Hooks) -> None:
+    for sample in ("UserPromptSubmit_codex", "PostToolUse_codex", "Stop_codex"):
+        hooks.be("dialog", prompt="before")
+        hooks.call(sample)
+        assert hooks.words[2:] == [CONTEXT, PROMPT]
 
 
 def test_a_dialog_that_was_told_in_full_is_not_told_again_in_brief(hooks: Hooks) -> None:

@@ -235,6 +235,20 @@ def test_another_turn_is_no_receipt(hooks: Hooks) -> None:
     assert second not in hooks.dir.offered.read_text()
 
 
+def test_the_next_event_of_a_turn_of_codex_is_the_receipt_and_another_turns_is_not(
+    hooks: Hooks,
+) -> None:
+    """Its turns were all taken for one: what an interrupted one was told counted as read."""
+    hooks.be("busy", prompt="t1")
+    first = hooks.queue("first", "steer")
+    assert context_of(hooks.call("PostToolUse_codex", turn_id="t1"), "PostToolUse") == "first"
+    hooks.call("UserPromptSubmit_codex", turn_id="t2")
+    hooks.call("PostToolUse_codex", turn_id="t2")
+    assert hooks.accepted() == set()
+    hooks.call("PostToolUse_codex", turn_id="t1")
+    assert hooks.accepted() == {first}
+
+
 def expect(hooks: Hooks, way: str, prompt: str, answer: str = "") -> str:
     """Announce a prompt that is about to be typed."""
     typed = json.dumps(prompt, ensure_ascii=False)[1:-1]

@@ -60,6 +60,15 @@ def test_a_turn_has_ended_when_its_own_stop_says_so(directory: SessionDir) -> No
     assert read(directory).ended_at == NOW
 
 
+def test_a_turn_of_codex_has_ended_too(directory: SessionDir) -> None:
+    directory.stop_payload.write_text(json.dumps({"session_id": CONTEXT, "turn_id": PROMPT}))
+    directory.stop_payload.chmod(0o600)
+    is_at(directory, "idle")
+    assert read(directory).ended_at == NOW
+    directory.stop_payload.write_text(json.dumps({"session_id": CONTEXT, "turn_id": "p0"}))
+    assert read(directory).ended_at is None
+
+
 @pytest.mark.parametrize("state", ["busy", "waiting", "dialog", "starting", "dead"])
 def test_a_turn_that_goes_on_has_not_ended(directory: SessionDir, state: str) -> None:
     put(directory.stop_payload)

@@ -105,7 +105,8 @@ head=${payload:0:1500}
 [[ $head != *'"tool_input":'* ]] || head=${head%%'"tool_input":'*}
 field session_id && ((${#REPLY} <= 60)) || return 1
 session=$REPLY turn='' agent='' detail='-'
-if field prompt_id && ((${#REPLY} <= 60)); then turn=$REPLY; fi
+# Codex has another name for it.
+if { field prompt_id || field turn_id; } && ((${#REPLY} <= 60)); then turn=$REPLY; fi
 # shellcheck disable=SC2034 # the hooks read it
 if field agent_id; then agent=$REPLY; fi
 if [[ -n ${2:-} ]] && field "$2"; then detail=${REPLY:0:128}; fi

@@ -36,6 +36,7 @@ class Payload(Struct, frozen=True):
 
     session_id: str = ""
     prompt_id: str = ""
+    turn_id: str = ""
     error: str = ""
     error_details: str = ""
     last_assistant_message: str = ""
@@ -43,9 +44,14 @@ class Payload(Struct, frozen=True):
     tool_name: str = ""
     tool_input: dict[str, Any] = msgspec.field(default_factory=dict)
 
+    @property
+    def turn(self) -> str:
+        """Its id, which Codex has under another name."""
+        return self.prompt_id or self.turn_id
+
     def is_of(self, state: AgentState) -> bool:
         """Whether it tells of the turn that `state` is about."""
-        return (self.session_id, self.prompt_id) == (state.context, state.prompt)
+        return (self.session_id, self.turn) == (state.context, state.prompt)
 
 
 NOTHING = Payload()
