@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from sm.cli.options import json_option, pass_config
+from sm.cli.words import print_json
 from sm.config.schema import Config
 
 
@@ -27,7 +28,7 @@ def check(config: Config, as_json: bool) -> None:
     if general := list(machine_problems(config)):
         found = {"machine": general, **found}
     if as_json:
-        _print_json(found)
+        print_json(found)
     else:
         for name, problems in found.items():
             click.echo("\n".join(f"{name}: {line}" for line in problems or ["OK"]))
@@ -43,12 +44,6 @@ def show(config: Config, as_json: bool) -> None:
     from sm.config.show import as_yaml, effective
 
     if as_json:
-        _print_json({"source": str(config.source), **effective(config)})
+        print_json({"source": str(config.source), **effective(config)})
     else:
         click.echo(f"# {config.source}\n{as_yaml(effective(config))}", nl=False)
-
-
-def _print_json(value: object) -> None:
-    import json
-
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2))

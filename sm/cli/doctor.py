@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.cli.options import Invocation, json_option, load_config
+from sm.cli.words import print_json
 from sm.errors import SmError, UsageError
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def command(
         if not as_json:
             _tell(finding)
     if as_json:
-        _print_json(findings)
+        print_json(findings)
     if any(finding.level is Level.FAIL for finding in findings):
         raise click.exceptions.Exit(1)
 
@@ -83,9 +84,3 @@ def _tell(finding: Finding) -> None:
     click.echo(f"{level}  {finding.where}: {one_line(finding.what)}")
     if finding.advice:
         click.echo(f"      {one_line(finding.advice)}")
-
-
-def _print_json(findings: list[Finding]) -> None:
-    import msgspec
-
-    click.echo(msgspec.json.format(msgspec.json.encode(findings), indent=2).decode())

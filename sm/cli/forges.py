@@ -69,13 +69,6 @@ def shown(text: str) -> str:
     return " ".join(normalise(text).split())
 
 
-def print_json(value: object) -> None:
-    """Print a value as JSON."""
-    import msgspec
-
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
-
-
 def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print rows: as wide as the terminal, or whole where it is no terminal that reads them."""
     from rich import box

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from sm.cli.options import json_option
+from sm.cli.words import print_json
 
 settings_option = click.option(
     "--settings",
@@ -52,9 +53,7 @@ def show(settings: Path | None, as_json: bool) -> None:
 
     found = hooks.look(settings or hooks.default_settings(os.environ))
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(found, enc_hook=str), indent=2).decode())
+        print_json(found)
         return
     click.echo(f"settings: {found.settings}")
     for hook in found.hooks:

@@ -12,7 +12,6 @@ from sm.cli.forges import (
     end_with,
     file_option,
     number_argument,
-    print_json,
     print_remarks,
     print_table,
     print_text,
@@ -20,6 +19,7 @@ from sm.cli.forges import (
     text_of,
 )
 from sm.cli.options import json_option, pass_config, project_option
+from sm.cli.words import print_json
 from sm.config.schema import Config, Project
 from sm.errors import UsageError
 

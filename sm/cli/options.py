@@ -224,7 +224,7 @@ def _place(
         assert found is not None
         return found
     if len(words) != 2:
-        raise UsageError("expected a session, or a project and an issue")
+        raise UsageError("expected a session, or a project and an issue, such as 'harb 7'")
     return _project(ctx, param, words[0]), _issue(ctx, param, words[1])
 
 

@@ -11,13 +11,13 @@ from sm.cli.forges import (
     author_option,
     end_with,
     number_argument,
-    print_json,
     print_remarks,
     print_table,
     print_text,
     shown,
 )
 from sm.cli.options import json_option, pass_config, project_option
+from sm.cli.words import print_json
 from sm.config.schema import Config, Project
 
 STATES = click.Choice(["open", "merged", "closed", "all"])

@@ -33,7 +33,7 @@ COMMANDS: dict[str, Verb] = {
     "logs": Verb("logs", "Show what a session's terminal said."),
     "attach": Verb("attach", "Enter a session's terminal."),
     "recover": Verb("recover", "Restart a session's agent in its worktree."),
-    "kill": Verb("kill", "End a session; its worktree is kept."),
+    "kill": Verb("kill", "End a session; no work is lost."),
     "new": Verb("new", "Begin a session of your own, for no issue."),
     "send": Verb("send", "Send a message to a session's agent."),
     "queue": Verb("queue", "Show the messages of a session."),

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.cli.options import json_option, target_argument
-from sm.cli.words import print_json, read_text
+from sm.cli.words import TIME_UP, print_json, read_text
 
 if TYPE_CHECKING:
     from sm.session.registry import AnySession
     from sm.workflow.outgoing import Sent
 
 MODES = ("sequential", "important", "steer", "urgent")
-TIME_UP = 124
 
 
 @click.command("send")

@@ -12,6 +12,7 @@ from click.core import ParameterSource
 
 from sm.cli.options import json_option, known_projects_option, load_config, load_host
 from sm.cli.times import age
+from sm.cli.words import print_json
 from sm.errors import UsageError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def command(
         return
     seen = look()
     if as_json:
-        _print_json(seen)
+        print_json(seen)
     elif sys.stdout.isatty():
         from rich.console import Console
 
@@ -54,12 +55,6 @@ def command(
         console.print(view(seen, console.width))
     else:
         click.echo("\n".join(_plain(seen)))
-
-
-def _print_json(seen: Sequence[Overview]) -> None:
-    import msgspec
-
-    click.echo(msgspec.json.format(msgspec.json.encode(seen), indent=2).decode())
 
 
 def _looker(

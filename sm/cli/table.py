@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sm.cli.times import age
-from sm.workflow.status import State, StatusRow, one_line
+from sm.workflow.status import StatusRow, one_line
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -151,8 +151,3 @@ def plain(rows: Sequence[StatusRow | Relative], of: Sequence[Column] = COLUMNS) 
         ).rstrip()
         for line in lines
     ]
-
-
-def style_of(state: State) -> str:
-    """The colour of a state, for others that show one."""
-    return STYLES.get(state, "")

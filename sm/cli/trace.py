@@ -9,6 +9,7 @@ import click
 
 from sm.cli.options import json_option, pass_config, project_issue
 from sm.cli.times import moment, span
+from sm.cli.words import print_json
 from sm.config.schema import Config, Project
 
 if TYPE_CHECKING:
@@ -40,16 +41,10 @@ def command(config: Config, project: Project, issue: int, as_json: bool) -> None
 
     told = story(Context(config, project), issue)
     if as_json:
-        _print_json(told)
+        print_json(told)
         return
     for line in _lines(told):
         click.echo(line)
-
-
-def _print_json(told: Story) -> None:
-    import msgspec
-
-    click.echo(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
 
 
 def _lines(told: Story) -> Iterator[str]:

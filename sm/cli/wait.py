@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.cli.options import target_argument
+from sm.cli.words import TIME_UP
 from sm.errors import SmError
 
 if TYPE_CHECKING:
     from sm.session.registry import AnySession
 
-TIME_UP = 124
 EVENTS = {
     "idle": "its turn is over and no message waits for it",
     "end": "it has ended",
@@ -53,4 +53,4 @@ def command(
         click.echo(f"sm: after {timeout_s:g} s it is not so that {EVENTS[event]}", err=True)
         click_context.exit(TIME_UP)
     if not found:
-        raise SmError(f"'{address(session)}' has ended before: see sm tail {address(session)}")
+        raise SmError(f"'{address(session)}' has ended before: see 'sm tail {address(session)}'")

@@ -8,6 +8,9 @@ import click
 
 from sm.errors import UsageError
 
+TIME_UP = 124
+"""The exit code of a verb that waited in vain, as that of timeout(1)."""
+
 
 def read_text(words: tuple[str, ...]) -> str:
     """The words as one text, or standard input where '-' is all there is.
@@ -27,7 +30,8 @@ def read_text(words: tuple[str, ...]) -> str:
 
 
 def print_json(value: object) -> None:
-    """A value, or a list of them, for programs."""
+    """A value, or a list of them, for programs; a path, for instance, as its text."""
     import msgspec
 
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    encoded = msgspec.json.encode(value, enc_hook=str)
+    click.echo(msgspec.json.format(encoded, indent=2).decode())

@@ -76,11 +76,6 @@ def standing(session: AnySession) -> str:
     return said.state.value or "running"
 
 
-def is_idle(session: AnySession) -> bool:
-    """Whether its hooks say that its turn is over."""
-    return agentstate.read(session.dir).state is State.IDLE
-
-
 def tree(root: Root, top: AnySession | None = None) -> list[Relative]:
     """The descendants of `top`, each below its parent; without a `top` all there are."""
     known = sorted(registry.all(root), key=lambda session: session.created_at)
