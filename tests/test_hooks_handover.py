@@ -186,6 +186,25 @@ def test_a_longer_steer_message_is_not_looked_at_with_every_tool(hooks: Hooks) -
     assert (hooks.dir.steer.read_text(), hooks.waiting()) == ("", [ident])
 
 
+def test_codex_gets_no_more_at_once_than_it_shows_whole(hooks: Hooks) -> None:
+    """It counts 10,000 bytes: what was over that, the model saw in part only."""
+    hooks.env["SM_CLIENT"] = "codex"
+    ids = [hooks.queue(text, "steer") for text in ("€" * 1800, "😀" * 599, "b")]
+    said = context_of(hooks.call("PostToolUse_codex"), "PostToolUse")
+    assert said == "€" * 1800 + "\n\n" + "😀" * 599
+    assert len(said.encode()) < 10_000
+    assert hooks.waiting() == ids[2:]
+    assert context_of(hooks.call("PostToolUse_codex"), "PostToolUse") == "b"
+    for text in ("€" * 3001, "y" * 3001):
+        ident = hooks.queue(text, "steer")
+        assert hooks.call("PostToolUse_codex") == ""
+        assert hooks.waiting() == [ident]
+        (path,) = (hooks.dir.queue / "new").iterdir()
+        path.unlink()
+    hooks.queue("€" * 3000, "steer")
+    assert context_of(hooks.call("PostToolUse_codex"), "PostToolUse") == "€" * 3000
+
+
 # Receipts
 
 

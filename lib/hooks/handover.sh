@@ -7,6 +7,8 @@
 MESSAGE='+([0-9])-+([a-z0-9]).@(sequential|important|steer|urgent)'
 # What the client shows the model whole, in UTF-16 units; more it would put into a file.
 LIMIT=9000
+# Codex counts 10,000 bytes, of which a character may have three.
+[[ ${SM_CLIENT:-} != codex ]] || LIMIT=3000
 # Characters of a file that holds no more than that: six for each unit, and the envelope.
 READ=58000
 # The client ends the turn itself when hooks carry it on too often.
