@@ -86,6 +86,15 @@ def test_nothing_is_started_when_there_is_nothing_to_hand_over(hooks: Hooks, sam
         assert forks(hooks, sample) == 0, state
 
 
+def test_the_prompt_after_a_turns_end_starts_one_to_remove_the_idle_marker(hooks: Hooks) -> None:
+    """No builtin removes a file; and no other hook does."""
+    for sample in SAMPLES.values():
+        hooks.be("idle")
+        hooks.call("Stop")
+        assert hooks.marker.exists()
+        assert (forks(hooks, sample) > 0) == (sample == "UserPromptSubmit")
+
+
 def test_a_started_process_would_be_noticed(hooks: Hooks) -> None:
     hooks.queue("something to do")
     assert forks(hooks, "Stop") > 0
@@ -137,13 +146,14 @@ def nothing_in_it(path: Path) -> None:
 
 
 def broken_files(make: Callable[[Path], object]) -> Callable[[Path], None]:
-    """All files of the directory replaced by what `make` makes."""
+    """All files of the directory, and the idle marker, replaced by what `make` makes."""
 
     def damage(path: Path) -> None:
         directory = SessionDir(path)
         shutil.rmtree(directory.queue)
-        for name in (*WRITTEN, *READ, "wake", "queue", "hold"):
-            each = path / name
+        marker = Root(path.parents[2]).idle_marker(path.name)
+        names = (*WRITTEN, *READ, "wake", "queue", "hold", "compacting")
+        for each in (marker, *(path / name for name in names)):
             if each.is_dir():
                 each.rmdir()
             each.unlink(missing_ok=True)
@@ -233,6 +243,20 @@ def test_the_state_survives_a_full_disk(hooks: Hooks) -> None:
     before = hooks.words
     limited(hooks, "UserPromptSubmit")
     assert hooks.words == before
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("x")])
+def test_the_turn_is_over_whatever_has_the_idle_markers_name(
+    hooks: Hooks, make: Callable[[Path], None]
+) -> None:
+    """A FIFO there was opened, and held the hook up before it had said that the turn is over."""
+    make(hooks.marker)
+    began = time.monotonic()
+    hooks.call("Stop")
+    assert time.monotonic() - began < QUICK_S
+    assert hooks.state == "idle"
+    assert os.path.lexists(hooks.marker)
+    assert not hooks.marker.is_file()
 
 
 def test_a_fifo_without_a_reader_holds_nobody_up(hooks: Hooks) -> None:

@@ -31,6 +31,8 @@ QUIET = {
 }
 """What each hook is called with, and the state that the agent is in."""
 
+AFTER_STOP = "hook user-prompt-submit, removes the idle marker"
+
 BY_HAND = r"""
 json=$(cat)
 field() { printf '%s' "$json" | jq -r "$1"; }
@@ -59,6 +61,9 @@ def figures(bench: Bench) -> Iterator[Figure]:
     nothing, *found = in_turns(rounds, _run(bash, b"", os.environ), *takes)
     for kind, samples in zip(FILES, found, strict=True):
         yield _figure(f"hook {FILES[kind]}, nothing to do", samples, "bash -c :", nothing)
+    prompt = _hook(hooks, "UserPromptSubmit", marked=True)
+    samples, nothing = in_turns(rounds, prompt, _run(bash, b"", os.environ))
+    yield _figure(AFTER_STOP, samples, "bash -c :", nothing, budget=None)
     large = _hook(hooks, "PostToolUse", tool_response={"stdout": 'x"y\n' * 75_000})
     samples, nothing = in_turns(bench.rounds(40, 10), large, _run(bash, b"", os.environ))
     yield _figure("hook post-tool-use, 375 KB payload", samples, "bash -c :", nothing, budget=None)
@@ -85,12 +90,16 @@ def _figure(
     return Figure(name=name, unit="ms", samples=samples, budget=limit, beside=beside, others=others)
 
 
-def _hook(hooks: Hooks, kind: str, **changes: object) -> Take:
+def _hook(hooks: Hooks, kind: str, marked: bool = False, **changes: object) -> Take:
+    """`marked`: after a turn that has ended, with the idle marker."""
     sample, state = QUIET[kind]
     run = _run(hooks.argv(kind), payload(sample, **changes), hooks.environment())
 
     def take() -> float:
-        hooks.marker.unlink(missing_ok=True)
+        if marked:
+            hooks.marker.write_text("1000\n")
+        else:
+            hooks.marker.unlink(missing_ok=True)
         hooks.dir.state.write_text(f"{state} 1000.0 {CONTEXT} {PROMPT}".ljust(159) + "\n")
         return run()
 
