@@ -165,6 +165,34 @@ def test_a_payload_with_blanks_and_newlines_is_understood(hooks: Hooks) -> None:
     assert hooks.words[0::2] == ["waiting", CONTEXT]
 
 
+@pytest.mark.parametrize(
+    "sample",
+    [
+        "SessionStart_compact",
+        "SessionStart_startup",
+        "SessionStart_resume",
+        "SessionStart_clear",
+        "UserPromptSubmit",
+        "Stop",
+        "Stop_bg_shell",
+        "StopFailure_server_error",
+    ],
+)
+def test_a_compaction_that_was_interrupted_is_over_with_the_next_turn(
+    hooks: Hooks, sample: str
+) -> None:
+    """No SessionStart follows it: urgent messages waited ten minutes for nothing."""
+    hooks.be("busy")
+    hooks.call("PreCompact_auto")
+    for other in ("PostToolUse", "Notification_idle_prompt", "PostToolUse_insubagent"):
+        hooks.call(other)
+    assert abs(float(hooks.dir.compacting.read_text()) - time.time()) < 10
+    hooks.call(sample, agent_id="a30a21726c28fecfc")
+    assert hooks.dir.compacting.read_text() != ""
+    hooks.call(sample)
+    assert hooks.dir.compacting.read_text() == ""
+
+
 # The marker of the protocol
 
 
