@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import threading
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from sm.session import queue
 from sm.session.agentstate import State
 from sm.session.delivery import Outcome, Reason, Status
-from sm.session.queue import Mode
+from sm.session.interruption import is_compacting
+from sm.session.queue import Mode, Place
 from tests.helpers import wait_for
 from tests.real.api import Reply, Request, Tool
+from tests.real.client import hooks
 from tests.real.managed import ACCEPTED, Managed
+
+ADDED = "UserPromptSubmit hook additional context: "
+"""What the client says before a text that a hook has added (2.1.329)."""
 
 
 def wait_heard(managed: Managed, *texts: str) -> None:
@@ -29,20 +38,62 @@ def test_an_idle_agent_accepts_a_plain_message_as_it_is(managed: Managed) -> Non
     assert managed.api.main[-1].said[-1] == "[sm] CI passed.\nGo on."
 
 
+def new_texts(managed: Managed, text: str) -> list[str]:
+    """What an idle agent is told in the one request that follows when `text` is sent."""
+    managed.wait_screen(lambda screen: screen.prompt == "idle", "an idle prompt")
+    before = len(managed.api.main)
+    assert managed.send(text) == ACCEPTED
+    wait_for(lambda: len(managed.api.main) > before, "the request", 10.0)
+    managed.wait_state(State.IDLE)
+    managed.drain_until_empty()
+    assert len(managed.api.main) == before + 1
+    then, now = (request.texts for request in managed.api.main[before - 1 :])
+    assert now[: len(then)] == then
+    return now[len(then) + 1 :]  # behind the answer of the model
+
+
+def arrives_as(managed: Managed, text: str, expected: str) -> None:
+    """The agent is told just that, as a prompt or by the hook that hears of ours."""
+    managed.send("Begin.")
+    managed.wait_state(State.IDLE)
+    told = new_texts(managed, text)
+    ours = f"[sm] Message {last_id(managed)}: its text comes with this prompt."
+    assert told in ([expected], [ours, ADDED + expected])
+    assert not (managed.session.cwd / "broken").exists()
+
+
+def last_id(managed: Managed) -> str:
+    """The id of the message that was sent last."""
+    return queue.messages(managed.session.dir, Place.DONE)[-1].id
+
+
 @pytest.mark.parametrize(
     "text",
     [
         *("/clear", "!touch broken", "exit", ":q", "-l", "1. Yes", "x", "?", "# note", "@work"),
+        *("quit", "/clear and more", "It ends here;", "\tone tab\tand another"),
         "tabs\tand \u202einvisible\u202c ones; $(id) `id` 'a' \"b\" \\",
         "one\ntwo\n\n  three\nfour\nfive",
         "e\u0301" + "é" * 2000,
     ],
 )
 def test_text_that_the_client_would_act_upon_arrives_as_text(managed: Managed, text: str) -> None:
-    assert managed.send(text) == ACCEPTED
-    wait_for(lambda: managed.api.appearances(text), "the text", 10.0)
-    assert not (managed.session.cwd / "broken").exists()
-    managed.wait_state(State.IDLE)
+    arrives_as(managed, text, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("An ESC \x1b, \x1b[31mred\x1b[0m and \x1b]0;a title\x07 all", "An ESC , red and  all"),
+        ("A NUL \x00 and a bell \a", "A NUL  and a bell"),
+        ("one\r\ntwo\rthree\r\n", "one\ntwo\nthree"),
+        ("half \ud83d of a pair, \udce9 that is no UTF-8", "half  of a pair,  that is no UTF-8"),
+    ],
+)
+def test_what_a_terminal_would_act_upon_is_gone_and_the_rest_arrives(
+    managed: Managed, text: str, expected: str
+) -> None:
+    arrives_as(managed, text, expected)
 
 
 def test_long_text_arrives_whole_and_unmarked(managed: Managed) -> None:
@@ -133,6 +184,71 @@ def test_a_persons_draft_survives(managed: Managed, draft: str, text: str) -> No
     managed.wait_state(State.IDLE)
     managed.wait_screen(lambda screen: screen.draft == draft, "the draft again")
     assert all(draft not in one for one in managed.api.main[-1].said)
+
+
+def at_its_prompt(_managed: Managed) -> Callable[[], None]:
+    return lambda: None
+
+
+def in_a_text(managed: Managed) -> Callable[[], None]:
+    hold = threading.Event()
+    managed.api.say(Reply("A very long story, told slowly.", hold=hold))
+    managed.send("Begin.")
+    wait_for(lambda: managed.api.main, "the request", 10.0)
+    return hold.set
+
+
+def in_a_tool(managed: Managed) -> Callable[[], None]:
+    begun, go = (managed.session.cwd / name for name in ("begun", "go"))
+    managed.api.say(Reply("", (Tool.bash(f"touch {begun}; {until(go)}"),)))
+    managed.send("Begin.")
+    wait_for(begun.exists, "the tool", 10.0)
+    return go.touch
+
+
+def in_a_compaction(managed: Managed) -> Callable[[], None]:
+    managed.api.say(Reply("Nearly full.", tokens=990_000))
+    managed.send("Begin.")
+    managed.wait_state(State.IDLE)
+    managed.wait_screen(lambda screen: screen.prompt == "idle", "an idle prompt")
+    managed.send("Go on.")
+    wait_for(lambda: is_compacting(managed.target), "a compaction", 10.0)
+    return (managed.folder / "summed-up").touch
+
+
+def until(path: Path) -> str:
+    """A command that ends once there is such a file."""
+    return f"until test -e '{path}'; do python3 -c 'import time; time.sleep(.02)'; done"
+
+
+@pytest.mark.parametrize("mode", [Mode.SEQUENTIAL, Mode.STEER, Mode.URGENT])
+@pytest.mark.parametrize("begin", [at_its_prompt, in_a_text, in_a_tool, in_a_compaction])
+def test_a_persons_draft_survives_whatever_the_agent_is_at(
+    unstarted: Managed, begin: Callable[[Managed], Callable[[], None]], mode: Mode
+) -> None:
+    managed, draft = unstarted, "two lines\nof a draft"
+    assert managed.session  # made, with its HOME
+    settings = managed.folder / "home" / ".claude" / "settings.json"
+    slowly = hooks(PreCompact=until(managed.folder / "summed-up"))
+    settings.write_text(json.dumps(json.loads(settings.read_text()) | slowly))
+    managed.start()
+    go_on = begin(managed)
+    managed.paste(draft)
+    managed.wait_screen(lambda screen: screen.draft == draft, "the draft")
+    at_once = begin is at_its_prompt or (mode is Mode.URGENT and begin is not in_a_compaction)
+    outcome = managed.send("For you.", mode)
+    assert outcome.status is (Status.ACCEPTED if at_once else Status.WAITING)
+    assert is_compacting(managed.target) == (begin is in_a_compaction)
+    go_on()
+    managed.drain_until_empty()
+    managed.wait_state(State.IDLE)
+    wait_heard(managed, "For you.")
+    managed.wait_screen(
+        lambda screen: (screen.prompt, screen.draft, screen.stashed) == ("idle", draft, False),
+        "the draft again",
+    )
+    for request in managed.api.seen:
+        assert not any("of a draft" in text for text in request.texts)
 
 
 def test_an_open_dialog_is_never_answered(unstarted: Managed) -> None:
