@@ -25,6 +25,8 @@ from tests.helpers import wait_for
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PEER = Path(__file__).with_name("peer.py")
+DEAF = "trap '' HUP; printf '❯ '; exec tail -f /dev/null"
+"""An agent that shows its prompt, hears nothing, and outlives its terminal."""
 SM = f"{sys.executable} -Im sm"
 
 
@@ -115,7 +117,7 @@ def _is_free(path: Path) -> bool:
 
 
 def make_company(folder: Path, root: Root) -> Company:
-    """Two kinds of agents: `peer` has hooks, `mute` has none."""
+    """Three kinds of agents: `peer` has hooks, `mute` has none, `deaf` outlives its terminal."""
     log = f"PEER_LOG={folder / 'peers.jsonl'}"
     mute = ["env", log, sys.executable, str(PEER)]
     peer = ["env", f"PEER_HOOKS={REPOSITORY / 'lib' / 'hooks'}", *mute[1:]]
@@ -124,6 +126,7 @@ def make_company(folder: Path, root: Root) -> Company:
     profiles = {
         "peer": common | hooks | {"command": shlex.join(peer)},
         "mute": common | {"command": shlex.join(mute)},
+        "deaf": common | {"command": shlex.join(["bash", "-c", DEAF])},
     }
     config = folder / "machine.yaml"
     config.write_text(yaml.safe_dump({"profiles": profiles}))

@@ -12,7 +12,9 @@ import pytest
 
 from sm.adapters.tmux import Tmux
 from sm.config.schema import Forge, Project
+from sm.store import journal
 from sm.store.paths import Root
+from tests.company import Company, make_company
 from tests.helpers import Repository, make_repository
 
 KEPT_VARIABLES = ("PATH", "LANG", "SM_CRASH_AT", "VIRTUAL_ENV")
@@ -95,3 +97,15 @@ def project(repository: Repository) -> Project:
     """A project on that repository, with no forge to speak of."""
     forge = Forge(kind="local", path=repository.bare)
     return Project(name="harb", repo=repository.clone, forge=forge)
+
+
+@pytest.fixture
+def company(tmp_path: Path, root: Root, tmux_socket: str) -> Iterator[Company]:
+    """Sessions that talk to one another; what they did is shown where the test has failed."""
+    made = make_company(tmp_path, root)
+    yield made
+    for event in journal.read(root.journal):
+        print(f"{event.at:.3f} {event.session} {event.event} {event.detail}")
+    for log in root.sessions.glob("*/monitor.log"):
+        print(f"--- {log}\n{log.read_text()}")
+    made.end()

@@ -2,13 +2,15 @@
 
 It keeps what it was told in `$PEER_LOG`, a JSON line each. A message is answered at once, unless it
 holds one of these lines: `run: COMMAND` runs it and notes what came of it, `hold: FILE` is at work
-until there is such a file, `compact:` tells of a compaction, `say: TEXT` sets the last words,
-`die:` ends it by SIGKILL, `leave:` as it ends when it is asked to.
+until there is such a file, `ask: FILE` shows a dialog until then, `compact:` tells of a compaction,
+`fail:` ends the turn in an error of the API, `say: TEXT` sets the last words, `die:` ends it by
+SIGKILL, `leave:` as it ends when it is asked to.
 Only the standard library: it runs as the agent, in the agent's environment.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -22,6 +24,12 @@ PASTE, PASTE_END = b"\x1b[200~", b"\x1b[201~\r"
 HOOKS = Path(os.environ["PEER_HOOKS"]) if os.environ.get("PEER_HOOKS") else None
 CONTEXT = f"c0ffee00-0000-4000-8000-{os.getpid():012d}"
 turn = 0
+
+
+class FailedError(Exception):
+    """The turn has ended in an error of the API."""
+
+
 words = ""
 
 
@@ -47,29 +55,57 @@ def hook(event: str, **more: object) -> str:
     return added
 
 
-def obey(text: str) -> None:
+def run(command: str) -> None:
+    # What an agent's shell tool does, with orders that only a test writes.
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    note("ran", f"{done.returncode}\n{done.stdout}{done.stderr}")
+
+
+def say(text: str) -> None:
     global words
+    words = text
+
+
+def hold(file: str) -> None:
+    while not Path(file).exists():
+        time.sleep(0.02)
+
+
+def ask(file: str) -> None:
+    os.write(1, "\x1b[2J\x1b[HMay I?\r\n❯ 1. Yes\r\n".encode())
+    hook("PermissionRequest", tool_name="Bash", tool_input={"command": "true"})
+    hold(file)
+
+
+def compact(_rest: str) -> None:
+    hook("PreCompact", trigger="auto")
+    hook("SessionStart", source="compact")
+    hook("PostCompact", trigger="auto")
+
+
+def fail(_rest: str) -> None:
+    hook("StopFailure", error="server_error", last_assistant_message="API Error: 529 Overloaded")
+    raise FailedError
+
+
+def die(_rest: str) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def leave(_rest: str) -> None:
+    hook("SessionEnd", reason="prompt_input_exit")
+    sys.exit()
+
+
+ORDERS = {order.__name__: order for order in (run, say, hold, ask, compact, fail, die, leave)}
+
+
+def obey(text: str) -> None:
     note("message", text)
     for line in text.split("\n"):
-        order, _, rest = line.partition(": ")
-        if order == "run":
-            # What an agent's shell tool does, with orders that only a test writes.
-            done = subprocess.run(rest, shell=True, capture_output=True, text=True, check=False)
-            note("ran", f"{done.returncode}\n{done.stdout}{done.stderr}")
-        elif order == "say":
-            words = rest
-        elif order == "hold":
-            while not Path(rest).exists():
-                time.sleep(0.02)
-        elif line == "compact:":
-            hook("PreCompact", trigger="auto")
-            hook("SessionStart", source="compact")
-            hook("PostCompact", trigger="auto")
-        elif line == "die:":
-            os.kill(os.getpid(), signal.SIGKILL)
-        elif line == "leave:":
-            hook("SessionEnd", reason="prompt_input_exit")
-            sys.exit()
+        order, colon, rest = line.partition(":")
+        if colon and order in ORDERS:
+            ORDERS[order](rest.strip())
 
 
 def take(prompt: str) -> None:
@@ -102,7 +138,8 @@ def main() -> None:
         buffer += data
         while PASTE_END in buffer:
             message, _, buffer = buffer.partition(PASTE_END)
-            take(message.replace(b"\x1b[201~", b"").replace(PASTE, b"").decode())
+            with contextlib.suppress(FailedError):
+                take(message.replace(b"\x1b[201~", b"").replace(PASTE, b"").decode())
 
 
 main()

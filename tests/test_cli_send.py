@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,18 +15,9 @@ import pytest
 from sm.session import agent, registry
 from sm.session.registry import AdHocSession
 from sm.store.lock import is_held
-from sm.store.paths import Root
-from tests.company import PEER, Company, make_company
+from tests.company import PEER, Company
 from tests.helpers import wait_for
 from tests.shell import BIN
-
-
-@pytest.fixture
-def company(tmp_path: Path, root: Root, tmux_socket: str) -> Iterator[Company]:
-    made = make_company(tmp_path, root)
-    yield made
-    made.end()
-
 
 # Targets
 

@@ -149,6 +149,14 @@ def recorded(directory: SessionDir) -> Process | None:
     return Process(int(found[1]), int(found[2])) if found else None
 
 
+def lives(tmux: Tmux, session: Session) -> bool:
+    """Whether the agent runs in its pane: without that nobody could ever tell it anything."""
+    if not is_alive(session.dir):
+        return False
+    known = load(session.dir)
+    return known is not None and alive(tmux.pane(session.name), known)
+
+
 def stop(tmux: Tmux, session: Session) -> None:
     """End the agent, its tmux session, and whatever the agent has started and left running.
 

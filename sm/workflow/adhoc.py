@@ -24,7 +24,7 @@ from sm.store.files import ensure_private_dir
 from sm.store.paths import Root, check_name
 from sm.text import clean
 from sm.workflow import monitors, tend
-from sm.workflow.host import Host
+from sm.workflow.host import Host, of
 from sm.workflow.messages import tell_all
 
 LIKE_AN_ID = re.compile(r"s-[0-9a-f]*|dev-.*|[0-9]+")
@@ -167,8 +167,12 @@ def keep_watched(root: Root) -> Iterator[str]:
 def _look_after(session: AdHocSession) -> Iterator[str]:
     if is_over(session):
         yield from _prune(session)
-    elif not _is_being_begun(session) and monitors.ensure(session):
+    elif _is_being_begun(session):
+        return
+    elif monitors.ensure(session):
         yield f"restart the monitor of {address(session)}"
+    elif not agent.lives(of(session).tmux, session):
+        registry.poke(session.dir)
 
 
 def _is_being_begun(session: AdHocSession) -> bool:

@@ -16,6 +16,7 @@ from sm.adapters.agent.screen import Prompt
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.tmux import TmuxError
 from sm.errors import SmError, StateError, TemporaryError
+from sm.facts import DIALOG_PATIENCE_S
 from sm.history import Verb
 from sm.peers import told, turn_ended
 from sm.session import agent, agentstate, delivery, lifesigns, queue, registry, waiters
@@ -23,15 +24,16 @@ from sm.session.agentstate import State
 from sm.session.delivery import Reason
 from sm.session.plan import Plan
 from sm.session.queue import Message, Place
-from sm.session.registry import Session
+from sm.session.registry import IssueSession, Session
 from sm.session.submission import Target
 from sm.session.targets import address, is_over
 from sm.session.waiters import Waiter
 from sm.store import journal
 from sm.store.crash import crash_point
-from sm.store.files import CLOCK_SLACK_S, read_guarded
+from sm.store.files import read_guarded
 from sm.store.paths import Root
 from sm.text import normalise
+from sm.workflow import signs
 
 RETRY_S = (1.0, 15.0)
 """Shortest and longest pause before what waits is tried again; it grows with its age."""
@@ -39,6 +41,8 @@ TOLD_BY_HOOKS_S = 60.0
 """Where the agent's hooks tell when it is free, a look is a precaution only."""
 SETTLED_S = 2.0
 """An agent without hooks that shows its prompt so long after a message has answered it."""
+RECEIPT_LAG_S = 0.3
+"""The hook of a turn's end keeps its payload before it gives the receipt."""
 LATE_S = 10.0
 """An agent that is idle so long after the receipt was idle before: the proof came late."""
 
@@ -56,13 +60,14 @@ def tend_messages(target: Target) -> float:
     session = target.session
     tell_of_turns(target)  # before the next turn begins
     tell_of_compaction(session)
+    again_at = tell_of_trouble(target)
     try:
         reason = delivery.drain(target)
     except (TemporaryError, TmuxError):
         return time.time() + RETRY_S[0]
     tell_of_turns(target)
     lifesigns.trim(session.dir)
-    return min(_next_try(target, reason), _next_look(target))
+    return min(_next_try(target, reason), _next_look(target), again_at)
 
 
 def _next_try(target: Target, reason: Reason | None) -> float:
@@ -86,8 +91,8 @@ def _next_look(target: Target) -> float:
         return math.inf
     if not target.profile.hooks:
         return time.time() + SETTLED_S
-    idle = agentstate.read(target.session.dir).state is State.IDLE
-    return time.time() + LATE_S if idle else math.inf
+    over = agentstate.read(target.session.dir).state in _over(target)
+    return time.time() + LATE_S if over else math.inf
 
 
 def tell_of_turns(target: Target) -> None:
@@ -109,21 +114,28 @@ def _tell_waiter(target: Target, waiter: Waiter) -> None:
 def _has_ended(target: Target, accepted_at: float) -> bool:
     """Whether the turn that was under way at that moment is over, background tasks included."""
     if not target.profile.hooks:
-        return time.time() > accepted_at + SETTLED_S and _shows_prompt(target)
+        return time.time() > accepted_at + SETTLED_S and shown(target) is Prompt.IDLE
     now = agentstate.read(target.session.dir)
     late = time.time() > accepted_at + LATE_S
-    return now.state is State.IDLE and (now.since >= accepted_at or late)
+    return now.state in _over(target) and (now.since >= accepted_at or late)
 
 
-def _shows_prompt(target: Target) -> bool:
+def _over(target: Target) -> tuple[State, ...]:
+    """The states in which a turn is over; of an issue's session a parked one goes on by itself."""
+    parked = isinstance(target.session, IssueSession)
+    return (State.IDLE,) if parked else (State.IDLE, State.LIMITED)
+
+
+def shown(target: Target) -> Prompt:
+    """What the agent's screen shows; NONE where there is none."""
     known = agent.load(target.session.dir)
     if known is None:
-        return False
+        return Prompt.NONE
     try:
-        _, shown = target.tmux.look(known.pane_id, escapes=True)
+        _, found = target.tmux.look(known.pane_id, escapes=True)
     except (TmuxError, TemporaryError):
-        return False
-    return read_screen(target.profile, shown).prompt is Prompt.IDLE
+        return Prompt.NONE
+    return read_screen(target.profile, found).prompt
 
 
 def _last_words(target: Target, since: float) -> str:
@@ -131,7 +143,7 @@ def _last_words(target: Target, since: float) -> str:
     directory = target.session.dir
     for path in (directory.stop_payload, directory.failure):
         with contextlib.suppress(OSError, StateError, ValueError, AttributeError):
-            if path.stat().st_mtime >= since - CLOCK_SLACK_S:
+            if path.stat().st_mtime >= since - RECEIPT_LAG_S:
                 payload = json.loads(read_guarded(path) or b"{}")
                 return normalise(str(payload.get("last_assistant_message") or ""))
     return ""
@@ -144,6 +156,27 @@ def tell_of_compaction(session: Session) -> None:
     for at in lifesigns.compactions(session.dir):
         tell_parent(session, "has compacted its context", f"compact:{at}")
         lifesigns.note_told(session.dir, at)
+
+
+def tell_of_trouble(target: Target) -> float:
+    """Tell who is to know that only a person can help; returns when that may come to be so.
+
+    Of an issue's session the reaction matrix tells.
+    """
+    session = target.session
+    if isinstance(session, IssueSession) or not target.profile.hooks:
+        return math.inf
+    told = signs.read(session.dir)
+    if told.failure and told.failure.for_person:
+        tell_all(session, f"waits for a person: {told.failure.fault}", f"failure:{told.failure.at}")
+    if told.dialog_at is None:
+        return math.inf
+    if time.time() < (due_at := told.dialog_at + DIALOG_PATIENCE_S):
+        return due_at
+    if shown(target) is Prompt.DIALOG:  # of one that was answered, or turned down, no hook tells
+        what = "waits for a person: a dialog is open in its terminal"
+        tell_all(session, what, f"dialog:{told.dialog_at}")
+    return math.inf
 
 
 def tell_parent(session: Session, what: str, key: str) -> None:
@@ -179,13 +212,20 @@ def notice_id(session: Session, key: str) -> str:
 
 
 def tell(root: Root, name: str, ident: str, text: str) -> None:
-    """Queue a notification for session `name`, once; one that has ended hears nothing."""
+    """Queue a notification for session `name`, once; one that has ended hears nothing.
+
+    What is wrong with the receiver's files must not hold up whom the notification is about.
+    """
     try:
         receiver = registry.load(root, name) if name else None
+        if receiver is None or is_over(receiver):
+            return
+        if not queue.put(receiver.dir, Message(id=ident, text=text)):
+            return
+    except StateError as error:
+        journal.record(root.journal, "problem", name, f"cannot be told: {error.message}")
+        return
     except SmError:
         return
-    if receiver is None or is_over(receiver):
-        return
-    if queue.put(receiver.dir, Message(id=ident, text=text)):
-        journal.record(root.journal, "told", name, text.split("\n", 1)[0])
-        registry.poke(receiver.dir)
+    journal.record(root.journal, "told", name, text.split("\n", 1)[0])
+    registry.poke(receiver.dir)

@@ -22,6 +22,8 @@ from sm.workflow.context import Context
 from sm.workflow.replies import Reply, replies
 from sm.workflow.snapshot import Snapshot, is_open, snapshot
 
+DRAWN_S = 2.0
+"""A dialog's hook is called before it is on the screen, so long at most."""
 EMPTY_WRITE = PhaseWrite(Phase.NONE, "", "", "", 0.0)
 
 
@@ -106,6 +108,10 @@ def _tells_no_hook(told: Signs) -> bool:
 
 
 def _corrected(told: Signs, shown: Screen) -> Signs:
+    """What the screen knows better: no hook tells that a dialog was answered, or turned down."""
+    if told.dialog_at is not None and shown.prompt is Prompt.BUSY:
+        drawn = time.time() > told.dialog_at + DRAWN_S
+        return replace(told, dialog_at=None, doing=str(State.BUSY)) if drawn else told
     if shown.prompt is Prompt.IDLE and told.dialog_at is not None:
         return replace(told, dialog_at=None, doing=str(State.IDLE))
     if shown.prompt is Prompt.DIALOG and told.starting_at is not None:
@@ -161,12 +167,7 @@ def _gather(
 
 
 def _life(ctx: Context, session: IssueSession) -> Life:
-    """A process without its pane is as good as dead: nobody could ever tell it anything."""
-    if not agent.is_alive(session.dir):
-        return Life.GONE
-    known = agent.load(session.dir)
-    in_pane = known is not None and agent.alive(ctx.tmux.pane(session.name), known)
-    return Life.ALIVE if in_pane else Life.GONE
+    return Life.ALIVE if agent.lives(ctx.tmux, session) else Life.GONE
 
 
 def _compare_with_remote(

@@ -16,6 +16,7 @@ from sm.store.paths import session_name
 from sm.workflow import monitors
 from sm.workflow.compose import compose
 from sm.workflow.context import Context
+from sm.workflow.effects import withdraw
 from sm.workflow.observe import observe
 from sm.workflow.start import start
 
@@ -37,13 +38,22 @@ def recover(ctx: Context, issue: int) -> IssueSession:
         return start(ctx, found, seize=True)
     session = registry.of_issue(ctx.root, name)
     with lock.hold(session.dir.lock, timeout_s=120):
-        plans.drop(session.dir)
+        _take_back(session)
         seen = observe(ctx, session)
         plans.save(session.dir, compose(ctx, session, seen, _by_hand(seen.facts)))
     ctx.record("recover", session.name, "asked for by a person")
     monitors.ensure(session)
     registry.poke(session.dir)
     return session
+
+
+def _take_back(session: IssueSession) -> None:
+    """Drop what is under way, and the message of it that still waits: it is decided on anew."""
+    plan = plans.pending(session.dir)
+    step = plans.next_step(plan, plans.receipts(session.dir)) if plan else 0
+    if plan and step < len(plan.steps):
+        withdraw(session, plan, step)
+    plans.drop(session.dir)
 
 
 def _by_hand(facts: Facts) -> Decision:

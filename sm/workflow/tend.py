@@ -11,6 +11,7 @@ from sm.session import agent, agentstate
 from sm.session.agentstate import State
 from sm.session.queue import Place
 from sm.session.registry import AdHocSession
+from sm.session.submission import Target
 from sm.session.targets import is_over
 from sm.store import journal, lock
 from sm.store.crash import crash_point
@@ -18,11 +19,14 @@ from sm.store.files import just_before, write_atomic
 from sm.workflow import host
 from sm.workflow.messages import tell_all, tend_messages
 
-FAR_S = 3600.0
-"""Nothing is due for so long: hooks, watched files and the agent's end call earlier."""
+FAR_S = 600.0
+"""Nothing is due for so long: hooks, watched files and the agent's end call earlier.
+
+Nothing calls when a terminal goes and its agent stays; dev-poll does, where it runs.
+"""
 
 STARTED, CUT_SHORT = "has begun", "was never begun: its start was cut short"
-ENDED, DIED = "has ended", "has died"
+ENDED, DIED, LOST = "has ended", "has died", "has lost its terminal, and runs on without one"
 
 
 def tend(session: AdHocSession) -> None:
@@ -40,7 +44,7 @@ def tend(session: AdHocSession) -> None:
 def _tend(session: AdHocSession) -> None:
     started = time.time()
     target = host.target_of(session)
-    if agent.is_alive(session.dir) or agent.adopt(target.tmux, session):
+    if agent.lives(target.tmux, session) or agent.adopt(target.tmux, session):
         wake_at = min(tend_messages(target), started + FAR_S)
         write_atomic(session.dir.next, f"{math.ceil(wake_at)}\n")
         # What changed while we looked must count as changed since.
@@ -48,15 +52,18 @@ def _tend(session: AdHocSession) -> None:
     else:
         with contextlib.suppress(StateError):
             tend_messages(target)  # a turn may have ended just before
-        end(session, _how(session))
+        end(session, _how(target))
 
 
-def _how(session: AdHocSession) -> str:
-    if agent.recorded(session.dir) is None:
+def _how(target: Target) -> str:
+    directory = target.session.dir
+    if agent.recorded(directory) is None:
         return CUT_SHORT
-    said = agentstate.read(session.dir).state
+    if agent.is_alive(directory):
+        return LOST
     # Without hooks nobody knows whether it meant to.
-    return ENDED if said in (State.DEAD, State.UNKNOWN) else DIED
+    meant = not target.profile.hooks or agentstate.read(directory).state is State.DEAD
+    return ENDED if meant else DIED
 
 
 def end(session: AdHocSession, how: str) -> None:

@@ -7,15 +7,13 @@ from collections.abc import Callable
 from enum import StrEnum
 
 from sm.adapters.agent.screen import Prompt
-from sm.adapters.agent.screen import read as read_screen
-from sm.adapters.tmux import TmuxError
-from sm.errors import TemporaryError
 from sm.session import agent, agentstate, queue
 from sm.session.agentstate import State
 from sm.session.registry import AdHocSession, AnySession
-from sm.session.submission import Target
+from sm.session.submission import Target, last_accepted_at
 from sm.session.targets import is_over
 from sm.workflow import host
+from sm.workflow.messages import SETTLED_S, shown
 
 LOOK_S = 0.05
 """One small file is read each time."""
@@ -59,8 +57,7 @@ def _look(target: Target, event: Event) -> tuple[Callable[[], bool], float]:
         return (lambda: False), LOOK_S
     if target.profile.hooks:
         return (lambda: _says(target, event)), LOOK_S
-    prompt = Prompt(event.value)
-    return (lambda: _shown(target) is prompt and _is_free(target, event)), SCREEN_LOOK_S
+    return (lambda: _shows(target, event)), SCREEN_LOOK_S
 
 
 def _says(target: Target, event: Event) -> bool:
@@ -75,11 +72,8 @@ def _is_free(target: Target, event: Event) -> bool:
     return event is not Event.IDLE or queue.is_empty(target.session.dir)
 
 
-def _shown(target: Target) -> Prompt:
-    known = agent.load(target.session.dir)
-    if known is None:
-        return Prompt.NONE
-    try:
-        return read_screen(target.profile, target.tmux.look(known.pane_id, escapes=True)[1]).prompt
-    except (TmuxError, TemporaryError):
-        return Prompt.NONE
+def _shows(target: Target, event: Event) -> bool:
+    if shown(target) is not Prompt(event.value) or not _is_free(target, event):
+        return False
+    # An agent that was told something just now shows its prompt for a moment longer.
+    return event is Event.DIALOG or time.time() > last_accepted_at(target) + SETTLED_S

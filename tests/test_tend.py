@@ -1,0 +1,112 @@
+"""What a pass over an ad-hoc session finds out, and whom it tells."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from sm.adapters import proc
+from sm.facts import DIALOG_PATIENCE_S
+from sm.session import agentstate, registry
+from sm.session.agent import load
+from sm.session.agentstate import State
+from sm.store import journal
+from sm.store.files import write_atomic
+from sm.workflow.adhoc import keep_watched
+from sm.workflow.host import of
+from sm.workflow.kin import ending
+from tests.company import SM, Company
+from tests.helpers import wait_for
+
+
+def child_of_ann(company: Company, provider: str = "peer") -> str:
+    """Ann's child, called kid; returns its id."""
+    company.new("ann")
+    ident = company.run_in("ann", f"{SM} new --provider {provider} --name kid").split()[1]
+    company.sm("wait", "kid", "--timeout", "20")
+    return ident
+
+
+def test_a_parent_hears_that_its_child_waits_for_a_person(company: Company, tmp_path: Path) -> None:
+    child_of_ann(company)
+    directory, answered = company.session("kid").dir, tmp_path / "answered"
+    company.sm("send", "kid", f"ask: {answered}")
+    wait_for(lambda: agentstate.read(directory).state is State.DIALOG, "the dialog")
+    company.run_in("ann", "true")
+    assert not any("waits" in text for text in company.noted("ann"))
+    said = agentstate.read(directory)
+    since = time.time() - DIALOG_PATIENCE_S
+    write_atomic(directory.state, f"dialog {since:.6f} {said.context} {said.prompt}\n")
+    registry.poke(directory)
+    told = "[sm] kid waits for a person: a dialog is open in its terminal"
+    assert company.hears("ann", "kid waits") == told
+    answered.touch()
+
+
+def test_a_parent_hears_that_its_child_has_died(company: Company) -> None:
+    child_of_ann(company)
+    known = load(company.session("kid").dir)
+    assert known
+    os.kill(known.pid, signal.SIGKILL)
+    assert company.hears("ann", "[sm] kid has") == "[sm] kid has died"
+
+
+def test_nobody_claims_to_know_how_an_agent_without_hooks_has_ended(company: Company) -> None:
+    child_of_ann(company, "mute")
+    known = load(company.session("kid").dir)
+    assert known
+    os.kill(known.pid, signal.SIGTERM)
+    assert company.hears("ann", "[sm] kid has") == "[sm] kid has ended"
+    assert ending(company.session("kid")) == "has ended"
+
+
+def test_an_agent_that_outlives_its_terminal_is_not_taken_for_a_living_session(
+    company: Company,
+) -> None:
+    """It ignores the hang-up: nobody could ever tell it anything."""
+    child_of_ann(company, "deaf")
+    session = company.session("kid")
+    known = load(session.dir)
+    assert known
+    of(session).tmux.command("kill-session", "-t", f"={session.name}")
+    assert list(keep_watched(company.root)) == []
+    told = "[sm] kid has lost its terminal, and runs on without one"
+    assert company.hears("ann", "[sm] kid has") == told
+    assert proc.is_running(known.process)
+    assert "has lost its terminal" in company.sm("send", "kid", "Hello?", code=1).stderr
+    company.sm("kill", "kid")
+    assert not proc.is_running(known.process)
+
+
+def test_the_sender_hears_of_a_turn_that_an_error_has_ended(company: Company) -> None:
+    """Of a session without an issue nobody resumes the work."""
+    company.new("ann")
+    company.new("bob")
+    company.send_from("ann", "bob", "Build it.\nfail:", "--notify-on-stop")
+    told = company.hears("ann", "[sm] bob has ended its turn")
+    assert "API Error: 529" in told
+
+
+def test_waiting_for_an_agent_without_hooks_outlasts_the_prompt_that_it_still_shows(
+    company: Company, tmp_path: Path
+) -> None:
+    company.new("bob", provider="mute")
+    go = tmp_path / "go"
+    company.sm("send", "bob", f"hold: {go}")
+    assert company.sm("wait", "bob", "--timeout", "3", code=124).returncode == 124
+    go.touch()
+    company.sm("wait", "bob", "--timeout", "20")
+
+
+def test_a_parent_whose_files_are_broken_does_not_hold_up_its_child(company: Company) -> None:
+    child_of_ann(company)
+    new = company.session("ann").dir.queue / "new"
+    new.rename(new.with_name("gone"))
+    new.symlink_to("/")
+    company.sm("send", "kid", "leave:", code=None)
+    wait_for(lambda: ending(company.session("kid")) == "has ended", "its end")
+    new.unlink()
+    new.with_name("gone").rename(new)
+    assert any("cannot be told" in event.detail for event in journal.read(company.root.journal))
