@@ -6,6 +6,7 @@ is done again, so every effect must recognise that it has happened already.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import TYPE_CHECKING
 
@@ -13,13 +14,18 @@ import msgspec
 from msgspec import Struct
 
 from sm.history import Count, Receipt, Verb
-from sm.store.files import append_line, read_guarded, read_json, write_json
+from sm.store.files import (
+    DamagedError,
+    append_line,
+    decode_json,
+    read_guarded,
+    read_json,
+    write_json,
+)
 from sm.store.paths import SessionDir
 
 if TYPE_CHECKING:
     from sm.rows import Row
-
-RECEIPT = msgspec.json.Decoder(Receipt)
 
 FAILED = "failed: "
 """What the detail of a restart that did not succeed begins with; the reason follows."""
@@ -97,10 +103,8 @@ def receipts(directory: SessionDir) -> list[Receipt]:
     """All receipts, oldest first. A line that was cut off by a crash is no receipt."""
     found: list[Receipt] = []
     for line in (read_guarded(directory.receipts) or b"").splitlines():
-        try:
-            found.append(RECEIPT.decode(line))
-        except msgspec.DecodeError:
-            continue
+        with contextlib.suppress(DamagedError):
+            found.append(decode_json(line, Receipt, directory.receipts))
     return found
 
 

@@ -22,6 +22,11 @@ from sm.errors import StateError
 
 T = TypeVar("T")
 
+
+class DamagedError(StateError):
+    """A file is ours, but what it holds is not what was written there."""
+
+
 CLOCK_SLACK_S = 0.02
 """A file's mtime is the kernel's coarse clock, which lags a few milliseconds behind."""
 
@@ -217,16 +222,28 @@ def read_json(path: Path, shape: type[T]) -> T | None:
     """The value in `path`, checked against `shape`; None where there is no such file.
 
     Raises:
-        StateError: the file is not ours or does not hold such a value.
+        StateError: the file is not ours.
+        DamagedError: it does not hold such a value.
 
     """
     data = read_guarded(path)
-    if data is None:
-        return None
+    return None if data is None else decode_json(data, shape, path)
+
+
+def decode_json(data: bytes, shape: type[T], path: Path) -> T:
+    """The value that `data`, read from `path`, stands for, checked against `shape`.
+
+    Raises:
+        DamagedError: it does not stand for such a value.
+
+    """
     try:
         return msgspec.json.decode(data, type=shape, dec_hook=_typed)
-    except msgspec.DecodeError as error:
-        raise StateError(f"'{path}' is damaged ({error}): remove it to have it rebuilt") from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        # msgspec has errors of its own for neither bytes that are no text nor endless nesting.
+        raise DamagedError(
+            f"'{path}' is damaged ({error}): remove it to have it rebuilt"
+        ) from error
 
 
 def _plain(value: object) -> str:
