@@ -82,3 +82,48 @@ def test_a_turn_that_was_taken_back_leads_nowhere(path: Path) -> None:
     assert is_taken_back(path, "never said") is None
     said(path, "again: taken back", "e", after="d", kind="user")
     assert has_heard(path, "taken back") is True
+
+
+LATER = "2026-11-21T10:00:00.100Z"
+
+
+def test_what_the_agent_has_said_or_read_itself_was_not_told_to_it(path: Path) -> None:
+    said(path, "shall I continue?", "a", kind="assistant")
+    result = [{"type": "tool_result", "content": "continue"}]
+    add(path, type="user", uuid="b", parentUuid="a", message={"content": result}, toolUseResult="c")
+    add(path, type="user", uuid="c", message={"content": "continue"}, isCompactSummary=True)
+    skills = {"type": "skill_listing", "content": "continue: goes on"}
+    add(path, type="attachment", uuid="d", attachment=skills, rendered=[{"content": "continue"}])
+    add(path, type="system", uuid="e", hookAdditionalContext=["continue"])
+    add(path, type="user", uuid="f", message="odd", attachment=["odd"])
+    assert has_heard(path, "continue") is False
+    assert is_taken_back(path, "continue") is None
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"type": "user", "message": {"content": "go on"}},
+        {"type": "user", "message": {"content": [{"type": "text", "text": "go on"}]}},
+        {"attachment": {"type": "hook_additional_context", "content": ["before\n\ngo on"]}},
+        {"attachment": {"type": "queued_command", "prompt": "go on"}},
+        {"attachment": {"type": "queued_command", "prompt": [{"type": "text", "text": "go on"}]}},
+    ],
+)
+def test_prompts_queued_ones_and_what_hooks_add_are_told(path: Path, told: dict[str, Any]) -> None:
+    add(path, **({"type": "attachment", "uuid": "a", "timestamp": LATER} | told))
+    assert has_heard(path, "go on", since=AT) is True
+
+
+def test_what_was_said_before_that_moment_does_not_count(path: Path) -> None:
+    add(path, type="user", uuid="a", timestamp=LATER, message={"content": "continue"})
+    add(path, type="user", uuid="b", parentUuid="a", message={"content": "and on"})
+    assert has_heard(path, "continue", since=AT) is True
+    assert has_heard(path, "continue", since=AT + 5) is False
+    assert is_taken_back(path, "continue", since=AT) is False
+    assert is_taken_back(path, "continue", since=AT + 5) is None
+    taken_back = {"type": "user", "uuid": "c", "timestamp": "2026-11-21T10:01:00Z"}
+    add(path, **taken_back, parentUuid="b", message={"content": "continue"})
+    add(path, type="user", uuid="d", parentUuid="b", message={"content": "urgent"})
+    assert has_heard(path, "continue", since=AT + 50) is False
+    assert is_taken_back(path, "continue", since=AT + 50) is True
