@@ -25,7 +25,7 @@ from tests.helpers import wait_for
 
 HOOKS = shell_root() / "lib" / "hooks"
 REMINDER = "[sm] Your turn has ended without a new phase"
-PROFILE = {"hooks": "claude", "resume": ["--resume", "{context}"]}
+PROFILE = {"hooks": "claude", "resume": ["--resume", "{context}"], "busy": ["^thinking"]}
 
 
 @dataclass
@@ -218,6 +218,19 @@ def test_a_dialog_that_was_turned_down_is_over(hooked: Hooked) -> None:
     found = observe(hooked.stage.ctx, hooked.stage.session(hooked.issue)).facts
     assert not found.escalated
     assert found.working
+
+
+def test_a_dialog_that_was_answered_is_over_while_its_tool_runs(hooked: Hooked) -> None:
+    """No hook tells of the answer before the tool's end."""
+    hooked.opens_dialog("build for an hour")
+    hooked.shows("thinking\r\n❯\u00a0")
+    hooked.make_older(61)
+    ctx, session = hooked.stage.ctx, hooked.stage.session(hooked.issue)
+    facts = observe(ctx, session).facts
+    assert facts.dialog_at is None
+    assert not facts.held
+    hooked.stage.sm("react", session.name)
+    assert not hooked.comments()
 
 
 @pytest.mark.parametrize("moment", ["before", "after", "receipt"])
