@@ -74,3 +74,16 @@ def test_person_is_told_of_a_message_that_stays_stuck_and_it_is_typed_in_the_end
     wait_for(lambda: len(stage.told()) == 2, "the message")
     assert "no sentinel" in stage.told()[1]
     assert len(stage.ctx.forge.issue(issue).comments) == 1
+
+
+def test_agent_that_a_person_restarts_gets_no_message_of_before_twice(
+    stage_of: MakeStage,
+) -> None:
+    stage = stage_of()
+    issue = with_stuck_message(stage)
+    stage.sm("recover", "harb", str(issue))
+    wait_for(lambda: any("no sentinel" in text for text in stage.told()[1:]), "the message")
+    directory = stage.session(issue).dir
+    wait_for(lambda: pending(directory) is None and queue.is_empty(directory), "the end of it")
+    stage.sm("react", "harb", str(issue))
+    assert len([text for text in stage.told() if "no sentinel" in text]) == 1
