@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -50,7 +51,7 @@ def read(path: Path) -> SettingsFile:
         _check(target)
         raw = target.read_bytes()
     except (OSError, RuntimeError) as error:  # RuntimeError: a link that leads to itself
-        reason = os.strerror(getattr(error, "errno", 0) or 40)
+        reason = os.strerror(getattr(error, "errno", 0) or errno.ELOOP)
         raise SmError(f"cannot read '{path}': {reason}") from error
     return SettingsFile(target, raw, parse(raw, path))
 
