@@ -107,6 +107,13 @@ def test_a_profile_that_cannot_be_is_explained(fields: dict[str, Any], message: 
     assert message in error("x", fields)
 
 
+def test_every_field_that_holds_patterns_is_checked() -> None:
+    keys = [key for key in reference.keys(Profile) if key.description.startswith("patterns of")]
+    assert sorted(profiles.PATTERNS) == sorted(key.name for key in keys)
+    for field in profiles.PATTERNS:
+        assert f"'{field}' in 'profiles.x': '(' is no regular" in error("x", {field: ["("]})
+
+
 def test_a_name_that_is_unknown_or_no_name_is_explained() -> None:
     with pytest.raises(UsageError, match=r"no profile 'gemini': there are claude, .*, mine"):
         profiles.named("gemini", MINE)

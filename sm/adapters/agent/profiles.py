@@ -29,7 +29,7 @@ DEFAULT = CLAUDE.name
 """The profile of a project that names neither a profile nor a command."""
 
 LIKE = "like"
-PATTERNS = ("busy", "placeholders", "dialog", "gone", "stashed")
+PATTERNS = ("busy", "placeholders", "dialog", "gone", "scrolled", "stashed")
 TEMPLATES = {
     "prompt": ("{prompt}",),
     "system_prompt": ("{file}", "{text}"),
