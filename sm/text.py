@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 ESCAPE_SEQUENCE = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, modes, the brackets of a paste
@@ -23,9 +24,11 @@ INVISIBLE = re.compile(
 )
 """Zero-width and bidirectional controls: an agent CLI stops and asks when it meets them."""
 
-COMMAND = re.compile(r"[/!-]|[0-9]+[.)]")
-END_COMMAND = frozenset({"exit", "quit", ":q", ":q!", ":wq", ":wq!"})
-"""What an agent CLI takes as 'leave' where it is all that was typed."""
+OPTION_OR_CHOICE = re.compile(r"-|[0-9]+[.)]")
+COMMANDS = "/!"
+"""Characters with which a command to an agent CLI begins, where its profile says nothing else."""
+LEAVE = ("exit", "quit", ":q", ":q!", ":wq", ":wq!")
+"""What an agent CLI takes as 'leave' where it is all that was typed; the same."""
 
 MARK = "Note: "
 
@@ -50,15 +53,16 @@ def normalise(text: str) -> str:
     return INVISIBLE.sub("", clean(text)).rstrip()
 
 
-def harmless(text: str) -> str:
+def harmless(text: str, commands: str = COMMANDS, leave: Iterable[str] = LEAVE) -> str:
     r"""`text` so that an agent CLI reads it as a message and not as a command to itself.
 
-    A leading `/` runs one of its commands, `!` a shell, `-` is an option where the text is
-    an argument; `1.` looks, once it is on the screen, like the open choice of a dialog;
-    `exit` alone ends it. A short word before them makes them plain text.
-    A `\` at the very end would turn the Enter behind it into a line break.
+    A leading `/` runs one of its commands, `!` a shell (`commands` of its profile), `-` is an
+    option where the text is an argument; `1.` looks, once it is on the screen, like the open
+    choice of a dialog; `exit` alone ends it (`leave`). A short word before them makes them plain
+    text. A `\` at the very end would turn the Enter behind it into a line break.
     """
     bare = text.strip()
-    if COMMAND.match(bare) or bare.lower() in END_COMMAND:
+    leaves = bare.lower() in (word.lower() for word in leave)
+    if bare.startswith(tuple(commands)) or OPTION_OR_CHOICE.match(bare) or leaves:
         text = MARK + text
     return text + " " if text.endswith("\\") else text

@@ -81,6 +81,14 @@ def test_commands_of_the_agent_become_plain_text(text: str) -> None:
     assert harmless(text) == "Note: " + text
 
 
+def test_commands_are_those_of_the_agents_profile() -> None:
+    for text in ("#note", "Bye ", "1. Yes", "-l"):
+        assert harmless(text, "#", ["bye"]) == "Note: " + text
+    for text in ("/clear", "!id", "exit", "bye for now"):
+        assert harmless(text, "#", ["bye"]) == text
+    assert harmless("/clear", "", ()) == "/clear"
+
+
 def test_ordinary_text_is_left_alone() -> None:
     for text in ("CI passed", "exit code 1", "see /tmp/x", "a! b"):
         assert harmless(text) == text

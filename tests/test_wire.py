@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.generic import GENERIC
@@ -82,3 +83,13 @@ def test_an_agent_without_hooks_gets_one_paste() -> None:
     way = wire(GENERIC, IDENT, "/clear\n\tall\u200b\n")
     assert way.pieces == ("Note: /clear\n    all\n",)
     assert not way.answer
+
+
+def test_a_command_of_a_profile_is_not_typed_as_it_is() -> None:
+    odd = structs.replace(CLAUDE, command_characters="[y", leave=("so long",))
+    for text in ("yes", "So long"):
+        assert len(wire(CLAUDE, IDENT, text).pieces) == 1
+        assert wire(CLAUDE, IDENT, text).exact
+        assert not wire(odd, IDENT, text).exact
+    first = wire(odd, IDENT, "yes").line  # our own line neither
+    assert (first[0], IDENT in first) == ("N", True)

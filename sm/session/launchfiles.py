@@ -8,21 +8,21 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from sm.adapters.agent.profile import Profile
 from sm.adapters.tmux import Tmux, plain_environment
 from sm.config.schema import Agent as Settings
 from sm.errors import UsageError
 from sm.session.hookfiles import write_settings
-from sm.session.personalhooks import status_line_of
+from sm.session.personalhooks import default_settings, status_line_of
 from sm.session.registry import Session
+from sm.session.wire import as_message
 from sm.shellroot import shell_root
 from sm.store.files import ensure_private_dir, write_atomic
 from sm.store.paths import SessionDir
-from sm.text import harmless, normalise
+from sm.text import normalise
 
 PROMPT_LIMIT = 120_000
 """Bytes; Linux takes 128 KB in one argument."""
@@ -57,14 +57,14 @@ def write_launch_files(tmux: Tmux, session: Session, launch: Launch) -> None:
     environment = agent_environment(tmux, session, launch.settings)
     entries = [f"{name}={value}" for name, value in environment.items()]
     write_atomic(directory.launch_env, _entries(entries, "environment"))
-    command = _command(directory, launch, home=Path(environment.get("HOME", "/")))
+    command = _command(directory, launch, environment)
     write_atomic(directory.launch_argv, _entries(command, "command"))
 
 
 def _clear(directory: SessionDir) -> None:
     """Whatever the last agent's hooks have said is not about the next one."""
     files = (directory.agent_pid, directory.launch_error, directory.client, directory.dialog)
-    for stale in (*files, directory.blocks):
+    for stale in (*files, directory.blocks, directory.compacting):
         stale.unlink(missing_ok=True)
     ensure_private_dir(directory.accepted)  # hooks cannot make a directory without a fork
     write_atomic(directory.state, f"starting {time.time():.6f} - -\n")
@@ -77,7 +77,7 @@ def _entries(values: list[str], what: str) -> bytes:
     return b"".join(value + b"\0" for value in data)
 
 
-def _command(directory: SessionDir, launch: Launch, *, home: Path) -> list[str]:
+def _command(directory: SessionDir, launch: Launch, environment: Mapping[str, str]) -> list[str]:
     profile = launch.profile
     command = split_command(launch.settings.command or profile.command)
     if launch.resume:
@@ -85,7 +85,7 @@ def _command(directory: SessionDir, launch: Launch, *, home: Path) -> list[str]:
     if profile.settings:
         hooks = shell_root() / "lib" / "hooks"
         # These settings go before the person's own, whose status line would be gone.
-        theirs = status_line_of(home / ".claude" / "settings.json")
+        theirs = status_line_of(default_settings(environment))
         write_settings(directory, hooks, status_line=theirs)
         # Where a client's command line holds a hook's command, that is a shell's line in quotes.
         folder = json.dumps(shlex.quote(str(hooks)), ensure_ascii=False)[1:-1]
@@ -94,7 +94,7 @@ def _command(directory: SessionDir, launch: Launch, *, home: Path) -> list[str]:
         write_atomic(directory.system_prompt, launch.protocol + "\n")
         file, text = str(directory.system_prompt), launch.protocol
         command += _filled(profile.system_prompt, file=file, text=text)
-    prompt = _prompt(directory, launch.prompt)
+    prompt = _prompt(directory, launch)
     return command + (_filled(profile.prompt, prompt=prompt) if prompt else [])
 
 
@@ -123,12 +123,12 @@ def _filled(template: Iterable[str], **values: str) -> list[str]:
     return [fill(argument) for argument in template]
 
 
-def _prompt(directory: SessionDir, prompt: str) -> str:
-    text = normalise(prompt)  # as if it were typed: an agent CLI shows it, or stops at it
+def _prompt(directory: SessionDir, launch: Launch) -> str:
+    text = normalise(launch.prompt)  # as if it were typed: an agent CLI shows it, or stops at it
     if len(text.encode()) > PROMPT_LIMIT:
         write_atomic(directory.prompt, text)
         text = f"Read the file '{directory.prompt}' to its end: it is your task."
-    return harmless(text)
+    return as_message(launch.profile, text)
 
 
 def agent_environment(tmux: Tmux, session: Session, settings: Settings) -> dict[str, str]:

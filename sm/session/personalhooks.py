@@ -6,6 +6,7 @@ Settings are given and returned as objects; `sm.adapters.settingsfile` reads and
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,13 @@ def wrapped(line: object) -> str | None:
     if words is None:
         return None
     return next((w.partition("=")[2] for w in words if w.startswith(f"{WRAPPED}=")), "")
+
+
+def default_settings(env: Mapping[str, str]) -> Path:
+    """Where Claude Code keeps a person's own settings, in this environment."""
+    if folder := env.get("CLAUDE_CONFIG_DIR"):
+        return Path(folder) / "settings.json"
+    return Path(env.get("HOME") or Path.home()) / ".claude" / "settings.json"
 
 
 def status_line_of(path: Path) -> str:

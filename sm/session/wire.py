@@ -45,15 +45,20 @@ class Wire:
 def wire(profile: Profile, ident: str, text: str) -> Wire:
     """The way of `text`, normalised already, to an agent of this profile."""
     if not profile.hooks:
-        typed = harmless(visible(text))
+        typed = as_message(profile, visible(text))
         return Wire(pieces(profile, typed), typed)
     if is_plain(profile, text):
         return Wire((text,), text)
-    line = f"[sm] Message {ident}"
+    line = as_message(profile, f"[sm] Message {ident}")
     if size(text) <= profile.hook_characters:
         return Wire((f"{line}: its text comes with this prompt.",), line, False, _answer(text))
     typed = f"{line}:\n{visible(text)}\n{last_line(ident)}"
     return Wire(pieces(profile, typed), line, False)
+
+
+def as_message(profile: Profile, text: str) -> str:
+    """`text` so that an agent CLI of this profile takes it for no command."""
+    return harmless(text, profile.command_characters, profile.leave)
 
 
 def last_line(ident: str) -> str:
@@ -70,7 +75,7 @@ def is_plain(profile: Profile, text: str) -> bool:
         and "\t" not in text
         and not text.endswith("\\")
         and text == unicodedata.normalize("NFC", text)
-        and text == harmless(text)
+        and text == as_message(profile, text)
         and "pasted_content" not in text
         and len(pieces(profile, text)) == 1
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -32,10 +31,7 @@ class HooksView(Struct, frozen=True):
     wraps: str
 
 
-def default_settings(env: Mapping[str, str]) -> Path:
-    """Where Claude Code keeps a person's own settings."""
-    folder = env.get("CLAUDE_CONFIG_DIR")
-    return (Path(folder) if folder else Path.home() / ".claude") / "settings.json"
+default_settings = personalhooks.default_settings
 
 
 def hooks_dir() -> Path:
