@@ -3,27 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from sm.store import journal
 from sm.store.lock import is_held
-from sm.store.paths import Root
-from tests.company import SM, Company, make_company
+from tests.company import SM, Company
 from tests.helpers import wait_for
-
-
-@pytest.fixture
-def company(tmp_path: Path, root: Root, tmux_socket: str) -> Iterator[Company]:
-    made = make_company(tmp_path, root)
-    yield made
-    for event in journal.read(root.journal):  # shown where the test has failed
-        print(f"{event.at:.3f} {event.session} {event.event} {event.detail}")
-    for log in root.sessions.glob("*/monitor.log"):
-        print(f"--- {log}\n{log.read_text()}")
-    made.end()
 
 
 def test_a_message_to_an_idle_agent_is_accepted(company: Company) -> None:
