@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
+from sm.errors import StateError
 from sm.history import Count, Receipt, Verb
 from sm.store.files import (
-    DamagedError,
     append_line,
     decode_json,
     read_guarded,
@@ -103,7 +103,7 @@ def receipts(directory: SessionDir) -> list[Receipt]:
     """All receipts, oldest first. A line that was cut off by a crash is no receipt."""
     found: list[Receipt] = []
     for line in (read_guarded(directory.receipts) or b"").splitlines():
-        with contextlib.suppress(DamagedError):
+        with contextlib.suppress(StateError):
             found.append(decode_json(line, Receipt, directory.receipts))
     return found
 

@@ -32,8 +32,13 @@ class Waiter:
 
 
 def add(directory: SessionDir, ident: str, session: str) -> None:
-    """Have `session` told; to be called before the message is queued, so that none is missed."""
-    ensure_private_dir(directory.notify)
+    """Have `session` told; to be called before the message is queued, so that none is missed.
+
+    Raises:
+        StateError: it cannot be noted; also where the session of `directory` is gone.
+
+    """
+    ensure_private_dir(directory.notify, parents=False)
     create_exclusive(directory.notify / ident, f"{session}\n")
 
 

@@ -22,11 +22,6 @@ from sm.errors import StateError
 
 T = TypeVar("T")
 
-
-class DamagedError(StateError):
-    """A file is ours, but what it holds is not what was written there."""
-
-
 CLOCK_SLACK_S = 0.02
 """A file's mtime is the kernel's coarse clock, which lags a few milliseconds behind."""
 
@@ -40,20 +35,23 @@ READ_LIMIT = 16 * 1024 * 1024
 """Bytes; nothing that we keep comes near it, so more is a mistake or an attack."""
 
 
-def ensure_private_dir(path: Path) -> Path:
+def ensure_private_dir(path: Path, *, parents: bool = True) -> Path:
     """Create `path` (0700) where it is missing, and refuse it where it is not ours alone.
 
-    Missing parents are created the same way. Returns `path`.
+    Missing parents are created the same way, unless `parents` says that they have to be there.
+    Returns `path`.
 
     Raises:
         StateError: it cannot be made, or is a link, no directory, another's, or open to others.
 
     """
     try:
-        for folder in reversed([path, *path.parents]):
+        for folder in reversed([path, *path.parents]) if parents else [path]:
             with contextlib.suppress(FileExistsError):
                 folder.mkdir(mode=0o700)
         found = path.lstat()
+    except FileNotFoundError as error:
+        raise StateError(f"cannot make '{path}': its directory is gone") from error
     except OSError as error:
         reason = os.strerror(error.errno or 0)
         raise StateError(f"cannot make '{path}': {reason}: choose another state root") from error
@@ -222,8 +220,7 @@ def read_json(path: Path, shape: type[T]) -> T | None:
     """The value in `path`, checked against `shape`; None where there is no such file.
 
     Raises:
-        StateError: the file is not ours.
-        DamagedError: it does not hold such a value.
+        StateError: the file is not ours or does not hold such a value.
 
     """
     data = read_guarded(path)
@@ -234,16 +231,14 @@ def decode_json(data: bytes, shape: type[T], path: Path) -> T:
     """The value that `data`, read from `path`, stands for, checked against `shape`.
 
     Raises:
-        DamagedError: it does not stand for such a value.
+        StateError: it does not stand for such a value.
 
     """
     try:
         return msgspec.json.decode(data, type=shape, dec_hook=_typed)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         # msgspec has errors of its own for neither bytes that are no text nor endless nesting.
-        raise DamagedError(
-            f"'{path}' is damaged ({error}): remove it to have it rebuilt"
-        ) from error
+        raise StateError(f"'{path}' is damaged ({error}): remove it to have it rebuilt") from error
 
 
 def _plain(value: object) -> str:
