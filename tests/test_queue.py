@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,9 @@ from sm.store.paths import SessionDir
 
 @pytest.fixture
 def directory(tmp_path: Path) -> SessionDir:
-    return SessionDir(tmp_path / "session")
+    found = SessionDir(tmp_path / "session")
+    found.path.mkdir(mode=0o700)
+    return found
 
 
 def message(
@@ -123,27 +127,200 @@ def test_only_so_many_delivered_ones_are_kept(
     assert [m.id[-1] for m in queue.messages(directory, Place.DONE)] == ["2", "3"]
 
 
-def test_a_damaged_message_is_named(directory: SessionDir) -> None:
+def damage(directory: SessionDir, damaged: Message, content: bytes) -> Path:
+    path = directory.queue / "new" / damaged.name
+    path.write_bytes(content)
+    return path
+
+
+DAMAGED = [b"", b"nonsense", b'"\xff"\n{}\n', b'"text"\n{"id": "\xff"}\n', b'"text"\n{"id": 1}\n']
+
+
+@pytest.mark.parametrize("content", DAMAGED, ids=range(len(DAMAGED)))
+def test_a_damaged_message_is_named(directory: SessionDir, content: bytes) -> None:
+    one = message("a")
+    queue.put(directory, one)
+    with pytest.raises(StateError, match=str(one.id)):
+        queue.read(damage(directory, one, content))
+
+
+def test_a_damaged_message_is_in_nobodys_way_and_named_once(
+    directory: SessionDir, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, damaged, last = message("a", at=1.0), message("b", at=2.0), message("c", at=3.0)
+    for one in (first, damaged, last):
+        queue.put(directory, one)
+    damage(directory, damaged, b'"\xff"\n{}\n')
+    assert queue.messages(directory, Place.WAITING) == [first, last]
+    assert capsys.readouterr().err.count(damaged.id) == 1
+    assert [path.name for path in queue.damaged(directory)] == [damaged.name]
+    assert queue.messages(directory, Place.WAITING) == [first, last]
+    assert capsys.readouterr().err == ""
+
+
+def test_nobody_waits_for_a_damaged_message(directory: SessionDir) -> None:
+    one = message("a")
+    queue.put(directory, one)
+    damage(directory, one, b"nonsense")
+    assert queue.find(directory, Place.WAITING, one.id) is None
+    assert queue.is_empty(directory)
+    assert queue.put(directory, one)  # what can be told again is told again
+    assert queue.messages(directory, Place.WAITING) == [one]
+
+
+def test_a_link_in_place_of_a_message_is_refused_not_set_aside(directory: SessionDir) -> None:
     one = message("a")
     queue.put(directory, one)
     path = directory.queue / "new" / one.name
-    path.write_bytes(b"nonsense")
-    with pytest.raises(StateError, match=str(one.id)):
+    path.unlink()
+    path.symlink_to("/dev/null")
+    with pytest.raises(StateError, match=one.id):
         queue.messages(directory, Place.WAITING)
-
-
-def test_a_damaged_message_is_in_the_way_of_those_behind_it_only(directory: SessionDir) -> None:
-    first, damaged = message("a", at=1.0), message("b", at=2.0)
-    for one in (first, damaged):
-        queue.put(directory, one)
-    (directory.queue / "new" / damaged.name).write_bytes(b"nonsense")
-    found = queue.each(directory, Place.WAITING)
-    assert next(found) == first
-    with pytest.raises(StateError, match=str(damaged.id)):
-        next(found)
+    assert path.is_symlink()
 
 
 @pytest.mark.parametrize("ident", ["", "short", "UPPERCASE", "a/../../../b", "a" * 41])
 def test_an_id_that_could_not_be_a_file_name_is_refused(directory: SessionDir, ident: str) -> None:
     with pytest.raises(UsageError):
         queue.put(directory, Message(id=ident, text="x"))
+
+
+PUT = """
+import sys, time
+from pathlib import Path
+from sm.session import queue
+from sm.store.paths import SessionDir
+directory, rounds = SessionDir(Path(sys.argv[1])), int(sys.argv[2])
+for number in range(rounds):
+    print(number, flush=True)
+    sys.stdin.readline()
+    queue.put(directory, queue.Message(id=f"{number:08d}", text="told"))
+"""
+
+
+def test_a_notification_that_several_tell_at_once_is_queued_once(directory: SessionDir) -> None:
+    rounds = 20
+    tellers = [
+        subprocess.Popen(
+            [sys.executable, "-c", PUT, str(directory.path), str(rounds)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(4)
+    ]
+    for _ in range(rounds):
+        for one in tellers:
+            assert one.stdout
+            one.stdout.readline()
+        for one in tellers:
+            assert one.stdin
+            one.stdin.write("\n")
+            one.stdin.flush()
+    for one in tellers:
+        one.communicate(timeout=60)
+        assert one.returncode == 0
+    told = [one.id for one in queue.messages(directory, Place.WAITING)]
+    assert told == [f"{number:08d}" for number in range(rounds)]
+    assert not list((directory.queue / "tmp").iterdir())
+
+
+BACK_AND_FORTH = """
+import sys
+from pathlib import Path
+from sm.session import queue
+from sm.session.queue import Place
+from sm.store.paths import SessionDir
+directory = SessionDir(Path(sys.argv[1]))
+[one] = queue.messages(directory, Place.WAITING)
+print("ready", flush=True)
+while True:
+    queue.move(directory, one, Place.WAITING, Place.HANDED)
+    queue.move(directory, one, Place.HANDED, Place.WAITING)
+"""
+
+
+def test_a_message_that_is_just_put_back_is_known(directory: SessionDir) -> None:
+    one = message("a")
+    queue.put(directory, one)
+    with subprocess.Popen(
+        [sys.executable, "-c", BACK_AND_FORTH, str(directory.path)],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as mover:
+        assert mover.stdout
+        mover.stdout.readline()
+        known = [queue.put(directory, message("a", at=2.0)) for _ in range(3000)]
+        mover.kill()
+    assert not any(known)
+
+
+def test_a_message_for_a_session_that_is_gone_makes_no_remnant(directory: SessionDir) -> None:
+    directory.path.rmdir()
+    with pytest.raises(StateError, match="gone"):
+        queue.put(directory, message("a"))
+    with pytest.raises(StateError, match="gone"):
+        queue.accept(directory, "a" * 8)
+    assert not directory.path.exists()
+
+
+def test_a_session_that_goes_while_a_message_is_queued_is_an_error_that_says_so(
+    directory: SessionDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = Path.rename
+
+    def go_then_rename(path: Path, target: Path) -> Path:
+        monkeypatch.undo()
+        directory.path.rename(directory.path.with_name(".removed"))
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", go_then_rename)
+    with pytest.raises(StateError, match="gone"):
+        queue.put(directory, message("a"))
+
+
+def test_the_steer_mark_of_a_message_that_comes_meanwhile_stands(
+    directory: SessionDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unlink = Path.unlink
+
+    def put_then_unlink(path: Path, missing_ok: bool = False) -> None:
+        if path == directory.steer:
+            monkeypatch.undo()
+            queue.put(directory, message("a", mode=Mode.STEER))
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", put_then_unlink)
+    queue.tidy(directory)
+    assert directory.steer.read_text()
+
+
+def test_a_mark_that_a_hook_has_emptied_stays_empty(directory: SessionDir) -> None:
+    queue.put(directory, message("a", mode=Mode.STEER))
+    directory.steer.write_text("")
+    queue.tidy(directory)
+    assert directory.steer.read_text() == ""
+
+
+def test_one_message_is_found_without_reading_the_others(directory: SessionDir) -> None:
+    one, other = message("a"), message("b")
+    queue.put(directory, one)
+    queue.put(directory, other)
+    damage(directory, other, b"nonsense")
+    assert queue.find(directory, Place.WAITING, one.id) == one
+    assert queue.find(directory, Place.DONE, one.id) is None
+    assert queue.find(directory, Place.WAITING, "*") is None
+    assert not queue.damaged(directory)
+
+
+def test_the_age_of_the_oldest_is_told_by_names(directory: SessionDir) -> None:
+    both = (Place.WAITING, Place.HANDED)
+    assert queue.oldest_at(directory, *both) is None
+    old, young = message("a", at=100.5), message("b", mode=Mode.URGENT, at=200.5)
+    for one in (young, old):
+        queue.put(directory, one)
+        damage(directory, one, b"nonsense")
+    assert queue.oldest_at(directory, *both) == 100.5
+    assert queue.move(directory, old, Place.WAITING, Place.HANDED)
+    assert queue.oldest_at(directory, Place.WAITING) == 200.5
+    assert queue.oldest_at(directory, *both) == 100.5

@@ -3,6 +3,9 @@
 `tmp`: being written. `new`: waits. `cur`: handed to the agent, its receipt is awaited.
 `done`: the agent has it. Every move is one rename, so of several movers one succeeds, and a
 killed one has moved it or not. The hooks of an agent move files as well: `lib/hooks`.
+
+What is damaged goes to `damaged`, where it is in nobody's way. `lock` is held while a message of an
+id is looked for and put, and while one is moved back: so each id is there once.
 """
 
 from __future__ import annotations
@@ -15,13 +18,17 @@ import time
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
+import click
 import msgspec
 from msgspec import Struct
 
 from sm.errors import StateError, UsageError
+from sm.store import lock
 from sm.store.files import (
     create_exclusive,
+    decode_json,
     ensure_private_dir,
     just_before,
     read_guarded,
@@ -33,6 +40,8 @@ from sm.store.paths import SessionDir
 ID = re.compile(r"[a-z0-9]{8,40}")
 NAME = re.compile(r"(\d{19})-([a-z0-9]{8,40})\.(sequential|important|steer|urgent)")
 
+LOCK = "lock"
+DAMAGED = "damaged"
 KEPT = 500
 """So many delivered messages are kept, for a sender who asks what became of his."""
 
@@ -44,6 +53,10 @@ class Mode(StrEnum):
     IMPORTANT = "important"
     STEER = "steer"
     URGENT = "urgent"
+
+
+class DamagedError(StateError):
+    """What is in a message's file is none: unlike a link in its place, it may be set aside."""
 
 
 class Place(StrEnum):
@@ -84,21 +97,36 @@ def put(directory: SessionDir, message: Message) -> bool:
 
     Raises:
         UsageError: its id cannot be one.
-        StateError: it cannot be written; then it is not queued.
+        StateError: it cannot be written; then it is not queued. Also where the session is gone.
 
     """
     if not ID.fullmatch(message.id):
         raise UsageError(f"'{message.id}' cannot be a message id: 8 to 40 of a-z, 0-9")
     for folder in ("", "tmp", *Place):
-        ensure_private_dir(directory.queue / folder)
+        ensure_private_dir(directory.queue / folder, parents=False)  # none for what is forgotten
     if place(directory, message.id):
         return False
     temporary = directory.queue / "tmp" / f"{message.name}.{secrets.token_hex(4)}"
-    write_atomic(temporary, _encode(message), durable=True)
-    temporary.rename(directory.queue / Place.WAITING / message.name)
-    sync_dir(directory.queue / Place.WAITING)
+    write_atomic(temporary, _encode(message), durable=True)  # takes its time: not under the lock
+    if not _enter(directory, message, temporary):
+        temporary.unlink(missing_ok=True)
+        return False
     if message.mode is Mode.STEER:
         write_atomic(directory.steer, "yes\n")
+    return True
+
+
+def _enter(directory: SessionDir, message: Message, written: Path) -> bool:
+    """Have a written message wait; False where somebody was quicker with one of its id."""
+    waiting = directory.queue / Place.WAITING
+    try:
+        with lock.hold(directory.queue / LOCK):
+            if place(directory, message.id):
+                return False
+            written.rename(waiting / message.name)
+        sync_dir(waiting)
+    except FileNotFoundError as error:
+        raise StateError(f"cannot queue '{message.id}': its session is gone") from error
     return True
 
 
@@ -120,7 +148,7 @@ def read(path: Path) -> Message | None:
     """The message in `path`; None where it has just been moved away.
 
     Raises:
-        StateError: the file is damaged.
+        DamagedError: the file is damaged.
 
     """
     data = read_guarded(path)
@@ -128,10 +156,10 @@ def read(path: Path) -> Message | None:
         return None
     text, _, rest = data.partition(b"\n")
     try:
-        envelope = msgspec.json.decode(rest, type=dict[str, object])
-        return msgspec.convert(envelope | {"text": msgspec.json.decode(text)}, Message)
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise StateError(f"'{path}' is damaged ({error}): remove it") from error
+        fields = decode_json(rest, dict[str, Any], path) | {"text": decode_json(text, str, path)}
+        return msgspec.convert(fields, Message)
+    except (StateError, msgspec.ValidationError) as error:
+        raise DamagedError(f"message '{path}' is damaged: remove it") from error
 
 
 def messages(directory: SessionDir, place: Place) -> list[Message]:
@@ -140,10 +168,36 @@ def messages(directory: SessionDir, place: Place) -> list[Message]:
 
 
 def each(directory: SessionDir, place: Place) -> Iterator[Message]:
-    """The same, each read when its turn comes: there may be a thousand, and only one be needed."""
+    """The same, each read when its turn comes: there may be a thousand, and only one be needed.
+
+    A damaged one is set aside, and said so on standard error, once.
+    """
     for name in sorted(_names(directory, place), key=_rank):
-        if message := read(directory.queue / place / name):
+        if message := _intact(directory, directory.queue / place / name):
             yield message
+
+
+def find(directory: SessionDir, place: Place, ident: str) -> Message | None:
+    """The message of this id, if it is in `place`; no other is read."""
+    found = (_intact(directory, path) for path in _of(directory, place, ident))
+    return next((message for message in found if message), None)
+
+
+def _intact(directory: SessionDir, path: Path) -> Message | None:
+    try:
+        return read(path)
+    except DamagedError:
+        aside = ensure_private_dir(directory.queue / DAMAGED, parents=False)
+        with contextlib.suppress(FileNotFoundError):  # somebody else has just done it
+            path.rename(aside / path.name)
+            moved = f"nobody gets it, it is in '{aside}' now"
+            click.echo(f"sm: message '{path.name}' is damaged: {moved}", err=True)
+        return None
+
+
+def damaged(directory: SessionDir) -> list[Path]:
+    """Messages that nobody can get any more, oldest first."""
+    return [directory.queue / DAMAGED / name for name in _names(directory, DAMAGED)]
 
 
 def _rank(name: str) -> tuple[int, str]:
@@ -153,9 +207,10 @@ def _rank(name: str) -> tuple[int, str]:
 _RANK = {Mode.URGENT: 0, Mode.IMPORTANT: 1, Mode.STEER: 2, Mode.SEQUENTIAL: 2}
 
 
-def _names(directory: SessionDir, place: Place) -> list[str]:
+def _names(directory: SessionDir, folder: str) -> list[str]:
     with contextlib.suppress(FileNotFoundError):
-        return sorted(e.name for e in (directory.queue / place).iterdir() if NAME.fullmatch(e.name))
+        entries = (directory.queue / folder).iterdir()
+        return sorted(entry.name for entry in entries if NAME.fullmatch(entry.name))
     return []
 
 
@@ -169,21 +224,30 @@ def count(directory: SessionDir, place: Place) -> int:
     return len(_names(directory, place))
 
 
+def oldest_at(directory: SessionDir, *places: Place) -> float | None:
+    """When the oldest message in `places` was made, seconds since 1970; none of them is read."""
+    oldest = [name for place in places for name in _names(directory, place)[:1]]
+    return min((int(name.partition("-")[0]) / 1e9 for name in oldest), default=None)
+
+
 def place(directory: SessionDir, ident: str) -> Place | None:
-    """Where the message of this id is; None for one that is unknown."""
+    """Where the message of this id is; None for one that is unknown, or is just moved back."""
     # In the order in which it moves: so it cannot slip past between two looks.
     return next((p for p in Place if any(_of(directory, p, ident))), None)
 
 
 def _of(directory: SessionDir, place: Place, ident: str) -> Iterator[Path]:
-    return (directory.queue / place).glob(f"*-{ident}.*")
+    pattern = f"*-{ident}.*" if ID.fullmatch(ident) else ""
+    return (directory.queue / place).glob(pattern) if pattern else iter(())
 
 
 def move(directory: SessionDir, message: Message, source: Place, target: Place) -> bool:
-    """Move a message on; False where it is not in `source` any more."""
-    queue = directory.queue
+    """Move a message on, or back; False where it is not in `source` any more."""
+    queue, order = directory.queue, list(Place)
+    is_back = order.index(target) < order.index(source)
     try:
-        (queue / source / message.name).rename(queue / target / message.name)
+        with lock.hold(queue / LOCK) if is_back else contextlib.nullcontext():
+            (queue / source / message.name).rename(queue / target / message.name)
     except FileNotFoundError:
         return False
     return True
@@ -200,7 +264,7 @@ def withdraw(directory: SessionDir, ident: str) -> bool:
 
 def accept(directory: SessionDir, ident: str) -> None:
     """Note that the agent has the message; its hooks do the same."""
-    ensure_private_dir(directory.accepted)
+    ensure_private_dir(directory.accepted, parents=False)
     create_exclusive(directory.accepted / ident)
 
 
@@ -236,5 +300,11 @@ def tidy(directory: SessionDir) -> None:
         with contextlib.suppress(FileNotFoundError):
             if path.stat().st_mtime_ns < abandoned:
                 path.unlink()
-    if not any(name.endswith(Mode.STEER) for name in _names(directory, Place.WAITING)):
+    if not _holds_steer(directory):
         directory.steer.unlink(missing_ok=True)
+        if _holds_steer(directory):  # it came in between, and its mark went
+            write_atomic(directory.steer, "yes\n")
+
+
+def _holds_steer(directory: SessionDir) -> bool:
+    return any(name.endswith(Mode.STEER) for name in _names(directory, Place.WAITING))
