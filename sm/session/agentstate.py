@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,6 +14,9 @@ from sm.store.paths import SessionDir
 LINE_LIMIT = 400
 AGAIN_S, TRIES = 0.005, 10
 """A hook empties the file and fills it at once; whoever reads in between looks again."""
+
+SLACK_S = 1.0
+"""A clock that is kept right by small steps back puts no moment out of question."""
 
 
 class State(StrEnum):
@@ -30,7 +34,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class AgentState:
-    """A state since a moment (seconds since 1970), in one context and prompt of the agent."""
+    """A state since a moment (seconds since 1970; 0: nobody knows), in a context and prompt."""
 
     state: State = State.UNKNOWN
     since: float = 0.0
@@ -66,9 +70,21 @@ def _parse(line: str | None, active_at: float) -> AgentState | None:
         return None
     try:
         state, since, context, prompt = line.split()
-        return AgentState(State(state), float(since), _id(context), _id(prompt), active_at)
+        return AgentState(State(state), _past(since), _id(context), _id(prompt), active_at)
     except ValueError:
         return AgentState(active_at=active_at)
+
+
+def _past(word: str) -> float:
+    """A moment that has been; 0 for one of the future, as the clock was set back since.
+
+    Not the present: a state that is always just beginning is one whose end is always waited for,
+    and whatever is told once for each moment would be told at every look.
+    """
+    at = float(word)
+    if not math.isfinite(at):
+        raise ValueError(word)
+    return at if at <= time.time() + SLACK_S else 0.0
 
 
 def _id(word: str) -> str:
