@@ -47,8 +47,5 @@ def _lines(found: list[Relative]) -> Iterator[str]:
     wide = max(len(name) for name in names)
     for name, one in zip(names, found, strict=True):
         waiting = f"  {one.waiting} waiting" if one.waiting else ""
-        ident = f"  {one.id}" if one.id != one.name else ""
-        line = (
-            f"{name:<{wide}}  {one.state:<9}  {age(one.age_s):>4}  {one.provider}{ident}{waiting}"
-        )
-        yield f"{line}  {one_line(one.cwd)}"
+        line = f"{name:<{wide}}  {one.state:<9}  {age(one.age_s):>4}  {one.provider}  {one.id}"
+        yield f"{line}{waiting}  {one_line(one.cwd)}"
