@@ -19,24 +19,38 @@ if TYPE_CHECKING:
 
 @click.command("queue")
 @target_argument
-@click.option("--cancel", "ident", metavar="ID", help="Take a message back that still waits.")
+@click.option("--cancel", "ident", metavar="ID", help="Take a message back.")
 @json_option
 def command(session: AnySession, ident: str | None, as_json: bool) -> None:
-    """Show what waits for TARGET, what is under way, and what it got last."""
-    from sm.session.caller import identify
-    from sm.workflow.outgoing import cancel, entries
+    """Show what waits for TARGET, what is under way, and what it got last.
+
+    With --cancel a message that waits is taken back, and the agent never gets it. One that was
+    handed over more than a minute ago and stays under way, as the agent does not confirm it, is
+    given up: it is not typed again, nobody waits for it, but the agent may have read it.
+    """
+    from sm.session import queue
+    from sm.workflow.outgoing import entries
 
     if ident is not None:
-        cancel(identify(session.root, os.environ), session, ident)
-        click.echo(f"took {ident} back")
+        _cancel(session, ident)
         return
     found = entries(session)
+    for path in queue.damaged(session.dir):
+        click.echo(f"sm: '{path}' is damaged: nobody gets this message", err=True)
     if as_json:
         print_json(found)
     elif found:
         click.echo("\n".join(_lines(found)))
     else:
         click.echo("no messages", err=True)
+
+
+def _cancel(session: AnySession, ident: str) -> None:
+    from sm.session.caller import identify
+    from sm.session.cancel import cancel
+
+    may_be_read = cancel(identify(session.root, os.environ), session, ident)
+    click.echo(f"took {ident} back{', but the agent may have read it' if may_be_read else ''}")
 
 
 def _lines(found: list[Entry]) -> Iterator[str]:

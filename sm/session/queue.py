@@ -253,9 +253,12 @@ def move(directory: SessionDir, message: Message, source: Place, target: Place) 
     return True
 
 
-def withdraw(directory: SessionDir, ident: str) -> bool:
-    """Take a message back that nobody has handed to the agent; False where it is too late."""
-    for path in _of(directory, Place.WAITING, ident):
+def withdraw(directory: SessionDir, ident: str, place: Place = Place.WAITING) -> bool:
+    """Take a message back, which nobody has handed to the agent; False where it is too late.
+
+    One that was handed over, in `place` HANDED, only under the delivery lock: see `cancel`.
+    """
+    for path in _of(directory, place, ident):
         with contextlib.suppress(FileNotFoundError):
             path.unlink()
             return True
