@@ -41,7 +41,9 @@ def test_the_turn_goes_on_with_what_is_waiting(hooks: Hooks) -> None:
     assert not hooks.marker.exists()
     assert (hooks.waiting(), hooks.waiting("cur")) == ([], [ident])
     (name,) = (path.name for path in (hooks.dir.queue / "cur").iterdir())
-    assert hooks.dir.offered.read_text() == f"{name} {CONTEXT} {PROMPT}\n"
+    line, at = hooks.dir.offered.read_text().removesuffix("\n").rsplit(" ", 1)
+    assert line == f"{name} {CONTEXT} {PROMPT}"
+    assert abs(float(at) - time.time()) < 10
     assert hooks.accepted() == set()
 
 

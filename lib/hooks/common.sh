@@ -6,6 +6,7 @@
 #
 # Returns 1 where there is nothing to do for this event. Sets what the hooks go by:
 #
+#   began                          when the hook did
 #   dir                            the session's directory
 #   payload, head                  what the client said, and its part before any free object
 #   session, turn, agent, detail   the event's context, prompt, subagent (or empty), value of KEY
@@ -80,6 +81,9 @@ handover() {
   # shellcheck source=lib/hooks/handover.sh
   declare -F hand_over >/dev/null || source "${BASH_SOURCE[0]%/*}/handover.sh"
 }
+
+# shellcheck disable=SC2034 # what is said from now on, this hook cannot prove
+began=$EPOCHREALTIME
 
 # The payload. With -N in blocks; up to a newline or a NUL, or with a time limit, it would be byte
 # by byte. /dev/stdin cannot be opened where it is a socket.

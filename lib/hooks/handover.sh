@@ -2,7 +2,7 @@
 # Handing messages to the agent, and keeping account of it: read only when there is something.
 # Sourced by common.sh's handover. A message is a file of the queue, NANOSECONDS-ID.MODE; its first line
 # is its text as one JSON string, which is passed on without being understood.
-# shellcheck disable=SC2154 # dir, head, session are common.sh's
+# shellcheck disable=SC2154 # began, dir, head, session are common.sh's
 
 MESSAGE='+([0-9])-+([a-z0-9]).@(sequential|important|steer|urgent)'
 # What the client shows the model whole, in UTF-16 units; more it would put into a file.
@@ -13,19 +13,21 @@ LIMIT=9000
 READ=58000
 # The client ends the turn itself when hooks carry it on too often.
 BLOCKS=7
+# Characters of `offered` with more lines than one answer has messages.
+OFFERS=4000000
+locked=
 
 # hand_over: at a turn's end, goes on with the messages that are waiting; returns 1 for none.
 hand_over() {
   local blocks=0 names=()
   [[ ! -s $dir/blocks ]] || ! ours "$dir/blocks" || read -r blocks <"$dir/blocks"
   [[ $blocks == [0-9] ]] || blocks=0
-  ((blocks < BLOCKS)) && ! is_in_doubt && may_deliver || return 1
+  ((blocks < BLOCKS)) && may_deliver && ! is_in_doubt || return 1
   choose urgent
   choose important
   choose sequential steer
   collect && keep blocks "$((blocks + 1))"$'\n' && take || return 1
-  set_state busy
-  answer Stop
+  say Stop && set_state busy
 }
 
 # steer: within a turn, what is meant for it. The mark goes before the look into the queue:
@@ -36,19 +38,36 @@ steer() {
   keep steer ''
   choose steer
   collect && take || return 0
+  say PostToolUse
   [[ -z $left ]] || keep steer $'more\n'
-  answer PostToolUse
 }
 
-answer() {
-  printf '{"hookSpecificOutput":{"hookEventName":"%s","additionalContext":"%s"}}\n' "$1" "$text"
+# say EVENT: answers with what was taken; returns 1 where nobody listens. Then notes in `offered`
+# when, over what is there. A hook that was killed before leaves lines without a time, which no
+# event proves.
+say() {
+  local at=$EPOCHREALTIME before name lines='' said=''
+  printf '{"hookSpecificOutput":{"hookEventName":"%s","additionalContext":"%s"}}\n' "$1" "$text" || return 1
+  IFS= read -r -N "$OFFERS" lines <"$dir/offered" || :
+  before=$((${#lines} - ${#notes}))
+  ((before >= 0)) && [[ ${lines:before} == "$notes" ]] || return 0
+  for name in "${taken[@]}"; do said+="$name $session ${turn:--} $at"$'\n'; done
+  printf '%s' "${lines:0:before}$said" 1<>"$dir/offered" || :
 }
 
-# may_deliver: no replacement of the context is under way, and nobody else is delivering. The lock
-# is held until the hook ends.
+# may_deliver: no replacement of the context is under way, and nobody else is delivering.
 may_deliver() {
-  [[ ! -e $dir/hold && -d $dir/queue/new && -d $dir/queue/cur ]] && ours "$dir/delivery.lock" || return 1
-  exec 9>>"$dir/delivery.lock" && flock -w 1 9 && [[ ! -e $dir/hold ]]
+  [[ ! -e $dir/hold && -d $dir/queue/new && -d $dir/queue/cur ]] && lock && [[ ! -e $dir/hold ]]
+}
+
+# lock: nobody else hands over, or rewrites `offered`, until the hook ends. It may take a second, so
+# it is tried once.
+lock() {
+  if [[ -z $locked ]]; then
+    locked=no
+    ours "$dir/delivery.lock" && exec 9>>"$dir/delivery.lock" && flock -w 1 9 && locked=yes
+  fi
+  [[ $locked == yes ]]
 }
 
 # choose MODE…: adds the waiting messages of these modes to $names, the oldest first.
@@ -93,68 +112,92 @@ read_message() {
   [[ $size == +([0-9]) && ${#size} -le 6 ]] && size=$((10#$size)) && ((size <= LIMIT))
 }
 
-# take: claims $files by moving them, notes that they were handed out, and joins their texts to
-# $text with blank lines. What cannot be noted is put back.
+# take: claims $files by moving them, which makes those $taken; notes in `offered` that they are
+# handed out; joins their texts to $text with blank lines. What cannot be noted is put back.
 take() {
-  local index name taken=() notes=''
-  text=
+  local index name
+  taken=() text='' notes=''
   mv -f -- "${files[@]/#/"$dir/queue/new/"}" "$dir/queue/cur/"
   for index in "${!files[@]}"; do
     name=${files[index]}
     [[ -e $dir/queue/cur/$name && ! -e $dir/queue/new/$name ]] || continue
-    taken+=("$dir/queue/cur/$name")
+    taken+=("$name")
     notes+="$name $session ${turn:--}"$'\n'
     text+="${text:+\\n\\n}${texts[index]}"
   done
   ((${#taken[@]})) || return 1
   if ! { ours "$dir/offered" && printf '%s' "$notes" >>"$dir/offered"; }; then
-    mv -f -- "${taken[@]}" "$dir/queue/new/"
+    mv -f -- "${taken[@]/#/"$dir/queue/cur/"}" "$dir/queue/new/"
     return 1
   fi
 }
 
 # mark_compacted: a compaction has come between what was handed out and its proof, at this time.
+# Without the lock it is added, and holds for the lines before it.
 mark_compacted() {
-  local name of_context of_prompt lines=''
+  local name of_context rest others='' marked=''
   ours "$dir/offered" || return 0
-  while read -r name of_context of_prompt; do
-    [[ $of_context != "$session" ]] || of_prompt=compacted:$EPOCHREALTIME
-    lines+="$name $of_context $of_prompt"$'\n'
+  lock
+  while read -r name of_context rest; do
+    if [[ $of_context == "$session" ]]; then
+      marked+="$name $of_context compacted:$EPOCHREALTIME"$'\n'
+    else
+      others+="$name $of_context $rest"$'\n'
+    fi
   done <"$dir/offered"
-  keep offered "$lines"
+  if lock; then keep offered "$others$marked"; else printf '%s' "$marked" >>"$dir/offered"; fi
 }
 
 # is_in_doubt: a compaction may have swallowed what was handed out before, which then goes first.
 is_in_doubt() {
   local lines=''
-  [[ ! -s $dir/offered ]] || ! ours "$dir/offered" || IFS= read -r -N 9000 lines <"$dir/offered"
+  [[ ! -s $dir/offered ]] || ! ours "$dir/offered" || IFS= read -r -N "$OFFERS" lines <"$dir/offered"
   [[ $lines == *' compacted:'* ]]
 }
 
-# prove: what was handed out in this turn is accepted; what belongs to another turn stays,
-# for sm to decide. A turn that a Stop hook has carried on is the same one.
+# prove: what was said in this turn before this hook began is accepted; what belongs to another turn
+# stays, for sm to decide. A turn that a Stop hook has carried on is the same one.
 prove() {
-  local name of_context of_prompt rest='' accepted=''
+  local name of_context of_prompt at names=() in_doubt='' settled=''
   ours "$dir/offered" || return 0
-  while read -r name of_context of_prompt; do
-    if [[ $of_context == "$session" ]] && same_turn "$of_prompt" && accept_file "$name"; then
-      accepted=yes
-    else
-      rest+="$name $of_context $of_prompt"$'\n'
+  while read -r name of_context of_prompt at; do
+    if ! is_under_way "$name"; then
+      settled=yes
+    elif [[ $of_prompt == compacted:* ]]; then
+      in_doubt+=" $name "
+    elif [[ $of_context == "$session" && -n $at && $at < $began ]] && same_turn "$of_prompt"; then
+      names+=("$name")
     fi
   done <"$dir/offered"
-  [[ -n $accepted ]] || return 0
-  keep offered "$rest"
-  poke
+  for name in "${names[@]}"; do
+    [[ $in_doubt != *" $name "* ]] && accept_file "$name" && settled=new
+  done
+  [[ $settled != new ]] || poke
+  [[ -z $settled ]] || forget_settled
 }
 
-same_turn() {
-  [[ $1 != compacted:* && ($1 == "${turn:--}" || $head == *'"stop_hook_active":'?( )true*) ]]
+same_turn() { [[ $1 == "${turn:--}" || $head == *'"stop_hook_active":'?( )true* ]]; }
+
+# forget_settled: takes the lines of what is not under way any more out of `offered`. Without the
+# lock they stay until the next event.
+forget_settled() {
+  local name rest lines=''
+  lock || return 0
+  while read -r name rest; do
+    ! is_under_way "$name" || lines+="$name $rest"$'\n'
+  done <"$dir/offered"
+  keep offered "$lines"
+}
+
+# is_under_way NAME: the message is handed out and not accepted.
+is_under_way() {
+  # shellcheck disable=SC2053 # a pattern
+  [[ $1 == $MESSAGE && -e $dir/queue/cur/$1 ]] || return 1
+  local id=${1#*-}
+  [[ ! -e $dir/accepted/${id%.*} ]]
 }
 
 accept_file() {
-  # shellcheck disable=SC2053 # a pattern
-  [[ $1 == $MESSAGE ]] || return 0
   local id=${1#*-}
   accept "${id%.*}"
 }
