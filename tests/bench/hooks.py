@@ -100,6 +100,7 @@ def _hook(hooks: Hooks, kind: str, marked: bool = False, **changes: object) -> T
             hooks.marker.write_text("1000\n")
         else:
             hooks.marker.unlink(missing_ok=True)
+        hooks.dir.compacting.write_text("")
         hooks.dir.state.write_text(f"{state} 1000.0 {CONTEXT} {PROMPT}".ljust(159) + "\n")
         return run()
 
