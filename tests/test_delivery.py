@@ -231,3 +231,27 @@ def test_one_that_was_typed_in_vain_holds_no_other_up(
     assert deliver(target, "another") == TYPED
     assert wait_for(lambda: received(log), "the message") == ["another"]
     assert delivery.outcome(target, lost.id) == Outcome(Status.INDETERMINATE)
+
+
+def test_the_keys_of_the_profile_send_what_is_typed(target: Target, log: Path) -> None:
+    profile = named("odd", {"odd": {"submit_keys": ["C-o", "Enter"]}})
+    assert deliver(Target(target.tmux, target.session, profile), "text") == TYPED
+    wait_for(lambda: log.exists() and log.read_bytes().endswith(b"text\x1b[201~\x0f\r"), "the keys")
+
+
+def test_a_wrapper_that_shows_that_its_agent_has_ended_is_refused(
+    root: Root, tmux: Tmux, tmp_path: Path, log: Path
+) -> None:
+    profile = named("wrapped", {"wrapped": {"gone": ["^The agent has ended"]}})
+    target = launch(root, tmux, tmp_path, "The agent has ended.\r\n❯\u00a0", profile)
+    assert deliver(target, "text") == refused(Reason.GONE)
+    assert not log.exists()
+
+
+def test_what_the_profile_calls_a_command_arrives_as_text(target: Target, log: Path) -> None:
+    fields = {"command_characters": "%", "leave": ["bye"]}
+    odd = Target(target.tmux, target.session, named("odd", {"odd": fields}))
+    for number, text in enumerate(("%clear", "Bye", "/clear", "exit")):
+        assert deliver(odd, text, f"aaaaaaa{number}") == TYPED
+    wait_for(lambda: len(received(log)) == 4, "all")
+    assert received(log) == ["Note: %clear", "Note: Bye", "/clear", "exit"]

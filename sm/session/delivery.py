@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from msgspec import structs
@@ -20,7 +19,7 @@ from sm.adapters.composer import SHELLS
 from sm.adapters.tmux import MissingPaneError, NoServerError, Pane
 from sm.errors import UsageError
 from sm.session import agent as agents
-from sm.session import agentstate, queue
+from sm.session import agentstate, offers, queue
 from sm.session.agentstate import State
 from sm.session.interruption import (
     interrupt,
@@ -29,10 +28,9 @@ from sm.session.interruption import (
     settle_interrupted,
 )
 from sm.session.queue import Message, Mode, Place
-from sm.session.submission import Submitted, Target, has_heard, last_accepted_at, resolve, submit
+from sm.session.submission import Submitted, Target, last_accepted_at, resolve, submit
 from sm.store import lock
 from sm.store.crash import crash_point
-from sm.store.files import read_guarded, write_atomic
 from sm.text import clean
 
 TEXT_LIMIT = 250_000
@@ -42,11 +40,14 @@ LOCK_S = 30.0
 LOOK_S = 0.02
 REDRAW_S = 0.5
 """A hook is called before the screen is drawn anew, so long at most."""
-COMPACTED = "compacted:"
-"""In place of the prompt: a compaction has come between, at the time that follows."""
-COMPACTION_S = 600.0
-SETTLED_S = 1.0
-"""An agent CLI writes its transcript so much later, at most."""
+DRAWN_S = 2.0
+"""So long a dialog may take to the screen after its hook was called."""
+AT_WORK_S = 60.0
+"""So long after the last of its hooks an agent is believed to be at work. Not for ever: of an
+interruption by hand no hook tells."""
+LONG_ANSWER_S = 600.0
+"""The same while its screen changes. Codex draws once a second at work, and nothing when idle."""
+DRAWS_S = 3.0
 
 
 class Reason(StrEnum):
@@ -144,7 +145,8 @@ def outcome(target: Target, ident: str, reason: Reason | None = None) -> Outcome
         case Place.DONE:
             return Outcome(Status.ACCEPTED if target.profile.hooks else Status.TYPED)
         case Place.HANDED:
-            handed = ident in _offered(target)
+            offer = offers.read(directory).get(ident)
+            handed = offer is not None and offers.is_pending(target, offer)
             return Outcome(Status.WAITING, Reason.HANDED) if handed else INDETERMINATE
         case Place.WAITING:
             return Outcome(Status.WAITING, reason or Reason.BEHIND)
@@ -188,7 +190,7 @@ def _drain(target: Target) -> Reason | None:
         return Reason.GONE
     _put_away(target)
     pane, screen = _look(target, known.pane_id)
-    if not agents.alive(pane, known):
+    if screen.gone or not agents.alive(pane, known):
         return Reason.GONE
     fresh = True
     for place, hand_on in ((Place.HANDED, _settle), (Place.WAITING, _hand_over)):
@@ -209,6 +211,7 @@ def _put_away(target: Target) -> None:
     for message in queue.each(directory, Place.HANDED):
         if queue.is_accepted(directory, message.id):
             queue.settle(directory, message)
+    offers.tidy(directory)
 
 
 def _look(target: Target, pane_id: str) -> tuple[Pane, Screen]:
@@ -217,7 +220,7 @@ def _look(target: Target, pane_id: str) -> tuple[Pane, Screen]:
         pane, shown = target.tmux.look(pane_id, escapes=True)
         screen = read_screen(target.profile, shown)
         if not _lags(target, screen):
-            return pane, screen
+            return pane, _as_told(target, pane, screen)
         time.sleep(LOOK_S)
 
 
@@ -230,7 +233,31 @@ def _lags(target: Target, screen: Screen) -> bool:
         at = max(now.since, last_accepted_at(target))  # after an interruption it was busy before
     else:
         return False
-    return bool(target.profile.hooks) and time.time() < at + REDRAW_S
+    return bool(target.profile.hooks) and 0 <= time.time() - at < REDRAW_S
+
+
+def _as_told(target: Target, pane: Pane, screen: Screen) -> Screen:
+    """The screen, as busy where that does not show and the hooks say so.
+
+    Codex in mid-text looks idle, and a text would interrupt its answer.
+    """
+    if not target.profile.hooks or target.profile.idle_colour or screen.prompt is not Prompt.IDLE:
+        return screen
+    return replace(screen, prompt=Prompt.BUSY) if _is_at_work(target, pane) else screen
+
+
+def _is_at_work(target: Target, pane: Pane) -> bool:
+    now = agentstate.read(target.session.dir)
+    if now.state is not State.BUSY:
+        return False
+    quiet_s = time.time() - max(now.since, now.active_at)
+    return quiet_s < AT_WORK_S or (quiet_s < LONG_ANSWER_S and _draws(target, pane))
+
+
+def _draws(target: Target, pane: Pane) -> bool:
+    """Whether its terminal has shown anything new in the last seconds."""
+    at = target.tmux.command("display-message", "-p", "-t", pane.id, "#{window_activity}").strip()
+    return at.isdigit() and time.time() - int(at) < DRAWS_S
 
 
 def _settle(target: Target, pane: Pane, screen: Screen, message: Message) -> Reason | None:
@@ -238,56 +265,10 @@ def _settle(target: Target, pane: Pane, screen: Screen, message: Message) -> Rea
     if queue.is_accepted(target.session.dir, message.id):
         queue.settle(target.session.dir, message)
         return None
-    if message.id in (offered := _offered(target)):
-        return _settle_offered(target, message, offered[message.id])
+    if offer := offers.read(target.session.dir).get(message.id):
+        return None if offers.settle(target, message, offer) else Reason.HANDED
     found = resolve(target, pane, screen, message)
     return _REASONS.get(found) if found else None
-
-
-def _settle_offered(target: Target, message: Message, to: tuple[str, str]) -> Reason | None:
-    """A hook has printed it: the next event of the same turn, or the transcript, proves it."""
-    directory, (_, prompt) = target.session.dir, to
-    now = agentstate.read(directory)
-    same_turn = (now.context, now.prompt) == to and now.state is State.BUSY
-    if same_turn or time.time() < now.since + SETTLED_S:
-        return Reason.HANDED
-    compacted_at = _compacted_at(prompt)
-    heard = has_heard(target, message.text, compacted_at=compacted_at)
-    if heard is None and time.time() < compacted_at + COMPACTION_S:
-        return Reason.HANDED
-    if heard:
-        queue.accept(directory, message.id)
-        queue.settle(directory, message)
-    else:  # its client was stopped before it read what the hook said, or has summed it up
-        queue.move(directory, message, Place.HANDED, Place.WAITING)
-    left = [line for line in _offer_lines(target) if line and f"-{message.id}." not in line]
-    write_atomic(directory.offered, "".join(f"{line}\n" for line in left))
-    return None
-
-
-def _compacted_at(prompt: str) -> float:
-    """When a compaction came between; 0 where none did, or a hook could not write it whole."""
-    try:
-        return float(prompt.removeprefix(COMPACTED)) if prompt.startswith(COMPACTED) else 0.0
-    except ValueError:
-        return 0.0
-
-
-def _offered(target: Target) -> dict[str, tuple[str, str]]:
-    """The context and prompt to which a hook has handed each message, by message id."""
-    offers: dict[str, tuple[str, str]] = {}
-    for line in _offer_lines(target):
-        with contextlib.suppress(ValueError):
-            name, context, prompt = line.split()
-            if found := queue.NAME.fullmatch(name):
-                offers[found[2]] = (context, prompt)
-    return offers
-
-
-def _offer_lines(target: Target) -> Iterator[str]:
-    yield from (
-        (read_guarded(target.session.dir.offered) or b"").decode("ascii", "replace").split("\n")
-    )
 
 
 def _hand_over(target: Target, pane: Pane, screen: Screen, message: Message) -> Reason | None:
@@ -315,8 +296,10 @@ def _hand_over(target: Target, pane: Pane, screen: Screen, message: Message) -> 
 
 def _opens_dialog(target: Target, screen: Screen) -> bool:
     """Whether a dialog is on its way to the screen: its hook is called before it is drawn."""
-    state = agentstate.read(target.session.dir).state
-    return screen.prompt is Prompt.BUSY and state is State.DIALOG
+    now = agentstate.read(target.session.dir)
+    if screen.prompt is not Prompt.BUSY or now.state is not State.DIALOG:
+        return False
+    return 0 <= time.time() - now.since < DRAWN_S  # no hook tells of the answer to it
 
 
 def _stop_turn(target: Target, pane: Pane, screen: Screen, message: Message) -> Screen | None:

@@ -13,7 +13,6 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from sm.adapters.agent.conversation import is_taken_back
 from sm.adapters.agent.screen import Prompt, Screen
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.composer import Typed, forget, press
@@ -21,8 +20,7 @@ from sm.adapters.tmux import Pane
 from sm.session import agent as agents
 from sm.session import agentstate, queue
 from sm.session.queue import Message, Mode, Place
-from sm.session.submission import Target, TypedMessage, conversation_of, keys, shows
-from sm.session.wire import wire
+from sm.session.submission import Target, TypedMessage, is_taken_back, keys, shows
 from sm.store.crash import crash_point
 from sm.store.files import read_guarded, read_json, write_json
 
@@ -32,6 +30,7 @@ RETURN_S = 1.0
 DOUBT_S = 30.0
 """What the transcript has not told after so long it will not tell."""
 COMPACTION_S = 600.0
+"""No compaction takes longer."""
 RECEIPT_S = 0.5
 """Hooks that are called so soon after a receipt tell of the prompt itself."""
 ERASED_AT_ONCE = 20
@@ -42,11 +41,12 @@ ERASE_S = 20.0
 
 
 class Interrupted(Struct, frozen=True):
-    """The message `id` was the last one typed when `by` interrupted, `at` seconds since 1970."""
+    """The message `id` was the last one typed when `by` interrupted; times since 1970."""
 
     id: str
     by: str
     at: float
+    typed_at: float = 0.0
 
 
 def is_compacting(target: Target) -> bool:
@@ -75,9 +75,12 @@ def interrupt(target: Target, pane: Pane, screen: Screen, by: Message) -> Screen
     directory, before = target.session.dir, screen.draft
     typed = read_json(directory.typed, TypedMessage)
     if typed:
-        write_json(directory.interrupted, Interrupted(typed.id, by.id, time.time()))
+        write_json(directory.interrupted, Interrupted(typed.id, by.id, time.time(), typed.at))
     crash_point("interrupt:noted")
-    press(target.tmux, pane, (target.profile.interrupt_key,), row=screen.row)
+    pressed = press(target.tmux, pane, (target.profile.interrupt_key,), row=screen.row)
+    if pressed is not Typed.TYPED:
+        directory.interrupted.unlink(missing_ok=True)
+        return None
 
     def at_prompt(shown: Screen) -> bool:
         return shown.prompt is Prompt.IDLE or bool(typed and shows(shown, typed))
@@ -116,12 +119,11 @@ def settle_interrupted(target: Target) -> bool:
     found = read_json(directory.interrupted, Interrupted)
     if found is None:
         return True
-    message = _delivered(target, found.id)
-    if message is not None and queue.place(directory, found.by) is not Place.DONE:
+    if queue.place(directory, found.by) in (Place.WAITING, Place.HANDED):
         return True  # nothing has been said since
-    taken_back = (
-        is_taken_back(conversation_of(target), _told(target, message)) if message else False
-    )
+    message = _delivered(target, found.id)
+    since = found.typed_at or (message.created_at if message else 0.0)
+    taken_back = is_taken_back(target, message, since) if message else False
     if taken_back is None and time.time() < found.at + DOUBT_S:
         return False
     if taken_back:
@@ -130,15 +132,8 @@ def settle_interrupted(target: Target) -> bool:
     return True
 
 
-def _told(target: Target, message: Message) -> str:
-    """What the agent was told by a message that was typed."""
-    way = wire(target.profile, message.id, message.text)
-    return message.text if way.answer else way.line
-
-
 def _delivered(target: Target, ident: str) -> Message | None:
-    done = queue.messages(target.session.dir, Place.DONE)
-    return next((message for message in done if message.id == ident), None)
+    return queue.find(target.session.dir, Place.DONE, ident)
 
 
 def _put_back(target: Target, ident: str) -> None:

@@ -21,7 +21,7 @@ from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.screen import Prompt, Screen
 from sm.adapters.composer import Typed, is_typed, press, type_once
 from sm.adapters.tmux import Pane, Tmux
-from sm.session import queue
+from sm.session import agentstate, queue
 from sm.session.queue import Message, Place
 from sm.session.registry import Session
 from sm.session.wire import Wire, last_line, wire
@@ -112,6 +112,7 @@ def submit(target: Target, pane: Pane, screen: Screen, message: Message) -> Subm
         way.pieces,
         row=screen.row,
         stash=target.profile.stash_key if screen.draft else "",
+        submit=target.profile.submit_keys,
     )
     crash_point("submit:after-typing")
     if done in (Typed.TYPED, Typed.ALREADY):
@@ -177,10 +178,7 @@ def resolve(target: Target, pane: Pane, screen: Screen, message: Message) -> Sub
         return confirm(target, message)
     typed = read_json(directory.typed, TypedMessage)
     if typed is None or typed.id != message.id:
-        if is_typed(target.tmux, pane, keys(message.id)[-1]):
-            return Submitted.LOST  # and another one has been typed since
-        _again(target, message)
-        return None
+        return _typed_before(target, pane, message)
     if not is_typed(target.tmux, pane, typed.key):
         _untyped(target, typed)
         _again(target, message)
@@ -194,6 +192,17 @@ def resolve(target: Target, pane: Pane, screen: Screen, message: Message) -> Sub
     return _doubt(target, screen, message, typed)
 
 
+def _typed_before(target: Target, pane: Pane, message: Message) -> Submitted | None:
+    """What has become of a message after which another one was typed."""
+    *others, last = keys(message.id)
+    if is_typed(target.tmux, pane, last):
+        return Submitted.LOST
+    if not reads_conversation(target) and any(is_typed(target.tmux, pane, key) for key in others):
+        return Submitted.LOST
+    _again(target, message)
+    return None
+
+
 def _doubt(
     target: Target, screen: Screen, message: Message, typed: TypedMessage
 ) -> Submitted | None:
@@ -201,10 +210,11 @@ def _doubt(
     patience = DOUBT_S + PIECE_S * len(wire(target.profile, message.id, message.text).pieces)
     if time.time() < typed.at + patience or screen.prompt is not Prompt.IDLE:
         return confirm(target, message, timeout_s=0)
-    if has_heard(target, typed.line):
+    heard = has_heard(target, told_by(target, message), since=typed.at)
+    if heard:
         queue.accept(target.session.dir, message.id)
         return confirm(target, message)
-    if typed.attempt >= ATTEMPTS:
+    if heard is None or typed.attempt >= ATTEMPTS:
         return Submitted.LOST
     if screen.draft:
         return Submitted.DOUBTFUL
@@ -224,15 +234,51 @@ def _again(target: Target, message: Message) -> None:
     queue.move(target.session.dir, message, Place.HANDED, Place.WAITING)
 
 
-def has_heard(target: Target, text: str, *, compacted_at: float = 0.0) -> bool | None:
-    """Whether the agent CLI has written down that it was told `text`, as `conversation` has it."""
-    return conversation.has_heard(conversation_of(target), text, compacted_at=compacted_at)
+def told_by(target: Target, message: Message) -> str:
+    """What the agent is told by a message that is typed; of a long one, what it begins with."""
+    way = wire(target.profile, message.id, message.text)
+    return message.text if way.answer else way.line
 
 
-def conversation_of(target: Target) -> Path:
-    """Where the agent CLI writes its conversation down; a path of nothing where that is unknown."""
+def has_heard(target: Target, text: str, *, since: float, compacted_at: float = 0.0) -> bool | None:
+    """Whether the agent CLI has written down that it was told `text`, as `conversation` has it.
+
+    None, too, where nobody can look.
+    """
+    if not reads_conversation(target):
+        return None
+    path = conversation_of(target) or Path(os.devnull)
+    return conversation.has_heard(path, text, since=since, compacted_at=compacted_at)
+
+
+def is_taken_back(target: Target, message: Message, since: float) -> bool | None:
+    """Whether the agent CLI goes on as if a message that was typed had not been; None: not yet.
+
+    False where nobody can look: its receipt stands.
+    """
+    if not reads_conversation(target):
+        return False
+    path = conversation_of(target) or Path(os.devnull)
+    return conversation.is_taken_back(path, told_by(target, message), since=since)
+
+
+def reads_conversation(target: Target) -> bool:
+    """Whether what the agent CLI writes down can be looked into: only that of one is understood.
+
+    A file that is not there tells nothing, but of a context that has not had a prompt yet.
+    """
+    now = agentstate.read(target.session.dir)
+    path = conversation_of(target)
+    if target.profile.hooks != "claude" or not now.context or path is None:
+        return False
+    return path.is_file() or not now.prompt
+
+
+def conversation_of(target: Target) -> Path | None:
+    """Where the agent CLI writes its conversation down; None where its hooks have not said."""
     payload = read_guarded(target.session.dir.context) or b"{}"
     try:
-        return Path(json.loads(payload).get("transcript_path") or os.devnull)
-    except (ValueError, AttributeError, TypeError):
-        return Path(os.devnull)
+        path = json.loads(payload).get("transcript_path")
+    except (ValueError, AttributeError):
+        return None
+    return Path(path) if path and isinstance(path, str) else None
