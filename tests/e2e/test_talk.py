@@ -91,6 +91,23 @@ def test_a_session_of_an_issue_is_ended_by_its_number_and_tells_who_waits(
     assert not stage.sessions()
 
 
+def test_a_parent_is_told_once_when_its_child_dies(stage_of: MakeStage, company: Company) -> None:
+    stage = stage_of(auto=False)
+    company.new("ann")
+    company.run_in("ann", f"{SM} new --provider peer --name kid")
+    company.sm("wait", "kid", "--timeout", "20")
+    kid = company.session("kid")
+    known = load(kid.dir)
+    assert known
+    os.kill(known.pid, signal.SIGKILL)
+    assert company.hears("ann", "[sm] kid") == "[sm] kid has died"
+    wait_for(lambda: not is_held(kid.dir.monitor_lock), "the end of its monitor")
+    assert "'kid' has died" in company.sm("send", "kid", "Hello?", code=1).stderr
+    assert "kid" not in stage.poll().stdout  # it is not begun again
+    company.run_in("ann", "true")  # whatever else waits for ann comes with it
+    assert [text for text in company.noted("ann") if "[sm] kid" in text] == ["[sm] kid has died"]
+
+
 def test_dev_poll_starts_the_monitor_of_a_session_without_an_issue_again(
     stage_of: MakeStage, company: Company
 ) -> None:

@@ -13,10 +13,12 @@ import pytest
 
 from sm.adapters.tmux import Tmux
 from sm.session import agent as agents
-from sm.session import agentstate
+from sm.session import agentstate, queue
 from sm.session.agentstate import State
 from sm.session.delivery import Outcome, Reason, Status
+from sm.session.queue import Mode, Place
 from sm.shellroot import shell_root
+from sm.workflow.tend import tend
 from tests.helpers import wait_for
 from tests.real.api import Api, Reply, Tool
 from tests.real.managed import ACCEPTED, Managed
@@ -94,6 +96,7 @@ def test_a_client_that_was_killed_gets_nothing_and_the_next_gets_on(
     os.kill(managed.agent.pid, signal.SIGKILL)
     wait_for(lambda: tmux.pane(managed.session.name) is None, "its end", 10.0)
     assert managed.send("To nobody.") == GONE
+    assert queue.is_empty(managed.session.dir)
     assert tmux.panes()["keeper"].pid == keeper.pid
     agents.stop(tmux, managed.session)
     managed.start()
@@ -106,7 +109,13 @@ def test_a_dead_pane_is_refused_and_the_server_lives(managed: Managed, tmux: Tmu
     tmux.command("set-option", "-w", "-t", managed.agent.pane_id, "remain-on-exit", "on")
     os.kill(managed.agent.pid, signal.SIGKILL)
     wait_for(lambda: tmux.panes()[managed.session.name].dead, "its end", 10.0)
+    left = tmux.capture(managed.agent.pane_id)
     assert managed.send("To nobody.") == GONE
+    assert queue.is_empty(managed.session.dir)
+    assert managed.send("!touch broken\n" * 5, Mode.URGENT) == GONE
+    tend(managed.session)  # what its monitor has done
+    assert managed.session.dir.over.read_text() == "has died\n"
+    assert tmux.capture(managed.agent.pane_id) == left
     assert tmux.panes()[managed.session.name].dead
 
 
@@ -128,9 +137,15 @@ def test_a_shell_that_came_back_runs_nothing(unstarted: Managed, tmux: Tmux) -> 
         return shown.strip() == "bash"
 
     wait_for(shell, "the shell", 10.0)
-    assert "❯" in tmux.capture(pane)  # what a sender would look for
+    wait_for(lambda: "bash-" in tmux.capture(pane), "its prompt", 10.0)
+    left = tmux.capture(pane)
+    assert "❯" in left  # what a sender would look for
     assert unstarted.send("touch broken") == Outcome(Status.WAITING, Reason.SHELL)
     assert unstarted.send("!touch broken\n" * 5).status is Status.WAITING
+    assert unstarted.send("touch broken", Mode.URGENT) == Outcome(Status.WAITING, Reason.SHELL)
+    tend(unstarted.session)  # what its monitor has done, which keeps the messages
+    assert queue.count(unstarted.session.dir, Place.WAITING) == 3
+    assert tmux.capture(pane) == left
     tmux.command("send-keys", "-t", pane, "touch its-own", "Enter")
     wait_for((unstarted.session.cwd / "its-own").exists, "what the person types", 10.0)
     assert not (unstarted.session.cwd / "broken").exists()

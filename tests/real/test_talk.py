@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import signal
@@ -11,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from sm.adapters.tmux import MissingPaneError, NoServerError, Tmux
 from sm.session import registry
 from sm.session.agent import load
+from sm.session.registry import AnySession
 from sm.store import journal
 from sm.store.paths import Root
 from tests.company import Company, make_company
@@ -48,16 +51,31 @@ def pair(claude: Path, root: Root, tmux_socket: str, tmp_path: Path) -> Iterator
 
 
 def begin(company: Company, claude: Path, name: str, api: Api) -> None:
+    company.sm(*order(company, [str(claude)], name, api))
+    company.sm("wait", name, "--timeout", "30")
+
+
+def order(company: Company, program: list[str], name: str, api: Api) -> list[str]:
+    """What `sm` is called with to begin the client, sealed off."""
     home, work = company.folder / f"{name}-home", company.folder / name
     work.mkdir()
     seal(home, work)
     given = environment(home, api.url)
     given = {key: given[key] for key in given if key not in ("TERM", "PATH")}
     line = ["env", *(f"{key}={value}" for key, value in given.items())]
-    line += [str(claude), "--dangerously-skip-permissions"]
+    line += [*program, "--dangerously-skip-permissions"]
     named = ["--provider", "claude", "--name", name, "--dir", str(work)]
-    company.sm("new", *named, "--command", shlex.join(line))
-    company.sm("wait", name, "--timeout", "30")
+    return ["new", *named, "--command", shlex.join(line)]
+
+
+def begin_child(pair: Pair, program: list[str]) -> AnySession:
+    """A child of Ann's, with the model that Bob has."""
+    given = order(pair.company, program, "kid", pair.bob)
+    pair.ann.say(Reply("", (Tool.bash(shlex.join(["sm", *given])),)), "Begun.")
+    pair.company.sm("send", "ann", "Begin.")
+    wait_for(lambda: find(pair.company, "kid"), "the child", 30)
+    pair.company.sm("wait", "kid", "--timeout", "30")
+    return pair.company.session("kid")
 
 
 def heard(api: Api, part: str) -> str:
@@ -97,6 +115,61 @@ def test_a_real_client_that_is_killed_is_told_of_and_not_begun_again(pair: Pair)
     os.kill(bob.pid, signal.SIGKILL)
     wait_for(pair.company.session("bob").dir.over.exists, "its end to be noted")
     assert "'bob' has died" in pair.company.sm("send", "bob", "Hello?", code=1).stderr
+
+
+@pytest.mark.parametrize("pane_stays", [False, True])
+def test_a_real_client_that_is_killed_is_noted_as_over_and_its_parent_is_told(
+    pair: Pair, claude: Path, tmux: Tmux, pane_stays: bool
+) -> None:
+    kid = begin_child(pair, [str(claude)])
+    agent = load(kid.dir)
+    assert agent
+    if pane_stays:
+        tmux.command("set-option", "-w", "-t", agent.pane_id, "remain-on-exit", "on")
+    os.kill(agent.pid, signal.SIGKILL)
+    assert heard(pair.ann, "[sm] kid") == "[sm] kid has died"
+    wait_for(kid.dir.over.exists, "its end to be noted")
+    assert kid.dir.over.read_text() == "has died\n"
+    left = tmux.capture(agent.pane_id) if pane_stays else ""
+    assert "'kid' has died" in pair.company.sm("send", "kid", "To nobody.", code=1).stderr
+    if pane_stays:
+        assert tmux.panes()[kid.name].dead
+        assert tmux.capture(agent.pane_id) == left
+    assert not list((kid.dir.queue / "new").iterdir())
+    assert not any(tmux.panes()[pair.company.session(name).name].dead for name in ("ann", "bob"))
+    assert not pair.bob.main
+
+
+def test_a_shell_that_came_back_gets_nothing_and_with_its_end_the_parent_is_told(
+    pair: Pair, claude: Path, tmux: Tmux
+) -> None:
+    wrapper = pair.company.folder / "wrapper"
+    wrapper.write_text(f'{shlex.quote(str(claude))} "$@"\nexec bash --norc -i\n')
+    kid = begin_child(pair, ["bash", str(wrapper)])
+    agent = load(kid.dir)
+    assert agent
+    os.kill(int(kid.dir.client.read_text()), signal.SIGKILL)
+
+    def shell() -> bool:
+        pane = tmux.pane(kid.name)
+        return bool(pane and pane.command == "bash" and "bash-" in tmux.capture(pane.id))
+
+    wait_for(shell, "the shell", 10.0)
+    before = tmux.capture(agent.pane_id)
+    said = pair.company.sm("send", "kid", "touch broken").stdout
+    assert said.startswith("queued for kid: a shell runs in its pane")
+    assert tmux.capture(agent.pane_id) == before
+
+    def leave() -> bool:  # the person; a shell that has just begun may miss it
+        with contextlib.suppress(MissingPaneError, NoServerError):
+            tmux.command("send-keys", "-t", agent.pane_id, "exit", "Enter")
+        return kid.dir.over.exists()
+
+    wait_for(leave, "its end to be noted", every_s=0.5)
+    assert heard(pair.ann, "[sm] kid") == "[sm] kid has died"
+    assert kid.dir.over.read_text() == "has died\n"
+    assert "'kid' has died" in pair.company.sm("send", "kid", "To nobody.", code=1).stderr
+    assert not (kid.cwd / "broken").exists()
 
 
 def find(company: Company, name: str) -> str:
