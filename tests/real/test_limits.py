@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from sm.failure import Usage, parse_usage
 from sm.session import agentstate, registry
 from sm.session.agentstate import State
 from sm.store import journal
@@ -130,10 +131,25 @@ def test_an_api_that_is_down_for_a_while_is_waited_for(at_work: AtWork) -> None:
     assert "You work on issue #1" in "\n".join(at_work.api.main[-1].texts)
 
 
-def test_a_limit_that_names_a_pause_is_waited_for(at_work: AtWork) -> None:
+def test_a_limit_whose_pause_the_client_keeps_to_itself_is_tried_again_after_a_minute(
+    at_work: AtWork,
+) -> None:
+    """The client tells no hook how long `retry-after` was (2.1.329), so it cannot be waited for.
+
+    Were it to tell, this test would fail, and sm should wait for as long.
+    """
     at_work.api.say(Failure(429, {"retry-after": "7200"}, "too much"))
     at_work.begin()
     assert "usage limit" in at_work.wait_phase("parked")
+    directory = at_work.stage.session(at_work.issue).dir
+    told = json.loads(directory.failure.read_text())
+    assert told.keys() - {"effort"} == {
+        *("session_id", "transcript_path", "cwd", "prompt_id"),
+        *("hook_event_name", "error", "last_assistant_message"),
+    }
+    assert told["last_assistant_message"].endswith("(429) · too much")
+    assert parse_usage(directory.usage.read_text()) == Usage()
+    assert at_work.times_resumed() == 0
     at_work.make_older(61)
     wait_for(lambda: at_work.times_resumed() == 1, "the agent to go on", 30.0)
 
