@@ -263,18 +263,21 @@ _look_at_clock() {
 # Its start is compared when the reactor has run; from one second to the next no number of a
 # process is given away anew, and a regular expression each time would double what a look costs.
 _look_at_agent() {
-  local agent=
+  local agent='' client=''
   gone=
   read -r agent <"$dir/agent.pid" || :
   [[ -n $agent ]] || return 0
   if [[ $agent == "$verified" && -d /proc/${agent% *} ]]; then
-    return 0
+    :
   elif _process_alive "${agent% *}" "${agent#* }"; then
     verified=$agent
-    return 0
+  else
+    gone=$agent
   fi
-  gone=$agent
-  [[ $gone == "$gone_handled" ]] || due=yes
+  # Where the agent is a script around its client, that may end and leave a shell.
+  [[ ! -s $dir/client ]] || read -r client <"$dir/client" || :
+  if [[ $client == [1-9]* && ! -d /proc/$client && -d /proc/self ]]; then gone="$agent $client"; fi
+  [[ -z $gone || $gone == "$gone_handled" ]] || due=yes
 }
 
 # _process_alive PID STARTTICKS: whether that very process is running. In its stat the name, in

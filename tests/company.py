@@ -27,6 +27,8 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 PEER = Path(__file__).with_name("peer.py")
 DEAF = "trap '' HUP; printf '❯ '; exec tail -f /dev/null"
 """An agent that shows its prompt, hears nothing, and outlives its terminal."""
+WRAPPER = '"$0" "$@"; exec tail -f /dev/null'
+"""A script around an agent CLI, which leaves something that runs."""
 SM = f"{sys.executable} -Im sm"
 
 
@@ -117,7 +119,11 @@ def _is_free(path: Path) -> bool:
 
 
 def make_company(folder: Path, root: Root) -> Company:
-    """Three kinds of agents: `peer` has hooks, `mute` has none, `deaf` outlives its terminal."""
+    """Four kinds of agents.
+
+    `peer` has hooks, `wrapped` as well but a script around it, `mute` has none, `deaf` outlives
+    its terminal.
+    """
     log = f"PEER_LOG={folder / 'peers.jsonl'}"
     mute = ["env", log, sys.executable, str(PEER)]
     peer = ["env", f"PEER_HOOKS={REPOSITORY / 'lib' / 'hooks'}", *mute[1:]]
@@ -126,6 +132,7 @@ def make_company(folder: Path, root: Root) -> Company:
     profiles = {
         "peer": common | hooks | {"command": shlex.join(peer)},
         "mute": common | {"command": shlex.join(mute)},
+        "wrapped": common | hooks | {"command": shlex.join(["bash", "-c", WRAPPER, *peer])},
         "deaf": common | {"command": shlex.join(["bash", "-c", DEAF])},
     }
     config = folder / "machine.yaml"

@@ -110,3 +110,19 @@ def test_a_parent_whose_files_are_broken_does_not_hold_up_its_child(company: Com
     new.unlink()
     new.with_name("gone").rename(new)
     assert any("cannot be told" in event.detail for event in journal.read(company.root.journal))
+
+
+def test_a_session_whose_client_is_gone_is_dead_although_the_script_around_it_runs(
+    company: Company,
+) -> None:
+    child_of_ann(company, "wrapped")
+    directory = company.session("kid").dir
+    client, known = int(directory.client.read_text()), load(directory)
+    assert known
+    assert client != known.pid
+    os.kill(client, signal.SIGKILL)
+    assert company.hears("ann", "[sm] kid has") == "[sm] kid has died"
+    assert proc.is_running(known.process)
+    assert "'kid' has died" in company.sm("send", "kid", "Hello?", code=1).stderr
+    company.sm("kill", "kid")
+    assert not proc.is_running(known.process)

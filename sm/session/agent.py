@@ -130,11 +130,23 @@ def is_alive(directory: SessionDir) -> bool:
 
 def has_client(directory: SessionDir) -> bool:
     """Whether the agent CLI runs below the agent, which is a script around it."""
-    line = (read_guarded(directory.client, 20) or b"").decode("ascii", "replace").strip()
-    wrapper = recorded(directory)
-    if wrapper is None or not line.isdigit() or int(line) == wrapper.pid:
+    wrapper, client = recorded(directory), _client(directory)
+    if wrapper is None or client in (None, wrapper.pid):
         return False
-    return any(process.pid == int(line) for process in proc.family([wrapper]))
+    return any(process.pid == client for process in proc.family([wrapper]))
+
+
+def has_lost_client(directory: SessionDir) -> bool:
+    """Whether the agent CLI has ended, and the script around it, or its shell, is what is left."""
+    wrapper, client = recorded(directory), _client(directory)
+    if wrapper is None or client in (None, wrapper.pid):
+        return False
+    return not has_client(directory)
+
+
+def _client(directory: SessionDir) -> int | None:
+    line = (read_guarded(directory.client, 20) or b"").decode("ascii", "replace").strip()
+    return int(line) if line.isdigit() else None
 
 
 def alive(pane: Pane | None, agent: Agent) -> bool:
@@ -151,7 +163,7 @@ def recorded(directory: SessionDir) -> Process | None:
 
 def lives(tmux: Tmux, session: Session) -> bool:
     """Whether the agent runs in its pane: without that nobody could ever tell it anything."""
-    if not is_alive(session.dir):
+    if not is_alive(session.dir) or has_lost_client(session.dir):
         return False
     known = load(session.dir)
     return known is not None and alive(tmux.pane(session.name), known)

@@ -44,7 +44,7 @@ def tend(session: AdHocSession) -> None:
 def _tend(session: AdHocSession) -> None:
     started = time.time()
     target = host.target_of(session)
-    if agent.lives(target.tmux, session) or agent.adopt(target.tmux, session):
+    if agent.lives(target.tmux, session) or _is_adopted(target):
         wake_at = min(tend_messages(target), started + FAR_S)
         write_atomic(session.dir.next, f"{math.ceil(wake_at)}\n")
         # What changed while we looked must count as changed since.
@@ -55,10 +55,18 @@ def _tend(session: AdHocSession) -> None:
         end(session, _how(target))
 
 
+def _is_adopted(target: Target) -> bool:
+    """Whether it runs after all, though its record was lost."""
+    lost_client = agent.has_lost_client(target.session.dir)
+    return not lost_client and agent.adopt(target.tmux, target.session) is not None
+
+
 def _how(target: Target) -> str:
     directory = target.session.dir
     if agent.recorded(directory) is None:
         return CUT_SHORT
+    if agent.has_lost_client(directory):
+        return DIED
     if agent.is_alive(directory):
         return LOST
     # Without hooks nobody knows whether it meant to.
