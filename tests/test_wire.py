@@ -9,6 +9,7 @@ from msgspec import structs
 
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.generic import GENERIC
+from sm.session.queue import size
 from sm.session.wire import pieces, wire
 from sm.text import clean
 
@@ -68,6 +69,23 @@ def test_pieces_make_up_the_text_and_none_is_too_large(text: str) -> None:
     assert "".join(found) == text
     assert all(0 < len(p) <= CLAUDE.paste_characters for p in found)
     assert all(len(p.split("\n")) <= CLAUDE.paste_lines for p in found)
+
+
+@pytest.mark.parametrize("letter", ["\U0001f600", "\U0001f469\u200d\U0001f469\u200d\U0001f467"])
+def test_emoji_count_as_the_client_counts_them(letter: str) -> None:
+    text = letter * 1200
+    found = pieces(CLAUDE, text)
+    assert "".join(found) == text
+    assert all(size(piece) <= CLAUDE.paste_characters for piece in found)
+    assert all(piece == letter * (len(piece) // len(letter)) for piece in found)
+    assert len(wire(CLAUDE, IDENT, "Look: " + "\U0001f600" * 500).line) < 100
+
+
+@given(st.text(st.sampled_from("a\u200d\U0001f469\n"), max_size=200), st.integers(1, 9))
+def test_pieces_make_up_a_text_of_emoji(text: str, limit: int) -> None:
+    found = pieces(structs.replace(CLAUDE, paste_characters=limit), text)
+    assert "".join(found) == text
+    assert all(0 < size(piece) <= max(2, limit) for piece in found)
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=300))

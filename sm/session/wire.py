@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sm.adapters.agent.profile import Profile
@@ -19,6 +20,7 @@ from sm.text import INVISIBLE, harmless
 
 PLAIN_STARTS = ("[[", "AZ", "az", "\u00c0\u02af", "\u0370\u1fff", "\u3040\ud7ff")
 """Ranges of characters; a regular expression of them takes 5 ms to compile."""
+JOINER = "\u200d"
 MENTION = re.compile(r"(^|\s)@")
 """An agent CLI opens a list of files where it begins a word."""
 
@@ -87,13 +89,15 @@ def visible(text: str) -> str:
 
 
 def pieces(profile: Profile, text: str) -> tuple[str, ...]:
-    """`text` cut so that no piece has more lines or characters than the client takes unwrapped."""
+    """`text` cut so that no piece has more lines or characters than the client takes unwrapped.
+
+    It counts UTF-16 units: an emoji is two.
+    """
     if not profile.paste_characters:
         return (text,)
     found, piece = [], ""
     for line in text.splitlines(keepends=True):
-        for start in range(0, len(line), profile.paste_characters):
-            part = line[start : start + profile.paste_characters]
+        for part in _parts(line, profile.paste_characters):
             if piece and _is_too_large(profile, piece + part):
                 found.append(piece)
                 piece = ""
@@ -101,8 +105,28 @@ def pieces(profile: Profile, text: str) -> tuple[str, ...]:
     return (*found, piece) if piece else tuple(found)
 
 
+def _parts(line: str, limit: int) -> Iterator[str]:
+    """`line` cut into parts of that size, but not where a joiner holds an emoji together."""
+    start = units = 0
+    for at, char in enumerate(line):
+        width = 2 if char > "\uffff" else 1
+        if units + width > limit and at > start:
+            cut = _before_joined(line, start, at)
+            yield line[start:cut]
+            start, units = cut, size(line[cut:at])
+        units += width
+    yield line[start:]
+
+
+def _before_joined(line: str, start: int, at: int) -> int:
+    cut = at
+    while cut > start and JOINER in line[cut - 1 : cut + 1]:
+        cut -= 1
+    return cut if cut > start else at
+
+
 def _is_too_large(profile: Profile, piece: str) -> bool:
-    return len(piece) > profile.paste_characters or piece.count("\n") >= profile.paste_lines
+    return size(piece) > profile.paste_characters or piece.count("\n") >= profile.paste_lines
 
 
 def _answer(text: str) -> str:
