@@ -298,6 +298,9 @@ def test_an_interruption_that_was_refused_is_not_waited_for(target: Target, log:
     assert interrupt(target, pane, stale, Message(id="bbbbbbbb", text="stop")) is None
     assert time.monotonic() - began < interruption.INTERRUPT_S / 2
     assert not target.session.dir.interrupted.exists()
+    interrupted(target, "aaaaaaaa", "bbbbbbbb")  # an earlier one, which was not refused
+    assert interrupt(target, pane, stale, Message(id="bbbbbbbb", text="stop")) is None
+    assert target.session.dir.interrupted.exists()
     assert not log.exists()
 
 

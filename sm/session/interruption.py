@@ -74,12 +74,14 @@ def interrupt(target: Target, pane: Pane, screen: Screen, by: Message) -> Screen
     """Stop the turn under way; the screen once the agent is at its prompt, None if it is not."""
     directory, before = target.session.dir, screen.draft
     typed = read_json(directory.typed, TypedMessage)
+    earlier = read_json(directory.interrupted, Interrupted)
     if typed:
         write_json(directory.interrupted, Interrupted(typed.id, by.id, time.time(), typed.at))
     crash_point("interrupt:noted")
     pressed = press(target.tmux, pane, (target.profile.interrupt_key,), row=screen.row)
     if pressed is not Typed.TYPED:
-        directory.interrupted.unlink(missing_ok=True)
+        if earlier is None:  # else an interruption before this one has to be settled still
+            directory.interrupted.unlink(missing_ok=True)
         return None
 
     def at_prompt(shown: Screen) -> bool:
