@@ -105,6 +105,24 @@ def test_long_text_arrives_whole_and_unmarked(managed: Managed) -> None:
     assert "pasted_content" not in "".join(managed.api.main[-1].texts)
 
 
+@pytest.mark.parametrize("character", ["\U0001f600", "👩‍👩‍👧", "字"])
+def test_long_text_of_wide_characters_arrives_whole_and_unmarked(
+    managed: Managed, character: str
+) -> None:
+    """The client counts UTF-16 units where it takes a paste for a document."""
+    text = character * (10_000 // queue.size(character))
+    assert managed.send(text) == ACCEPTED
+    wait_heard(managed, text)
+    assert "pasted_content" not in "".join(managed.api.main[-1].texts)
+
+
+def test_a_line_of_emoji_arrives_unmarked(managed: Managed) -> None:
+    text = "So: " + "\U0001f600" * 700
+    assert managed.send(text) == ACCEPTED
+    wait_heard(managed, text)
+    assert "pasted_content" not in "".join(managed.api.main[-1].texts)
+
+
 def test_a_busy_agent_gets_messages_at_the_end_of_its_turn(managed: Managed) -> None:
     hold = threading.Event()
     managed.api.say(Reply("Working on it, at length.", hold=hold))

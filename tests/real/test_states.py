@@ -143,7 +143,8 @@ def test_a_shell_that_came_back_runs_nothing(unstarted: Managed, tmux: Tmux) -> 
     assert unstarted.send("touch broken") == Outcome(Status.WAITING, Reason.SHELL)
     assert unstarted.send("!touch broken\n" * 5).status is Status.WAITING
     assert unstarted.send("touch broken", Mode.URGENT) == Outcome(Status.WAITING, Reason.SHELL)
-    tend(unstarted.session)  # what its monitor has done, which keeps the messages
+    tend(unstarted.session)  # what its monitor has done
+    assert unstarted.session.dir.over.read_text() == "has died\n"
     assert queue.count(unstarted.session.dir, Place.WAITING) == 3
     assert tmux.capture(pane) == left
     tmux.command("send-keys", "-t", pane, "touch its-own", "Enter")

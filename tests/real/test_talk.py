@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
 import signal
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters.tmux import MissingPaneError, NoServerError, Tmux
+from sm.adapters.tmux import Tmux
 from sm.session import registry
 from sm.session.agent import load
 from sm.session.registry import AnySession
@@ -140,7 +139,7 @@ def test_a_real_client_that_is_killed_is_noted_as_over_and_its_parent_is_told(
     assert not pair.bob.main
 
 
-def test_a_shell_that_came_back_gets_nothing_and_with_its_end_the_parent_is_told(
+def test_a_shell_that_came_back_gets_nothing_and_the_parent_is_told(
     pair: Pair, claude: Path, tmux: Tmux
 ) -> None:
     wrapper = pair.company.folder / "wrapper"
@@ -155,21 +154,14 @@ def test_a_shell_that_came_back_gets_nothing_and_with_its_end_the_parent_is_told
         return bool(pane and pane.command == "bash" and "bash-" in tmux.capture(pane.id))
 
     wait_for(shell, "the shell", 10.0)
-    before = tmux.capture(agent.pane_id)
-    said = pair.company.sm("send", "kid", "touch broken").stdout
-    assert said.startswith("queued for kid: a shell runs in its pane")
-    assert tmux.capture(agent.pane_id) == before
-
-    def leave() -> bool:  # the person; a shell that has just begun may miss it
-        with contextlib.suppress(MissingPaneError, NoServerError):
-            tmux.command("send-keys", "-t", agent.pane_id, "exit", "Enter")
-        return kid.dir.over.exists()
-
-    wait_for(leave, "its end to be noted", every_s=0.5)
+    left = tmux.capture(agent.pane_id)
     assert heard(pair.ann, "[sm] kid") == "[sm] kid has died"
+    wait_for(kid.dir.over.exists, "its end to be noted")
     assert kid.dir.over.read_text() == "has died\n"
-    assert "'kid' has died" in pair.company.sm("send", "kid", "To nobody.", code=1).stderr
+    assert "'kid' has died" in pair.company.sm("send", "kid", "touch broken", code=1).stderr
+    assert tmux.capture(agent.pane_id) == left
     assert not (kid.cwd / "broken").exists()
+    assert shell()  # a person may work in it
 
 
 def find(company: Company, name: str) -> str:
