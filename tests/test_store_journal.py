@@ -79,3 +79,13 @@ def test_an_event_is_plain_json_for_other_tools(path: Path) -> None:
     event = msgspec.json.decode(path.read_bytes(), type=Event)
     assert event.detail == 'a "quote"\nand a line'
     assert event.at > 0
+
+
+def test_a_damaged_line_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    journal.record(path, "begun", "ann")
+    with path.open("ab") as file:
+        file.write(b'{"at":1.0,"event":"\xff","session":"ann","detail":""}\n{"at":\n')
+    journal.record(path, "ended", "ann")
+    assert [entry.event for entry in journal.read(path)] == ["begun", "ended"]
+    assert journal.latest(path, {"ann"})["ann"].event == "ended"

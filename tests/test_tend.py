@@ -5,18 +5,24 @@ from __future__ import annotations
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
+
+from msgspec import structs
 
 from sm.adapters import proc
 from sm.facts import DIALOG_PATIENCE_S
-from sm.session import agentstate, registry
+from sm.session import agentstate, queue, registry
 from sm.session.agent import load
 from sm.session.agentstate import State
+from sm.session.delivery import Reason
+from sm.session.queue import Message, Mode
 from sm.store import journal
 from sm.store.files import write_atomic
 from sm.workflow.adhoc import keep_watched
 from sm.workflow.host import of
 from sm.workflow.kin import ending
+from sm.workflow.messages import next_try
 from tests.company import SM, Company
 from tests.helpers import wait_for
 
@@ -126,3 +132,14 @@ def test_a_session_whose_client_is_gone_is_dead_although_the_script_around_it_ru
     assert "'kid' has died" in company.sm("send", "kid", "Hello?", code=1).stderr
     company.sm("kill", "kid")
     assert not proc.is_running(known.process)
+
+
+def test_an_urgent_message_that_has_to_wait_is_tried_again_soon(company: Company) -> None:
+    company.new("ann", provider="mute")
+    session = company.session("ann")
+    target = of(session).target(session)
+    hooked = replace(target, profile=structs.replace(target.profile, hooks="claude"))
+    queue.put(session.dir, Message(id=queue.new_id(), text="Later."))
+    assert next_try(hooked, Reason.BUSY) > time.time() + 30
+    queue.put(session.dir, Message(id=queue.new_id(), text="Now!", mode=Mode.URGENT))
+    assert next_try(hooked, Reason.BUSY) < time.time() + 5

@@ -224,6 +224,11 @@ def count(directory: SessionDir, place: Place) -> int:
     return len(_names(directory, place))
 
 
+def has_mode(directory: SessionDir, mode: Mode) -> bool:
+    """Whether a message of this mode waits; none of them is read."""
+    return any(name.endswith(f".{mode}") for name in _names(directory, Place.WAITING))
+
+
 def oldest_at(directory: SessionDir, *places: Place) -> float | None:
     """When the oldest message in `places` was made, seconds since 1970; none of them is read."""
     oldest = [name for place in places for name in _names(directory, place)[:1]]
@@ -303,11 +308,7 @@ def tidy(directory: SessionDir) -> None:
         with contextlib.suppress(FileNotFoundError):
             if path.stat().st_mtime_ns < abandoned:
                 path.unlink()
-    if not _holds_steer(directory):
+    if not has_mode(directory, Mode.STEER):
         directory.steer.unlink(missing_ok=True)
-        if _holds_steer(directory):  # it came in between, and its mark went
+        if has_mode(directory, Mode.STEER):  # it came in between, and its mark went
             write_atomic(directory.steer, "yes\n")
-
-
-def _holds_steer(directory: SessionDir) -> bool:
-    return any(name.endswith(Mode.STEER) for name in _names(directory, Place.WAITING))

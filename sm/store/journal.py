@@ -16,6 +16,8 @@ LINE_LIMIT = 4000
 ROTATE_AT = 32 * 1024 * 1024
 """Bytes; the journal before it is kept once, as `journal.jsonl.1`."""
 
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding a damaged line ends in."""
 LOOK_BACK = 8 * 1024 * 1024
 """Bytes from the end in which the last event of a session is looked for."""
 
@@ -62,7 +64,7 @@ def read(path: Path, session: str = "") -> Iterator[Event]:
             for line in lines:
                 try:
                     entry = decoder.decode(line)
-                except msgspec.DecodeError:
+                except UNREADABLE:
                     continue
                 if not session or entry.session == session:
                     yield entry
@@ -77,7 +79,7 @@ def latest(path: Path, sessions: Set[str]) -> dict[str, Event]:
             break
         try:
             entry = decoder.decode(line)
-        except msgspec.DecodeError:
+        except UNREADABLE:
             continue
         if entry.session in wanted:
             wanted.discard(entry.session)

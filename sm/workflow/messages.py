@@ -23,7 +23,7 @@ from sm.session import agent, agentstate, delivery, lifesigns, queue, registry, 
 from sm.session.agentstate import State
 from sm.session.delivery import Reason
 from sm.session.plan import Plan
-from sm.session.queue import Message, Place
+from sm.session.queue import Message, Mode, Place
 from sm.session.registry import IssueSession, Session
 from sm.session.submission import Target
 from sm.session.targets import address, is_over
@@ -67,21 +67,18 @@ def tend_messages(target: Target) -> float:
         return time.time() + RETRY_S[0]
     tell_of_turns(target)
     lifesigns.trim(session.dir)
-    return min(_next_try(target, reason), _next_look(target), again_at)
+    return min(next_try(target, reason), _next_look(target), again_at)
 
 
-def _next_try(target: Target, reason: Reason | None) -> float:
+def next_try(target: Target, reason: Reason | None) -> float:
+    """When to try again what could not be handed over for `reason`, seconds since 1970."""
     if reason is None or reason is Reason.GONE:
         return math.inf
-    now = time.time()
-    if target.profile.hooks and reason in (Reason.BUSY, Reason.DIALOG):
+    now, directory = time.time(), target.session.dir
+    patient = reason in (Reason.BUSY, Reason.DIALOG) and not queue.has_mode(directory, Mode.URGENT)
+    if target.profile.hooks and patient:
         return now + TOLD_BY_HOOKS_S
-    waiting = [
-        message.created_at
-        for place in (Place.HANDED, Place.WAITING)
-        for message in queue.messages(target.session.dir, place)
-    ]
-    age = now - min(waiting, default=now)
+    age = now - (queue.oldest_at(directory, Place.HANDED, Place.WAITING) or now)
     return now + min(max(age / 4, RETRY_S[0]), RETRY_S[1])
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from sm.errors import SmError, UsageError
 from sm.peers import said_by
 from sm.session import delivery, queue, registry, waiters
-from sm.session.caller import Caller, CallerError
+from sm.session.caller import Caller
 from sm.session.delivery import Outcome, Status
 from sm.session.queue import Message, Mode, Place
 from sm.session.registry import AdHocSession, AnySession
@@ -164,23 +164,3 @@ def _name(session: AnySession, ident: str) -> str:
         return address(registry.load(session.root, ident)) if ident else ""
     except SmError:
         return ident
-
-
-def cancel(caller: Caller, session: AnySession, ident: str) -> None:
-    """Take a message back that waits still. A session takes back only what it has sent itself.
-
-    Raises:
-        SmError: it is too late, or there is no such message.
-        CallerError: it is another one's.
-
-    """
-    waiting = {m.id: m for m in queue.messages(session.dir, Place.WAITING)}
-    message = waiting.get(ident)
-    if message and caller.session and message.sender != caller.name:
-        raise CallerError(f"message '{ident}' is not yours: its sender may take it back")
-    if message is None or not queue.withdraw(session.dir, ident):
-        place = queue.place(session.dir, ident)
-        why = f"it is {PLACES[place]} already" if place else "there is none of this id"
-        raise SmError(f"message '{ident}' cannot be taken back: {why}")
-    waiters.remove(session.dir, ident)
-    journal.record(session.root.journal, "message", session.name, f"{ident} taken back")

@@ -28,7 +28,7 @@ class Reply(Struct, frozen=True):
 
 def add(directory: SessionDir, author: str, text: str) -> Reply:
     """Keep an answer given on the command line until it is handed over."""
-    ensure_private_dir(directory.replies)
+    ensure_private_dir(directory.replies, parents=False)
     at = time.time()
     reply = Reply(f"{at:.3f}-{secrets.token_hex(3)}", at, author, text)
     write_json(directory.replies / f"{reply.id}.json", reply, durable=True)
