@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import json
 import os
 import random
 import re
@@ -16,16 +17,26 @@ import pytest
 
 from sm.session import delivery, interruption, queue, submission
 from sm.session.agentstate import State
+from sm.session.interruption import is_compacting
 from sm.session.queue import Message, Mode
 from sm.text import clean
 from tests.helpers import wait_for
 from tests.real.api import Api, Kind, Reply, Request, Tool, Turn
+from tests.real.client import hooks
 from tests.real.managed import Managed
 
 _given = dict(os.environ)  # the fixture that seals a test's environment takes it away
 LETTERS = [*"abc XYZ 0189 éüß ✓ 漢字 '\"`$\\{}[]()<>|&;*?!#@~^%/-_=+.,:\n\n", "👩‍👩‍👧"]
-NUMBER = re.compile(r"<(\d+)>")
+TINY = "Q"
+"""A text of one byte; no other text has this letter."""
+KEY = re.compile(rf"<(\d+)>|(?:^|context: )({TINY})$", re.MULTILINE)
+"""What a text is known by: its number, or that it is a line, or the rest of one, all alone."""
+LONG_LINE = re.compile("(.{790}).")
 STARTS = ("", "/clear ", "!touch broken ", "-l ", "1. ", "# ", "exit\n", "  ", "@x ")
+MOODS = ("starting", "idle", "busy in text", "busy in tools", "compacting")
+"""Each is met by some of the messages at the moment that they are sent."""
+EARLY, EARLY_SEED, HUGE_SEED = 20, 0, 2
+"""So many are sent one upon another as the client starts; where there is a text of 200 KB."""
 MESSAGES, KILLS = (
     int(_given.get("SM_SOAK_MESSAGES", "500")),
     int(_given.get("SM_SOAK_KILLS", "200")),
@@ -39,12 +50,16 @@ CRASHES = (
 )
 
 
-def some_text(dice: random.Random, number: int) -> str:
-    """A text that no other contains: from a line to a thousand, up to 200 KB now and then."""
+def some_text(dice: random.Random, number: int, *, huge: bool) -> str:
+    """A text that no other contains: a byte, or from a line to a thousand, of 200 KB if `huge`."""
+    if number == 60:
+        return TINY
     size = dice.choice([1, 5, 40, 300, 900, 3000, 8000])
     if number % 100 == 50:
-        size = 20_000 if number % 200 == 50 else 200_000
+        size = 200_000 if huge or number % 200 == 150 else 20_000
     body = "".join(dice.choices(LETTERS, k=min(size, 2000))) * max(1, size // 2000)
+    if size == 200_000:  # each paste takes the client time, and emoji more of it
+        body = LONG_LINE.sub(r"\1\n", re.sub(r"[\n\u200d👩👧]", " ", body))
     if number % 50 == 25:
         body = "\n".join(f"line {line}" for line in range(1000))
     return clean(f"{dice.choice(STARTS)}<{number}>{body}<end of {number}>")
@@ -56,9 +71,16 @@ class Moods:
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
         self.timers: list[threading.Timer] = []
+        self.works_by = "text"
+        self.is_full = False
 
     def __call__(self, request: Request) -> Turn:
-        match self.dice.randrange(8):
+        turn = self.next()
+        self.works_by = "tools" if turn.tools else "text"
+        return turn
+
+    def next(self) -> Reply:
+        match 3 if self.is_full else self.dice.randrange(8):
             case 0:
                 return Reply("", (Tool.bash("true"),))
             case 1:
@@ -76,6 +98,27 @@ class Moods:
         timer.start()
         self.timers.append(timer)
         return event
+
+
+def let_compactions_take(managed: Managed, seconds: float) -> None:
+    """By a hook of the person's own: the scripted model sums up at once, a real one does not."""
+    assert managed.session  # made, with its HOME
+    path = managed.folder / "home" / ".claude" / "settings.json"
+    slowly = hooks(PreCompact=f"python3 -c 'import time; time.sleep({seconds})'")
+    path.write_text(json.dumps(json.loads(path.read_text()) | slowly))
+
+
+def is_handed_over(managed: Managed) -> bool:
+    delivery.drain(managed.target)
+    return delivery.is_at_rest(managed.target)
+
+
+def mood(managed: Managed, model: Moods) -> str:
+    """What the agent is at, as its hooks and its model have it."""
+    if is_compacting(managed.target):
+        return "compacting"
+    state = managed.state
+    return f"busy in {model.works_by}" if state is State.BUSY else state.value
 
 
 def kept(api: Api) -> list[Request]:
@@ -98,7 +141,7 @@ def check_heard_once(api: Api, texts: dict[str, str]) -> dict[str, tuple[int, ..
     A compaction may take a text away again, but it must not come a second time. Only what differs
     from the request before is looked at, or a long run would be read a thousand times.
     """
-    by_number = {NUMBER.search(text)[1]: ident for ident, text in texts.items()}  # type: ignore[index]
+    by_key = {_keys(text)[0]: ident for ident, text in texts.items()}
     places: dict[str, tuple[int, ...]] = {}
     times: Counter[str] = Counter()
     before: Counter[str] = Counter()
@@ -107,8 +150,8 @@ def check_heard_once(api: Api, texts: dict[str, str]) -> dict[str, tuple[int, ..
         changes: Counter[str] = Counter()
         for sign, changed in ((1, now - before), (-1, before - now)):
             for string, count in changed.items():
-                for ident in {by_number[n] for n in NUMBER.findall(string) if n in by_number}:
-                    changes[ident] += sign * count * string.count(texts[ident])
+                for ident in {by_key[key] for key in _keys(string) if key in by_key}:
+                    changes[ident] += sign * count * _count(string, texts[ident])
         for ident, change in changes.items():
             times[ident] += change
             told = f"{texts[ident][:80]!r} of {ident} in request {number}"
@@ -122,8 +165,19 @@ def check_heard_once(api: Api, texts: dict[str, str]) -> dict[str, tuple[int, ..
     return places
 
 
+def _keys(string: str) -> list[str]:
+    return [found[1] or found[2] for found in KEY.finditer(string)]
+
+
+def _count(string: str, text: str) -> int:
+    return _keys(string).count(TINY) if text == TINY else string.count(text)
+
+
 def _place(request: Request, text: str) -> tuple[int, int]:
-    return next((at, one.index(text)) for at, one in enumerate(request.texts) if text in one)
+    at, one = next((at, one) for at, one in enumerate(request.texts) if _count(one, text))
+    if text != TINY:
+        return at, one.index(text)
+    return at, next(found.start(2) for found in KEY.finditer(one) if found[2])
 
 
 @pytest.mark.timeout(TIMEOUT_S)
@@ -133,21 +187,32 @@ def test_hundreds_of_messages_of_every_kind_arrive_once_whole_and_in_order(
 ) -> None:
     managed = unstarted
     dice = random.Random(seed)
-    api.model = Moods(seed)
+    api.model = model = Moods(seed)
+    met: Counter[str] = Counter()
+    let_compactions_take(managed, seconds=0.5)
     managed.start(wait=False)
     texts: dict[Mode, dict[str, str]] = {mode: {} for mode in Mode}
     modes = [Mode.SEQUENTIAL] * 6 + [Mode.IMPORTANT] * 2 + [Mode.STEER] * 2 + [Mode.URGENT]
     for number in range(MESSAGES // 4):
-        mode, text, ident = dice.choice(modes), some_text(dice, number), queue.new_id()
+        text, ident = some_text(dice, number, huge=seed == HUGE_SEED), queue.new_id()
+        mode = dice.choice(modes)
         texts[mode][ident] = text
+        met[mood(managed, model)] += 1
+        model.is_full = number > 80 and not met["compacting"]
         outcome = managed.send(text, mode, ident)
         assert outcome.status is not delivery.Status.REFUSED, outcome
-        if dice.randrange(3) == 0:
+        if len(text) >= 200_000:
+            wait_for(lambda: is_handed_over(managed), "200 KB to be taken in", 120.0)
+        if dice.randrange(3) == 0 and not (seed == EARLY_SEED and number < EARLY):
             managed.drain_until_empty()
     managed.drain_until_empty()
     wait_for(lambda: managed.state == "idle", "the end of it", 60.0)
-    places = check_heard_once(api, {k: v for found in texts.values() for k, v in found.items()})
-    for mode in (Mode.SEQUENTIAL, Mode.IMPORTANT, Mode.URGENT):
+    assert all(met[one] for one in MOODS), met
+    every = {ident: text for found in texts.values() for ident, text in found.items()}
+    assert TINY in every.values()
+    assert seed != HUGE_SEED or max(map(len, every.values())) >= 200_000
+    places = check_heard_once(api, every)
+    for mode in Mode:
         order = [places[ident] for ident in texts[mode]]
         assert order == sorted(order), f"{mode} messages out of order"
     assert not (managed.session.cwd / "broken").exists()
