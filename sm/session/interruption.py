@@ -18,7 +18,7 @@ from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.composer import Typed, forget, press
 from sm.adapters.tmux import Pane
 from sm.session import agent as agents
-from sm.session import agentstate, queue
+from sm.session import lifesigns, queue
 from sm.session.queue import Message, Mode, Place
 from sm.session.submission import Target, TypedMessage, is_taken_back, keys, shows
 from sm.store.crash import crash_point
@@ -31,8 +31,8 @@ DOUBT_S = 30.0
 """What the transcript has not told after so long it will not tell."""
 COMPACTION_S = 600.0
 """No compaction takes longer."""
-RECEIPT_S = 0.5
-"""Hooks that are called so soon after a receipt tell of the prompt itself."""
+ANSWERS = ("PostToolUse", "Stop", "StopFailure")
+"""What shows that the model has said something; a compaction before it does not."""
 ERASED_AT_ONCE = 20
 """Presses, of which Claude Code needs two for each line; a burst of 200 it passes over."""
 ANSWER_S = 60.0
@@ -66,7 +66,7 @@ def is_urgent_already(target: Target) -> bool:
     if message is None or message.mode is not Mode.URGENT:
         return False
     accepted_at = queue.accepted_at(directory, message.id) or 0.0
-    answered = agentstate.read(directory).active_at > accepted_at + RECEIPT_S
+    answered = lifesigns.last(directory, *ANSWERS) > accepted_at
     return not answered and time.time() < accepted_at + ANSWER_S
 
 

@@ -32,6 +32,18 @@ def compactions(directory: SessionDir) -> list[str]:
     ]
 
 
+def last(directory: SessionDir, *names: str) -> float:
+    """When the last of these events was, seconds since 1970; 0 where there was none."""
+    return max(
+        (
+            _number(at)
+            for at, event, _, detail in events(directory)
+            if event in names and detail != "stale"
+        ),
+        default=0.0,
+    )
+
+
 def note_told(directory: SessionDir, at: str) -> None:
     """The parent has been told of what happened up to then."""
     write_atomic(directory.told, f"{at}\n")

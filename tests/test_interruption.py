@@ -1,0 +1,62 @@
+"""When an urgent message may interrupt."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from sm.adapters.agent.claude import CLAUDE
+from sm.adapters.tmux import Tmux
+from sm.session import queue, registry
+from sm.session.interruption import is_urgent_already
+from sm.session.queue import Message, Mode, Place
+from sm.session.registry import AdHocSession
+from sm.session.submission import Target, TypedMessage
+from sm.store.files import write_json
+from sm.store.paths import Root
+
+
+@pytest.fixture
+def target(root: Root, tmux: Tmux, tmp_path: Path) -> Target:
+    """An agent that has just been given an urgent message."""
+    session = registry.create(
+        root,
+        AdHocSession(
+            name="s-urgent",
+            provider="claude",
+            cwd=tmp_path,
+            config=None,
+            state_root=root.path,
+            created_at=time.time(),
+            command="",
+        ),
+    )
+    message = Message(id=queue.new_id(), text="Now!", mode=Mode.URGENT)
+    queue.put(session.dir, message)
+    queue.move(session.dir, message, Place.WAITING, Place.HANDED)
+    queue.accept(session.dir, message.id)
+    queue.settle(session.dir, message)
+    write_json(session.dir.typed, TypedMessage(message.id, 1, "Now!", time.time()))
+    return Target(tmux, session, CLAUDE)
+
+
+def happens(target: Target, event: str, after_s: float) -> None:
+    with target.session.dir.events.open("a") as events:
+        events.write(f"{time.time() + after_s:.6f} {event} c1 -\n")
+
+
+def test_a_compaction_before_the_answer_to_an_urgent_message_is_no_answer(target: Target) -> None:
+    """Another urgent one would take it back, and come before it."""
+    happens(target, "UserPromptSubmit", 0.1)
+    happens(target, "PreCompact", 0.6)
+    happens(target, "SessionStart", 1.2)
+    happens(target, "PostCompact", 1.3)
+    assert is_urgent_already(target)
+
+
+@pytest.mark.parametrize("event", ["PostToolUse", "Stop", "StopFailure"])
+def test_an_urgent_message_that_was_answered_may_be_followed(target: Target, event: str) -> None:
+    happens(target, event, 0.1)
+    assert not is_urgent_already(target)
