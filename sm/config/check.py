@@ -84,6 +84,25 @@ def _pause(seconds: float) -> str | None:
     return None if seconds > 0 else "it must be more than nothing"
 
 
+def _critical(project: Project) -> str | None:
+    monitor = project.context_monitor
+    if monitor.critical_percentage > monitor.warning_percentage:
+        return None
+    return f"it must be more than the warning's {monitor.warning_percentage}"
+
+
+def _sections(project: Project) -> str | None:
+    empty = not all(section.strip() for section in project.handoff_cycle.sections)
+    return "a section needs a heading" if empty else None
+
+
+def _folder(project: Project) -> str | None:
+    folder = project.handoff_cycle.folder
+    if not folder.strip() or "\0" in folder:
+        return "it names no folder"
+    return "it may not lead out of it again" if ".." in folder.split("/") else None
+
+
 CHECKS: tuple[tuple[KeyPath, Callable[[Project], str | None]], ...] = (
     (("name",), _name),
     (("remote",), lambda project: ref_problem(project.remote)),
@@ -100,6 +119,10 @@ CHECKS: tuple[tuple[KeyPath, Callable[[Project], str | None]], ...] = (
     (("review", "timeout"), lambda project: _pause(project.review.timeout_s)),
     (("merge", "remind"), lambda project: _pause(project.merge.remind_s)),
     (("escalation", "timeout"), lambda project: _pause(project.escalation.timeout_s)),
+    (("context_monitor", "critical_percentage"), _critical),
+    (("handoff_cycle", "folder"), _folder),
+    (("handoff_cycle", "sections"), _sections),
+    (("handoff_cycle", "timeout"), lambda project: _pause(project.handoff_cycle.timeout_s)),
 )
 """A key, and what is wrong with its value, if anything is."""
 

@@ -217,8 +217,10 @@ def _type_at(shape: type, path: KeyPath) -> Any:
 
 
 def choices(kind: Any) -> tuple[str, ...]:
-    """The values that a key of that type may have; none where it is no closed set."""
+    """The values that a key of that type, or an item of it, may have; none where any may be."""
     literal = get_args(kind)[0] if hasattr(kind, "__metadata__") else kind
+    if get_origin(literal) is tuple:
+        literal = get_args(literal)[0]
     return get_args(literal) if str(get_origin(literal)) == "typing.Literal" else ()
 
 

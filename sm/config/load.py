@@ -12,7 +12,7 @@ from msgspec import structs
 from sm.config.check import check_together, make_project
 from sm.config.convert import Entry, absolute, convert
 from sm.config.read import SUFFIXES, Document, KeyPath, read_document
-from sm.config.schema import Config, Machine
+from sm.config.schema import SHARED, Config, Machine
 from sm.errors import UsageError
 from sm.store.paths import check_name
 
@@ -36,17 +36,17 @@ def load(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Config:
     """
     source = find(explicit, env, cwd)
     documents = [read_document(path, _shown(path, cwd)) for path in _files(source, cwd)]
-    projects = [(entry, make_project(entry)) for item in documents for entry in _entries(item)]
+    machine = _from_env(_machine(documents), env, cwd)
+    shared = {key: item.data[key] for item in documents for key in SHARED if key in item.data}
+    entries = [entry for item in documents for entry in _entries(item, shared)]
+    projects = [(entry, make_project(entry)) for entry in entries]
     if not projects:
         raise NoConfigError(f"no project in '{_shown(source, cwd)}': run 'sm init' to add one")
     check_together(projects)
-    machine = _from_env(_machine(documents), env, cwd)
     return Config(
+        **structs.asdict(machine),
         source=source,
         projects=tuple(project for _, project in projects),
-        state_root=machine.state_root,
-        tmux_socket=machine.tmux_socket,
-        profiles=machine.profiles,
     )
 
 
@@ -146,13 +146,17 @@ def _shown(path: Path, cwd: Path) -> str:
     return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
 
 
-def _entries(document: Document) -> Iterator[Entry]:
-    """The projects of one file: those of its list, or else the one that its top level is."""
+def _entries(document: Document, shared: dict[str, Any]) -> Iterator[Entry]:
+    """The projects of one file: those of its list, or else the one that its top level is.
+
+    `shared` is what the machine says that each project may say otherwise.
+    """
     top = {key: value for key, value in document.data.items() if key not in MACHINE_KEYS}
     if "projects" not in top:
         if top:
-            yield Entry(document, (), top, top)
+            yield Entry(document, (), top, {**shared, **top})
         return
+    top |= shared
     listed = top.pop("projects")
     if not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed):
         raise UsageError(
@@ -206,8 +210,8 @@ def _only(
 def _from_env(machine: Machine, env: Mapping[str, str], cwd: Path) -> Machine:
     root = env.get("SM_STATE_ROOT")
     socket = env.get("SM_TMUX_SOCKET") or machine.tmux_socket
-    return Machine(
+    return structs.replace(
+        machine,
         state_root=absolute(cwd, root) if root else machine.state_root,
         tmux_socket=check_name(socket, "tmux socket") if socket else None,
-        profiles=machine.profiles,
     )

@@ -9,14 +9,14 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 from msgspec import structs
 
 from sm.config import duration
 from sm.config.convert import choices
-from sm.config.schema import Machine, Project, Section
+from sm.config.schema import SHARED, Machine, Project, Section
 
 TYPES: dict[object, str] = {
     str: "text",
@@ -25,6 +25,7 @@ TYPES: dict[object, str] = {
     Path: "path",
     duration.Seconds: "duration",
     tuple[str, ...]: "list of text",
+    tuple[Literal["parent", "person"], ...]: "list of `parent`, `person`",
     dict[str, str]: "names and text",
     dict[str, dict[str, Any]]: "names and sections of keys",
 }
@@ -56,6 +57,8 @@ The first of these is used: the file or folder named by `--config`, the one name
 - A file holds one project, its keys at the top, or several as a list under `projects`. In the
   latter case the project keys beside `projects` are defaults for each of them.
 - Relative paths start at the folder of the file; `~` is your home.
+- What stands at the top under `context_monitor` and `handoff_cycle` holds for sessions without a
+  project too, and an entry of `projects` may set single keys of them for itself.
 - A duration is `30s`, `45m`, `3h`, `1d`, `1h30m`, or a number of seconds.
 - `config.example.yaml` has every key in its place.
 """
@@ -97,11 +100,11 @@ def keys(shape: type[Section], section: str = "") -> Iterator[Key]:
 
 
 def _type(annotated: Any, kind: Any) -> str:
+    if kind in TYPES:
+        return TYPES[kind]
     if several := choices(annotated):
         return " or ".join(f"`{value}`" if value else "nothing" for value in several)
     options = [option for option in get_args(kind) if option is not type(None)]
-    if kind in TYPES:
-        return TYPES[kind]
     return f"{TYPES[options[0]]} or nothing"
 
 
@@ -124,19 +127,32 @@ def _scalar(value: object) -> str:
 
 def document() -> str:
     """The text of `docs/CONFIG.md`."""
-    parts = [DOCUMENT_HEAD, _table("The machine", str(Machine.__doc__), list(keys(Machine)))]
-    every = list(keys(Project))
-    for section in dict.fromkeys(key.section for key in every):
-        rows = [key for key in every if key.section == section]
-        parts.append(_table(f"`{section}`" if section else "A project", _doc(section), rows))
-    return "\n".join(parts)
+    tables = [
+        _table(f"`{part.name}`" if part.name else title, part.doc, part.rows)
+        for title, part in (
+            *(("The machine", part) for part in _parts(Machine)),
+            *(("A project", part) for part in _parts(Project, but=SHARED)),
+        )
+    ]
+    return "\n".join([DOCUMENT_HEAD, *tables])
 
 
-def _doc(section: str) -> str:
-    """What a section is, in one line; the section without a name is the project itself."""
-    shapes = {field.encode_name: field.type for field in structs.fields(Project)}
-    doc = shapes[section].__doc__ if section else Project.__doc__
-    return str(doc).strip().splitlines()[0]
+@dataclass(frozen=True)
+class _Part:
+    """A section, or with the name '' what is in none, and in one line what it is for."""
+
+    name: str
+    doc: str
+    rows: list[Key]
+
+
+def _parts(shape: type[Section], but: tuple[str, ...] = ()) -> Iterator[_Part]:
+    """What a struct is made of, in order, without the sections named by `but`."""
+    shapes = {field.encode_name: field.type for field in structs.fields(shape)}
+    every = [key for key in keys(shape) if key.section not in but]
+    for name in dict.fromkeys(key.section for key in every):
+        doc = str((shapes[name] if name else shape).__doc__).strip().splitlines()[0]
+        yield _Part(name, doc, [key for key in every if key.section == name])
 
 
 def _table(title: str, doc: str, rows: list[Key]) -> str:
@@ -159,13 +175,11 @@ def _capital(text: str) -> str:
 
 def example() -> str:
     """The text of `config.example.yaml`."""
-    lines = [EXAMPLE_HEAD, f"# {Machine.__doc__}", *_example_lines(list(keys(Machine)), "")]
-    every = list(keys(Project))
-    for section in dict.fromkeys(key.section for key in every):
-        rows = [key for key in every if key.section == section]
-        lines += ["", f"# {_doc(section)}"]
-        lines += [f"{section}:", *_example_lines(rows, "  ")] if section else []
-        lines += [] if section else _example_lines(rows, "")
+    lines = [EXAMPLE_HEAD.rstrip("\n")]
+    for part in (*_parts(Machine), *_parts(Project, but=SHARED)):
+        lines += ["", f"# {part.doc}"]
+        lines += [f"{part.name}:"] if part.name else []
+        lines += _example_lines(part.rows, "  " if part.name else "")
     return "\n".join(lines) + "\n"
 
 

@@ -16,6 +16,7 @@ from sm.config.duration import Seconds
 from sm.store.paths import DEFAULT_ROOT
 
 Positive = Annotated[int, Meta(ge=1)]
+Percentage = Annotated[int, Meta(ge=1, le=100)]
 Count = Annotated[int, Meta(ge=0)]
 
 
@@ -130,6 +131,47 @@ class Recovery(Section, frozen=True, rename={"pause_s": "pause"}):
     ] = msgspec.field(default_factory=lambda: _seconds(30))
 
 
+class ContextMonitor(Section, frozen=True):
+    """What an agent is told when its context fills up."""
+
+    enabled: Annotated[bool, Meta(description="false: the agent is told nothing")] = True
+    warning_percentage: Annotated[
+        Percentage, Meta(description="from here on it is told, once, to think of a handoff")
+    ] = 50
+    critical_percentage: Annotated[
+        Percentage, Meta(description="from here on it is told, at once, to hand off now")
+    ] = 65
+    tell: Annotated[
+        tuple[Literal["parent", "person"], ...],
+        Meta(description="who else hears that a context was summed up"),
+    ] = ("parent", "person")
+
+
+class HandoffCycle(Section, frozen=True, rename={"timeout_s": "timeout"}):
+    """What happens when an agent fills its context without handing off by itself."""
+
+    enabled: Annotated[
+        bool, Meta(description="false: only by hand, with sm cycle, or by the agent itself")
+    ] = True
+    percentage: Annotated[
+        Percentage, Meta(description="from here on its context is replaced, by way of a document")
+    ] = 85
+    folder: Annotated[
+        str, Meta(description="where the documents are, in the agent's working directory")
+    ] = ".sm/handoffs"
+    sections: Annotated[
+        tuple[str, ...],
+        Meta(description="headings that a document needs; a missing one is asked for, once"),
+    ] = (
+        *("Current Work", "Completed Since Last Handoff", "Next Steps"),
+        *("Critical State", "Blockers / Issues", "Notes"),
+    )
+    keep: Annotated[Positive, Meta(description="so many documents of a session stay")] = 20
+    timeout_s: Annotated[
+        Seconds, Meta(description="no document for so long: asked for again, then a person is told")
+    ] = msgspec.field(default_factory=lambda: _seconds(300))
+
+
 class Project(Section, frozen=True, rename={"poll_interval_s": "poll_interval"}):
     """One repository and the forge that its issues come from."""
 
@@ -157,6 +199,8 @@ class Project(Section, frozen=True, rename={"poll_interval_s": "poll_interval"})
     merge: Merge = msgspec.field(default_factory=Merge)
     escalation: Escalation = msgspec.field(default_factory=Escalation)
     recovery: Recovery = msgspec.field(default_factory=Recovery)
+    context_monitor: ContextMonitor = msgspec.field(default_factory=ContextMonitor)
+    handoff_cycle: HandoffCycle = msgspec.field(default_factory=HandoffCycle)
 
     def branch(self, issue: int) -> str:
         """The branch on which `issue` is worked on."""
@@ -186,6 +230,15 @@ class Machine(Section, frozen=True):
         dict[str, dict[str, Any]],
         Meta(description="agent CLIs of your own, or what is different in one that is known"),
     ] = msgspec.field(default_factory=dict)
+    notify_command: Annotated[
+        str, Meta(description="run by a shell for what a person has to know, with the text as input")
+    ] = ""
+    context_monitor: ContextMonitor = msgspec.field(default_factory=ContextMonitor)
+    handoff_cycle: HandoffCycle = msgspec.field(default_factory=HandoffCycle)
+
+
+SHARED = ("context_monitor", "handoff_cycle")
+"""What the machine says of these is what a project starts from."""
 
 
 class Config(Machine, frozen=True, kw_only=True):
