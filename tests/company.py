@@ -127,7 +127,7 @@ def make_company(folder: Path, root: Root) -> Company:
     log = f"PEER_LOG={folder / 'peers.jsonl'}"
     mute = ["env", log, sys.executable, str(PEER)]
     peer = ["env", f"PEER_HOOKS={REPOSITORY / 'lib' / 'hooks'}", *mute[1:]]
-    common = {"like": "generic", "busy": ["^working"]}
+    common = {"like": "generic", "busy": ["^working"], "clear": "/clear"}
     hooks = {"hooks": "claude", "settings": ["--settings={file}"], "hook_characters": 9000}
     profiles = {
         "peer": common | hooks | {"command": shlex.join(peer)},

@@ -5,6 +5,14 @@ holds one of these lines: `run: COMMAND` runs it and notes what came of it, `hol
 until there is such a file, `ask: FILE` shows a dialog until then, `compact:` tells of a compaction,
 `fail:` ends the turn in an error of the API, `say: TEXT` sets the last words, `die:` ends it by
 SIGKILL, `leave:` as it ends when it is asked to.
+
+Of its context: `gauge: 52` is what its status line tells from then on, `null` among them, and
+`gauge: 52 ID` tells it once of another context; `/clear` begins a new one, `swallow: 2` passes over
+the next two, `late: FILE` lets the next one wait for that file. `background: FILE` is a task that
+goes on behind the turn until there is that file, `work: FILE` uses tools until then. `write: FILE`
+writes a handoff document, `asked: WORD …` says what it does the next times that one is asked for:
+`write`, `never`, `lacking` (sections), `working FILE` (writes, and uses tools until there is FILE),
+`twice FILE` (writes, and once more when there is FILE).
 Only the standard library: it runs as the agent, in the agent's environment.
 """
 
@@ -13,24 +21,35 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 import time
 import tty
+from collections.abc import Callable
 from pathlib import Path
 
-PASTE, PASTE_END = b"\x1b[200~", b"\x1b[201~\r"
+PASTE, PASTE_END, ESCAPE = b"\x1b[200~", b"\x1b[201~\r", b"\x1b"
 HOOKS = Path(os.environ["PEER_HOOKS"]) if os.environ.get("PEER_HOOKS") else None
-CONTEXT = f"c0ffee00-0000-4000-8000-{os.getpid():012d}"
+SECTIONS = (
+    *("Current Work", "Completed Since Last Handoff", "Next Steps"),
+    *("Critical State", "Blockers / Issues", "Notes"),
+)
+LOOK_S = 0.02
+contexts = 1
 turn = 0
+gauges = "null"
+swallowed = 0
+opens_at: Path | None = None
+tasks: list[Path] = []
+reactions: list[str] = []
+buffer = b""
+words = ""
 
 
 class FailedError(Exception):
-    """The turn has ended in an error of the API."""
-
-
-words = ""
+    """The turn has ended in an error of the API, or by Escape: there is no Stop."""
 
 
 def note(kind: str, text: str) -> None:
@@ -39,20 +58,43 @@ def note(kind: str, text: str) -> None:
         log.write(json.dumps(entry) + "\n")
 
 
-def hook(event: str, **more: object) -> str:
-    """What the hook of an event answers, as the text that it adds."""
+def context() -> str:
+    return f"c0ffee00-0000-4000-{8000 + contexts % 1000}-{os.getpid():012d}"
+
+
+def call(name: str, payload: dict[str, object]) -> str:
+    """What a hook says."""
     if HOOKS is None:
         return ""
-    name = "".join(f"-{c.lower()}" if c.isupper() else c for c in event).lstrip("-")
-    head = {"session_id": CONTEXT, "transcript_path": "/none", "cwd": str(Path.cwd())}
-    payload = head | {"prompt_id": f"prompt-{turn}", "hook_event_name": event} | more
-    text = json.dumps(payload, separators=(",", ":"), ensure_ascii=False) + "\n"
+    place = {"session_id": context(), "transcript_path": f"/none/{context()}.jsonl"}
+    whole = place | {"cwd": str(Path.cwd())} | payload
+    text = json.dumps(whole, separators=(",", ":"), ensure_ascii=False) + "\n"
     script = ["bash", "-p", str(HOOKS / name)]
     done = subprocess.run(script, input=text.encode(), capture_output=True, check=False)
-    if not done.stdout.strip():
+    return done.stdout.decode().strip()
+
+
+def hook(event: str, **more: object) -> str:
+    """What the hook of an event answers, as the text that it adds."""
+    name = "".join(f"-{c.lower()}" if c.isupper() else c for c in event).lstrip("-")
+    begins = event.startswith("Session")
+    head = {} if begins else {"prompt_id": f"prompt-{contexts}-{turn}"}
+    said = call(name, head | {"hook_event_name": event} | more)
+    if not said:
         return ""
-    added: str = json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]
+    added: str = json.loads(said)["hookSpecificOutput"]["additionalContext"]
     return added
+
+
+def tell_gauge(percent: float | None, of: str = "") -> None:
+    """What the client gives its status line: null where nothing was asked in this context yet."""
+    window = 200_000
+    tokens = int(window * (percent or 0) / 100)
+    usage = {"input_tokens": tokens, "output_tokens": 20, "cache_read_input_tokens": 0}
+    size = {"total_input_tokens": tokens, "context_window_size": window, "current_usage": usage}
+    used = {"used_percentage": percent, "remaining_percentage": percent and 100 - percent}
+    told = {"session_id": of or context(), "context_window": size | used}
+    call("status-line", told | {"version": "2.1.329", "exceeds_200k_tokens": False})
 
 
 def run(command: str) -> None:
@@ -61,14 +103,26 @@ def run(command: str) -> None:
     note("ran", f"{done.returncode}\n{done.stdout}{done.stderr}")
 
 
+def use_tool() -> None:
+    """What rides on a tool's result is obeyed in the same turn."""
+    if more := hook("PostToolUse", tool_name="Bash", tool_input={"command": "true"}):
+        obey(more)
+
+
 def say(text: str) -> None:
     global words
     words = text
 
 
-def hold(file: str) -> None:
+def hold(file: str, meanwhile: Callable[[], None] = lambda: None) -> None:
     while not Path(file).exists():
-        time.sleep(0.02)
+        meanwhile()
+        if is_typed(LOOK_S) and read() == ESCAPE:
+            raise FailedError
+
+
+def work(file: str) -> None:
+    hold(file, use_tool)
 
 
 def ask(file: str) -> None:
@@ -79,7 +133,8 @@ def ask(file: str) -> None:
 
 def compact(_rest: str) -> None:
     hook("PreCompact", trigger="auto")
-    hook("SessionStart", source="compact")
+    if more := hook("SessionStart", source="compact"):
+        note("added", more)
     hook("PostCompact", trigger="auto")
 
 
@@ -97,7 +152,59 @@ def leave(_rest: str) -> None:
     sys.exit()
 
 
-ORDERS = {order.__name__: order for order in (run, say, hold, ask, compact, fail, die, leave)}
+def gauge(rest: str) -> None:
+    global gauges
+    told, _, of = rest.partition(" ")
+    tell_gauge(None if told == "null" else json.loads(told), of)
+    gauges = gauges if of else told
+
+
+def swallow(times: str) -> None:
+    global swallowed
+    swallowed = int(times)
+
+
+def late(file: str) -> None:
+    global opens_at
+    opens_at = Path(file)
+
+
+def background(file: str) -> None:
+    tasks.append(Path(file))
+
+
+def write(file: str, sections: tuple[str, ...] = SECTIONS) -> None:
+    text = "".join(f"## {name}\n\nAs it should be.\n\n" for name in sections)
+    Path(file).parent.mkdir(parents=True, exist_ok=True)
+    Path(file).write_text(f"# Handoff Document\n\n{text}")
+
+
+def asked(rest: str) -> None:
+    reactions.append(rest)
+
+
+def react() -> None:
+    """Write the document that was asked for, or whatever it is to do instead."""
+    word, _, file = (reactions.pop(0) if reactions else "never").partition(" ")
+    path = time.strftime(".sm/handoffs/handoff-%Y-%m-%d-%H-%M.md")
+    if word == "never":
+        return
+    write(path, SECTIONS[:3] if word == "lacking" else SECTIONS)
+    note("wrote", path)
+    if word == "working":
+        work(file)
+    elif word == "twice":
+        hold(file)
+        write(path)
+
+
+ORDERS = {
+    order.__name__: order
+    for order in (
+        *(run, say, hold, work, ask, compact, fail, die, leave),
+        *(gauge, swallow, late, background, write, asked),
+    )
+}
 
 
 def obey(text: str) -> None:
@@ -106,6 +213,8 @@ def obey(text: str) -> None:
         order, colon, rest = line.partition(":")
         if colon and order in ORDERS:
             ORDERS[order](rest.strip())
+        elif line.startswith("Create handoff document now"):
+            react()
 
 
 def take(prompt: str) -> None:
@@ -115,31 +224,81 @@ def take(prompt: str) -> None:
     os.write(1, "\x1b[2J\x1b[Hworking ...\r\n❯\u00a0".encode())
     more = hook("UserPromptSubmit", prompt=prompt)
     obey(prompt if not more else f"{prompt}\n{more}")
+    if gauges != "null":
+        tell_gauge(json.loads(gauges))
     active = False
-    while more := hook(
-        "Stop", stop_hook_active=active, last_assistant_message=words, background_tasks=[]
-    ):
+    while more := stop(active=active):
         active = True
         obey(more)
 
 
+def stop(*, active: bool) -> str:
+    running = [{"id": f"b{number}", "type": "shell"} for number in range(len(tasks))]
+    said = {"last_assistant_message": words, "background_tasks": running}
+    return hook("Stop", stop_hook_active=active, **said)
+
+
+def clear() -> None:
+    """What the client does at `/clear`: no prompt, no Stop, another context."""
+    global contexts, gauges, swallowed, opens_at
+    note("clear", context())
+    if swallowed:
+        swallowed -= 1
+        return
+    if opens_at:
+        hold(str(opens_at))
+        opens_at = None
+    hook("SessionEnd", reason="clear")
+    contexts, gauges = contexts + 1, "null"
+    hook("SessionStart", source="clear")
+    tell_gauge(None)
+
+
+def is_typed(wait_s: float) -> bool:
+    return bool(select.select([0], [], [], wait_s)[0])
+
+
+def read() -> bytes:
+    """What was typed, which is kept as well, unless it is the key that stops a turn."""
+    global buffer
+    data = os.read(0, 65536)
+    if not data or data == b"\x03":
+        sys.exit()
+    if data != ESCAPE:
+        buffer += data
+    return data
+
+
+def finish_tasks() -> None:
+    """A task in the background that ends begins a turn of its own."""
+    for task in [one for one in tasks if one.exists()]:
+        tasks.remove(task)
+        take("<task-notification>\n<summary>A task is done.</summary>\n</task-notification>")
+        show_prompt()
+
+
+def show_prompt() -> None:
+    os.write(1, "\x1b[2J\x1b[H❯\u00a0".encode())
+
+
 def main() -> None:
+    global buffer
     tty.setraw(0)
     os.write(1, b"\x1b[?2004h")
     hook("SessionStart", source="startup")
     if len(sys.argv) > 1 and not sys.argv[-1].startswith("--"):
-        take(sys.argv[-1])
-    buffer = b""
+        with contextlib.suppress(FailedError):
+            take(sys.argv[-1])
     while True:
-        os.write(1, "\x1b[2J\x1b[H❯\u00a0".encode())
-        data = os.read(0, 65536)
-        if not data or data == b"\x03":
-            return
-        buffer += data
-        while PASTE_END in buffer:
-            message, _, buffer = buffer.partition(PASTE_END)
-            with contextlib.suppress(FailedError):
-                take(message.replace(b"\x1b[201~", b"").replace(PASTE, b"").decode())
+        show_prompt()
+        while PASTE_END not in buffer:
+            if not tasks or is_typed(LOOK_S):
+                read()
+            finish_tasks()
+        message, _, buffer = buffer.partition(PASTE_END)
+        text = message.replace(b"\x1b[201~", b"").replace(PASTE, b"").decode()
+        with contextlib.suppress(FailedError):
+            clear() if text == "/clear" else take(text)
 
 
 main()
