@@ -1,0 +1,114 @@
+"""What is due at a percentage of an agent's context: pure, so that every order can be tried.
+
+Whatever was told once in a context stays told, however the percentage falls: after a compaction
+it may still be above the threshold, and what compaction, rotation and clear do is known otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from msgspec import Struct, structs
+
+FULL = 100.0
+
+
+class Notice(StrEnum):
+    """What an agent is told of its context."""
+
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+
+class Flags(Struct, frozen=True, kw_only=True):
+    """What was done in the agent's context of this id, '' where it tells none.
+
+    `reset_at` is when its filling up began, seconds since 1970: earlier readings mean nothing.
+    """
+
+    context: str = ""
+    warned: bool = False
+    critical: bool = False
+    cycled: bool = False
+    reset_at: float = 0.0
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The percentages at which something is done; None: never."""
+
+    warning: float | None = None
+    critical: float | None = None
+    cycle: float | None = None
+
+
+@dataclass(frozen=True)
+class Due:
+    """What is to be done now: a notice, or the automated cycle, which goes before any."""
+
+    notice: Notice | None = None
+    cycle: bool = False
+
+    def __bool__(self) -> bool:
+        """Whether anything is."""
+        return self.cycle or self.notice is not None
+
+
+NOTHING = Due()
+
+
+def due(percent: float, levels: Levels, flags: Flags) -> Due:
+    """What is due at `percent`; a jump past several thresholds is answered for the highest."""
+    if _reached(percent, levels.cycle) and not flags.cycled:
+        return Due(cycle=True)
+    if _reached(percent, levels.critical):
+        return NOTHING if flags.critical else Due(Notice.CRITICAL)
+    if _reached(percent, levels.warning) and not flags.warned and not flags.critical:
+        return Due(Notice.WARNING)
+    return NOTHING
+
+
+def _reached(percent: float, level: float | None) -> bool:
+    return level is not None and min(percent, FULL) >= min(level, FULL)
+
+
+def marked(flags: Flags, done: Due) -> Flags:
+    """The flags after that was done. What is more urgent stands for what is less."""
+    return structs.replace(
+        flags,
+        warned=flags.warned or bool(done),
+        critical=flags.critical or done.cycle or done.notice is Notice.CRITICAL,
+        cycled=flags.cycled or done.cycle,
+    )
+
+
+def upcoming(levels: Levels, flags: Flags) -> int | None:
+    """The next percentage at which something is to be done, rounded up; None: there is none."""
+    ahead = [
+        level
+        for level, done in (
+            (levels.warning, flags.warned or flags.critical),
+            (levels.critical, flags.critical),
+            (levels.cycle, flags.cycled),
+        )
+        if level is not None and not done
+    ]
+    return -int(-min(ahead) // 1) if ahead else None
+
+
+def text(notice: Notice, percent: float, tokens: int | None) -> str:
+    """What the agent is told."""
+    at = f"[sm context] Context at {min(percent, FULL):g}%"
+    if notice is Notice.CRITICAL:
+        return (
+            f"{at} — critically high. Write your handoff doc NOW and run `sm handoff <path>`. "
+            "Compaction is imminent."
+        )
+    used = "" if tokens is None else f" ({tokens:,} tokens)"
+    return f"{at}{used}. Consider writing a handoff doc and running `sm handoff <path>`."
+
+
+def compacted(name: str) -> str:
+    """What the parent is told when the context of session `name` was summed up."""
+    return f"[sm context] Compaction fired for {name}. Context was lost."

@@ -1,0 +1,148 @@
+"""Watches how full an agent's context is: tells it in time, and tells others where it was too late.
+
+Called at each pass over a session. Whatever is told has an id made of what it is about, and is
+noted only afterwards: killed in between, it is found told already. docs/CONTEXT.md has the story.
+"""
+
+from __future__ import annotations
+
+import time
+
+from sm.rotation import Cause
+from sm.session import agentstate, gauge, health, lifesigns, queue, readings
+from sm.session.lifesigns import Compaction
+from sm.session.queue import Message, Mode
+from sm.session.registry import Session
+from sm.session.targets import address
+from sm.store import journal, lock
+from sm.store.crash import crash_point
+from sm.store.paths import SessionDir
+from sm.thresholds import Due, Levels, Notice, compacted, due, marked, text, upcoming
+from sm.workflow import people, rotate
+from sm.workflow.messages import notice_id, tell
+from sm.workflow.policy import Policy
+from sm.workflow.rotate import Rotator
+
+LOCK_S = 30.0
+RETRY_S = 1.0
+MODES = {Notice.WARNING: Mode.SEQUENTIAL, Notice.CRITICAL: Mode.URGENT}
+
+
+def tend_context(rotator: Rotator) -> float:
+    """Do what is due for the session's context; returns when to look again at the latest.
+
+    Seconds since 1970. The caller holds the session's lock.
+
+    Raises:
+        StateError: files of the session are not what they must be.
+        TemporaryError: tmux did not answer; it is tried again.
+
+    """
+    target, directory = rotator.target, rotator.target.session.dir
+    again_at = gauge.look(target)
+    try:
+        _account(rotator)
+        if _found(rotator):
+            _act(rotator)
+    except lock.HeldError:
+        again_at = min(again_at, time.time() + RETRY_S)
+    again_at = min(again_at, rotate.advance(rotator))
+    _point(rotator, directory)
+    return again_at
+
+
+def _account(rotator: Rotator) -> None:
+    """Note what has begun the context anew: a compaction, a clear, another agent."""
+    session = rotator.target.session
+    directory = session.dir
+    for compaction in lifesigns.compactions(directory):
+        with lock.hold(directory.delivery_lock, timeout_s=LOCK_S):
+            readings.rearm(directory, compaction.seconds)
+        crash_point("context:rearmed")
+        tell_of_compaction(session, compaction, rotator.policy)
+        lifesigns.note_told(directory, compaction.at)
+    context = agentstate.read(directory).context
+    if context and readings.flags(directory).context != context:
+        with lock.hold(directory.delivery_lock, timeout_s=LOCK_S):
+            readings.rearm(directory, readings.began_at(directory))
+
+
+def tell_of_compaction(session: Session, compaction: Compaction, policy: Policy) -> None:
+    """Tell the parent and a person, as the policy has it, that the context was summed up."""
+    name, key = address(session), f"compact:{compaction.at}"
+    late = ": handoff was too late" if compaction.trigger == "auto" else ""
+    what = f"Compaction triggered ({compaction.trigger}){late}"
+    journal.record(session.root.journal, "compaction", session.name, what)
+    if "parent" in policy.monitor.tell:
+        tell(session.root, session.parent, notice_id(session, key), compacted(name))
+    if "person" in policy.monitor.tell:  # a parent who knows is not told again: the key is the same
+        people.note(
+            session, f"has lost its context to a compaction ({compaction.trigger})", key, policy
+        )
+
+
+def levels(session: Session, policy: Policy) -> Levels:
+    """The thresholds that hold for the session now."""
+    return policy.levels(health.raised_by(session.root, session.name, time.time()))
+
+
+def is_replaced(directory: SessionDir) -> bool:
+    """Whether the context is being replaced, or the agent has asked for that: it acts already."""
+    return directory.hold.exists() or directory.handoff.exists() or directory.rotation.exists()
+
+
+def can_rotate(rotator: Rotator) -> bool:
+    """Whether there is a way to replace its context; else it is no use to tell it anything."""
+    return bool(rotator.target.profile.terminal and rotator.target.profile.clear)
+
+
+def _found(rotator: Rotator) -> Due:
+    session = rotator.target.session
+    if is_replaced(session.dir) or not can_rotate(rotator):
+        return Due()
+    flags = readings.flags(session.dir)
+    reading = readings.current(session.dir, flags)
+    if reading is None or reading.percent is None:
+        return Due()
+    return due(reading.percent, levels(session, rotator.policy), flags)
+
+
+def _act(rotator: Rotator) -> None:
+    """Tell the agent, or begin the cycle; under the lock, as a rotation may begin meanwhile."""
+    directory = rotator.target.session.dir
+    with lock.hold(directory.delivery_lock, timeout_s=LOCK_S):
+        found = _found(rotator)
+        flags = readings.flags(directory)
+        reading = readings.current(directory, flags)
+        if reading is None or reading.percent is None or not found:
+            return
+        if found.notice:
+            _tell(rotator, found.notice, reading.percent, reading.used)
+            crash_point("context:told")
+            readings.save_flags(directory, marked(flags, found))
+    if found.cycle and rotate.begin_cycle(rotator, Cause.CYCLE, reading.percent):
+        crash_point("context:cycled")
+        with lock.hold(directory.delivery_lock, timeout_s=LOCK_S):
+            now = readings.flags(directory)
+            if now.reset_at == flags.reset_at:
+                readings.save_flags(directory, marked(now, found))
+
+
+def _tell(rotator: Rotator, notice: Notice, percent: float, tokens: int | None) -> None:
+    session = rotator.target.session
+    ident = readings.ident(session.dir, readings.flags(session.dir), notice)
+    said = text(notice, percent, tokens)
+    if queue.put(session.dir, Message(id=ident, text=said, mode=MODES[notice])):
+        journal.record(session.root.journal, "context", session.name, said)
+
+
+def _point(rotator: Rotator, directory: SessionDir) -> None:
+    """Say from which percentage on the status line's hook is to call.
+
+    While the context is replaced, from none on: each of its updates would.
+    """
+    if is_replaced(directory) or not can_rotate(rotator):
+        readings.point(directory, None)
+        return
+    known = levels(rotator.target.session, rotator.policy)
+    readings.point(directory, upcoming(known, readings.flags(directory)))

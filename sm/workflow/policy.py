@@ -1,0 +1,109 @@
+"""What holds for the context of one session: machine, then project, then the session itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, structs
+
+from sm.config.schema import ContextMonitor, HandoffCycle, Machine, Project
+from sm.errors import SmError
+from sm.session.registry import IssueSession
+from sm.store.files import read_json, write_json
+from sm.thresholds import FULL, Levels
+
+if TYPE_CHECKING:
+    from sm.session.registry import Session
+    from sm.store.paths import SessionDir
+
+
+class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What somebody has set for one session alone; None: as its project has it."""
+
+    monitor: bool | None = None
+    cycle: bool | None = None
+    warning_percentage: int | None = None
+    critical_percentage: int | None = None
+    cycle_percentage: int | None = None
+    tell: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What holds; `notify_command` is run by a shell for what a person has to know."""
+
+    monitor: ContextMonitor = field(default_factory=ContextMonitor)
+    cycle: HandoffCycle = field(default_factory=HandoffCycle)
+    notify_command: str = ""
+
+    def levels(self, raised_by: float = 0.0) -> Levels:
+        """The thresholds; that of the cycle is `raised_by` so many points."""
+        monitor, cycle = self.monitor, self.cycle
+        return Levels(
+            warning=monitor.warning_percentage if monitor.enabled else None,
+            critical=monitor.critical_percentage if monitor.enabled else None,
+            cycle=min(cycle.percentage + raised_by, FULL) if cycle.enabled else None,
+        )
+
+
+def of(session: Session) -> Policy:
+    """What holds for a session. Its configuration is read anew.
+
+    Raises:
+        UsageError: its configuration cannot be used.
+        StateError: what was set for it alone is damaged.
+
+    """
+    from sm.workflow import host
+
+    project = None
+    if isinstance(session, IssueSession):
+        try:
+            project = host.context_of(session).project
+        except SmError:
+            project = None  # it is not configured any more: what holds for the machine
+    return made(session, host.of(session).machine, project)
+
+
+def made(session: Session, machine: Machine, project: Project | None = None) -> Policy:
+    """What holds for a session of that machine and project.
+
+    Raises:
+        StateError: what was set for it alone is damaged.
+
+    """
+    base = project or machine
+    own = settings(session.dir)
+    monitor = {
+        "enabled": own.monitor,
+        "warning_percentage": own.warning_percentage,
+        "critical_percentage": own.critical_percentage,
+        "tell": own.tell,
+    }
+    cycle = {"enabled": own.cycle, "percentage": own.cycle_percentage}
+    return Policy(
+        monitor=structs.replace(base.context_monitor, **_set(monitor)),
+        cycle=structs.replace(base.handoff_cycle, **_set(cycle)),
+        notify_command=machine.notify_command,
+    )
+
+
+def _set(values: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def settings(directory: SessionDir) -> Settings:
+    """What was set for the session alone.
+
+    Raises:
+        StateError: it is damaged.
+
+    """
+    return read_json(directory.context_settings, Settings) or Settings()
+
+
+def save_settings(directory: SessionDir, value: Settings) -> None:
+    """Set it."""
+    write_json(directory.context_settings, value)
