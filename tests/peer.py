@@ -1,6 +1,6 @@
 """An agent for tests of messages: it has hooks, calls them as its client would, and does orders.
 
-It keeps what it was told in `$PEER_LOG`, a JSON line each. A message is answered at once, unless it
+It keeps what it was told in `$PEER_LOG`, a JSON line each, with the context that it was in. A message is answered at once, unless it
 holds one of these lines: `run: COMMAND` runs it and notes what came of it, `hold: FILE` is at work
 until there is such a file, `ask: FILE` shows a dialog until then, `compact:` tells of a compaction,
 `fail:` ends the turn in an error of the API, `say: TEXT` sets the last words, `die:` ends it by
@@ -10,9 +10,10 @@ Of its context: `gauge: 52` is what its status line tells from then on, `null` a
 `gauge: 52 ID` tells it once of another context; `/clear` begins a new one, `swallow: 2` passes over
 the next two, `late: FILE` lets the next one wait for that file. `background: FILE` is a task that
 goes on behind the turn until there is that file, `work: FILE` uses tools until then. `write: FILE`
-writes a handoff document, `asked: WORD …` says what it does the next times that one is asked for:
-`write`, `never`, `lacking` (sections), `working FILE` (writes, and uses tools until there is FILE),
-`twice FILE` (writes, and once more when there is FILE).
+writes a handoff document, `asked: WORD` says what it does the next time that sm asks for one:
+`write`, `never`, `lacking` (sections, which it adds when it is told), `stubborn` (does not),
+`working FILE` (writes, and uses tools until there is FILE), `twice FILE` (writes, and once more as
+there is FILE), `handoff` (writes it elsewhere, for `sm handoff`); where nothing was said, `write`.
 Only the standard library: it runs as the agent, in the agent's environment.
 """
 
@@ -21,11 +22,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import select
 import signal
 import subprocess
 import sys
-import time
 import tty
 from collections.abc import Callable
 from pathlib import Path
@@ -36,6 +37,8 @@ SECTIONS = (
     *("Current Work", "Completed Since Last Handoff", "Next Steps"),
     *("Critical State", "Blockers / Issues", "Notes"),
 )
+WRITE = re.compile(r"^Write it to (.+?\.md)\. Headings", re.MULTILINE)
+ADD = re.compile(r"^Add to the handoff document (.+?\.md) what it lacks", re.MULTILINE)
 LOOK_S = 0.02
 contexts = 1
 turn = 0
@@ -44,6 +47,7 @@ swallowed = 0
 opens_at: Path | None = None
 tasks: list[Path] = []
 reactions: list[str] = []
+completed: list[str] = []
 buffer = b""
 words = ""
 
@@ -53,7 +57,8 @@ class FailedError(Exception):
 
 
 def note(kind: str, text: str) -> None:
-    entry = {"session": os.environ["SESSION_NAME"], "kind": kind, "text": text}
+    where = {"session": os.environ["SESSION_NAME"], "context": context()}
+    entry = where | {"kind": kind, "text": text}
     with Path(os.environ["PEER_LOG"]).open("a") as log:
         log.write(json.dumps(entry) + "\n")
 
@@ -183,18 +188,27 @@ def asked(rest: str) -> None:
     reactions.append(rest)
 
 
-def react() -> None:
+def react(path: str) -> None:
     """Write the document that was asked for, or whatever it is to do instead."""
-    word, _, file = (reactions.pop(0) if reactions else "never").partition(" ")
-    path = time.strftime(".sm/handoffs/handoff-%Y-%m-%d-%H-%M.md")
-    if word == "never":
-        return
-    write(path, SECTIONS[:3] if word == "lacking" else SECTIONS)
-    note("wrote", path)
-    if word == "working":
+    word, _, file = (reactions.pop(0) if reactions else "write").partition(" ")
+    note("asked", word)
+    if word == "handoff":
+        write("notes.md")
+        run(f"{sys.executable} -Im sm handoff notes.md")
+    elif word != "never":
+        write(path, SECTIONS[:3] if word in ("lacking", "stubborn") else SECTIONS)
+    if word == "lacking":
+        completed.append(path)
+    elif word == "working":
         work(file)
     elif word == "twice":
         hold(file)
+        write(path)
+
+
+def complete(path: str) -> None:
+    note("asked", "sections")
+    if path in completed:
         write(path)
 
 
@@ -213,8 +227,10 @@ def obey(text: str) -> None:
         order, colon, rest = line.partition(":")
         if colon and order in ORDERS:
             ORDERS[order](rest.strip())
-        elif line.startswith("Create handoff document now"):
-            react()
+        elif found := WRITE.match(line):
+            react(found[1])
+        elif found := ADD.match(line):
+            complete(found[1])
 
 
 def take(prompt: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -20,10 +20,13 @@ from sm.session.agent import Agent
 from sm.session.agentstate import State
 from sm.session.delivery import Outcome, Status
 from sm.session.launchfiles import Launch
-from sm.session.queue import Message, Mode
+from sm.session.queue import Message, Mode, Place
 from sm.session.registry import AdHocSession
 from sm.session.submission import Target
+from sm.store import lock
+from sm.store.files import ensure_private_dir
 from sm.store.paths import Root
+from sm.workflow import monitors, tend
 from tests.helpers import wait_for
 from tests.real.api import Api
 from tests.real.client import environment, seal
@@ -42,6 +45,7 @@ class Managed:
     folder: Path
     name: str = "s-real"
     options: tuple[str, ...] = ("--dangerously-skip-permissions",)
+    variables: dict[str, str] = field(default_factory=dict)
     generation: int = 0
 
     @cached_property
@@ -77,7 +81,7 @@ class Managed:
 
     def start(self, prompt: str = "", *, protocol: str = "", wait: bool = True) -> None:
         """Launch the client."""
-        variables = environment(self.folder / "home", self.api.url)
+        variables = environment(self.folder / "home", self.api.url, **self.variables)
         for name in ("TERM", "PATH"):
             variables.pop(name)
         settings = Settings(command=self.session.command, env=variables)
@@ -88,9 +92,21 @@ class Managed:
             self.wait_state(State.IDLE)
             self.wait_screen(lambda screen: screen.prompt == "idle", "an idle prompt")
 
+    def watch(self) -> None:
+        """Begin its monitor."""
+        for name in ("", *Place):
+            ensure_private_dir(self.session.dir.queue / name)
+        tend.watch(self.session)
+        monitors.ensure(self.session)
+
     def end(self) -> None:
-        """End the client and all that it has started."""
-        agents.stop(self.tmux, self.session)
+        """End the client and all that it has started, and its monitor if it has one."""
+        directory = self.session.dir
+        with lock.hold(directory.lock, timeout_s=60):
+            agents.stop(self.tmux, self.session)
+            if lock.is_held(directory.monitor_lock):
+                registry.forget(self.root, self.session)
+        wait_for(lambda: not lock.is_held(directory.monitor_lock), "the monitor's end")
 
     @property
     def state(self) -> State:
