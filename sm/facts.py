@@ -167,6 +167,12 @@ class Facts:
         return not self.parked and self.dialog_at is None
 
     @property
+    def remark(self) -> str:
+        """What a person is to know and was not told of yet: the key of the first such."""
+        told = self.history.done
+        return next((key for key in self.history.remarks if f"remark:{key}" not in told), "")
+
+    @property
     def resumable(self) -> bool:
         """Whether the agent was at work when its turn failed, and going on may help now."""
         if self.failure is None or self.held or self.open:

@@ -49,7 +49,8 @@ class Count(StrEnum):
 class Receipt(Struct, frozen=True, omit_defaults=True):
     """One step done at `at` for the plan `plan`; `verb` None ends the plan.
 
-    `write` is the phase write that was current, `trouble` an error that no retry will mend.
+    `write` is the phase write that was current, `trouble` an error that no retry will mend,
+    `remark` something that a person is to know and need not answer.
     """
 
     at: float
@@ -62,6 +63,7 @@ class Receipt(Struct, frozen=True, omit_defaults=True):
     provisional: bool = False
     detail: str = ""
     trouble: str = ""
+    remark: str = ""
 
 
 NUDGES = frozenset({Count.REMINDER, Count.RESUME})
@@ -111,6 +113,7 @@ class History:
     """How often the agent was reminded of the protocol since its start or its last answer."""
     nudged_at: float = 0.0
     troubles: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     def has(self, key: str) -> bool:
         """Whether the reaction `key` is over and done with."""
@@ -129,6 +132,8 @@ def _add(history: History, receipt: Receipt) -> History:
     # A question that could not be asked is not asked about in turn: its own time runs out.
     if receipt.trouble and receipt.verb not in (Verb.NOTIFY, Verb.REMIND):
         history = replace(history, troubles=(*history.troubles, receipt.plan))
+    if receipt.remark:
+        history = replace(history, remarks=(*history.remarks, receipt.plan))
     match receipt.verb:
         case None:
             return replace(history, done=history.done | {receipt.plan})

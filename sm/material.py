@@ -40,6 +40,7 @@ class Material:
     reason: str = ""
     reply: str = ""
     trouble: str = ""
+    remark: str = ""
     git: GitState = GitState()
     tail: str = ""
     log_lines: int = 200

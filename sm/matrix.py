@@ -160,8 +160,16 @@ _ESCALATED = (
         lambda f: f"{f.about}:{f.asked_at:.0f}:{f.reminders}",
         about=per_question,
     ),
+    Row(
+        "remark",
+        "any",
+        "something of the session to know, and to do nothing about",
+        lambda f: bool(f.remark),
+        (Step(COMMENT, "remark"),),
+        lambda f: f.remark,
+    ),
 )
-"""A person has been asked, or has to be."""
+"""A person has been asked, or has to be told."""
 
 _DIALOG = Row(
     "dialog",

@@ -53,6 +53,10 @@ def _parked(m: Material) -> str:
     )
 
 
+def _remark(m: Material) -> str:
+    return f"The agent of issue #{m.issue.number} {m.remark}. Nothing is to be done."
+
+
 def _reminder(m: Material) -> str:
     reason = "a dialog in its terminal" if m.dialog else m.failure or m.reason
     why = f" Reason: {reason}" if reason else ""
@@ -102,6 +106,7 @@ NOTICES: dict[str, Callable[[Material], str]] = {
     "stopped": _stopped,
     "dialog": _dialog,
     "parked": _parked,
+    "remark": _remark,
     "reminder": _reminder,
 }
 """What is said to people on the forge and in the vault."""

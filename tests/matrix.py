@@ -9,7 +9,7 @@ from sm.matrix import ROWS
 BEYOND_SOURCE = frozenset(
     {
         *("merged-early", "issue-closed", "pull-closed", "blocked"),
-        *("recovery-pause", "recovery-exhausted", "reply", "trouble"),
+        *("recovery-pause", "recovery-exhausted", "reply", "trouble", "remark"),
         *("phase-lost", "unknown-sentinel", "nothing-pushed", "open-pull"),
         *("ci-none", "ci-exhausted", "review-exhausted", "conflict", "review-red"),
         *("approved-merge", "merge-reminder", "merge-stuck"),

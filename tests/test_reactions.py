@@ -144,6 +144,17 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
         replace(LIVING, history=replace(LIVING.history, troubles=("approved-merge:w1:c1",))),
         "trouble",
     ),
+    "what a person may like to know is said on the issue": (
+        replace(LIVING, history=replace(LIVING.history, remarks=("compact:1",))),
+        "remark",
+    ),
+    "of several remarks each is made": (
+        replace(
+            LIVING,
+            history=replace(LIVING.history, remarks=("a", "b"), done=frozenset({"remark:a"})),
+        ),
+        "remark",
+    ),
     "an agent that needs a person gets one asked": (wrote(Phase.ESCALATE), "escalate"),
     "a question nobody answers ends it": (
         wrote(Phase.ESCALATE, 24 * HOUR, asked("escalate", 24 * HOUR)),

@@ -42,16 +42,17 @@ def record(path: Path, event: str, session: str = "", detail: str = "") -> None:
         # Escapes can make a character six bytes long, so what is kept is cut to a sixth.
         short = detail[: min(keep, LINE_LIMIT // 6)] + "…"
         line = msgspec.json.encode(Event(entry.at, event, session, short))
-    _rotate(path)
-    append_line(path, line)
+    append(path, line)
 
 
-def _rotate(path: Path) -> None:
+def append(path: Path, line: bytes) -> None:
+    """Append a line of any shape to a log that is bounded and read as the journal is."""
     try:
         if path.stat().st_size > ROTATE_AT:
             path.replace(path.with_name(path.name + ".1"))
     except FileNotFoundError:
-        return
+        pass
+    append_line(path, line)
 
 
 def read(path: Path, session: str = "") -> Iterator[Event]:
@@ -74,7 +75,7 @@ def latest(path: Path, sessions: Set[str]) -> dict[str, Event]:
     """The last event of each of `sessions`: read once, from the end, until all are found."""
     decoder = msgspec.json.Decoder(Event)
     wanted, found = set(sessions), dict[str, Event]()
-    for line in _backwards(path):
+    for line in backwards(path):
         if not wanted:
             break
         try:
@@ -87,7 +88,7 @@ def latest(path: Path, sessions: Set[str]) -> dict[str, Event]:
     return found
 
 
-def _backwards(path: Path) -> Iterator[bytes]:
+def backwards(path: Path) -> Iterator[bytes]:
     """The lines of the last `LOOK_BACK` bytes, newest first."""
     left = LOOK_BACK
     for file in (path, path.with_name(path.name + ".1")):

@@ -87,6 +87,7 @@ def gather(ctx: Context, session: IssueSession, seen: Observation, work: GitStat
         reason=redact(seen.write.reason),
         reply="\n\n".join(reply.text for reply in seen.replies),
         trouble=_trouble(ctx, session, seen),
+        remark=_remark(session, seen),
         git=work,
         tail=_tail(ctx, session, seen),
         log_lines=project.ci.log_lines,
@@ -146,6 +147,12 @@ def _trouble(ctx: Context, session: IssueSession, seen: Observation) -> str:
         return ""
     told = [r.trouble for r in receipts(session.dir) if r.trouble]
     return redact(told[-1]) if told else ""
+
+
+def _remark(session: IssueSession, seen: Observation) -> str:
+    if not (key := seen.facts.remark):
+        return ""
+    return redact(next(r.remark for r in receipts(session.dir) if r.remark and r.plan == key))
 
 
 def git_state(ctx: Context, session: IssueSession) -> GitState:
