@@ -107,11 +107,11 @@ def fault_of(error: str) -> Fault:
 
 
 def parse_usage(line: str) -> Usage:
-    """The limits in a line of the status line's hook: `… FIVE RESETS SEVEN RESETS`."""
+    """The limits in a line of the status line's hook: `… FIVE RESETS SEVEN RESETS …`."""
     words = line.split()
-    if len(words) != 8:
+    if len(words) < 8:
         return Usage()
-    five, five_resets, seven, seven_resets = map(_number, words[4:])
+    five, five_resets, seven, seven_resets = map(_number, words[4:8])
     return Usage(Allowance(five, five_resets), Allowance(seven, seven_resets))
 
 

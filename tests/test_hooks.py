@@ -342,21 +342,21 @@ def test_a_monitor_that_was_woken_already_is_not_woken_again(hooks: Hooks) -> No
 
 def test_the_status_line_notes_and_shows_how_full_the_context_is(hooks: Hooks) -> None:
     hooks.be("busy")
-    for sample, percent, window in (
-        ("statusline_50", "50", "200000"),
-        ("statusline_65", "65", "1000000"),
-        ("statusline_85", "85", "200000"),
+    for sample, percent, window, tokens in (
+        ("statusline_50", "50", "200000", "100000"),
+        ("statusline_65", "65", "1000000", "650000"),
+        ("statusline_85", "85", "200000", "170000"),
     ):
         assert hooks.call(sample) == f"ctx {percent}% · shop #7\n"
         time_, *rest = hooks.dir.usage.read_text().split()
         assert abs(float(time_) - time.time()) < 10
-        assert rest == [CONTEXT, percent, window, "-", "-", "-", "-"]
+        assert rest == [CONTEXT, percent, window, "-", "-", "-", "-", tokens]
 
 
 def test_before_the_first_call_nothing_is_shown(hooks: Hooks) -> None:
     hooks.call("statusline_50")
     assert hooks.call("statusline_before_first_call") == ""
-    assert hooks.dir.usage.read_text().split()[1:] == [CONTEXT, "-", "1000000", *"----"]
+    assert hooks.dir.usage.read_text().split()[1:] == [CONTEXT, "-", "1000000", *"----", "0"]
 
 
 LIMITS = {
@@ -377,7 +377,7 @@ def test_usage_limits_are_noted_wherever_they_stand(hooks: Hooks) -> None:
         for indent in (None, 2):
             hooks.send("statusline", json.dumps(order, indent=indent).encode())
             found = hooks.dir.usage.read_text().split()[2:]
-            assert found == ["50", "200000", "42.5", "1795278408", "-", "1795999999"]
+            assert found == ["50", "200000", "42.5", "1795278408", "-", "1795999999", "100000"]
 
 
 def test_a_window_without_a_reading_does_not_take_a_limits(hooks: Hooks) -> None:

@@ -1,0 +1,71 @@
+# shellcheck shell=bash
+# What an agent is told again when its context was summed up: its phase with the protocol of it, and
+# the handoff document that the context was begun with. Sourced by session-start when there is any.
+#
+# Taken from the files themselves, at that moment and by builtins: nothing of sm has to run, or to
+# have run since, and there is no prepared answer that could be older than what it was made of. It
+# takes some milliseconds, once in a compaction.
+# shellcheck disable=SC2154 # dir is common.sh's
+
+# Bytes. The client shows the model 10,000 characters whole, Codex as many bytes.
+LIMIT=9000
+FRAME=400
+
+recall() {
+  local text=''
+  recall_phase
+  recall_document
+  [[ -n $text ]] || return 0
+  text="[sm context] Your context was summed up.$text"
+  to_json
+  printf '{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"%s"}}\n' "$text"
+}
+
+# recall_phase: adds the phase that an issue's agent has written last, if any, and the protocol.
+recall_phase() {
+  local file=${PHASE_FILE:-} phase='' protocol=''
+  [[ $file == /* && -s $file ]] && ours "$file" || return 0
+  read -r phase <"$file"
+  [[ $phase == PHASE:+([A-Za-z_]) ]] || return 0
+  if [[ -s $dir/system-prompt.md ]] && ours "$dir/system-prompt.md"; then
+    IFS= read -r -N 4000 protocol <"$dir/system-prompt.md"
+  fi
+  text+=$'\n\n'"The phase that you have written last: $phase${protocol:+$'\n\n'}${protocol%$'\n'}"
+}
+
+# recall_document: adds the handoff document; of a long one its beginning, and where it is whole.
+recall_document() {
+  local document='' path='' rest='' size
+  [[ -s $dir/handoff.md ]] && ours "$dir/handoff.md" || return 0
+  if [[ -s $dir/last-handoff ]] && ours "$dir/last-handoff"; then
+    IFS= read -r path <"$dir/last-handoff"
+  fi
+  size=$((LIMIT - ${#text} - ${#dir} - FRAME))
+  path=${path:0:FRAME}
+  {
+    IFS= read -r -N "$((size - ${#path}))" document
+    IFS= read -r -N 1 rest
+  } <"$dir/handoff.md"
+  [[ -z $rest ]] || cut_short
+  text+=$'\n\n'"The handoff document that it was begun with${path:+ ($path)}; what your summary says is newer:"
+  text+=$'\n\n'"${document%$'\n'}"
+  [[ -z $rest ]] || text+=$'\n\n'"[That was its beginning. The whole of it is in $dir/handoff.md]"
+}
+
+# cut_short: takes from the end of $document what may be half a character: bytes that go on with
+# one, then the byte that begins it.
+cut_short() {
+  for _ in 1 2 3; do
+    [[ $document != *[$'\x80'-$'\xbf'] ]] || document=${document%?}
+  done
+  [[ $document != *[$'\xc0'-$'\xff'] ]] || document=${document%?}
+}
+
+# to_json: makes $text what stands between the quotes of a JSON string.
+to_json() {
+  text=${text//\\/\\\\}
+  text=${text//\"/\\\"}
+  text=${text//$'\n'/\\n}
+  text=${text//$'\t'/\\t}
+  text=${text//[$'\x01'-$'\x1f\x7f']/}
+}
