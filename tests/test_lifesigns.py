@@ -7,6 +7,7 @@ import os
 import pytest
 
 from sm.session import lifesigns
+from sm.session.lifesigns import Compaction
 from sm.store.paths import Root, SessionDir
 
 
@@ -21,12 +22,12 @@ def test_a_compaction_is_told_once(directory: SessionDir) -> None:
     directory.events.write_text(
         "100.5 PreCompact c1 auto\n101.5 PreCompact c0 stale\nhalf a line\n102.5 Stop c1 -\n"
     )
-    assert lifesigns.compactions(directory) == ["100.5"]
+    assert lifesigns.compactions(directory) == [Compaction("100.5", "auto")]
     lifesigns.note_told(directory, "100.5")
     assert lifesigns.compactions(directory) == []
     with directory.events.open("a") as events:
         events.write("103.5 PreCompact c1 manual\n")
-    assert lifesigns.compactions(directory) == ["103.5"]
+    assert lifesigns.compactions(directory) == [Compaction("103.5", "manual")]
 
 
 def test_a_long_file_begins_anew_and_keeps_its_time(directory: SessionDir) -> None:
@@ -38,6 +39,6 @@ def test_a_long_file_begins_anew_and_keeps_its_time(directory: SessionDir) -> No
     assert directory.events.stat().st_size == 0
     assert directory.events.stat().st_mtime == 5000
     assert directory.events.stat().st_mode & 0o777 == 0o600
-    assert lifesigns.compactions(directory) == ["100.5", "102.5"]
+    assert [one.seconds for one in lifesigns.compactions(directory)] == [100.5, 102.5]
     lifesigns.trim(directory)
     assert directory.events_before.exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from sm.store.files import create_exclusive, read_guarded, write_atomic
 from sm.store.paths import SessionDir
@@ -14,38 +15,57 @@ TRIM_AT = 256 * 1024
 COMPACTION = "PreCompact"
 
 
-def events(directory: SessionDir) -> Iterator[list[str]]:
-    """Each event's four words, oldest first; lines that are none are passed over."""
+def events(directory: SessionDir, name: str = "") -> Iterator[list[str]]:
+    """Each event's four words, oldest first; lines that are none are passed over.
+
+    With a `name`, files without any such event are not taken apart: most have none.
+    """
     for path in (directory.events_before, directory.events):
-        for line in (read_guarded(path) or b"").decode("utf-8", "replace").split("\n"):
+        data = read_guarded(path) or b""
+        if name.encode() not in data:
+            continue
+        for line in data.decode("utf-8", "replace").split("\n"):
             if len(words := line.split()) == 4:
                 yield words
 
 
-def compactions(directory: SessionDir) -> list[str]:
-    """The moments, as the hook wrote them, of those that the parent was not told of yet."""
+@dataclass(frozen=True)
+class Compaction:
+    """One summing up of a context: when, as the hook wrote it, and `auto` or `manual`."""
+
+    at: str
+    trigger: str
+
+    @property
+    def seconds(self) -> float:
+        """When, in seconds since 1970."""
+        return _number(self.at)
+
+
+def compactions(directory: SessionDir) -> list[Compaction]:
+    """Those that nobody was told of yet, oldest first."""
     told = _number((read_guarded(directory.told) or b"").decode("ascii", "replace"))
     return [
-        at
-        for at, event, _, detail in events(directory)
+        Compaction(at, detail)
+        for at, event, _, detail in events(directory, COMPACTION)
         if event == COMPACTION and detail != "stale" and _number(at) > told
     ]
 
 
-def last(directory: SessionDir, *names: str) -> float:
-    """When the last of these events was, seconds since 1970; 0 where there was none."""
+def last(directory: SessionDir, *names: str, context: str = "") -> float:
+    """When the last of these events was, in one context or in any; 0 where there was none."""
     return max(
         (
             _number(at)
-            for at, event, _, detail in events(directory)
-            if event in names and detail != "stale"
+            for at, event, of_context, detail in events(directory)
+            if event in names and detail != "stale" and context in ("", of_context)
         ),
         default=0.0,
     )
 
 
 def note_told(directory: SessionDir, at: str) -> None:
-    """The parent has been told of what happened up to then."""
+    """Who is to know has been told of what happened up to then."""
     write_atomic(directory.told, f"{at}\n")
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 
+from sm.errors import SmError, TemporaryError
 from sm.rotation import Cause
-from sm.session import agentstate, gauge, health, lifesigns, queue, readings
+from sm.session import agentstate, gauge, handoff, health, lifesigns, queue, readings
 from sm.session.lifesigns import Compaction
 from sm.session.queue import Message, Mode
 from sm.session.registry import Session
@@ -17,7 +18,7 @@ from sm.session.targets import address
 from sm.store import journal, lock
 from sm.store.crash import crash_point
 from sm.store.paths import SessionDir
-from sm.thresholds import Due, Levels, Notice, compacted, due, marked, text, upcoming
+from sm.thresholds import Due, Flags, Levels, Notice, compacted, due, marked, text, upcoming
 from sm.workflow import people, rotate
 from sm.workflow.messages import notice_id, tell
 from sm.workflow.policy import Policy
@@ -75,20 +76,14 @@ def tell_of_compaction(session: Session, compaction: Compaction, policy: Policy)
     journal.record(session.root.journal, "compaction", session.name, what)
     if "parent" in policy.monitor.tell:
         tell(session.root, session.parent, notice_id(session, key), compacted(name))
-    if "person" in policy.monitor.tell:  # a parent who knows is not told again: the key is the same
-        people.note(
-            session, f"has lost its context to a compaction ({compaction.trigger})", key, policy
-        )
+    if "person" in policy.monitor.tell:
+        lost = f"has lost its context to a compaction ({compaction.trigger})"
+        people.note(session, lost, key, policy, parent=False)
 
 
 def levels(session: Session, policy: Policy) -> Levels:
     """The thresholds that hold for the session now."""
     return policy.levels(health.raised_by(session.root, session.name, time.time()))
-
-
-def is_replaced(directory: SessionDir) -> bool:
-    """Whether the context is being replaced, or the agent has asked for that: it acts already."""
-    return directory.hold.exists() or directory.handoff.exists() or directory.rotation.exists()
 
 
 def can_rotate(rotator: Rotator) -> bool:
@@ -98,7 +93,7 @@ def can_rotate(rotator: Rotator) -> bool:
 
 def _found(rotator: Rotator) -> Due:
     session = rotator.target.session
-    if is_replaced(session.dir) or not can_rotate(rotator):
+    if handoff.is_wanted(session.dir) or not can_rotate(rotator):
         return Due()
     flags = readings.flags(session.dir)
     reading = readings.current(session.dir, flags)
@@ -120,12 +115,25 @@ def _act(rotator: Rotator) -> None:
             _tell(rotator, found.notice, reading.percent, reading.used)
             crash_point("context:told")
             readings.save_flags(directory, marked(flags, found))
-    if found.cycle and rotate.begin_cycle(rotator, Cause.CYCLE, reading.percent):
+    if found.cycle and _cycles(rotator, reading.percent, flags):
         crash_point("context:cycled")
         with lock.hold(directory.delivery_lock, timeout_s=LOCK_S):
             now = readings.flags(directory)
             if now.reset_at == flags.reset_at:
                 readings.save_flags(directory, marked(now, found))
+
+
+def _cycles(rotator: Rotator, percent: float, flags: Flags) -> bool:
+    """Begin the cycle; True also where it can never begin, of which a person is told once."""
+    try:
+        return rotate.begin_cycle(rotator, Cause.CYCLE, percent) is not None
+    except TemporaryError:
+        raise
+    except SmError as error:
+        text = f"cannot be given a new context at {percent:g}%: {error.message}"
+        key = f"cycle:{flags.context}:{flags.reset_at:.6f}"
+        people.tell(rotator.target.session, text, key, rotator.policy)
+        return True
 
 
 def _tell(rotator: Rotator, notice: Notice, percent: float, tokens: int | None) -> None:
@@ -141,7 +149,7 @@ def _point(rotator: Rotator, directory: SessionDir) -> None:
 
     While the context is replaced, from none on: each of its updates would.
     """
-    if is_replaced(directory) or not can_rotate(rotator):
+    if handoff.is_wanted(directory) or not can_rotate(rotator):
         readings.point(directory, None)
         return
     known = levels(rotator.target.session, rotator.policy)

@@ -93,7 +93,12 @@ def _next_look(target: Target) -> float:
 
 
 def tell_of_turns(target: Target) -> None:
-    """Tell those whose message the agent got in a turn that has ended since."""
+    """Tell those whose message the agent got in a turn that has ended since.
+
+    While its context is being replaced, the agent goes on with what it was told in the next one.
+    """
+    if target.session.dir.hold.exists():
+        return
     for waiter in waiters.all(target.session.dir):
         if waiter.accepted_at is not None and _has_ended(target, waiter.accepted_at):
             _tell_waiter(target, waiter)
@@ -150,9 +155,9 @@ def tell_of_compaction(session: Session) -> None:
     """Tell the parent of each time that the agent's context was summed up."""
     if not session.parent:
         return
-    for at in lifesigns.compactions(session.dir):
-        tell_parent(session, "has compacted its context", f"compact:{at}")
-        lifesigns.note_told(session.dir, at)
+    for compaction in lifesigns.compactions(session.dir):
+        tell_parent(session, "has compacted its context", f"compact:{compaction.at}")
+        lifesigns.note_told(session.dir, compaction.at)
 
 
 def tell_of_trouble(target: Target) -> float:

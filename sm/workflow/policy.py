@@ -12,11 +12,14 @@ from sm.config.schema import ContextMonitor, HandoffCycle, Machine, Project
 from sm.errors import SmError
 from sm.session.registry import IssueSession
 from sm.store.files import read_json, write_json
-from sm.thresholds import FULL, Levels
+from sm.thresholds import Levels
 
 if TYPE_CHECKING:
     from sm.session.registry import Session
     from sm.store.paths import SessionDir
+
+HIGHEST = 95.0
+"""The cycle is not raised further: the agent has to have room for the document."""
 
 
 class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -44,7 +47,9 @@ class Policy:
         return Levels(
             warning=monitor.warning_percentage if monitor.enabled else None,
             critical=monitor.critical_percentage if monitor.enabled else None,
-            cycle=min(cycle.percentage + raised_by, FULL) if cycle.enabled else None,
+            cycle=max(cycle.percentage, min(cycle.percentage + raised_by, HIGHEST))
+            if cycle.enabled
+            else None,
         )
 
 
