@@ -22,7 +22,7 @@ hand_over() {
   local blocks=0 names=()
   [[ ! -s $dir/blocks ]] || ! ours "$dir/blocks" || read -r blocks <"$dir/blocks"
   [[ $blocks == [0-9] ]] || blocks=0
-  ((blocks < BLOCKS)) && may_deliver && ! is_in_doubt || return 1
+  ((blocks < BLOCKS)) && may_deliver && [[ -z $passing ]] && ! is_in_doubt || return 1
   choose urgent
   choose important
   choose sequential steer
@@ -31,11 +31,11 @@ hand_over() {
 }
 
 # steer: within a turn, what is meant for it. The mark goes before the look into the queue:
-# what arrives in between has set it again.
+# what arrives in between has set it again. It stays as long as something is held back.
 steer() {
   local names=()
   ours "$dir/steer" && may_deliver || return 0
-  keep steer ''
+  [[ -n $passing ]] || keep steer ''
   choose steer
   collect && take || return 0
   say PostToolUse
@@ -55,9 +55,20 @@ say() {
   printf '%s' "${lines:0:before}$said" 1<>"$dir/offered" || :
 }
 
-# may_deliver: no replacement of the context is under way, and nobody else is delivering.
+# may_deliver: nobody else is delivering. While the context is being replaced, `passing` has blanks
+# and the ids of the only messages that go through.
 may_deliver() {
-  [[ ! -e $dir/hold && -d $dir/queue/new && -d $dir/queue/cur ]] && lock && [[ ! -e $dir/hold ]]
+  [[ -d $dir/queue/new && -d $dir/queue/cur ]] && lock || return 1
+  passing=
+  [[ -e $dir/hold || -L $dir/hold ]] || return 0
+  ours "$dir/hold" && IFS= read -r -N 4096 passing <"$dir/hold"
+  passing=" ${passing%$'\n'} "
+}
+
+# may_pass NAME
+may_pass() {
+  local id=${1#*-}
+  [[ -z $passing || $passing == *" ${id%.*} "* ]]
 }
 
 # lock: nobody else hands over, or rewrites `offered`, until the hook ends. It may take a second, so
@@ -76,7 +87,8 @@ choose() {
   for path in "$dir"/queue/new/[0-9]*; do
     mode=${path##*.}
     # shellcheck disable=SC2053 # a pattern
-    [[ " $* " == *" $mode "* && ${path##*/} == $MESSAGE ]] && ours "$path" && names+=("${path##*/}")
+    [[ " $* " == *" $mode "* && ${path##*/} == $MESSAGE ]] && may_pass "${path##*/}" &&
+      ours "$path" && names+=("${path##*/}")
   done
 }
 

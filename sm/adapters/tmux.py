@@ -210,6 +210,16 @@ class Tmux:
         """The command that shows the session to a person."""
         return [*self._argv(), "attach-session", "-t", f"={_checked(session)}"]
 
+    def drew_at(self, pane_id: str) -> float | None:
+        """When the pane's window last showed anything new, in whole seconds since 1970.
+
+        Raises:
+            MissingPaneError: there is no such pane.
+
+        """
+        said = self.command("display-message", "-p", "-t", pane_id, "#{window_activity}").strip()
+        return float(said) if said.isdigit() else None
+
     def command(self, *command: str, stdin: bytes | None = None, cwd: Path | None = None) -> str:
         """Run one tmux command line; returns what it printed.
 

@@ -231,7 +231,7 @@ class Machine(Section, frozen=True):
         Meta(description="agent CLIs of your own, or what is different in one that is known"),
     ] = msgspec.field(default_factory=dict)
     notify_command: Annotated[
-        str, Meta(description="run by a shell for what a person has to know, with the text as input")
+        str, Meta(description="run by a shell for what a person has to know, which it reads")
     ] = ""
     context_monitor: ContextMonitor = msgspec.field(default_factory=ContextMonitor)
     handoff_cycle: HandoffCycle = msgspec.field(default_factory=HandoffCycle)

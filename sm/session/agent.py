@@ -80,6 +80,24 @@ def launch(tmux: Tmux, session: Session, start: Launch, *, generation: int) -> A
     return _put_on_record(directory, _agent(pane, process, generation))
 
 
+def relaunch(tmux: Tmux, session: Session, start: Launch, *, generation: int) -> Agent:
+    """End the agent and start another one, once for each `generation`, however often it is called.
+
+    Raises:
+        AgentError: the old one cannot be ended, or the new one not be started.
+        UsageError: its command or environment cannot be used.
+
+    """
+    known = load(session.dir)
+    if known and known.generation == generation:
+        return known
+    pane = tmux.pane(session.name)
+    if pane is None or pane.mark != _mark(session.dir, generation):
+        stop(tmux, session)
+    crash_point("relaunch:stopped")
+    return launch(tmux, session, start, generation=generation)
+
+
 def adopt(tmux: Tmux, session: Session) -> Agent | None:
     """The agent that a launch of ours has left running, put on record again; None if none runs.
 

@@ -19,7 +19,7 @@ from sm.adapters.composer import SHELLS
 from sm.adapters.tmux import MissingPaneError, NoServerError, Pane
 from sm.errors import UsageError
 from sm.session import agent as agents
-from sm.session import agentstate, offers, queue
+from sm.session import agentstate, handoff, offers, queue
 from sm.session.agentstate import State
 from sm.session.interruption import (
     interrupt,
@@ -169,13 +169,18 @@ def drain(target: Target) -> Reason | None:
     if is_at_rest(target):
         return None
     with contextlib.suppress(lock.HeldError), lock.hold(directory.delivery_lock, timeout_s=LOCK_S):
-        try:
-            return _drain(target)
-        except (NoServerError, MissingPaneError):
-            return Reason.GONE
-        finally:
-            queue.tidy(directory)
+        return drain_held(target)
     return Reason.BEHIND
+
+
+def drain_held(target: Target) -> Reason | None:
+    """The same, for a caller that holds the delivery lock."""
+    try:
+        return _drain(target)
+    except (NoServerError, MissingPaneError):
+        return Reason.GONE
+    finally:
+        queue.tidy(target.session.dir)
 
 
 def is_at_rest(target: Target) -> bool:
@@ -189,20 +194,26 @@ def _drain(target: Target) -> Reason | None:
     if known is None:
         return Reason.GONE
     _put_away(target)
-    pane, screen = _look(target, known.pane_id)
+    pane, screen = look(target, known.pane_id)
     if screen.gone or not agents.alive(pane, known):
         return Reason.GONE
-    fresh = True
+    fresh, held = True, None
     for place, hand_on in ((Place.HANDED, _settle), (Place.WAITING, _hand_over)):
         if place is Place.WAITING and not settle_interrupted(target):
             return Reason.UNSURE
         for message in queue.each(target.session.dir, place):
+            passes = handoff.passes(target.session.dir, message.id)
+            if place is Place.WAITING and not passes:
+                held = Reason.HOLD
+                continue
             if not fresh:
-                pane, screen = _look(target, known.pane_id)
-            if reason := hand_on(target, pane, screen, message):
-                return reason
+                pane, screen = look(target, known.pane_id)
             fresh = False
-    return None
+            reason = hand_on(target, pane, screen, message)
+            if reason and passes:
+                return reason
+            held = reason or held  # what is about the old context holds up nothing of the new one
+    return held
 
 
 def _put_away(target: Target) -> None:
@@ -214,7 +225,7 @@ def _put_away(target: Target) -> None:
     offers.tidy(directory)
 
 
-def _look(target: Target, pane_id: str) -> tuple[Pane, Screen]:
+def look(target: Target, pane_id: str) -> tuple[Pane, Screen]:
     """The pane, and its screen once that shows what the hooks have just told."""
     while True:
         pane, shown = target.tmux.look(pane_id, escapes=True)
@@ -256,8 +267,8 @@ def _is_at_work(target: Target, pane: Pane) -> bool:
 
 def _draws(target: Target, pane: Pane) -> bool:
     """Whether its terminal has shown anything new in the last seconds."""
-    at = target.tmux.command("display-message", "-p", "-t", pane.id, "#{window_activity}").strip()
-    return at.isdigit() and time.time() - int(at) < DRAWS_S
+    at = target.tmux.drew_at(pane.id)
+    return at is not None and time.time() - at < DRAWS_S
 
 
 def _settle(target: Target, pane: Pane, screen: Screen, message: Message) -> Reason | None:
@@ -274,19 +285,13 @@ def _settle(target: Target, pane: Pane, screen: Screen, message: Message) -> Rea
 def _hand_over(target: Target, pane: Pane, screen: Screen, message: Message) -> Reason | None:
     """Hand a waiting message over by way of the composer; why not, or None."""
     directory = target.session.dir
-    if directory.hold.exists():
-        return Reason.HOLD
-    if pane.in_mode:
-        return Reason.MODE
-    if pane.command in SHELLS and not agents.has_client(directory):
-        return Reason.SHELL
-    if _opens_dialog(target, screen):
-        return Reason.DIALOG
     if screen.prompt is Prompt.BUSY and message.mode is Mode.URGENT:
+        if reason := _untouchable(target, pane, screen):
+            return reason
         if is_compacting(target):
             return Reason.COMPACTING
         screen = _stop_turn(target, pane, screen, message) or screen
-    if reason := _obstacle(target, screen):
+    if reason := obstacle(target, pane, screen):
         return reason
     if not queue.move(directory, message, Place.WAITING, Place.HANDED):
         return None  # a hook was quicker
@@ -309,7 +314,10 @@ def _stop_turn(target: Target, pane: Pane, screen: Screen, message: Message) -> 
     return interrupt(target, pane, screen, message)
 
 
-def _obstacle(target: Target, screen: Screen) -> Reason | None:
+def obstacle(target: Target, pane: Pane, screen: Screen) -> Reason | None:
+    """Why nothing may be typed now, None if it may."""
+    if reason := _untouchable(target, pane, screen):
+        return reason
     if screen.scrolled:
         return Reason.DRAFT
     if screen.prompt is not Prompt.IDLE:
@@ -317,6 +325,15 @@ def _obstacle(target: Target, screen: Screen) -> Reason | None:
     if screen.draft and (screen.stashed or not target.profile.can_stash):
         return Reason.DRAFT  # a second draft would take the place of the first
     return None
+
+
+def _untouchable(target: Target, pane: Pane, screen: Screen) -> Reason | None:
+    """Why not even a key may be pressed."""
+    if pane.in_mode:
+        return Reason.MODE
+    if pane.command in SHELLS and not agents.has_client(target.session.dir):
+        return Reason.SHELL
+    return Reason.DIALOG if _opens_dialog(target, screen) else None
 
 
 _OBSTACLES = {

@@ -35,7 +35,8 @@ class Launch:
     """What an agent is started with.
 
     `protocol` goes into its system prompt, where the profile has a way; `resume` is the agent's
-    own session id to go on with, '' for a new one.
+    own session id to go on with, '' for a new one. `keeps_environment` gives it that of the launch
+    before, parts of which only that one's caller had.
     """
 
     settings: Settings
@@ -43,6 +44,7 @@ class Launch:
     prompt: str = ""
     protocol: str = ""
     resume: str = ""
+    keeps_environment: bool = False
 
 
 def write_launch_files(tmux: Tmux, session: Session, launch: Launch) -> None:
@@ -55,8 +57,9 @@ def write_launch_files(tmux: Tmux, session: Session, launch: Launch) -> None:
     directory = session.dir
     _clear(directory)
     environment = agent_environment(tmux, session, launch.settings)
-    entries = [f"{name}={value}" for name, value in environment.items()]
-    write_atomic(directory.launch_env, _entries(entries, "environment"))
+    if not (launch.keeps_environment and directory.launch_env.exists()):
+        entries = [f"{name}={value}" for name, value in environment.items()]
+        write_atomic(directory.launch_env, _entries(entries, "environment"))
     command = _command(directory, launch, environment)
     write_atomic(directory.launch_argv, _entries(command, "command"))
 

@@ -21,12 +21,12 @@ from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.screen import Prompt, Screen
 from sm.adapters.composer import Typed, is_typed, press, type_once
 from sm.adapters.tmux import Pane, Tmux
-from sm.session import agentstate, queue
+from sm.session import agentstate, contexts, handoff, queue
 from sm.session.queue import Message, Place
 from sm.session.registry import Session
 from sm.session.wire import Wire, last_line, wire
 from sm.store.crash import crash_point
-from sm.store.files import read_guarded, read_json, write_atomic, write_json
+from sm.store.files import read_json, write_atomic, write_json
 
 RECEIPT_S = 5.0
 PIECE_S = 0.03
@@ -187,6 +187,8 @@ def resolve(target: Target, pane: Pane, screen: Screen, message: Message) -> Sub
         return confirm(target, message)
     if shows(screen, typed) and (screen.prompt is Prompt.IDLE or screen.scrolled):
         # It stands there, typed and not submitted.
+        if not handoff.passes(directory, message.id):
+            return Submitted.DOUBTFUL  # its context is about to be cleared
         press(target.tmux, pane, target.profile.submit_keys, row=screen.row)
         return confirm(target, message)
     return _doubt(target, screen, message, typed)
@@ -207,8 +209,7 @@ def _doubt(
     target: Target, screen: Screen, message: Message, typed: TypedMessage
 ) -> Submitted | None:
     """What has become of a message that was typed and is neither confirmed nor to be seen."""
-    patience = DOUBT_S + PIECE_S * len(wire(target.profile, message.id, message.text).pieces)
-    if time.time() < typed.at + patience or screen.prompt is not Prompt.IDLE:
+    if time.time() < typed.at + _patience(target, message) or screen.prompt is not Prompt.IDLE:
         return confirm(target, message, timeout_s=0)
     heard = has_heard(target, told_by(target, message), since=typed.at)
     if heard:
@@ -220,6 +221,18 @@ def _doubt(
         return Submitted.DOUBTFUL
     _again(target, message)
     return None
+
+
+def _patience(target: Target, message: Message) -> float:
+    return DOUBT_S + PIECE_S * len(wire(target.profile, message.id, message.text).pieces)
+
+
+def is_lost(target: Target, message: Message) -> bool:
+    """Whether all that could be done has been done to get a message to the agent, in vain."""
+    typed = read_json(target.session.dir.typed, TypedMessage)
+    if typed is None or typed.id != message.id or typed.attempt < ATTEMPTS:
+        return False
+    return time.time() > typed.at + _patience(target, message)
 
 
 def shows(screen: Screen, typed: TypedMessage) -> bool:
@@ -247,7 +260,7 @@ def has_heard(target: Target, text: str, *, since: float, compacted_at: float = 
     """
     if not reads_conversation(target):
         return None
-    path = conversation_of(target) or Path(os.devnull)
+    path = contexts.read(target.session.dir).conversation or Path(os.devnull)
     return conversation.has_heard(path, text, since=since, compacted_at=compacted_at)
 
 
@@ -258,7 +271,7 @@ def is_taken_back(target: Target, message: Message, since: float) -> bool | None
     """
     if not reads_conversation(target):
         return False
-    path = conversation_of(target) or Path(os.devnull)
+    path = contexts.read(target.session.dir).conversation or Path(os.devnull)
     return conversation.is_taken_back(path, told_by(target, message), since=since)
 
 
@@ -268,17 +281,7 @@ def reads_conversation(target: Target) -> bool:
     A file that is not there tells nothing, but of a context that has not had a prompt yet.
     """
     now = agentstate.read(target.session.dir)
-    path = conversation_of(target)
+    path = contexts.read(target.session.dir).conversation
     if target.profile.hooks != "claude" or not now.context or path is None:
         return False
     return path.is_file() or not now.prompt
-
-
-def conversation_of(target: Target) -> Path | None:
-    """Where the agent CLI writes its conversation down; None where its hooks have not said."""
-    payload = read_guarded(target.session.dir.context) or b"{}"
-    try:
-        path = json.loads(payload).get("transcript_path")
-    except (ValueError, AttributeError):
-        return None
-    return Path(path) if path and isinstance(path, str) else None

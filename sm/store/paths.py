@@ -51,6 +51,11 @@ class Root:
         """Every event, one JSON line each."""
         return self.private / "journal.jsonl"
 
+    @property
+    def health(self) -> Path:
+        """What became of each rotation of a context, one JSON line each."""
+        return self.private / "health.jsonl"
+
     def phase(self, project: str, issue: int) -> Path:
         """The sentinel file, written by the agent."""
         return self.path / f"dev-session-{project}-{issue}.phase"
@@ -335,8 +340,43 @@ class SessionDir:
 
     @property
     def hold(self) -> Path:
-        """While it is there, nothing is handed to the agent: its context is being replaced."""
+        """While it is there, the context is being replaced: only messages it names go through."""
         return self.path / "hold"
+
+    @property
+    def handoff(self) -> Path:
+        """The last `sm handoff` of the agent, until it is taken up."""
+        return self.path / "handoff.json"
+
+    @property
+    def rotation(self) -> Path:
+        """Intent: the rotation of the agent's context that is under way."""
+        return self.path / "rotation.json"
+
+    @property
+    def last_handoff(self) -> Path:
+        """The path of the document that the agent's context was last begun with."""
+        return self.path / "last-handoff"
+
+    @property
+    def document(self) -> Path:
+        """A copy of that document, made before its context was cleared."""
+        return self.path / "handoff.md"
+
+    @property
+    def threshold(self) -> Path:
+        """One number: at this percentage of its context something is to be done."""
+        return self.path / "threshold"
+
+    @property
+    def context_flags(self) -> Path:
+        """Of which thresholds the agent was told in its present context."""
+        return self.path / "context-flags.json"
+
+    @property
+    def context_settings(self) -> Path:
+        """What a person has set for the context of this session alone."""
+        return self.path / "context-settings.json"
 
     @property
     def transcript(self) -> Path:

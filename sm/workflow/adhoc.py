@@ -6,15 +6,13 @@ import re
 import secrets
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sm.adapters.agent.profiles import check_terminal
 from sm.config.schema import Agent as Settings
 from sm.errors import SmError, StateError, UsageError
-from sm.peers import about
 from sm.session import agent, queue, registry
-from sm.session.launchfiles import Launch
 from sm.session.queue import Message
 from sm.session.registry import AdHocSession
 from sm.session.targets import address, is_living, is_over
@@ -114,11 +112,10 @@ def _put_on_record(host: Host, order: Order) -> AdHocSession:
 
 def _launch(host: Host, session: AdHocSession, order: Order) -> None:
     target, prompt = host.target(session), order.prompt
-    start = Launch(
+    start = replace(
+        tend.launch_with(session, target.profile),
         settings=Settings(command=session.command, pass_env=order.pass_env),
-        profile=target.profile,
         prompt=prompt if target.profile.prompt else "",
-        protocol=about(address(session), session.name, _parent_of(session)),
     )
     for folder in ("", "new"):
         ensure_private_dir(session.dir.queue / folder)  # so that the monitor can watch it
@@ -126,13 +123,6 @@ def _launch(host: Host, session: AdHocSession, order: Order) -> None:
     agent.launch(host.tmux, session, start, generation=1)
     if prompt and not target.profile.prompt and (text := clean(prompt)):
         queue.put(session.dir, Message(id=queue.new_id(), text=text))
-
-
-def _parent_of(session: AdHocSession) -> str:
-    try:
-        return address(registry.load(session.root, session.parent)) if session.parent else ""
-    except SmError:
-        return session.parent
 
 
 def end(host: Host, session: AdHocSession) -> Iterator[str]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sm.adapters.tmux import Tmux
     from sm.session.registry import IssueSession, Session
     from sm.session.submission import Target
+    from sm.workflow.policy import Policy
 
 IDLE_POLLS = 3
 IDLE_POLL_S = 10.0
@@ -78,6 +79,17 @@ class Context:
         from sm.session.submission import Target
 
         return Target(self.tmux, session, self.profile)
+
+    def policy(self, session: Session) -> Policy:
+        """What holds for the session's context.
+
+        Raises:
+            StateError: what was set for it alone is damaged.
+
+        """
+        from sm.workflow.policy import made
+
+        return made(session, self.config, self.project)
 
     @cached_property
     def git(self) -> Git:

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sm.adapters.forge.errors import MergeRefusedError
@@ -15,8 +15,8 @@ from sm.facts import Facts
 from sm.history import Receipt, Verb
 from sm.matrix import BY_NAME, INTERRUPTING, OVERTAKING
 from sm.reactions import decide
+from sm.session import agent, registry
 from sm.session import plan as plans
-from sm.session import registry
 from sm.session.delivery import Reason
 from sm.session.plan import Plan
 from sm.session.registry import IssueSession
@@ -24,11 +24,13 @@ from sm.store import lock
 from sm.store.crash import crash_point
 from sm.store.files import just_before, read_guarded, write_atomic
 from sm.store.paths import SessionDir
-from sm.workflow.compose import compose
+from sm.workflow.compose import compose, launch_with
 from sm.workflow.context import Context
 from sm.workflow.effects import NotNowError, PointlessError, perform, withdraw
+from sm.workflow.fullness import tend_context
 from sm.workflow.messages import tell_of_step, tend_messages
 from sm.workflow.observe import Observation, observe
+from sm.workflow.rotate import Rotator
 from sm.workflow.snapshot import snapshot
 
 ROUNDS = 20
@@ -93,9 +95,22 @@ def _react(ctx: Context, name: str, directory: SessionDir) -> None:
 
 
 def _tend(ctx: Context, session: IssueSession) -> float:
-    """What other sessions have to say, and are to hear; it keeps no reaction waiting."""
+    """See to its context and its messages; neither keeps a reaction waiting."""
+    target = ctx.target(session)
+
+    def relaunch(generation: int) -> None:
+        start = launch_with(ctx, session, "")
+        agent.relaunch(ctx.tmux, session, start, generation=generation)
+
+    def context() -> float:
+        return tend_context(Rotator(target, ctx.policy(session), relaunch))
+
+    return min(_tended(context), _tended(lambda: tend_messages(target)))
+
+
+def _tended(tend: Callable[[], float]) -> float:
     try:
-        return tend_messages(ctx.target(session))
+        return tend()
     except SmError:
         return time.time() + MESSAGE_RETRY_S
 

@@ -75,7 +75,7 @@ def read(directory: SessionDir) -> Signs:
         stop, failed = _file(directory.stop_payload, state), _file(directory.failure, state)
         if failed.written_at > stop.written_at or state.state is State.LIMITED:
             failure = _failure(directory, state, failed.payload)
-        elif stop.written_at:
+        elif stop.written_at and not directory.hold.exists():  # else it goes on in a new context
             ended_at = state.since
     return Signs(
         doing=str(state.state),

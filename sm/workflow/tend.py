@@ -5,25 +5,36 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from sm.errors import StateError
-from sm.session import agent, agentstate
+from sm.config.schema import Agent as Settings
+from sm.errors import SmError, StateError
+from sm.peers import about
+from sm.session import agent, agentstate, registry
 from sm.session.agentstate import State
+from sm.session.launchfiles import Launch
 from sm.session.queue import Place
 from sm.session.registry import AdHocSession
 from sm.session.submission import Target
-from sm.session.targets import is_over
+from sm.session.targets import address, is_over
 from sm.store import journal, lock
 from sm.store.crash import crash_point
 from sm.store.files import just_before, write_atomic
-from sm.workflow import host
+from sm.workflow import host, policy
+from sm.workflow.fullness import tend_context
 from sm.workflow.messages import tell_all, tend_messages
+from sm.workflow.rotate import Rotator
+
+if TYPE_CHECKING:
+    from sm.adapters.agent.profile import Profile
 
 FAR_S = 600.0
 """Nothing is due for so long: hooks, watched files and the agent's end call earlier.
 
 Nothing calls when a terminal goes and its agent stays; dev-poll does, where it runs.
 """
+RETRY_S = 15.0
 
 STARTED, CUT_SHORT = "has begun", "was never begun: its start was cut short"
 ENDED, DIED, LOST = "has ended", "has died", "has lost its terminal, and runs on without one"
@@ -44,8 +55,9 @@ def tend(session: AdHocSession) -> None:
 def _tend(session: AdHocSession) -> None:
     started = time.time()
     target = host.target_of(session)
+    again_at = _tend_context(target, session)
     if agent.lives(target.tmux, session) or _is_adopted(target):
-        wake_at = min(tend_messages(target), started + FAR_S)
+        wake_at = min(tend_messages(target), again_at, started + FAR_S)
         write_atomic(session.dir.next, f"{math.ceil(wake_at)}\n")
         # What changed while we looked must count as changed since.
         write_atomic(session.dir.seen, "", mtime_ns=just_before(started))
@@ -53,6 +65,36 @@ def _tend(session: AdHocSession) -> None:
         with contextlib.suppress(StateError):
             tend_messages(target)  # a turn may have ended just before
         end(session, _how(target))
+
+
+def _tend_context(target: Target, session: AdHocSession) -> float:
+    """See to its context; what is in the way there keeps no message waiting."""
+
+    def relaunch(generation: int) -> None:
+        start = replace(launch_with(session, target.profile), keeps_environment=True)
+        agent.relaunch(target.tmux, session, start, generation=generation)
+
+    try:
+        return tend_context(Rotator(target, policy.of(session), relaunch))
+    except SmError as error:
+        journal.record(session.root.journal, "problem", session.name, error.message)
+        return time.time() + RETRY_S
+
+
+def launch_with(session: AdHocSession, profile: Profile) -> Launch:
+    """How the session's agent is started, without a prompt."""
+    return Launch(
+        settings=Settings(command=session.command),
+        profile=profile,
+        protocol=about(address(session), session.name, _parent_of(session)),
+    )
+
+
+def _parent_of(session: AdHocSession) -> str:
+    try:
+        return address(registry.load(session.root, session.parent)) if session.parent else ""
+    except SmError:
+        return session.parent
 
 
 def _is_adopted(target: Target) -> bool:

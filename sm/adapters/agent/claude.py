@@ -27,6 +27,7 @@ CLAUDE = Profile(
     interrupt_key="Escape",
     erase_key="C-u",
     clear="/clear",
+    tells_of_clear=True,
     paste_lines=3,
     paste_characters=800,
     hook_characters=9000,  # at 10,100 the client keeps it in a file and shows the model a preview

@@ -100,6 +100,25 @@ class Profile(Section, frozen=True):
         str, Meta(description="command that begins a new, empty context; empty: none")
     ] = ""
 
+    tells_of_clear: Annotated[
+        bool, Meta(description="its hooks tell of a new context at once, not with the next prompt")
+    ] = False
+
+    context_pattern: Annotated[
+        str,
+        Meta(
+            description="pattern of a row that shows how full its context is; its group is the "
+            "percentage used, or what is left if it is called `left`; empty: none shows it"
+        ),
+    ] = ""
+    context_command: Annotated[
+        str,
+        Meta(
+            description="shell command that prints that percentage, with the session's variables; "
+            "goes before the pattern"
+        ),
+    ] = ""
+
     paste_lines: Annotated[
         Count, Meta(description="lines in one paste that still arrive unmarked; 0: any number")
     ] = 0

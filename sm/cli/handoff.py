@@ -1,0 +1,54 @@
+"""`sm handoff`: called by an agent on itself."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from sm.cli.options import pass_host
+from sm.errors import SmError, UsageError
+
+if TYPE_CHECKING:
+    from sm.workflow.host import Host
+
+
+@click.command("handoff")
+@click.argument("file", type=click.Path(path_type=Path))
+@pass_host
+def command(host: Host, file: Path) -> None:
+    """Replace your own context by FILE, when the current turn ends.
+
+    For an agent in a session of sm. Write into FILE all that the next context has to know, then
+    call this as the last thing of your turn: the context is cleared, and the new one is told to
+    read FILE and to go on. The last call wins.
+    """
+    from sm.session import handoff
+    from sm.session.caller import VARIABLE, identify
+    from sm.workflow.host import target_of
+
+    if not os.environ.get(VARIABLE):
+        raise UsageError(
+            f"{VARIABLE} not set. sm handoff can only be called from within a session."
+        )
+    session = identify(host.root, os.environ).session
+    assert session is not None, "one that the environment names is found, or refused"
+    handoff.schedule(session, target_of(session).profile, _document(file))
+    click.echo("Handoff scheduled — will execute after current turn completes")
+
+
+def _document(file: Path) -> Path:
+    """The file itself, whatever leads to it: a link that takes its place later is not followed.
+
+    Raises:
+        SmError: there is no such file, or it cannot be read.
+
+    """
+    path = Path(os.path.abspath(file))  # noqa: PTH100 - what the agent calls it, not where it leads
+    if not path.is_file():
+        raise SmError(f"File not found: {path}")
+    if not os.access(path, os.R_OK):
+        raise SmError(f"cannot read '{path}': permission denied")
+    return path.resolve() if path.is_symlink() else path

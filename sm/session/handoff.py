@@ -1,0 +1,167 @@
+"""The files of a rotation: what the agent has asked for, the record, and what is held back.
+
+`hold` is there as long as either of the others is, unless the record lets messages through. It is
+all that the agent's hooks look at.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from pathlib import Path
+
+from msgspec import Struct
+
+from sm.adapters.agent.profile import Profile
+from sm.errors import SmError
+from sm.rotation import Rotation
+from sm.session import agentstate
+from sm.session.registry import Session
+from sm.store.files import read_guarded, read_json, write_atomic, write_json
+from sm.store.paths import SessionDir
+
+COPY_LIMIT = 1024 * 1024
+"""Bytes of a document that are kept beside it."""
+
+
+class RefusedError(SmError):
+    """The agent's context cannot be replaced."""
+
+
+class Handoff(Struct, frozen=True):
+    """What an agent has asked for: `path` is absolute, `at` seconds since 1970.
+
+    `context` is the agent's own id of the context that it was asked in, '' where it tells none.
+    """
+
+    path: str
+    at: float
+    context: str = ""
+
+
+def schedule(session: Session, profile: Profile, path: Path) -> None:
+    """Have the context replaced when the turn ends; an earlier wish is forgotten.
+
+    Raises:
+        RefusedError: the agent CLI has no terminal, or no command for it.
+        StateError: it cannot be written down.
+
+    """
+    check(profile)
+    directory = session.dir
+    context = agentstate.read(directory).context
+    write_json(directory.handoff, Handoff(str(path), time.time(), context), durable=True)
+    if not directory.hold.exists():
+        _hold(directory)
+
+
+def check(profile: Profile) -> None:
+    """Refuse an agent CLI whose context cannot be replaced.
+
+    Raises:
+        RefusedError: it cannot.
+
+    """
+    if not profile.terminal:
+        raise RefusedError(f"sm handoff is not supported for {profile.name} sessions")
+    if not profile.clear:
+        raise RefusedError(
+            f"the profile '{profile.name}' has no command that clears the context: set its 'clear'"
+        )
+
+
+def is_wanted(directory: SessionDir) -> bool:
+    """Whether a rotation is under way, asked for, or holds something back."""
+    return any(path.exists() for path in (directory.hold, directory.rotation, directory.handoff))
+
+
+def pending(directory: SessionDir) -> Handoff | None:
+    """What the agent has asked for and nobody has taken up.
+
+    Raises:
+        StateError: the file is damaged.
+
+    """
+    return read_json(directory.handoff, Handoff)
+
+
+def record(directory: SessionDir) -> Rotation | None:
+    """The rotation under way.
+
+    Raises:
+        StateError: the file is damaged.
+
+    """
+    return read_json(directory.rotation, Rotation)
+
+
+def save(directory: SessionDir, rotation: Rotation, passing: tuple[str, ...] = ()) -> None:
+    """Write the record, and hold back all messages but those of these ids."""
+    write_json(directory.rotation, rotation, durable=True)
+    if rotation.holds:
+        _hold(directory, passing)
+    else:
+        release(directory)
+
+
+def drop(directory: SessionDir) -> None:
+    """Forget the record: it is over."""
+    directory.rotation.unlink(missing_ok=True)
+    release(directory)
+
+
+def forget_wish(directory: SessionDir) -> None:
+    """Forget what the agent has asked for: it is taken up, or has lost its sense."""
+    directory.handoff.unlink(missing_ok=True)
+
+
+def release(directory: SessionDir) -> None:
+    """Hand messages over again, unless the agent has just asked for another rotation."""
+    directory.hold.unlink(missing_ok=True)
+    if directory.handoff.exists():
+        _hold(directory)
+
+
+def _hold(directory: SessionDir, passing: tuple[str, ...] = ()) -> None:
+    write_atomic(directory.hold, f"{' '.join(passing)}\n")
+
+
+def passes(directory: SessionDir, ident: str) -> bool:
+    """Whether the message of this id may be handed to the agent now."""
+    found = read_guarded(directory.hold)
+    return found is None or ident in found.decode("ascii", "replace").split()
+
+
+def is_readable(path: Path) -> bool:
+    """Whether it is a plain file that can be read, and no link to one."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode) and os.access(path, os.R_OK)
+    except (OSError, ValueError):
+        return False
+
+
+def keep(directory: SessionDir, path: Path) -> None:
+    """Copy the document that the next context begins with.
+
+    Raises:
+        OSError: it cannot be read, or is no plain file.
+        StateError: the copy cannot be written.
+
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(f"'{path}' is no plain file")
+        write_atomic(directory.document, file.read(COPY_LIMIT))
+
+
+def note_last(directory: SessionDir, path: Path) -> None:
+    """Remember with which document the agent's context was begun."""
+    write_atomic(directory.last_handoff, f"{path}\n")
+
+
+def last(directory: SessionDir) -> Path | None:
+    """The document that the agent's context was last begun with."""
+    text = (read_guarded(directory.last_handoff) or b"").decode("utf-8", "replace").strip("\n")
+    return Path(text) if text else None

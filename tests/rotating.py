@@ -1,0 +1,177 @@
+"""A world for the rotation: an agent, its client, a person, a clock, and executors that die."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from msgspec import structs
+
+from sm.rotation import Act, Cause, Document, Limits, Move, Rotation, Standing, begin, decide
+
+OVER = (Act.FINISH, Act.GIVE_UP)
+
+
+@dataclass
+class Agent:
+    """What the agent is at. `heard` are the keys of our messages, by the context that got them."""
+
+    context: int = 1
+    begun: str = "startup"
+    idle_since: float | None = None
+    background_since: float | None = None
+    alive: bool = True
+    compacted_at: float = 0.0
+    worked_at: float = 0.0
+    clear_due: bool = False
+    """Codex: the new context begins with the next prompt."""
+    heard: list[tuple[int, str]] = field(default_factory=list)
+
+
+@dataclass
+class World:
+    """`codex`: a client that tells of a cleared context only with the next prompt."""
+
+    codex: bool = False
+    limits: Limits = field(default_factory=Limits)
+    now: float = 1000.0
+    agent: Agent = field(default_factory=Agent)
+    record: Rotation | None = None
+    document: Document | None = None
+    readable: bool = True
+    parked: bool = False
+    obstacle: str = ""
+    swallows_clear: bool = False
+    deaf: bool = False
+    messages: dict[str, str] = field(default_factory=dict)
+    """waiting, accepted or lost, by key."""
+    accepted_at: dict[str, float] = field(default_factory=dict)
+    old: int = 0
+    """The context that is to be replaced."""
+    clears: int = 0
+    reports: list[str] = field(default_factory=list)
+    outcome: Move | None = None
+    die_in: int | None = None
+    """The executor is killed after so many of its steps."""
+
+    def rotate(self, cause: Cause, document: str = "") -> None:
+        """Somebody wants a rotation; where one is under way, a document of the agent's joins it."""
+        if self.record is None:
+            self.messages, self.accepted_at = {}, {}
+            self.agent.heard = []
+            self.old = self.agent.context
+            self.outcome = None
+            self.record = begin("r", cause, self.now, str(self.agent.context), document)
+        elif document:
+            self.record = structs.replace(self.record, document=document)
+
+    def step(self, to: float) -> None:
+        """Let the clock go on."""
+        self.now = max(self.now, to)
+
+    def seen(self) -> Standing:
+        """The facts."""
+        agent = self.agent
+        return Standing(
+            now=self.now,
+            alive=agent.alive,
+            idle_since=agent.idle_since,
+            background_since=agent.background_since,
+            context=str(agent.context),
+            begun=agent.begun,
+            compacted_at=agent.compacted_at,
+            worked_at=agent.worked_at,
+            parked=self.parked,
+            document=self.document,
+            readable=self.readable,
+            accepted=dict(self.accepted_at),
+            waiting=frozenset(key for key, at in self.messages.items() if at == "waiting"),
+            lost=frozenset(key for key, at in self.messages.items() if at == "lost"),
+        )
+
+    def run(self) -> float:
+        """Passes until there is nothing to do; returns when to look again at the latest."""
+        for _ in range(50):
+            if self.record is None:
+                return math.inf
+            move = decide(self.record, self.seen(), self.limits)
+            if self._dies():
+                return self.now
+            self.record = move.record
+            if self._dies():
+                return self.now
+            before = (self.record, self.agent.context, dict(self.messages))
+            self._perform(move)
+            if self.outcome:
+                return math.inf
+            if before == (self.record, self.agent.context, dict(self.messages)):
+                return move.until
+        raise AssertionError(f"it does not come to rest: {move}")
+
+    def _dies(self) -> bool:
+        if self.die_in is None:
+            return False
+        self.die_in -= 1
+        if self.die_in < 0:
+            self.die_in = None
+            return True
+        return False
+
+    def _perform(self, move: Move) -> None:
+        if move.act is Act.TELL:
+            self._tell(move.record.key)
+        elif move.act is Act.INTERRUPT:
+            self.agent.idle_since = self.now
+        elif move.act is Act.CLEAR:
+            self._clear(move.record)
+        elif move.act is Act.RELAUNCH:
+            self.start_anew()
+        elif move.act is Act.REPORT:
+            self.reports.append(move.reason)
+        elif move.act in OVER:
+            self.outcome, self.record = move, None
+
+    def _clear(self, record: Rotation) -> None:
+        at_work = self.agent.idle_since is None and self.agent.background_since is None
+        if self.obstacle or at_work:
+            obstacle = self.obstacle or "it is at work"
+            if record.obstacle != obstacle:
+                self.record = structs.replace(record, obstacle=obstacle, since=self.now)
+            return
+        self.record = structs.replace(record, obstacle="")
+        if self.swallows_clear:
+            if self.codex:
+                self.record = structs.replace(self.record, cleared=True)
+            return
+        self.clears += 1
+        if self.codex:
+            self.agent.clear_due = True
+            self.record = structs.replace(self.record, cleared=True)
+        else:
+            self._new_context("clear")
+
+    def _new_context(self, begun: str) -> None:
+        self.agent.context += 1
+        self.agent.begun = begun
+        self.agent.idle_since, self.agent.background_since = self.now, None
+        self.agent.clear_due = False
+
+    def start_anew(self) -> None:
+        """A new client, in a new context."""
+        self.agent.alive = True
+        self._new_context("startup")
+
+    def _tell(self, key: str) -> None:
+        self.messages.setdefault(key, "waiting")
+        steered = not key.startswith("resume")
+        ready = self.agent.idle_since is not None or steered
+        if self.messages[key] == "waiting" and ready and not self.obstacle:
+            if self.deaf:
+                self.messages[key] = "lost"
+                return
+            if self.agent.clear_due:
+                self._new_context("clear")
+            self.messages[key] = "accepted"
+            self.accepted_at[key] = self.now
+            self.agent.heard.append((self.agent.context, key))
+            self.agent.idle_since = None
