@@ -222,7 +222,9 @@ def test_a_session_of_a_persons_own_is_neither_taken_nor_stopped(
         agents.launch(tmux, session, launch_of(project, "p"), generation=1)
     assert agents.adopt(tmux, session) is None
     agents.stop(tmux, session)
-    assert tmux.pane(session.name) == theirs
+    now = tmux.pane(session.name)
+    assert now is not None
+    assert (now.id, now.pid) == (theirs.id, theirs.pid)
 
 
 def test_an_agent_is_adopted_when_all_files_of_its_session_are_lost(
