@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, structs
 
 from sm.config.schema import ContextMonitor, HandoffCycle, Machine, Project
-from sm.errors import SmError
+from sm.errors import SmError, StateError
 from sm.session.registry import IssueSession
 from sm.store.files import read_json, write_json
 from sm.thresholds import Levels
@@ -58,7 +59,6 @@ def of(session: Session) -> Policy:
 
     Raises:
         UsageError: its configuration cannot be used.
-        StateError: what was set for it alone is damaged.
 
     """
     from sm.workflow import host
@@ -75,12 +75,12 @@ def of(session: Session) -> Policy:
 def made(session: Session, machine: Machine, project: Project | None = None) -> Policy:
     """What holds for a session of that machine and project.
 
-    Raises:
-        StateError: what was set for it alone is damaged.
-
+    What was set for it alone and is damaged by now is passed over: everything that is done for the
+    session would wait for it.
     """
-    base = project or machine
-    own = settings(session.dir)
+    base, own = project or machine, Settings()
+    with contextlib.suppress(StateError):
+        own = settings(session.dir)
     monitor = {
         "enabled": own.monitor,
         "warning_percentage": own.warning_percentage,
