@@ -1,0 +1,51 @@
+"""Sessions on record without an agent, for tests of what is noted and told about them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from sm.adapters import proc
+from sm.adapters.agent.profile import Profile
+from sm.adapters.agent.profiles import named
+from sm.adapters.tmux import Tmux
+from sm.session import queue, registry
+from sm.session.queue import Message, Place
+from sm.session.registry import AdHocSession, AnySession
+from sm.session.submission import Target
+from sm.store.paths import Root
+
+
+def settle(root: Root, cwd: Path, name: str, *, parent: str = "") -> AdHocSession:
+    """A session that works on no issue; this very process stands in for its agent."""
+    session = AdHocSession(
+        name=name,
+        provider="generic",
+        cwd=cwd,
+        config=None,
+        state_root=root.path,
+        created_at=1000.0,
+        command="",
+        parent=parent,
+    )
+    registry.create(root, session)
+    agent = proc.find(os.getpid())
+    assert agent
+    session.dir.agent_pid.write_text(f"{agent.pid} {agent.started}\n")
+    session.dir.agent_pid.chmod(0o600)
+    return session
+
+
+def target(session: AnySession, profile: Profile | None = None) -> Target:
+    """The session as the receiver of messages; nothing is typed anywhere."""
+    return Target(Tmux(None), session, profile or named("generic", {}))
+
+
+def waiting(session: AnySession) -> list[Message]:
+    """What waits for the session's agent."""
+    return queue.messages(session.dir, Place.WAITING)
+
+
+def texts(session: AnySession) -> list[str]:
+    """The texts of those."""
+    return [message.text for message in waiting(session)]

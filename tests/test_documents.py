@@ -1,0 +1,280 @@
+"""The folder of handoff documents: where it is, who may not be led astray by it, what is found."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from sm.config.schema import HandoffCycle
+from sm.errors import StateError
+from sm.session.registry import AdHocSession, IssueSession, Session
+from sm.store.paths import Root
+from sm.workflow import documents
+from tests.helpers import Repository, git
+
+CYCLE = HandoffCycle()
+WHOLE = "".join(f"## {section}\n\n- so\n" for section in CYCLE.sections)
+NOW = time.time()
+
+
+@pytest.fixture
+def cwd(tmp_path: Path) -> Path:
+    path = tmp_path / "work place"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def session(root: Root, cwd: Path) -> Session:
+    return AdHocSession(
+        name="s-00000001",
+        provider="peer",
+        cwd=cwd,
+        config=None,
+        state_root=root.path,
+        created_at=1000.0,
+        command="",
+    )
+
+
+@pytest.fixture
+def folder(session: Session) -> Path:
+    made = documents.folder(session, CYCLE)
+    documents.prepare(made)
+    return made
+
+
+def write(folder: Path, name: str, text: str = WHOLE, age_s: float = 0.0) -> Path:
+    """A document that was written so long ago."""
+    path = folder / name
+    path.write_text(text)
+    os.utime(path, (NOW - age_s, NOW - age_s))
+    return path
+
+
+def found(folder: Path, since: float = NOW - 60) -> str:
+    """The name of the document that was written since, '' where there is none."""
+    document = documents.written(folder, since, CYCLE.sections)
+    return Path(document.path).name if document else ""
+
+
+# The folder
+
+
+def test_the_folder_of_an_issue_is_in_its_worktree(root: Root, cwd: Path) -> None:
+    session = IssueSession(
+        name="dev-harb-7",
+        provider="peer",
+        cwd=cwd,
+        config=None,
+        state_root=root.path,
+        created_at=1000.0,
+        project="harb",
+        issue=7,
+        title="x",
+        branch="fix/7",
+        base="main",
+        remote="origin",
+        repo=cwd,
+    )
+    assert documents.folder(session, CYCLE) == cwd / ".sm" / "handoffs"
+
+
+def test_sessions_that_share_a_directory_share_no_document(session: Session, cwd: Path) -> None:
+    other = structs.replace(session, name="s-00000002")
+    mine, others = documents.folder(session, CYCLE), documents.folder(other, CYCLE)
+    assert mine == cwd / ".sm" / "handoffs" / "s-00000001"
+    documents.prepare(mine)
+    documents.prepare(others)
+    write(others, "handoff-1.md")
+    assert not found(mine)
+    documents.prune(mine, 1, never=mine)
+    assert found(others) == "handoff-1.md"
+
+
+def test_an_absolute_folder_may_be_anywhere(session: Session, tmp_path: Path) -> None:
+    cycle = structs.replace(CYCLE, folder=str(tmp_path / "vault"))
+    folder = documents.folder(session, cycle)
+    assert folder == tmp_path / "vault" / "s-00000001"
+    documents.prepare(folder)
+    write(folder, "handoff-1.md")
+    assert found(folder) == "handoff-1.md"
+
+
+def test_a_working_directory_reached_by_a_link_is_as_good(session: Session, cwd: Path) -> None:
+    link = cwd.with_name("link")
+    link.symlink_to(cwd)
+    folder = documents.folder(structs.replace(session, cwd=link), CYCLE)
+    documents.prepare(folder)
+    assert (cwd / ".sm" / "handoffs" / session.name).is_dir()
+
+
+def test_a_folder_outside_of_the_working_directory_is_refused(session: Session) -> None:
+    with pytest.raises(StateError, match="is not below"):
+        documents.folder(session, structs.replace(CYCLE, folder="../elsewhere"))
+
+
+def test_a_working_directory_that_is_gone_is_not_made_again(session: Session, cwd: Path) -> None:
+    cwd.rmdir()
+    with pytest.raises(StateError, match="is gone"):
+        documents.folder(session, CYCLE)
+    assert not cwd.exists()
+
+
+@pytest.mark.parametrize("which", [".sm", ".sm/handoffs", ".sm/handoffs/s-00000001"])
+def test_no_link_leads_out_of_the_working_directory(
+    session: Session, cwd: Path, tmp_path: Path, which: str
+) -> None:
+    folder = documents.folder(session, CYCLE)
+    outside = tmp_path / "outside"
+    documents.prepare(outside / "handoffs" / session.name)
+    write(outside, "handoff-1.md")
+    (cwd / which).parent.mkdir(parents=True, exist_ok=True)
+    (cwd / which).symlink_to(outside)
+    with pytest.raises(StateError, match="a link on the way"):
+        documents.prepare(folder)
+    assert not found(folder)
+    documents.prune(folder, 0, never=folder)
+    assert (outside / "handoff-1.md").exists()
+
+
+@pytest.mark.parametrize("which", [".sm", ".sm/handoffs"])
+def test_something_else_in_the_place_of_the_folder_is_an_error(
+    session: Session, cwd: Path, which: str
+) -> None:
+    (cwd / which).parent.mkdir(parents=True, exist_ok=True)
+    (cwd / which).write_text("mine")
+    with pytest.raises(StateError, match=r"cannot make .*: change handoff_cycle\.folder"):
+        documents.prepare(documents.folder(session, CYCLE))
+    assert (cwd / which).read_text() == "mine"
+
+
+def test_git_does_not_see_the_documents(session: Session, repository: Repository) -> None:
+    clone = repository.clone
+    folder = documents.folder(structs.replace(session, cwd=clone), CYCLE)
+    documents.prepare(folder)
+    write(folder, "handoff-1.md")
+    assert git(clone, "status", "--porcelain", "--untracked-files=all") == ""
+    git(clone, "add", "-A")
+    assert git(clone, "diff", "--cached", "--name-only") == ""
+
+
+def test_a_folder_that_was_made_but_not_kept_out_of_git_yet_is_so_then(folder: Path) -> None:
+    (folder / ".gitignore").unlink()  # killed in between
+    documents.prepare(folder)
+    assert (folder / ".gitignore").read_text() == "*\n"
+
+
+def test_a_folder_that_people_use_stays_as_it_is(session: Session) -> None:
+    folder = documents.folder(session, CYCLE)
+    folder.mkdir(parents=True)
+    (folder / "README.md").write_text("ours")
+    documents.prepare(folder)
+    assert not (folder / ".gitignore").exists()
+
+
+def test_a_gitignore_of_somebody_else_stays_as_it_is(folder: Path) -> None:
+    (folder / ".gitignore").write_text("!*\n")
+    documents.prepare(folder)
+    assert (folder / ".gitignore").read_text() == "!*\n"
+
+
+# What was written
+
+
+def test_there_is_no_document_before_one_is_written(folder: Path) -> None:
+    assert not found(folder)
+    assert documents.written(folder / "none", NOW, ()) is None
+
+
+def test_a_document_of_before_the_request_is_not_taken(folder: Path) -> None:
+    write(folder, "handoff-2026-01-02-03-04.md", age_s=61)
+    assert not found(folder)
+    write(folder, "handoff-2026-01-02-03-04.md", age_s=59)  # written again since
+    assert found(folder) == "handoff-2026-01-02-03-04.md"
+
+
+def test_a_document_of_the_moment_of_the_request_is_taken(folder: Path) -> None:
+    since = time.time()
+    (folder / "handoff-1.md").write_text(WHOLE)
+    assert found(folder, since) == "handoff-1.md"
+
+
+def test_of_several_the_newest_wins_whatever_its_name(folder: Path) -> None:
+    write(folder, "handoff-2026-01-02-03-04.md", age_s=10)
+    write(folder, "handoff-mine.md", age_s=5)
+    write(folder, "handoff-2030-01-02-03-04.md", age_s=20)
+    write(folder, "notes.md")
+    assert found(folder) == "handoff-mine.md"
+
+
+def test_an_empty_document_is_none(folder: Path) -> None:
+    write(folder, "handoff-1.md", age_s=10)
+    write(folder, "handoff-2.md", " \n\n")
+    write(folder, "handoff-3.md", "")
+    assert found(folder) == "handoff-1.md"
+
+
+def test_only_plain_files_that_can_be_read_are_documents(folder: Path, tmp_path: Path) -> None:
+    write(folder, "handoff-1.md", age_s=10)
+    (folder / "handoff-2.md").symlink_to(write(tmp_path, "elsewhere.md"))
+    (folder / "handoff-3.md").symlink_to(tmp_path / "nowhere")
+    (folder / "handoff-4.md").mkdir()
+    os.mkfifo(folder / "handoff-5.md")
+    assert found(folder) == "handoff-1.md"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_a_document_that_cannot_be_read_is_none(folder: Path) -> None:
+    write(folder, "handoff-1.md").chmod(0)
+    assert not found(folder)
+
+
+def test_bytes_that_are_no_text_do_no_harm(folder: Path) -> None:
+    (folder / "handoff-1.md").write_bytes(b"\xff\xfe## Notes\n\x00\n")
+    document = documents.written(folder, NOW - 60, ("Notes", "Next Steps"))
+    assert document
+    assert "Next Steps" in document.missing
+
+
+def test_it_is_said_when_it_was_written_and_what_it_lacks(folder: Path) -> None:
+    path = write(folder, "handoff-1.md", WHOLE.replace("## Notes\n", ""), age_s=7)
+    document = documents.written(folder, NOW - 60, CYCLE.sections)
+    assert document
+    assert document.path == str(path)
+    assert document.written_at == pytest.approx(NOW - 7, abs=0.01)
+    assert document.missing == ("Notes",)
+
+
+def test_only_the_first_megabyte_is_looked_at(folder: Path) -> None:
+    write(folder, "handoff-1.md", "x\n" * 600_000 + WHOLE)
+    document = documents.written(folder, NOW - 60, CYCLE.sections)
+    assert document
+    assert document.missing == CYCLE.sections
+
+
+# Old ones
+
+
+def test_old_documents_go_by_their_number(folder: Path) -> None:
+    for age in range(6):
+        write(folder, f"handoff-{age}.md", age_s=age)
+    documents.prune(folder, 3, never=folder / "handoff-5.md")
+    left = sorted(path.name for path in folder.glob("handoff-*"))
+    assert left == ["handoff-0.md", "handoff-1.md", "handoff-2.md", "handoff-5.md"]
+
+
+def test_nothing_but_documents_is_ever_removed(folder: Path, tmp_path: Path) -> None:
+    kept = write(tmp_path, "elsewhere.md")
+    write(folder, "notes.md", age_s=100)
+    (folder / "handoff-dir.md").mkdir()
+    (folder / "handoff-link.md").symlink_to(kept)
+    write(folder, "handoff-1.md")
+    documents.prune(folder, 0, never=folder)
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == [".gitignore", "handoff-dir.md", "handoff-link.md", "notes.md"]
+    assert kept.exists()

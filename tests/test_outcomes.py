@@ -1,0 +1,259 @@
+"""What follows a rotation: noted and told once, also by who is killed and comes again."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from sm.config.load import load
+from sm.history import fold
+from sm.rotation import Cause, Rotation, Step, begin
+from sm.session import health, queue, readings
+from sm.session import plan as plans
+from sm.session.queue import Mode
+from sm.session.registry import AdHocSession, AnySession
+from sm.store import journal
+from sm.store.files import write_atomic
+from sm.store.paths import Root
+from sm.thresholds import Flags
+from sm.workflow import documents, outcomes
+from sm.workflow.context import Context
+from sm.workflow.policy import Policy
+from tests.helpers import put_session, sm_yaml
+from tests.residents import settle, target, texts, waiting
+
+POLICY = Policy()
+WHY = "it has written no document, asked twice"
+
+
+@pytest.fixture
+def ann(root: Root, tmp_path: Path) -> AdHocSession:
+    return settle(root, tmp_path, "s-000000aa")
+
+
+@pytest.fixture
+def kid(root: Root, tmp_path: Path, ann: AdHocSession) -> AdHocSession:
+    session = settle(root, tmp_path, "s-000000bb", parent=ann.name)
+    in_context(session, "old")
+    return session
+
+
+def in_context(session: AnySession, context: str) -> None:
+    """Its agent is idle in that context."""
+    write_atomic(session.dir.state, f"idle {time.time():.6f} {context} prompt\n")
+
+
+def rotation(
+    cause: Cause = Cause.CYCLE, step: Step = Step.VERIFY, ident: str = "r1", **changes: object
+) -> Rotation:
+    """One that began a minute ago and has come so far."""
+    now = time.time()
+    begun = begin(ident, cause, now - 60, "old")
+    path = "/nowhere/handoff-1.md"
+    steps = ((Step.REQUEST, now - 60), (Step.RESUME, now - 20), (step, now - 10))
+    return structs.replace(begun, step=step, since=now - 10, document=path, steps=steps, **changes)
+
+
+def story(session: AnySession, event: str = "rotation") -> list[str]:
+    found = journal.read(session.root.journal, session.name)
+    return [entry.detail for entry in found if entry.event == event]
+
+
+def entries(session: AnySession) -> list[health.Health]:
+    return list(health.recent(session.root, session.name))
+
+
+# Finished
+
+
+def test_a_finished_rotation_is_recorded_once_and_nobody_is_bothered(
+    ann: AdHocSession, kid: AdHocSession
+) -> None:
+    for _ in range(2):
+        outcomes.finished(target(kid), rotation(), POLICY)
+    (entry,) = entries(kid)
+    assert (entry.status, entry.project, entry.session) == ("ok", "", kid.name)
+    (told,) = story(kid)
+    assert told.startswith("finished, after 60.")
+    assert "'/nowhere/handoff-1.md'" in told
+    assert texts(ann) == texts(kid) == []
+
+
+def test_the_flags_are_armed_anew_for_the_new_context(kid: AdHocSession) -> None:
+    old = Flags(context="old", warned=True, critical=True, cycled=True, reset_at=1000.0)
+    readings.save_flags(kid.dir, old)
+    in_context(kid, "new")
+    record = rotation()
+    outcomes.finished(target(kid), record, POLICY)
+    flags = readings.flags(kid.dir)
+    assert flags == Flags(context="new", reset_at=record.steps[1][1])
+
+
+def test_a_warning_in_the_new_context_before_it_was_verified_is_not_forgotten(
+    kid: AdHocSession,
+) -> None:
+    warned = Flags(context="new", warned=True, reset_at=time.time() - 15)
+    readings.save_flags(kid.dir, warned)
+    in_context(kid, "new")
+    outcomes.finished(target(kid), rotation(), POLICY)
+    assert readings.flags(kid.dir) == warned
+
+
+def test_old_documents_go_and_the_one_in_use_stays(kid: AdHocSession) -> None:
+    folder = documents.folder(kid, POLICY.cycle)
+    documents.prepare(folder)
+    for age in range(5):
+        path = folder / f"handoff-{age}.md"
+        path.write_text("x")
+        os.utime(path, (time.time() - age, time.time() - age))
+    policy = Policy(cycle=structs.replace(POLICY.cycle, keep=2))
+    record = structs.replace(rotation(), document=str(folder / "handoff-4.md"))
+    outcomes.finished(target(kid), record, policy)
+    left = sorted(path.name for path in folder.glob("handoff-*"))
+    assert left == ["handoff-0.md", "handoff-1.md", "handoff-4.md"]
+
+
+def test_a_working_directory_that_is_gone_is_no_matter(root: Root, tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    session = settle(root, place, "s-000000cc")
+    place.rmdir()
+    outcomes.finished(target(session), rotation(), POLICY)
+    assert entries(session)
+
+
+# Too often
+
+
+def test_more_than_one_cycle_an_hour_is_reported_once_for_each(
+    ann: AdHocSession, kid: AdHocSession
+) -> None:
+    outcomes.finished(target(kid), rotation(ident="r1"), POLICY)
+    assert texts(ann) == []
+    for _ in range(2):
+        outcomes.finished(target(kid), rotation(ident="r2"), POLICY)
+    (told,) = texts(ann)
+    assert told.startswith("[sm] s-000000bb has needed 2 handoff cycles within an hour")
+    assert len(story(kid, "person")) == 1
+    assert health.raised_by(kid.root, kid.name) == health.RAISED
+    outcomes.finished(target(kid), rotation(ident="r3"), POLICY)
+    assert "3 handoff cycles" in texts(ann)[1]
+
+
+def test_what_an_agent_or_a_person_wanted_is_not_too_often(
+    ann: AdHocSession, kid: AdHocSession
+) -> None:
+    for number, cause in enumerate((Cause.HANDOFF, Cause.COMMAND, Cause.HANDOFF, Cause.CYCLE)):
+        outcomes.finished(target(kid), rotation(cause, ident=f"r{number}"), POLICY)
+    assert texts(ann) == []
+
+
+def test_cycles_of_several_sessions_are_counted_each_for_itself(
+    root: Root, tmp_path: Path, ann: AdHocSession
+) -> None:
+    for number in range(4):
+        session = settle(root, tmp_path, f"s-0000001{number}", parent=ann.name)
+        outcomes.finished(target(session), rotation(ident=f"r{number}"), POLICY)
+    assert texts(ann) == []
+    assert len(list(health.recent(root))) == 4
+
+
+# Given up
+
+
+def test_who_gives_up_says_why_to_the_parent_and_a_person_and_the_agent_goes_on(
+    ann: AdHocSession, kid: AdHocSession, tmp_path: Path
+) -> None:
+    told = tmp_path / "told"
+    policy = Policy(notify_command=f"cat >>{told}")
+    record = rotation(step=Step.DOCUMENT, requests=2)
+    for _ in range(3):
+        outcomes.given_up(target(kid), record, WHY, policy)
+    what = f"s-000000bb could not be given a new context: {WHY}"
+    assert told.read_text() == f"{what}\n"
+    assert texts(ann) == [f"[sm] {what}"]
+    (entry,) = entries(kid)
+    assert (entry.status, entry.details.error) == ("critical", WHY)
+    assert story(kid) == [f"given up: {WHY}"]
+    (message,) = waiting(kid)
+    assert message.mode is Mode.IMPORTANT
+    assert message.text == f"[sm] Your context was not replaced: {WHY}. It is as it was: go on " + (
+        "with your work."
+    )
+
+
+@pytest.mark.parametrize("lost", ["health.jsonl", "queue", "receipts.jsonl"])
+def test_who_was_killed_in_between_finds_what_was_done(
+    ann: AdHocSession, kid: AdHocSession, lost: str
+) -> None:
+    record = rotation(Cause.HANDOFF, Step.QUIET)
+    outcomes.given_up(target(kid), record, WHY, POLICY)
+    if lost == "health.jsonl":
+        kid.root.health.unlink()
+    elif lost == "receipts.jsonl":
+        kid.dir.receipts.unlink()
+    else:
+        queue.withdraw(kid.dir, waiting(kid)[0].id)
+    outcomes.given_up(target(kid), record, WHY, POLICY)
+    assert len(entries(kid)) == len(texts(kid)) == len(texts(ann)) == 1
+
+
+def test_an_agent_hears_why_its_own_handoff_was_not_done(kid: AdHocSession) -> None:
+    record = rotation(Cause.HANDOFF, Step.CLEAR)
+    outcomes.given_up(target(kid), record, "its context could not be cleared", POLICY)
+    (text,) = texts(kid)
+    assert text.startswith("[sm] The handoff to /nowhere/handoff-1.md was not done: its context c")
+
+
+def test_an_agent_that_was_never_asked_is_not_told(kid: AdHocSession) -> None:
+    outcomes.given_up(target(kid), rotation(step=Step.REQUEST), "it could not be asked", POLICY)
+    assert texts(kid) == []
+    outcomes.given_up(
+        target(kid), rotation(step=Step.REQUEST, requests=2, ident="r2"), "it could not", POLICY
+    )
+    assert len(texts(kid)) == 1
+
+
+def test_an_agent_in_another_context_is_not_told_of_the_one_before(kid: AdHocSession) -> None:
+    in_context(kid, "of a person")
+    record = rotation(Cause.HANDOFF, Step.QUIET)
+    outcomes.given_up(target(kid), record, "a person has cleared its context", POLICY)
+    assert texts(kid) == []
+
+
+def test_an_agent_that_tells_no_context_is_told(kid: AdHocSession) -> None:
+    kid.dir.state.unlink()
+    record = rotation(step=Step.QUIET, context="")
+    outcomes.given_up(target(kid), record, "its context could not be cleared", POLICY)
+    assert len(texts(kid)) == 1
+
+
+def test_in_the_new_context_only_a_person_can_help(ann: AdHocSession, kid: AdHocSession) -> None:
+    in_context(kid, "new")
+    readings.save_flags(kid.dir, Flags(context="old", cycled=True, reset_at=1000.0))
+    outcomes.given_up(target(kid), rotation(), "nothing shows that it goes on", POLICY)
+    assert texts(kid) == []
+    assert "is not known to go on in its new context: nothing shows" in texts(ann)[0]
+    assert not readings.flags(kid.dir).cycled
+
+
+def test_a_context_that_was_not_replaced_is_not_cycled_again_by_itself(kid: AdHocSession) -> None:
+    told = Flags(context="old", warned=True, critical=True, cycled=True, reset_at=1000.0)
+    readings.save_flags(kid.dir, told)
+    outcomes.given_up(target(kid), rotation(step=Step.DOCUMENT), WHY, POLICY)
+    assert readings.flags(kid.dir) == told
+
+
+def test_of_an_issue_the_matrix_asks_a_person(root: Root, tmp_path: Path) -> None:
+    config = load(sm_yaml(tmp_path), os.environ, tmp_path)
+    session = put_session(Context(config, config.projects[0]), 7)
+    record = rotation(step=Step.DOCUMENT)
+    for _ in range(2):
+        outcomes.given_up(target(session), record, WHY, POLICY)
+    assert fold(plans.receipts(session.dir)).troubles == ("rotation:r1",)
+    (entry,) = entries(session)
+    assert (entry.project, entry.session) == ("harb", "dev-harb-7")

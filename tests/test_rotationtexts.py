@@ -1,0 +1,97 @@
+"""What the agent is told: the wordings are fixed, the rest has to be short and exact."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from msgspec import structs
+
+from sm.config.schema import HandoffCycle
+from sm.rotation import Cause, Rotation, Step, begin
+from sm.rotationtexts import message
+
+AT = 1_767_322_985.0
+"""2026-01-02 03:03:05 UTC."""
+SECTIONS = HandoffCycle().sections
+FOLDER = "/home/ada/shop-worktrees/shop-7/.sm/handoffs"
+TAKEN_UNMARKED = 3, 800
+"""Lines and characters of a text that an agent CLI takes as if it had been typed."""
+
+
+@pytest.fixture(autouse=True)
+def _in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+
+
+def record(cause: Cause = Cause.CYCLE, **changes: object) -> Rotation:
+    begun = structs.replace(begin("r1", cause, AT, "context"), percent=86.6)
+    return structs.replace(begun, **changes)
+
+
+def said(key: str, made: Rotation | None = None, **words: object) -> str:
+    known = {"folder": FOLDER, "sections": SECTIONS, "missing": (), "path": "/x/handoff.md"}
+    return message(made or record(), key, **(known | words))  # type: ignore[arg-type]
+
+
+def test_the_request_begins_with_the_percentage() -> None:
+    lines = said("ask1").split("\n")
+    assert lines[0] == "Create handoff document now - context at 87%"
+    assert f"{FOLDER}/handoff-2026-01-02-03-03.md" in lines[1]
+    assert all(section in lines[1] for section in SECTIONS)
+    assert lines[2].startswith("Create it as a new file; when it is whole, end your turn.")
+
+
+def test_by_hand_no_percentage_is_made_up() -> None:
+    by_hand = record(Cause.COMMAND, percent=None)
+    assert said("ask1", by_hand).split("\n")[0] == "Create handoff document now"
+
+
+def test_a_percentage_above_100_is_said_as_100() -> None:
+    assert "context at 100%\n" in said("ask1", record(percent=130.0))
+
+
+def test_the_path_is_in_local_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Kolkata")
+    time.tzset()
+    assert "handoff-2026-01-02-08-33.md" in said("ask1")
+
+
+def test_the_second_request_names_a_file_that_is_not_there_yet() -> None:
+    at_once = record(requests=2, since=AT + 3)
+    assert "handoff-2026-01-02-03-04.md" in said("ask2", at_once)
+    late = record(requests=2, since=AT + 300)
+    assert "handoff-2026-01-02-03-08.md" in said("ask2", late)
+    assert said("ask2", late).split("\n")[0] == said("ask1").split("\n")[0]
+
+
+def test_no_sections_are_asked_for_where_none_are_needed() -> None:
+    assert said("ask1", sections=()).split("\n")[1].endswith("handoff-2026-01-02-03-03.md.")
+
+
+def test_missing_sections_are_asked_for_by_name_and_file() -> None:
+    text = said("sections", missing=("Next Steps", "Notes"))
+    assert "/x/handoff.md" in text
+    assert "Next Steps, Notes" in text
+    assert "Current Work" not in text
+
+
+@pytest.mark.parametrize("key", ["resume1", "resume2"])
+def test_the_first_prompt_of_the_new_context_is_exactly_that(key: str) -> None:
+    own = record(Cause.HANDOFF, step=Step.RESUME)
+    assert said(key, own) == "Read /x/handoff.md and continue from where you left off."
+    for cause in (Cause.CYCLE, Cause.COMMAND):
+        assert said(key, record(cause)) == "Read handoff from /x/handoff.md and resume work"
+
+
+def test_whether_it_goes_on_is_asked_exactly_so() -> None:
+    assert said("confirm") == "Confirm you have resumed work from handoff"
+
+
+@pytest.mark.parametrize("key", ["ask1", "ask2", "sections", "resume1", "confirm"])
+def test_every_text_is_short_enough_to_be_taken_as_typed(key: str) -> None:
+    text = said(key, missing=SECTIONS, folder="/home/ada/" + "d" * 150)
+    lines, characters = TAKEN_UNMARKED
+    assert len(text.split("\n")) <= lines
+    assert len(text) <= characters
