@@ -76,8 +76,9 @@ record() {
 }
 
 # handover: reads the parts that need more than builtins; only when there is something to hand
-# over or to account for.
+# over or to account for. Whoever reports an event over HTTP would not pass it on to the agent.
 handover() {
+  [[ ${SM_HOOKS:-} != http ]] || return 1
   # shellcheck source=lib/hooks/handover.sh
   declare -F hand_over >/dev/null || source "${BASH_SOURCE[0]%/*}/handover.sh"
 }

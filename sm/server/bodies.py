@@ -1,0 +1,66 @@
+"""The body of a request: JSON of a bounded size, sent in a bounded time, of a known shape."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TypeVar
+
+import msgspec
+from starlette.requests import Request
+
+from sm.server.errors import HttpError
+
+T = TypeVar("T")
+
+BODY_S = 10.0
+"""So long it may take to arrive."""
+
+
+async def read(request: Request, limit: int) -> bytes:
+    """The whole body.
+
+    Raises:
+        HttpError: it is no JSON by what its sender says (415), above `limit` bytes (413), or does
+            not arrive in time (408).
+
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise HttpError(415, "the body has to be JSON: send 'Content-Type: application/json'")
+    length = request.headers.get("content-length", "")
+    if length.isascii() and length.isdigit() and int(length) > limit:
+        raise _too_large(limit)
+    try:
+        async with asyncio.timeout(BODY_S):
+            return await _collect(request, limit)
+    except TimeoutError as error:
+        raise HttpError(408, f"the body did not arrive in {BODY_S:g} s") from error
+
+
+async def _collect(request: Request, limit: int) -> bytes:
+    parts, size = [], 0
+    async for part in request.stream():
+        parts.append(part)
+        size += len(part)
+        if size > limit:
+            raise _too_large(limit)
+    return b"".join(parts)
+
+
+def _too_large(limit: int) -> HttpError:
+    return HttpError(413, f"the body is above {limit:,} bytes")
+
+
+def decode(body: bytes, shape: type[T]) -> T:
+    """The value of that shape.
+
+    Raises:
+        HttpError: it is no JSON (400), or of another shape (422).
+
+    """
+    try:
+        return msgspec.json.decode(body, type=shape)
+    except msgspec.ValidationError as error:
+        raise HttpError(422, f"the body is not as it has to be: {error}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise HttpError(400, f"the body is no JSON: {error}") from error

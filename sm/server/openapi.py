@@ -1,0 +1,84 @@
+"""The description of the interface (OpenAPI 3.1), made from the shapes that bodies are read by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from sm.server import shapes
+from sm.server.routes import ENDPOINTS, Endpoint
+
+HEALTH = "/health"
+DESCRIPTION = "/openapi.json"
+
+STATUSES = {
+    200: "What was asked for",
+    400: "The body is no JSON",
+    401: "The token is missing, or another",
+    403: "Not for whom it comes from",
+    404: "There is no such session",
+    408: "The body did not arrive in time",
+    409: "Refused as things are now",
+    413: "Too large",
+    415: "The body is not called JSON",
+    422: "The body is not of that shape",
+    500: "An error in sm",
+    503: "Not possible at the moment: try again",
+}
+ALWAYS = (401, 403, 500)
+WITH_BODY = (400, 408, 413, 415, 422)
+
+
+def description(version: str, *, token: bool) -> dict[str, Any]:
+    """The document; `token` tells whether requests have to bring one."""
+    kinds = (*(each.answer for each in ENDPOINTS), *(each.body for each in ENDPOINTS if each.body))
+    _, components = msgspec.json.schema_components(
+        (shapes.Error, shapes.Health, *kinds), ref_template="#/components/schemas/{name}"
+    )
+    paths: dict[str, Any] = {HEALTH: {"get": _plain("Whether the server answers.", shapes.Health)}}
+    for each in ENDPOINTS:
+        paths.setdefault(each.path, {})[each.method.lower()] = _operation(each)
+    document: dict[str, Any] = {
+        "openapi": "3.1.0",
+        "info": {"title": "sm", "version": version, "description": "Sessions of coding agents."},
+        "paths": paths,
+        "components": {"schemas": components},
+    }
+    if token:
+        document["security"] = [{"token": []}]
+        document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    return document
+
+
+def _plain(summary: str, answer: type[Struct]) -> dict[str, Any]:
+    return {"summary": summary, "responses": _responses(answer, ALWAYS)}
+
+
+def _operation(endpoint: Endpoint) -> dict[str, Any]:
+    errors = {*ALWAYS, *endpoint.errors, *(WITH_BODY if endpoint.body else ())}
+    found: dict[str, Any] = {
+        "summary": endpoint.summary,
+        "operationId": endpoint.act.__name__,
+        "responses": _responses(endpoint.answer, tuple(sorted(errors))),
+    }
+    if "{session_id}" in endpoint.path:
+        found["parameters"] = [
+            {"name": "session_id", "in": "path", "required": True, "schema": {"type": "string"}}
+        ]
+    if endpoint.body:
+        found["requestBody"] = {"required": True, "content": _content(endpoint.body)}
+    return found
+
+
+def _responses(answer: type[Struct], errors: tuple[int, ...]) -> dict[str, Any]:
+    kinds = {200: answer} | dict.fromkeys(errors, shapes.Error)
+    return {
+        str(status): {"description": STATUSES[status], "content": _content(kind)}
+        for status, kind in kinds.items()
+    }
+
+
+def _content(kind: type[Struct]) -> dict[str, Any]:
+    return {"application/json": {"schema": {"$ref": f"#/components/schemas/{kind.__name__}"}}}

@@ -1,0 +1,153 @@
+"""What is said over HTTP: every body and every answer, from which the description is made too.
+
+Keys that are not known are passed over. The names are those of the interface that scripts are
+written for already.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from sm.session.queue import Mode
+
+Number = Annotated[float, Meta(ge=0, le=1e12)]
+"""A count of tokens, a percentage: JSON makes no difference between 8 and 8.0."""
+FilePath = Annotated[str, Meta(min_length=1, max_length=4096)]
+
+
+class Error(Struct, frozen=True):
+    """Why a request was not carried out, for a person to read."""
+
+    error: str
+
+
+class Health(Struct, frozen=True):
+    """The server answers; `version` is that of sm."""
+
+    status: Literal["healthy"]
+    version: str
+
+
+class PendingRotation(Struct, frozen=True):
+    """The agent's context is about to be replaced.
+
+    `state` is `scheduled` until the turn ends, then the step under way; `path` the document that
+    the next context begins with, null while it is not written yet; `since` seconds since 1970.
+    """
+
+    state: str
+    path: str | None
+    since: float
+
+
+class Session(Struct, frozen=True, kw_only=True):
+    """A session, and how full its agent's context is: null is what nobody has told yet.
+
+    `status` is as in `sm children`; `waiting` counts the messages that wait for the agent.
+    """
+
+    id: str
+    name: str
+    status: str
+    provider: str
+    parent_session_id: str | None
+    working_dir: str
+    tmux_session: str
+    created_at: str
+    project: str | None
+    issue: int | None
+    waiting: int
+    tokens_used: int | None
+    used_percentage: float | None
+    context_window_size: int | None
+    last_handoff_path: str | None
+    pending_rotation: PendingRotation | None
+
+
+class Sessions(Struct, frozen=True):
+    """All sessions on record, by id."""
+
+    sessions: list[Session]
+
+
+class HandoffRequest(Struct, frozen=True):
+    """An agent asks for a new context, which begins with the file at this absolute path."""
+
+    requester_session_id: str
+    file_path: FilePath
+
+
+class HandoffAnswer(Struct, frozen=True, omit_defaults=True):
+    """It is scheduled for the end of the turn, or refused and why."""
+
+    status: Literal["scheduled"] | UnsetType = UNSET
+    error: str | UnsetType = UNSET
+
+
+class InputRequest(Struct, frozen=True):
+    """A message for the agent, as by `sm send`; without a sender it is a person's."""
+
+    text: str
+    delivery_mode: Mode = Mode.SEQUENTIAL
+    sender_session_id: str | None = None
+    notify_on_stop: bool = False
+
+
+class InputAnswer(Struct, frozen=True):
+    """What became of the message: as `sm send --json` has it."""
+
+    status: str
+    session_id: str
+    id: str
+    name: str
+    reason: str
+
+
+class KillRequest(Struct, frozen=True):
+    """End a session; a session that asks may end itself and its descendants only."""
+
+    requester_session_id: str | None = None
+
+
+class KillAnswer(Struct, frozen=True):
+    """`status` is `killed`, or `pending` where it could not be ended yet; `notes` say more."""
+
+    status: Literal["killed", "pending"]
+    session_id: str
+    notes: list[str]
+
+
+class ContextUsage(Struct, frozen=True):
+    """A reading of an agent's context, or, with an `event`, that it is being summed up."""
+
+    session_id: str | None = None
+    event: str | None = None
+    trigger: str | None = None
+    used_percentage: Number | None = None
+    total_input_tokens: Number | None = None
+    total_output_tokens: Number | None = None
+    context_window_size: Number | None = None
+
+
+class ContextAnswer(Struct, frozen=True, omit_defaults=True):
+    """`used_percentage` is given back where a reading was sent."""
+
+    status: Literal["ok", "compaction_logged", "unknown_session"]
+    used_percentage: float | UnsetType | None = UNSET
+
+
+class HookEvent(Struct, frozen=True):
+    """What the agent CLI told its hook, with the id of the session added to it."""
+
+    hook_event_name: str = ""
+    session_manager_id: str | None = None
+
+
+class HookAnswer(Struct, frozen=True, omit_defaults=True):
+    """`noted` tells whether a hook of sm was run with it."""
+
+    status: Literal["received", "unknown_session"]
+    hook_event: str | UnsetType = UNSET
+    noted: bool | UnsetType = UNSET

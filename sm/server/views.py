@@ -1,0 +1,94 @@
+"""Sessions as they are shown, from what is on disk alone; and the one that an id means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from sm.errors import SmError, UsageError
+from sm.server.errors import UnknownSessionError
+from sm.server.shapes import PendingRotation, Session
+from sm.session import handoff, queue, readings, registry, targets
+from sm.session.queue import Place
+from sm.session.registry import AnySession, IssueSession
+from sm.session.targets import address
+from sm.store.paths import Root
+from sm.workflow import kin
+
+
+def named(root: Root, ident: str) -> AnySession:
+    """The session with exactly this id.
+
+    Raises:
+        UnknownSessionError: there is none.
+
+    """
+    try:
+        session = registry.find(root, ident)
+    except UsageError:
+        session = None  # what cannot be an id is nobody's
+    if session is None:
+        raise UnknownSessionError(f"Session {ident} not found")
+    return session
+
+
+def meant(root: Root, text: str) -> AnySession:
+    """The session of this id or name, as any command of sm would find it.
+
+    Raises:
+        UnknownSessionError: there is none, or there are several.
+
+    """
+    try:
+        return named(root, text)
+    except UnknownSessionError:
+        try:
+            return targets.find(root, text)
+        except UsageError as error:
+            raise UnknownSessionError(error.message) from error
+
+
+def all_shown(root: Root) -> Iterator[Session]:
+    """Every session that can be read, by id."""
+    for session in registry.all(root, lambda _: None):
+        try:
+            yield shown(session)
+        except SmError:
+            continue  # it ends just now, or is damaged: `sm doctor` tells of that
+
+
+def shown(session: AnySession) -> Session:
+    """One session.
+
+    Raises:
+        StateError: files of it are not what they must be.
+
+    """
+    directory = session.dir
+    reading, last = readings.read(directory), handoff.last(directory)
+    issue = session if isinstance(session, IssueSession) else None
+    return Session(
+        id=session.name,
+        name=address(session),
+        status=kin.standing(session),
+        provider=session.provider,
+        parent_session_id=session.parent or None,
+        working_dir=str(session.cwd),
+        tmux_session=session.name,
+        created_at=datetime.fromtimestamp(session.created_at, UTC).isoformat(timespec="seconds"),
+        project=issue.project if issue else None,
+        issue=issue.issue if issue else None,
+        waiting=queue.count(directory, Place.WAITING),
+        tokens_used=reading.used if reading else None,
+        used_percentage=reading.percent if reading else None,
+        context_window_size=reading.window if reading else None,
+        last_handoff_path=str(last) if last else None,
+        pending_rotation=_pending(session),
+    )
+
+
+def _pending(session: AnySession) -> PendingRotation | None:
+    if under_way := handoff.record(session.dir):
+        return PendingRotation(under_way.step, under_way.document or None, under_way.since)
+    wish = handoff.pending(session.dir)
+    return PendingRotation("scheduled", wish.path, wish.at) if wish else None

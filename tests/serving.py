@@ -1,0 +1,110 @@
+"""`sm serve` as a process of a test's own, and a client that sends what no good one would."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class Said(NamedTuple):
+    """An answer: its status, its JSON, its headers in lower case."""
+
+    status: int
+    body: Any
+    headers: dict[str, str]
+
+
+@dataclass
+class Served:
+    """A server that runs."""
+
+    process: subprocess.Popen[str]
+    url: str
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
+    def get(self, path: str, **headers: str) -> Said:
+        return self.ask("GET", path, headers=headers)
+
+    def post(self, path: str, body: object, **headers: str) -> Said:
+        return self.ask("POST", path, json.dumps(body).encode(), headers=headers)
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] = NOTHING,
+    ) -> Said:
+        """Send a request; a body is called JSON unless the headers call it otherwise."""
+        kind = {"Content-Type": "application/json"} if body is not None else {}
+        sent = kind | {name.replace("_", "-").title(): text for name, text in headers.items()}
+        client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        with contextlib.closing(client):
+            client.request(method, path, body, sent)
+            return read(client.getresponse())
+
+    def open(self) -> socket.socket:
+        """A bare connection."""
+        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+
+    def stop(self, number: int = signal.SIGTERM) -> tuple[int, str]:
+        """Stop it; returns its exit code and what it said on stderr."""
+        self.process.send_signal(number)
+        _, stderr = self.process.communicate(timeout=30)
+        return self.process.returncode, stderr
+
+
+def read(response: http.client.HTTPResponse) -> Said:
+    """A whole answer, which has to be JSON."""
+    data = response.read()
+    headers = {name.lower(): text for name, text in response.getheaders()}
+    assert headers["content-type"] == "application/json", data
+    return Said(response.status, json.loads(data) if data else None, headers)
+
+
+def heard(connection: socket.socket) -> Said:
+    """The answer on a bare connection."""
+    response = http.client.HTTPResponse(connection)
+    response.begin()
+    return read(response)
+
+
+@contextlib.contextmanager
+def serving(
+    folder: Path, *options: str, env: Mapping[str, str] = NOTHING, clean: bool = True
+) -> Iterator[Served]:
+    """A server on a free port; `clean`: it has to end without a word on stderr."""
+    process = subprocess.Popen(
+        [sys.executable, "-Im", "sm", "serve", "--port", "0", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env=os.environ | dict(env),
+    )
+    assert process.stdout
+    line = process.stdout.readline()
+    assert line.startswith("listening on http://"), process.communicate(timeout=10)
+    served = Served(process, line.split()[-1])
+    try:
+        yield served
+    finally:
+        if process.poll() is None:
+            code, stderr = served.stop()
+            assert not clean or (code, stderr) == (0, "")
