@@ -99,7 +99,8 @@ def test_a_parent_hears_what_becomes_of_its_child(company: Company) -> None:
     company.sm("wait", "kid", "--timeout", "20")
     assert company.session("kid").parent == company.session("ann").name
     company.sm("send", "kid", "compact:")
-    assert company.hears("ann", "has compacted") == "[sm] kid has compacted its context"
+    told = "[sm context] Compaction fired for kid. Context was lost."
+    assert company.hears("ann", "Compaction") == told
     company.sm("send", "kid", "leave:", code=None)
     assert company.hears("ann", "kid has ended") == "[sm] kid has ended"
     assert company.session("kid").name == ident

@@ -59,7 +59,6 @@ def tend_messages(target: Target) -> float:
     """
     session = target.session
     tell_of_turns(target)  # before the next turn begins
-    tell_of_compaction(session)
     again_at = tell_of_trouble(target)
     try:
         reason = delivery.drain(target)
@@ -149,15 +148,6 @@ def _last_words(target: Target, since: float) -> str:
                 payload = json.loads(read_guarded(path) or b"{}")
                 return normalise(str(payload.get("last_assistant_message") or ""))
     return ""
-
-
-def tell_of_compaction(session: Session) -> None:
-    """Tell the parent of each time that the agent's context was summed up."""
-    if not session.parent:
-        return
-    for compaction in lifesigns.compactions(session.dir):
-        tell_parent(session, "has compacted its context", f"compact:{compaction.at}")
-        lifesigns.note_told(session.dir, compaction.at)
 
 
 def tell_of_trouble(target: Target) -> float:

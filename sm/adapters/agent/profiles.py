@@ -165,6 +165,19 @@ def _patterns(profile: Profile) -> Iterator[tuple[str, str]]:
                 yield field, f"'{pattern}' is found in every row"
 
 
+def _context(profile: Profile) -> Iterator[tuple[str, str]]:
+    pattern = profile.context_pattern
+    if not pattern:
+        return
+    try:
+        compiled = re.compile(pattern.replace("{glyph}", re.escape(profile.glyph)))
+    except (re.error, OverflowError) as error:
+        yield "context_pattern", f"'{pattern}' is no regular expression ({error})"
+        return
+    if not compiled.groups:
+        yield "context_pattern", f"'{pattern}' has no group around the percentage"
+
+
 def _templates(profile: Profile) -> Iterator[tuple[str, str]]:
     for field, places in TEMPLATES.items():
         arguments = getattr(profile, field)
@@ -195,5 +208,6 @@ CHECKS: tuple[Callable[[Profile], Iterator[tuple[str, str]]], ...] = (
     _glyph,
     _keys,
     _patterns,
+    _context,
     _templates,
 )
