@@ -156,3 +156,11 @@ def test_the_examples_of_the_document_are_sound() -> None:
         for name in overrides:
             profile = profiles.named(name, overrides)
             assert profiles.of_command(profile.command, overrides) == profile
+
+
+@pytest.mark.parametrize(
+    ("pattern", "problem"),
+    [("(", "is no regular expression"), ("[0-9]+% left", "has no group around the percentage")],
+)
+def test_a_pattern_of_the_context_needs_a_group(pattern: str, problem: str) -> None:
+    assert f"'{pattern}' {problem}" in error("x", {"context_pattern": pattern})
