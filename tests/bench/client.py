@@ -14,12 +14,8 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.tmux import Tmux
-from sm.session import registry
 from sm.session.agentstate import State
-from sm.store import lock
-from sm.store.files import ensure_private_dir
 from sm.store.paths import Root
-from sm.workflow import monitors, tend
 from tests.helpers import wait_for
 from tests.real.api import Api, Reply, Request
 from tests.real.client import clients
@@ -51,20 +47,12 @@ def _session(program: Path, folder: Path) -> Iterator[Managed]:
     with Api() as api:
         tmux = Tmux(os.environ["SM_TMUX_SOCKET"])
         managed = Managed(program, tmux, root, api, folder / "managed")
-        directory = managed.session.dir
-        for name in ("", "new"):
-            ensure_private_dir(directory.queue / name)
-        tend.watch(managed.session)
         managed.start()
-        monitors.ensure(managed.session)
+        managed.watch()
         try:
             yield managed
         finally:
-            held = directory.monitor_lock
-            with lock.hold(directory.lock, timeout_s=60):
-                managed.end()
-                registry.forget(root, managed.session)  # its monitor ends with it
-            wait_for(lambda: not lock.is_held(held), "the monitor's end")
+            managed.end()
 
 
 def wait_ready(managed: Managed) -> None:

@@ -41,6 +41,7 @@ BENCHMARKS = {
     "receipt": "receipt",
     "delivery": "messages",
     "throughput": "throughput",
+    "rotation": "rotation",
     "memory": "memory",
 }
 """The names on the command line, and their modules here."""
