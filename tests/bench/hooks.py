@@ -61,6 +61,9 @@ def figures(bench: Bench) -> Iterator[Figure]:
     nothing, *found = in_turns(rounds, _run(bash, b"", os.environ), *takes)
     for kind, samples in zip(FILES, found, strict=True):
         yield _figure(f"hook {FILES[kind]}, nothing to do", samples, "bash -c :", nothing)
+    hooks.dir.threshold.write_text("50\n")
+    crossed, nothing = in_turns(rounds, _hook(hooks, "statusline"), _run(bash, b"", os.environ))
+    yield _figure("hook status-line, threshold crossed", crossed, "bash -c :", nothing)
     prompt = _hook(hooks, "UserPromptSubmit", marked=True)
     samples, nothing = in_turns(rounds, prompt, _run(bash, b"", os.environ))
     yield _figure(AFTER_STOP, samples, "bash -c :", nothing, budget=None)
