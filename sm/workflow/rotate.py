@@ -161,7 +161,7 @@ def _taken_up(target: Target, record: Rotation | None, wish: handoff.Handoff) ->
 def _give_up_damaged(rotator: Rotator, error: StateError) -> None:
     """Whatever has happened to the files, the agent must not be held up by them."""
     session = rotator.target.session
-    people.tell(
+    people.note(
         session, f"its context was not replaced: {error.message}", "damaged", rotator.policy
     )
     handoff.forget_wish(session.dir)
@@ -285,7 +285,7 @@ def _relaunch(rotator: Rotator, move: Move) -> float | None:
 def _report(rotator: Rotator, move: Move) -> float | None:
     session, record = rotator.target.session, move.record
     text = f"its context cannot be replaced yet: {move.reason}"
-    people.tell(session, text, f"{record.id}:{record.step}", rotator.policy)
+    people.note(session, text, f"{record.id}:{record.step}", rotator.policy)
     return None
 
 
