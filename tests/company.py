@@ -129,6 +129,7 @@ def make_company(folder: Path, root: Root) -> Company:
     peer = ["env", f"PEER_HOOKS={REPOSITORY / 'lib' / 'hooks'}", *mute[1:]]
     common = {"like": "generic", "busy": ["^working"], "clear": "/clear"}
     hooks = {"hooks": "claude", "settings": ["--settings={file}"], "hook_characters": 9000}
+    hooks |= {"tells_of_clear": True}
     profiles = {
         "peer": common | hooks | {"command": shlex.join(peer)},
         "mute": common | {"command": shlex.join(mute)},

@@ -1,10 +1,10 @@
 """An agent for tests of messages: it has hooks, calls them as its client would, and does orders.
 
-It keeps what it was told in `$PEER_LOG`, a JSON line each, with the context that it was in. A message is answered at once, unless it
-holds one of these lines: `run: COMMAND` runs it and notes what came of it, `hold: FILE` is at work
-until there is such a file, `ask: FILE` shows a dialog until then, `compact:` tells of a compaction,
-`fail:` ends the turn in an error of the API, `say: TEXT` sets the last words, `die:` ends it by
-SIGKILL, `leave:` as it ends when it is asked to.
+It keeps what it was told in `$PEER_LOG`, a JSON line each, with the context that it was in. A
+message is answered at once, unless it holds one of these lines: `run: COMMAND` runs it and notes
+what came of it, `hold: FILE` is at work until there is such a file, `ask: FILE` shows a dialog
+until then, `compact:` tells of a compaction, `fail:` ends the turn in an error of the API,
+`say: TEXT` sets the last words, `die:` ends it by SIGKILL, `leave:` as it ends when it is asked to.
 
 Of its context: `gauge: 52` is what its status line tells from then on, `null` among them, and
 `gauge: 52 ID` tells it once of another context; `/clear` begins a new one, `swallow: 2` passes over

@@ -22,7 +22,9 @@ ADD = re.compile(
     r"^Add to the handoff document (.+?\.md) what it lacks\. Headings: (.+?)\.$", re.MULTILINE
 )
 NUMBER = re.compile(r"<(\d+)>")
-RESUME = re.compile(r"^Read (?:handoff from )?(\S+) and (?:continue from where|resume work)", re.M)
+RESUME = re.compile(
+    r"^Read (?:\S+ and continue from where you left off\.|handoff from \S+ and resume work)$", re.M
+)
 
 
 class Writer:

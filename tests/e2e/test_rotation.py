@@ -1,0 +1,376 @@
+"""A context that is replaced, from the wish or the percentage to the agent that goes on."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from sm.session import agent, agentstate
+from sm.session.health import Health, recent
+from sm.store import journal
+from tests.company import SM, Company
+from tests.helpers import wait_for
+
+GO_ON = "Read {} and continue from where you left off."
+SCHEDULED = "Handoff scheduled — will execute after current turn completes"
+
+
+@dataclass
+class Entry:
+    """What an agent has noted: in which context, of what kind."""
+
+    session: str
+    context: str
+    kind: str
+    text: str
+
+
+def log(company: Company, name: str, *kinds: str) -> list[Entry]:
+    """All that the agent of that session has noted of these kinds."""
+    path = company.folder / "peers.jsonl"
+    whole = path.read_text().rpartition("\n")[0] if path.exists() else ""
+    entries = [Entry(**json.loads(line)) for line in whole.split("\n") if line]
+    ident = company.session(name).name
+    return [one for one in entries if one.session == ident and one.kind in kinds]
+
+
+def notes(company: Company) -> Path:
+    """A document for `sm handoff`."""
+    path = company.folder / "notes.md"
+    path.write_text("# What is to be done next\n")
+    return path
+
+
+def hand_off(company: Company, name: str, *more: str, path: Path | None = None) -> Path:
+    """Have the agent call `sm handoff` in a turn with these further orders."""
+    path = path or notes(company)
+    orders = "\n".join(["Hand off.", f"run: {SM} handoff {path}", *more])
+    company.sm("send", name, orders)
+    wait_for(lambda: SCHEDULED in str(company.noted(name, "ran")), "the handoff to be scheduled")
+    return path
+
+
+def wait_over(company: Company, name: str, timeout_s: float = 30.0) -> None:
+    """Wait until no rotation of that session is under way, or asked for."""
+    directory = company.session(name).dir
+    files = (directory.hold, directory.handoff, directory.rotation)
+    wait_for(lambda: not any(file.exists() for file in files), "the end of it", timeout_s)
+
+
+def health(company: Company, name: str) -> list[Health]:
+    """The records of its rotations, oldest first."""
+    return list(recent(company.root, company.session(name).name))[::-1]
+
+
+def story(company: Company, name: str) -> str:
+    """What the journal has on that session."""
+    ident = company.session(name).name
+    return "\n".join(f"{e.event} {e.detail}" for e in journal.read(company.root.journal, ident))
+
+
+def prompts(company: Company, name: str) -> list[str]:
+    """The prompts by which its contexts were begun."""
+    begins = ("Read handoff from", f"Read {company.folder}")
+    return [one.text for one in log(company, name, "message") if one.text.startswith(begins)]
+
+
+# The agent's own wish
+
+
+def test_an_agent_goes_on_in_a_new_context_and_is_the_same_session(company: Company) -> None:
+    company.new("ann")
+    session = company.session("ann")
+    before, context = agent.load(session.dir), agentstate.read(session.dir).context
+    path = hand_off(company, "ann")
+    assert company.hears("ann", "continue from") == GO_ON.format(path)
+    wait_over(company, "ann")
+    company.sm("wait", "ann", "--timeout", "20")
+    assert len(log(company, "ann", "clear")) == 1
+    assert agentstate.read(session.dir).context != context
+    assert agent.load(company.session("ann").dir) == before
+    assert company.session("ann") == session
+    assert session.dir.last_handoff.read_text() == f"{path}\n"
+    assert session.dir.document.read_text() == path.read_text()
+
+
+def test_what_is_sent_meanwhile_is_heard_in_the_new_context_behind_its_prompt(
+    company: Company,
+) -> None:
+    company.new("ann")
+    go = company.folder / "go"
+    path = hand_off(company, "ann", f"hold: {go}")
+    for number in range(3):
+        company.sm("send", "ann", f"<{number}>")
+    company.sm("send", "ann", "<urgent>", "--mode", "important")
+    go.touch()
+    company.hears("ann", "<2>")
+    wait_over(company, "ann")
+    told = log(company, "ann", "message")
+    first = next(number for number, one in enumerate(told) if one.text == GO_ON.format(path))
+    assert not [one for one in told[:first] if "<" in one.text]
+    heard = "\n".join(one.text for one in told[first + 1 :])
+    assert re.findall("<(.+?)>", heard) == ["urgent", "0", "1", "2"]
+    assert {one.context for one in told[first:]} == {told[first].context}
+
+
+def test_the_last_of_several_wishes_counts(company: Company) -> None:
+    company.new("ann")
+    other = company.folder / "other.md"
+    other.write_text("Better.\n")
+    hand_off(company, "ann", f"run: {SM} handoff {other}")
+    assert company.hears("ann", "continue from") == GO_ON.format(other)
+    wait_over(company, "ann")
+    assert len(log(company, "ann", "clear")) == 1
+    assert len(prompts(company, "ann")) == 1
+
+
+def test_nobody_else_hears_of_it(company: Company) -> None:
+    company.new("ann")
+    company.run_in("ann", f"{SM} new --provider peer --name kid")
+    company.sm("wait", "kid", "--timeout", "20")
+    company.run_in("kid", f"{SM} new --provider peer --name grandchild")
+    hand_off(company, "kid")
+    company.hears("kid", "continue from")
+    wait_over(company, "kid")
+    company.sm("send", "grandchild", "Are you there?", "--wait", "20")
+    company.run_in("kid", f"{SM} send grandchild Hello.")
+    company.run_in("ann", "true")  # whatever waits for her comes before
+    assert not [text for text in company.noted("ann") if "[sm] kid" in text]
+    said = company.noted("grandchild")
+    assert said[-1] == "[sm] message from kid:\nHello."
+    assert not [text for text in said if "kid has" in text]
+
+
+@pytest.mark.parametrize("loss", ["rm {0}", "ln -sf /etc/hostname {0}", "rm {0}; mkdir {0}"])
+def test_a_document_that_is_gone_at_the_turn_s_end_leaves_the_context_as_it_is(
+    company: Company, loss: str
+) -> None:
+    company.new("ann")
+    path = notes(company)
+    go = company.folder / "go"
+    hand_off(company, "ann", f"run: {loss.format(path)}", f"hold: {go}", path=path)
+    company.sm("send", "ann", "What waited.")
+    go.touch()
+    company.hears("ann", "What waited.")
+    wait_over(company, "ann")
+    assert f"The handoff to {path} was not done" in company.hears("ann", "was not done")
+    assert not log(company, "ann", "clear")
+    assert len({one.context for one in log(company, "ann", "message")}) == 1
+    assert "given up" in story(company, "ann")
+
+
+def test_a_task_in_the_background_is_waited_for(company: Company) -> None:
+    company.new("ann")
+    done = company.folder / "done"
+    path = hand_off(company, "ann", f"background: {done}")
+    wait_for(
+        lambda: agentstate.read(company.session("ann").dir).state == "waiting", "the turn's end"
+    )
+    company.sm("send", "ann", "What waited.")
+    assert not log(company, "ann", "clear")
+    done.touch()
+    company.hears("ann", "What waited.")
+    wait_over(company, "ann")
+    ends = log(company, "ann", "clear", "message")[-3:]
+    assert [one.kind for one in ends] == ["clear", "message", "message"]
+    assert [ends[1].text, ends[2].text] == [GO_ON.format(path), "What waited."]
+
+
+def test_a_clear_that_is_swallowed_is_typed_again(company: Company) -> None:
+    company.new("ann")
+    hand_off(company, "ann", "swallow: 1")
+    company.hears("ann", "continue from")
+    wait_over(company, "ann")
+    assert len(log(company, "ann", "clear")) == 2
+    assert len(prompts(company, "ann")) == 1
+
+
+def test_a_clear_that_is_always_swallowed_is_replaced_by_a_new_start(company: Company) -> None:
+    company.new("ann")
+    before = agent.load(company.session("ann").dir)
+    path = hand_off(company, "ann", "swallow: 99")
+    company.sm("send", "ann", "What waited.")
+    wait_for(lambda: len(prompts(company, "ann")) == 1, "the prompt", 60)
+    company.hears("ann", "What waited.")
+    wait_over(company, "ann")
+    now = agent.load(company.session("ann").dir)
+    assert before
+    assert now
+    assert before.pid != now.pid
+    assert prompts(company, "ann") == [GO_ON.format(path)]
+    assert len([one for one in log(company, "ann", "message") if "What waited." in one.text]) == 1
+
+
+def test_a_clear_that_comes_late_is_not_typed_twice(company: Company) -> None:
+    company.new("ann")
+    gate = company.folder / "gate"
+    hand_off(company, "ann", f"late: {gate}")
+    wait_for(lambda: log(company, "ann", "clear"), "the clear")
+    gate.touch()
+    company.hears("ann", "continue from")
+    wait_over(company, "ann")
+    assert len(log(company, "ann", "clear")) == 1
+    assert len(prompts(company, "ann")) == 1
+
+
+# Whoever carries it out is killed
+
+EXECUTOR = [
+    *("rotate:taken-up", "rotate:decided", "rotate:clear", "rotate:kept", "clear:before-typing"),
+    *("clear:typed", "rotate:cleared", "rotate:tell", "rotate:queued", "deliver:claimed"),
+    *("submit:before-typing", "submit:after-typing", "submit:accepted", "rotate:finish"),
+]
+
+
+@pytest.mark.parametrize("point", EXECUTOR)
+def test_an_agent_is_resumed_once_although_the_executor_dies_at(
+    company: Company, point: str
+) -> None:
+    crashed = company.folder / "crashed"
+    env = {"SM_CRASH_AT": point, "SM_CRASH_ONCE": str(crashed)}
+    pass_env = [f"--pass-env={name}" for name in env]
+    company.sm("new", "--provider", "peer", "--name", "ann", *pass_env, env=env)
+    company.sm("wait", "ann", "--timeout", "20")
+    go = company.folder / "go"
+    path = notes(company)
+    company.sm("send", "ann", f"run: {SM} handoff {path}\nhold: {go}")
+    wait_for(lambda: company.noted("ann", "ran"), "the wish")
+    company.sm("send", "ann", "What waited.")
+    go.touch()
+    company.hears("ann", "What waited.")
+    wait_over(company, "ann")
+    assert crashed.exists(), f"nobody came to '{point}'"
+    assert prompts(company, "ann") == [GO_ON.format(path)]
+    assert len(log(company, "ann", "clear")) == 1
+    assert [one.text for one in log(company, "ann", "message")][-2:] == [
+        GO_ON.format(path),
+        "What waited.",
+    ]
+
+
+# The cycle
+
+
+def fill(company: Company, name: str, percent: int, *orders: str) -> None:
+    """Have the agent's status line tell how full its context is."""
+    company.sm("send", name, "\n".join([*orders, f"gauge: {percent}"]))
+
+
+@pytest.mark.parametrize(
+    ("reactions", "asked"),
+    [
+        (["write"], ["write"]),
+        (["never", "write"], ["never", "write"]),
+        (["lacking"], ["lacking", "sections"]),
+        (["stubborn"], ["stubborn", "sections"]),
+    ],
+)
+def test_a_full_context_is_replaced_however_the_document_comes(
+    company: Company, reactions: list[str], asked: list[str]
+) -> None:
+    company.new("ann")
+    fill(company, "ann", 87, *(f"asked: {one}" for one in reactions))
+    prompt = company.hears("ann", "Read handoff from")
+    wait_over(company, "ann")
+    assert re.fullmatch(r"Read handoff from \S+/handoff-[-0-9]{16}\.md and resume work", prompt)
+    assert [one.text for one in log(company, "ann", "asked")] == asked
+    assert company.hears("ann", "Create handoff").startswith(
+        "Create handoff document now - context at 87%\n"
+    )
+    assert len(log(company, "ann", "clear")) == 1
+    wait_for(lambda: health(company, "ann"), "the record")
+    (record,) = health(company, "ann")
+    assert (record.status, record.details.context_at_trigger) == ("ok", 87)
+
+
+def test_an_agent_that_writes_no_document_keeps_its_context_and_a_person_is_told(
+    company: Company,
+) -> None:
+    company.new("ann")
+    fill(company, "ann", 87, "asked: never", "asked: never", "asked: never")
+    company.hears("ann", "Your context was not replaced")
+    wait_over(company, "ann")
+    assert [one.text for one in log(company, "ann", "asked")] == ["never", "never"]
+    assert not log(company, "ann", "clear")
+    (record,) = health(company, "ann")
+    assert record.status == "critical"
+    assert "person could not be given a new context: it has written no document" in story(
+        company, "ann"
+    )
+
+
+def test_an_agent_that_hands_off_while_it_is_asked_for_a_document_is_cleared_once(
+    company: Company,
+) -> None:
+    company.new("ann")
+    fill(company, "ann", 87, "asked: handoff")
+    company.hears("ann", "Read ")
+    wait_over(company, "ann")
+    company.run_in("ann", "true")
+    assert len(log(company, "ann", "clear")) == 1
+    assert len([text for text in company.noted("ann") if text.startswith("Read ")]) == 1
+    assert "notes.md" in company.session("ann").dir.last_handoff.read_text()
+
+
+def test_a_document_that_is_written_twice_is_taken_as_it_is_at_the_end(company: Company) -> None:
+    company.new("ann")
+    go = company.folder / "go"
+    fill(company, "ann", 87, f"asked: twice {go}")
+    wait_for(lambda: log(company, "ann", "asked"), "the request")
+    go.touch()
+    company.hears("ann", "Read handoff from")
+    wait_over(company, "ann")
+    assert len(prompts(company, "ann")) == 1
+    assert len(log(company, "ann", "clear")) == 1
+
+
+def test_several_sessions_are_cycled_at_the_same_time(company: Company) -> None:
+    names = ["ann", "bob", "cyd", "dan"]
+    for name in names:
+        company.new(name)
+    for name in names:
+        fill(company, name, 91)
+    for name in names:
+        company.hears(name, "Read handoff from")
+        wait_over(company, name)
+        assert company.session(name).name in prompts(company, name)[0]
+        assert len(log(company, name, "clear")) == 1
+    for name in names:
+        assert [record.status for record in health(company, name)] == ["ok"]
+
+
+# Readings
+
+
+def test_each_threshold_is_told_once_in_a_context(company: Company) -> None:
+    company.new("ann")
+    for percent in (49, 50, 40, 64, 65, 50, 70):
+        fill(company, "ann", percent)
+        company.sm("wait", "ann", "--timeout", "20")
+    company.hears("ann", "critically high")
+    company.run_in("ann", "true")
+    told = [text for text in company.noted("ann") if text.startswith("[sm context]")]
+    assert [text.split(".")[0].split(" (")[0] for text in told] == [
+        "[sm context] Context at 50%",
+        "[sm context] Context at 65% — critically high",
+    ]
+
+
+def test_readings_that_say_nothing_of_the_context_change_nothing(company: Company) -> None:
+    company.new("ann")
+    old = agentstate.read(company.session("ann").dir).context
+    fill(company, "ann", 30)
+    path = hand_off(company, "ann")
+    assert company.hears("ann", "continue from") == GO_ON.format(path)
+    wait_over(company, "ann")
+    company.sm("send", "ann", f"gauge: 97 {old}\ngauge: null\ngauge: 3")
+    company.sm("wait", "ann", "--timeout", "20")
+    company.run_in("ann", "true")
+    assert not [text for text in company.noted("ann") if "[sm context]" in text]
+    assert not [text for text in company.noted("ann") if "Create handoff" in text]
+    fill(company, "ann", 130)  # above what there can be: full
+    assert "context at 100%" in company.hears("ann", "Create handoff")

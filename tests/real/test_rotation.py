@@ -1,0 +1,236 @@
+"""Contexts of the real Claude Code that are replaced; the scripted API was sent the proof."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sm.session import agent as agents
+from sm.session import agentstate, delivery, handoff, queue
+from sm.session.agentstate import State
+from sm.session.health import Health, recent
+from sm.session.queue import Message
+from sm.store import journal
+from tests.helpers import wait_for
+from tests.real.api import Api, Reply, Request, Turn
+from tests.real.handoffs import NUMBER, Writer, after_the_wish, contexts, heard, newest, resumes
+from tests.real.managed import Managed
+
+ROTATIONS = int(os.environ.get("SM_SOAK_ROTATIONS", "50"))
+AT_ONCE = 6
+"""So many messages wait at a time while contexts are replaced one after another."""
+
+
+@pytest.fixture
+def writer(managed: Managed, api: Api) -> Iterator[Writer]:
+    """A session under a monitor, whose model hands off when it is told to."""
+    writer = api.model = Writer(managed.folder / "notes.md")
+    managed.watch()
+    yield writer
+    for event in journal.read(managed.root.journal):  # shown where the test has failed
+        print(f"{event.at:.3f} {event.event} {event.detail}")
+    print(managed.session.dir.events.read_text()[-3000:])
+    print(managed.session.dir.monitor_log.read_text()[-3000:])
+
+
+def told_to_go_on(writer: Writer) -> str:
+    return f"Read {writer.notes} and continue from where you left off."
+
+
+def is_over(managed: Managed) -> bool:
+    """Whether no rotation is under way, and the agent's turn is over."""
+    directory = managed.session.dir
+    return managed.state is State.IDLE and not any(
+        file.exists() for file in (directory.hold, directory.handoff, directory.rotation)
+    )
+
+
+def wait_rotated(managed: Managed, api: Api, count: int = 1, timeout_s: float = 30.0) -> None:
+    """Wait until the context has been replaced that often, and its prompt was answered."""
+    wait_for(lambda: len(contexts(api)) == count + 1, f"context {count + 1}", timeout_s)
+    wait_for(lambda: is_over(managed), "the end of the rotation", timeout_s)
+
+
+def clears(managed: Managed) -> int:
+    """How often a context was cleared."""
+    lines = managed.session.dir.events.read_text().splitlines()
+    return sum(line.split()[1::2] == ["SessionStart", "clear"] for line in lines)
+
+
+def health(managed: Managed) -> list[Health]:
+    return list(recent(managed.root, managed.session.name))[::-1]
+
+
+# The agent's own wish
+
+
+def test_an_agent_that_hands_off_goes_on_in_a_new_context(
+    managed: Managed, api: Api, writer: Writer
+) -> None:
+    before = managed.agent
+    managed.send("Hand off.")
+    wait_rotated(managed, api)
+    assert managed.agent == before
+    assert clears(managed) == 1
+    old, new = contexts(api).values()
+    assert resumes(new) == [told_to_go_on(writer)]
+    assert new[0].appearances("Hand off.") == 0
+    assert not resumes(old)
+
+
+def test_a_draft_outlives_the_rotation(managed: Managed, api: Api, writer: Writer) -> None:
+    go = threading.Event()
+    writer.turns.append(Reply("A long answer.", hold=go))
+    managed.send("Begin.")
+    managed.wait_screen(lambda screen: screen.prompt == "busy", "a busy prompt")
+    writer.turns.append(writer.hand_off())
+    managed.send("Now, please.")  # when the turn ends
+    managed.type("half a line of a person")
+    managed.wait_screen(lambda screen: "half a line" in screen.draft, "the draft")
+    go.set()
+    wait_rotated(managed, api)
+    managed.wait_screen(lambda s: s.draft == "half a line of a person", "the draft")
+    assert not any("half a line" in text for one in api.main for text in one.texts)
+
+
+# Many, one after another
+
+
+class Restless:
+    """A model that hands off whenever it was told something new, until it has had enough."""
+
+    def __init__(self, writer: Writer, rotations: int) -> None:
+        self.writer = writer
+        self.left = rotations
+
+    def __call__(self, request: Request) -> Turn:
+        if self.left and any(NUMBER.search(text) for text in newest(request)):
+            self.left -= 1
+            return self.writer.hand_off()
+        return self.writer(request)
+
+
+def send_until(managed: Managed, stop: Path) -> int:
+    """Send numbered messages from a process of its own, some of which wait at any time; its pid."""
+    if pid := os.fork():
+        return pid
+    try:
+        for number in itertools.count():
+            if stop.exists():
+                stop.write_text(f"{number}\n")
+                os._exit(0)
+            message = Message(id=queue.new_id(), text=f"<{number}> is the number.")
+            delivery.deliver(managed.target, message)
+            wait_for(lambda: waiting(managed) < AT_ONCE or stop.exists(), "room", 60.0)
+    finally:
+        os._exit(1)
+
+
+def waiting(managed: Managed) -> int:
+    return sum(1 for _ in (managed.session.dir.queue / "new").iterdir())
+
+
+@pytest.mark.timeout(120 + 3 * ROTATIONS)
+def test_fifty_rotations_in_a_row_lose_no_message_and_double_none(
+    managed: Managed, api: Api, writer: Writer, tmp_path: Path
+) -> None:
+    api.model = Restless(writer, ROTATIONS)
+    stop = tmp_path / "stop"
+    sender = send_until(managed, stop)
+    try:
+        wait_for(lambda: len(contexts(api)) > ROTATIONS, "the rotations", 60 + 2 * ROTATIONS)
+    finally:
+        stop.touch()
+        assert os.waitpid(sender, 0)[1] == 0
+    managed.drain_until_empty()
+    wait_for(lambda: is_over(managed), "the end of it")
+    sent = int(stop.read_text())
+    assert heard(api) == Counter(range(sent))
+    found = list(contexts(api).values())
+    assert len(found) == clears(managed) + 1 == ROTATIONS + 1
+    assert [resumes(requests) for requests in found[1:]] == [[told_to_go_on(writer)]] * ROTATIONS
+    for requests in found[:-1]:
+        assert after_the_wish(requests) == []
+    assert {record.status for record in health(managed)} == {"ok"}
+    assert len(health(managed)) == ROTATIONS
+
+
+# The cycle
+
+
+def fill(managed: Managed, writer: Writer, percent: float) -> None:
+    """Let the next answers say that the context is so full; until it is a new one."""
+    writer.percent = percent
+    managed.send("How full are you?")
+
+
+def new_context(managed: Managed, writer: Writer, percent: float) -> Callable[[], bool]:
+    before = agentstate.read(managed.session.dir).context
+
+    def is_new() -> bool:
+        if agentstate.read(managed.session.dir).context == before:
+            return False
+        writer.percent = percent
+        return True
+
+    return is_new
+
+
+@pytest.mark.parametrize("never", [0, 1])
+def test_a_context_of_85_percent_is_replaced_and_the_agent_seen_to_go_on(
+    managed: Managed, api: Api, writer: Writer, never: int
+) -> None:
+    writer.never = never
+    is_new = new_context(managed, writer, 2)
+    fill(managed, writer, 86)
+    wait_for(is_new, "another context", 30)
+    wait_rotated(managed, api)
+    (record,) = wait_for(lambda: health(managed), "the record")
+    assert (record.status, record.details.context_at_trigger) == ("ok", 86)
+    old, new = contexts(api).values()
+    asked = [text for text in old[-1].texts if "Create handoff document now" in text]
+    assert len(asked) == 1 + never
+    assert "Create handoff document now - context at 86%" in asked[0]
+    assert resumes(new) == [f"Read handoff from {record.details.handoff_file} and resume work"]
+    assert Path(record.details.handoff_file).parent.parent == managed.session.cwd / ".sm/handoffs"
+
+
+def test_missing_sections_are_asked_for_once(managed: Managed, api: Api, writer: Writer) -> None:
+    writer.lacking.append({"Next Steps", "Notes"})
+    is_new = new_context(managed, writer, 2)
+    fill(managed, writer, 90)
+    wait_for(is_new, "another context", 30)
+    wait_rotated(managed, api)
+    (record,) = wait_for(lambda: health(managed), "the record")
+    old = next(iter(contexts(api).values()))
+    assert sum("what it lacks. Headings: Next Steps, Notes." in text for text in old[-1].texts) == 1
+    assert "## Next Steps" in Path(record.details.handoff_file).read_text()
+
+
+# Whoever carries it out is killed
+
+
+def test_the_api_that_is_down_leaves_the_session_ready_for_what_comes(
+    managed: Managed, api: Api, writer: Writer
+) -> None:
+    managed.send("Hand off.")
+    wait_for(lambda: clears(managed) == 1, "the clear", 30, every_s=0.001)
+    api.down()
+    managed.wait_state(State.LIMITED)
+    wait_for(lambda: not managed.session.dir.hold.exists(), "the end of the rotation")
+    api.up()
+    managed.send("<1>")
+    managed.drain_until_empty()
+    managed.wait_state(State.IDLE)
+    assert heard(api) == Counter([1])
+    assert resumes(list(contexts(api).values())[-1]) == [told_to_go_on(writer)]
+
+
+_used = (agents, handoff, signal)
