@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from sm.handoffdoc import name
 from sm.rotation import Cause, Rotation
 
+CONFIRM = "Confirm you have resumed work from handoff"
+
 
 def message(
     record: Rotation,
@@ -24,11 +26,11 @@ def message(
     sections that it lacks. Three lines at most, so that an agent CLI takes it as typed.
     """
     if key.startswith("ask"):
-        return _request(record, key, folder, sections)
+        return request(record, key, folder, sections)
     if key == "sections":
         return _sections(missing, path)
     if key == "confirm":
-        return "Confirm you have resumed work from handoff"
+        return CONFIRM
     return resume(record.cause, path)
 
 
@@ -51,7 +53,8 @@ def document_name(record: Rotation, key: str) -> str:
     return name(at)
 
 
-def _request(record: Rotation, key: str, folder: str, sections: Sequence[str]) -> str:
+def request(record: Rotation, key: str, folder: str, sections: Sequence[str]) -> str:
+    """The request for a document, the first or the second, with these headings in it."""
     reason = "" if record.percent is None else f" - context at {min(record.percent, 100):.0f}%"
     headings = f" Headings: {', '.join(sections)}." if sections else ""
     return (

@@ -11,8 +11,6 @@ from sm.workflow.status import StatusRow, one_line
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from sm.workflow.kin import Relative
-
 NARROW, WIDE, VERY_WIDE = 0, 120, 200
 GAP = 2
 
@@ -27,6 +25,8 @@ STYLES = {
     **dict.fromkeys(("dialog", "limited", "waiting"), "yellow"),
     **dict.fromkeys(("dead", "cut short"), "bold red"),
     "idle": "green",
+    "ok": "green",
+    "critical": "bold red",
 }
 """The colour of a word, wherever it stands."""
 
@@ -103,9 +103,9 @@ def columns(width: int, of: Sequence[Column] = COLUMNS) -> list[Column]:
 
 
 def table(
-    rows: Iterable[StatusRow | Relative], width: int | None = None, of: Sequence[Column] = COLUMNS
+    rows: Iterable[object], width: int | None = None, of: Sequence[Column] = COLUMNS
 ) -> Table:
-    """The sessions as a table for a terminal of `width` characters, by default this one's."""
+    """The rows as a table for a terminal of `width` characters, by default this one's."""
     import shutil
 
     from rich import box
@@ -136,8 +136,8 @@ def table(
     return made
 
 
-def plain(rows: Sequence[StatusRow | Relative], of: Sequence[Column] = COLUMNS) -> list[str]:
-    """The sessions as lines for another program: nothing cut, no colours, '-' where empty."""
+def plain(rows: Sequence[object], of: Sequence[Column] = COLUMNS) -> list[str]:
+    """The rows as lines for another program: nothing cut, no colours, '-' where empty."""
     from rich.cells import cell_len
 
     shown = columns(VERY_WIDE, of)

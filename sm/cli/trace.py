@@ -1,4 +1,4 @@
-"""`sm trace`: the story of an issue."""
+"""`sm trace`: the story of a session."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import json_option, pass_config, project_issue
+from sm.cli.options import json_option, load_config, place_argument
 from sm.cli.times import moment, span
 from sm.cli.words import print_json
-from sm.config.schema import Config, Project
 
 if TYPE_CHECKING:
+    from sm.config.schema import Project
+    from sm.session.registry import AnySession
     from sm.workflow.trace import Entry, Story, Summary
 
 COLOURS = {
@@ -21,6 +22,9 @@ COLOURS = {
     "escalate": "magenta",
     "reply": "magenta",
     "recover": "yellow",
+    "rotation": "blue",
+    "person": "magenta",
+    "compaction": "yellow",
     "waiting": "yellow",
     "dropped": "yellow",
     "problem": "red",
@@ -28,23 +32,33 @@ COLOURS = {
 
 
 @click.command("trace")
-@project_issue
+@place_argument
 @json_option
-@pass_config
-def command(config: Config, project: Project, issue: int, as_json: bool) -> None:
-    """Tell the whole story of ISSUE, in order, also after its session has ended.
+@click.pass_context
+def command(
+    click_context: click.Context, place: AnySession | tuple[Project, int], as_json: bool
+) -> None:
+    """Tell the whole story of a session, in order.
 
+    The session by id, name or PROJECT#ISSUE, or that of PROJECT ISSUE, also after it has ended.
     Each line: when, how long after the one before, what happened. The last line sums it up.
     """
-    from sm.workflow.context import Context
-    from sm.workflow.trace import story
-
-    told = story(Context(config, project), issue)
+    told = _story(click_context, place)
     if as_json:
         print_json(told)
         return
     for line in _lines(told):
         click.echo(line)
+
+
+def _story(click_context: click.Context, place: AnySession | tuple[Project, int]) -> Story:
+    from sm.session.targets import address
+    from sm.workflow.context import Context
+    from sm.workflow.trace import story, story_of
+
+    if isinstance(place, tuple):
+        return story(Context(load_config(click_context), place[0]), place[1])
+    return story_of(place.root, place.name, f"'{address(place)}'")
 
 
 def _lines(told: Story) -> Iterator[str]:
@@ -70,6 +84,7 @@ def in_short(summary: Summary) -> str:
         (summary.fixes, "CI fix"),
         (summary.rounds, "review round"),
         (summary.recoveries, "restart"),
+        (summary.rotations, "rotation"),
     )
     tries = [plural(count, what) for count, what in counted if count]
     return ", ".join([f"{summary.outcome}, {span(summary.took_s)}", *tries])

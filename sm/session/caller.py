@@ -48,10 +48,22 @@ class Caller:
             CallerError: it is somebody else's.
 
         """
+        self._check_may("end", target, known)
+
+    def check_may_rotate(self, target: AnySession, known: Sequence[AnySession]) -> None:
+        """The same for who would have the context of `target` replaced.
+
+        Raises:
+            CallerError: it is somebody else's.
+
+        """
+        self._check_may("replace the context of", target, known)
+
+    def _check_may(self, what: str, target: AnySession, known: Sequence[AnySession]) -> None:
         if self.session is None or self.name in lineage(target, known):
             return
         raise CallerError(
-            f"'{self.session.label}' may end only itself and the sessions that it began, "
+            f"'{self.session.label}' may {what} only itself and the sessions that it began, "
             f"not '{target.label}': ask a person"
         )
 

@@ -18,6 +18,8 @@ from sm.store.paths import Root
 HOUR_S = 3600.0
 RAISED = 5.0
 """Percentage points by which the cycle begins later when it has come too often."""
+FINISHED = "finished"
+"""What the journal's last line of a rotation begins with, unless it was given up."""
 ERROR_LIMIT, STEPS_LIMIT = 400, 40
 
 

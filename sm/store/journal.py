@@ -73,19 +73,24 @@ def read(path: Path, session: str = "") -> Iterator[Event]:
 
 def latest(path: Path, sessions: Set[str]) -> dict[str, Event]:
     """The last event of each of `sessions`: read once, from the end, until all are found."""
-    decoder = msgspec.json.Decoder(Event)
     wanted, found = set(sessions), dict[str, Event]()
-    for line in backwards(path):
+    for entry in newest_first(path):
         if not wanted:
             break
-        try:
-            entry = decoder.decode(line)
-        except UNREADABLE:
-            continue
         if entry.session in wanted:
             wanted.discard(entry.session)
             found[entry.session] = entry
     return found
+
+
+def newest_first(path: Path) -> Iterator[Event]:
+    """The events of the last `LOOK_BACK` bytes; lines that are no events are passed over."""
+    decoder = msgspec.json.Decoder(Event)
+    for line in backwards(path):
+        try:
+            yield decoder.decode(line)
+        except UNREADABLE:
+            continue
 
 
 def backwards(path: Path) -> Iterator[bytes]:

@@ -49,6 +49,17 @@ def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
+def check(folder: Path) -> None:
+    """Refuse a folder that a link is on the way to.
+
+    Raises:
+        StateError: there is one.
+
+    """
+    if _real(folder) != folder:
+        raise StateError(f"there is a link on the way to '{folder}': remove it, or {ADVICE}")
+
+
 def prepare(folder: Path) -> None:
     """Make the folder where it is missing, and keep it out of git if nobody else uses it.
 
@@ -56,8 +67,7 @@ def prepare(folder: Path) -> None:
         StateError: it cannot be made, or a link is on the way to it.
 
     """
-    if _real(folder) != folder:
-        raise StateError(f"there is a link on the way to '{folder}': remove it, or {ADVICE}")
+    check(folder)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         is_ours = not any(folder.iterdir())

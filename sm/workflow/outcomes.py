@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from sm.errors import SmError
 from sm.rotation import Cause, Rotation, Step
 from sm.session import agentstate, health, queue, readings, registry
-from sm.session.health import HOUR_S, RAISED
+from sm.session.health import FINISHED, HOUR_S, RAISED
 from sm.session.queue import Message, Mode
 from sm.session.registry import IssueSession, Session
 from sm.session.submission import Target
@@ -70,7 +70,7 @@ def _note(session: Session, record: Rotation, error: str = "") -> None:
         record, time.time(), project=project, session=session.name, error=error
     )
     if health.append(session.root, entry):
-        told = f"given up: {error}" if error else f"finished, {_took(entry.details)}"
+        told = f"given up: {error}" if error else f"{FINISHED}, {_took(entry.details)}"
         journal.record(session.root.journal, "rotation", session.name, told)
 
 

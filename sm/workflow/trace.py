@@ -1,4 +1,4 @@
-"""The story of an issue, told from the journal: what happened, when, and what came of it."""
+"""The story of a session, told from the journal: what happened, when, and what came of it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from msgspec import Struct
 from sm.errors import SmError
 from sm.history import Count, Verb
 from sm.matrix import ROWS
+from sm.session.health import FINISHED
 from sm.store import journal
 from sm.store.journal import Event
-from sm.store.paths import session_name
+from sm.store.paths import Root, session_name
 from sm.workflow.context import Context
 
 BY_HAND = "asked for by a person"
@@ -31,7 +32,10 @@ class Entry(Struct, frozen=True):
 
 
 class Summary(Struct, frozen=True):
-    """The story in short. `sessions`: how often the issue was taken up. `took_s` is in seconds."""
+    """The story in short. `sessions`: how often it was begun. `took_s` is in seconds.
+
+    `rotations`: how often its context was replaced.
+    """
 
     outcome: str
     took_s: float
@@ -39,6 +43,7 @@ class Summary(Struct, frozen=True):
     fixes: int
     rounds: int
     recoveries: int
+    rotations: int = 0
 
 
 class Story(Struct, frozen=True):
@@ -57,11 +62,21 @@ def story(ctx: Context, issue: int) -> Story:
 
     """
     name = session_name(ctx.project.name, issue)
-    events = list(journal.read(ctx.root.journal, name))
+    return story_of(ctx.root, name, f"issue #{issue} of '{ctx.project.name}'")
+
+
+def story_of(root: Root, name: str, what: str) -> Story:
+    """What happened in the session of that id; `what` is how a person calls it.
+
+    Raises:
+        SmError: the journal has nothing on it.
+
+    """
+    events = list(journal.read(root.journal, name))
     if not events:
         raise SmError(
-            f"nothing is known of issue #{issue} of '{ctx.project.name}': "
-            f"no session has worked on it, as far as '{ctx.root.journal}' tells"
+            f"nothing is known of {what}: "
+            f"no session has worked on it, as far as '{root.journal}' tells"
         )
     return Story(name, tuple(_entries(events)), summarise(events))
 
@@ -107,6 +122,27 @@ def _recover(detail: str) -> str:
     return f"a restart was {detail}" if detail == BY_HAND else _after("restarted the agent")(detail)
 
 
+ROTATION = {
+    "ask1": "asked for a handoff document",
+    "ask2": "asked for a handoff document again",
+    "sections": "asked for what the document lacks",
+    "resume1": "told the new context to resume",
+    "resume2": "told the new context again to resume",
+    "confirm": "asked whether it goes on",
+}
+"""The messages of a rotation, by their keys."""
+
+
+def _rotation(detail: str) -> str:
+    key, separator, text = detail.partition(": ")
+    return f"context: {ROTATION[key] + separator + text if key in ROTATION else detail}"
+
+
+def _rotation_shortly(detail: str) -> str:
+    head = detail.partition(":")[0].partition(",")[0].partition(" with ")[0]
+    return f"context: {ROTATION.get(head, head)}"
+
+
 WORDS: dict[str, Callable[[str], str]] = {
     "claimed": lambda how: "took the issue up again" if how == "ours" else "claimed the issue",
     "started": _after("started the agent"),
@@ -116,6 +152,8 @@ WORDS: dict[str, Callable[[str], str]] = {
     "waiting": _after("waits for another try"),
     "reply": _after("a person answered"),
     "kill": lambda _: "a person ended the session",
+    "rotation": _rotation,
+    "person": _after("let a person know"),
     Verb.INJECT: _after("told the agent"),
     Verb.NOTIFY: _after("asked a person"),
     Verb.REMIND: _after("reminded the person"),
@@ -129,6 +167,7 @@ SHORTLY: dict[str, Callable[[str], str]] = {
     "started": lambda _: "started",
     "decided": _row_name,
     "reply": lambda _: "answered",
+    "rotation": _rotation_shortly,
     Verb.INJECT: _after("told"),
     Verb.NOTIFY: _after("asked"),
     Verb.RECOVER: lambda _: "restarted",
@@ -164,7 +203,12 @@ def summarise(events: list[Event]) -> Summary:
         fixes=counts.count(Count.FIX),
         rounds=counts.count(Count.ROUND),
         recoveries=rows.count("recover") + by_hand,
+        rotations=sum(_is_finished(event) for event in events),
     )
+
+
+def _is_finished(event: Event) -> bool:
+    return event.event == "rotation" and event.detail.startswith(FINISHED)
 
 
 def _outcome(events: list[Event]) -> str:
@@ -177,4 +221,6 @@ def _outcome(events: list[Event]) -> str:
             ended_by = _row_name(event.detail)
         elif event.event == Verb.FORGET:
             outcome = OUTCOMES.get(ended_by, "ended")
+        elif event.event == "over":
+            outcome = event.detail or "ended"
     return outcome

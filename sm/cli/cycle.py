@@ -1,0 +1,103 @@
+"""`sm cycle`: have the context of a session replaced, by way of a handoff document."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from sm.cli.options import json_option, target_argument
+from sm.cli.times import age, span
+from sm.cli.words import print_json
+from sm.errors import SmError, UsageError
+
+if TYPE_CHECKING:
+    from sm.rotation import Rotation
+    from sm.session.registry import AnySession
+    from sm.workflow.cycle import Preview
+
+
+@click.command("cycle")
+@target_argument
+@click.option("--dry-run", is_flag=True, help="Say what would be done, with its real values.")
+@click.option("--wait", is_flag=True, help="Tell each step, until it is over.")
+@json_option
+def command(session: AnySession, dry_run: bool, wait: bool, as_json: bool) -> None:
+    """Have the agent of TARGET write a handoff document, and go on from it in a new context.
+
+    It is the cycle that begins by itself when the context is full. Returns at once, as the
+    session's monitor carries it on; with --wait at its end, with exit code 1 if it was given up.
+    A session may do that to itself and to those that it has begun.
+    """
+    from sm.workflow import cycle
+
+    if dry_run:
+        found = cycle.preview(session)
+        print_json(found) if as_json else click.echo("\n".join(_lines(found)))
+        return
+    _check_caller(session, wait)
+    record = cycle.start(session)
+    if wait:
+        _follow(session, record, as_json)
+    elif as_json:
+        print_json({"session": session.name, "rotation": record.id, "folder": record.folder})
+    else:
+        click.echo(_begun(session, record))
+
+
+def _check_caller(session: AnySession, wait: bool) -> None:
+    from sm.session import registry
+    from sm.session.caller import identify
+
+    caller = identify(session.root, os.environ)
+    caller.check_may_rotate(session, registry.all(session.root, lambda _: None))
+    if wait and caller.name == session.name:
+        raise UsageError("a session cannot wait for its own new context: leave --wait out")
+
+
+def _begun(session: AnySession, record: Rotation) -> str:
+    from sm.session.targets import address
+
+    name = address(session)
+    return (
+        f"{name} is asked for a handoff document in {record.folder}; when it is whole, its context "
+        f"is cleared, and it goes on from there: 'sm health {name}' has what came of it"
+    )
+
+
+def _follow(session: AnySession, record: Rotation, as_json: bool) -> None:
+    from sm.session.targets import address
+    from sm.workflow import cycle
+    from sm.workflow.trace import tell
+
+    for event in cycle.follow(session, record):
+        line = f"{'+' + span(event.at - record.began_at):>7}  {tell(event)}"
+        click.echo(line, err=as_json)
+    found = cycle.outcome(session, record)
+    if as_json and found:
+        print_json(found)
+    if found is None:
+        raise SmError(f"'{address(session)}' has ended before: see 'sm trace'")
+    if found.details.error:
+        raise SmError(f"it was given up: {found.details.error}")
+
+
+def _lines(found: Preview) -> Iterator[str]:
+    yield f"{found.name}: {_fullness(found)}; its agent is {found.state}"
+    by_itself = "by itself" if found.automatic else "only by hand: it is turned off"
+    yield f"the cycle begins at {found.threshold:g}%, {by_itself}"
+    for number, step in enumerate(found.steps, 1):
+        head, *more = step.split("\n")
+        yield f"{number}. {head}"
+        yield from (f"      {line}" for line in more)
+    yield f"in the way now: {'; '.join(found.obstacles) or 'nothing'}"
+    if found.refusal:
+        yield f"it would not begin: {found.refusal}"
+
+
+def _fullness(found: Preview) -> str:
+    if found.percent is None or found.read_age_s is None:
+        return "how full its context is, is not known"
+    return f"its context was {found.percent:g}% full {age(found.read_age_s)} ago"

@@ -1,0 +1,104 @@
+"""`sm health`: what became of each replacement of a context."""
+
+from __future__ import annotations
+
+import sys
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import click
+
+from sm.cli.options import json_option, pass_host
+from sm.cli.times import age, moment, span
+from sm.cli.words import print_json
+
+if TYPE_CHECKING:
+    from sm.cli.table import Column
+    from sm.workflow.host import Host
+    from sm.workflow.rotations import Recorded
+
+SHOWN = 20
+
+
+@click.command("health")
+@click.argument("target", metavar="[TARGET]", required=False)
+@click.option(
+    "--lines",
+    "-n",
+    metavar="LINES",
+    type=click.IntRange(min=1),
+    default=SHOWN,
+    show_default=True,
+    help="How many of the newest.",
+)
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Only sessions whose last one was given up; exit code 1 if there are any.",
+)
+@json_option
+@pass_host
+def command(host: Host, target: str | None, lines: int, check: bool, as_json: bool) -> None:
+    """Show what became of each replacement of a context, of all sessions or of TARGET.
+
+    The newest is the last. TARGET may also be a session that is long over, by its id or as
+    PROJECT#ISSUE. With --check, for cron: those that a person has to see to.
+    """
+    from sm.workflow.rotations import critical, recorded
+
+    all_of_them = critical if check else recorded
+    found = list(islice(all_of_them(host.root, target), lines))[::-1]
+    if as_json:
+        print_json([one.entry for one in found])
+    elif found:
+        _show(found)
+    else:
+        click.echo("nothing to see to" if check else "none so far", err=True)
+    if check and found:
+        click.get_current_context().exit(1)
+
+
+def _show(found: list[Recorded]) -> None:
+    from sm.cli.table import plain, table
+
+    if sys.stdout.isatty():
+        from rich.console import Console
+
+        console = Console()
+        console.print(table(found, console.width, _columns()))
+    else:
+        click.echo("\n".join(plain(found, _columns())))
+
+
+def _columns() -> tuple[Column, ...]:
+    from sm.cli.table import NARROW, WIDE, Column
+
+    return (
+        Column("When", lambda row: moment(row.entry.at), WIDE),
+        Column("Age", _age, NARROW, WIDE),
+        Column("Session", lambda row: row.name, share=2),
+        Column("Status", lambda row: str(row.entry.status)),
+        Column("Cause", lambda row: str(row.entry.details.cause)),
+        Column("Context", _context),
+        Column("Took", lambda row: span(row.entry.details.cycle_duration_ms / 1000)),
+        Column("Steps", _steps, WIDE, share=3),
+        Column("Error", lambda row: row.entry.details.error, share=4),
+        Column("Document", lambda row: row.entry.details.handoff_file, WIDE, share=4),
+    )
+
+
+def _age(row: Recorded) -> str:
+    import time
+
+    return age(time.time() - row.entry.at)
+
+
+def _context(row: Recorded) -> str:
+    percent = row.entry.details.context_at_trigger
+    return "" if percent is None else f"{percent:.0f}%"
+
+
+def _steps(row: Recorded) -> str:
+    """How long each has taken: `request 0.4s, document 41s`."""
+    stages = row.entry.details.steps
+    return ", ".join(f"{one.step} {span(one.duration_ms / 1000)}" for one in stages)

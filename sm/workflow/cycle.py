@@ -1,0 +1,208 @@
+"""`sm cycle`: a handoff cycle because a person says so; what it would do, and how it goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from itertools import takewhile
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from sm.adapters.tmux import TmuxError
+from sm.errors import SmError, TemporaryError
+from sm.rotation import Cause, Limits, Rotation, begin
+from sm.rotationtexts import CONFIRM, document_name, request, resume
+from sm.session import agent, agentstate, delivery, handoff, health, readings, registry
+from sm.session.health import Health
+from sm.session.registry import AdHocSession, AnySession
+from sm.session.submission import Target
+from sm.session.targets import address, check_living
+from sm.store import journal
+from sm.store.journal import Event
+from sm.workflow import documents, host, monitors, policy
+from sm.workflow.policy import Policy
+from sm.workflow.rotate import Rotator, begin_cycle
+
+LOOK_S = 0.1
+
+
+class Preview(Struct, frozen=True, kw_only=True):
+    """What a cycle would do. `percent` of its context and `read_age_s` are None if not known.
+
+    `state` is what the agent is at in a word, `steps` what would be done, in order, `obstacles`
+    what would be in the way now; with a `refusal` it would not begin at all.
+    """
+
+    session: str
+    name: str
+    percent: float | None
+    read_age_s: float | None
+    threshold: float
+    automatic: bool
+    state: str
+    folder: str
+    steps: tuple[str, ...]
+    obstacles: tuple[str, ...]
+    refusal: str
+
+
+def start(session: AnySession) -> Rotation:
+    """Begin a cycle; the session's monitor carries it on.
+
+    Raises:
+        SmError: its context cannot be replaced, it has no agent, or that is under way already.
+
+    """
+    target = host.target_of(session)
+    check(target)
+    rotator = Rotator(target, policy.of(session))
+    record = begin_cycle(rotator, Cause.COMMAND, _percent(session))
+    if record is None:
+        raise SmError(_under_way(session) or f"'{address(session)}' has just begun a rotation")
+    if isinstance(session, AdHocSession):
+        monitors.ensure(session)
+    registry.poke(session.dir)
+    return record
+
+
+def check(target: Target) -> None:
+    """Refuse a session that has no agent, or one whose context cannot be replaced.
+
+    Raises:
+        SmError: why not.
+
+    """
+    session = target.session
+    check_living(session)
+    handoff.check(target.profile)
+    name = address(session)
+    if not agent.is_alive(session.dir):
+        raise SmError(f"the agent of '{name}' does not run at the moment: see 'sm trace'")
+    if problem := _under_way(session):
+        raise SmError(problem)
+
+
+def _under_way(session: registry.Session) -> str:
+    name = address(session)
+    if record := handoff.record(session.dir):
+        age = time.time() - record.began_at
+        return (
+            f"the context of '{name}' is being replaced already, since {age:.0f} s "
+            f"({record.step}): see 'sm trace {name}'"
+        )
+    if wish := handoff.pending(session.dir):
+        return f"'{name}' hands off to '{wish.path}' already, at the end of its turn"
+    return ""
+
+
+def _percent(session: registry.Session) -> float | None:
+    reading = readings.current(session.dir, readings.flags(session.dir))
+    return reading.percent if reading else None
+
+
+def preview(session: AnySession) -> Preview:
+    """What a cycle would do now, with its real values; nothing is changed.
+
+    Raises:
+        SmError: its folder cannot be, or its configuration cannot be used.
+
+    """
+    target, holds = host.target_of(session), policy.of(session)
+    reading = readings.current(session.dir, readings.flags(session.dir))
+    folder = documents.folder(session, holds.cycle)
+    percent = reading.percent if reading else None
+    return Preview(
+        session=session.name,
+        name=address(session),
+        percent=percent,
+        read_age_s=time.time() - reading.at if reading else None,
+        threshold=_threshold(session, holds),
+        automatic=holds.cycle.enabled,
+        state=agentstate.read(session.dir).state.value or "unknown",
+        folder=str(folder),
+        steps=tuple(_steps(target, holds, percent, folder)),
+        obstacles=tuple(_obstacles(target, folder)),
+        refusal=_refusal(target),
+    )
+
+
+def _steps(target: Target, holds: Policy, percent: float | None, folder: Path) -> Iterator[str]:
+    cycle, profile, limits = holds.cycle, target.profile, Limits()
+    record = structs.replace(begin("", Cause.COMMAND, time.time(), ""), percent=percent)
+    text = request(record, "ask1", str(folder), cycle.sections)
+    yield f"tell it, within its turn if it is at work:\n{text}"
+    yield (
+        f"wait for the document, {cycle.timeout_s:g} s; without one ask again, once; ask for "
+        "headings that it lacks, once"
+    )
+    until = f" {limits.grace_s:g} s, then interrupt it by {profile.interrupt_key}"
+    yield f"wait for the end of the turn{',' + until if profile.interrupt_key else ''}"
+    yield f"clear its context by {profile.clear or '(the profile has no command)'}"
+    document = folder / document_name(record, "ask1")
+    yield f"tell the new one: {resume(Cause.COMMAND, str(document))}"
+    yield f"unless it is at work after {limits.verify_s:g} s: {CONFIRM}"
+    yield f"note what came of it, and keep the newest {cycle.keep} documents"
+
+
+def _threshold(session: AnySession, holds: Policy) -> float:
+    raised = health.raised_by(session.root, session.name)
+    return holds.levels(raised).cycle or holds.cycle.percentage
+
+
+def _refusal(target: Target) -> str:
+    try:
+        check(target)
+    except SmError as error:
+        return error.message
+    return ""
+
+
+def _obstacles(target: Target, folder: Path) -> Iterator[str]:
+    try:
+        documents.check(folder)
+    except SmError as error:
+        yield error.message
+    known = agent.load(target.session.dir)
+    if known is None:
+        return
+    try:
+        pane, screen = delivery.look(target, known.pane_id)
+    except (TmuxError, TemporaryError) as error:
+        yield str(error)
+        return
+    if reason := delivery.obstacle(target, pane, screen):
+        yield str(reason)
+
+
+def follow(session: AnySession, record: Rotation) -> Iterator[Event]:
+    """What is done for that rotation, as it is done, until it is over."""
+    seen, over = 0, False
+    while not over:
+        over = not _goes_on(session, record)
+        events = _events(session, record.began_at)
+        yield from events[seen:]
+        seen = max(seen, len(events))
+        if not over:
+            time.sleep(LOOK_S)
+
+
+def _goes_on(session: AnySession, record: Rotation) -> bool:
+    try:
+        known = handoff.record(session.dir)
+    except SmError:
+        return False
+    return known is not None and known.id == record.id
+
+
+def _events(session: AnySession, since: float) -> list[Event]:
+    """The session's rotation events since that moment, oldest first."""
+    recent = takewhile(lambda event: event.at >= since, journal.newest_first(session.root.journal))
+    mine = [e for e in recent if (e.session, e.event) == (session.name, "rotation")]
+    return mine[::-1]
+
+
+def outcome(session: AnySession, record: Rotation) -> Health | None:
+    """How it has ended; None where the session has ended before it."""
+    found = takewhile(lambda e: e.at >= record.began_at, health.recent(session.root, session.name))
+    return next((entry for entry in found if entry.rotation == record.id), None)

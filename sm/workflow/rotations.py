@@ -1,0 +1,74 @@
+"""What `sm health` shows: the records of rotations, of any session that there is or was."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sm.errors import UsageError
+from sm.session import health, registry, targets
+from sm.session.health import Health, Status
+from sm.store.paths import Root, session_name
+
+ISSUE = re.compile(r"(.+)#([1-9][0-9]{0,8})")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A record, and what its session is called by people."""
+
+    entry: Health
+    name: str
+
+
+def recorded(root: Root, target: str | None) -> Iterator[Recorded]:
+    """The records of a session, or of all, the newest first.
+
+    Raises:
+        UsageError: there is, and was, no such session.
+
+    """
+    wanted = find(root, target) if target else ""
+    names = {one.name: targets.address(one) for one in registry.all(root, lambda _: None)}
+    for entry in health.recent(root, wanted):
+        yield Recorded(entry, names.get(entry.session) or _name(entry))
+
+
+def _name(entry: Health) -> str:
+    """That of a session which is over."""
+    number = entry.session.rpartition("-")[2]
+    return f"{entry.project}#{number}" if entry.project else entry.session
+
+
+def critical(root: Root, target: str | None) -> list[Recorded]:
+    """The last record of each session that there is, where its rotation was given up."""
+    last: dict[str, Recorded] = {}
+    for one in recorded(root, target):
+        last.setdefault(one.entry.session, one)
+    there = {session.name for session in registry.all(root, lambda _: None)}
+    return [
+        one
+        for name, one in last.items()
+        if one.entry.status is Status.CRITICAL and (target or name in there)
+    ]
+
+
+def find(root: Root, text: str) -> str:
+    """The id of the session that `text` means, which may be over.
+
+    Raises:
+        UsageError: there is none, and no record of one.
+
+    """
+    try:
+        return targets.find(root, text).name
+    except UsageError:
+        if (name := _past(text)) and next(health.recent(root, name), None):
+            return name
+        raise
+
+
+def _past(text: str) -> str:
+    issue = ISSUE.fullmatch(text)
+    return session_name(issue[1], int(issue[2])) if issue else text
