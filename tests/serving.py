@@ -87,16 +87,23 @@ def heard(connection: socket.socket) -> Said:
 
 @contextlib.contextmanager
 def serving(
-    folder: Path, *options: str, env: Mapping[str, str] = NOTHING, clean: bool = True
+    folder: Path,
+    *options: str,
+    env: Mapping[str, str] = NOTHING,
+    base: Mapping[str, str] | None = None,
+    clean: bool = True,
 ) -> Iterator[Served]:
-    """A server on a free port; `clean`: it has to end without a word on stderr."""
+    """A server on a free port, with `env` added to the environment, or to `base`.
+
+    `clean`: it has to end without a word on stderr.
+    """
     process = subprocess.Popen(
         [sys.executable, "-Im", "sm", "serve", "--port", "0", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         cwd=folder,
-        env=os.environ | dict(env),
+        env=dict(os.environ if base is None else base) | dict(env),
     )
     assert process.stdout
     line = process.stdout.readline()

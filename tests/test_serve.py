@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from sm.config.load import load
@@ -130,6 +131,24 @@ def test_a_handoff_is_scheduled_as_by_the_command(company: Company, served: Serv
     pending = served.get("/sessions/ann").body["pending_rotation"]
     assert (pending["state"], pending["path"]) == ("scheduled", str(path))
     gate.touch()
+
+
+def test_a_handoff_is_carried_out_at_the_turns_end(company: Company, served: Served) -> None:
+    ann, path = company.new("ann"), document(company)
+    gate = company.folder / "gate"
+    company.sm("send", "ann", f"Work.\nhold: {gate}")
+    served.post(f"/sessions/{ann}/handoff", {"requester_session_id": ann, "file_path": str(path)})
+    served.post(f"/sessions/{ann}/input", {"text": "Meant for the next context."})
+    gate.touch()
+    company.hears("ann", f"Read {path} and continue from where you left off.")
+    company.hears("ann", "Meant for the next context.")
+    wait_for(lambda: not served.get("/sessions/ann").body["pending_rotation"], "it to be over")
+    shown = served.get("/sessions/ann").body
+    assert (shown["id"], shown["last_handoff_path"]) == (ann, str(path))
+    assert company.noted("ann")[-2:] == [
+        f"Read {path} and continue from where you left off.",
+        "Meant for the next context.",
+    ]
 
 
 def test_a_handoff_is_for_oneself_alone(company: Company, served: Served) -> None:
@@ -362,6 +381,36 @@ def test_a_compaction_that_the_agents_own_hook_tells_of_is_not_told_twice(
     assert directory.events.read_text().count(" PreCompact ") == 1
 
 
+def test_thresholds_are_told_of_readings_over_http(company: Company, served: Served) -> None:
+    """Once each, also where the percentage falls; again after a compaction, however full it is."""
+    ann = company.new("ann", provider="mute")
+
+    def send(percentage: float) -> None:
+        tokens = int(percentage * 2000)
+        body = usage(ann, used_percentage=percentage, total_input_tokens=tokens)
+        assert served.post("/hooks/context-usage", body).body["status"] == "ok"
+
+    def told() -> list[str]:
+        return [text[:48] for text in company.noted("ann") if "[sm context]" in text]
+
+    send(52)
+    company.hears("ann", "[sm context] Context at 52% (104,000 tokens).")
+    for percentage in (53, 20, 54, 64.5):
+        send(percentage)
+    send(66)
+    company.hears("ann", "[sm context] Context at 66% — critically high.")
+    send(67)
+    assert len(told()) == 2
+    served.post("/hooks/context-usage", {"session_id": ann, "event": "compaction"})
+
+    def warned() -> bool:
+        send(55)
+        return len(told()) == 3
+
+    wait_for(warned, "a warning in the context that was summed up")
+    assert told()[2].startswith("[sm context] Context at 55%")
+
+
 def event(session: str, name: str, **more: object) -> dict[str, object]:
     head: dict[str, object] = {"session_id": "c0ffee00-1", "hook_event_name": name}
     return head | more | {"session_manager_id": session}
@@ -438,8 +487,6 @@ def test_the_description_is_valid_and_complete(served: Served) -> None:
 
 
 def test_answers_are_as_described(company: Company, served: Served) -> None:
-    from jsonschema import Draft202012Validator
-
     ann = company.new("ann", provider="mute")
     described = served.get("/openapi.json").body
     for method, path, body in (
@@ -456,7 +503,7 @@ def test_answers_are_as_described(company: Company, served: Served) -> None:
         said = served.get(place) if body is None else served.post(place, body)
         answer = described["paths"][path][method]["responses"][str(said.status)]
         schema = answer["content"]["application/json"]["schema"]
-        Draft202012Validator(schema | {"components": described["components"]}).validate(said.body)
+        OAS31Validator(schema | {"components": described["components"]}).validate(said.body)
 
 
 # Its life

@@ -1,0 +1,317 @@
+"""`sm serve` and those it should not trust: web pages, strangers, clients that never end."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sm.store import lock
+from sm.store.paths import Root
+from tests.company import Company
+from tests.conftest import sealed_environment
+from tests.helpers import wait_for
+from tests.serving import Served, heard, serving
+
+TOKEN = "0123456789abcdef-a-secret"
+BEARER = {"authorization": f"Bearer {TOKEN}"}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One for all: whatever was sent to it, it has to answer the next."""
+    folder = tmp_path_factory.mktemp("served")
+    state = folder / "state"
+    state.mkdir(mode=0o700)
+    base = sealed_environment(folder)
+    with serving(folder, env={"SM_STATE_ROOT": str(state)}, base=base) as found:
+        yield found
+
+
+def post(path: str, *headers: str) -> bytes:
+    """The head of a request with a body."""
+    lines = (f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json", *headers)
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+# Web pages
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "[", "", "10.0.0.7"],
+)
+def test_a_name_that_leads_here_from_elsewhere_is_refused(served: Served, name: str) -> None:
+    for host in (name, f"{name}:{served.port}"):
+        assert served.get("/sessions", host=host).status == 403
+
+
+def test_our_own_names_are_let_in(served: Served) -> None:
+    for host in ("localhost", "LOCALHOST", "localhost.", "127.0.0.1", "[::1]", "127.0.0.2"):
+        assert served.get("/health", host=f"{host}:{served.port}").status == 200
+
+
+def test_a_page_of_another_origin_is_refused(served: Served) -> None:
+    for origin in ("http://evil.example", "null", "file://", "http://localhost.evil.example", "["):
+        assert served.post("/hooks/claude", {}, origin=origin).status == 403, origin
+    for origin in ("http://localhost:3000", "http://127.0.0.1", "http://[::1]:80"):
+        assert served.post("/hooks/claude", {}, origin=origin).status == 200, origin
+
+
+def test_a_page_may_not_even_ask_whether_it_may(served: Served) -> None:
+    said = served.ask("OPTIONS", "/sessions", headers={"origin": "http://localhost:3000"})
+    assert said.status == 405
+    assert not [name for name in said.headers if name.startswith("access-control")]
+
+
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""]
+)
+def test_what_a_form_can_send_is_refused(served: Served, kind: str) -> None:
+    said = served.ask("POST", "/hooks/claude", b"{}", {"content-type": kind})
+    assert said.status == 415
+
+
+def test_json_may_name_its_character_set(served: Served) -> None:
+    for kind in ("application/json; charset=utf-8", "Application/JSON"):
+        assert served.ask("POST", "/hooks/claude", b"{}", {"content-type": kind}).status == 200
+
+
+# Token
+
+
+def test_with_a_token_every_request_needs_it(root: Root, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(f"{TOKEN}\n")
+    file.chmod(0o600)
+    with serving(tmp_path, "--token-file", str(file)) as served:
+        for path in ("/health", "/sessions", "/openapi.json", "/nothing"):
+            said = served.get(path)
+            assert (said.status, said.headers["www-authenticate"]) == (401, "Bearer")
+        for wrong in (TOKEN, f"Basic {TOKEN}", f"Bearer {TOKEN}x", "Bearer", "Bearer \u00e9"):
+            assert served.get("/health", authorization=wrong).status == 401
+        assert served.get("/health", **BEARER).status == 200
+        assert served.post("/hooks/claude", {}, **BEARER).status == 200
+        described = served.get("/openapi.json", **BEARER).body
+        assert described["security"] == [{"token": []}]
+        command = Path(f"/proc/{served.process.pid}/cmdline").read_bytes()
+        assert TOKEN.encode() not in command
+
+
+def test_the_token_may_come_by_the_environment(root: Root, tmp_path: Path) -> None:
+    with serving(tmp_path, env={"SM_SERVE_TOKEN": TOKEN}) as served:
+        assert served.get("/health").status == 401
+        assert served.get("/health", **BEARER).status == 200
+
+
+def test_other_machines_need_a_token(company: Company) -> None:
+    for host in ("0.0.0.0", "::"):
+        done = company.sm("serve", "--host", host, "--port", "0", code=2)
+        assert done.stderr == (
+            f"sm: '{host}' can be reached from elsewhere: set a token with --token-file, "
+            "or listen on 127.0.0.1\n"
+        )
+    with serving(company.folder, "--host", "0.0.0.0", env={"SM_SERVE_TOKEN": TOKEN}) as served:
+        assert served.get("/health").status == 401
+        assert served.get("/health", **BEARER).status == 200
+        assert served.get("/health", host=socket.gethostname(), **BEARER).status == 200
+        assert served.get("/health", host="evil.example", **BEARER).status == 403
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "error"),
+    [
+        (f"{TOKEN}\n", 0o644, "can be read by others: run chmod 600 on it"),
+        ("short\n", 0o600, "has no usable token"),
+        ("\n", 0o600, "has no usable token"),
+        (f"{TOKEN} {TOKEN}\n", 0o600, "has no usable token"),
+    ],
+)
+def test_a_token_that_protects_nothing_is_refused(
+    company: Company, content: str, mode: int, error: str
+) -> None:
+    file = company.folder / "token"
+    file.write_text(content)
+    file.chmod(mode)
+    done = company.sm("serve", "--port", "0", "--token-file", str(file), code=2)
+    assert error in done.stderr
+    missing = company.sm("serve", "--token-file", str(company.folder / "none"), code=2)
+    assert "No such file" in missing.stderr
+
+
+@pytest.mark.parametrize("host", ["nowhere.invalid", "300.1.1.1", ""])
+def test_an_address_that_is_none_is_refused(company: Company, host: str) -> None:
+    done = company.sm("serve", "--host", host, "--port", "0", code=2)
+    assert done.stderr.startswith("sm: ")
+
+
+# Bodies
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 400),
+        (b"{", 400),
+        (b"\xff\xfe", 400),
+        (b'{"session_id": "\xff"}', 400),
+        (b'{"session_id": "\\ud800"}', 400),
+        (b'{"session_id": NaN}', 400),
+        (b'{"other": ' + b"[" * 30_000 + b"]" * 30_000 + b"}", 400),
+        (b"[" * 30_000, 422),
+        (b"null", 422),
+        (b'"text"', 422),
+        (b'{"session_id": 7}', 422),
+        (b'{"session_id": {"a": 1}}', 422),
+        (b'{"used_percentage": 1e400}', 422),
+        (b'{"total_input_tokens": -5}', 422),
+        (b'{"session_id": "\\u0000"}', 200),
+        (b'{"unknown": [1, {"deep": true}]}', 200),
+        (b'{"session_id": "x", "session_id": "y"}', 200),
+    ],
+)
+def test_bodies_that_are_none(served: Served, body: bytes, status: int) -> None:
+    said = served.ask("POST", "/hooks/context-usage", body)
+    assert said.status == status
+    assert set(said.body) == {"error" if status != 200 else "status"}
+
+
+def test_a_body_that_is_too_large_is_not_taken(served: Served) -> None:
+    said = served.ask("POST", "/hooks/context-usage", b" " * (2 * 1024 * 1024))
+    assert said.status == 413
+    assert said.body == {"error": "the body is above 65,536 bytes"}
+    assert served.get("/health").status == 200
+
+
+def test_a_body_without_end_is_cut_off(served: Served) -> None:
+    """Above what is read for the sake of good clients, the connection is closed."""
+    with served.open() as connection:
+        connection.sendall(post("/hooks/context-usage", "Transfer-Encoding: chunked"))
+        piece = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
+        pieces = iter(range(1024))
+        with contextlib.suppress(OSError):  # reset, or a broken pipe
+            for _ in pieces:
+                connection.sendall(piece)
+        assert next(pieces, None), "all of 64 MB was taken"
+    assert served.get("/health").status == 200
+
+
+def test_who_asks_before_sending_is_told_at_once(served: Served) -> None:
+    with served.open() as connection:
+        head = post("/hooks/claude", "Content-Length: 9000000", "Expect: 100-continue")
+        connection.sendall(head)
+        said = heard(connection)
+        assert (said.status, said.headers["connection"]) == (413, "close")
+
+
+def test_a_refusal_reads_the_body_so_that_the_connection_goes_on(served: Served) -> None:
+    client = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+    for _ in range(3):
+        client.request("POST", "/nothing", b"x" * 100_000)
+        response = client.getresponse()
+        assert response.status == 404
+        response.read()
+    client.close()
+
+
+# Slow, many, odd
+
+
+def test_who_never_ends_a_request_is_given_up(served: Served) -> None:
+    with served.open() as idle, served.open() as head, served.open() as body:
+        head.sendall(b"GET /health HTTP/1.1\r\nHost: ")
+        body.sendall(post("/hooks/claude", "Content-Length: 100") + b"{")
+        began = time.monotonic()
+        for connection in (idle, head):
+            assert connection.recv(100) == b""
+        assert heard(body).status == 408
+        assert 5 < time.monotonic() - began < 20
+
+
+def test_many_connections_are_bounded_and_go_again(served: Served) -> None:
+    opened = [served.open() for _ in range(250)]
+    refused = heard(opened[-1])
+    assert (refused.status, refused.headers["connection"]) == (503, "close")
+    for connection in opened:
+        connection.close()
+    wait_for(lambda: works(served), "the connections to be free")
+
+
+def works(served: Served) -> bool:
+    try:
+        return served.get("/health").status == 200
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+        b"GET /health HTTP/1.1\r\n\r\n",
+        b"GET /health HTTP/9\r\nHost: localhost\r\n\r\n",
+        b"nonsense\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 600_000 + b"\r\n\r\n",
+        post("/hooks/claude", "Content-Length: -5"),
+        post("/hooks/claude", "Content-Length: 5", "Content-Length: 7"),
+        post("/hooks/claude", "Transfer-Encoding: chunked") + b"zz\r\n",
+    ],
+)
+def test_what_is_no_http_is_answered_in_json(served: Served, sent: bytes) -> None:
+    with served.open() as connection:
+        connection.sendall(sent)
+        said = heard(connection)
+        assert said.status == 400
+        assert set(said.body) == {"error"}
+    assert served.get("/health").status == 200
+
+
+def test_a_websocket_is_not_opened(served: Served) -> None:
+    upgrade = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
+    assert served.get("/health", **upgrade).status == 200
+
+
+def test_other_methods_and_places_are_told_apart(served: Served) -> None:
+    assert served.ask("DELETE", "/sessions").status == 405
+    assert served.get("/hooks/claude").status == 405
+    for path in ("/", "/sessions/", "/sessions/a/b", "/sessions/../health", "//health"):
+        assert served.get(path).status == 404, path
+
+
+def test_a_slow_terminal_holds_up_nobody_else(company: Company) -> None:
+    """As many messages as may wait at a time, for an agent whose lock somebody holds."""
+    ann = company.new("ann", provider="mute")
+    bodies = json.dumps({"text": "Hello."}).encode()
+    request = post(f"/sessions/{ann}/input", f"Content-Length: {len(bodies)}") + bodies
+    env = {"SM_CONFIG": str(company.config)}
+    with serving(company.folder, env=env) as served:
+        with lock.hold(company.session(ann).dir.delivery_lock):
+            waiting = [served.open() for _ in range(20)]
+            for connection in waiting:
+                connection.sendall(request)
+            wait_for(lambda: served.get("/sessions").body["sessions"][0]["waiting"] > 0, "them")
+            began = time.monotonic()
+            assert served.get("/health").status == 200
+            assert served.get(f"/sessions/{ann}").status == 200
+            assert time.monotonic() - began < 2
+        for connection in waiting:
+            assert heard(connection).status == 200
+            connection.close()
+
+
+def test_an_error_of_ours_shows_no_traceback(root: Root, tmp_path: Path) -> None:
+    """The state root is taken away while it runs."""
+    with serving(tmp_path, clean=False) as served:
+        root.private.mkdir(mode=0o700)
+        root.sessions.write_text("no directory")
+        said = served.get("/sessions")
+        assert said.status == 500
+        assert "Traceback" not in said.body["error"]
+        root.sessions.unlink()
+        assert served.get("/sessions").status == 200
