@@ -1,0 +1,180 @@
+"""`sm handoff`: what it accepts and refuses. The agent on record is the process of the test."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sm.adapters import proc
+from sm.session import handoff, registry
+from sm.session.registry import AdHocSession
+from sm.store.paths import Root
+
+SCHEDULED = "Handoff scheduled — will execute after current turn completes\n"
+Call = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def begin(root: Root, folder: Path, name: str, provider: str = "claude") -> AdHocSession:
+    """A session on record whose agent is this process."""
+    session = AdHocSession(
+        name=name,
+        provider=provider,
+        cwd=folder,
+        config=None,
+        state_root=root.path,
+        created_at=1000.0,
+        command="x",
+    )
+    registry.create(root, session)
+    process = proc.find(os.getpid())
+    assert process
+    session.dir.agent_pid.write_text(f"{process.pid} {process.started}\n")
+    return session
+
+
+@pytest.fixture
+def session(root: Root, tmp_path: Path) -> AdHocSession:
+    return begin(root, tmp_path, "s-1")
+
+
+@pytest.fixture
+def call(tmp_path: Path) -> Call:
+    """Run `sm handoff` as the agent of `session`, in its working directory."""
+
+    def call(
+        session: AdHocSession | None, *args: str | Path, **env: str
+    ) -> subprocess.CompletedProcess[str]:
+        own = session.environment if session else {}
+        return subprocess.run(
+            [sys.executable, "-Im", "sm", "handoff", *map(str, args)],
+            cwd=tmp_path,
+            env=os.environ | own | env,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    return call
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    path = tmp_path / "notes.md"
+    path.write_text("what is next")
+    return path
+
+
+def failed(done: subprocess.CompletedProcess[str], code: int, message: str) -> None:
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", f"sm: {message}\n")
+
+
+def wish(session: AdHocSession) -> str:
+    found = handoff.pending(session.dir)
+    return found.path if found else ""
+
+
+def test_it_is_scheduled_and_nothing_else_reaches_the_agent(
+    session: AdHocSession, call: Call, notes: Path
+) -> None:
+    done = call(session, notes)
+    assert (done.returncode, done.stdout, done.stderr) == (0, SCHEDULED, "")
+    assert wish(session) == str(notes)
+    assert not handoff.passes(session.dir, "abc")
+
+
+def test_a_relative_path_counts_from_where_it_is_called(
+    session: AdHocSession, call: Call, notes: Path
+) -> None:
+    assert call(session, Path("nowhere/..") / notes.name).returncode == 0
+    assert wish(session) == str(notes)
+
+
+def test_a_link_stands_for_the_file_that_it_leads_to_now(
+    session: AdHocSession, call: Call, notes: Path, tmp_path: Path
+) -> None:
+    link = tmp_path / "link.md"
+    link.symlink_to(notes)
+    assert call(session, link).returncode == 0
+    assert wish(session) == str(notes)
+
+
+def test_the_last_call_wins(session: AdHocSession, call: Call, notes: Path) -> None:
+    later = notes.with_name("later.md")
+    later.write_text("this one")
+    assert call(session, notes).returncode == 0
+    assert call(session, later).returncode == 0
+    assert wish(session) == str(later)
+
+
+def test_outside_of_a_session_it_is_refused(call: Call, notes: Path) -> None:
+    message = (
+        "CLAUDE_SESSION_MANAGER_ID not set. sm handoff can only be called from within a session."
+    )
+    failed(call(None, notes), 2, message)
+
+
+def test_a_session_that_is_not_there_is_refused(root: Root, call: Call, notes: Path) -> None:
+    done = call(None, notes, CLAUDE_SESSION_MANAGER_ID="s-gone", SM_STATE_ROOT=str(root.path))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "'s-gone'" in done.stderr
+
+
+def test_a_state_that_cannot_be_reached_is_told(session: AdHocSession, call: Call) -> None:
+    session.dir.identity.write_text("{")
+    done = call(session, "notes.md")
+    assert done.returncode in (1, 2)
+    assert len(done.stderr.splitlines()) <= 2
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_that_is_missing_is_named_whole(
+    session: AdHocSession, call: Call, tmp_path: Path
+) -> None:
+    failed(call(session, "none.md"), 1, f"File not found: {tmp_path}/none.md")
+    failed(call(session, tmp_path), 1, f"File not found: {tmp_path}")
+    assert not wish(session)
+
+
+def test_no_file_at_all_is_wrong_usage(session: AdHocSession, call: Call) -> None:
+    assert call(session).returncode == 2
+
+
+def test_another_session_is_nobody_s_to_rotate(
+    root: Root, session: AdHocSession, call: Call, notes: Path, tmp_path: Path
+) -> None:
+    other = AdHocSession(
+        name="s-2",
+        provider="claude",
+        cwd=tmp_path,
+        config=None,
+        state_root=root.path,
+        created_at=1000.0,
+        command="x",
+    )
+    registry.create(root, other)
+    done = call(session, notes, CLAUDE_SESSION_MANAGER_ID="s-2")
+    assert done.returncode == 1
+    assert "a session can only act as itself" in done.stderr
+    assert not wish(other)
+
+
+def test_the_codex_app_has_no_terminal_and_is_refused(
+    root: Root, call: Call, notes: Path, tmp_path: Path
+) -> None:
+    app = begin(root, tmp_path, "s-3", "codex-app")
+    failed(call(app, notes), 1, "sm handoff is not supported for codex-app sessions")
+    assert not app.dir.hold.exists()
+
+
+def test_an_agent_without_a_command_to_clear_is_refused(
+    root: Root, call: Call, notes: Path, tmp_path: Path
+) -> None:
+    plain = begin(root, tmp_path, "s-4", "generic")
+    done = call(plain, notes)
+    assert done.returncode == 1
+    assert "has no command that clears the context" in done.stderr
