@@ -241,6 +241,8 @@ def test_after_a_compaction_the_last_handoff_document_is_told_again(hooks: Hooks
 
 def test_without_a_prior_handoff_nothing_is_said(hooks: Hooks) -> None:
     assert hooks.call("SessionStart_compact") == ""
+    hooks.dir.document.write_text("copied, and then its rotation was given up")
+    assert hooks.call("SessionStart_compact") == ""
 
 
 @pytest.mark.parametrize(
@@ -310,6 +312,7 @@ def test_what_is_in_the_documents_place_is_passed_over(
         hooks.dir.document.symlink_to(tmp_path / "secret")
     else:
         hooks.dir.document.write_text("")
+    hooks.dir.last_handoff.write_text("/some/path\n")
     assert hooks.call("SessionStart_compact") == ""
 
 

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # What an agent is told again when its context was summed up: its phase with the protocol of it, and
-# the handoff document that the context was begun with. Sourced by session-start when there is any.
+# the handoff document that it has last gone on from. Sourced by session-start when there is any.
 #
 # Taken from the files themselves, at that moment and by builtins: nothing of sm has to run, or to
 # have run since, and there is no prepared answer that could be older than what it was made of. It
@@ -36,10 +36,10 @@ recall_phase() {
 # recall_document: adds the handoff document; of a long one its beginning, and where it is whole.
 recall_document() {
   local document='' path='' rest='' size
-  [[ -s $dir/handoff.md ]] && ours "$dir/handoff.md" || return 0
-  if [[ -s $dir/last-handoff ]] && ours "$dir/last-handoff"; then
-    IFS= read -r path <"$dir/last-handoff"
-  fi
+  # One that was copied, but never handed on, has no path there.
+  [[ -s $dir/handoff.md && -s $dir/last-handoff ]] || return 0
+  ours "$dir/handoff.md" && ours "$dir/last-handoff" || return 0
+  IFS= read -r path <"$dir/last-handoff"
   size=$((LIMIT - ${#text} - ${#dir} - FRAME))
   path=${path:0:FRAME}
   {
@@ -47,7 +47,7 @@ recall_document() {
     IFS= read -r -N 1 rest
   } <"$dir/handoff.md"
   [[ -z $rest ]] || cut_short
-  text+=$'\n\n'"The handoff document that it was begun with${path:+ ($path)}; what your summary says is newer:"
+  text+=$'\n\n'"The handoff document that you went on from ($path); what your summary says is newer:"
   text+=$'\n\n'"${document%$'\n'}"
   [[ -z $rest ]] || text+=$'\n\n'"[That was its beginning. The whole of it is in $dir/handoff.md]"
 }

@@ -1,0 +1,260 @@
+"""`sm context`: how full the contexts are, and from when on something is done about it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from sm.cli.options import json_option, load_host
+from sm.cli.times import age
+from sm.cli.words import print_json
+from sm.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from sm.cli.table import Column
+    from sm.session.registry import AnySession
+    from sm.workflow.gauges import Gauge
+    from sm.workflow.policy import Settings
+
+REFRESH_S = 1.0
+VERBS = ("enable", "disable")
+HEARERS = ("parent", "person", "nobody")
+PERCENTAGE = click.IntRange(1, 100)
+
+
+@click.command("context")
+@click.argument("words", metavar="[enable | disable] [TARGET]", nargs=-1)
+@json_option
+@click.option("--watch", "-w", is_flag=True, help="Show it live, until Ctrl-C.")
+@click.option("--warning", type=PERCENTAGE, metavar="N", help="Enable: its agent is told at N %.")
+@click.option("--critical", type=PERCENTAGE, metavar="N", help="Enable: told urgently at N %.")
+@click.option("--cycle", type=PERCENTAGE, metavar="N", help="Enable: it is replaced at N %.")
+@click.option("--no-cycle", is_flag=True, help="Enable: it is never replaced without being asked.")
+@click.option(
+    "--tell",
+    "hearers",
+    type=click.Choice(HEARERS),
+    multiple=True,
+    help="Enable: who hears when it was summed up; may be given twice.",
+)
+@click.pass_context
+def command(
+    click_context: click.Context,
+    words: tuple[str, ...],
+    as_json: bool,
+    watch: bool,
+    warning: int | None,
+    critical: int | None,
+    cycle: int | None,
+    no_cycle: bool,
+    hearers: tuple[str, ...],
+) -> None:
+    """Show how full the context of each session is, or that of TARGET.
+
+    Percentage, tokens, age of the reading, what the agent was told, what comes next, whether the
+    context is just being replaced, and the last handoff.
+
+    'enable' and 'disable' switch warnings and the automated cycle on or off for one session alone:
+    for TARGET, or for the one that this is called from. What 'enable' is given no number for stays
+    as it is. An agent may set its own context and that of sessions it has begun.
+    """
+    verb, target = _parse(words)
+    given = {
+        "warning_percentage": warning,
+        "critical_percentage": critical,
+        "cycle_percentage": cycle,
+        "cycle": False if no_cycle else None,
+        "tell": _hearers(hearers),
+    }
+    changes = {key: value for key, value in given.items() if value is not None}
+    if changes and verb != "enable":
+        raise UsageError("thresholds are set by 'sm context enable'")
+    if verb and (watch or as_json):
+        raise UsageError("--watch and --json are for looking: leave 'enable' and 'disable' away")
+    if cycle and no_cycle:
+        raise UsageError("either --cycle or --no-cycle")
+    if verb:
+        _set(_own(click_context, target), verb, changes)
+    else:
+        _show(_looker(click_context, target), as_json=as_json, watch=watch, one=bool(target))
+
+
+def _parse(words: tuple[str, ...]) -> tuple[str, str]:
+    """The verb and the target, each '' for none."""
+    verb = words[0] if words and words[0] in VERBS else ""
+    rest = words[1:] if verb else words
+    if len(rest) > 1:
+        raise UsageError(f"expected one session, got '{' '.join(rest)}'")
+    return verb, rest[0] if rest else ""
+
+
+def _hearers(names: tuple[str, ...]) -> tuple[str, ...] | None:
+    if "nobody" in names and len(set(names)) > 1:
+        raise UsageError("--tell nobody leaves no room for another")
+    return tuple(dict.fromkeys(name for name in names if name != "nobody")) if names else None
+
+
+# Setting
+
+
+def _own(click_context: click.Context, target: str) -> AnySession:
+    """The session that may be set."""
+    from sm.session import registry, targets
+    from sm.session.caller import identify
+
+    root = load_host(click_context).root
+    caller = identify(root, os.environ)
+    if target:
+        found = targets.find(root, target)
+        caller.check_may_rotate(found, registry.all(root, lambda _: None))
+        return found
+    if caller.session is None:
+        raise UsageError("which session? name one: 'sm context' lists them")
+    return caller.session
+
+
+def _set(session: AnySession, verb: str, changes: Mapping[str, object]) -> None:
+    from msgspec import structs
+
+    from sm.errors import StateError
+    from sm.session import registry
+    from sm.workflow import policy
+
+    try:
+        before = policy.settings(session.dir)
+    except StateError:
+        before = policy.Settings()  # it is damaged, and is written anew
+    is_on = verb == "enable"
+    after = structs.replace(before, **({"monitor": is_on, "cycle": is_on} | dict(changes)))
+    _check(session, after)
+    policy.save_settings(session.dir, after)
+    registry.poke(session.dir)
+    click.echo(_told(session))
+
+
+def _check(session: AnySession, after: Settings) -> None:
+    """Refuse a warning that would come too late to be one."""
+    from sm.workflow import policy
+
+    base = policy.of(session).monitor
+    warning = after.warning_percentage or base.warning_percentage
+    critical = after.critical_percentage or base.critical_percentage
+    if warning > critical:
+        raise UsageError(
+            f"a warning at {warning}% would come after what is critical at {critical}%: "
+            "set both, with --warning and --critical"
+        )
+
+
+def _told(session: AnySession) -> str:
+    from sm.workflow.gauges import gauge
+
+    found = gauge(session)
+    return f"{found.name}: {', '.join(found.next) or 'nothing is done about its context'}"
+
+
+# Showing
+
+
+def _looker(click_context: click.Context, target: str) -> Callable[[], list[Gauge]]:
+    from sm.session import targets
+    from sm.workflow.gauges import gauge, gauges
+
+    root = load_host(click_context).root
+    if not target:
+        return lambda: gauges(root)
+    session = targets.find(root, target)
+    return lambda: [gauge(session)]
+
+
+def _show(look: Callable[[], list[Gauge]], *, as_json: bool, watch: bool, one: bool) -> None:
+    if watch:
+        _watch(look, as_json=as_json)
+        return
+    found = look()
+    if as_json:
+        print_json(found[0] if one else found)
+    elif one:
+        click.echo("\n".join(f"{label:<9} {text}" for label, text in details(found[0])))
+    elif not found:
+        click.echo("no sessions", err=True)
+    elif sys.stdout.isatty():
+        from rich.console import Console
+
+        Console().print(_view(found))
+    else:
+        from sm.cli.table import plain
+
+        click.echo("\n".join(plain(found, columns())))
+
+
+def _watch(look: Callable[[], list[Gauge]], *, as_json: bool) -> None:
+    from rich.console import Console
+    from rich.live import Live
+
+    if as_json or not sys.stdout.isatty():
+        raise UsageError("--watch is for a terminal: leave --json and pipes to plain 'sm context'")
+    try:
+        with Live(console=Console(), screen=True, auto_refresh=False) as live:
+            while True:
+                live.update(_view(look()), refresh=True)
+                time.sleep(REFRESH_S)
+    except KeyboardInterrupt:
+        return  # the way to end it, so no error
+
+
+def _view(found: Sequence[Gauge]) -> RenderableType:
+    from sm.cli.table import table
+
+    return table(found, of=columns())
+
+
+def columns() -> tuple[Column, ...]:
+    """Those of the table."""
+    from sm.cli.table import VERY_WIDE, WIDE, Column
+
+    return (
+        Column("Name", lambda one: one.name, share=2),
+        Column("Context", lambda one: _percent(one)),
+        Column("Tokens", lambda one: _count(one.tokens)),
+        Column("Window", lambda one: _count(one.window), WIDE),
+        Column("Seen", lambda one: "" if one.age_s is None else age(one.age_s)),
+        Column("Told", lambda one: one.told),
+        Column("Next", lambda one: one.next[0] if one.next else ""),
+        Column("Replaced", lambda one: one.rotation),
+        Column("Last handoff", lambda one: one.last_handoff, VERY_WIDE, share=3),
+        Column("Note", lambda one: "; ".join(one.notes), share=3),
+    )
+
+
+def _percent(one: Gauge) -> str:
+    return "" if one.percent is None else f"{one.percent:g}%"
+
+
+def _count(number: int | None) -> str:
+    return "" if number is None else f"{number:,}"
+
+
+def details(one: Gauge) -> Iterator[tuple[str, str]]:
+    """All that is known of one session, a label and a text each."""
+    yield "name", one.name if one.name == one.id else f"{one.name} ({one.id})"
+    if one.percent is not None and one.age_s is not None:
+        tokens = f" ({_count(one.tokens)} of {_count(one.window)} tokens)" if one.window else ""
+        yield "context", f"{one.percent:g}%{tokens}, seen {age(one.age_s)} ago"
+    for label, text in (
+        ("told", one.told),
+        ("next", ", ".join(one.next)),
+        ("replaced", f"{one.rotation}, for {age(one.since_s)}" if one.since_s else one.rotation),
+        ("handoff", one.last_handoff),
+        ("own", ", ".join(one.own)),
+    ):
+        if text:
+            yield label, text
+    yield from (("note", text) for text in one.notes)

@@ -1,0 +1,254 @@
+"""`sm context`: what it shows, and what it sets, for whom."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sm.adapters.agent.claude import CLAUDE
+from sm.config.schema import ContextMonitor, Forge, HandoffCycle, Machine, Project
+from sm.session import handoff, readings, registry
+from sm.session.readings import Reading
+from sm.session.registry import AdHocSession
+from sm.store.paths import Root
+from sm.thresholds import Flags, Levels
+from sm.workflow import policy
+from sm.workflow.gauges import gauge
+from sm.workflow.policy import Policy, Settings
+from tests.company import SM, Company
+from tests.helpers import wait_for
+
+CONTEXT = "c1"
+
+
+def put(root: Root, name: str = "s-ann", provider: str = "claude") -> AdHocSession:
+    """A session on disk, whose agent is at work as far as its hooks have said."""
+    session = AdHocSession(
+        name=name,
+        provider=provider,
+        cwd=root.path,
+        config=None,
+        state_root=root.path,
+        created_at=time.time(),
+        command="",
+        alias=name.removeprefix("s-"),
+    )
+    registry.create(root, session)
+    session.dir.state.write_text(f"busy 1000.0 {CONTEXT} p1\n")
+    session.dir.state.chmod(0o600)
+    return session
+
+
+def full(session: AdHocSession, percent: float | None, **flags: Any) -> None:
+    """Its agent says so, and was told of it."""
+    reading = Reading(at=time.time() - 3, context=CONTEXT, percent=percent, window=200000)
+    readings.note(session.dir, reading)
+    readings.save_flags(session.dir, Flags(context=CONTEXT, **flags))
+
+
+# Policy
+
+
+def test_the_session_goes_before_the_project_and_that_before_the_machine(root: Root) -> None:
+    session = put(root)
+    machine = Machine(
+        context_monitor=ContextMonitor(warning_percentage=30), notify_command="cat >/dev/null"
+    )
+    project = Project(
+        name="harb",
+        repo=root.path,
+        forge=Forge(kind="local", path=root.path),
+        context_monitor=ContextMonitor(warning_percentage=40, critical_percentage=60),
+        handoff_cycle=HandoffCycle(enabled=False),
+    )
+    assert policy.made(session, machine).monitor.warning_percentage == 30
+    found = policy.made(session, machine, project)
+    assert found.levels() == Levels(warning=40, critical=60, cycle=None)
+    assert found.notify_command == "cat >/dev/null"
+    policy.save_settings(
+        session.dir, Settings(warning_percentage=45, cycle=True, cycle_percentage=70, tell=())
+    )
+    found = policy.made(session, machine, project)
+    assert found.levels() == Levels(warning=45, critical=60, cycle=70)
+    assert found.monitor.tell == ()
+    assert found.cycle.keep == 20
+
+
+def test_settings_that_are_damaged_are_passed_over(root: Root) -> None:
+    session = put(root)
+    session.dir.context_settings.write_text("{")
+    assert policy.made(session, Machine()) == Policy()
+    assert "is damaged" in gauge(session).own[0]
+
+
+@pytest.mark.parametrize(
+    ("percentage", "raised", "level"), [(85, 0, 85), (85, 5, 90), (93, 5, 95), (97, 5, 97)]
+)
+def test_the_cycle_is_not_raised_to_where_no_document_can_be_written(
+    percentage: int, raised: float, level: float
+) -> None:
+    found = Policy(cycle=HandoffCycle(percentage=percentage)).levels(raised)
+    assert found.cycle == level
+
+
+# What is shown
+
+
+def test_a_session_is_shown_with_all_that_is_known(root: Root) -> None:
+    session = put(root)
+    full(session, 52, warned=True)
+    handoff.note_last(session.dir, Path("/home/ada/doc.md"))
+    found = gauge(session)
+    assert (found.name, found.id, found.percent, found.window) == ("ann", "s-ann", 52, 200000)
+    assert found.tokens == 104000
+    assert found.age_s is not None
+    assert 3 <= found.age_s < 10
+    assert (found.told, found.next) == ("warning", ("critical at 65%", "cycle at 85%"))
+    assert (found.rotation, found.last_handoff, found.notes) == ("", "/home/ada/doc.md", ())
+
+
+def test_what_is_not_known_is_said_in_words(root: Root) -> None:
+    session = put(root)
+    assert gauge(session).notes == ("no reading yet of its present context",)
+    full(session, 70)
+    session.dir.state.write_text("idle 1000.0 c2 -\n")
+    found = gauge(session)
+    assert (found.percent, found.told) == (None, "")
+    assert found.notes == ("no reading yet of its present context",)
+    session.dir.state.write_text(f"idle 1000.0 {CONTEXT} -\n")
+    full(session, None)
+    assert gauge(session).notes == ("its agent does not know yet how full its context is",)
+    session.dir.compacting.write_text("1000.5\n")
+    session.dir.compacting.chmod(0o600)
+    assert gauge(session).notes == ("its context is being summed up",)
+
+
+def test_a_session_whose_context_cannot_be_replaced_says_so(root: Root) -> None:
+    generic, app = put(root, "s-bob", "generic"), put(root, "s-app", "codex-app")
+    assert "has no command that clears the context: set its 'clear'" in gauge(generic).notes[0]
+    assert "does not tell how full its context is" in gauge(generic).notes[1]
+    assert gauge(app).notes[0] == "sm handoff is not supported for codex-app sessions"
+
+
+def test_a_rotation_under_way_is_shown_with_its_step(root: Root) -> None:
+    session = put(root)
+    full(session, 60)
+    (root.path / "doc.md").write_text("x\n")
+    handoff.schedule(session, CLAUDE, root.path / "doc.md")
+    assert gauge(session).rotation == "handoff: waits for the turn's end"
+    session.dir.rotation.write_text("{")
+    session.dir.rotation.chmod(0o600)
+    assert "is damaged" in gauge(session).notes[0]
+
+
+# The command, with agents
+
+
+def shown(company: Company, *args: str) -> Any:
+    return json.loads(company.sm("context", *args, "--json").stdout)
+
+
+def test_an_agents_context_is_seen_and_it_is_warned_once(company: Company) -> None:
+    ann = company.new("ann")
+    company.sm("send", "ann", "Work.\ngauge: 52")
+    told = company.hears("ann", "[sm context] Context at 52%")
+    assert told.endswith("Consider writing a handoff doc and running `sm handoff <path>`.")
+    wait_for(lambda: shown(company, "ann")["told"] == "warning", "the flag")
+    company.sm("send", "ann", "More.\ngauge: 53")
+    company.sm("send", "ann", "Even more.\ngauge: 68")
+    told = company.hears("ann", "[sm context] Context at 68%")
+    assert "critically high" in told
+    company.sm("send", "ann", "The end.\ngauge: 69")
+    company.hears("ann", "The end.")
+    company.sm("wait", "ann", "--timeout", "20")
+    assert sum("[sm context]" in text for text in company.noted("ann")) == 2
+    found = shown(company)
+    assert [(one["id"], one["percent"], one["told"]) for one in found] == [(ann, 69, "critical")]
+    lines = company.sm("context").stdout.splitlines()
+    assert lines[0].split()[:3] == ["NAME", "CONTEXT", "TOKENS"]
+    assert lines[1].split()[:2] == ["ann", "69%"]
+    assert "critical" in lines[1]
+    assert "cycle at 85%" in lines[1]
+
+
+def test_a_session_sets_its_own_thresholds_and_hears_by_them(company: Company) -> None:
+    company.new("ann")
+    said = company.run_in("ann", f"{SM} context enable --warning 20 --critical 30 --no-cycle")
+    assert said == "0\nann: warning at 20%, critical at 30%\n"
+    company.sm("send", "ann", "Work.\ngauge: 21")
+    assert company.hears("ann", "[sm context] Context at 21%")
+    assert shown(company, "ann")["own"] == [
+        *("monitor on", "cycle off", "warning at 20%", "critical at 30%")
+    ]
+
+
+def test_a_session_may_set_its_children_and_no_other(company: Company) -> None:
+    company.new("ann")
+    company.new("bob")
+    company.run_in("ann", f"{SM} new --provider peer --name kid")
+    assert company.run_in("ann", f"{SM} context disable kid").startswith("0\nkid: nothing is done")
+    refused = company.run_in("ann", f"{SM} context disable bob")
+    assert refused.startswith("1\n")
+    assert "only itself and the sessions that it began, not 'bob': ask a person" in refused
+
+
+def test_a_person_switches_it_off_and_on(company: Company) -> None:
+    company.new("ann")
+    assert company.sm("context", "disable", "ann").stdout == (
+        "ann: nothing is done about its context\n"
+    )
+    company.sm("send", "ann", "Work.\ngauge: 90")
+    company.sm("wait", "ann", "--timeout", "20")
+    directory = company.session("ann").dir
+    wait_for(lambda: not directory.threshold.exists(), "the threshold's end")
+    assert not any("[sm context]" in text for text in company.noted("ann"))
+    said = company.sm("context", "enable", "ann", "--critical", "95", "--cycle", "99")
+    assert said.stdout == "ann: warning at 50%, critical at 95%, cycle at 99%\n"
+    company.hears("ann", "[sm context] Context at 90%")
+    assert shown(company, "ann")["told"] == "warning"
+    text = company.sm("context", "ann").stdout
+    assert "told      warning\nnext      critical at 95%, cycle at 99%\n" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nobody"], "no session 'nobody'"),
+        (["ann", "bob"], "expected one session, got 'ann bob'"),
+        (["enable"], "which session? name one: 'sm context' lists them"),
+        (["disable", "ann", "--warning", "5"], "thresholds are set by 'sm context enable'"),
+        (["ann", "--warning", "5"], "thresholds are set by 'sm context enable'"),
+        (["enable", "ann", "--warning", "0"], "0 is not in the range 1<=x<=100"),
+        (["enable", "ann", "--cycle", "101"], "101 is not in the range 1<=x<=100"),
+        (["enable", "ann", "--warning", "70"], "a warning at 70% would come after"),
+        (["enable", "ann", "--cycle", "5", "--no-cycle"], "either --cycle or --no-cycle"),
+        (["enable", "ann", "--tell", "nobody", "--tell", "parent"], "--tell nobody leaves no room"),
+        (["enable", "ann", "--json"], "--watch and --json are for looking"),
+        (["--watch", "--json"], "--watch is for a terminal"),
+        (["--watch"], "--watch is for a terminal"),
+    ],
+)
+def test_what_cannot_be_is_explained(company: Company, arguments: list[str], message: str) -> None:
+    put(company.root, "s-ann", "peer")
+    done = company.sm("context", *arguments, code=2)
+    assert message in done.stderr
+    assert done.stderr.count("\n") <= 3
+
+
+def test_without_sessions_there_is_nothing_to_show(company: Company) -> None:
+    done = company.sm("context")
+    assert (done.stdout, done.stderr) == ("", "no sessions\n")
+    assert shown(company) == []
+
+
+def test_who_hears_of_a_compaction_can_be_set(company: Company) -> None:
+    session = put(company.root, "s-ann", "peer")
+    company.sm("context", "enable", "ann", "--tell", "person")
+    assert policy.of(session).monitor.tell == ("person",)
+    company.sm("context", "enable", "ann", "--tell", "nobody")
+    assert policy.of(session).monitor.tell == ()
+    assert shown(company, "ann")["own"][-1] == "tells nobody"
