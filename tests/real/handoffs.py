@@ -98,15 +98,10 @@ def heard(api: Api) -> Counter[int]:
 
 
 def after_the_wish(requests: list[Request]) -> list[str]:
-    """What a context was told once `sm handoff` had been called in it; the tool's result apart."""
-    scheduled = "Handoff scheduled"
-    told: list[str] = []
-    for request in requests:
-        texts = [text for one in request.body["messages"] for text in texts_of(one["content"])]
-        at = next((n for n, text in enumerate(texts) if scheduled in text), None)
-        if at is not None:
-            told = [text for text in texts[at + 1 :] if text]
-    return told
+    """What a context was told once `sm handoff` had answered there."""
+    texts = requests[-1].texts
+    at = next(number for number, text in enumerate(texts) if "Handoff scheduled" in text)
+    return [text for text in texts[at + 1 :] if text]
 
 
 def resumes(requests: list[Request]) -> list[str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import itertools
 import os
+import re
 import signal
 import threading
 from collections import Counter
@@ -12,12 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from sm.session import agent as agents
-from sm.session import agentstate, delivery, handoff, queue
+from sm.session import agentstate, clearing, delivery, queue
 from sm.session.agentstate import State
 from sm.session.health import Health, recent
 from sm.session.queue import Message
 from sm.store import journal
+from sm.workflow import rotate
+from sm.workflow.policy import Policy
+from sm.workflow.rotate import Rotator
 from tests.helpers import wait_for
 from tests.real.api import Api, Reply, Request, Turn
 from tests.real.handoffs import NUMBER, Writer, after_the_wish, contexts, heard, newest, resumes
@@ -214,7 +219,95 @@ def test_missing_sections_are_asked_for_once(managed: Managed, api: Api, writer:
     assert "## Next Steps" in Path(record.details.handoff_file).read_text()
 
 
-# Whoever carries it out is killed
+# Whoever carries it out is killed, and the document lost
+
+POINTS = (
+    *("rotate:taken-up", "rotate:decided", "rotate:clear", "rotate:kept", "clear:before-typing"),
+    *("clear:typed", "rotate:cleared", "rotate:tell", "rotate:queued", "deliver:claimed"),
+    *("submit:before-typing", "submit:after-typing", "submit:accepted", "rotate:finish"),
+    *("rotate:finished",),
+)
+"""Where a rotation that the agent has asked for may die."""
+
+
+def delete(path: Path) -> None:
+    path.unlink()
+
+
+def link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/etc/hostname")
+
+
+def let_be(_path: Path) -> None:
+    pass
+
+
+@pytest.fixture
+def alone(unstarted: Managed, api: Api) -> Iterator[Writer]:
+    """A session whose rotations nobody carries on: what its Stop hook starts dies at once."""
+    writer = api.model = Writer(unstarted.folder / "notes.md")
+    unstarted.variables["SM_CRASH_AT"] = POINTS[0]
+    unstarted.start()
+    yield writer
+    for event in journal.read(unstarted.root.journal):  # shown where the test has failed
+        print(f"{event.at:.3f} {event.event} {event.detail}")
+    print(unstarted.session.dir.events.read_text()[-3000:])
+
+
+def advance(managed: Managed) -> float:
+    return rotate.advance(Rotator(managed.target, Policy()))
+
+
+def dies_at(managed: Managed, point: str) -> bool:
+    """Carry the rotation on in a process of its own; whether that was killed at `point`."""
+    child = os.fork()
+    if child == 0:
+        os.environ["SM_CRASH_AT"] = point
+        try:
+            advance(managed)
+        finally:
+            os._exit(0)
+    return os.waitpid(child, 0)[1] == signal.SIGKILL
+
+
+def carry_on(managed: Managed) -> bool:
+    """What monitors do: look again and again; whether the rotation is over, and all is heard."""
+    advance(managed)
+    delivery.drain(managed.target)
+    return is_over(managed) and delivery.is_at_rest(managed.target)
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("lose", [let_be, delete, link])
+def test_an_executor_that_dies_at_any_step_leaves_nothing_stuck(
+    unstarted: Managed, api: Api, alone: Writer, lose: Callable[[Path], None]
+) -> None:
+    managed, directory = unstarted, unstarted.session.dir
+    for number, point in enumerate(POINTS):
+        cleared, prompts = clears(managed), told_to_go_on_in_all(api)
+        alone.notes.unlink(missing_ok=True)
+        managed.send("Hand off.")
+        wait_for(lambda: managed.state is State.IDLE and directory.rotation.exists(), "its wish")
+        queue.put(directory, Message(id=queue.new_id(), text=f"<{number}> has waited."))
+        assert dies_at(managed, point), f"nobody came to '{point}'"
+        lose(alone.notes)
+        wait_for(functools.partial(carry_on, managed), f"the end after '{point}'")
+        now = (clears(managed) - cleared, told_to_go_on_in_all(api) - prompts)
+        assert now == (1, 1) or (now == (0, 0) and lose is not let_be), point
+    assert heard(api) == Counter(range(len(POINTS)))
+    assert len(contexts(api)) == clears(managed) + 1
+
+
+def told_to_go_on_in_all(api: Api) -> int:
+    return sum(len(resumes(requests)) for requests in contexts(api).values())
+
+
+def test_these_are_all_the_points_at_which_it_may_die() -> None:
+    source = "".join(inspect.getsource(one) for one in (rotate, clearing))
+    named = set(re.findall(r'crash_point\("(.*?)"\)', source))
+    others = {"rotate:given-up", "rotate:relaunching"}
+    assert named - others <= set(POINTS)
 
 
 def test_the_api_that_is_down_leaves_the_session_ready_for_what_comes(
@@ -231,6 +324,3 @@ def test_the_api_that_is_down_leaves_the_session_ready_for_what_comes(
     managed.wait_state(State.IDLE)
     assert heard(api) == Counter([1])
     assert resumes(list(contexts(api).values())[-1]) == [told_to_go_on(writer)]
-
-
-_used = (agents, handoff, signal)
