@@ -3,7 +3,25 @@
 from __future__ import annotations
 
 import json
+import shlex
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
+from sm.adapters.agent.codex import CODEX
+from sm.adapters.agent.screen import read as read_screen
+from sm.adapters.tmux import Tmux
+from sm.config.schema import Agent as Settings
+from sm.session import agent as agents
+from sm.session import registry
+from sm.session.launchfiles import Launch
+from sm.session.registry import AdHocSession
+from sm.session.submission import Target
+from sm.store.paths import Root
+from tests.helpers import wait_for
+from tests.real.api import Api
+from tests.real.client import environment
 from tests.real.terminal import EVENTS, Terminal
 
 PROMPT = "›"
@@ -63,3 +81,43 @@ class Codex(Terminal):
             f'hooks.{event}=[{{hooks=[{{type="command",command={json.dumps(command)}}}]}}]'
             for event, command in commands.items()
         ]
+
+
+@contextmanager
+def session_of_sm(
+    program: Path, tmux: Tmux, root: Root, api: Api, folder: Path
+) -> Iterator[Target]:
+    """A session of sm whose agent is an idle Codex."""
+    work, home = folder / "work", folder / "codex"
+    work.mkdir()
+    (home / ".codex").mkdir(parents=True)
+    config = CONFIG.format(url=api.url, cwd=json.dumps(str(work)))
+    (home / ".codex" / "config.toml").write_text(config)
+    command = shlex.join([str(program), *CODEX.command.split()[1:]])
+    session = AdHocSession(
+        name="s-codex",
+        provider=CODEX.name,
+        cwd=work,
+        config=None,
+        state_root=root.path,
+        created_at=time.time(),
+        command=command,
+    )
+    registry.create(root, session)
+    variables = environment(home, api.url)
+    for name in ("TERM", "PATH"):
+        variables.pop(name)
+    launch = Launch(Settings(command=command, env=variables), CODEX)
+    agents.launch(tmux, session, launch, generation=1)
+    found = Target(tmux, session, CODEX)
+    wait_for(lambda: prompt(found) == "idle", "its prompt")
+    yield found
+    agents.stop(tmux, session)
+
+
+def prompt(target: Target) -> str:
+    """What its screen shows."""
+    known = agents.load(target.session.dir)
+    assert known
+    shown = target.tmux.look(known.pane_id, escapes=True)[1]
+    return read_screen(CODEX, shown).prompt

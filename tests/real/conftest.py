@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.tmux import Tmux
+from sm.session.submission import Target
 from sm.store.paths import Root
 from tests.real.api import Api
 from tests.real.client import Clients, clients
-from tests.real.codex import Codex
+from tests.real.codex import Codex, session_of_sm
 from tests.real.managed import Managed
 from tests.real.terminal import Terminal
 
@@ -56,6 +57,13 @@ def codex(pinned: Clients, api: Api, tmux: Tmux, tmp_path: Path) -> Iterator[Cod
     codex = Codex(pinned.codex, tmux, api, tmp_path / "codex")
     yield codex
     codex.end()
+
+
+@pytest.fixture
+def target(pinned: Clients, api: Api, tmux: Tmux, root: Root, tmp_path: Path) -> Iterator[Target]:
+    """A session of sm whose agent is an idle Codex."""
+    with session_of_sm(pinned.codex, tmux, root, api, tmp_path) as target:
+        yield target
 
 
 @pytest.fixture

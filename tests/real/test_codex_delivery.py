@@ -2,72 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shlex
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from sm.adapters.agent.codex import CODEX
-from sm.adapters.agent.screen import read as read_screen
-from sm.adapters.tmux import Tmux
-from sm.config.schema import Agent as Settings
-from sm.session import agent as agents
-from sm.session import agentstate, delivery, queue, registry
+from sm.session import agentstate, delivery, queue
 from sm.session.agentstate import State
 from sm.session.delivery import Outcome, Reason, Status
-from sm.session.launchfiles import Launch
 from sm.session.queue import Message, Mode
-from sm.session.registry import AdHocSession
 from sm.session.submission import Target
-from sm.store.paths import Root
 from tests.helpers import wait_for
 from tests.real.api import Api, Reply
-from tests.real.client import Clients, environment
-from tests.real.codex import CONFIG
+from tests.real.codex import prompt
 from tests.real.managed import ACCEPTED
-
-
-@pytest.fixture
-def target(pinned: Clients, tmux: Tmux, root: Root, api: Api, tmp_path: Path) -> Iterator[Target]:
-    """A session of sm whose agent is an idle Codex."""
-    work, home = tmp_path / "work", tmp_path / "codex"
-    work.mkdir()
-    (home / ".codex").mkdir(parents=True)
-    config = CONFIG.format(url=api.url, cwd=json.dumps(str(work)))
-    (home / ".codex" / "config.toml").write_text(config)
-    command = shlex.join([str(pinned.codex), *CODEX.command.split()[1:]])
-    session = AdHocSession(
-        name="s-codex",
-        provider=CODEX.name,
-        cwd=work,
-        config=None,
-        state_root=root.path,
-        created_at=time.time(),
-        command=command,
-    )
-    registry.create(root, session)
-    variables = environment(home, api.url)
-    for name in ("TERM", "PATH"):
-        variables.pop(name)
-    agents.launch(
-        tmux, session, Launch(Settings(command=command, env=variables), CODEX), generation=1
-    )
-    found = Target(tmux, session, CODEX)
-    wait_for(lambda: prompt(found) == "idle", "its prompt")
-    yield found
-    agents.stop(tmux, session)
-
-
-def prompt(target: Target) -> str:
-    known = agents.load(target.session.dir)
-    assert known
-    shown = target.tmux.look(known.pane_id, escapes=True)[1]
-    return read_screen(CODEX, shown).prompt
 
 
 def send(target: Target, text: str, mode: Mode = Mode.SEQUENTIAL) -> Outcome:

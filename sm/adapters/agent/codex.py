@@ -29,6 +29,7 @@ CODEX = Profile(
     system_prompt=("-c", "developer_instructions={text}"),
     settings=(
         "--dangerously-bypass-hook-trust",  # else it asks at each start
+        *("-c", "allow_login_shell=false"),  # /etc/profile may take `sm` off the PATH again
         *(argument for hook in HOOKS.items() for argument in _hook(*hook)),
     ),
     hooks="codex",

@@ -1,0 +1,53 @@
+"""Contexts of the real Codex that are replaced; it tells of a new one only with the next prompt."""
+
+from __future__ import annotations
+
+import shlex
+import threading
+
+from sm.session import agentstate, delivery, handoff, queue
+from sm.session.queue import Message
+from sm.session.submission import Target
+from sm.store import journal
+from sm.workflow import policy
+from sm.workflow.rotate import Rotator, advance
+from tests.helpers import wait_for
+from tests.real.api import Api, Reply
+from tests.real.managed import ACCEPTED
+from tests.real.responses import exec_command
+
+
+def send(target: Target, text: str) -> delivery.Outcome:
+    return delivery.deliver(target, Message(id=queue.new_id(), text=text))
+
+
+def rotated(target: Target) -> bool:
+    """Carry the rotation on, as a monitor does; whether it is over."""
+    advance(Rotator(target, policy.of(target.session)))
+    return not handoff.is_wanted(target.session.dir)
+
+
+def test_an_agent_that_hands_off_goes_on_in_a_new_context(target: Target, api: Api) -> None:
+    notes = target.session.cwd / "notes.md"
+    path = shlex.quote(str(notes))
+    hold = threading.Event()
+    api.say(
+        Reply("", (exec_command(f"echo 'what is next' >{path}; sm handoff {path}"),)),
+        Reply("It is written down.", hold=hold),
+    )
+    assert send(target, "Hand off.") == ACCEPTED
+    wait_for(lambda: handoff.pending(target.session.dir), "the wish")
+    old = agentstate.read(target.session.dir).context
+    send(target, "For the next one.")
+    assert not rotated(target)
+    hold.set()
+    wait_for(lambda: rotated(target), "the end of the rotation", 30.0)
+    go_on = f"Read {notes} and continue from where you left off."
+    wait_for(lambda: api.main[-1].said[-1:] == [go_on], "its prompt")
+    assert agentstate.read(target.session.dir).context != old
+    assert "Hand off." not in api.main[-1].said
+    wait_for(lambda: delivery.drain(target) is None, "what waited")
+    wait_for(lambda: api.main[-1].said[-1:] == ["For the next one."], "its arrival")
+    assert api.main[-1].said.count(go_on) == 1
+    told = [event.detail for event in journal.read(target.session.root.journal)]
+    assert [line for line in told if line.startswith("clear")] == ["clear 1: taken"]
