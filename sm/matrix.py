@@ -163,7 +163,7 @@ _ESCALATED = (
     Row(
         "remark",
         "any",
-        "something of the session to know, and to do nothing about",
+        "something to know of the session, which needs no answer",
         lambda f: bool(f.remark),
         (Step(COMMENT, "remark"),),
         lambda f: f.remark,

@@ -54,7 +54,10 @@ def _parked(m: Material) -> str:
 
 
 def _remark(m: Material) -> str:
-    return f"The agent of issue #{m.issue.number} {m.remark}. Nothing is to be done."
+    return (
+        f"The agent of issue #{m.issue.number} {m.remark}.\n\n"
+        f"No answer is needed; to look at it: `{m.attach_command}`."
+    )
 
 
 def _reminder(m: Material) -> str:

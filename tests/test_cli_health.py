@@ -78,10 +78,10 @@ def test_the_table_has_a_line_for_each_the_newest_last(
     note(root, ann.name, "r2", NOW + 60, percent=None, error="asked twice,\nin vain")
     head, first, second = said(capsys).splitlines()
     assert head.split() == (
-        ["WHEN", "SESSION", "STATUS", "CAUSE", "CONTEXT", "TOOK", "STEPS", "ERROR", "DOCUMENT"]
+        ["WHEN", "SESSION", "STATUS", "CAUSE", "CONTEXT", "TOOK", "OUTCOME", "STEPS", "DOCUMENT"]
     )
     assert first.split("  ")[:2] == ["2026-01-02 03:03:05", "harb#7"]
-    assert first.split()[3:7] == ["ok", "cycle", "87%", "1m12s"]
+    assert first.split()[3:8] == ["ok", "cycle", "87%", "1m12s", "handoff-1.md"]
     assert "request 0.4s, document 1m06s, clear 5.0s" in first
     assert first.endswith("/x/handoff-1.md")
     assert second.split()[2:7] == ["s-000000aa", "critical", "cycle", "-", "1m12s"]

@@ -248,12 +248,13 @@ def test_a_context_that_was_not_replaced_is_not_cycled_again_by_itself(kid: AdHo
     assert readings.flags(kid.dir) == told
 
 
-def test_of_an_issue_the_matrix_asks_a_person(root: Root, tmp_path: Path) -> None:
+def test_of_an_issue_the_matrix_tells_a_person_and_ends_nothing(root: Root, tmp_path: Path) -> None:
     config = load(sm_yaml(tmp_path), os.environ, tmp_path)
     session = put_session(Context(config, config.projects[0]), 7)
     record = rotation(step=Step.DOCUMENT)
     for _ in range(2):
         outcomes.given_up(target(session), record, WHY, POLICY)
-    assert fold(plans.receipts(session.dir)).troubles == ("rotation:r1",)
+    history = fold(plans.receipts(session.dir))
+    assert (history.remarks, history.troubles) == (("rotation:r1",), ())
     (entry,) = entries(session)
     assert (entry.project, entry.session) == ("harb", "dev-harb-7")

@@ -71,19 +71,19 @@ def _show(found: list[Recorded]) -> None:
 
 
 def _columns() -> tuple[Column, ...]:
-    from sm.cli.table import NARROW, WIDE, Column
+    from sm.cli.table import NARROW, VERY_WIDE, WIDE, Column
 
     return (
         Column("When", lambda row: moment(row.entry.at), WIDE),
         Column("Age", _age, NARROW, WIDE),
-        Column("Session", lambda row: row.name, share=2),
+        Column("Session", lambda row: row.name),
         Column("Status", lambda row: str(row.entry.status)),
         Column("Cause", lambda row: str(row.entry.details.cause)),
         Column("Context", _context),
         Column("Took", lambda row: span(row.entry.details.cycle_duration_ms / 1000)),
-        Column("Steps", _steps, WIDE, share=3),
-        Column("Error", lambda row: row.entry.details.error, share=4),
-        Column("Document", lambda row: row.entry.details.handoff_file, WIDE, share=4),
+        Column("Outcome", _outcome, share=2),
+        Column("Steps", _steps, VERY_WIDE, share=3),
+        Column("Document", lambda row: row.entry.details.handoff_file, VERY_WIDE, share=2),
     )
 
 
@@ -96,6 +96,12 @@ def _age(row: Recorded) -> str:
 def _context(row: Recorded) -> str:
     percent = row.entry.details.context_at_trigger
     return "" if percent is None else f"{percent:.0f}%"
+
+
+def _outcome(row: Recorded) -> str:
+    """Why it was given up, else the document that the new context has begun with."""
+    details = row.entry.details
+    return details.error or details.handoff_file.rpartition("/")[2]
 
 
 def _steps(row: Recorded) -> str:

@@ -132,7 +132,7 @@ def _cycles(rotator: Rotator, percent: float, flags: Flags) -> bool:
     except SmError as error:
         text = f"cannot be given a new context at {percent:g}%: {error.message}"
         key = f"cycle:{flags.context}:{flags.reset_at:.6f}"
-        people.tell(rotator.target.session, text, key, rotator.policy)
+        people.note(rotator.target.session, text, key, rotator.policy)
         return True
 
 

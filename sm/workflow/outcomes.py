@@ -53,7 +53,7 @@ def given_up(target: Target, record: Rotation, reason: str, policy: Policy) -> N
     crash_point("outcome:noted")
     if _is_waiting(session, record):
         _tell_agent(session, record, reason)
-    people.tell(session, f"{what}: {reason}", f"rotation:{record.id}", policy)
+    people.note(session, f"{what}: {reason}", f"rotation:{record.id}", policy)
     _tell_if_frequent(session, record, policy)
 
 

@@ -1,7 +1,8 @@
 """What a person has to know of a session, told once for each event, wherever people look.
 
-Of an issue's session that is the forge: a receipt makes the reaction matrix say it there. The
-parent hears of any, and so does the machine's `notify_command`.
+Of an issue's session that is the forge: a receipt makes the reaction matrix say it there. It asks
+for no answer, as a question that gets none would end the session. The parent hears of any session,
+and so does the machine's `notify_command`.
 """
 
 from __future__ import annotations
@@ -28,31 +29,21 @@ COMMAND_S = 10.0
 ROW = "told"
 
 
-def tell(session: Session, text: str, key: str, policy: Policy, *, parent: bool = True) -> None:
-    """Ask a person to see to the session; `text` goes on from its name, in one line.
-
-    `key` stands for the event, so that it is told once. An issue waits for an answer then: for
-    what needs none there is `note`. `parent` says whether the parent is told the same.
-    """
-    receipt = Receipt(time.time(), key, ROW, trouble=text[: plans.DETAIL_LIMIT])
-    _say(session, text, receipt, policy, parent=parent)
-
-
 def note(session: Session, text: str, key: str, policy: Policy, *, parent: bool = True) -> None:
-    """Let a person know of something that needs no answer; otherwise as `tell`."""
-    receipt = Receipt(time.time(), key, ROW, remark=text[: plans.DETAIL_LIMIT])
-    _say(session, text, receipt, policy, parent=parent)
+    """Let a person know; `text` goes on from the session's name, in one line.
 
-
-def _say(session: Session, text: str, receipt: Receipt, policy: Policy, *, parent: bool) -> None:
-    if any(known.plan == receipt.plan for known in plans.receipts(session.dir)):
+    `key` stands for the event, so that it is told once. `parent` says whether the parent is told
+    the same.
+    """
+    if any(known.plan == key for known in plans.receipts(session.dir)):
         return
     if parent:
-        tell_parent(session, text, receipt.plan)
+        tell_parent(session, text, key)
     _run(session, text, policy.notify_command)
     crash_point("person:told")
     journal.record(session.root.journal, "person", session.name, text)
-    plans.add_receipt(session.dir, receipt)
+    remark = text[: plans.DETAIL_LIMIT]
+    plans.add_receipt(session.dir, Receipt(time.time(), key, ROW, remark=remark))
     if isinstance(session, IssueSession):
         registry.poke(session.dir)  # the matrix has a row for it
 

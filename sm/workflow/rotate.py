@@ -161,9 +161,8 @@ def _taken_up(target: Target, record: Rotation | None, wish: handoff.Handoff) ->
 def _give_up_damaged(rotator: Rotator, error: StateError) -> None:
     """Whatever has happened to the files, the agent must not be held up by them."""
     session = rotator.target.session
-    people.note(
-        session, f"its context was not replaced: {error.message}", "damaged", rotator.policy
-    )
+    text = f"could not be given a new context: {error.message}"
+    people.note(session, text, "damaged", rotator.policy)
     handoff.forget_wish(session.dir)
     handoff.drop(session.dir)
 
@@ -284,7 +283,7 @@ def _relaunch(rotator: Rotator, move: Move) -> float | None:
 
 def _report(rotator: Rotator, move: Move) -> float | None:
     session, record = rotator.target.session, move.record
-    text = f"its context cannot be replaced yet: {move.reason}"
+    text = f"cannot be given a new context yet: {move.reason}"
     people.note(session, text, f"{record.id}:{record.step}", rotator.policy)
     return None
 
