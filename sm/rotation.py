@@ -307,7 +307,7 @@ def _quiet(r: Rotation, seen: Standing, limits: Limits) -> Move:
 
 
 def _clear(r: Rotation, seen: Standing, limits: Limits) -> Move:
-    if not seen.readable:
+    if not seen.readable and not r.kept:
         return _without_document(r, seen, limits)
     if r.obstacle:
         return _blocked(r, seen, limits)

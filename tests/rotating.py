@@ -138,7 +138,7 @@ class World:
             if record.obstacle != obstacle:
                 self.record = structs.replace(record, obstacle=obstacle, since=self.now)
             return
-        self.record = structs.replace(record, obstacle="")
+        self.record = structs.replace(record, obstacle="", kept=True)
         if self.swallows_clear:
             if self.codex:
                 self.record = structs.replace(self.record, cleared=True)

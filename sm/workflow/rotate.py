@@ -217,11 +217,11 @@ def _path(rotator: Rotator, record: Rotation) -> str:
 
 
 def _kept(target: Target, record: Rotation) -> Rotation | None:
-    """The record once the document is copied; None where that cannot be read any more."""
+    """The record once the document is copied; None where there is none to be read any more."""
     try:
         handoff.keep(target.session.dir, Path(record.document))
     except OSError:
-        return None
+        return record if record.kept else None
     if not record.kept:
         record = structs.replace(record, kept=True)
         _save(target, record)
