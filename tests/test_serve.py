@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,8 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from sm.config.load import load
 from sm.session import handoff, readings, registry
+from sm.store import lock
 from sm.store.files import write_json
-from sm.store.lock import is_held
 from sm.store.paths import Root
 from sm.workflow.context import Context
 from tests.company import Company
@@ -516,6 +517,24 @@ def test_a_signal_stops_it_cleanly(company: Company, number: signal.Signals) -> 
         assert served.stop(number) == (0, "")
 
 
+def test_it_stops_while_something_is_under_way(company: Company, served: Served) -> None:
+    """Who waits is told, and the message, which is in the queue, is not lost."""
+    ann = company.new("ann", provider="mute")
+    with (
+        ThreadPoolExecutor(1) as pool,
+        lock.hold(company.session(ann).dir.delivery_lock),
+    ):
+        sending = pool.submit(served.post, f"/sessions/{ann}/input", {"text": "Hello."})
+        wait_for(lambda: served.get(f"/sessions/{ann}").body["waiting"], "it to be queued")
+        assert served.stop() == (0, "")
+        said = sending.result()
+    assert (said.status, said.body) == (
+        503,
+        {"error": "the server stops: it may still be carried out"},
+    )
+    company.hears("ann", "Hello.")
+
+
 def test_a_port_in_use_is_a_clear_error(company: Company, served: Served) -> None:
     done = company.sm("serve", "--port", str(served.port), code=1)
     assert done.stderr == (
@@ -564,7 +583,7 @@ def test_what_it_starts_knows_no_token(company: Company) -> None:
         bearer = {"authorization": f"Bearer {token}"}
         (monitor,) = monitors(ann)
         os.kill(monitor, signal.SIGKILL)
-        wait_for(lambda: not is_held(company.session(ann).dir.monitor_lock), "its end")
+        wait_for(lambda: not lock.is_held(company.session(ann).dir.monitor_lock), "its end")
         served.post(f"/sessions/{ann}/input", {"text": "Hello."}, **bearer)
         (monitor,) = wait_for(lambda: monitors(ann), "another monitor")
         environment = Path(f"/proc/{monitor}/environ").read_bytes()

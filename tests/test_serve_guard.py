@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import os
 import socket
 import time
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from sm.store import lock
+from sm.store.files import write_json
 from sm.store.paths import Root
 from tests.company import Company
 from tests.conftest import sealed_environment
@@ -141,8 +143,14 @@ def test_a_token_that_protects_nothing_is_refused(
     file.chmod(mode)
     done = company.sm("serve", "--port", "0", "--token-file", str(file), code=2)
     assert error in done.stderr
-    missing = company.sm("serve", "--token-file", str(company.folder / "none"), code=2)
-    assert "No such file" in missing.stderr
+
+
+def test_a_token_file_that_is_none_is_refused(company: Company) -> None:
+    os.mkfifo(company.folder / "fifo", 0o600)
+    for name, error in (("none", "no such file"), ("fifo", "is no file"), (".", "is a directory")):
+        file = str(company.folder / name)
+        done = company.sm("serve", "--port", "0", "--token-file", file, code=2)
+        assert error in done.stderr
 
 
 @pytest.mark.parametrize("host", ["nowhere.invalid", "300.1.1.1", ""])
@@ -305,13 +313,26 @@ def test_a_slow_terminal_holds_up_nobody_else(company: Company) -> None:
             connection.close()
 
 
-def test_an_error_of_ours_shows_no_traceback(root: Root, tmp_path: Path) -> None:
-    """The state root is taken away while it runs."""
-    with serving(tmp_path, clean=False) as served:
+def test_an_error_of_ours_shows_no_traceback(company: Company) -> None:
+    """What was never expected is told where the server runs, not to who asks."""
+    ann = company.session(company.new("ann", provider="mute"))
+    identity = json.loads(ann.dir.identity.read_text())
+    with serving(company.folder, clean=False) as served:
+        write_json(ann.dir.identity, identity | {"created_at": 1e300})
+        said = served.get(f"/sessions/{ann.name}")
+        assert (said.status, set(said.body)) == (500, {"error"})
+        assert said.body["error"].startswith("unexpected error: what 'sm serve' printed")
+        assert served.get("/sessions").body == {"sessions": []}
+        write_json(ann.dir.identity, identity)
+        assert served.get(f"/sessions/{ann.name}").status == 200
+        assert "OverflowError" in served.stop()[1]
+
+
+def test_a_state_root_that_is_none_is_told(root: Root, tmp_path: Path) -> None:
+    with serving(tmp_path) as served:
         root.private.mkdir(mode=0o700)
         root.sessions.write_text("no directory")
         said = served.get("/sessions")
-        assert said.status == 500
-        assert "Traceback" not in said.body["error"]
+        assert (said.status, set(said.body)) == (500, {"error"})
         root.sessions.unlink()
         assert served.get("/sessions").status == 200

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
+import threading
+import traceback
 from collections.abc import Callable
 
+import click
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -28,7 +32,11 @@ GRACE_S = 5
 
 
 def serve(root: Root, version: str, listener: socket.socket, rules: Rules) -> None:
-    """Answer on that socket until SIGTERM or Ctrl-C; what is under way then is finished."""
+    """Answer on that socket until SIGTERM or Ctrl-C.
+
+    What is under way then has some seconds. Where that is not enough the process ends with it, as
+    any process of sm may at any moment: whoever looks after the session next goes on with it.
+    """
     config = uvicorn.Config(
         application(root, version, rules),
         http=Connection,
@@ -36,7 +44,7 @@ def serve(root: Root, version: str, listener: socket.socket, rules: Rules) -> No
         lifespan="off",
         loop="asyncio",
         log_config=None,
-        log_level="error",
+        log_level="critical",
         access_log=False,
         proxy_headers=False,
         server_header=False,
@@ -51,6 +59,8 @@ def serve(root: Root, version: str, listener: socket.socket, rules: Rules) -> No
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
+    if threading.active_count() > 1:
+        os._exit(0)
 
 
 def _stop(_number: int, _frame: object) -> None:
@@ -87,5 +97,6 @@ async def _refused(_request: Request, error: Exception) -> Answer:
     return failure(error.status_code, what.get(error.status_code, error.detail), headers)
 
 
-async def _failed(_request: Request, _error: Exception) -> Answer:
+async def _failed(_request: Request, error: Exception) -> Answer:
+    click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
     return failure(500, "unexpected error: what 'sm serve' printed has the details")

@@ -40,13 +40,18 @@ def token(file: Path | None, env: MutableMapping[str, str]) -> str:
 
 def _read(file: Path) -> str:
     try:
-        with file.open("rb") as opened:
+        # Opening a FIFO would wait.
+        with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
             found = os.fstat(opened.fileno())
-            if not stat.S_ISREG(found.st_mode) or found.st_mode & 0o077:
+            if not stat.S_ISREG(found.st_mode):
+                raise UsageError(f"'{file}' is no file: put the token into one")
+            if found.st_mode & 0o077:
                 raise UsageError(f"'{file}' can be read by others: run chmod 600 on it")
             return opened.read(4096).decode("ascii", "replace")
     except OSError as error:
-        raise UsageError(f"cannot read '{file}': {os.strerror(error.errno or 0)}") from error
+        raise UsageError(
+            f"cannot read '{file}': {os.strerror(error.errno or 0).lower()}"
+        ) from error
 
 
 def is_loopback(listener: socket.socket) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -137,6 +138,8 @@ async def _answer(
         return failure(status_of(error), error.message)
     except TimeoutError:
         return failure(503, f"not done after {ACTION_S:g} s: it may still be carried out")
+    except asyncio.CancelledError:
+        return failure(503, "the server stops: it may still be carried out")
     except ClientDisconnect:
         return failure(400, "the client has gone")
 

@@ -53,8 +53,8 @@ def all_shown(root: Root) -> Iterator[Session]:
     for session in registry.all(root, lambda _: None):
         try:
             yield shown(session)
-        except SmError:
-            continue  # it ends just now, or is damaged: `sm doctor` tells of that
+        except (SmError, ValueError, OverflowError):
+            continue  # it ends just now, or is damaged: asking for it alone tells more
 
 
 def shown(session: AnySession) -> Session:
