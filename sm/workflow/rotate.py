@@ -24,7 +24,7 @@ from sm.rotationtexts import message
 from sm.session import agent, agentstate, delivery, handoff, interruption, queue, registry
 from sm.session.clearing import Cleared, clear
 from sm.session.queue import Message, Mode
-from sm.session.registry import Session
+from sm.session.registry import IssueSession, Session
 from sm.session.submission import Target
 from sm.store import journal, lock
 from sm.store.crash import crash_point
@@ -74,11 +74,25 @@ def rotate(session: Session) -> None:
         UsageError: the session's configuration cannot be used.
 
     """
-    target = host.target_of(session)
-    advance(Rotator(target, policy.of(session)))
+    rotator = rotator_of(session)
+    advance(rotator)
     with contextlib.suppress(TemporaryError, TmuxError):
-        delivery.drain(target)
+        delivery.drain(rotator.target)
     registry.poke(session.dir)
+
+
+def rotator_of(session: Session) -> Rotator:
+    """The session with what its configuration says, for who may not start its agent anew.
+
+    Raises:
+        UsageError: its configuration cannot be used.
+
+    """
+    if isinstance(session, IssueSession):
+        ctx = host.context_of(session)
+        return Rotator(ctx.target(session), ctx.policy(session))
+    found = host.of(session)
+    return Rotator(found.target(session), policy.made(session, found.machine))
 
 
 def begin_cycle(rotator: Rotator, cause: Cause, percent: float | None) -> Rotation | None:

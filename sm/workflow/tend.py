@@ -21,10 +21,9 @@ from sm.session.targets import address, is_over
 from sm.store import journal, lock
 from sm.store.crash import crash_point
 from sm.store.files import just_before, write_atomic
-from sm.workflow import host, policy
 from sm.workflow.fullness import tend_context
 from sm.workflow.messages import tell_all, tend_messages
-from sm.workflow.rotate import Rotator
+from sm.workflow.rotate import Rotator, rotator_of
 
 if TYPE_CHECKING:
     from sm.adapters.agent.profile import Profile
@@ -54,8 +53,9 @@ def tend(session: AdHocSession) -> None:
 
 def _tend(session: AdHocSession) -> None:
     started = time.time()
-    target = host.target_of(session)
-    again_at = _tend_context(target, session)
+    rotator = rotator_of(session)
+    target = rotator.target
+    again_at = _tend_context(rotator, session)
     if agent.lives(target.tmux, session) or _is_adopted(target):
         wake_at = min(tend_messages(target), again_at, started + FAR_S)
         write_atomic(session.dir.next, f"{math.ceil(wake_at)}\n")
@@ -67,15 +67,16 @@ def _tend(session: AdHocSession) -> None:
         end(session, _how(target))
 
 
-def _tend_context(target: Target, session: AdHocSession) -> float:
+def _tend_context(rotator: Rotator, session: AdHocSession) -> float:
     """See to its context; what is in the way there keeps no message waiting."""
+    target = rotator.target
 
     def relaunch(generation: int) -> None:
         start = replace(launch_with(session, target.profile), keeps_environment=True)
         agent.relaunch(target.tmux, session, start, generation=generation)
 
     try:
-        return tend_context(Rotator(target, policy.of(session), relaunch))
+        return tend_context(replace(rotator, relaunch=relaunch))
     except SmError as error:
         journal.record(session.root.journal, "problem", session.name, error.message)
         return time.time() + RETRY_S
