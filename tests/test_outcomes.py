@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec import structs
 
@@ -142,6 +146,8 @@ def test_more_than_one_cycle_an_hour_is_reported_once_for_each(
     assert health.raised_by(kid.root, kid.name) == health.RAISED
     outcomes.finished(target(kid), rotation(ident="r3"), POLICY)
     assert "3 handoff cycles" in texts(ann)[1]
+    outcomes.finished(target(kid), rotation(Cause.HANDOFF, ident="r4"), POLICY)
+    assert len(texts(ann)) == 2
 
 
 def test_what_an_agent_or_a_person_wanted_is_not_too_often(
@@ -202,6 +208,47 @@ def test_who_was_killed_in_between_finds_what_was_done(
     assert len(entries(kid)) == len(texts(kid)) == len(texts(ann)) == 1
 
 
+GIVES_UP = """
+import sys
+from pathlib import Path
+import msgspec
+from sm.rotation import Rotation
+from sm.session import registry
+from sm.store.paths import Root
+from sm.workflow import outcomes
+from sm.workflow.policy import Policy
+from tests.residents import target
+session = registry.load(Root(Path(sys.argv[1])), sys.argv[2])
+record = msgspec.json.decode(Path(sys.argv[3]).read_bytes(), type=Rotation)
+outcomes.given_up(target(session), record, "so", Policy())
+"""
+
+
+@pytest.mark.parametrize("point", ["outcome:noted", "outcome:told-agent", "person:told"])
+def test_whoever_is_killed_at_any_step_is_finished_by_the_next(
+    ann: AdHocSession, kid: AdHocSession, tmp_path: Path, point: str
+) -> None:
+    file = tmp_path / "record.json"
+    file.write_bytes(msgspec.json.encode(rotation(Cause.HANDOFF, Step.QUIET)))
+    argv = [sys.executable, "-c", GIVES_UP, str(kid.root.path), kid.name, str(file)]
+    once = {"SM_CRASH_AT": point, "SM_CRASH_ONCE": str(tmp_path / "once")}
+    place = {"PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
+    codes = [subprocess.run(argv, env=os.environ | once | place).returncode for _ in range(3)]
+    assert codes == [-signal.SIGKILL, 0, 0]
+    assert len(entries(kid)) == len(texts(kid)) == len(texts(ann)) == 1
+    assert story(kid) == ["given up: so"]
+
+
+def test_a_damaged_record_of_others_holds_no_agent_up(
+    ann: AdHocSession, kid: AdHocSession, tmp_path: Path
+) -> None:
+    kid.root.health.symlink_to(tmp_path / "elsewhere")
+    outcomes.given_up(target(kid), rotation(step=Step.QUIET), WHY, POLICY)
+    assert len(texts(kid)) == len(texts(ann)) == 1
+    assert "health.jsonl" in story(kid, "problem")[0]
+    assert not (tmp_path / "elsewhere").exists()
+
+
 def test_an_agent_hears_why_its_own_handoff_was_not_done(kid: AdHocSession) -> None:
     record = rotation(Cause.HANDOFF, Step.CLEAR)
     outcomes.given_up(target(kid), record, "its context could not be cleared", POLICY)
@@ -229,6 +276,9 @@ def test_an_agent_that_tells_no_context_is_told(kid: AdHocSession) -> None:
     kid.dir.state.unlink()
     record = rotation(step=Step.QUIET, context="")
     outcomes.given_up(target(kid), record, "its context could not be cleared", POLICY)
+    assert len(texts(kid)) == 1
+    resumed = rotation(context="", ident="r2")
+    outcomes.given_up(target(kid), resumed, "nothing shows that it goes on", POLICY)
     assert len(texts(kid)) == 1
 
 

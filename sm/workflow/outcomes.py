@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sm.errors import SmError
+from sm.errors import SmError, StateError
 from sm.rotation import Cause, Rotation, Step
 from sm.session import agentstate, health, queue, readings, registry
 from sm.session.health import FINISHED, HOUR_S, RAISED
@@ -53,6 +53,7 @@ def given_up(target: Target, record: Rotation, reason: str, policy: Policy) -> N
     crash_point("outcome:noted")
     if _is_waiting(session, record):
         _tell_agent(session, record, reason)
+    crash_point("outcome:told-agent")
     people.note(session, f"{what}: {reason}", f"rotation:{record.id}", policy)
     _tell_if_frequent(session, record, policy)
 
@@ -69,9 +70,18 @@ def _note(session: Session, record: Rotation, error: str = "") -> None:
     entry = health.of_rotation(
         record, time.time(), project=project, session=session.name, error=error
     )
-    if health.append(session.root, entry):
+    if _is_new(session, entry):
         told = f"given up: {error}" if error else f"{FINISHED}, {_took(entry.details)}"
         journal.record(session.root.journal, "rotation", session.name, told)
+
+
+def _is_new(session: Session, entry: health.Health) -> bool:
+    """Put it on record, if it is not; an agent must not be held up where that cannot be."""
+    try:
+        return health.append(session.root, entry)
+    except StateError as error:
+        journal.record(session.root.journal, "problem", session.name, error.message)
+        return True
 
 
 def _took(details: health.Details) -> str:
