@@ -27,7 +27,7 @@ from sm.store.paths import Root
 from sm.thresholds import Flags
 from sm.workflow.fullness import tend_context
 from sm.workflow.policy import Policy
-from sm.workflow.rotate import Rotator
+from sm.workflow.rotator import Rotator
 from tests.hooks import CONTEXT, OTHER, Hooks, payload
 
 WARNING = (
@@ -87,7 +87,11 @@ class Watched:
 
     def say(self, percent: float | None, context: str = CONTEXT, **more: object) -> None:
         tokens = None if percent is None else round(percent * 2000)
-        window: dict[str, object] = {"context_window_size": 200000, "total_input_tokens": tokens, **more}
+        window: dict[str, object] = {
+            "context_window_size": 200000,
+            "total_input_tokens": tokens,
+            **more,
+        }
         window["used_percentage"] = percent
         self.hooks.send(
             "statusline", payload("statusline_50", session_id=context, context_window=window)
@@ -531,10 +535,8 @@ def asked(ann: Watched, **fields: object) -> Callable[[], float]:
     ann.profile = structs.replace(GENERIC, clear="/clear", **fields)
 
     def again() -> float:
-        found = readings.read(ann.session.dir)
-        if found:
-            early = structs.replace(found, at=found.at - gauge.EVERY_S)
-            readings.note(ann.session.dir, early)
+        if readings.read(ann.session.dir):
+            _earlier(ann)
         return ann.tend()
 
     return again
@@ -604,6 +606,25 @@ def test_an_agent_without_hooks_is_re_armed_by_a_rotation(ann: Watched) -> None:
     readings.rearm(ann.session.dir, time.time() - gauge.EVERY_S - 1)
     again()
     assert len(ann.told) == 1
+
+
+def test_an_agent_at_rest_is_not_asked_again_before_it_goes_on(ann: Watched) -> None:
+    count = ann.folder / "count"
+    ann.profile = structs.replace(CLAUDE, context_command=f"echo >>'{count}'; echo 10")
+    ann.hooks.be("idle")
+    ann.tend()
+    assert ann.tend() == float("inf")
+    ann.hooks.be("busy")
+    _earlier(ann)
+    assert abs(ann.tend() - (time.time() + gauge.EVERY_S)) < 5
+    assert count.read_text() == "\n\n"
+
+
+def _earlier(ann: Watched) -> None:
+    """The last reading was so long ago that another one is due."""
+    found = readings.read(ann.session.dir)
+    assert found
+    readings.note(ann.session.dir, structs.replace(found, at=found.at - gauge.EVERY_S))
 
 
 # The whole of it is readable

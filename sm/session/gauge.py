@@ -16,11 +16,14 @@ from sm.adapters.process import run
 from sm.adapters.tmux import TmuxError
 from sm.errors import SmError
 from sm.session import agent, agentstate, readings
+from sm.session.agentstate import AgentState, State
 from sm.session.readings import Reading
 from sm.session.submission import Target
 from sm.thresholds import FULL
 
 EVERY_S = 30.0
+DRAWN_S = 2.0
+"""A hook is called before the screen is drawn anew, so long at most."""
 COMMAND_S = 5.0
 """So long the command may take."""
 NUMBER = re.compile(r"\s*([0-9]{1,3}(?:\.[0-9]+)?)\s*%?\s*")
@@ -39,13 +42,19 @@ def look(target: Target) -> float:
         return math.inf
     if not agent.is_alive(directory):
         return math.inf
-    now, last = time.time(), readings.read(directory)
+    now, last, state = time.time(), readings.read(directory), agentstate.read(directory)
+    if last and _is_at_rest(state, last.at) and last.context == state.context:
+        return math.inf  # a hook tells when it goes on
     if last and now - EVERY_S < last.at <= now:
         return last.at + EVERY_S
-    context = agentstate.read(directory).context
     percent = _by_command(target) if profile.context_command else _by_screen(target)
-    readings.note(directory, Reading(at=time.time(), context=context, percent=percent))
+    readings.note(directory, Reading(at=time.time(), context=state.context, percent=percent))
     return time.time() + EVERY_S
+
+
+def _is_at_rest(state: AgentState, looked_at: float) -> bool:
+    """Whether nothing can have changed since: its turn was over, and that was drawn."""
+    return state.state is State.IDLE and looked_at > state.since + DRAWN_S
 
 
 def _by_command(target: Target) -> float | None:

@@ -6,15 +6,21 @@ from collections.abc import Iterator
 
 import pytest
 
-from sm.session import handoff, readings
+from sm.adapters.agent.codex import CODEX
+from sm.session import agent as agents
+from sm.session import delivery, gauge, handoff, readings
 from sm.session.agentstate import State
 from sm.session.delivery import Status
+from sm.session.queue import Message
+from sm.session.submission import Target
 from sm.store import journal
 from sm.workflow import policy
-from sm.workflow.policy import Settings
+from sm.workflow.fullness import tend_context
+from sm.workflow.policy import Policy, Settings
+from sm.workflow.rotate import Rotator
 from tests.helpers import wait_for
 from tests.real.api import Api, Kind, Reply, Request, Tool
-from tests.real.managed import Managed
+from tests.real.managed import ACCEPTED, Managed
 
 WINDOW = 1_000_000
 """Tokens; what 2.1.329 takes for its default model's context."""
@@ -151,4 +157,25 @@ def test_after_a_persons_clear_it_is_told_again(managed: Managed, api: Api, mode
     wait_for(lambda: readings.flags(managed.session.dir).warned is False, "the flags' reset")
     work(managed, model, 51, "two")
     wait_told(api, f"{SAID} Context at 51%")
+    assert api.appearances(SAID) == 1
+
+
+# Codex
+
+
+def test_codex_is_told_by_what_its_footer_shows(target: Target, api: Api) -> None:
+    api.say(Reply("Fine.", tokens=160_000))
+    assert delivery.deliver(target, Message(id="message01", text="hello")) == ACCEPTED
+    known = agents.load(target.session.dir)
+    assert known
+
+    def shown() -> float | None:
+        screen = target.tmux.look(known.pane_id, escapes=True)[1]
+        return gauge.shown_percent(CODEX, screen)
+
+    percent = wait_for(shown, "its footer")
+    assert 50 < percent < 65
+    tend_context(Rotator(target, Policy()))
+    wait_for(lambda: delivery.drain(target) is None, "the delivery")
+    wait_told(api, f"{SAID} Context at {percent:g}%. Consider writing a handoff doc")
     assert api.appearances(SAID) == 1

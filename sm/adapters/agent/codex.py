@@ -30,6 +30,8 @@ CODEX = Profile(
     settings=(
         "--dangerously-bypass-hook-trust",  # else it asks at each start
         *("-c", "allow_login_shell=false"),  # /etc/profile may take `sm` off the PATH again
+        # It tells no hook how full its context is, so its footer has to.
+        *("-c", 'tui.status_line=["context-used","model-with-reasoning","current-dir"]'),
         *(argument for hook in HOOKS.items() for argument in _hook(*hook)),
     ),
     hooks="codex",
@@ -44,6 +46,7 @@ CODEX = Profile(
     interrupt_key="Escape",
     erase_key="C-u",
     clear="/clear",
+    context_pattern=r"^ *Context ([0-9]{1,3})% used\b",
     hook_characters=3000,  # it counts 10,000 bytes, of which a character may have three
     command_characters="/!",
     leave=(),
