@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from hypothesis.stateful import run_state_machine_as_test as walk
 
 from sm.rotation import Act, Cause, Document, Step
-from tests.rotating import World
+from tests.rotationworld import World
 
 WALKS = int(os.environ.get("SM_WALKS", "0"))
 """Walk so many times along new random paths; otherwise the same paths every time."""

@@ -20,9 +20,10 @@ from sm.session.submission import Target
 from sm.session.targets import address, check_living
 from sm.store import journal
 from sm.store.journal import Event
-from sm.workflow import documents, host, monitors, policy
+from sm.workflow import documents, monitors
 from sm.workflow.policy import Policy
-from sm.workflow.rotate import Rotator, begin_cycle
+from sm.workflow.rotate import begin_cycle
+from sm.workflow.rotator import rotator_of
 
 LOOK_S = 0.1
 
@@ -54,9 +55,8 @@ def start(session: AnySession) -> Rotation:
         SmError: its context cannot be replaced, it has no agent, or that is under way already.
 
     """
-    target = host.target_of(session)
-    check(target)
-    rotator = Rotator(target, policy.of(session))
+    rotator = rotator_of(session)
+    check(rotator.target)
     record = begin_cycle(rotator, Cause.COMMAND, _percent(session))
     if record is None:
         raise SmError(_under_way(session) or f"'{address(session)}' has just begun a rotation")
@@ -108,7 +108,8 @@ def preview(session: AnySession) -> Preview:
         SmError: its folder cannot be, or its configuration cannot be used.
 
     """
-    target, holds = host.target_of(session), policy.of(session)
+    rotator = rotator_of(session)
+    target, holds = rotator.target, rotator.policy
     reading = readings.current(session.dir, readings.flags(session.dir))
     folder = documents.folder(session, holds.cycle)
     percent = reading.percent if reading else None

@@ -22,7 +22,7 @@ from sm.thresholds import Due, Flags, Levels, Notice, compacted, due, marked, te
 from sm.workflow import people, rotate
 from sm.workflow.messages import notice_id, tell
 from sm.workflow.policy import Policy
-from sm.workflow.rotate import Rotator
+from sm.workflow.rotator import Rotator
 
 LOCK_S = 30.0
 RETRY_S = 1.0

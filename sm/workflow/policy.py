@@ -63,13 +63,10 @@ def of(session: Session) -> Policy:
     """
     from sm.workflow import host
 
-    project = None
     if isinstance(session, IssueSession):
-        try:
-            project = host.context_of(session).project
-        except SmError:
-            project = None  # it is not configured any more: what holds for the machine
-    return made(session, host.of(session).machine, project)
+        with contextlib.suppress(SmError):  # not configured any more: what holds for the machine
+            return host.context_of(session).policy(session)
+    return made(session, host.of(session).machine)
 
 
 def made(session: Session, machine: Machine, project: Project | None = None) -> Policy:

@@ -30,7 +30,7 @@ from sm.workflow.effects import NotNowError, PointlessError, perform, withdraw
 from sm.workflow.fullness import tend_context
 from sm.workflow.messages import tell_of_step, tend_messages
 from sm.workflow.observe import Observation, observe
-from sm.workflow.rotate import Rotator
+from sm.workflow.rotator import Rotator
 from sm.workflow.snapshot import snapshot
 
 ROUNDS = 20

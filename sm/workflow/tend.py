@@ -23,7 +23,7 @@ from sm.store.crash import crash_point
 from sm.store.files import just_before, write_atomic
 from sm.workflow.fullness import tend_context
 from sm.workflow.messages import tell_all, tend_messages
-from sm.workflow.rotate import Rotator, rotator_of
+from sm.workflow.rotator import Rotator, rotator_of
 
 if TYPE_CHECKING:
     from sm.adapters.agent.profile import Profile

@@ -13,7 +13,8 @@ from sm.session import agentstate, registry
 from sm.session.agentstate import State
 from sm.session.health import recent
 from sm.workflow import policy
-from sm.workflow.rotate import Rotator, begin_cycle
+from sm.workflow.rotate import begin_cycle
+from sm.workflow.rotator import Rotator
 from tests.bench.client import asked, real_agents, wait_ready
 from tests.bench.measure import Bench, Figure, in_turns
 from tests.helpers import wait_for

@@ -10,7 +10,8 @@ from sm.session.queue import Message
 from sm.session.submission import Target
 from sm.store import journal
 from sm.workflow import policy
-from sm.workflow.rotate import Rotator, advance
+from sm.workflow.rotate import advance
+from sm.workflow.rotator import Rotator
 from tests.helpers import wait_for
 from tests.real.api import Api, Reply
 from tests.real.managed import ACCEPTED

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from sm.rotation import Cause, Limits
 from sm.session import agentstate, clearing, delivery, queue
 from sm.session.agentstate import State
 from sm.session.health import Health, recent
@@ -22,9 +23,9 @@ from sm.session.queue import Message
 from sm.store import journal
 from sm.workflow import rotate
 from sm.workflow.policy import Policy
-from sm.workflow.rotate import Rotator
+from sm.workflow.rotator import Rotator
 from tests.helpers import wait_for
-from tests.real.api import Api, Reply, Request, Turn
+from tests.real.api import Api, Reply, Request, Tool, Turn
 from tests.real.handoffs import NUMBER, Writer, after_the_wish, contexts, heard, newest, resumes
 from tests.real.managed import Managed
 
@@ -219,6 +220,26 @@ def test_missing_sections_are_asked_for_once(managed: Managed, api: Api, writer:
     assert "## Next Steps" in Path(record.details.handoff_file).read_text()
 
 
+def test_a_long_turn_is_ended_once_its_document_is_there(
+    managed: Managed, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick = functools.partial(Limits, settled_s=0.3, grace_s=0.3)
+    monkeypatch.setattr(rotate, "Limits", quick)
+    writer = api.model = Writer(managed.folder / "notes.md")
+    writer.turns.append(Reply("An answer without an end.", hold=threading.Event()))
+    api.say(Reply("", (Tool.bash("python3 -c 'import time; time.sleep(0.5)'"),)))
+    managed.send("Begin.")
+    managed.wait_screen(lambda screen: screen.prompt == "busy", "a busy prompt")
+    managed.send("<1>")
+    assert rotate.begin_cycle(rotator(managed), Cause.COMMAND, 90.0)
+    wait_for(lambda: carry_on(managed), "the end of the rotation", 60)
+    old, new = contexts(api).values()
+    assert "turn interrupted" in [event.detail for event in journal.read(managed.root.journal)]
+    assert len(resumes(new)) == 1
+    assert (heard(api), old[-1].appearances("<1>")) == (Counter([1]), 0)
+    assert clears(managed) == 1
+
+
 # Whoever carries it out is killed, and the document lost
 
 POINTS = (
@@ -255,8 +276,12 @@ def alone(unstarted: Managed, api: Api) -> Iterator[Writer]:
     print(unstarted.session.dir.events.read_text()[-3000:])
 
 
+def rotator(managed: Managed) -> Rotator:
+    return Rotator(managed.target, Policy())
+
+
 def advance(managed: Managed) -> float:
-    return rotate.advance(Rotator(managed.target, Policy()))
+    return rotate.advance(rotator(managed))
 
 
 def dies_at(managed: Managed, point: str) -> bool:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
-from sm.rotation import Act, Cause, Document, Limits, Move, Rotation, Standing, begin, decide
+from sm.rotation import Act, Cause, Document, Limits, Move, Rotation, Standing, begin
+from sm.rotationsteps import decide
 
 OVER = (Act.FINISH, Act.GIVE_UP)
 

@@ -1,0 +1,221 @@
+"""What a rotation needs next: a pure function of its record and the facts.
+
+Every act may be repeated: it is asked for until the facts show that it has happened.
+docs/CONTEXT.md tells the story; `tests/test_rotation.py` walks it in every order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import structs
+
+from sm.rotation import Act, Cause, Document, Limits, Move, Rotation, Standing, Step
+
+REQUESTS, CLEARS, RESUMES = 2, 2, 2
+"""So often each is tried: once, and once more."""
+TRIES = 3
+"""So often a clear may fail; after each failure the agent has a turn's time."""
+
+
+def decide(record: Rotation, seen: Standing, limits: Limits) -> Move:
+    """What is to be done now."""
+    if not seen.alive:
+        relaunching = record.step is Step.CLEAR and record.relaunched
+        due = relaunching and seen.now < record.since + limits.relaunch_s
+        return Move(Act.RELAUNCH if due else Act.WAIT, record)  # or the session's own recovery
+    if record.step in _BEFORE and _is_fresh(record, seen):
+        return _begun_anew(record, seen, limits)
+    return _STEPS[record.step](record, seen, limits)
+
+
+_BEFORE = (Step.REQUEST, Step.DOCUMENT, Step.QUIET, Step.CLEAR)
+
+
+def _is_fresh(record: Rotation, seen: Standing) -> bool:
+    return record.cleared or bool(seen.context and seen.context != record.context)
+
+
+def _begun_anew(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    """The agent is in another context: by our clear, a person's, or as it was started anew."""
+    if r.step is Step.CLEAR or (r.document and seen.begun != "clear"):
+        return _resume(_to(r, Step.RESUME, seen), seen, limits)
+    if seen.begun == "clear":
+        return Move(Act.GIVE_UP, r, "a person has cleared its context")
+    return Move(Act.GIVE_UP, r, "its agent was started anew before it had written a document")
+
+
+def _to(r: Rotation, step: Step, seen: Standing, **changes: object) -> Rotation:
+    """The record at the beginning of another step."""
+    more = {"since": seen.now, "obstacle": "", "reported": False} | changes
+    steps = r.steps if step is r.step else (*r.steps, (step, seen.now))
+    return structs.replace(r, step=step, steps=steps, **more)
+
+
+def _request(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    if r.document:
+        return _quiet(_to(r, Step.QUIET, seen), seen, limits)
+    if (at := seen.accepted.get(r.key)) is not None:
+        return _document(_to(r, Step.DOCUMENT, seen, since=at), seen, limits)
+    if seen.compacted_at > r.began_at:
+        return Move(Act.GIVE_UP, r, COMPACTED)
+    if seen.now >= r.since + limits.request_s or r.key in seen.lost:
+        return Move(Act.GIVE_UP, r, "it could not be asked for a document")
+    return Move(Act.TELL, r, until=r.since + limits.request_s)
+
+
+COMPACTED = "its context was summed up before it had written a document"
+
+
+def _document(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    """Since the agent has got the request, or the one for what is missing in its document."""
+    found = seen.document if seen.document and not seen.document.empty else None
+    if r.document:
+        return _quiet(_to(r, Step.QUIET, seen), seen, limits)
+    if found and r.sections_asked:
+        return _completed(r, found, seen, limits)
+    if found:
+        return _written(r, found, seen, limits)
+    if seen.compacted_at > r.began_at:
+        return Move(Act.GIVE_UP, r, COMPACTED)
+    if not _is_over(r.since, seen) and seen.now < r.since + limits.document_s:
+        return Move(Act.WAIT, r, until=r.since + limits.document_s)
+    if r.requests >= REQUESTS:
+        return Move(Act.GIVE_UP, r, "it has written no document, asked twice")
+    return _request(_to(r, Step.REQUEST, seen, requests=r.requests + 1), seen, limits)
+
+
+def _is_over(asked_at: float, seen: Standing) -> bool:
+    """Whether the turn is over in which it was asked: then nothing more is to be expected."""
+    return seen.idle_since is not None and seen.idle_since > asked_at
+
+
+def _written(r: Rotation, found: Document, seen: Standing, limits: Limits) -> Move:
+    whole_at = found.written_at + limits.settled_s
+    if not _is_over(r.since, seen) and seen.now < whole_at:
+        return Move(Act.WAIT, r, until=whole_at)
+    if found.missing:
+        return _completed(_to(r, Step.DOCUMENT, seen, sections_asked=True), found, seen, limits)
+    return _quiet(_to(r, Step.QUIET, seen, document=found.path), seen, limits)
+
+
+def _completed(r: Rotation, found: Document, seen: Standing, limits: Limits) -> Move:
+    """It was asked, once, for the sections that its document lacks; then that has to do."""
+    asked_at = seen.accepted.get(r.key)
+    late = seen.now >= r.since + limits.document_s
+    if asked_at is None and not late:
+        return Move(Act.TELL, r, until=r.since + limits.document_s)
+    settled = not found.missing and seen.now >= found.written_at + limits.settled_s
+    if late or settled or _is_over(asked_at or r.since, seen):
+        return _quiet(_to(r, Step.QUIET, seen, document=found.path), seen, limits)
+    until = min(r.since + limits.document_s, found.written_at + limits.settled_s)
+    return Move(Act.WAIT, r, until=max(until, seen.now + 1))
+
+
+def _quiet(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    """Until the turn is over. The agent's own wish ends no turn; a full context has to."""
+    since = seen.idle_since
+    if since is not None and since > r.postponed_at:
+        return _clear(_to(r, Step.CLEAR, seen, postponed_at=0.0), seen, limits)
+    if seen.background_since is not None:
+        until = max(seen.background_since, r.since) + limits.background_s
+        if seen.now >= until:
+            return _clear(_to(r, Step.CLEAR, seen, postponed_at=0.0), seen, limits)
+        return Move(Act.WAIT, r, until=until)
+    if r.cause is Cause.HANDOFF or r.interrupted or r.postponed_at or since is not None:
+        return Move(Act.WAIT, r)
+    if seen.now >= r.since + limits.grace_s:
+        return Move(Act.INTERRUPT, structs.replace(r, interrupted=True))
+    return Move(Act.WAIT, r, until=r.since + limits.grace_s)
+
+
+def _clear(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    if not seen.readable and not r.kept:
+        return _without_document(r, seen, limits)
+    if r.obstacle:
+        return _blocked(r, seen, limits)
+    if not r.clears:
+        r = structs.replace(r, clears=1, since=seen.now)
+    if r.relaunched:
+        if seen.now < r.since + limits.relaunch_s:
+            return Move(Act.RELAUNCH, r, until=r.since + limits.relaunch_s)
+        return _failed(r, seen)
+    if seen.now < r.since + limits.clear_s:
+        return Move(Act.CLEAR, r, until=r.since + limits.clear_s)
+    if r.clears < CLEARS:
+        return _clear(structs.replace(r, clears=r.clears + 1, since=seen.now), seen, limits)
+    return Move(Act.RELAUNCH, structs.replace(r, relaunched=True, since=seen.now))
+
+
+def _blocked(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    """Something is in the way, a person perhaps: it is tried again and again, and told of once."""
+    if not r.reported and seen.now >= r.since + limits.obstacle_s:
+        return Move(Act.REPORT, structs.replace(r, reported=True), r.obstacle)
+    return Move(Act.CLEAR, structs.replace(r, clears=max(r.clears, 1)))
+
+
+def _without_document(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    if r.cause is Cause.HANDOFF or r.requests >= REQUESTS:
+        return Move(Act.GIVE_UP, r, f"its document cannot be read any more: {r.document}")
+    again = _to(r, Step.REQUEST, seen, document="", requests=r.requests + 1)
+    return _request(again, seen, limits)
+
+
+def _failed(r: Rotation, seen: Standing) -> Move:
+    if r.failures + 1 >= TRIES:
+        return Move(Act.GIVE_UP, r, "its context could not be cleared")
+    anew = _to(
+        r, Step.QUIET, seen, clears=0, relaunched=False, generation=0, failures=r.failures + 1
+    )
+    return Move(Act.WAIT, structs.replace(anew, postponed_at=seen.now), "the clear had no effect")
+
+
+def _resume(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    """The context is new, as far as is known; its first prompt comes from us, once."""
+    if (at := seen.accepted.get(r.key)) is not None:
+        if seen.context and seen.context == r.context:
+            return _not_fresh(r, seen, limits)
+        if r.cause is Cause.HANDOFF:
+            return Move(Act.FINISH, r)
+        return _verify(_to(r, Step.VERIFY, seen, since=at), seen, limits)
+    if r.key in seen.lost:
+        if r.resumes >= RESUMES:
+            return Move(Act.GIVE_UP, r, "its new context has not got its prompt")
+        r = _to(r, Step.RESUME, seen, resumes=r.resumes + 1)
+    if not r.reported and seen.now >= r.since + limits.obstacle_s:
+        return Move(Act.REPORT, structs.replace(r, reported=True), "its prompt cannot be typed")
+    until = r.since + limits.obstacle_s
+    return Move(Act.TELL, r, until=until if not r.reported else float("inf"))
+
+
+def _not_fresh(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    """The prompt has shown that the clear before it had no effect."""
+    again = _to(r, Step.CLEAR, seen, cleared=False, resumes=r.resumes + 1)
+    if r.resumes >= RESUMES:
+        return _failed(again, seen)
+    return _quiet(_to(again, Step.QUIET, seen, clears=1), seen, limits)
+
+
+def _verify(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    """It goes on when it has used a tool, or ended its turn, since it got its prompt."""
+    if seen.worked_at > r.since:
+        return Move(Act.FINISH, r)
+    if seen.parked:
+        return Move(Act.WAIT, structs.replace(r, since=max(r.since, seen.now)))
+    if not r.confirmed and seen.now >= r.since + limits.verify_s:
+        return Move(Act.TELL, _to(r, Step.VERIFY, seen, confirmed=True))
+    if not r.confirmed:
+        return Move(Act.WAIT, r, until=r.since + limits.verify_s)
+    if seen.now >= r.since + limits.answer_s:
+        return Move(Act.GIVE_UP, r, "nothing shows that it goes on")
+    return Move(Act.TELL, r, until=r.since + limits.answer_s)
+
+
+_STEPS: dict[Step, Callable[[Rotation, Standing, Limits], Move]] = {
+    Step.REQUEST: _request,
+    Step.DOCUMENT: _document,
+    Step.QUIET: _quiet,
+    Step.CLEAR: _clear,
+    Step.RESUME: _resume,
+    Step.VERIFY: _verify,
+}
