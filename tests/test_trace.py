@@ -18,8 +18,9 @@ from sm.store.journal import Event
 from sm.store.paths import Root
 from sm.workflow.context import Context
 from sm.workflow.effects import EFFECTS
-from sm.workflow.trace import OUTCOMES, story, summarise, tell
+from sm.workflow.trace import OUTCOMES, story, summarise, tell, tell_shortly
 from tests.helpers import sm_yaml
+from tests.residents import settle
 
 JOURNEY = (
     (0, "claimed", "won"),
@@ -139,6 +140,57 @@ def test_restarts_by_hand_and_further_sessions_are_counted() -> None:
         )
     )
     assert in_short(found) == "still at work, 20s, 2 sessions, 1 restart"
+
+
+ROTATION = (
+    (0, "started", ""),
+    (10, "rotation", "cycle begins at 87% (cycle)"),
+    (11, "rotation", "ask1: Create handoff document now - context at 87%"),
+    (70, "rotation", "clear 1: confirmed"),
+    (71, "rotation", "resume1: Read handoff from /x/h.md and resume work"),
+    (80, "rotation", "finished, after 70.0 s with '/x/handoff-1.md'"),
+    (90, "rotation", "given up: asked twice: in vain"),
+    (91, "person", "could not be given a new context: asked twice"),
+)
+
+
+def test_a_rotation_is_told_in_words_and_counted(ctx: Context) -> None:
+    write(ctx.root, events(*ROTATION))
+    told = story(ctx, 7)
+    assert [entry.told for entry in told.entries[1:]] == [
+        "context: cycle begins at 87% (cycle)",
+        "context: asked for a handoff document: Create handoff document now - context at 87%",
+        "context: clear 1: confirmed",
+        "context: told the new context to resume: Read handoff from /x/h.md and resume work",
+        "context: finished, after 70.0 s with '/x/handoff-1.md'",
+        "context: given up: asked twice: in vain",
+        "let a person know: could not be given a new context: asked twice",
+    ]
+    assert in_short(told.summary) == "still at work, 1m31s, 1 rotation"
+
+
+def test_in_a_table_a_rotation_is_told_shortly() -> None:
+    assert [tell_shortly(event) for event in events(*ROTATION)[1:7]] == [
+        "context: cycle begins at 87% (cycle)",
+        "context: asked for a handoff document",
+        "context: clear 1",
+        "context: told the new context to resume",
+        "context: finished",
+        "context: given up",
+    ]
+
+
+def test_the_story_of_a_session_without_an_issue(
+    root: Root, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ann = settle(root, tmp_path, "s-000000aa")
+    assert run(["trace", "s-0"]) == 1
+    assert "nothing is known of 's-000000aa'" in capsys.readouterr().err
+    journal.record(root.journal, "started", ann.name)
+    journal.record(root.journal, "over", ann.name, "has died")
+    assert run(["trace", "s-0"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("s-000000aa: has died, 0.")
+    assert run(["trace"]) == 2
 
 
 def test_every_row_that_ends_a_session_has_an_outcome() -> None:
