@@ -119,6 +119,13 @@ def _is_free(path: Path) -> bool:
 
 
 def make_company(folder: Path, root: Root) -> Company:
+    """Sessions of these agents, which need no more than a folder."""
+    config = folder / "machine.yaml"
+    config.write_text(yaml.safe_dump({"profiles": profiles(folder)}))
+    return Company(folder, root, config)
+
+
+def profiles(folder: Path) -> dict[str, dict[str, object]]:
     """Four kinds of agents.
 
     `peer` has hooks, `wrapped` as well but a script around it, `mute` has none, `deaf` outlives
@@ -130,12 +137,9 @@ def make_company(folder: Path, root: Root) -> Company:
     common = {"like": "generic", "busy": ["^working"], "clear": "/clear"}
     hooks = {"hooks": "claude", "settings": ["--settings={file}"], "hook_characters": 9000}
     hooks |= {"tells_of_clear": True}
-    profiles = {
+    return {
         "peer": common | hooks | {"command": shlex.join(peer)},
         "mute": common | {"command": shlex.join(mute)},
         "wrapped": common | hooks | {"command": shlex.join(["bash", "-c", WRAPPER, *peer])},
         "deaf": common | {"command": shlex.join(["bash", "-c", DEAF])},
     }
-    config = folder / "machine.yaml"
-    config.write_text(yaml.safe_dump({"profiles": profiles}))
-    return Company(folder, root, config)

@@ -7,13 +7,14 @@ until then, `compact:` tells of a compaction, `fail:` ends the turn in an error 
 `say: TEXT` sets the last words, `die:` ends it by SIGKILL, `leave:` as it ends when it is asked to.
 
 Of its context: `gauge: 52` is what its status line tells from then on, `null` among them, and
-`gauge: 52 ID` tells it once of another context; `/clear` begins a new one, `swallow: 2` passes over
-the next two, `late: FILE` lets the next one wait for that file. `background: FILE` is a task that
-goes on behind the turn until there is that file, `work: FILE` uses tools until then. `write: FILE`
-writes a handoff document, `asked: WORD` says what it does the next time that sm asks for one:
-`write`, `never`, `lacking` (sections, which it adds when it is told), `stubborn` (does not),
-`working FILE` (writes, and uses tools until there is FILE), `twice FILE` (writes, and once more as
-there is FILE), `handoff` (writes it elsewhere, for `sm handoff`); where nothing was said, `write`.
+`gauge: 52 ID` tells it once of another context; `/clear` begins a new one, `swallow: 2` passes
+over the next two, `late: FILE` lets the next one wait for that file, `mortal:` dies right after
+one. `background: FILE` is a task that goes on behind the turn until there is that file,
+`work: FILE` uses tools until then. `write: FILE` writes a handoff document, `asked: WORD` says what it does the
+next time that sm asks for one: `write`, as where nothing was said, `never`, `compacting` (has its
+context summed up, and writes none), `lacking` (sections, which it adds when it is told), `stubborn`
+(does not), `working FILE` (writes, and uses tools until there is FILE), `twice FILE` (writes, and
+once more as there is FILE), `handoff` (writes it elsewhere, for `sm handoff`).
 Only the standard library: it runs as the agent, in the agent's environment.
 """
 
@@ -45,6 +46,7 @@ turn = 0
 gauges = "null"
 swallowed = 0
 opens_at: Path | None = None
+dies = False
 tasks: list[Path] = []
 reactions: list[str] = []
 completed: list[str] = []
@@ -174,6 +176,11 @@ def late(file: str) -> None:
     opens_at = Path(file)
 
 
+def mortal(_rest: str) -> None:
+    global dies
+    dies = True
+
+
 def background(file: str) -> None:
     tasks.append(Path(file))
 
@@ -195,6 +202,8 @@ def react(path: str) -> None:
     if word == "handoff":
         write("notes.md")
         run(f"{sys.executable} -Im sm handoff notes.md")
+    elif word == "compacting":
+        compact("")
     elif word != "never":
         write(path, SECTIONS[:3] if word in ("lacking", "stubborn") else SECTIONS)
     if word == "lacking":
@@ -216,7 +225,7 @@ ORDERS = {
     order.__name__: order
     for order in (
         *(run, say, hold, work, ask, compact, fail, die, leave),
-        *(gauge, swallow, late, background, write, asked),
+        *(gauge, swallow, late, mortal, background, write, asked),
     )
 }
 
@@ -267,6 +276,8 @@ def clear() -> None:
     hook("SessionEnd", reason="clear")
     contexts, gauges = contexts + 1, "null"
     hook("SessionStart", source="clear")
+    if dies:
+        die("")
     tell_gauge(None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +13,11 @@ import pytest
 from sm.session import agent, agentstate
 from sm.session.health import Health, recent
 from sm.store import journal
-from tests.company import SM, Company
-from tests.helpers import wait_for
+from sm.store.lock import is_held
+from tests.company import SM, Company, profiles
+from tests.e2e.conftest import MakeStage
+from tests.e2e.stage import Stage
+from tests.helpers import git, wait_for
 
 GO_ON = "Read {} and continue from where you left off."
 SCHEDULED = "Handoff scheduled — will execute after current turn completes"
@@ -343,6 +347,47 @@ def test_several_sessions_are_cycled_at_the_same_time(company: Company) -> None:
         assert [record.status for record in health(company, name)] == ["ok"]
 
 
+def test_a_compaction_before_the_document_ends_the_cycle(company: Company) -> None:
+    company.new("ann")
+    fill(company, "ann", 87, "asked: compacting")
+    company.hears("ann", "was summed up before it had written a document")
+    wait_over(company, "ann")
+    assert not log(company, "ann", "clear")
+
+
+def test_a_session_that_is_ended_while_its_context_is_replaced_leaves_nothing(
+    company: Company,
+) -> None:
+    company.new("ann")
+    session = company.session("ann")
+    hand_off(company, "ann", f"late: {company.folder / 'never'}")
+    wait_for(lambda: log(company, "ann", "clear"), "the clear")
+    company.sm("kill", "ann")
+    wait_for(lambda: not session.dir.path.exists(), "its end")
+    wait_for(lambda: not is_held(session.dir.monitor_lock), "its monitor's end")
+
+
+def test_an_agent_that_dies_as_it_is_cleared_is_told_of_and_its_session_is_over(
+    company: Company,
+) -> None:
+    company.new("ann")
+    session = company.session("ann")
+    hand_off(company, "ann", "mortal:")
+    wait_for(session.dir.over.exists, "its end to be noted")
+    wait_for(lambda: not is_held(session.dir.monitor_lock), "its monitor's end")
+    assert "'ann' has died" in company.sm("send", "ann", "Hello?", code=1).stderr
+
+
+def test_what_a_context_began_with_is_told_again_after_a_compaction(company: Company) -> None:
+    company.new("ann")
+    path = hand_off(company, "ann")
+    company.hears("ann", "continue from")
+    wait_over(company, "ann")
+    company.sm("send", "ann", "compact:", "--wait", "20")
+    (added,) = wait_for(lambda: company.noted("ann", "added"), "what the hook adds")
+    assert path.read_text().strip() in added
+
+
 # Readings
 
 
@@ -374,3 +419,50 @@ def test_readings_that_say_nothing_of_the_context_change_nothing(company: Compan
     assert not [text for text in company.noted("ann") if "Create handoff" in text]
     fill(company, "ann", 130)  # above what there can be: full
     assert "context at 100%" in company.hears("ann", "Create handoff")
+
+
+# A session that works on an issue
+
+
+@pytest.fixture
+def stage(stage_of: MakeStage, tmp_path: Path) -> Stage:
+    """An issue that a scripted agent with hooks works on."""
+    env = {name: os.environ[name] for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM")}
+    agents = {"profile": "peer", "command": "", "env": env}
+    made = stage_of(settings={"profiles": profiles(tmp_path), "agent": agents})
+    made.file_issue()
+    made.poll()
+    wait_for(lambda: told(made), "the first prompt")
+    return made
+
+
+def told(stage: Stage) -> list[str]:
+    """What the agents of the issue were told."""
+    path = stage.folder / "peers.jsonl"
+    whole = path.read_text().rpartition("\n")[0] if path.exists() else ""
+    entries = [json.loads(line) for line in whole.split("\n") if line]
+    return [one["text"] for one in entries if one["kind"] == "message"]
+
+
+def is_rotated(stage: Stage) -> bool:
+    directory = stage.session(1).dir
+    files = (directory.hold, directory.handoff, directory.rotation)
+    return "Read " in "\n".join(told(stage)) and not any(file.exists() for file in files)
+
+
+def test_the_context_of_an_issue_s_session_is_replaced_and_trace_tells_of_it(stage: Stage) -> None:
+    stage.sm("send", "harb#1", "gauge: 88")
+    wait_for(lambda: is_rotated(stage), "the rotation")
+    story = stage.sm("trace", "harb", "1").stdout
+    assert re.search(r"cycle begins at 88%.*clear.*resume.*finished", story, re.DOTALL), story
+    folder = stage.session(1).worktree / ".sm" / "handoffs"
+    assert [path.name for path in folder.glob("*.md")]
+    assert not git(stage.session(1).worktree, "status", "--porcelain")
+
+
+def test_an_agent_that_dies_as_it_is_cleared_is_begun_anew_with_its_document(stage: Stage) -> None:
+    stage.sm("send", "harb#1", "mortal:\ngauge: 88")
+    wait_for(lambda: is_rotated(stage), "the rotation", 60)
+    prompts = [text.partition("\n")[0] for text in told(stage)]
+    assert sum(prompt.startswith("You take over") for prompt in prompts) == 1
+    assert sum(prompt.startswith("Read handoff from") for prompt in prompts) == 1
