@@ -17,7 +17,7 @@ from sm.store import journal
 from sm.workflow import policy
 from sm.workflow.fullness import tend_context
 from sm.workflow.policy import Policy, Settings
-from sm.workflow.rotate import Rotator
+from sm.workflow.rotator import Rotator
 from tests.helpers import wait_for
 from tests.real.api import Api, Kind, Reply, Request, Tool
 from tests.real.managed import ACCEPTED, Managed
@@ -166,12 +166,11 @@ def test_after_a_persons_clear_it_is_told_again(managed: Managed, api: Api, mode
 def test_codex_is_told_by_what_its_footer_shows(target: Target, api: Api) -> None:
     api.say(Reply("Fine.", tokens=160_000))
     assert delivery.deliver(target, Message(id="message01", text="hello")) == ACCEPTED
-    known = agents.load(target.session.dir)
-    assert known
 
-    def shown() -> float | None:
-        screen = target.tmux.look(known.pane_id, escapes=True)[1]
-        return gauge.shown_percent(CODEX, screen)
+    def shown() -> float:
+        known = agents.load(target.session.dir)
+        screen = target.tmux.look(known.pane_id, escapes=True)[1] if known else ""
+        return gauge.shown_percent(CODEX, screen) or 0.0
 
     percent = wait_for(shown, "its footer")
     assert 50 < percent < 65
