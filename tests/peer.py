@@ -10,11 +10,11 @@ Of its context: `gauge: 52` is what its status line tells from then on, `null` a
 `gauge: 52 ID` tells it once of another context; `/clear` begins a new one, `swallow: 2` passes
 over the next two, `late: FILE` lets the next one wait for that file, `mortal:` dies right after
 one. `background: FILE` is a task that goes on behind the turn until there is that file,
-`work: FILE` uses tools until then. `write: FILE` writes a handoff document, `asked: WORD` says what it does the
-next time that sm asks for one: `write`, as where nothing was said, `never`, `compacting` (has its
-context summed up, and writes none), `lacking` (sections, which it adds when it is told), `stubborn`
-(does not), `working FILE` (writes, and uses tools until there is FILE), `twice FILE` (writes, and
-once more as there is FILE), `handoff` (writes it elsewhere, for `sm handoff`).
+`work: FILE` uses tools until then. `write: FILE` writes a handoff document, `asked: WORD` says
+what it does the next time that sm asks for one: `write`, as where nothing was said, `never`,
+`compacting` (has its context summed up, and writes none), `lacking` (sections, which it adds when
+it is told), `stubborn` (does not), `working FILE` (writes, and uses tools until there is FILE),
+`twice FILE` (writes, again as there is FILE), `handoff` (writes it elsewhere, for `sm handoff`).
 Only the standard library: it runs as the agent, in the agent's environment.
 """
 
