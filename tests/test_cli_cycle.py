@@ -232,6 +232,30 @@ def test_several_sessions_in_one_directory_do_not_disturb_each_other(company: Co
     assert sorted(entry["status"] for entry in entries) == ["ok"] * 3
 
 
+def test_a_context_that_fills_up_fast_is_reported_and_cycled_later(company: Company) -> None:
+    company.new("ann")
+    company.run_in("ann", f"{SM} new --provider peer --name kid")
+    company.sm("wait", "kid", "--timeout", "20")
+
+    def fills_up(percent: int, cycles: int) -> None:
+        company.sm("send", "kid", f"gauge: {percent}")
+        wait_for(lambda: len(company.noted("kid", "clear")) == cycles, f"cycle {cycles}")
+        wait_for_end(company, "kid")
+
+    fills_up(86, 1)
+    fills_up(86, 2)
+    told = "[sm] kid has needed 2 handoff cycles within an hour: its context fills up fast"
+    assert company.hears("ann", "has needed").startswith(told)
+    said = json.loads(company.sm("cycle", "kid", "--dry-run", "--json").stdout)
+    assert said["threshold"] == 90
+    company.sm("send", "kid", "gauge: 89")  # it hears that this is critical instead
+    company.hears("kid", "critically high")
+    company.sm("wait", "kid", "--timeout", "20")
+    assert len(company.noted("kid", "clear")) == 2
+    fills_up(91, 3)
+    company.hears("ann", "has needed 3 handoff cycles")
+
+
 def test_trace_tells_it_in_words(company: Company) -> None:
     company.new("ann")
     company.sm("cycle", "ann", "--wait")
