@@ -107,7 +107,7 @@ ENDPOINTS = (
         "What the agent CLI told a hook.",
         shapes.HookAnswer,
         body=shapes.HookEvent,
-        limit=4096 * KIB,
+        limit=1024 * KIB,
     ),
 )
 
