@@ -160,7 +160,7 @@ def test_a_rotation_is_told_in_words_and_counted(ctx: Context) -> None:
     assert [entry.told for entry in told.entries[1:]] == [
         "context: cycle begins at 87% (cycle)",
         "context: asked for a handoff document: Create handoff document now - context at 87%",
-        "context: clear 1: confirmed",
+        "context: cleared",
         "context: told the new context to resume: Read handoff from /x/h.md and resume work",
         "context: finished, after 70.0 s with '/x/handoff-1.md'",
         "context: given up: asked twice: in vain",
@@ -173,11 +173,26 @@ def test_in_a_table_a_rotation_is_told_shortly() -> None:
     assert [tell_shortly(event) for event in events(*ROTATION)[1:7]] == [
         "context: cycle begins at 87% (cycle)",
         "context: asked for a handoff document",
-        "context: clear 1",
+        "context: cleared",
         "context: told the new context to resume",
         "context: finished",
-        "context: given up",
+        "context: given up: asked twice: in vain",
     ]
+
+
+@pytest.mark.parametrize(
+    ("detail", "told"),
+    [
+        ("clear 2: confirmed", "context: cleared (try 2)"),
+        ("clear 1: unconfirmed", "context: the clear was not confirmed"),
+        ("clear 1: taken", "context: cleared, which its next prompt will confirm"),
+        ("clear 1: else", "context: clear 1: else"),
+        ("turn interrupted", "context: turn interrupted"),
+        ("", "context: "),
+    ],
+)
+def test_what_came_of_a_clear_is_told_in_words(detail: str, told: str) -> None:
+    assert tell(events((0, "rotation", detail))[0]) == told
 
 
 def test_the_story_of_a_session_without_an_issue(

@@ -13,14 +13,15 @@ from sm.adapters.tmux import TmuxError
 from sm.errors import SmError, TemporaryError
 from sm.rotation import Cause, Limits, Rotation, begin
 from sm.rotationtexts import CONFIRM, document_name, request, resume
-from sm.session import agent, agentstate, delivery, handoff, health, readings, registry
+from sm.session import agent, delivery, handoff, health, readings, registry
 from sm.session.health import Health
-from sm.session.registry import AdHocSession, AnySession
+from sm.session.registry import AnySession
 from sm.session.submission import Target
 from sm.session.targets import address, check_living
 from sm.store import journal
 from sm.store.journal import Event
 from sm.workflow import documents, monitors
+from sm.workflow.kin import standing
 from sm.workflow.policy import Policy
 from sm.workflow.rotate import begin_cycle
 from sm.workflow.rotator import rotator_of
@@ -60,8 +61,7 @@ def start(session: AnySession) -> Rotation:
     record = begin_cycle(rotator, Cause.COMMAND, _percent(session))
     if record is None:
         raise SmError(_under_way(session) or f"'{address(session)}' has just begun a rotation")
-    if isinstance(session, AdHocSession):
-        monitors.ensure(session)
+    monitors.ensure(session)  # whether or not dev-poll runs
     registry.poke(session.dir)
     return record
 
@@ -120,7 +120,7 @@ def preview(session: AnySession) -> Preview:
         read_age_s=time.time() - reading.at if reading else None,
         threshold=_threshold(session, holds),
         automatic=holds.cycle.enabled,
-        state=agentstate.read(session.dir).state.value or "unknown",
+        state=standing(session),
         folder=str(folder),
         steps=tuple(_steps(target, holds, percent, folder)),
         obstacles=tuple(_obstacles(target, folder)),

@@ -132,15 +132,25 @@ ROTATION = {
 }
 """The messages of a rotation, by their keys."""
 
+CLEARED = {
+    "confirmed": "cleared",
+    "taken": "cleared, which its next prompt will confirm",
+    "unconfirmed": "the clear was not confirmed",
+}
+"""What came of each try to clear the context."""
+
 
 def _rotation(detail: str) -> str:
     key, separator, text = detail.partition(": ")
+    if key.startswith("clear ") and text in CLEARED:
+        again = "" if key == "clear 1" else f" (try {key.removeprefix('clear ')})"
+        return f"context: {CLEARED[text]}{again}"
     return f"context: {ROTATION[key] + separator + text if key in ROTATION else detail}"
 
 
 def _rotation_shortly(detail: str) -> str:
-    head = detail.partition(":")[0].partition(",")[0].partition(" with ")[0]
-    return f"context: {ROTATION.get(head, head)}"
+    head = detail.partition(": ")[0].partition(",")[0].partition(" with ")[0]
+    return f"context: {ROTATION[head]}" if head in ROTATION else _rotation(detail).partition(",")[0]
 
 
 WORDS: dict[str, Callable[[str], str]] = {
