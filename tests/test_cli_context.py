@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -11,12 +14,14 @@ import pytest
 
 from sm.adapters.agent.claude import CLAUDE
 from sm.config.schema import ContextMonitor, Forge, HandoffCycle, Machine, Project
-from sm.session import handoff, readings, registry
+from sm.session import agentstate, handoff, readings, registry
 from sm.session.readings import Reading
-from sm.session.registry import AdHocSession
+from sm.session.registry import AdHocSession, AnySession
+from sm.store.lock import is_held
 from sm.store.paths import Root
 from sm.thresholds import Flags, Levels
 from sm.workflow import policy
+from sm.workflow.adhoc import keep_watched
 from sm.workflow.gauges import gauge
 from sm.workflow.policy import Policy, Settings
 from tests.company import SM, Company
@@ -173,6 +178,33 @@ def test_an_agents_context_is_seen_and_it_is_warned_once(company: Company) -> No
     assert lines[1].split()[:2] == ["ann", "69%"]
     assert "critical" in lines[1]
     assert "cycle at 85%" in lines[1]
+
+
+def test_without_the_monitors_fifo_it_is_told_at_the_turns_end(company: Company) -> None:
+    company.new("ann")
+    company.session("ann").dir.wake.unlink()
+    company.sm("send", "ann", "Work.\ngauge: 52")
+    assert company.hears("ann", "[sm context] Context at 52%")
+
+
+def test_without_a_monitor_it_is_told_when_dev_poll_has_passed_by(company: Company) -> None:
+    company.new("ann")
+    session = company.session("ann")
+    end_monitor(session)
+    context = agentstate.read(session.dir).context
+    readings.note(session.dir, Reading(at=time.time(), context=context, percent=52))
+    assert list(keep_watched(company.root)) == ["restart the monitor of ann"]
+    assert company.hears("ann", "[sm context] Context at 52%")
+
+
+def end_monitor(session: AnySession) -> None:
+    """As a crash would: the monitor alone."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            if words[2:4] == [b"monitor", session.name.encode()]:
+                os.kill(int(folder.name), signal.SIGKILL)
+    wait_for(lambda: not is_held(session.dir.monitor_lock), "the monitor's end")
 
 
 def test_a_session_sets_its_own_thresholds_and_hears_by_them(company: Company) -> None:

@@ -20,6 +20,7 @@ from sm.config.schema import ContextMonitor, HandoffCycle
 from sm.rotation import Cause, begin
 from sm.session import gauge, handoff, health, queue, readings, registry
 from sm.session.queue import Message, Mode, Place
+from sm.session.readings import Reading
 from sm.session.registry import AdHocSession
 from sm.session.submission import Target
 from sm.store import journal
@@ -229,6 +230,14 @@ def test_a_late_reading_of_a_cleared_context_raises_no_alarm(ann: Watched) -> No
     assert ann.told == []
     ann.at(50, OTHER)
     assert ann.told == [WARNING]
+
+
+def test_a_reading_that_somebody_notes_of_another_context_raises_no_alarm(ann: Watched) -> None:
+    ann.at(20)
+    readings.note(ann.session.dir, Reading(at=time.time(), context=OTHER, percent=85))
+    ann.tend()
+    assert ann.told == []
+    assert not handoff.is_wanted(ann.session.dir)
 
 
 def test_a_reading_from_before_the_clear_raises_no_alarm(ann: Watched) -> None:
