@@ -31,6 +31,8 @@ ROUNDS = 30
 """Decisions in one pass; it comes to rest after a few."""
 LOCK_S = 30.0
 RETRY_S = 1.0
+LOOK_S = 2.0
+"""An agent without hooks is looked at so often: nothing else tells what it has done."""
 
 
 def advance(rotator: Rotator) -> float:
@@ -101,7 +103,8 @@ def _advance(rotator: Rotator) -> float:
         crash_point(f"rotate:{move.act}")
         again_at = perform(rotator, move)
         if again_at is not None:
-            return min(again_at, move.until)
+            look_at = math.inf if target.profile.hooks else time.time() + LOOK_S
+            return min(again_at, move.until, look_at)
     return time.time() + RETRY_S
 
 

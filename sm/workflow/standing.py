@@ -102,10 +102,15 @@ def _quiet_since(target: Target) -> float | None:
 
 
 def _worked_at(target: Target, state: AgentState) -> float:
-    """When it last ended a turn or used a tool; of one without hooks, when its screen changed."""
+    """When it last ended a turn or used a tool.
+
+    One without hooks works as long as its screen changes, later than by what was typed into it, and
+    has ended its turn when the screen comes to rest.
+    """
     if target.profile.hooks and state.context:
         return lifesigns.last(target.session.dir, "Stop", "PostToolUse", context=state.context)
-    return (_drew_at(target) or 0.0) - SETTLED_S  # what was typed changes it, too
+    at = time.time() if _quiet_since(target) is not None else _drew_at(target) or 0.0
+    return at - SETTLED_S
 
 
 def _drew_at(target: Target) -> float | None:

@@ -1,0 +1,53 @@
+"""What a rotation sees of an agent that has no hooks: its screen alone."""
+
+from __future__ import annotations
+
+import time
+
+from sm.rotation import Cause, begin
+from sm.session import queue
+from sm.session.queue import Message
+from sm.workflow.rotator import rotator_of
+from sm.workflow.standing import standing
+from tests.company import Company
+from tests.helpers import wait_for
+
+
+def test_an_agent_without_hooks_has_worked_once_its_screen_is_at_rest_again(
+    company: Company,
+) -> None:
+    company.new("bob", provider="mute")
+    rotator = rotator_of(company.session("bob"))
+    record = begin("r", Cause.COMMAND, time.time(), "")
+    ident = queue.new_id()
+    queue.put(rotator.target.session.dir, Message(id=ident, text="Go on."))
+    company.hears("bob", "Go on.")
+    asked_at = wait_for(lambda: queue.accepted_at(rotator.target.session.dir, ident), "the message")
+    assert asked_at
+    seen = standing(rotator.target, record, rotator.policy)
+    assert seen.alive
+    assert seen.idle_since is None
+    assert seen.worked_at < asked_at
+    wait_for(
+        lambda: standing(rotator.target, record, rotator.policy).worked_at > asked_at,
+        "rest",
+    )
+    assert standing(rotator.target, record, rotator.policy).idle_since is not None
+
+
+def test_an_agent_at_work_is_not_at_rest_however_quiet_it_is(company: Company) -> None:
+    company.new("bob", provider="mute")
+    go = company.folder / "go"
+    company.sm("send", "bob", f"Work.\nhold: {go}")
+    wait_for(lambda: "working" in company.sm("tail", "bob").stdout, "a busy screen")
+    rotator = rotator_of(company.session("bob"))
+    record = begin("r", Cause.COMMAND, time.time(), "")
+
+    def seen_idle() -> float | None:
+        return standing(rotator.target, record, rotator.policy).idle_since
+
+    still_until = time.monotonic() + 6
+    wait_for(lambda: time.monotonic() > still_until or seen_idle(), "some seconds of work")
+    assert seen_idle() is None
+    go.touch()
+    wait_for(seen_idle, "the end of its work")
