@@ -133,8 +133,10 @@ def recent(root: Root, session: str = "") -> Iterator[Health]:
 
 def cycles(root: Root, session: str, until: float, within_s: float) -> list[float]:
     """When the session's automated cycles ended in that time, newest first."""
-    entries = takewhile(lambda entry: entry.at >= until - within_s, recent(root, session))
-    return [e.at for e in entries if e.details.cause is Cause.CYCLE and e.at <= until]
+    # Of all sessions, so that it ends there, and not where this one has its last.
+    entries = takewhile(lambda entry: entry.at >= until - within_s, recent(root))
+    mine = (e for e in entries if e.session == session and e.details.cause is Cause.CYCLE)
+    return [e.at for e in mine if e.at <= until]
 
 
 def raised_by(root: Root, session: str, now: float | None = None) -> float:
