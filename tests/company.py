@@ -134,7 +134,7 @@ def profiles(folder: Path) -> dict[str, dict[str, object]]:
     log = f"PEER_LOG={folder / 'peers.jsonl'}"
     mute = ["env", log, sys.executable, str(PEER)]
     peer = ["env", f"PEER_HOOKS={REPOSITORY / 'lib' / 'hooks'}", *mute[1:]]
-    common = {"like": "generic", "busy": ["^working"], "clear": "/clear"}
+    common: dict[str, object] = {"like": "generic", "busy": ["^working"], "clear": "/clear"}
     hooks = {"hooks": "claude", "settings": ["--settings={file}"], "hook_characters": 9000}
     hooks |= {"tells_of_clear": True}
     return {

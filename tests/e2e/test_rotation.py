@@ -224,21 +224,17 @@ def test_a_clear_that_comes_late_is_not_typed_twice(company: Company) -> None:
 # Whoever carries it out is killed
 
 EXECUTOR = [
-    *("rotate:taken-up", "rotate:decided", "rotate:clear", "rotate:kept", "clear:before-typing"),
-    *("clear:typed", "rotate:cleared", "rotate:tell", "rotate:queued", "deliver:claimed"),
-    *("submit:before-typing", "submit:after-typing", "submit:accepted", "rotate:finish"),
+    *("rotate:taken-up", "rotate:decided", "rotate:kept", "clear:typed", "rotate:cleared"),
+    *("submit:before-typing", "submit:after-typing", "rotate:finish"),
 ]
+"""tests/real/test_rotation.py has them all; here the monitor and the Stop hook do it together."""
 
 
 @pytest.mark.parametrize("point", EXECUTOR)
 def test_an_agent_is_resumed_once_although_the_executor_dies_at(
     company: Company, point: str
 ) -> None:
-    crashed = company.folder / "crashed"
-    env = {"SM_CRASH_AT": point, "SM_CRASH_ONCE": str(crashed)}
-    pass_env = [f"--pass-env={name}" for name in env]
-    company.sm("new", "--provider", "peer", "--name", "ann", *pass_env, env=env)
-    company.sm("wait", "ann", "--timeout", "20")
+    crashed = begin_mortal(company, point)
     go = company.folder / "go"
     path = notes(company)
     company.sm("send", "ann", f"run: {SM} handoff {path}\nhold: {go}")
@@ -254,6 +250,77 @@ def test_an_agent_is_resumed_once_although_the_executor_dies_at(
         GO_ON.format(path),
         "What waited.",
     ]
+
+
+def begin_mortal(company: Company, point: str) -> Path:
+    """Begin ann; the first of her session's processes to reach `point` dies there, and notes it."""
+    crashed = company.folder / "crashed"
+    env = {"SM_CRASH_AT": point, "SM_CRASH_ONCE": str(crashed)}
+    pass_env = [f"--pass-env={name}" for name in env]
+    company.sm("new", "--provider", "peer", "--name", "ann", *pass_env, env=env)
+    company.sm("wait", "ann", "--timeout", "20")
+    return crashed
+
+
+CYCLE = ["context:cycled", "rotate:wait", "rotate:tell", "rotate:queued"]
+
+
+@pytest.mark.parametrize("point", CYCLE)
+def test_a_cycle_is_carried_through_once_although_its_executor_dies_at(
+    company: Company, point: str
+) -> None:
+    crashed = begin_mortal(company, point)
+    fill(company, "ann", 87, "asked: lacking")
+    company.hears("ann", "Read handoff from")
+    wait_for(crashed.exists, f"somebody to come to '{point}'")
+    wait_over(company, "ann")
+    assert [one.text for one in log(company, "ann", "asked")] == ["lacking", "sections"]
+    assert len(prompts(company, "ann")) == 1
+    assert len(log(company, "ann", "clear")) == 1
+    assert [record.status for record in health(company, "ann")] == ["ok"]
+
+
+GIVING_UP = ["rotate:give-up", "outcome:noted", "outcome:told-agent", "person:told"]
+
+
+@pytest.mark.parametrize("point", [*GIVING_UP, "rotate:given-up"])
+def test_a_cycle_is_given_up_once_although_its_executor_dies_at(
+    company: Company, point: str
+) -> None:
+    crashed = begin_mortal(company, point)
+    fill(company, "ann", 87, "asked: never", "asked: never")
+    company.hears("ann", "Your context was not replaced")
+    wait_for(crashed.exists, f"somebody to come to '{point}'")
+    wait_over(company, "ann")
+    company.run_in("ann", "true")
+    assert len([text for text in company.noted("ann") if "was not replaced" in text]) == 1
+    assert [record.status for record in health(company, "ann")] == ["critical"]
+    assert not log(company, "ann", "clear")
+
+
+def test_an_agent_is_started_anew_once_although_whoever_does_it_dies(company: Company) -> None:
+    crashed = begin_mortal(company, "rotate:relaunching")
+    path = hand_off(company, "ann", "swallow: 99")
+    wait_for(lambda: prompts(company, "ann") == [GO_ON.format(path)], "the prompt", 60)
+    wait_over(company, "ann")
+    assert crashed.exists()
+    assert len(prompts(company, "ann")) == 1
+
+
+# An agent without hooks
+
+
+def test_an_agent_without_hooks_is_cleared_when_its_screen_rests(company: Company) -> None:
+    company.new("ann", provider="mute")
+    go = company.folder / "go"
+    path = hand_off(company, "ann", f"hold: {go}")
+    company.sm("send", "ann", "What waited.")
+    go.touch()
+    company.hears("ann", "What waited.")
+    wait_over(company, "ann")
+    kinds = [one.kind for one in log(company, "ann", "clear", "message")]
+    assert kinds == ["message", "clear", "message", "message"]
+    assert company.noted("ann")[1:] == [GO_ON.format(path), "What waited."]
 
 
 # The cycle

@@ -21,7 +21,7 @@ from sm.session.agentstate import State
 from sm.session.health import Health, recent
 from sm.session.queue import Message
 from sm.store import journal
-from sm.workflow import rotate
+from sm.workflow import rotate, rotationacts
 from sm.workflow.policy import Policy
 from sm.workflow.rotator import Rotator
 from tests.helpers import wait_for
@@ -249,6 +249,11 @@ POINTS = (
     *("rotate:finished",),
 )
 """Where a rotation that the agent has asked for may die."""
+MOMENTS = ("rotate:taken-up", "rotate:kept", "clear:typed", "rotate:cleared", "rotate:queued")
+"""After each of these something else is known of the document."""
+
+
+Loss = Callable[[Path], None]
 
 
 def delete(path: Path) -> None:
@@ -304,12 +309,16 @@ def carry_on(managed: Managed) -> bool:
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("lose", [let_be, delete, link])
+@pytest.mark.parametrize(("lose", "points"), [(let_be, POINTS), (delete, MOMENTS), (link, MOMENTS)])
 def test_an_executor_that_dies_at_any_step_leaves_nothing_stuck(
-    unstarted: Managed, api: Api, alone: Writer, lose: Callable[[Path], None]
+    unstarted: Managed,
+    api: Api,
+    alone: Writer,
+    lose: Callable[[Path], None],
+    points: tuple[str, ...],
 ) -> None:
     managed, directory = unstarted, unstarted.session.dir
-    for number, point in enumerate(POINTS):
+    for number, point in enumerate(points):
         cleared, prompts = clears(managed), told_to_go_on_in_all(api)
         alone.notes.unlink(missing_ok=True)
         managed.send("Hand off.")
@@ -320,7 +329,7 @@ def test_an_executor_that_dies_at_any_step_leaves_nothing_stuck(
         wait_for(functools.partial(carry_on, managed), f"the end after '{point}'")
         now = (clears(managed) - cleared, told_to_go_on_in_all(api) - prompts)
         assert now == (1, 1) or (now == (0, 0) and lose is not let_be), point
-    assert heard(api) == Counter(range(len(POINTS)))
+    assert heard(api) == Counter(range(len(points)))
     assert len(contexts(api)) == clears(managed) + 1
 
 
@@ -329,7 +338,7 @@ def told_to_go_on_in_all(api: Api) -> int:
 
 
 def test_these_are_all_the_points_at_which_it_may_die() -> None:
-    source = "".join(inspect.getsource(one) for one in (rotate, clearing))
+    source = "".join(inspect.getsource(one) for one in (rotate, rotationacts, clearing))
     named = set(re.findall(r'crash_point\("(.*?)"\)', source))
     others = {"rotate:given-up", "rotate:relaunching"}
     assert named - others <= set(POINTS)
