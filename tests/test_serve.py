@@ -169,20 +169,19 @@ def test_a_handoff_of_nobody_is_an_error(company: Company, served: Served) -> No
     assert (said.status, said.body) == (200, {"error": "Session s-nobody not found"})
 
 
-@pytest.mark.parametrize(
-    ("path", "error"),
-    [
+def test_a_handoff_wants_a_file(company: Company, served: Served) -> None:
+    ann = company.new("ann", provider="mute")
+    odd = "file_path has to be an absolute path on one line"
+    for path, error in (
         ("/nowhere/x.md", "File not found: /nowhere/x.md"),
         ("/tmp", "File not found: /tmp"),
-        ("x.md", "file_path has to be an absolute path on one line"),
-        ("/tmp/a\nb", "file_path has to be an absolute path on one line"),
-        ("/tmp/a\0b", "file_path has to be an absolute path on one line"),
-    ],
-)
-def test_a_handoff_wants_a_file(company: Company, served: Served, path: str, error: str) -> None:
-    ann = company.new("ann", provider="mute")
-    body = {"requester_session_id": ann, "file_path": path}
-    assert served.post(f"/sessions/{ann}/handoff", body).body == {"error": error}
+        ("x.md", odd),
+        ("/tmp/a\nb", odd),
+        ("/tmp/a\0b", odd),
+    ):
+        body = {"requester_session_id": ann, "file_path": path}
+        assert served.post(f"/sessions/{ann}/handoff", body).body == {"error": error}
+    assert handoff.pending(company.session("ann").dir) is None
 
 
 def test_an_agent_without_a_terminal_has_no_handoff(company: Company, served: Served) -> None:
@@ -244,9 +243,9 @@ def test_input_names_its_sender_and_tells_it_of_the_end(company: Company, served
     company.hears("ann", "bob")
 
 
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
+def test_input_that_cannot_be_sent_is_refused(company: Company, served: Served) -> None:
+    ann = company.new("ann", provider="mute")
+    cases: tuple[tuple[object, int], ...] = (
         ({"text": ""}, 422),
         ({"text": " \n "}, 422),
         ({}, 422),
@@ -256,16 +255,12 @@ def test_input_names_its_sender_and_tells_it_of_the_end(company: Company, served
         ({"text": "x", "notify_on_stop": True}, 422),
         ({"text": "x" * 250_001}, 413),
         ([1], 422),
-    ],
-)
-def test_input_that_cannot_be_sent_is_refused(
-    company: Company, served: Served, body: object, status: int
-) -> None:
-    ann = company.new("ann", provider="mute")
-    said = served.post(f"/sessions/{ann}/input", body)
-    assert said.status == status
-    assert set(said.body) == {"error"}
-    assert company.sm("queue", "ann").stdout.count("\n") <= 1
+    )
+    for body, status in cases:
+        said = served.post(f"/sessions/{ann}/input", body)
+        assert (said.status, set(said.body)) == (status, {"error"}), body
+    assert served.get(f"/sessions/{ann}").body["waiting"] == 0
+    assert company.noted("ann") == []
 
 
 def test_input_to_a_session_that_has_ended_is_refused(company: Company, served: Served) -> None:
@@ -332,11 +327,12 @@ def test_no_reading_yet_is_not_noted(company: Company, served: Served) -> None:
     assert readings.read(company.session("ann").dir) is None
 
 
-@pytest.mark.parametrize("value", [-1, "42", True, [42], 1e15])
-def test_a_reading_that_is_none_is_refused(company: Company, served: Served, value: object) -> None:
+def test_a_reading_that_is_none_is_refused(company: Company, served: Served) -> None:
     ann = company.new("ann", provider="mute")
-    assert served.post("/hooks/context-usage", usage(ann, used_percentage=value)).status == 422
-    assert served.post("/hooks/context-usage", usage(ann, total_input_tokens=value)).status == 422
+    for value in (-1, "42", True, [42], 1e15):
+        for key in ("used_percentage", "total_input_tokens"):
+            said = served.post("/hooks/context-usage", usage(ann, **{key: value}))
+            assert said.status == 422, (key, value)
     assert readings.read(company.session("ann").dir) is None
 
 
