@@ -85,16 +85,21 @@ def contexts(api: Api) -> dict[str, list[Request]]:
 
 
 def heard(api: Api) -> Counter[int]:
-    """How often each number was told, in all contexts together."""
-    counted: Counter[int] = Counter()
-    for requests in contexts(api).values():
-        told = Counter[int]()
-        for request in requests:  # a prompt that was interrupted and taken back is in none later
-            told |= Counter(
-                int(number) for text in request.texts for number in NUMBER.findall(text)
-            )
-        counted += told
-    return counted
+    """How often each number was told, in all contexts together.
+
+    The last request of a context has all that it was told; what was interrupted before it had an
+    answer, and taken back, is not in there.
+    """
+    ends = (requests[-1] for requests in contexts(api).values())
+    texts = (text for request in ends for text in request.texts)
+    return Counter(int(number) for text in texts for number in NUMBER.findall(text))
+
+
+def before_the_prompt(requests: list[Request]) -> list[str]:
+    """The numbers that a context was told before the prompt that it was begun with."""
+    texts = requests[-1].texts
+    at = next(number for number, text in enumerate(texts) if RESUME.search(text))
+    return NUMBER.findall("\n".join(texts[:at]))
 
 
 def after_the_wish(requests: list[Request]) -> list[str]:

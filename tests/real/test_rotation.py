@@ -19,17 +19,27 @@ from sm.rotation import Cause, Limits
 from sm.session import agentstate, clearing, delivery, queue
 from sm.session.agentstate import State
 from sm.session.health import Health, recent
-from sm.session.queue import Message
+from sm.session.queue import Message, Mode
 from sm.store import journal
 from sm.workflow import rotate, rotationacts
 from sm.workflow.policy import Policy
 from sm.workflow.rotator import Rotator
 from tests.helpers import wait_for
 from tests.real.api import Api, Reply, Request, Tool, Turn
-from tests.real.handoffs import NUMBER, Writer, after_the_wish, contexts, heard, newest, resumes
+from tests.real.handoffs import (
+    NUMBER,
+    Writer,
+    after_the_wish,
+    before_the_prompt,
+    contexts,
+    heard,
+    newest,
+    resumes,
+)
 from tests.real.managed import Managed
 
 ROTATIONS = int(os.environ.get("SM_SOAK_ROTATIONS", "50"))
+MODES = (*[Mode.SEQUENTIAL] * 4, Mode.IMPORTANT, Mode.STEER, Mode.SEQUENTIAL, Mode.URGENT)
 AT_ONCE = 6
 """So many messages wait at a time while contexts are replaced one after another."""
 
@@ -110,21 +120,20 @@ def test_a_draft_outlives_the_rotation(managed: Managed, api: Api, writer: Write
 
 
 class Restless:
-    """A model that hands off whenever it was told something new, until it has had enough."""
+    """A model that hands off whenever it was told something new, until that was done so often."""
 
-    def __init__(self, writer: Writer, rotations: int) -> None:
-        self.writer = writer
-        self.left = rotations
+    def __init__(self, managed: Managed, writer: Writer, rotations: int) -> None:
+        self.managed, self.writer, self.rotations = managed, writer, rotations
 
     def __call__(self, request: Request) -> Turn:
-        if self.left and any(NUMBER.search(text) for text in newest(request)):
-            self.left -= 1
+        is_new = any(NUMBER.search(text) for text in newest(request))
+        if is_new and clears(self.managed) < self.rotations:
             return self.writer.hand_off()
         return self.writer(request)
 
 
 def send_until(managed: Managed, stop: Path) -> int:
-    """Send numbered messages from a process of its own, some of which wait at any time; its pid."""
+    """Send numbered messages of all modes from a process of its own, as they go; its pid."""
     if pid := os.fork():
         return pid
     try:
@@ -132,7 +141,8 @@ def send_until(managed: Managed, stop: Path) -> int:
             if stop.exists():
                 stop.write_text(f"{number}\n")
                 os._exit(0)
-            message = Message(id=queue.new_id(), text=f"<{number}> is the number.")
+            text, mode = f"<{number}> is the number.", MODES[number % len(MODES)]
+            message = Message(id=queue.new_id(), text=text, mode=mode)
             delivery.deliver(managed.target, message)
             wait_for(lambda: waiting(managed) < AT_ONCE or stop.exists(), "room", 60.0)
     finally:
@@ -147,7 +157,7 @@ def waiting(managed: Managed) -> int:
 def test_fifty_rotations_in_a_row_lose_no_message_and_double_none(
     managed: Managed, api: Api, writer: Writer, tmp_path: Path
 ) -> None:
-    api.model = Restless(writer, ROTATIONS)
+    api.model = Restless(managed, writer, ROTATIONS)
     stop = tmp_path / "stop"
     sender = send_until(managed, stop)
     try:
@@ -162,8 +172,8 @@ def test_fifty_rotations_in_a_row_lose_no_message_and_double_none(
     found = list(contexts(api).values())
     assert len(found) == clears(managed) + 1 == ROTATIONS + 1
     assert [resumes(requests) for requests in found[1:]] == [[told_to_go_on(writer)]] * ROTATIONS
-    for requests in found[:-1]:
-        assert after_the_wish(requests) == []
+    assert [text for requests in found[:-1] for text in after_the_wish(requests)] == []
+    assert [number for requests in found[1:] for number in before_the_prompt(requests)] == []
     assert {record.status for record in health(managed)} == {"ok"}
     assert len(health(managed)) == ROTATIONS
 
