@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from sm.session import agent, agentstate
 from sm.session.health import Health, recent
+from sm.session.registry import AnySession
 from sm.store import journal
 from sm.store.lock import is_held
 from tests.company import SM, Company, profiles
@@ -307,6 +309,40 @@ def test_an_agent_is_started_anew_once_although_whoever_does_it_dies(company: Co
     assert len(prompts(company, "ann")) == 1
 
 
+def test_the_next_poll_finishes_what_its_executor_and_its_monitor_have_left(
+    company: Company, stage_of: MakeStage
+) -> None:
+    stage = stage_of()
+    crashed = begin_mortal(company, "clear:before-typing")
+    session = company.session("ann")
+    go = company.folder / "go"
+    path = hand_off(company, "ann", f"hold: {go}")
+    os.kill(monitor_of(session), signal.SIGKILL)
+    wait_for(lambda: not is_held(session.dir.monitor_lock), "its monitor's end")
+    go.touch()
+    wait_for(crashed.exists, "the executor's death")
+    assert session.dir.hold.exists()
+    assert not log(company, "ann", "clear")
+    assert "restart the monitor of ann" in stage.poll().stdout
+    assert company.hears("ann", "continue from") == GO_ON.format(path)
+    wait_over(company, "ann")
+    assert len(log(company, "ann", "clear")) == 1
+
+
+def monitor_of(session: AnySession) -> int:
+    """The process of the session's monitor."""
+    ends = f"\0monitor\0{session.name}\0".encode()
+    found = (entry for entry in Path("/proc").glob("[0-9]*") if command_line(entry).endswith(ends))
+    return int(next(found).name)
+
+
+def command_line(entry: Path) -> bytes:
+    try:
+        return (entry / "cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 # An agent without hooks
 
 
@@ -460,7 +496,7 @@ def test_what_a_context_began_with_is_told_again_after_a_compaction(company: Com
 
 def test_each_threshold_is_told_once_in_a_context(company: Company) -> None:
     company.new("ann")
-    for percent in (49, 50, 40, 64, 65, 50, 70):
+    for percent in (49, 50, 40, 65, 50, 70):
         fill(company, "ann", percent)
         company.sm("wait", "ann", "--timeout", "20")
     company.hears("ann", "critically high")
