@@ -10,7 +10,7 @@ import pytest
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.tmux import Tmux
 from sm.session import queue, registry
-from sm.session.interruption import is_urgent_already
+from sm.session.interruption import is_protected
 from sm.session.queue import Message, Mode, Place
 from sm.session.registry import AdHocSession
 from sm.session.submission import Target, TypedMessage
@@ -33,13 +33,19 @@ def target(root: Root, tmux: Tmux, tmp_path: Path) -> Target:
             command="",
         ),
     )
-    message = Message(id=queue.new_id(), text="Now!", mode=Mode.URGENT)
-    queue.put(session.dir, message)
-    queue.move(session.dir, message, Place.WAITING, Place.HANDED)
-    queue.accept(session.dir, message.id)
-    queue.settle(session.dir, message)
-    write_json(session.dir.typed, TypedMessage(message.id, 1, "Now!", time.time()))
-    return Target(tmux, session, CLAUDE)
+    target = Target(tmux, session, CLAUDE)
+    tell(target, Message(id=queue.new_id(), text="Now!", mode=Mode.URGENT))
+    return target
+
+
+def tell(target: Target, message: Message) -> None:
+    """As if it had been typed, and confirmed."""
+    directory = target.session.dir
+    queue.put(directory, message)
+    queue.move(directory, message, Place.WAITING, Place.HANDED)
+    queue.accept(directory, message.id)
+    queue.settle(directory, message)
+    write_json(directory.typed, TypedMessage(message.id, 1, message.text, time.time()))
 
 
 def happens(target: Target, event: str, after_s: float) -> None:
@@ -53,10 +59,24 @@ def test_a_compaction_before_the_answer_to_an_urgent_message_is_no_answer(target
     happens(target, "PreCompact", 0.6)
     happens(target, "SessionStart", 1.2)
     happens(target, "PostCompact", 1.3)
-    assert is_urgent_already(target)
+    assert is_protected(target)
 
 
 @pytest.mark.parametrize("event", ["PostToolUse", "Stop", "StopFailure"])
 def test_an_urgent_message_that_was_answered_may_be_followed(target: Target, event: str) -> None:
     happens(target, event, 0.1)
-    assert not is_urgent_already(target)
+    assert not is_protected(target)
+
+
+def test_what_opens_a_context_is_answered_before_an_urgent_message_interrupts(
+    target: Target,
+) -> None:
+    tell(target, Message(id=queue.new_id(), text="Read notes.md and go on.", opens=True))
+    assert is_protected(target)
+    happens(target, "PostToolUse", 0.1)
+    assert not is_protected(target)
+
+
+def test_any_other_message_may_be_interrupted(target: Target) -> None:
+    tell(target, Message(id=queue.new_id(), text="By the way."))
+    assert not is_protected(target)

@@ -24,7 +24,7 @@ from sm.session.agentstate import State
 from sm.session.interruption import (
     interrupt,
     is_compacting,
-    is_urgent_already,
+    is_protected,
     settle_interrupted,
 )
 from sm.session.queue import Message, Mode, Place
@@ -309,7 +309,7 @@ def _opens_dialog(target: Target, screen: Screen) -> bool:
 
 def _stop_turn(target: Target, pane: Pane, screen: Screen, message: Message) -> Screen | None:
     """The screen after an interruption; None where there is to be none, or it had no effect."""
-    if not target.profile.interrupt_key or is_urgent_already(target):
+    if not target.profile.interrupt_key or is_protected(target):
         return None
     return interrupt(target, pane, screen, message)
 

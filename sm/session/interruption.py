@@ -58,12 +58,15 @@ def is_compacting(target: Target) -> bool:
         return False
 
 
-def is_urgent_already(target: Target) -> bool:
-    """Whether the agent is about to answer an urgent message: another one would take it back."""
+def is_protected(target: Target) -> bool:
+    """Whether the agent is about to answer what an interruption would take back.
+
+    That is an urgent message, or the one that opened its context.
+    """
     directory = target.session.dir
     typed = read_json(directory.typed, TypedMessage)
     message = _delivered(target, typed.id) if typed else None
-    if message is None or message.mode is not Mode.URGENT:
+    if message is None or not (message.mode is Mode.URGENT or message.opens):
         return False
     accepted_at = queue.accepted_at(directory, message.id) or 0.0
     answered = lifesigns.last(directory, *ANSWERS) > accepted_at

@@ -71,7 +71,8 @@ class Message(Struct, frozen=True, kw_only=True):
     """A text for an agent, normalised already. `created_at` in seconds since 1970.
 
     `sender` is a session's name, '' for a person or sm itself; `notify` the session that is told
-    when the turn ends in which the agent got the message.
+    when the turn ends in which the agent got the message. `opens` a context: what follows it makes
+    no sense without it.
     """
 
     id: str
@@ -79,6 +80,7 @@ class Message(Struct, frozen=True, kw_only=True):
     mode: Mode = Mode.SEQUENTIAL
     sender: str = ""
     notify: str = ""
+    opens: bool = False
     created_at: float = msgspec.field(default_factory=time.time)
 
     @property

@@ -13,7 +13,7 @@ from sm.rotation import Act, Move, Rotation, Step
 from sm.rotationtexts import message
 from sm.session import agent, delivery, handoff, interruption, queue, registry
 from sm.session.clearing import Cleared, clear
-from sm.session.queue import Message, Mode
+from sm.session.queue import Message, Mode, Place
 from sm.session.submission import Target
 from sm.store import journal
 from sm.store.crash import crash_point
@@ -52,19 +52,30 @@ def _tell(rotator: Rotator, move: Move) -> float | None:
     """Queue the message of the step, once, and hand it over; the caller holds the lock."""
     target, record = rotator.target, move.record
     directory, key = target.session.dir, record.key
-    if record.step is Step.RESUME:
+    opens = record.step is Step.RESUME
+    if opens:
         record = _kept(target, record) or record
         handoff.note_last(directory, Path(record.document))
+        _withdraw_others(target, ident(record, key))
     new = Message(
         id=ident(record, key),
         text=_text(rotator, record, key),
-        mode=Mode.SEQUENTIAL if record.step is Step.RESUME else Mode.STEER,
+        mode=Mode.SEQUENTIAL if opens else Mode.STEER,
+        opens=opens,
     )
     if queue.put(directory, new):
         note(target, f"{key}: {new.text.splitlines()[0]}")
     crash_point("rotate:queued")
     delivery.drain_held(target)
     return None if queue.accepted_at(directory, new.id) else time.time() + RETRY_S
+
+
+def _withdraw_others(target: Target, ident: str) -> None:
+    """Take back what was to open an earlier context, which an interruption has given back."""
+    directory = target.session.dir
+    for waiting in queue.messages(directory, Place.WAITING):
+        if waiting.opens and waiting.id != ident:
+            queue.withdraw(directory, waiting.id)
 
 
 def _text(rotator: Rotator, record: Rotation, key: str) -> str:
