@@ -5,14 +5,18 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sm.__main__ import run
 from sm.adapters.agent.claude import CLAUDE
+from sm.adapters.tmux import Tmux
 from sm.config.schema import ContextMonitor, Forge, HandoffCycle, Machine, Project
 from sm.session import agentstate, handoff, readings, registry
 from sm.session.readings import Reading
@@ -264,23 +268,53 @@ def test_a_person_switches_it_off_and_on(company: Company) -> None:
         (["--watch"], "--watch is for a terminal"),
     ],
 )
-def test_what_cannot_be_is_explained(company: Company, arguments: list[str], message: str) -> None:
-    put(company.root, "s-ann", "peer")
-    done = company.sm("context", *arguments, code=2)
-    assert message in done.stderr
-    assert done.stderr.count("\n") <= 3
+def test_what_cannot_be_is_explained(
+    root: Root, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    put(root)
+    assert run(["context", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") <= 3
 
 
-def test_without_sessions_there_is_nothing_to_show(company: Company) -> None:
-    done = company.sm("context")
-    assert (done.stdout, done.stderr) == ("", "no sessions\n")
-    assert shown(company) == []
+def test_without_sessions_there_is_nothing_to_show(
+    root: Root, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert root
+    assert run(["context"]) == 0
+    assert capsys.readouterr() == ("", "no sessions\n")
+    assert run(["context", "--json"]) == 0
+    assert capsys.readouterr().out == "[]\n"
 
 
-def test_who_hears_of_a_compaction_can_be_set(company: Company) -> None:
-    session = put(company.root, "s-ann", "peer")
-    company.sm("context", "enable", "ann", "--tell", "person")
+def test_who_hears_of_a_compaction_can_be_set(
+    root: Root, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = put(root)
+    assert run(["context", "enable", "ann", "--tell", "person"]) == 0
     assert policy.of(session).monitor.tell == ("person",)
-    company.sm("context", "enable", "ann", "--tell", "nobody")
+    assert run(["context", "enable", "ann", "--tell", "nobody"]) == 0
     assert policy.of(session).monitor.tell == ()
-    assert shown(company, "ann")["own"][-1] == "tells nobody"
+    capsys.readouterr()
+    assert run(["context", "ann", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["own"][-1] == "tells nobody"
+
+
+def test_watched_in_a_terminal_it_goes_on_until_ctrl_c(
+    root: Root, tmux: Tmux, tmp_path: Path
+) -> None:
+    full(put(root), 52, warned=True)
+    program = f"'{sys.executable}' -Im sm context --watch"
+    script = f"export SM_STATE_ROOT='{root.path}'; trap : INT; {program}; echo code $?; sleep 600"
+    pane = tmux.start("screen", tmp_path, ["bash", "-c", script], size=(80, 24))
+
+    def text() -> str:
+        return tmux.capture(pane.id)
+
+    wait_for(lambda: re.search(r"ann +52% +104,000 +\S+ +warning +critical at 65%", text()), "ann")
+    full(put(root, "s-bob", "codex-app"), None)
+    said = "bob sm handoff is not supported for codex-app sessions"
+    wait_for(lambda: said in text(), "the next look, with a note below the table")
+    tmux.command("send-keys", "-t", pane.id, "C-c")
+    wait_for(lambda: "code 0" in text(), "the end")

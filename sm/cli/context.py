@@ -211,13 +211,24 @@ def _watch(look: Callable[[], list[Gauge]], *, as_json: bool) -> None:
 
 
 def _view(found: Sequence[Gauge]) -> RenderableType:
+    """The table for a terminal; what is to be known of single sessions is below it, in full."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
     from sm.cli.table import table
 
-    return table(found, of=columns())
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(no_wrap=True, style="bold")
+    grid.add_column(overflow="fold")
+    for one in found:
+        for note in one.notes:
+            grid.add_row(one.name, Text(note, "yellow"))
+    return Group(table(found, of=columns()[:-1]), grid)
 
 
 def columns() -> tuple[Column, ...]:
-    """Those of the table."""
+    """Those of the table; a terminal has the notes below it."""
     from sm.cli.table import VERY_WIDE, WIDE, Column
 
     return (
@@ -228,9 +239,9 @@ def columns() -> tuple[Column, ...]:
         Column("Seen", lambda one: "" if one.age_s is None else age(one.age_s)),
         Column("Told", lambda one: one.told),
         Column("Next", lambda one: one.next[0] if one.next else ""),
-        Column("Replaced", lambda one: one.rotation),
+        Column("Rotation", lambda one: one.rotation),
         Column("Last handoff", lambda one: one.last_handoff, VERY_WIDE, share=3),
-        Column("Note", lambda one: "; ".join(one.notes), share=3),
+        Column("Note", lambda one: "; ".join(one.notes)),
     )
 
 
@@ -251,7 +262,7 @@ def details(one: Gauge) -> Iterator[tuple[str, str]]:
     for label, text in (
         ("told", one.told),
         ("next", ", ".join(one.next)),
-        ("replaced", f"{one.rotation}, for {age(one.since_s)}" if one.since_s else one.rotation),
+        ("rotation", f"{one.rotation}, for {age(one.since_s)}" if one.since_s else one.rotation),
         ("handoff", one.last_handoff),
         ("own", ", ".join(one.own)),
     ):
