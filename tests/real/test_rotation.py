@@ -39,7 +39,10 @@ from tests.real.handoffs import (
 from tests.real.managed import Managed
 
 ROTATIONS = int(os.environ.get("SM_SOAK_ROTATIONS", "50"))
-MODES = (*[Mode.SEQUENTIAL] * 4, Mode.IMPORTANT, Mode.STEER, Mode.SEQUENTIAL, Mode.URGENT)
+MODES = (
+    *(*[Mode.SEQUENTIAL] * 5, Mode.IMPORTANT, *[Mode.SEQUENTIAL] * 5, Mode.STEER),
+    *(*[Mode.SEQUENTIAL] * 3, Mode.URGENT),
+)
 AT_ONCE = 6
 """So many messages wait at a time while contexts are replaced one after another."""
 
@@ -153,7 +156,7 @@ def waiting(managed: Managed) -> int:
     return sum(1 for _ in (managed.session.dir.queue / "new").iterdir())
 
 
-@pytest.mark.timeout(120 + 3 * ROTATIONS)
+@pytest.mark.timeout(180 + 5 * ROTATIONS)
 def test_fifty_rotations_in_a_row_lose_no_message_and_double_none(
     managed: Managed, api: Api, writer: Writer, tmp_path: Path
 ) -> None:
@@ -161,7 +164,7 @@ def test_fifty_rotations_in_a_row_lose_no_message_and_double_none(
     stop = tmp_path / "stop"
     sender = send_until(managed, stop)
     try:
-        wait_for(lambda: len(contexts(api)) > ROTATIONS, "the rotations", 60 + 2 * ROTATIONS)
+        wait_for(lambda: len(contexts(api)) > ROTATIONS, "the rotations", 60 + 4 * ROTATIONS)
     finally:
         stop.touch()
         assert os.waitpid(sender, 0)[1] == 0
