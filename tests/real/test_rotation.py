@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import itertools
 import os
+import random
 import re
 import signal
 import threading
@@ -38,7 +40,10 @@ from tests.real.handoffs import (
 )
 from tests.real.managed import Managed
 
+IS_SOAK = "SM_SOAK_ROTATIONS" in os.environ
 ROTATIONS = int(os.environ.get("SM_SOAK_ROTATIONS", "50"))
+PATIENCE = 15 if IS_SOAK else 4
+"""Seconds for each, on a machine that has much else to do; whoever was killed is missed a while."""
 MODES = (
     *(*[Mode.SEQUENTIAL] * 5, Mode.IMPORTANT, *[Mode.SEQUENTIAL] * 5, Mode.STEER),
     *(*[Mode.SEQUENTIAL] * 3, Mode.URGENT),
@@ -156,15 +161,48 @@ def waiting(managed: Managed) -> int:
     return sum(1 for _ in (managed.session.dir.queue / "new").iterdir())
 
 
-@pytest.mark.timeout(180 + 5 * ROTATIONS)
+def kill_now_and_then(managed: Managed, stop: Path) -> Counter[str]:
+    """Have sm's processes of the session killed, whatever they are at; counts how many were."""
+    killed: Counter[str] = Counter()
+    dice = random.Random(ROTATIONS)
+
+    def reap() -> None:
+        while not stop.exists():
+            threading.Event().wait(dice.uniform(0.7, 2.0))
+            for verb, pid in at_work(managed):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                    killed[verb] += 1
+
+    threading.Thread(target=reap, daemon=True).start()
+    return killed
+
+
+def at_work(managed: Managed) -> Iterator[tuple[str, int]]:
+    """Whoever of sm is at work for this test's session."""
+    mine = os.fsencode(managed.root.path)
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (entry / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+            if mine in (entry / "environ").read_bytes():
+                yield from (
+                    (verb, int(entry.name))
+                    for verb in ("rotate", "react")
+                    if words[-3:] == [verb, managed.session.name, ""]
+                )
+
+
+@pytest.mark.timeout(180 + (PATIENCE + 1) * ROTATIONS)
+@pytest.mark.parametrize("mayhem", [False, True] if IS_SOAK else [False])
 def test_fifty_rotations_in_a_row_lose_no_message_and_double_none(
-    managed: Managed, api: Api, writer: Writer, tmp_path: Path
+    managed: Managed, api: Api, writer: Writer, tmp_path: Path, mayhem: bool
 ) -> None:
     api.model = Restless(managed, writer, ROTATIONS)
     stop = tmp_path / "stop"
     sender = send_until(managed, stop)
+    killed = kill_now_and_then(managed, stop) if mayhem else Counter()
     try:
-        wait_for(lambda: len(contexts(api)) > ROTATIONS, "the rotations", 60 + 4 * ROTATIONS)
+        wait_for(lambda: len(contexts(api)) > ROTATIONS, "the rotations", 60 + PATIENCE * ROTATIONS)
     finally:
         stop.touch()
         assert os.waitpid(sender, 0)[1] == 0
@@ -179,6 +217,7 @@ def test_fifty_rotations_in_a_row_lose_no_message_and_double_none(
     assert [number for requests in found[1:] for number in before_the_prompt(requests)] == []
     assert {record.status for record in health(managed)} == {"ok"}
     assert len(health(managed)) == ROTATIONS
+    assert set(killed) == ({"rotate", "react"} if mayhem else set())
 
 
 # The cycle
