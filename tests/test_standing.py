@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 
 from sm.rotation import Cause, begin
-from sm.session import queue
+from sm.session import agentstate, delivery, queue
+from sm.session.agent import load
+from sm.session.agentstate import State
 from sm.session.queue import Message
 from sm.workflow.rotator import rotator_of
 from sm.workflow.standing import standing
@@ -51,3 +53,26 @@ def test_an_agent_at_work_is_not_at_rest_however_quiet_it_is(company: Company) -
     assert seen_idle() is None
     go.touch()
     wait_for(seen_idle, "the end of its work")
+
+
+def test_a_dialog_that_was_turned_down_ends_the_turn_though_no_hook_tells(
+    company: Company,
+) -> None:
+    company.new("ann")
+    company.sm("send", "ann", f"ask: {company.folder / 'never'}")
+    rotator = rotator_of(company.session("ann"))
+    target, record = rotator.target, begin("r", Cause.COMMAND, time.time(), "")
+    directory = target.session.dir
+
+    def seen_idle() -> float | None:
+        return standing(target, record, rotator.policy).idle_since
+
+    wait_for(lambda: agentstate.read(directory).state is State.DIALOG, "the dialog")
+    asked_at = agentstate.read(directory).since
+    wait_for(lambda: seen_idle() or time.time() > asked_at + delivery.DRAWN_S, "it on the screen")
+    assert seen_idle() is None
+    pane = load(directory)
+    assert pane
+    target.tmux.command("send-keys", "-t", pane.pane_id, "Escape")
+    assert wait_for(seen_idle, "the end of the turn")
+    assert agentstate.read(directory).state is State.DIALOG

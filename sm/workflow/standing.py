@@ -88,10 +88,15 @@ def _idle_since(target: Target, record: Rotation, state: AgentState) -> float | 
     if (state.state is State.IDLE or parked) and not interruption.is_compacting(target):
         return state.since
     now = time.time()
+    return now if _is_untold(record, state, now) and _shows_prompt(target) else None
+
+
+def _is_untold(record: Rotation, state: AgentState, now: float) -> bool:
+    """Whether its turn may be over without a hook: interrupted, or with its dialog turned down."""
+    if state.state is State.DIALOG:
+        return now > state.since + delivery.DRAWN_S
     unsaid = record.interrupted or now > state.active_at + UNSAID_S
-    if state.state is State.BUSY and unsaid and _shows_prompt(target):
-        return now
-    return None
+    return state.state is State.BUSY and unsaid
 
 
 def _quiet_since(target: Target) -> float | None:
