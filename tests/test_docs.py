@@ -17,6 +17,7 @@ import pytest
 
 from sm.adapters.forge.checkfolder import CheckFolder
 from sm.cli.root import COMMANDS, cli
+from sm.config.schema import ContextMonitor, HandoffCycle
 from sm.errors import SmError, TemporaryError, UsageError
 from sm.store.paths import DEFAULT_ROOT, ProjectDir, Root, SessionDir
 from tests.helpers import make_repository
@@ -77,6 +78,16 @@ def test_the_picture_shows_the_table_and_fetches_nothing() -> None:
     for word in ("Phase", "Review", "merged", "awaiting review", "changes"):
         assert word in said
     assert "url(http" not in drawn
+
+
+def test_the_picture_of_contexts_has_the_thresholds_that_hold() -> None:
+    drawn = text("docs/context.svg")
+    said = " ".join(ElementTree.fromstring(drawn).itertext())
+    monitor, cycle = ContextMonitor(), HandoffCycle()
+    levels = (monitor.warning_percentage, monitor.critical_percentage, cycle.percentage)
+    for level in levels:
+        assert f"{level} %" in said
+    assert "url(" not in drawn
 
 
 def test_the_readme_links_every_document() -> None:
