@@ -7,8 +7,11 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-NAME = re.compile(r"handoff-.*\.md", re.DOTALL)
-"""Any name that an agent may have chosen in place of the one that it was told."""
+NAME = re.compile(r"handoff-[^\x00-\x1f\x7f\ud800-\udfff]*\.md")
+"""Any name that an agent may have chosen in place of the one that it was told.
+
+It has to be told by one line of text: control characters and bytes that are no text are out.
+"""
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _ATX = re.compile(r" {0,3}#{1,6}(?:\s+(.*?))?\s*#*\s*")

@@ -212,6 +212,44 @@ def test_of_several_the_newest_wins_whatever_its_name(folder: Path) -> None:
     assert found(folder) == "handoff-mine.md"
 
 
+def test_what_was_there_before_is_no_answer_whatever_its_time(folder: Path) -> None:
+    write(folder, "handoff-old.md", age_s=-3600)  # from the future
+    before = documents.stamps(folder)
+    assert len(before) == 1
+    assert documents.written(folder, before, CYCLE.sections) is None
+    path = write(folder, "handoff-new.md", age_s=86400)  # by a clock that is behind, or moved here
+    document = documents.written(folder, before, CYCLE.sections)
+    assert document
+    assert document.path == str(path)
+
+
+def test_one_that_was_there_counts_once_it_is_written_again(folder: Path) -> None:
+    path = write(folder, "handoff-old.md", age_s=3600)
+    before = documents.stamps(folder)
+    path.write_text(f"{WHOLE}more\n")
+    assert documents.written(folder, before, CYCLE.sections)
+
+
+def test_a_document_from_the_future_comes_to_rest(folder: Path) -> None:
+    path = write(folder, "handoff-new.md", age_s=-3600)
+    first = documents.written(folder, (), CYCLE.sections)
+    again = documents.written(folder, (), CYCLE.sections)
+    assert first
+    assert NOW <= first.written_at <= time.time()
+    assert again == first
+    path.write_text("changed")
+    os.utime(path, (NOW + 3600, NOW + 3600))
+    changed = documents.written(folder, (), CYCLE.sections)
+    assert changed
+    assert changed.written_at > first.written_at
+
+
+def test_what_cannot_be_told_from_later_ones_is_said(folder: Path) -> None:
+    assert documents.stamps(folder / "none") == ()
+    with pytest.raises(StateError, match="cannot read"):
+        documents.stamps(write(folder, "file"))
+
+
 def test_an_empty_document_is_none(folder: Path) -> None:
     write(folder, "handoff-1.md", age_s=10)
     write(folder, "handoff-2.md", " \n\n")
@@ -225,6 +263,15 @@ def test_only_plain_files_that_can_be_read_are_documents(folder: Path, tmp_path:
     (folder / "handoff-3.md").symlink_to(tmp_path / "nowhere")
     (folder / "handoff-4.md").mkdir()
     os.mkfifo(folder / "handoff-5.md")
+    assert found(folder) == "handoff-1.md"
+
+
+@pytest.mark.parametrize("name", [b"handoff-\xff.md", b"handoff-a\nb.md", b"handoff-\x1b[0m.md"])
+def test_a_name_that_is_no_line_of_text_is_passed_over(folder: Path, name: bytes) -> None:
+    (folder / os.fsdecode(name)).write_text(WHOLE)
+    assert not found(folder)
+    assert documents.stamps(folder) == ()
+    write(folder, "handoff-1.md", age_s=10)
     assert found(folder) == "handoff-1.md"
 
 

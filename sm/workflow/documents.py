@@ -8,8 +8,10 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from sm.config.schema import HandoffCycle
 from sm.errors import StateError
@@ -30,14 +32,14 @@ def folder(session: Session, cycle: HandoffCycle) -> Path:
     several sessions may share that, each has a folder of its own in it.
 
     Raises:
-        StateError: it would be outside of the working directory, or that is gone.
+        StateError: it would be outside of the working directory, that is gone, or its path is none.
 
     """
     named = Path(cycle.folder)
     if named.is_absolute():
         return _real(named) / session.name
     base = _real(session.cwd)
-    if not base.is_dir():
+    if not os.path.isdir(base):  # noqa: PTH112 - the one of Path raises what it does not expect
         raise StateError(f"the working directory '{base}' is gone")
     if ".." in named.parts:
         raise StateError(f"'{named}' is not below '{base}': {ADVICE}")
@@ -46,7 +48,18 @@ def folder(session: Session, cycle: HandoffCycle) -> Path:
 
 
 def _real(path: Path) -> Path:
-    return Path(os.path.realpath(path))
+    """Without links.
+
+    Raises:
+        StateError: it cannot be named to an agent, or be looked up.
+
+    """
+    try:
+        real = os.path.realpath(path)
+        real.encode()
+    except (OSError, ValueError) as error:
+        raise StateError(f"cannot use the path {str(path)!a}: {ADVICE}") from error
+    return Path(real)
 
 
 def check(folder: Path) -> None:
@@ -78,54 +91,111 @@ def prepare(folder: Path) -> None:
         create_exclusive(folder / ".gitignore", "*\n")
 
 
-def written(folder: Path, since: float, sections: Sequence[str]) -> Document | None:
-    """The newest document that was written since then (seconds since 1970), None without one.
+def stamps(folder: Path) -> tuple[str, ...]:
+    """What tells each document that is there now from itself once it is written again.
 
-    Links, special files, and what is empty or cannot be read are no documents.
+    Raises:
+        StateError: what is there cannot be known, so that an old one would pass for a new one.
+
     """
-    after = just_before(since)
-    for path, changed_ns in _documents(folder):
-        if changed_ns < after:
-            return None
-        if text := _read(path).strip():
-            lacks = missing(text, sections)
-            return Document(path=str(path), written_at=changed_ns / 1e9, missing=lacks)
+    try:
+        return tuple(one.stamp for one in _documents(folder))
+    except OSError as error:
+        raise StateError(f"cannot read '{folder}': {os.strerror(error.errno or 0)}") from error
+
+
+def written(
+    folder: Path, before: Collection[str] | float, sections: Sequence[str]
+) -> Document | None:
+    """The newest document that is not as one of `before` (by their stamps); None without one.
+
+    No clock has a say in it, as that of a file server may be wrong. Links, special files, and what
+    is empty or cannot be read are no documents.
+    """
+    with contextlib.suppress(OSError, StateError):
+        for one in sorted(_documents(folder), reverse=True):
+            if not _is_new(one, before):
+                continue
+            if text := _read(folder / one.name).strip():
+                at = _written_at(folder, one)
+                lacks = missing(text, sections)
+                return Document(path=str(folder / one.name), written_at=at, missing=lacks)
     return None
+
+
+def _is_new(one: _Found, before: Collection[str] | float) -> bool:
+    if isinstance(before, float):
+        return one.changed_ns >= just_before(before)
+    return one.stamp not in before
+
+
+_first_seen: dict[Path, tuple[str, float]] = {}
+"""The last document that was found in each folder, and since when it has been as it is."""
+
+
+def _written_at(folder: Path, one: _Found) -> float:
+    """When it was written, by our own clock: one from the future would never come to rest."""
+    known, at = _first_seen.get(folder, ("", 0.0))
+    if known != one.stamp or at > time.time():
+        at = time.time()
+        _first_seen[folder] = (one.stamp, at)
+    return min(one.changed_ns / 1e9, at)
 
 
 def prune(folder: Path, keep: int, never: Path) -> None:
     """Remove all but the newest `keep` documents; `never` stays, whatever its age."""
-    for path, _ in _documents(folder)[keep:]:
-        if path != never:
-            with contextlib.suppress(OSError):
-                path.unlink()
+    with contextlib.suppress(OSError, StateError):
+        for one in sorted(_documents(folder), reverse=True)[keep:]:
+            if folder / one.name != never:
+                (folder / one.name).unlink()
 
 
-def _documents(folder: Path) -> list[tuple[Path, int]]:
-    """Every plain file with a document's name, and when it was changed (ns), newest first."""
-    if _real(folder) != folder:
-        return []
-    found = sorted(_plain_files(folder), key=lambda entry: entry[::-1], reverse=True)
-    return [(folder / name, changed_ns) for name, changed_ns in found]
+class _Found(NamedTuple):
+    """A document; in order of age."""
+
+    changed_ns: int
+    name: str
+    size: int
+
+    @property
+    def stamp(self) -> str:
+        # Without its inode: some file systems that are served give another one each time.
+        return f"{self.name}:{self.changed_ns}:{self.size}"
 
 
-def _plain_files(folder: Path) -> Iterator[tuple[str, int]]:
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if is_name(entry.name):
-                with contextlib.suppress(OSError):  # it has just been removed
-                    status = entry.stat(follow_symlinks=False)
-                    if stat.S_ISREG(status.st_mode):
-                        yield entry.name, status.st_mtime_ns
+def _documents(folder: Path) -> Iterator[_Found]:
+    """Every plain file with a document's name.
+
+    Raises:
+        OSError: the folder cannot be read.
+        StateError: there is a link on the way to it.
+
+    """
+    check(folder)
+    with contextlib.suppress(FileNotFoundError):
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if is_name(entry.name) and (found := _plain_file(entry)):
+                    yield found
+
+
+def _plain_file(entry: os.DirEntry[str]) -> _Found | None:
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:  # it has just been removed
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    return _Found(status.st_mtime_ns, entry.name, status.st_size)
 
 
 def _read(path: Path) -> str:
     """Its text, '' where it cannot be read, or is no plain file any more."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(fd, "rb") as file:
+            if stat.S_ISREG(os.fstat(fd).st_mode):
+                return file.read(READ_LIMIT).decode("utf-8", "replace").strip("\x00")
     except OSError:
-        return ""
-    with os.fdopen(fd, "rb") as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return ""
-        return file.read(READ_LIMIT).decode("utf-8", "replace").strip("\x00")
+        pass
+    return ""
