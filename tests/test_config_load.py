@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sm.config.duration import Seconds
-from sm.config.load import load
+from sm.config.load import load, load_machine
 from sm.config.schema import Config
 from sm.errors import UsageError
 from sm.store.paths import DEFAULT_ROOT
@@ -223,6 +223,109 @@ def test_anchors_and_merge_keys_work(cwd: Path, write: Write) -> None:
         "  - {<<: *a, name: b}\n"
     )
     assert [project.name for project in read(cwd).projects] == ["a", "b"]
+
+
+# -- what the machine says, and a project may say otherwise --------------------------------------
+
+
+def thresholds(config: Config) -> dict[str, tuple[int, int]]:
+    """When is warned, and when urgently: on the machine (''), and in each project."""
+    every = {"": config, **{project.name: project for project in config.projects}}
+    return {
+        name: (one.context_monitor.warning_percentage, one.context_monitor.critical_percentage)
+        for name, one in every.items()
+    }
+
+
+def test_thresholds_in_a_projects_own_file_are_that_projects_alone(cwd: Path, write: Write) -> None:
+    folder = cwd / "set"
+    own = "context_monitor: {warning_percentage: 20, critical_percentage: 30}\n"
+    cycle = "handoff_cycle: {enabled: false}\n"
+    write(ONE.replace("harb", "shop") + own + cycle, "shop.yaml", folder)
+    write(ONE.replace("harb", "zoo"), "zoo.yaml", folder)
+    config = read(cwd, folder)
+    assert thresholds(config) == {"": (50, 65), "shop": (20, 30), "zoo": (50, 65)}
+    assert [project.handoff_cycle.enabled for project in config.projects] == [False, True]
+    assert config.handoff_cycle.enabled
+    write(ONE.replace("harb", "zoo") + own.replace("20", "25"), "zoo.yaml", folder)
+    assert thresholds(read(cwd, folder)) == {"": (50, 65), "shop": (20, 30), "zoo": (25, 30)}
+
+
+def test_the_only_project_of_a_file_sets_nothing_for_sessions_without_one(
+    cwd: Path, write: Write
+) -> None:
+    write(ONE + "context_monitor: {warning_percentage: 20}\n")
+    assert thresholds(read(cwd)) == {"": (50, 65), "harb": (20, 65)}
+    machine, _ = load_machine(None, {"HOME": os.environ["HOME"]}, cwd)
+    assert machine.context_monitor.warning_percentage == 50
+
+
+def test_a_project_goes_key_by_key_before_the_machine(cwd: Path, write: Write) -> None:
+    folder = cwd / "set"
+    whole = "context_monitor: {warning_percentage: 40, critical_percentage: 70}\n"
+    write(whole, "machine.yaml", folder)
+    write(ONE + "context_monitor: {warning_percentage: 60}\n", "harb.yaml", folder)
+    write(ONE.replace("harb", "zoo") + "context_monitor:\n", "zoo.toml.yaml", folder)
+    listed = "projects:\n  - {name: A, repo: x, forge: {kind: local, path: f}, OWN}\n"
+    write(
+        listed.replace("A", "a").replace("OWN", "context_monitor: {critical_percentage: 80}"),
+        "a.yaml",
+        folder,
+    )
+    assert thresholds(read(cwd, folder)) == {
+        "": (40, 70),
+        "a": (40, 80),
+        "harb": (60, 70),
+        "zoo": (40, 70),
+    }
+
+
+def test_what_stands_beside_projects_holds_for_the_machine(cwd: Path, write: Write) -> None:
+    folder = cwd / "set"
+    several = SEVERAL.replace(", OWN", ", context_monitor: {warning_percentage: 45}")
+    write("context_monitor: {critical_percentage: 75}\n" + several, "all.yaml", folder)
+    write(ONE, "harb.yaml", folder)
+    assert thresholds(read(cwd, folder)) == {
+        "": (50, 75),
+        "one": (50, 75),
+        "two": (45, 75),
+        "harb": (50, 75),
+    }
+
+
+def test_the_machines_thresholds_may_not_differ_between_files(cwd: Path, write: Write) -> None:
+    folder = cwd / "set"
+    write("handoff_cycle: {keep: 3}\n", "a.yaml", folder)
+    write("handoff_cycle: {keep: 3}\n" + SEVERAL.replace(", OWN", ""), "b.yaml", folder)
+    write(ONE + "handoff_cycle: {keep: 4}\n", "harb.yaml", folder)
+    kept = {project.name: project.handoff_cycle.keep for project in read(cwd, folder).projects}
+    assert kept == {"one": 3, "two": 3, "harb": 4}
+    write("handoff_cycle: {keep: 5}\n", "c.yaml", folder)
+    assert error(cwd, folder) == (
+        "'handoff_cycle' differs in 'set/a.yaml' (line 1) and in 'set/c.yaml' (line 1): "
+        "it holds for the whole machine, so remove one"
+    )
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        (
+            "context_monitor: {warning_percentage: 80, critical_percentage: 60}",
+            "'context_monitor.critical_percentage' in 'sm.yaml' (line 1): it must be more than",
+        ),
+        ("handoff_cycle: {folder: ../x}", "'handoff_cycle.folder' in 'sm.yaml' (line 1): it may"),
+        ("handoff_cycle: {timeout: 0s}", "'handoff_cycle.timeout' in 'sm.yaml' (line 1): it must"),
+        ("handoff_cycle: {sections: ['']}", "'handoff_cycle.sections' in 'sm.yaml' (line 1): a s"),
+    ],
+)
+def test_what_is_wrong_for_the_machine_is_refused_though_there_is_no_project(
+    cwd: Path, write: Write, own: str, expected: str
+) -> None:
+    write(own + "\n")
+    with pytest.raises(UsageError) as caught:
+        load_machine(None, {"HOME": os.environ["HOME"]}, cwd)
+    assert expected in caught.value.message
 
 
 # -- bad input: one clear line each --------------------------------------------------------------

@@ -50,6 +50,22 @@ def test_what_is_shown_is_the_same_configuration_again(config: Path, tmp_path: P
     assert "timeout: 1h30m\n" in again.read_text()
 
 
+def test_thresholds_of_the_machine_and_of_projects_are_the_same_again(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    folder.mkdir()
+    own = "context_monitor: {warning_percentage: 20}\nhandoff_cycle: {timeout: 90s}"
+    (folder / "harb.yaml").write_text(CONFIG.format(more=own))
+    (folder / "zoo.yaml").write_text(CONFIG.format(more="").replace("harb", "zoo"))
+    (folder / "machine.yaml").write_text("context_monitor: {critical_percentage: 80}\n")
+    before = load(folder, {}, tmp_path)
+    assert before.context_monitor.warning_percentage == 50
+    again = tmp_path / "again.yaml"
+    again.write_text(as_yaml(effective(before)))
+    after = load(again, {}, tmp_path)
+    assert effective(after) == effective(before)
+    assert after.projects == before.projects
+
+
 @pytest.mark.usefixtures("config")
 def test_show_prints_every_key(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert run(["config", "show"]) == 0

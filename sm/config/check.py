@@ -1,7 +1,7 @@
 """What a right type does not show: names that git, tmux and the file system take.
 
-Every check of a configuration that is more than its schema is a row of `CHECKS`, or, where it
-needs several projects, in `check_together`.
+Every check of a configuration that is more than its schema is a row of `CHECKS` or `SHARED_CHECKS`,
+or, where it needs several projects, in `check_together`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec import structs
 
 from sm.config.convert import Entry, convert
 from sm.config.read import KeyPath
-from sm.config.schema import Project
+from sm.config.schema import Machine, Project
 from sm.errors import UsageError
 from sm.store.paths import check_name, session_name
 
@@ -84,20 +84,20 @@ def _pause(seconds: float) -> str | None:
     return None if seconds > 0 else "it must be more than nothing"
 
 
-def _critical(project: Project) -> str | None:
-    monitor = project.context_monitor
+def _critical(holder: Machine | Project) -> str | None:
+    monitor = holder.context_monitor
     if monitor.critical_percentage > monitor.warning_percentage:
         return None
     return f"it must be more than the warning's {monitor.warning_percentage}"
 
 
-def _sections(project: Project) -> str | None:
-    empty = not all(section.strip() for section in project.handoff_cycle.sections)
+def _sections(holder: Machine | Project) -> str | None:
+    empty = not all(section.strip() for section in holder.handoff_cycle.sections)
     return "a section needs a heading" if empty else None
 
 
-def _folder(project: Project) -> str | None:
-    folder = project.handoff_cycle.folder
+def _folder(holder: Machine | Project) -> str | None:
+    folder = holder.handoff_cycle.folder
     if not folder.strip() or "\0" in folder:
         return "it names no folder"
     return "it may not lead out of it again" if ".." in folder.split("/") else None
@@ -119,12 +119,29 @@ CHECKS: tuple[tuple[KeyPath, Callable[[Project], str | None]], ...] = (
     (("review", "timeout"), lambda project: _pause(project.review.timeout_s)),
     (("merge", "remind"), lambda project: _pause(project.merge.remind_s)),
     (("escalation", "timeout"), lambda project: _pause(project.escalation.timeout_s)),
+)
+"""A key, and what is wrong with its value, if anything is."""
+
+SHARED_CHECKS: tuple[tuple[KeyPath, Callable[[Machine | Project], str | None]], ...] = (
     (("context_monitor", "critical_percentage"), _critical),
     (("handoff_cycle", "folder"), _folder),
     (("handoff_cycle", "sections"), _sections),
-    (("handoff_cycle", "timeout"), lambda project: _pause(project.handoff_cycle.timeout_s)),
+    (("handoff_cycle", "timeout"), lambda holder: _pause(holder.handoff_cycle.timeout_s)),
 )
-"""A key, and what is wrong with its value, if anything is."""
+"""The same, of what may be said of the machine as well as of a project."""
+
+
+def check_machine(entry: Entry) -> Machine:
+    """What an entry says of the machine.
+
+    Raises:
+        UsageError: it cannot be used; the message names the key and the file.
+
+    """
+    machine = convert(entry, Machine)
+    for path, problem in SHARED_CHECKS:
+        _refuse(entry, path, problem(machine))
+    return machine
 
 
 def make_project(entry: Entry) -> Project:
@@ -135,12 +152,16 @@ def make_project(entry: Entry) -> Project:
 
     """
     project = convert(entry, Project)
-    for path, problem in CHECKS:
-        if found := problem(project):
-            raise UsageError(f"wrong value for {entry.key(path)}: {found}")
+    for path, problem in (*CHECKS, *SHARED_CHECKS):
+        _refuse(entry, path, problem(project))
     if project.ci.command is not None and not project.ci.command.strip():
         return structs.replace(project, ci=structs.replace(project.ci, command=None))
     return project
+
+
+def _refuse(entry: Entry, path: KeyPath, problem: str | None) -> None:
+    if problem:
+        raise UsageError(f"wrong value for {entry.key(path)}: {problem}")
 
 
 def check_together(projects: list[tuple[Entry, Project]]) -> None:

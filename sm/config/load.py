@@ -9,8 +9,8 @@ from typing import Any
 
 from msgspec import structs
 
-from sm.config.check import check_together, make_project
-from sm.config.convert import Entry, absolute, convert
+from sm.config.check import check_machine, check_together, make_project
+from sm.config.convert import Entry, absolute
 from sm.config.read import SUFFIXES, Document, KeyPath, read_document
 from sm.config.schema import SHARED, Config, Machine
 from sm.errors import UsageError
@@ -37,7 +37,9 @@ def load(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Config:
     source = find(explicit, env, cwd)
     documents = [read_document(path, _shown(path, cwd)) for path in _files(source, cwd)]
     machine = _from_env(_machine(documents), env, cwd)
-    shared = {key: item.data[key] for item in documents for key in SHARED if key in item.data}
+    shared: dict[str, Any] = {}
+    for document in documents:
+        shared |= {key: value for key, value in _said(document).items() if key in SHARED}
     entries = [entry for item in documents for entry in _entries(item, shared)]
     projects = [(entry, make_project(entry)) for entry in entries]
     if not projects:
@@ -151,10 +153,11 @@ def _entries(document: Document, shared: dict[str, Any]) -> Iterator[Entry]:
 
     `shared` is what the machine says that each project may say otherwise.
     """
-    top = {key: value for key, value in document.data.items() if key not in MACHINE_KEYS}
+    machine = _said(document)
+    top = {key: value for key, value in document.data.items() if key not in machine}
     if "projects" not in top:
         if top:
-            yield Entry(document, (), top, {**shared, **top})
+            yield Entry(document, (), top, _merged(shared, top))
         return
     top |= shared
     listed = top.pop("projects")
@@ -179,13 +182,20 @@ def _merged(defaults: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     return both
 
 
+def _said(document: Document) -> dict[str, Any]:
+    """What a file says of the machine: in that of one project, nothing of what is shared."""
+    is_project = "projects" not in document.data and not document.data.keys() <= {*MACHINE_KEYS}
+    keys = [key for key in MACHINE_KEYS if not (is_project and key in SHARED)]
+    return {key: document.data[key] for key in keys if key in document.data}
+
+
 def _machine(documents: list[Document]) -> Machine:
     """The machine's settings, which any of the files may hold; each profile may be in another."""
     found: dict[str, tuple[Any, Document]] = {}
     profiles: dict[str, tuple[Any, Document]] = {}
     for document in documents:
-        said = {key: document.data[key] for key in MACHINE_KEYS if key in document.data}
-        machine = convert(Entry(document, (), said, said), Machine)
+        said = _said(document)
+        machine = check_machine(Entry(document, (), said, said))
         for key in said:
             if key != "profiles":
                 _only(found, (key,), getattr(machine, key), document)

@@ -57,8 +57,11 @@ The first of these is used: the file or folder named by `--config`, the one name
 - A file holds one project, its keys at the top, or several as a list under `projects`. In the
   latter case the project keys beside `projects` are defaults for each of them.
 - Relative paths start at the folder of the file; `~` is your home.
-- What stands at the top under `context_monitor` and `handoff_cycle` holds for sessions without a
-  project too, and an entry of `projects` may set single keys of them for itself.
+- `context_monitor` and `handoff_cycle` in a file that holds one project are that project's alone.
+  Beside `projects`, or in a file without a project, they hold for the whole machine: for sessions
+  without a project too, and for each project whose own file, or entry of `projects`, does not say
+  otherwise, key by key. So where every file holds one project, a session without a project has the
+  defaults, until a file such as `~/.config/sm/machine.yaml` says otherwise.
 - A duration is `30s`, `45m`, `3h`, `1d`, `1h30m`, or a number of seconds.
 - `config.example.yaml` has every key in its place.
 """
