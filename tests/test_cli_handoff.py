@@ -12,8 +12,11 @@ import pytest
 
 from sm.adapters import proc
 from sm.session import handoff, registry
+from sm.session.agent import load
 from sm.session.registry import AdHocSession
 from sm.store.paths import Root
+from sm.workflow import host
+from tests.company import SM, Company
 
 SCHEDULED = "Handoff scheduled — will execute after current turn completes\n"
 Call = Callable[..., subprocess.CompletedProcess[str]]
@@ -109,6 +112,47 @@ def test_the_last_call_wins(session: AdHocSession, call: Call, notes: Path) -> N
     assert call(session, notes).returncode == 0
     assert call(session, later).returncode == 0
     assert wish(session) == str(later)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [b"a\xff.md", b"a\nb.md", b"a\x1b[201~b.md", b"a b\r.md", b"a\tb.md", "a\u2028b.md".encode()],
+)
+def test_a_name_that_cannot_be_typed_is_refused(
+    session: AdHocSession, call: Call, tmp_path: Path, name: bytes
+) -> None:
+    path = tmp_path / os.fsdecode(name)
+    path.write_text("what is next")
+    shown = repr(str(path))[1:-1]
+    message = f"cannot hand off '{shown}': no agent can be told that name: rename it"
+    failed(call(session, path), 1, message)
+    assert not session.dir.hold.exists()
+    assert wish(session) == ""
+
+
+@pytest.mark.parametrize("name", ["it's süß – “so”.md", "a b .md", "👩\u200d💻.md"])
+def test_any_other_name_is_accepted(
+    session: AdHocSession, call: Call, tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / name
+    path.write_text("what is next")
+    assert call(session, path).returncode == 0
+    assert wish(session) == str(path)
+
+
+def test_an_agent_without_hooks_is_handed_off_though_nobody_sends_anything(
+    company: Company,
+) -> None:
+    company.new("bob", provider="mute")
+    session, notes = company.session("bob"), company.folder / "notes.md"
+    notes.write_text("what is next")
+    known, tmux = load(session.dir), host.of(session).tmux
+    assert known
+    # As a person types it: what goes through the queue wakes the monitor for reasons of its own.
+    tmux.command("set-buffer", "-b", "typed", f"run: {SM} handoff {notes}")
+    tmux.command("paste-buffer", "-p", "-d", "-b", "typed", "-t", known.pane_id)
+    tmux.command("send-keys", "-t", known.pane_id, "Enter")
+    company.hears("bob", f"Read {notes} and continue")
 
 
 def test_outside_of_a_session_it_is_refused(call: Call, notes: Path) -> None:

@@ -178,9 +178,26 @@ def test_a_handoff_wants_a_file(company: Company, served: Served) -> None:
         ("x.md", odd),
         ("/tmp/a\nb", odd),
         ("/tmp/a\0b", odd),
+        ("/tmp/a\x1b[201~b", odd),
+        ("/tmp/a\x9b201~b", odd),
+        ("/tmp/a\u2028b", odd),
     ):
         body = {"requester_session_id": ann, "file_path": path}
         assert served.post(f"/sessions/{ann}/handoff", body).body == {"error": error}
+    assert handoff.pending(company.session("ann").dir) is None
+
+
+@pytest.mark.parametrize("name", ["a\nb.md", "a\x1b[201~b.md", "a\x85b.md"])
+def test_a_handoff_of_a_link_to_a_name_that_cannot_be_typed_is_refused(
+    company: Company, served: Served, name: str
+) -> None:
+    ann = company.new("ann", provider="mute")
+    file, link = company.folder / name, company.folder / "link.md"
+    file.write_text("what is next")
+    link.symlink_to(file)
+    body = {"requester_session_id": ann, "file_path": str(link)}
+    said = served.post(f"/sessions/{ann}/handoff", body).body
+    assert said["error"].endswith(": no agent can be told that name: rename it")
     assert handoff.pending(company.session("ann").dir) is None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -22,8 +21,6 @@ from sm.workflow.kill import kill as kill_issue
 from sm.workflow.outgoing import Letter, send
 
 B = TypeVar("B")
-CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-"""What no path has that is to be typed."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +56,7 @@ def schedule_handoff(call: Call[shapes.HandoffRequest]) -> HandoffAnswer:
         check_living(session)
         profile = host.of(session).profile(session.provider)
         handoff.check(profile)
-        if not path.is_absolute() or CONTROL.search(wish.file_path):
+        if not path.is_absolute() or not handoff.is_typeable(path):
             return HandoffAnswer(error="file_path has to be an absolute path on one line")
         document = path.resolve() if path.is_symlink() else path
         if not handoff.is_readable(document):
@@ -69,7 +66,6 @@ def schedule_handoff(call: Call[shapes.HandoffRequest]) -> HandoffAnswer:
         raise
     except SmError as error:
         return HandoffAnswer(error=error.message)
-    registry.poke(session.dir)
     return HandoffAnswer(status="scheduled")
 
 

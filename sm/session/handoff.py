@@ -16,10 +16,11 @@ from msgspec import Struct
 from sm.adapters.agent.profile import Profile
 from sm.errors import SmError
 from sm.rotation import Rotation
-from sm.session import agentstate
+from sm.session import agentstate, registry
 from sm.session.registry import Session
 from sm.store.files import read_guarded, read_json, write_atomic, write_json
 from sm.store.paths import SessionDir
+from sm.text import normalise
 
 COPY_LIMIT = 1024 * 1024
 """Bytes of a document that are kept beside it."""
@@ -44,16 +45,27 @@ def schedule(session: Session, profile: Profile, path: Path) -> None:
     """Have the context replaced when the turn ends; an earlier wish is forgotten.
 
     Raises:
-        RefusedError: the agent CLI has no terminal, or no command for it.
+        RefusedError: the agent CLI has no terminal, or no command for it, or the path cannot be
+            typed.
         StateError: it cannot be written down.
 
     """
     check(profile)
+    if not is_typeable(path):
+        shown = repr(str(path))[1:-1]
+        raise RefusedError(f"cannot hand off '{shown}': no agent can be told that name: rename it")
     directory = session.dir
     context = agentstate.read(directory).context
     write_json(directory.handoff, Handoff(str(path), time.time(), context), durable=True)
     if not directory.hold.exists():
         _hold(directory)
+    registry.poke(directory)  # without hooks nobody else sees to it at the end of the turn
+
+
+def is_typeable(path: Path) -> bool:
+    """Whether an agent can be told the path as it is, in one line: UTF-8, nothing invisible."""
+    told = f"{path}."  # white space at its end is in the middle of what is typed
+    return normalise(told) == told and not ("\n" in told or "\t" in told)
 
 
 def check(profile: Profile) -> None:
