@@ -195,22 +195,6 @@ def test_a_clear_that_is_swallowed_is_typed_again(company: Company) -> None:
     assert len(prompts(company, "ann")) == 1
 
 
-def test_a_clear_that_is_always_swallowed_is_replaced_by_a_new_start(company: Company) -> None:
-    company.new("ann")
-    before = agent.load(company.session("ann").dir)
-    path = hand_off(company, "ann", "swallow: 99")
-    company.sm("send", "ann", "What waited.")
-    wait_for(lambda: len(prompts(company, "ann")) == 1, "the prompt", 60)
-    company.hears("ann", "What waited.")
-    wait_over(company, "ann")
-    now = agent.load(company.session("ann").dir)
-    assert before
-    assert now
-    assert before.pid != now.pid
-    assert prompts(company, "ann") == [GO_ON.format(path)]
-    assert len([one for one in log(company, "ann", "message") if "What waited." in one.text]) == 1
-
-
 def test_a_clear_that_comes_late_is_not_typed_twice(company: Company) -> None:
     company.new("ann")
     gate = company.folder / "gate"
@@ -300,13 +284,23 @@ def test_a_cycle_is_given_up_once_although_its_executor_dies_at(
     assert not log(company, "ann", "clear")
 
 
-def test_an_agent_is_started_anew_once_although_whoever_does_it_dies(company: Company) -> None:
+def test_a_clear_without_effect_is_replaced_by_a_new_start_although_whoever_begins_it_dies(
+    company: Company,
+) -> None:
     crashed = begin_mortal(company, "rotate:relaunching")
+    before = agent.load(company.session("ann").dir)
     path = hand_off(company, "ann", "swallow: 99")
-    wait_for(lambda: prompts(company, "ann") == [GO_ON.format(path)], "the prompt", 60)
+    company.sm("send", "ann", "What waited.")
+    wait_for(lambda: company.noted("ann")[-1] == "What waited.", "what has waited", 60)
     wait_over(company, "ann")
     assert crashed.exists()
-    assert len(prompts(company, "ann")) == 1
+    now = agent.load(company.session("ann").dir)
+    assert before
+    assert now
+    assert before.pid != now.pid
+    assert prompts(company, "ann") == [GO_ON.format(path)]
+    assert company.noted("ann")[-2:] == [GO_ON.format(path), "What waited."]
+    assert len(log(company, "ann", "clear")) == 2
 
 
 def test_the_next_poll_finishes_what_its_executor_and_its_monitor_have_left(
@@ -492,20 +486,6 @@ def test_what_a_context_began_with_is_told_again_after_a_compaction(company: Com
 
 
 # Readings
-
-
-def test_each_threshold_is_told_once_in_a_context(company: Company) -> None:
-    company.new("ann")
-    for percent in (49, 50, 40, 65, 50, 70):
-        fill(company, "ann", percent)
-        company.sm("wait", "ann", "--timeout", "20")
-    company.hears("ann", "critically high")
-    company.run_in("ann", "true")
-    told = [text for text in company.noted("ann") if text.startswith("[sm context]")]
-    assert [text.split(".")[0].split(" (")[0] for text in told] == [
-        "[sm context] Context at 50%",
-        "[sm context] Context at 65% — critically high",
-    ]
 
 
 def test_readings_that_say_nothing_of_the_context_change_nothing(company: Company) -> None:
