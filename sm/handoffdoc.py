@@ -12,6 +12,7 @@ NAME = re.compile(r"handoff-[^\x00-\x1f\x7f\ud800-\udfff]*\.md")
 
 It has to be told by one line of text: control characters and bytes that are no text are out.
 """
+ASKED_FOR = re.compile(r"handoff-\d{4}-\d\d-\d\d-\d\d-\d\d\.md", re.ASCII)
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _ATX = re.compile(r" {0,3}#{1,6}(?:\s+(.*?))?\s*#*\s*")
@@ -29,6 +30,11 @@ def name(at: datetime) -> str:
 def is_name(text: str) -> bool:
     """Whether a file of this name may be a handoff document."""
     return NAME.fullmatch(text) is not None
+
+
+def is_asked_for(text: str) -> bool:
+    """Whether it is a name of ours: any other may be that of a person's own file."""
+    return ASKED_FOR.fullmatch(text) is not None
 
 
 def missing(text: str, sections: Sequence[str]) -> tuple[str, ...]:

@@ -163,6 +163,67 @@ def test_git_does_not_see_the_documents(session: Session, repository: Repository
     assert git(clone, "diff", "--cached", "--name-only") == ""
 
 
+@pytest.fixture
+def tree(repository: Repository) -> Path:
+    """A worktree with a session's folder in it, that somebody has made already."""
+    (repository.clone / ".sm" / "handoffs").mkdir(parents=True)
+    return repository.clone
+
+
+def shown(tree: Path) -> str:
+    return git(tree, "status", "--porcelain", "--untracked-files=all")
+
+
+def test_git_does_not_see_the_documents_in_a_folder_that_was_there_before(tree: Path) -> None:
+    folder = tree / ".sm" / "handoffs"
+    write(folder, "handoff-2026-01-02-03-04.md")  # by an agent's own mkdir
+    assert shown(tree)
+    documents.prepare(folder)
+    assert shown(tree) == ""
+
+
+def test_git_does_not_see_the_documents_where_a_session_without_issue_was_before(
+    session: Session, tree: Path
+) -> None:
+    theirs = documents.folder(structs.replace(session, cwd=tree), CYCLE)
+    documents.prepare(theirs)
+    write(theirs, "handoff-1.md")
+    folder = tree / ".sm" / "handoffs"
+    documents.prepare(folder)
+    write(folder, "handoff-1.md")
+    assert shown(tree) == ""
+
+
+def test_in_a_folder_that_people_keep_in_git_only_our_documents_are_hidden(tree: Path) -> None:
+    folder = tree / "docs"
+    folder.mkdir()
+    (folder / "index.md").write_text("theirs")
+    git(tree, "add", "docs")
+    git(tree, "commit", "-qm", "docs")
+    documents.prepare(folder)
+    write(folder, "handoff-2026-01-02-03-04.md")
+    assert shown(tree) == ""
+    (folder / "more.md").write_text("theirs")
+    assert shown(tree) == "?? docs/more.md"
+
+
+def test_a_gitignore_that_people_keep_in_git_stays_as_it_is(tree: Path) -> None:
+    (tree / "docs").mkdir()
+    (tree / "docs" / ".gitignore").write_text("*.tmp\n")
+    git(tree, "add", "docs")
+    git(tree, "commit", "-qm", "docs")
+    documents.prepare(tree / "docs")
+    assert shown(tree) == ""
+
+
+def test_where_git_hides_them_already_nothing_is_added(tree: Path) -> None:
+    (tree / ".gitignore").write_text(".sm/\n.gitignore\n")
+    folder = tree / ".sm" / "handoffs"
+    write(folder, "handoff-1.md")
+    documents.prepare(folder)
+    assert not (folder / ".gitignore").exists()
+
+
 def test_a_folder_that_was_made_but_not_kept_out_of_git_yet_is_so_then(folder: Path) -> None:
     (folder / ".gitignore").unlink()  # killed in between
     documents.prepare(folder)
@@ -307,21 +368,53 @@ def test_only_the_first_megabyte_is_looked_at(folder: Path) -> None:
 # Old ones
 
 
+def asked_for(minute: int) -> str:
+    """The name of a document that was asked for."""
+    return f"handoff-2026-01-02-03-{minute:02}.md"
+
+
 def test_old_documents_go_by_their_number(folder: Path) -> None:
     for age in range(6):
-        write(folder, f"handoff-{age}.md", age_s=age)
-    documents.prune(folder, 3, never=folder / "handoff-5.md")
+        write(folder, asked_for(age), age_s=age)
+    documents.prune(folder, 3, never=folder / asked_for(5))
     left = sorted(path.name for path in folder.glob("handoff-*"))
-    assert left == ["handoff-0.md", "handoff-1.md", "handoff-2.md", "handoff-5.md"]
+    assert left == [asked_for(0), asked_for(1), asked_for(2), asked_for(5)]
 
 
 def test_nothing_but_documents_is_ever_removed(folder: Path, tmp_path: Path) -> None:
     kept = write(tmp_path, "elsewhere.md")
     write(folder, "notes.md", age_s=100)
-    (folder / "handoff-dir.md").mkdir()
-    (folder / "handoff-link.md").symlink_to(kept)
-    write(folder, "handoff-1.md")
+    (folder / asked_for(2)).mkdir()
+    (folder / asked_for(3)).symlink_to(kept)
+    write(folder, asked_for(1))
     documents.prune(folder, 0, never=folder)
     names = sorted(path.name for path in folder.iterdir())
-    assert names == [".gitignore", "handoff-dir.md", "handoff-link.md", "notes.md"]
+    assert names == [".gitignore", asked_for(2), asked_for(3), "notes.md"]
     assert kept.exists()
+
+
+def test_what_people_have_named_themselves_is_never_removed(folder: Path) -> None:
+    names = ["handoff-2026-01-02-03-04-b.md", "handoff-26-01-02-03-04.md", "handoff-guide-1.md"]
+    for name in (*names, asked_for(1)):
+        write(folder, name, age_s=100)
+    documents.prune(folder, 0, never=folder)
+    assert sorted(path.name for path in folder.glob("handoff-*")) == names
+
+
+def test_what_git_tracks_is_never_removed(tree: Path) -> None:
+    folder = tree / "docs"
+    folder.mkdir()
+    write(folder, asked_for(1), age_s=100)
+    git(tree, "add", "docs")
+    write(folder, asked_for(2), age_s=100)
+    documents.prune(folder, 0, never=folder)
+    assert [path.name for path in folder.iterdir()] == [asked_for(1)]
+
+
+def test_where_git_does_not_tell_what_it_tracks_nothing_is_removed(tree: Path) -> None:
+    folder = tree / "docs"
+    folder.mkdir()
+    write(folder, asked_for(1), age_s=100)
+    (tree / ".git" / "index").write_bytes(b"damaged")
+    documents.prune(folder, 0, never=folder)
+    assert [path.name for path in folder.iterdir()] == [asked_for(1)]

@@ -111,14 +111,14 @@ def test_old_documents_go_and_the_one_in_use_stays(kid: AdHocSession) -> None:
     folder = documents.folder(kid, POLICY.cycle)
     documents.prepare(folder)
     for age in range(5):
-        path = folder / f"handoff-{age}.md"
+        path = folder / f"handoff-2026-01-02-03-0{age}.md"
         path.write_text("x")
         os.utime(path, (time.time() - age, time.time() - age))
     policy = Policy(cycle=structs.replace(POLICY.cycle, keep=2))
-    record = structs.replace(rotation(), document=str(folder / "handoff-4.md"))
+    record = structs.replace(rotation(), document=str(folder / "handoff-2026-01-02-03-04.md"))
     outcomes.finished(target(kid), record, policy)
     left = sorted(path.name for path in folder.glob("handoff-*"))
-    assert left == ["handoff-0.md", "handoff-1.md", "handoff-4.md"]
+    assert left == [f"handoff-2026-01-02-03-0{age}.md" for age in (0, 1, 4)]
 
 
 def test_a_working_directory_that_is_gone_is_no_matter(root: Root, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """The handoff documents of a session: their folder, and what an agent has written there.
 
-No link is followed, and nothing but documents is ever removed.
+No link is followed, and nothing but documents that we have asked for is ever removed.
 """
 
 from __future__ import annotations
@@ -13,15 +13,19 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from sm.adapters import gitfiles
 from sm.config.schema import HandoffCycle
-from sm.errors import StateError
-from sm.handoffdoc import is_name, missing
+from sm.errors import SmError, StateError
+from sm.handoffdoc import is_asked_for, is_name, missing
 from sm.rotation import Document
 from sm.session.registry import IssueSession, Session
 from sm.store.files import create_exclusive, just_before
 
 READ_LIMIT = 1024 * 1024
 """Bytes of a document in which its sections are looked for."""
+PATTERN = "handoff-*.md"
+OURS = f"/{PATTERN}\n/.gitignore\n"
+SHORTEST = "handoff-.md"
 ADVICE = "change handoff_cycle.folder in the configuration"
 
 
@@ -74,7 +78,7 @@ def check(folder: Path) -> None:
 
 
 def prepare(folder: Path) -> None:
-    """Make the folder where it is missing, and keep it out of git if nobody else uses it.
+    """Make the folder where it is missing, and keep our documents out of git.
 
     Raises:
         StateError: it cannot be made, or a link is on the way to it.
@@ -83,12 +87,21 @@ def prepare(folder: Path) -> None:
     check(folder)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        is_ours = not any(folder.iterdir())
+        is_empty = not any(folder.iterdir())
     except OSError as error:
         reason = os.strerror(error.errno or 0)
         raise StateError(f"cannot make '{folder}': {reason}: {ADVICE}") from error
-    if is_ours:
+    if is_empty:
         create_exclusive(folder / ".gitignore", "*\n")
+    else:
+        _hide_documents(folder)
+
+
+def _hide_documents(folder: Path) -> None:
+    """Others use the folder as well: of what is theirs nothing may be hidden from them."""
+    with contextlib.suppress(SmError):  # a handoff has to do without a git that does not work
+        if gitfiles.is_shown(folder / SHORTEST):
+            create_exclusive(folder / ".gitignore", OURS)
 
 
 def stamps(folder: Path) -> tuple[str, ...]:
@@ -143,11 +156,18 @@ def _written_at(folder: Path, one: _Found) -> float:
 
 
 def prune(folder: Path, keep: int, never: Path) -> None:
-    """Remove all but the newest `keep` documents; `never` stays, whatever its age."""
-    with contextlib.suppress(OSError, StateError):
-        for one in sorted(_documents(folder), reverse=True)[keep:]:
-            if folder / one.name != never:
-                (folder / one.name).unlink()
+    """Remove all but the newest `keep` documents that have the name which we ask for.
+
+    `never` stays, whatever its age, and so does what git tracks.
+    """
+    with contextlib.suppress(OSError, SmError):
+        ours = [one for one in _documents(folder) if is_asked_for(one.name)]
+        if len(ours) <= keep:
+            return
+        spared = gitfiles.tracked(folder, PATTERN) | {never.name}
+        for one in sorted(ours, reverse=True)[keep:]:
+            if one.name not in spared:
+                (folder / one.name).unlink(missing_ok=True)
 
 
 class _Found(NamedTuple):
@@ -172,11 +192,10 @@ def _documents(folder: Path) -> Iterator[_Found]:
 
     """
     check(folder)
-    with contextlib.suppress(FileNotFoundError):
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if is_name(entry.name) and (found := _plain_file(entry)):
-                    yield found
+    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            if is_name(entry.name) and (found := _plain_file(entry)):
+                yield found
 
 
 def _plain_file(entry: os.DirEntry[str]) -> _Found | None:
