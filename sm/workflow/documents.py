@@ -126,9 +126,7 @@ def written(
     is empty or cannot be read are no documents.
     """
     with contextlib.suppress(OSError, StateError):
-        for one in sorted(_documents(folder), reverse=True):
-            if not _is_new(one, before):
-                continue
+        for one in sorted(_new_ones(folder, before), reverse=True):
             if text := _read(folder / one.name).strip():
                 at = _written_at(folder, one)
                 lacks = missing(text, sections)
@@ -136,10 +134,12 @@ def written(
     return None
 
 
-def _is_new(one: _Found, before: Collection[str] | float) -> bool:
+def _new_ones(folder: Path, before: Collection[str] | float) -> Iterator[_Found]:
     if isinstance(before, float):
-        return one.changed_ns >= just_before(before)
-    return one.stamp not in before
+        after = just_before(before)
+        return (one for one in _documents(folder) if one.changed_ns >= after)
+    known = frozenset(before)
+    return (one for one in _documents(folder) if one.stamp not in known)
 
 
 _first_seen: dict[Path, tuple[str, float]] = {}
