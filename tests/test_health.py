@@ -7,11 +7,13 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from msgspec import structs
 
+from sm.errors import StateError
 from sm.rotation import Cause, Rotation, Step, begin
 from sm.session import health
 from sm.session.health import HOUR_S, RAISED, Health, of_rotation
@@ -225,3 +227,42 @@ def test_cycles_of_other_sessions_and_other_rotations_do_not_count(root: Root) -
     cycles_at(root, 100.0)
     assert health.raised_by(root, "a", NOW) == 0
     assert health.raised_by(root, "b", NOW) == RAISED
+
+
+def test_cycles_that_were_given_up_do_not_count(root: Root) -> None:
+    for number, error in enumerate(("", "no document", "no document")):
+        health.append(root, entry(f"r{number}", NOW - 100 + number, error=error))
+    assert health.raised_by(root, "dev-harb-7", NOW) == 0
+    health.append(root, entry("r3", NOW - 10))
+    assert health.raised_by(root, "dev-harb-7", NOW) == RAISED
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_a_record_that_cannot_be_read_raises_no_threshold_and_says_so(
+    root: Root, make: Callable[[Path], None]
+) -> None:
+    root.private.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make(root.health)
+    assert health.raised_by(root, "dev-harb-7", NOW) == 0
+    with pytest.raises(StateError, match=r"health\.jsonl"):
+        health.append(root, entry())
+
+
+def test_a_long_record_is_read_no_further_than_the_time_that_counts(root: Root) -> None:
+    health.append(root, entry("old", NOW - 9000, session="b"))
+    old = root.health.read_bytes()
+    root.health.write_bytes(old * (journal.LOOK_BACK // len(old)))
+    decoded = 0
+
+    def counted(path: Path) -> Iterator[bytes]:
+        nonlocal decoded
+        for line in lines(path):
+            decoded += 1
+            yield line
+
+    lines = journal.backwards
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(journal, "backwards", counted)
+        health.append(root, entry("r1"))
+        health.raised_by(root, "a", NOW)
+    assert decoded < 10

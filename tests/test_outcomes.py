@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -156,6 +157,27 @@ def test_what_an_agent_or_a_person_wanted_is_not_too_often(
     for number, cause in enumerate((Cause.HANDOFF, Cause.COMMAND, Cause.HANDOFF, Cause.CYCLE)):
         outcomes.finished(target(kid), rotation(cause, ident=f"r{number}"), POLICY)
     assert texts(ann) == []
+
+
+def test_cycles_that_were_given_up_are_not_too_often(ann: AdHocSession, kid: AdHocSession) -> None:
+    outcomes.finished(target(kid), rotation(ident="r0"), POLICY)
+    for number in (1, 2):
+        record = rotation(step=Step.REQUEST, ident=f"r{number}")
+        outcomes.given_up(target(kid), record, WHY, POLICY)
+    assert not [text for text in texts(ann) if "within an hour" in text]
+    assert health.raised_by(kid.root, kid.name) == 0
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_a_record_that_is_no_file_holds_no_outcome_up(
+    kid: AdHocSession, make: Callable[[Path], None]
+) -> None:
+    kid.root.private.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make(kid.root.health)
+    outcomes.finished(target(kid), rotation(ident="r1"), POLICY)
+    outcomes.given_up(target(kid), rotation(ident="r2"), WHY, POLICY)
+    assert "health.jsonl" in story(kid, "problem")[0]
+    assert len(story(kid)) == 2
 
 
 def test_cycles_of_several_sessions_are_counted_each_for_itself(

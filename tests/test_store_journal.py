@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sm.errors import StateError
 from sm.store import journal
 from sm.store.journal import LINE_LIMIT, ROTATE_AT, Event
 
@@ -89,3 +91,24 @@ def test_a_damaged_line_is_passed_over(tmp_path: Path) -> None:
     journal.record(path, "ended", "ann")
     assert [entry.event for entry in journal.read(path)] == ["begun", "ended"]
     assert journal.latest(path, {"ann"})["ann"].event == "ended"
+
+
+@pytest.mark.parametrize("which", ["journal.jsonl", "journal.jsonl.1"])
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_what_is_no_plain_file_is_refused_and_waited_for_by_nobody(
+    path: Path, which: str, make: Callable[[Path], None]
+) -> None:
+    make(path.with_name(which))
+    for reading in (journal.read, journal.newest_first, journal.backwards):
+        with pytest.raises(StateError, match=which):
+            list(reading(path))
+
+
+def test_a_journal_that_cannot_be_put_aside_goes_on(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "ROTATE_AT", 10)
+    path.with_name("journal.jsonl.1").mkdir()
+    for _ in range(3):
+        journal.record(path, "tick")
+    assert path.read_bytes().count(b"tick") == 3

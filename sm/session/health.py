@@ -10,6 +10,7 @@ from itertools import pairwise, takewhile
 import msgspec
 from msgspec import Struct
 
+from sm.errors import StateError
 from sm.rotation import Cause, Rotation
 from sm.store import journal
 from sm.store.files import ensure_private_dir
@@ -20,6 +21,8 @@ RAISED = 5.0
 """Percentage points by which the cycle begins later when it has come too often."""
 FINISHED = "finished"
 """What the journal's last line of a rotation begins with, unless it was given up."""
+SLACK_S = 60.0
+"""Entries of several sessions may come in another order than they ended."""
 ERROR_LIMIT, STEPS_LIMIT = 400, 40
 
 
@@ -111,8 +114,10 @@ def append(root: Root, record: Health) -> bool:
 
     """
     began_at = record.at - record.details.cycle_duration_ms / 1000
-    since = takewhile(lambda known: known.at >= began_at, recent(root, record.session))
-    if any(known.rotation == record.rotation for known in since):
+    # Of all sessions, so that it ends there, and not where this one has its last.
+    since = takewhile(lambda known: known.at >= began_at - SLACK_S, recent(root))
+    ours = (record.session, record.rotation)
+    if any((known.session, known.rotation) == ours for known in since):
         return False
     ensure_private_dir(root.private)
     journal.append(root.health, msgspec.json.encode(record))
@@ -120,7 +125,12 @@ def append(root: Root, record: Health) -> bool:
 
 
 def recent(root: Root, session: str = "") -> Iterator[Health]:
-    """Every entry (of one session), newest first; lines that are none are passed over."""
+    """Every entry (of one session), newest first; lines that are none are passed over.
+
+    Raises:
+        StateError: what is there is no plain file of ours.
+
+    """
     decoder = msgspec.json.Decoder(Health)
     for line in journal.backwards(root.health):
         try:
@@ -132,11 +142,21 @@ def recent(root: Root, session: str = "") -> Iterator[Health]:
 
 
 def cycles(root: Root, session: str, until: float, within_s: float) -> list[float]:
-    """When the session's automated cycles ended in that time, newest first."""
+    """When the session's automated cycles succeeded in that time, newest first.
+
+    None where the record cannot be read: nothing may be held up by that.
+    """
     # Of all sessions, so that it ends there, and not where this one has its last.
     entries = takewhile(lambda entry: entry.at >= until - within_s, recent(root))
-    mine = (e for e in entries if e.session == session and e.details.cause is Cause.CYCLE)
-    return [e.at for e in mine if e.at <= until]
+    try:
+        return [e.at for e in entries if e.session == session and e.at <= until and _counts(e)]
+    except StateError:
+        return []
+
+
+def _counts(entry: Health) -> bool:
+    """One that was given up has left the context as it was: it says nothing of the next one."""
+    return entry.details.cause is Cause.CYCLE and entry.status is Status.OK
 
 
 def raised_by(root: Root, session: str, now: float | None = None) -> float:

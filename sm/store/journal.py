@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Set
+from contextlib import contextmanager, suppress
+from io import BytesIO
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
-from sm.store.files import append_line
+from sm.store.files import append_line, open_guarded
 
 LINE_LIMIT = 4000
 """Bytes; below the size up to which an append is one piece on every file system."""
@@ -46,22 +50,28 @@ def record(path: Path, event: str, session: str = "", detail: str = "") -> None:
 
 
 def append(path: Path, line: bytes) -> None:
-    """Append a line of any shape to a log that is bounded and read as the journal is."""
-    try:
+    """Append a line of any shape to a log that is bounded and read as the journal is.
+
+    Raises:
+        StateError: it cannot be written.
+
+    """
+    with suppress(OSError):  # better too long than without this line
         if path.stat().st_size > ROTATE_AT:
             path.replace(path.with_name(path.name + ".1"))
-    except FileNotFoundError:
-        pass
     append_line(path, line)
 
 
 def read(path: Path, session: str = "") -> Iterator[Event]:
-    """Every event (of one session), oldest first; lines that are no events are passed over."""
+    """Every event (of one session), oldest first; lines that are no events are passed over.
+
+    Raises:
+        StateError: what is there is no plain file of ours.
+
+    """
     decoder = msgspec.json.Decoder(Event)
     for file in (path.with_name(path.name + ".1"), path):
-        if not file.exists():
-            continue
-        with file.open("rb") as lines:
+        with _reading(file) as lines:
             for line in lines:
                 try:
                     entry = decoder.decode(line)
@@ -94,14 +104,15 @@ def newest_first(path: Path) -> Iterator[Event]:
 
 
 def backwards(path: Path) -> Iterator[bytes]:
-    """The lines of the last `LOOK_BACK` bytes, newest first."""
+    """The lines of the last `LOOK_BACK` bytes, newest first.
+
+    Raises:
+        StateError: what is there is no plain file of ours.
+
+    """
     left = LOOK_BACK
     for file in (path, path.with_name(path.name + ".1")):
-        try:
-            lines = file.open("rb")
-        except FileNotFoundError:
-            continue
-        with lines:
+        with _reading(file) as lines:
             position, rest = lines.seek(0, 2), b""
             while position > 0 and left > 0:
                 size = min(BLOCK, position)
@@ -110,3 +121,13 @@ def backwards(path: Path) -> Iterator[bytes]:
                 yield from reversed(whole)
             if position == 0:
                 yield rest
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[BinaryIO]:
+    """The file from its beginning; an empty one where there is none."""
+    try:
+        with open_guarded(path, os.O_RDONLY) as fd, os.fdopen(fd, "rb", closefd=False) as lines:
+            yield lines
+    except FileNotFoundError:
+        yield BytesIO()

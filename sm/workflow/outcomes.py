@@ -55,7 +55,6 @@ def given_up(target: Target, record: Rotation, reason: str, policy: Policy) -> N
         _tell_agent(session, record, reason)
     crash_point("outcome:told-agent")
     people.note(session, f"{what}: {reason}", f"rotation:{record.id}", policy)
-    _tell_if_frequent(session, record, policy)
 
 
 def _rearm(session: Session, record: Rotation) -> None:
