@@ -18,7 +18,7 @@ from sm.server.actions import Call
 from sm.server.bodies import decode
 from sm.server.errors import UnknownSessionError
 from sm.server.shapes import ContextAnswer, ContextUsage, HookAnswer, HookEvent
-from sm.session import agentstate, lifesigns, readings, registry
+from sm.session import agent, agentstate, handoff, lifesigns, readings, registry
 from sm.session.caller import OWN_VARIABLES
 from sm.session.hookfiles import HOOKS
 from sm.session.readings import Reading
@@ -31,7 +31,7 @@ OVER_HTTP = "SM_HOOKS=http"
 HOOK_S = 10.0
 LATE_S = 1.0
 """A reading names no context. One that comes so soon after the last context was cleared or summed
-up may be of that one."""
+up may be of that one, and so may any while the context is being replaced."""
 SAME_S, LOOK_S = 0.3, 0.02
 """So long a compaction's own hook may take to tell of it, too."""
 RECENT_S = 5.0
@@ -54,7 +54,7 @@ def context_usage(call: Call[ContextUsage]) -> ContextAnswer:
 
 def _note_reading(session: AnySession, report: ContextUsage) -> None:
     now, directory = time.time(), session.dir
-    if now < readings.flags(directory).reset_at + LATE_S:
+    if _has_hooks(session) or handoff.is_wanted(directory) or now < _began_at(session) + LATE_S:
         return
     reading = Reading(
         at=now,
@@ -65,6 +65,16 @@ def _note_reading(session: AnySession, report: ContextUsage) -> None:
     )
     readings.note(directory, reading)
     registry.poke(directory)
+
+
+def _began_at(session: AnySession) -> float:
+    """When the present context began to fill up behind another one; 0: it is the first."""
+    directory = session.dir
+    reset_at, launched = readings.flags(directory).reset_at, agent.load(directory)
+    if launched and launched.generation == 1 and reset_at <= launched.launched_at:
+        reset_at = 0.0
+    told = directory.context.exists()  # else no hook ever has
+    return max(reset_at, readings.began_at(directory)) if told else reset_at
 
 
 def _whole(number: float | None) -> int | None:

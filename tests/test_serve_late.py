@@ -1,0 +1,92 @@
+"""Readings over HTTP while a context is replaced: they name no context, and may come late."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+import pytest
+
+from sm.session import handoff, health, readings
+from tests.company import Company
+from tests.helpers import wait_for
+from tests.serving import Served, serving
+
+
+@pytest.fixture
+def served(company: Company) -> Iterator[Served]:
+    with serving(company.folder, env={"SM_CONFIG": str(company.config)}) as found:
+        yield found
+
+
+def report(served: Served, session: str, percentage: float) -> None:
+    body = {"session_id": session, "used_percentage": percentage, "context_window_size": 200000}
+    assert served.post("/hooks/context-usage", body).body["status"] == "ok"
+
+
+def begun(company: Company) -> int:
+    """How many handoff documents the agent was asked for."""
+    return sum("Create handoff document now" in text for text in company.noted("ann"))
+
+
+def test_readings_of_the_old_context_begin_no_second_cycle(
+    company: Company, served: Served
+) -> None:
+    """Sent as fast as a server takes them, until the new context works."""
+    ann = company.new("ann")
+    company.sm("send", "ann", "Work.\ngauge: 90")
+    wait_for(functools.partial(begun, company), "a cycle to begin")
+
+    def resumed() -> bool:
+        report(served, ann, 90)
+        return any("and resume work" in text for text in company.noted("ann"))
+
+    wait_for(resumed, "the new context to be told")
+    report(served, ann, 90)
+    directory = company.session("ann").dir
+    wait_for(lambda: not handoff.is_wanted(directory), "the cycle to end")
+    company.sm("send", "ann", "Go on.")
+    company.hears("ann", "Go on.")
+    assert begun(company) == 1
+    assert [one.status for one in health.recent(company.root, ann)] == ["ok"]
+
+
+def test_a_reading_right_after_a_context_began_is_passed_over(
+    company: Company, served: Served
+) -> None:
+    """Nobody has looked at the new context yet, so nothing but its beginning tells of it."""
+    ann = company.new("ann", provider="mute")
+    directory = company.session("ann").dir
+    event = {"session_id": "c0ffee00-1", "session_manager_id": ann, "source": "startup"}
+    served.post("/hooks/claude", event | {"hook_event_name": "SessionStart"})
+    report(served, ann, 90)
+    assert readings.read(directory) is None
+
+    def later() -> bool:
+        report(served, ann, 9)
+        return readings.read(directory) is not None
+
+    wait_for(later, "a reading to be believed")
+
+
+def test_an_agent_with_a_status_line_of_its_own_is_not_spoken_for(
+    company: Company, served: Served
+) -> None:
+    ann = company.new("ann")
+    directory = company.session("ann").dir
+    report(served, ann, 90)
+    assert readings.read(directory) is None
+
+
+def test_a_reading_while_a_handoff_waits_is_passed_over(company: Company, served: Served) -> None:
+    ann = company.new("ann", provider="mute")
+    directory = company.session("ann").dir
+    directory.hold.write_text("\n")
+    directory.hold.chmod(0o600)
+    report(served, ann, 90)
+    assert readings.read(directory) is None
+    directory.hold.unlink()
+    report(served, ann, 42)
+    found = readings.read(directory)
+    assert found
+    assert found.percent == 42
