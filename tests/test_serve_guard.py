@@ -123,7 +123,32 @@ def test_other_machines_need_a_token(company: Company) -> None:
         assert served.get("/health").status == 401
         assert served.get("/health", **BEARER).status == 200
         assert served.get("/health", host=socket.gethostname(), **BEARER).status == 200
-        assert served.get("/health", host="evil.example", **BEARER).status == 403
+        assert served.get("/health", host="evil.example").status == 403
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0"])
+def test_a_token_is_good_under_any_name_and_from_any_dashboard(
+    root: Root, tmp_path: Path, address: str
+) -> None:
+    """A container calls this machine host.docker.internal, a proxy has a name of its own."""
+    with serving(tmp_path, "--host", address, env={"SM_SERVE_TOKEN": TOKEN}) as served:
+        for name in ("host.docker.internal", "vm.lan:8420", f"localhost:{served.port}"):
+            assert served.get("/sessions", host=name, **BEARER).status == 200
+        for origin in ("https://dash.example", "null"):
+            assert served.post("/hooks/claude", {}, origin=origin, **BEARER).status == 200
+            wrong = served.post("/hooks/claude", {}, origin=origin, authorization="Bearer x")
+            assert wrong.status == 403
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_token_file_of_somebody_else_is_refused(company: Company) -> None:
+    """Who owns it knows the token, and may change it."""
+    file = company.folder / "token"
+    file.write_text(f"{TOKEN}\n")
+    file.chmod(0o600)
+    os.chown(file, 65534, 65534)
+    done = company.sm("serve", "--port", "0", "--token-file", str(file), code=2)
+    assert "is not owned by you" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 A page that a browser shows can send requests to this machine. It cannot choose the names `Host`
 and `Origin`, so a name that is not ours (CWE-350, DNS rebinding) or another origin is refused.
+Whoever brings the token is no such page: from a container this machine has another name.
 """
 
 from __future__ import annotations
@@ -36,12 +37,14 @@ class Rules:
 
     def refusal(self, headers: Headers) -> tuple[int, str] | None:
         """Status and reason for a request with these headers, None for one that is let in."""
+        if self.token and self._has_token(headers.get("authorization", "")):
+            return None  # no page has it, so whatever it calls us, it may
         if not self._is_ours(_name(headers.get("host", ""))):
             return 403, "the name in 'Host' is not one of this server"
         origin = headers.get("origin")
         if origin is not None and _name(origin.partition("//")[2]) not in LOOPBACK:
             return 403, "web pages of other origins may not ask"
-        if self.token and not self._has_token(headers.get("authorization", "")):
+        if self.token:
             return 401, "a token is needed: send 'Authorization: Bearer …'"
         return None
 

@@ -45,6 +45,8 @@ def _read(file: Path) -> str:
             found = os.fstat(opened.fileno())
             if not stat.S_ISREG(found.st_mode):
                 raise UsageError(f"'{file}' is no file: put the token into one")
+            if found.st_uid != os.geteuid():
+                raise UsageError(f"'{file}' is not owned by you: put the token into one that is")
             if found.st_mode & 0o077:
                 raise UsageError(f"'{file}' can be read by others: run chmod 600 on it")
             return opened.read(4096).decode("ascii", "replace")
