@@ -62,14 +62,22 @@ class Rotation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     document: str = ""
     requests: int = 1
     sections_asked: bool = False
+    parked: bool = False
+    """It cannot go on by itself, as its API has no answer, for instance: messages may pass."""
     interrupted: bool = False
+    """The turn that went on behind the document was stopped."""
     clears: int = 0
+    """How many were typed, or were to be: each has an id of its own."""
+    tried: int = 0
+    """How many of them since the last failure."""
     cleared: bool = False
     """The agent CLI has taken the command, but tells of a new context only with its next prompt."""
     relaunched: bool = False
     generation: int = 0
-    """The launch by which the agent is started anew; 0: not yet."""
+    """The launch by which the agent is started anew; 0: nobody has done so yet."""
     resumes: int = 1
+    fresh: str = ""
+    """The context that has got the prompt."""
     confirmed: bool = False
     """It was asked whether it goes on."""
     failures: int = 0
@@ -83,13 +91,15 @@ class Rotation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where the document is looked for."""
     kept: bool = False
     """There is a copy of it."""
+    before: tuple[str, ...] = ()
+    """What was there already when the document was asked for."""
     steps: tuple[tuple[Step, float], ...] = ()
     """Each step, and when it was begun, in order."""
 
     @property
     def holds(self) -> bool:
         """Whether nothing but its own messages may reach the agent."""
-        return self.step is not Step.VERIFY and not self.postponed_at
+        return not (self.step is Step.VERIFY or self.postponed_at or self.parked)
 
     @property
     def key(self) -> str:
@@ -100,6 +110,15 @@ class Rotation(Struct, frozen=True, kw_only=True, omit_defaults=True):
             Step.RESUME: f"resume{self.resumes}",
             Step.VERIFY: "confirm" if self.confirmed else "",
         }.get(self.step, "")
+
+
+MESSAGES = ("ask1", "ask2", "sections", "confirm")
+"""The keys of what is told in a rotation, but for the prompts of the new context."""
+
+
+def keys(record: Rotation) -> tuple[str, ...]:
+    """All that may have been told so far, and the prompt that would come next."""
+    return (*MESSAGES, *(f"resume{number + 1}" for number in range(record.resumes + 1)))
 
 
 def begin(ident: str, cause: Cause, now: float, context: str, document: str = "") -> Rotation:
@@ -140,10 +159,11 @@ class Limits:
     """So long the turn may go on when the document is whole."""
     background_s: float = 600
     """So long tasks in the background are waited for; Claude Code keeps them through a clear."""
+    look_s: float = 60
+    """What no hook tells of, an interruption by hand for instance, is looked for so often."""
     clear_s: float = 5
     obstacle_s: float = 600
     relaunch_s: float = 60
-    resume_s: float = 120
     verify_s: float = 60
     answer_s: float = 600
 
@@ -152,8 +172,8 @@ class Limits:
 class Standing:
     """What is known of the agent at one moment. Times are seconds since 1970.
 
-    `accepted` tells when it got each message of the rotation, by key; `waiting` are those that
-    nobody has handed over yet, and `lost` those of which all that could be done has been done.
+    `accepted` tells when it got each message of the rotation, by key; `lost` are those for which
+    all that could be done has been done.
     """
 
     now: float
@@ -165,16 +185,18 @@ class Standing:
     context: str = ""
     begun: str = ""
     """How its context began: startup, resume, clear or compact."""
+    begun_at: float = 0.0
     compacted_at: float = 0.0
     worked_at: float = 0.0
     """When it last ended a turn or used a tool."""
     parked: bool = False
     """Its API gives it no answer, and will again."""
+    relaunched: bool = False
+    """It was started anew by this rotation, and has not told of its context yet."""
     document: Document | None = None
     readable: bool = True
-    """Whether the record's document is there, a plain file that can be read."""
+    """Whether the record's document is there, a plain file that holds something."""
     accepted: Mapping[str, float] = field(default_factory=dict)
-    waiting: frozenset[str] = frozenset()
     lost: frozenset[str] = frozenset()
 
 

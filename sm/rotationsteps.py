@@ -16,24 +16,39 @@ REQUESTS, CLEARS, RESUMES = 2, 2, 2
 """So often each is tried: once, and once more."""
 TRIES = 3
 """So often a clear may fail; after each failure the agent has a turn's time."""
+SOON_S = 1.0
 
 
 def decide(record: Rotation, seen: Standing, limits: Limits) -> Move:
     """What is to be done now."""
+    record = _of_now(record, seen)
     if not seen.alive:
-        relaunching = record.step is Step.CLEAR and record.relaunched
-        due = relaunching and seen.now < record.since + limits.relaunch_s
+        due = record.step is Step.CLEAR and record.relaunched and not _is_late(record, seen, limits)
         return Move(Act.RELAUNCH if due else Act.WAIT, record)  # or the session's own recovery
     if record.step in _BEFORE and _is_fresh(record, seen):
         return _begun_anew(record, seen, limits)
+    if record.step in _BEFORE and record.context and not seen.context:
+        return _parked(record, seen, limits)  # just started anew: it has not told of it yet
     return _STEPS[record.step](record, seen, limits)
 
 
 _BEFORE = (Step.REQUEST, Step.DOCUMENT, Step.QUIET, Step.CLEAR)
 
 
+def _of_now(r: Rotation, seen: Standing) -> Rotation:
+    """The record without times that are still to come, as the clock was set back since.
+
+    A context that had no name when it began gets that of the one that is older than the record.
+    """
+    times = {name: getattr(r, name) for name in ("began_at", "since", "postponed_at")}
+    ahead = {name: seen.now for name, at in times.items() if at > seen.now}
+    named = {"context": seen.context} if not r.context and seen.begun_at <= r.began_at else {}
+    return structs.replace(r, parked=False, **ahead, **named)
+
+
 def _is_fresh(record: Rotation, seen: Standing) -> bool:
-    return record.cleared or bool(seen.context and seen.context != record.context)
+    another = seen.context and seen.context != record.context
+    return record.cleared or seen.relaunched or bool(another)
 
 
 def _begun_anew(r: Rotation, seen: Standing, limits: Limits) -> Move:
@@ -59,12 +74,20 @@ def _request(r: Rotation, seen: Standing, limits: Limits) -> Move:
         return _document(_to(r, Step.DOCUMENT, seen, since=at), seen, limits)
     if seen.compacted_at > r.began_at:
         return Move(Act.GIVE_UP, r, COMPACTED)
+    if seen.parked:
+        return _parked(r, seen, limits)
     if seen.now >= r.since + limits.request_s or r.key in seen.lost:
         return Move(Act.GIVE_UP, r, "it could not be asked for a document")
     return Move(Act.TELL, r, until=r.since + limits.request_s)
 
 
 COMPACTED = "its context was summed up before it had written a document"
+
+
+def _parked(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    """No time counts while it cannot answer, and what wakes it again may reach it."""
+    waiting = structs.replace(r, parked=True, since=seen.now)
+    return Move(Act.WAIT, waiting, until=seen.now + limits.look_s)
 
 
 def _document(r: Rotation, seen: Standing, limits: Limits) -> Move:
@@ -78,6 +101,8 @@ def _document(r: Rotation, seen: Standing, limits: Limits) -> Move:
         return _written(r, found, seen, limits)
     if seen.compacted_at > r.began_at:
         return Move(Act.GIVE_UP, r, COMPACTED)
+    if seen.parked:
+        return _parked(r, seen, limits)
     if not _is_over(r.since, seen) and seen.now < r.since + limits.document_s:
         return Move(Act.WAIT, r, until=r.since + limits.document_s)
     if r.requests >= REQUESTS:
@@ -115,48 +140,69 @@ def _completed(r: Rotation, found: Document, seen: Standing, limits: Limits) -> 
 def _quiet(r: Rotation, seen: Standing, limits: Limits) -> Move:
     """Until the turn is over. The agent's own wish ends no turn; a full context has to."""
     since = seen.idle_since
-    if since is not None and since > r.postponed_at:
+    if since is not None and (not r.postponed_at or since > r.postponed_at):
         return _clear(_to(r, Step.CLEAR, seen, postponed_at=0.0), seen, limits)
     if seen.background_since is not None:
         until = max(seen.background_since, r.since) + limits.background_s
         if seen.now >= until:
             return _clear(_to(r, Step.CLEAR, seen, postponed_at=0.0), seen, limits)
         return Move(Act.WAIT, r, until=until)
-    if r.cause is Cause.HANDOFF or r.interrupted or r.postponed_at or since is not None:
-        return Move(Act.WAIT, r)
-    if seen.now >= r.since + limits.grace_s:
-        return Move(Act.INTERRUPT, structs.replace(r, interrupted=True))
-    return Move(Act.WAIT, r, until=r.since + limits.grace_s)
+    if r.cause is Cause.HANDOFF or r.postponed_at or since is not None:
+        return Move(Act.WAIT, r, until=seen.now + limits.look_s)
+    if r.interrupted:
+        return Move(Act.WAIT, r, until=seen.now + SOON_S)
+    return _stopped(r, seen, limits)
+
+
+def _stopped(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    """The turn goes on behind the document: it is interrupted, as soon as that can be."""
+    due_at = r.since + limits.grace_s
+    if seen.now < due_at:
+        return Move(Act.WAIT, r, until=due_at)
+    if not r.reported and seen.now >= due_at + limits.obstacle_s:
+        reported = structs.replace(r, reported=True)
+        return Move(Act.REPORT, reported, "its turn goes on, and cannot be interrupted")
+    return Move(Act.INTERRUPT, r)
 
 
 def _clear(r: Rotation, seen: Standing, limits: Limits) -> Move:
     if not seen.readable and not r.kept:
         return _without_document(r, seen, limits)
+    if r.relaunched:
+        late = _is_late(r, seen, limits)
+        return _failed(r, seen) if late else Move(Act.RELAUNCH, r, until=seen.now + limits.look_s)
     if r.obstacle:
         return _blocked(r, seen, limits)
-    if not r.clears:
-        r = structs.replace(r, clears=1, since=seen.now)
-    if r.relaunched:
-        if seen.now < r.since + limits.relaunch_s:
-            return Move(Act.RELAUNCH, r, until=r.since + limits.relaunch_s)
-        return _failed(r, seen)
+    if not r.tried:
+        return _typed_anew(r, seen, limits)
     if seen.now < r.since + limits.clear_s:
         return Move(Act.CLEAR, r, until=r.since + limits.clear_s)
-    if r.clears < CLEARS:
-        return _clear(structs.replace(r, clears=r.clears + 1, since=seen.now), seen, limits)
+    if r.tried < CLEARS:
+        return _typed_anew(r, seen, limits)
     return Move(Act.RELAUNCH, structs.replace(r, relaunched=True, since=seen.now))
+
+
+def _typed_anew(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    anew = structs.replace(r, tried=r.tried + 1, clears=r.clears + 1, since=seen.now)
+    return Move(Act.CLEAR, anew, until=seen.now + limits.clear_s)
+
+
+def _is_late(r: Rotation, seen: Standing, limits: Limits) -> bool:
+    """Whether the agent was started anew, in vain; before somebody has, no time counts."""
+    return bool(r.generation) and seen.now >= r.since + limits.relaunch_s
 
 
 def _blocked(r: Rotation, seen: Standing, limits: Limits) -> Move:
     """Something is in the way, a person perhaps: it is tried again and again, and told of once."""
     if not r.reported and seen.now >= r.since + limits.obstacle_s:
         return Move(Act.REPORT, structs.replace(r, reported=True), r.obstacle)
-    return Move(Act.CLEAR, structs.replace(r, clears=max(r.clears, 1)))
+    return Move(Act.CLEAR, r)
 
 
 def _without_document(r: Rotation, seen: Standing, limits: Limits) -> Move:
     if r.cause is Cause.HANDOFF or r.requests >= REQUESTS:
-        return Move(Act.GIVE_UP, r, f"its document cannot be read any more: {r.document}")
+        reason = f"its document is gone, or empty, or cannot be read: {r.document}"
+        return Move(Act.GIVE_UP, r, reason)
     again = _to(r, Step.REQUEST, seen, document="", requests=r.requests + 1)
     return _request(again, seen, limits)
 
@@ -164,10 +210,9 @@ def _without_document(r: Rotation, seen: Standing, limits: Limits) -> Move:
 def _failed(r: Rotation, seen: Standing) -> Move:
     if r.failures + 1 >= TRIES:
         return Move(Act.GIVE_UP, r, "its context could not be cleared")
-    anew = _to(
-        r, Step.QUIET, seen, clears=0, relaunched=False, generation=0, failures=r.failures + 1
-    )
-    return Move(Act.WAIT, structs.replace(anew, postponed_at=seen.now), "the clear had no effect")
+    anew = _to(r, Step.QUIET, seen, tried=0, relaunched=False, generation=0, kept=False)
+    later = structs.replace(anew, failures=r.failures + 1, postponed_at=seen.now)
+    return Move(Act.WAIT, later, "the clear had no effect", until=seen.now + SOON_S)
 
 
 def _resume(r: Rotation, seen: Standing, limits: Limits) -> Move:
@@ -177,9 +222,9 @@ def _resume(r: Rotation, seen: Standing, limits: Limits) -> Move:
             return _not_fresh(r, seen, limits)
         if r.cause is Cause.HANDOFF:
             return Move(Act.FINISH, r)
-        return _verify(_to(r, Step.VERIFY, seen, since=at), seen, limits)
+        return _verify(_to(r, Step.VERIFY, seen, since=at, fresh=seen.context), seen, limits)
     if r.key in seen.lost:
-        if r.resumes >= RESUMES:
+        if _has_resumed_enough(r):
             return Move(Act.GIVE_UP, r, "its new context has not got its prompt")
         r = _to(r, Step.RESUME, seen, resumes=r.resumes + 1)
     if not r.reported and seen.now >= r.since + limits.obstacle_s:
@@ -188,16 +233,24 @@ def _resume(r: Rotation, seen: Standing, limits: Limits) -> Move:
     return Move(Act.TELL, r, until=until if not r.reported else float("inf"))
 
 
+def _has_resumed_enough(r: Rotation) -> bool:
+    return r.resumes >= RESUMES * (r.failures + 1)
+
+
 def _not_fresh(r: Rotation, seen: Standing, limits: Limits) -> Move:
-    """The prompt has shown that the clear before it had no effect."""
-    again = _to(r, Step.CLEAR, seen, cleared=False, resumes=r.resumes + 1)
-    if r.resumes >= RESUMES:
+    """The prompt has shown that the clear before it had no effect: it is in the old context."""
+    again = _to(r, Step.QUIET, seen, cleared=False, resumes=r.resumes + 1)
+    if r.relaunched:
         return _failed(again, seen)
-    return _quiet(_to(again, Step.QUIET, seen, clears=1), seen, limits)
+    if r.tried >= CLEARS:
+        return _quiet(structs.replace(again, relaunched=True), seen, limits)
+    return _quiet(structs.replace(again, tried=r.tried + 1, clears=r.clears + 1), seen, limits)
 
 
 def _verify(r: Rotation, seen: Standing, limits: Limits) -> Move:
     """It goes on when it has used a tool, or ended its turn, since it got its prompt."""
+    if r.fresh and seen.context not in ("", r.fresh):
+        return _lost_again(r, seen, limits)
     if seen.worked_at > r.since:
         return Move(Act.FINISH, r)
     if seen.parked:
@@ -209,6 +262,15 @@ def _verify(r: Rotation, seen: Standing, limits: Limits) -> Move:
     if seen.now >= r.since + limits.answer_s:
         return Move(Act.GIVE_UP, r, "nothing shows that it goes on")
     return Move(Act.TELL, r, until=r.since + limits.answer_s)
+
+
+def _lost_again(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    """The context that has got the prompt is gone before it is known to go on."""
+    if seen.begun == "clear":
+        return Move(Act.GIVE_UP, r, "a person has cleared its new context")
+    if _has_resumed_enough(r):
+        return Move(Act.GIVE_UP, r, "its agent was started anew again and again")
+    return _resume(_to(r, Step.RESUME, seen, resumes=r.resumes + 1), seen, limits)
 
 
 _STEPS: dict[Step, Callable[[Rotation, Standing, Limits], Move]] = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
-from sm.rotation import Act, Cause, Document, Limits, Move, Rotation, Standing, begin
+from sm.rotation import Act, Cause, Document, Limits, Move, Rotation, Standing, Step, begin
 from sm.rotationsteps import decide
 
 OVER = (Act.FINISH, Act.GIVE_UP)
@@ -26,6 +26,8 @@ class Agent:
     worked_at: float = 0.0
     clear_due: bool = False
     """Codex: the new context begins with the next prompt."""
+    silent: bool = False
+    """It has not told of its context yet."""
     heard: list[tuple[int, str]] = field(default_factory=list)
 
 
@@ -44,8 +46,15 @@ class World:
     obstacle: str = ""
     swallows_clear: bool = False
     deaf: bool = False
+    fails_to_start: bool = False
     messages: dict[str, str] = field(default_factory=dict)
-    """waiting, accepted or lost, by key."""
+    """waiting, accepted or lost, by key, in the order in which they were queued."""
+    told: list[str] = field(default_factory=list)
+    """All that was ever queued."""
+    passing: str | None = None
+    """The key of the only message that is handed over; None: any is."""
+    typed: set[int] = field(default_factory=set)
+    """The clears that were typed: none is a second time."""
     accepted_at: dict[str, float] = field(default_factory=dict)
     old: int = 0
     """The context that is to be replaced."""
@@ -58,13 +67,13 @@ class World:
     def rotate(self, cause: Cause, document: str = "") -> None:
         """Somebody wants a rotation; where one is under way, a document of the agent's joins it."""
         if self.record is None:
-            self.messages, self.accepted_at = {}, {}
+            self.messages, self.accepted_at, self.typed = {}, {}, set()
             self.agent.heard = []
             self.old = self.agent.context
             self.outcome = None
-            self.record = begin("r", cause, self.now, str(self.agent.context), document)
-        elif document:
-            self.record = structs.replace(self.record, document=document)
+            self._save(begin("r", cause, self.now, str(self.agent.context), document))
+        elif document and self.record.step not in (Step.RESUME, Step.VERIFY):
+            self._save(structs.replace(self.record, document=document, kept=False))
 
     def step(self, to: float) -> None:
         """Let the clock go on."""
@@ -78,7 +87,7 @@ class World:
             alive=agent.alive,
             idle_since=agent.idle_since,
             background_since=agent.background_since,
-            context=str(agent.context),
+            context="" if agent.silent else str(agent.context),
             begun=agent.begun,
             compacted_at=agent.compacted_at,
             worked_at=agent.worked_at,
@@ -86,7 +95,7 @@ class World:
             document=self.document,
             readable=self.readable,
             accepted=dict(self.accepted_at),
-            waiting=frozenset(key for key, at in self.messages.items() if at == "waiting"),
+            relaunched=agent.silent and bool(self.record and self.record.generation),
             lost=frozenset(key for key, at in self.messages.items() if at == "lost"),
         )
 
@@ -95,12 +104,14 @@ class World:
         for _ in range(50):
             if self.record is None:
                 return math.inf
+            self._align()
             move = decide(self.record, self.seen(), self.limits)
             if self._dies():
                 return self.now
             self.record = move.record
             if self._dies():
                 return self.now
+            self._save(move.record)
             before = (self.record, self.agent.context, dict(self.messages))
             self._perform(move)
             if self.outcome:
@@ -108,6 +119,21 @@ class World:
             if before == (self.record, self.agent.context, dict(self.messages)):
                 return move.until
         raise AssertionError(f"it does not come to rest: {move}")
+
+    def _save(self, record: Rotation) -> None:
+        """Take back what is of another step."""
+        self.record = record
+        self._align()
+        self._withdraw(but=record.key)
+
+    def _align(self) -> None:
+        assert self.record is not None
+        self.passing = self.record.key if self.record.holds else None
+
+    def _withdraw(self, but: str = "") -> None:
+        waiting = [key for key, at in self.messages.items() if at == "waiting" and key != but]
+        for key in waiting:
+            del self.messages[key]
 
     def _dies(self) -> bool:
         if self.die_in is None:
@@ -122,15 +148,18 @@ class World:
         if move.act is Act.TELL:
             self._tell(move.record.key)
         elif move.act is Act.INTERRUPT:
-            self.agent.idle_since = self.now
+            if not self.obstacle:
+                self.agent.idle_since = self.now
+                self._save(structs.replace(move.record, interrupted=True))
         elif move.act is Act.CLEAR:
             self._clear(move.record)
         elif move.act is Act.RELAUNCH:
-            self.start_anew()
+            self._relaunch(move.record)
         elif move.act is Act.REPORT:
             self.reports.append(move.reason)
         elif move.act in OVER:
-            self.outcome, self.record = move, None
+            self._withdraw()
+            self.outcome, self.record, self.passing = move, None, None
 
     def _clear(self, record: Rotation) -> None:
         at_work = self.agent.idle_since is None and self.agent.background_since is None
@@ -140,16 +169,24 @@ class World:
                 self.record = structs.replace(record, obstacle=obstacle, since=self.now)
             return
         self.record = structs.replace(record, obstacle="", kept=True)
-        if self.swallows_clear:
+        if self.swallows_clear or record.clears in self.typed:
+            self.typed.add(record.clears)
             if self.codex:
                 self.record = structs.replace(self.record, cleared=True)
             return
+        self.typed.add(record.clears)
         self.clears += 1
         if self.codex:
             self.agent.clear_due = True
             self.record = structs.replace(self.record, cleared=True)
         else:
             self._new_context("clear")
+
+    def _relaunch(self, record: Rotation) -> None:
+        if not record.generation:
+            self.record = structs.replace(record, generation=1, since=self.now)
+            if not self.fails_to_start:
+                self.start_anew()
 
     def _new_context(self, begun: str) -> None:
         self.agent.context += 1
@@ -161,18 +198,32 @@ class World:
         """A new client, in a new context."""
         self.agent.alive = True
         self._new_context("startup")
+        self.agent.silent = self.codex
 
     def _tell(self, key: str) -> None:
-        self.messages.setdefault(key, "waiting")
-        steered = not key.startswith("resume")
-        ready = self.agent.idle_since is not None or steered
-        if self.messages[key] == "waiting" and ready and not self.obstacle:
-            if self.deaf:
-                self.messages[key] = "lost"
-                return
-            if self.agent.clear_due:
-                self._new_context("clear")
-            self.messages[key] = "accepted"
-            self.accepted_at[key] = self.now
-            self.agent.heard.append((self.agent.context, key))
-            self.agent.idle_since = None
+        if key not in self.messages:
+            self.messages[key] = "waiting"
+            self.told.append(key)
+        self.deliver()
+
+    def deliver(self) -> None:
+        """Hand over what waits and may pass, the oldest first, as anybody does who comes by."""
+        for key, at in list(self.messages.items()):
+            if at != "waiting" or self.passing not in (None, key) or self.obstacle:
+                continue
+            steered = not key.startswith("resume")
+            if not self.agent.alive or (self.agent.idle_since is None and not steered):
+                continue
+            self._hear(key)
+
+    def _hear(self, key: str) -> None:
+        if self.deaf:
+            self.messages[key] = "lost"
+            return
+        if self.agent.clear_due:
+            self._new_context("clear")
+        self.agent.silent = False
+        self.messages[key] = "accepted"
+        self.accepted_at[key] = self.now
+        self.agent.heard.append((self.agent.context, key))
+        self.agent.idle_since = None

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from sm.__main__ import run
 from sm.adapters.agent.claude import CLAUDE
@@ -95,6 +96,22 @@ def test_settings_that_are_damaged_are_passed_over(root: Root) -> None:
 
 
 @pytest.mark.parametrize(
+    "own",
+    [
+        '{"warning_percentage": -5}',
+        '{"critical_percentage": 1000}',
+        '{"cycle_percentage": 0}',
+        '{"tell": ["everybody"]}',
+    ],
+)
+def test_settings_that_are_out_of_range_are_passed_over(root: Root, own: str) -> None:
+    session = put(root)
+    session.dir.context_settings.write_text(own)
+    session.dir.context_settings.chmod(0o600)
+    assert policy.made(session, Machine()) == Policy()
+
+
+@pytest.mark.parametrize(
     ("percentage", "raised", "level"), [(85, 0, 85), (85, 5, 90), (93, 5, 95), (97, 5, 97)]
 )
 def test_the_cycle_is_not_raised_to_where_no_document_can_be_written(
@@ -110,7 +127,7 @@ def test_the_cycle_is_not_raised_to_where_no_document_can_be_written(
 def test_a_session_is_shown_with_all_that_is_known(root: Root) -> None:
     session = put(root)
     full(session, 52, warned=True)
-    handoff.note_last(session.dir, Path("/home/ada/doc.md"))
+    handoff.note_begun(session.dir, Path("/home/ada/doc.md"), "")
     found = gauge(session)
     assert (found.name, found.id, found.percent, found.window) == ("ann", "s-ann", 52, 200000)
     assert found.tokens == 104000
@@ -299,6 +316,27 @@ def test_who_hears_of_a_compaction_can_be_set(
     capsys.readouterr()
     assert run(["context", "ann", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["own"][-1] == "tells nobody"
+
+
+def test_enable_with_options_changes_only_what_they_name(root: Root) -> None:
+    session = put(root)
+
+    def own(*options: str) -> Settings:
+        assert run(["context", *options]) == 0
+        return policy.settings(session.dir)
+
+    assert own("enable", "ann", "--no-cycle") == Settings(cycle=False)
+    warned = Settings(cycle=False, monitor=True, warning_percentage=40)
+    assert own("enable", "ann", "--warning", "40") == warned
+    assert own("enable", "ann", "--tell", "person") == structs.replace(warned, tell=("person",))
+    off = structs.replace(warned, monitor=False, tell=("person",))
+    assert own("disable", "ann") == off
+    assert own("enable", "ann", "--tell", "nobody") == structs.replace(off, tell=())
+    cycled = structs.replace(off, tell=(), cycle=True, cycle_percentage=75)
+    assert own("enable", "ann", "--cycle", "75") == cycled
+    assert own("enable", "ann") == structs.replace(cycled, monitor=True)
+    assert own("enable", "ann", "--no-cycle").cycle is False
+    assert own("enable", "ann", "--critical", "90").cycle is False
 
 
 def test_watched_in_a_terminal_it_goes_on_until_ctrl_c(

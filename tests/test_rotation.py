@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from hypothesis.stateful import run_state_machine_as_test as walk
+from msgspec import structs
 
-from sm.rotation import Act, Cause, Document, Step
+from sm.rotation import Act, Cause, Document, Move, Step, begin
+from sm.rotationsteps import decide
 from tests.rotationworld import World
 
 WALKS = int(os.environ.get("SM_WALKS", "0"))
@@ -71,6 +74,218 @@ def test_an_agent_that_ends_its_turn_without_a_document_is_asked_at_once_but_onl
     assert world.clears == 0
 
 
+def rotated(world: World, at: Step, **changes: object) -> World:
+    """Put the world into a step of a cycle whose document is written."""
+    record = begin("r", Cause.CYCLE, world.now, str(world.agent.context), "/h.md")
+    world.old = world.agent.context
+    world._save(structs.replace(record, step=at, **changes))
+    return world
+
+
+def given_up(world: World) -> str:
+    """Why, '' where it was not."""
+    move = world.outcome
+    return move.reason if move and move.act is Act.GIVE_UP else ""
+
+
+def acts(world: World) -> Move:
+    assert world.record is not None
+    return decide(world.record, world.seen(), world.limits)
+
+
+def test_an_agent_that_does_not_go_on_is_asked_after_a_minute_and_given_up_after_ten() -> None:
+    world = rotated(World(), Step.RESUME)
+    world.agent.context = 2
+    world.agent.idle_since = world.now
+    world.run()
+    world.now += 59
+    world.run()
+    assert heard(world, "confirm") == []
+    world.now += 2
+    world.run()
+    assert heard(world, "confirm") == [(2, "confirm")]
+    world.now += 599
+    world.run()
+    assert given_up(world) == ""
+    world.now += 2
+    world.run()
+    assert given_up(world) == "nothing shows that it goes on"
+
+
+def test_an_agent_at_work_has_five_minutes_for_its_document() -> None:
+    world = World()
+    world.rotate(Cause.CYCLE)
+    world.run()
+    world.now += 299
+    world.run()
+    assert heard(world, "ask") == [(1, "ask1")]
+    world.now += 2
+    world.run()
+    assert heard(world, "ask") == [(1, "ask1"), (1, "ask2")]
+    world.now += 301
+    world.run()
+    assert world.outcome is not None
+    assert world.outcome.act is Act.GIVE_UP
+
+
+def test_a_prompt_that_is_lost_is_told_once_more() -> None:
+    world = rotated(World(deaf=True), Step.RESUME)
+    world.agent.context = 2
+    world.agent.idle_since = world.now
+    world.run()
+    assert world.outcome is not None
+    assert world.outcome.act is Act.GIVE_UP
+    assert world.told == ["resume1", "resume2"]
+
+
+def test_a_turn_that_goes_on_behind_its_document_is_interrupted_after_a_minute() -> None:
+    world = rotated(World(), Step.QUIET)
+    world.now += 59
+    assert acts(world).act is Act.WAIT
+    world.now += 2
+    world.run()
+    assert world.clears == 1
+
+
+def test_an_interruption_that_cannot_be_is_tried_again_and_told_of() -> None:
+    world = rotated(World(obstacle="copy mode"), Step.QUIET)
+    world.now += 61
+    world.run()
+    assert acts(world).act is Act.INTERRUPT
+    world.now += 600
+    world.run()
+    assert world.reports == ["its turn goes on, and cannot be interrupted"]
+    world.obstacle = ""
+    world.run()
+    assert world.clears == 1
+
+
+def test_tasks_in_the_background_are_waited_for_ten_minutes_and_no_longer() -> None:
+    world = rotated(World(), Step.QUIET)
+    world.agent.background_since = world.now
+    world.now += 599
+    world.run()
+    assert world.clears == 0
+    world.now += 2
+    world.run()
+    assert world.clears == 1
+
+
+def test_a_wish_whose_end_no_hook_tells_is_looked_at_again() -> None:
+    world = World()
+    world.rotate(Cause.HANDOFF, "/f.md")
+    assert acts(world).until <= world.now + 60
+
+
+def test_an_api_without_answers_uses_no_request_up_and_lets_messages_through() -> None:
+    world = World()
+    world.rotate(Cause.CYCLE)
+    world.parked = True
+    for _ in range(10):
+        world.now += 1000
+        world.run()
+    assert world.record is not None
+    assert (world.record.step, world.record.holds) == (Step.REQUEST, False)
+    world.parked = False
+    world.run()
+    assert heard(world, "ask") == [(1, "ask1")]
+    assert world.record.holds
+
+
+def test_what_was_asked_is_not_asked_any_more_once_it_is_over() -> None:
+    world = World(obstacle="copy mode")
+    world.rotate(Cause.CYCLE)
+    world.run()
+    world._new_context("clear")
+    world.run()
+    assert world.outcome is not None
+    world.obstacle = ""
+    world.deliver()
+    assert world.agent.heard == []
+
+
+def test_a_clear_that_a_client_swallows_silently_is_typed_anew() -> None:
+    world = rotated(World(codex=True, swallows_clear=True), Step.QUIET)
+    world.agent.idle_since = world.now
+    world.run()
+    world.swallows_clear = False
+    world.now += 10
+    world.agent.idle_since = world.now
+    world.run()
+    assert world.clears == 1
+    assert [context for context, _ in heard(world, "resume")][-1] == 2
+
+
+def test_nobody_who_could_start_the_agent_anew_counts_as_no_failure() -> None:
+    world = rotated(World(), Step.CLEAR, tried=2, clears=2, relaunched=True)
+    world.agent.idle_since = world.now
+    world.now += 1000
+    assert acts(world).act is Act.RELAUNCH
+
+
+def test_an_agent_that_cannot_be_started_anew_is_given_up_in_the_end() -> None:
+    world = rotated(World(swallows_clear=True, fails_to_start=True), Step.QUIET)
+    for _ in range(40):
+        if world.record is None:
+            break
+        world.agent.idle_since = world.now
+        world.run()
+        world.now += 30
+    assert world.outcome is not None
+    assert world.outcome.reason == "its context could not be cleared"
+
+
+def test_the_last_wish_counts_as_long_as_the_context_is_there() -> None:
+    world = rotated(World(obstacle="copy mode"), Step.QUIET)
+    world.agent.idle_since = world.now
+    world.run()
+    world.rotate(Cause.HANDOFF, "/later.md")
+    assert world.record is not None
+    assert (world.record.step, world.record.document) == (Step.CLEAR, "/later.md")
+
+
+def test_a_context_that_a_person_clears_is_not_asked_to_confirm() -> None:
+    world = rotated(World(), Step.RESUME)
+    world.agent.context = 2
+    world.agent.idle_since = world.now
+    world.run()
+    world._new_context("clear")
+    world.now += 61
+    world.run()
+    assert heard(world, "confirm") == []
+    assert world.outcome is not None
+    assert world.outcome.reason == "a person has cleared its new context"
+
+
+def test_an_agent_that_dies_before_it_goes_on_is_told_again_in_the_next_context() -> None:
+    world = rotated(World(), Step.RESUME)
+    world.agent.context = 2
+    world.agent.idle_since = world.now
+    world.run()
+    world.start_anew()
+    world.run()
+    assert heard(world, "resume") == [(2, "resume1"), (3, "resume2")]
+
+
+def test_a_context_without_a_name_takes_that_of_the_one_that_was_there_already() -> None:
+    world = World()
+    world.rotate(Cause.HANDOFF, "/f.md")
+    assert world.record is not None
+    world.record = structs.replace(world.record, context="")
+    world.run()
+    assert world.record is not None
+    assert (world.record.step, world.record.context) == (Step.QUIET, "1")
+
+
+@pytest.mark.parametrize("step", [Step.DOCUMENT, Step.QUIET, Step.CLEAR, Step.VERIFY])
+def test_a_clock_that_is_set_back_lets_nobody_wait_until_it_has_caught_up(step: Step) -> None:
+    world = rotated(World(), step)
+    world.now -= 500
+    assert world.record is not None
+    until = decide(world.record, world.seen(), world.limits).until
+    assert until <= world.now + world.limits.document_s
+
+
 class Walk(RuleBasedStateMachine):
     """Whatever meets whatever: one prompt in a fresh context, or a person is told why not."""
 
@@ -89,10 +304,15 @@ class Walk(RuleBasedStateMachine):
         world = self.world
         resumed = heard(world, "resume")
         fresh = [context for context, _ in resumed if context != world.old]
-        assert len(fresh) <= 1, f"more than one prompt: {resumed}"
+        assert len(fresh) == len(set(fresh)), f"more than one prompt: {resumed}"
+        for context in fresh:
+            first = next(key for number, key in world.agent.heard if number == context)
+            assert first.startswith("resume"), f"something comes before it: {world.agent.heard}"
+        asked = [n for n, key in world.agent.heard if key.startswith(("ask", "sections"))]
+        assert set(asked) <= {world.old}, f"asked in another context: {world.agent.heard}"
         assert world.codex or fresh == [context for context, _ in resumed], "in the old context"
         if world.outcome and world.outcome.act is Act.FINISH:
-            assert len(fresh) == 1
+            assert fresh
         if world.outcome and world.outcome.act is Act.GIVE_UP:
             assert world.outcome.reason
 
@@ -117,7 +337,7 @@ class Walk(RuleBasedStateMachine):
     @rule(background=st.booleans())
     def the_turn_ends(self, background: bool) -> None:
         agent, now = self.world.agent, self.world.now
-        agent.worked_at = now
+        agent.worked_at, agent.silent = now, False
         agent.idle_since, agent.background_since = (None, now) if background else (now, None)
         self.went("the turn ends")
 
@@ -162,10 +382,16 @@ class Walk(RuleBasedStateMachine):
         self.world.obstacle = "a dialog is open" if on else ""
         self.went("something in the way")
 
-    @rule(swallows=st.booleans(), deaf=st.booleans())
-    def the_client_misbehaves(self, swallows: bool, deaf: bool) -> None:
+    @rule(swallows=st.booleans(), deaf=st.booleans(), fails=st.booleans())
+    def the_client_misbehaves(self, swallows: bool, deaf: bool, fails: bool) -> None:
         self.world.swallows_clear, self.world.deaf = swallows, deaf
+        self.world.fails_to_start = fails
         self.went("the client misbehaves")
+
+    @rule()
+    def somebody_delivers(self) -> None:
+        self.world.deliver()
+        self.went("a deliverer comes by")
 
     @rule(readable=st.booleans(), gone=st.booleans())
     def the_document_changes(self, readable: bool, gone: bool) -> None:
@@ -190,6 +416,7 @@ class Walk(RuleBasedStateMachine):
         """Left alone, with an agent that ends its turns, it comes to an end."""
         world = self.world
         world.obstacle, world.parked, world.deaf = "", False, False
+        world.fails_to_start = False
         for _ in range(40):
             if world.record is None:
                 return
@@ -199,7 +426,7 @@ class Walk(RuleBasedStateMachine):
             self.check()
             world.now += 1
             world.agent.worked_at = world.agent.idle_since = world.now
-            world.agent.background_since = None
+            world.agent.background_since, world.agent.silent = None, False
             world.run()
             self.check()
             world.step(min(until, world.now + 2000))

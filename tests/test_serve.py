@@ -215,7 +215,7 @@ def test_an_agent_without_a_terminal_has_no_handoff(company: Company, served: Se
 def test_the_last_handoff_is_shown(company: Company, served: Served) -> None:
     company.new("ann", provider="mute")
     path = document(company)
-    handoff.note_last(company.session("ann").dir, path)
+    handoff.note_begun(company.session("ann").dir, path, "")
     assert served.get("/sessions/ann").body["last_handoff_path"] == str(path)
 
 

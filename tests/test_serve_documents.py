@@ -121,7 +121,7 @@ def test_scripts_find_the_last_handoff(company: Company, served: Served) -> None
     assert last_handoff(url) == ""
     assert last_handoff(f"{url}-none") == ""
     file = Path(company.folder / "hand off.md")
-    handoff.note_last(company.session("ann").dir, file)
+    handoff.note_begun(company.session("ann").dir, file, "")
     assert last_handoff(url) == str(file)
 
 

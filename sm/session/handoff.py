@@ -6,6 +6,7 @@ all that the agent's hooks look at.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import time
@@ -14,7 +15,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sm.adapters.agent.profile import Profile
-from sm.errors import SmError
+from sm.errors import SmError, StateError
 from sm.rotation import Rotation
 from sm.session import agentstate, registry
 from sm.session.registry import Session
@@ -108,13 +109,17 @@ def record(directory: SessionDir) -> Rotation | None:
     return read_json(directory.rotation, Rotation)
 
 
-def save(directory: SessionDir, rotation: Rotation, passing: tuple[str, ...] = ()) -> None:
-    """Write the record, and hold back all messages but those of these ids."""
+def save(directory: SessionDir, rotation: Rotation) -> None:
+    """Write the record, which `align` is to follow."""
     write_json(directory.rotation, rotation, durable=True)
-    if rotation.holds:
-        _hold(directory, passing)
-    else:
+
+
+def align(directory: SessionDir, rotation: Rotation, passing: tuple[str, ...]) -> None:
+    """Hold back all messages but those of these ids, or nothing, as the record has it."""
+    if not rotation.holds:
         release(directory)
+    elif _held_but(directory) != passing:
+        _hold(directory, passing)
 
 
 def drop(directory: SessionDir) -> None:
@@ -123,15 +128,28 @@ def drop(directory: SessionDir) -> None:
     release(directory)
 
 
-def forget_wish(directory: SessionDir) -> None:
-    """Forget what the agent has asked for: it is taken up, or has lost its sense."""
-    directory.handoff.unlink(missing_ok=True)
+def forget_wish(directory: SessionDir, wish: Handoff | None = None) -> None:
+    """Forget what the agent has asked for; but what it has asked for since `wish` stays."""
+    aside = directory.handoff.with_name(f".{directory.handoff.name}.taken")
+    with contextlib.suppress(FileNotFoundError):
+        directory.handoff.rename(aside)
+        if wish is not None and _wish_in(aside) not in (wish, None):
+            with contextlib.suppress(FileExistsError):  # a newer one still
+                directory.handoff.hardlink_to(aside)
+    aside.unlink(missing_ok=True)
+
+
+def _wish_in(path: Path) -> Handoff | None:
+    with contextlib.suppress(StateError):
+        return read_json(path, Handoff)
+    return None
 
 
 def release(directory: SessionDir) -> None:
     """Hand messages over again, unless the agent has just asked for another rotation."""
-    directory.hold.unlink(missing_ok=True)
-    if directory.handoff.exists():
+    if not directory.handoff.exists():
+        directory.hold.unlink(missing_ok=True)
+    if directory.handoff.exists() and not directory.hold.exists():
         _hold(directory)
 
 
@@ -139,41 +157,59 @@ def _hold(directory: SessionDir, passing: tuple[str, ...] = ()) -> None:
     write_atomic(directory.hold, f"{' '.join(passing)}\n")
 
 
+def _held_but(directory: SessionDir) -> tuple[str, ...] | None:
+    """The ids of the messages that pass; None where nothing is held."""
+    found = read_guarded(directory.hold)
+    return None if found is None else tuple(found.decode("ascii", "replace").split())
+
+
 def passes(directory: SessionDir, ident: str) -> bool:
     """Whether the message of this id may be handed to the agent now."""
-    found = read_guarded(directory.hold)
-    return found is None or ident in found.decode("ascii", "replace").split()
+    passing = _held_but(directory)
+    return passing is None or ident in passing
 
 
 def is_readable(path: Path) -> bool:
-    """Whether it is a plain file that can be read, and no link to one."""
+    """Whether it is a plain file that holds something and can be read, and no link to one."""
     try:
-        return stat.S_ISREG(path.lstat().st_mode) and os.access(path, os.R_OK)
+        found = path.lstat()
+        return stat.S_ISREG(found.st_mode) and found.st_size > 0 and os.access(path, os.R_OK)
     except (OSError, ValueError):
         return False
 
 
 def keep(directory: SessionDir, path: Path) -> None:
-    """Copy the document that the next context begins with.
+    """Copy the document that the next context is to begin with.
 
     Raises:
-        OSError: it cannot be read, or is no plain file.
+        OSError: it cannot be read, or is no plain file, or is empty.
         StateError: the copy cannot be written.
 
     """
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(fd, "rb") as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise OSError(f"'{path}' is no plain file")
-        write_atomic(directory.document, file.read(COPY_LIMIT))
+        text = file.read(COPY_LIMIT) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
+    if not text:
+        raise OSError(f"'{path}' is no plain file, or empty")
+    write_atomic(directory.next_document, text)
 
 
-def note_last(directory: SessionDir, path: Path) -> None:
-    """Remember with which document the agent's context was begun."""
-    write_atomic(directory.last_handoff, f"{path}\n")
+def note_begun(directory: SessionDir, path: Path, context: str) -> None:
+    """Remember the document that the context, by the agent's own id, was begun with.
+
+    Its copy goes with it; where none was made, there is none.
+    """
+    last_one = last(directory)
+    try:
+        directory.next_document.replace(directory.document)
+    except FileNotFoundError:
+        if last_one != path:
+            directory.document.unlink(missing_ok=True)
+    write_atomic(directory.last_handoff, f"{path}\n{context or '-'}\n")
 
 
 def last(directory: SessionDir) -> Path | None:
-    """The document that the agent's context was last begun with."""
-    text = (read_guarded(directory.last_handoff) or b"").decode("utf-8", "replace").strip("\n")
-    return Path(text) if text else None
+    """The document that a context of the agent was last begun with."""
+    text = (read_guarded(directory.last_handoff) or b"").decode("utf-8", "surrogateescape")
+    path = text.partition("\n")[0]
+    return Path(path) if path else None

@@ -360,8 +360,13 @@ class SessionDir:
 
     @property
     def document(self) -> Path:
-        """A copy of that document, made before its context was cleared."""
+        """A copy of that document, made before the context before it was cleared."""
         return self.path / "handoff.md"
+
+    @property
+    def next_document(self) -> Path:
+        """The copy of the document that the next context is to begin with."""
+        return self.path / "handoff-next.md"
 
     @property
     def threshold(self) -> Path:

@@ -17,13 +17,14 @@ from sm.adapters.tmux import TmuxError
 from sm.errors import StateError, TemporaryError
 from sm.rotation import Cause, Limits, Rotation, Step, begin
 from sm.rotationsteps import decide
-from sm.session import agentstate, delivery, handoff, registry
+from sm.session import agentstate, delivery, handoff, queue, registry
+from sm.session.queue import Message, Mode
 from sm.session.registry import Session
 from sm.session.submission import Target
 from sm.store import lock
 from sm.store.crash import crash_point
-from sm.workflow import documents, people
-from sm.workflow.rotationacts import note, perform, save
+from sm.workflow import documents, monitors, people
+from sm.workflow.rotationacts import align, note, note_begun, perform, save
 from sm.workflow.rotator import Rotator, rotator_of
 from sm.workflow.standing import standing
 
@@ -61,13 +62,19 @@ def rotate(session: Session) -> None:
     """
     rotator = rotator_of(session)
     advance(rotator)
+    if handoff.is_wanted(session.dir):
+        monitors.ensure(session)
     with contextlib.suppress(TemporaryError, TmuxError):
         delivery.drain(rotator.target)
     registry.poke(session.dir)
 
 
-def begin_cycle(rotator: Rotator, cause: Cause, percent: float | None) -> Rotation | None:
-    """Put a cycle on record, which `advance` carries on; None where there is a rotation already.
+def begin_cycle(
+    rotator: Rotator, cause: Cause, percent: float | None, context: str = ""
+) -> Rotation | None:
+    """Put a cycle on record, which `advance` carries on.
+
+    None where there is a rotation already, or the agent is not in `context` any more.
 
     Raises:
         StateError: there is no place for its document.
@@ -79,10 +86,13 @@ def begin_cycle(rotator: Rotator, cause: Cause, percent: float | None) -> Rotati
     with lock.hold(session.dir.delivery_lock, timeout_s=LOCK_S):
         if handoff.record(session.dir) or handoff.pending(session.dir):
             return None
+        present = agentstate.read(session.dir).context
+        if context not in ("", present):
+            return None
         documents.prepare(folder)
-        context = agentstate.read(session.dir).context
-        new = begin(secrets.token_hex(8), cause, time.time(), context)
-        record = structs.replace(new, percent=percent, folder=str(folder))
+        new = begin(secrets.token_hex(8), cause, time.time(), present)
+        before = documents.stamps(folder)
+        record = structs.replace(new, percent=percent, folder=str(folder), before=before)
         save(rotator.target, record)
     at = "" if percent is None else f" at {percent:.0f}%"
     note(rotator.target, f"cycle begins{at} ({cause})")
@@ -100,6 +110,8 @@ def _advance(rotator: Rotator) -> float:
         crash_point("rotate:decided")
         if move.record != record:
             save(target, move.record)
+        if move.record.step is Step.VERIFY and record.step is not Step.VERIFY:
+            note_begun(target, move.record)
         crash_point(f"rotate:{move.act}")
         again_at = perform(rotator, move)
         if again_at is not None:
@@ -120,34 +132,39 @@ def _current(rotator: Rotator) -> Rotation | None:
         record = _taken_up(rotator.target, record, wish)
     if record is None:
         handoff.release(directory)
+    else:
+        align(rotator.target, record)
     return record
 
 
 def _taken_up(target: Target, record: Rotation | None, wish: handoff.Handoff) -> Rotation | None:
     """The record with the wish in it: it begins one, or gives one its document.
 
-    One of a context that is gone already comes too late; that of the next context has to wait.
+    One of the next context has to wait; one of a context that is cleared already comes too late.
     """
+    directory = target.session.dir
     if record and wish.context and wish.context != record.context:
         return record
     if record is None:
-        context = wish.context or agentstate.read(target.session.dir).context
+        context = wish.context or agentstate.read(directory).context
         record = begin(secrets.token_hex(8), Cause.HANDOFF, time.time(), context, wish.path)
         note(target, f"handoff with {wish.path}")
         save(target, record)
-    elif record.step in (Step.REQUEST, Step.DOCUMENT, Step.QUIET):
-        record = structs.replace(record, document=wish.path)
+    elif record.step not in (Step.RESUME, Step.VERIFY):
+        record = structs.replace(record, document=wish.path, kept=False)
         note(target, f"its document is {wish.path}")
         save(target, record)
     crash_point("rotate:taken-up")
-    handoff.forget_wish(target.session.dir)
+    handoff.forget_wish(directory, wish)
     return record
 
 
 def _give_up_damaged(rotator: Rotator, error: StateError) -> None:
     """Whatever has happened to the files, the agent must not be held up by them."""
     session = rotator.target.session
-    text = f"could not be given a new context: {error.message}"
-    people.note(session, text, "damaged", rotator.policy)
     handoff.forget_wish(session.dir)
     handoff.drop(session.dir)
+    text = f"could not be given a new context: {error.message}"
+    told = f"[sm] Your context was not replaced: {error.message}. Go on with your work."
+    queue.put(session.dir, Message(id=queue.new_id(), text=told, mode=Mode.IMPORTANT))
+    people.note(session, text, f"damaged:{time.time():.6f}", rotator.policy)

@@ -9,17 +9,18 @@ from pathlib import Path
 from msgspec import structs
 
 from sm.adapters.agent.screen import Prompt
-from sm.rotation import Act, Move, Rotation, Step
+from sm.errors import SmError
+from sm.rotation import Act, Move, Rotation, Step, keys
 from sm.rotationtexts import message
-from sm.session import agent, delivery, handoff, interruption, queue, registry
+from sm.session import agent, agentstate, delivery, handoff, interruption, queue
 from sm.session.clearing import Cleared, clear
 from sm.session.queue import Message, Mode, Place
 from sm.session.submission import Target
 from sm.store import journal
 from sm.store.crash import crash_point
-from sm.workflow import documents, outcomes, people
+from sm.workflow import documents, monitors, outcomes, people
 from sm.workflow.rotator import Rotator
-from sm.workflow.standing import KEYS, ident
+from sm.workflow.standing import ident
 
 RETRY_S = 1.0
 
@@ -35,8 +36,24 @@ def perform(rotator: Rotator, move: Move) -> float | None:
 
 
 def save(target: Target, record: Rotation) -> None:
-    """Write the record; only its own messages may reach the agent then."""
-    handoff.save(target.session.dir, record, tuple(ident(record, key) for key in KEYS))
+    """Write the record, hold back what it holds back, take back what was of an earlier step."""
+    handoff.save(target.session.dir, record)
+    crash_point("rotate:saved")
+    align(target, record)
+    _withdraw(target, record, but=record.key)
+
+
+def align(target: Target, record: Rotation) -> None:
+    """Let nothing reach the agent but the message of the record's step."""
+    passing = (ident(record, record.key),) if record.key else ()
+    handoff.align(target.session.dir, record, passing)
+
+
+def _withdraw(target: Target, record: Rotation, but: str = "") -> None:
+    """Take the record's messages back that nobody has handed over, but for one."""
+    for key in keys(record):
+        if key != but:
+            queue.withdraw(target.session.dir, ident(record, key))
 
 
 def note(target: Target, what: str) -> None:
@@ -55,7 +72,7 @@ def _tell(rotator: Rotator, move: Move) -> float | None:
     opens = record.step is Step.RESUME
     if opens:
         record = _kept(target, record) or record
-        handoff.note_last(directory, Path(record.document))
+        note_begun(target, record)
         _withdraw_others(target, ident(record, key))
     new = Message(
         id=ident(record, key),
@@ -70,6 +87,13 @@ def _tell(rotator: Rotator, move: Move) -> float | None:
     return None if queue.accepted_at(directory, new.id) else time.time() + RETRY_S
 
 
+def note_begun(target: Target, record: Rotation) -> None:
+    """Remember with which document the new context was begun, and its name once that is known."""
+    context = agentstate.read(target.session.dir).context
+    fresh = context if context != record.context else ""
+    handoff.note_begun(target.session.dir, Path(record.document), fresh)
+
+
 def _withdraw_others(target: Target, ident: str) -> None:
     """Take back what was to open an earlier context, which an interruption has given back."""
     directory = target.session.dir
@@ -82,7 +106,7 @@ def _text(rotator: Rotator, record: Rotation, key: str) -> str:
     sections = rotator.policy.cycle.sections
     found = None
     if record.step is Step.DOCUMENT:
-        found = documents.written(Path(record.folder), record.began_at, sections)
+        found = documents.written(Path(record.folder), record.before, sections)
     return message(
         record,
         key,
@@ -102,14 +126,15 @@ def _path(rotator: Rotator, record: Rotation) -> str:
 
 def _kept(target: Target, record: Rotation) -> Rotation | None:
     """The record once the document is copied; None where there is none to be read any more."""
+    if record.kept:
+        return record
     try:
         handoff.keep(target.session.dir, Path(record.document))
     except OSError:
-        return record if record.kept else None
-    if not record.kept:
-        record = structs.replace(record, kept=True)
-        save(target, record)
-    return record
+        return None
+    kept = structs.replace(record, kept=True)
+    save(target, kept)
+    return kept
 
 
 def _interrupt(rotator: Rotator, move: Move) -> float | None:
@@ -119,10 +144,14 @@ def _interrupt(rotator: Rotator, move: Move) -> float | None:
         return time.time() + RETRY_S
     pane, screen = delivery.look(target, known.pane_id)
     if screen.prompt is Prompt.BUSY and target.profile.interrupt_key:
-        interruption.interrupt(target, pane, screen, Message(id=ident(record, "stop"), text=""))
+        by = Message(id=ident(record, "stop"), text="")
+        screen = interruption.interrupt(target, pane, screen, by) or screen
         # What the conversation says of it goes with the context.
         target.session.dir.interrupted.unlink(missing_ok=True)
-        note(target, "turn interrupted")
+    if screen.prompt is not Prompt.IDLE:
+        return time.time() + RETRY_S
+    note(target, "turn interrupted")
+    save(target, structs.replace(record, interrupted=True))
     return None
 
 
@@ -153,11 +182,12 @@ def _blocked(target: Target, record: Rotation, reason: delivery.Reason) -> float
 def _relaunch(rotator: Rotator, move: Move) -> float | None:
     target, record = rotator.target, move.record
     if rotator.relaunch is None:
-        registry.poke(target.session.dir)
+        monitors.ensure(target.session)
         return time.time() + RETRY_S
     if not record.generation:
         known = agent.load(target.session.dir)
-        record = structs.replace(record, generation=known.generation + 1 if known else 1)
+        number = known.generation + 1 if known else 1
+        record = structs.replace(record, generation=number, since=time.time())
         save(target, record)
         note(target, "its agent is started anew: the clear had no effect")
     crash_point("rotate:relaunching")
@@ -174,17 +204,26 @@ def _report(rotator: Rotator, move: Move) -> float | None:
 
 def _finish(rotator: Rotator, move: Move) -> float | None:
     target, record = rotator.target, move.record
-    outcomes.finished(target, record, rotator.policy)
-    crash_point("rotate:finished")
-    handoff.drop(target.session.dir)
+    note_begun(target, record)
+    _end(target, record, lambda: outcomes.finished(target, record, rotator.policy))
     return None
 
 
 def _give_up(rotator: Rotator, move: Move) -> float | None:
-    outcomes.given_up(rotator.target, move.record, move.reason, rotator.policy)
-    crash_point("rotate:given-up")
-    handoff.drop(rotator.target.session.dir)
+    target, record = rotator.target, move.record
+    _end(target, record, lambda: outcomes.given_up(target, record, move.reason, rotator.policy))
     return None
+
+
+def _end(target: Target, record: Rotation, tell: Callable[[], None]) -> None:
+    """Tell what came of it, then forget it; what cannot be told must not hold the agent up."""
+    _withdraw(target, record)
+    try:
+        tell()
+    except SmError as error:
+        journal.record(target.session.root.journal, "problem", target.session.name, error.message)
+    crash_point("rotate:told")
+    handoff.drop(target.session.dir)
 
 
 _ACTS: dict[Act, Callable[[Rotator, Move], float | None]] = {

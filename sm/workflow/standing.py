@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import time
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from sm.adapters.agent.screen import Prompt
 from sm.adapters.tmux import TmuxError
 from sm.errors import TemporaryError
-from sm.rotation import Document, Rotation, Standing, Step
+from sm.rotation import Document, Rotation, Standing, Step, keys
 from sm.session import (
     agent,
     agentstate,
@@ -26,14 +27,10 @@ from sm.session.submission import Target, is_lost
 from sm.workflow import documents
 from sm.workflow.policy import Policy
 
-KEYS = ("ask1", "ask2", "sections", "resume1", "resume2", "confirm")
-"""The messages of a rotation."""
 UNSAID_S = 60.0
 """An agent that shows its prompt, and whose hooks say nothing for so long, was interrupted."""
 SETTLED_S = 5.0
 """An agent without hooks has finished when its prompt shows and nothing new for so long."""
-SLACK_S = 0.05
-"""The time of a file is that of the clock's last tick."""
 
 
 def ident(record: Rotation, key: str) -> str:
@@ -45,7 +42,7 @@ def standing(target: Target, record: Rotation, policy: Policy) -> Standing:
     """What is known of the agent now, as far as the rotation is concerned."""
     directory = target.session.dir
     state = agentstate.read(directory)
-    accepted = {key: queue.accepted_at(directory, ident(record, key)) for key in KEYS}
+    accepted = {key: queue.accepted_at(directory, ident(record, key)) for key in keys(record)}
     return Standing(
         now=time.time(),
         alive=agent.lives(target.tmux, target.session),
@@ -53,9 +50,11 @@ def standing(target: Target, record: Rotation, policy: Policy) -> Standing:
         background_since=state.since if state.state is State.WAITING else None,
         context=state.context,
         begun=contexts.read(directory).begun,
+        begun_at=_begun_at(target, state),
         compacted_at=lifesigns.last(directory, lifesigns.COMPACTION),
         worked_at=_worked_at(target, state),
         parked=state.state is State.LIMITED,
+        relaunched=_is_relaunched(record, state, target),
         document=_document(record, policy),
         readable=not record.document or handoff.is_readable(Path(record.document)),
         accepted={key: at for key, at in accepted.items() if at is not None},
@@ -63,18 +62,32 @@ def standing(target: Target, record: Rotation, policy: Policy) -> Standing:
     )
 
 
+def _begun_at(target: Target, state: AgentState) -> float:
+    """When the present context began; 0 where nobody knows, long ago."""
+    directory = target.session.dir
+    with contextlib.suppress(OSError):
+        if contexts.read(directory).id == state.context:
+            return directory.context.lstat().st_mtime
+    return 0.0
+
+
 def _document(record: Rotation, policy: Policy) -> Document | None:
     if record.step not in (Step.REQUEST, Step.DOCUMENT) or not record.folder:
         return None
-    since = record.began_at - SLACK_S
-    return documents.written(Path(record.folder), since, policy.cycle.sections)
+    return documents.written(Path(record.folder), record.before, policy.cycle.sections)
+
+
+def _is_relaunched(record: Rotation, state: AgentState, target: Target) -> bool:
+    known = agent.load(target.session.dir)
+    anew = bool(record.generation) and known is not None and known.generation == record.generation
+    return anew and not state.context
 
 
 def _lost(target: Target, record: Rotation) -> frozenset[str]:
     handed = {message.id: message for message in queue.messages(target.session.dir, Place.HANDED)}
     return frozenset(
         key
-        for key in KEYS
+        for key in keys(record)
         if (message := handed.get(ident(record, key))) and is_lost(target, message)
     )
 

@@ -99,7 +99,8 @@ def test_an_agent_goes_on_in_a_new_context_and_is_the_same_session(company: Comp
     assert agentstate.read(session.dir).context != context
     assert agent.load(company.session("ann").dir) == before
     assert company.session("ann") == session
-    assert session.dir.last_handoff.read_text() == f"{path}\n"
+    fresh = agentstate.read(session.dir).context
+    assert session.dir.last_handoff.read_text() == f"{path}\n{fresh}\n"
     assert session.dir.document.read_text() == path.read_text()
 
 
@@ -269,7 +270,7 @@ def test_a_cycle_is_carried_through_once_although_its_executor_dies_at(
 GIVING_UP = ["rotate:give-up", "outcome:noted", "outcome:told-agent", "person:told"]
 
 
-@pytest.mark.parametrize("point", [*GIVING_UP, "rotate:given-up"])
+@pytest.mark.parametrize("point", [*GIVING_UP, "rotate:told"])
 def test_a_cycle_is_given_up_once_although_its_executor_dies_at(
     company: Company, point: str
 ) -> None:

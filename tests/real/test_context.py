@@ -126,7 +126,7 @@ def test_a_compaction_re_arms_and_tells_phase_and_last_handoff_again(
     text = '## Current Work\n\nthe "cart": c:\\temp – süß 😀\n' + "so it goes on\n" * 300
     document.write_text(text)
     handoff.keep(managed.session.dir, document)
-    handoff.note_last(managed.session.dir, document)
+    handoff.note_begun(managed.session.dir, document, "")
     work(managed, model, 66, "one")
     wait_told(api, f"{SAID} Context at 66%")
     work(managed, model, FULL, "two")
