@@ -208,6 +208,22 @@ def test_the_story_of_a_session_without_an_issue(
     assert run(["trace"]) == 2
 
 
+@pytest.mark.parametrize("called", ["s-000000aa", "harb#7"])
+def test_the_story_of_a_session_that_was_killed_is_still_told(
+    root: Root, capsys: pytest.CaptureFixture[str], called: str
+) -> None:
+    """Neither its record nor a configuration is there any more."""
+    name = "dev-harb-7" if "#" in called else called
+    root.private.mkdir(mode=0o700)
+    journal.record(root.journal, "started", name)
+    journal.record(root.journal, "kill", name)
+    assert run(["trace", called]) == 0
+    assert "a person ended the session" in capsys.readouterr().out
+    for unknown in ("s-000000ab", "s-000000a", "harb#8", "../x", "#1", ""):
+        assert run(["trace", unknown]) == 2
+        assert "no session" in capsys.readouterr().err
+
+
 def test_every_row_that_ends_a_session_has_an_outcome() -> None:
     ending = {row.name for row in ROWS if Verb.FORGET in [step.verb for step in row.steps]}
     assert set(OUTCOMES) == ending

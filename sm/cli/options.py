@@ -216,9 +216,15 @@ optional_target: Decorator = click.argument(
 """`session: AnySession | None`."""
 
 
-def _place(
+def find_place(
     ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
 ) -> AnySession | tuple[Project, int]:
+    """A session by what it is called, or a project and an issue.
+
+    Raises:
+        UsageError: there is no such thing.
+
+    """
     if len(words) == 1:
         found = _target(ctx, param, words[0])
         assert found is not None
@@ -229,6 +235,6 @@ def _place(
 
 
 place_argument: Decorator = click.argument(
-    "place", metavar="TARGET | PROJECT ISSUE", callback=_place, nargs=-1, required=True
+    "place", metavar="TARGET | PROJECT ISSUE", callback=find_place, nargs=-1, required=True
 )
 """`place: AnySession | tuple[Project, int]`: any session, or an issue that may have none."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import json_option, load_config, place_argument
+from sm.cli.options import find_place, json_option, load_config, load_host
 from sm.cli.times import moment, span
 from sm.cli.words import print_json
+from sm.errors import UsageError
 
 if TYPE_CHECKING:
     from sm.config.schema import Project
@@ -31,16 +33,42 @@ COLOURS = {
 }
 
 
+PAST_ISSUE = re.compile(r"(.+)#([1-9][0-9]{0,8})")
+
+
+def _place(
+    ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
+) -> AnySession | tuple[Project, int] | str:
+    """As any command has it; else the id of a session that is over, if the journal knows it."""
+    try:
+        return find_place(ctx, param, words)
+    except UsageError:
+        if len(words) == 1 and (name := _past(ctx, words[0])):
+            return name
+        raise
+
+
+def _past(ctx: click.Context, text: str) -> str:
+    from sm.store import journal
+    from sm.store.paths import session_name
+
+    issue = PAST_ISSUE.fullmatch(text)
+    name = session_name(issue[1], int(issue[2])) if issue else text
+    known = name and next(iter(journal.read(load_host(ctx).root.journal, name)), None)
+    return name if known else ""
+
+
 @click.command("trace")
-@place_argument
+@click.argument("place", metavar="TARGET | PROJECT ISSUE", callback=_place, nargs=-1, required=True)
 @json_option
 @click.pass_context
 def command(
-    click_context: click.Context, place: AnySession | tuple[Project, int], as_json: bool
+    click_context: click.Context, place: AnySession | tuple[Project, int] | str, as_json: bool
 ) -> None:
     """Tell the whole story of a session, in order.
 
-    The session by id, name or PROJECT#ISSUE, or that of PROJECT ISSUE, also after it has ended.
+    The session by id, name or PROJECT#ISSUE, or that of PROJECT ISSUE. Also after it has ended, and
+    by its id after 'sm kill'.
     Each line: when, how long after the one before, what happened. The last line sums it up.
     """
     told = _story(click_context, place)
@@ -51,13 +79,15 @@ def command(
         click.echo(line)
 
 
-def _story(click_context: click.Context, place: AnySession | tuple[Project, int]) -> Story:
+def _story(click_context: click.Context, place: AnySession | tuple[Project, int] | str) -> Story:
     from sm.session.targets import address
     from sm.workflow.context import Context
     from sm.workflow.trace import story, story_of
 
     if isinstance(place, tuple):
         return story(Context(load_config(click_context), place[0]), place[1])
+    if isinstance(place, str):
+        return story_of(load_host(click_context).root, place, f"'{place}'")
     return story_of(place.root, place.name, f"'{address(place)}'")
 
 
