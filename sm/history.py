@@ -35,7 +35,7 @@ class Verb(StrEnum):
 
 
 class Count(StrEnum):
-    """What an injection uses up."""
+    """What an injection uses up, or begins anew; of a new context the agent is not even told."""
 
     NONE = ""
     FIX = "fix"
@@ -44,6 +44,7 @@ class Count(StrEnum):
     RESET_ALL = "reset-all"
     REMINDER = "reminder"
     RESUME = "resume"
+    NEW_CONTEXT = "new-context"
 
 
 class Receipt(Struct, frozen=True, omit_defaults=True):
@@ -110,7 +111,8 @@ class History:
     recovered_write: str = field(default="")
     started_at: float = 0.0
     reminders: int = 0
-    """How often the agent was reminded of the protocol since its start or its last answer."""
+    """How often the agent was reminded of the protocol since its start, its last answer, or the
+    beginning of its context."""
     nudged_at: float = 0.0
     troubles: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
@@ -136,7 +138,9 @@ def _add(history: History, receipt: Receipt) -> History:
         history = replace(history, remarks=(*history.remarks, receipt.plan))
     match receipt.verb:
         case None:
-            return replace(history, done=history.done | {receipt.plan})
+            forgotten = receipt.counts is Count.NEW_CONTEXT
+            reminders = 0 if forgotten else history.reminders
+            return replace(history, done=history.done | {receipt.plan}, reminders=reminders)
         case Verb.INJECT if not receipt.trouble:
             return _injected(history, receipt)
         case Verb.NOTIFY:

@@ -62,6 +62,14 @@ def test_a_reminder_answers_nothing_and_is_counted_until_the_next_answer() -> No
     assert fold(told + nudges + carried_out("recover", Verb.RECOVER, write="w2")).reminders == 0
 
 
+def test_an_agent_in_a_new_context_has_not_been_reminded_yet() -> None:
+    nudges = carried_out("reminder", Verb.INJECT, at=7.0, counts=Count.REMINDER)
+    begun = Receipt(8.0, "context:r1", "context", counts=Count.NEW_CONTEXT)
+    history = fold([*nudges, begun])
+    assert (history.reminders, history.nudged_at) == (0, 7.0)
+    assert fold([begun, *nudges]).reminders == 1
+
+
 def test_a_message_that_was_refused_answers_and_counts_nothing() -> None:
     refused = carried_out("ci-failed", Verb.INJECT, counts=Count.FIX, trouble="no")
     history = fold(refused)

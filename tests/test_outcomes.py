@@ -15,7 +15,7 @@ import pytest
 from msgspec import structs
 
 from sm.config.load import load
-from sm.history import fold
+from sm.history import Count, Receipt, Verb, fold
 from sm.rotation import Cause, Rotation, Step, begin
 from sm.session import health, queue, readings
 from sm.session import plan as plans
@@ -330,3 +330,26 @@ def test_of_an_issue_the_matrix_tells_a_person_and_ends_nothing(root: Root, tmp_
     assert (history.remarks, history.troubles) == (("rotation:r1",), ())
     (entry,) = entries(session)
     assert (entry.project, entry.session) == ("harb", "dev-harb-7")
+
+
+@pytest.mark.parametrize("step", [Step.RESUME, Step.VERIFY])
+def test_reminders_of_the_old_context_do_not_count_in_the_new_one(
+    root: Root, tmp_path: Path, step: Step
+) -> None:
+    config = load(sm_yaml(tmp_path), os.environ, tmp_path)
+    session = put_session(Context(config, config.projects[0]), 7)
+    for number in range(2):
+        reminded = Receipt(
+            1.0, f"reminder:{number}", "reminder", verb=Verb.INJECT, counts=Count.REMINDER
+        )
+        plans.add_receipt(session.dir, reminded)
+    outcomes.given_up(target(session), rotation(step=Step.QUIET, ident="r0"), WHY, POLICY)
+    assert fold(plans.receipts(session.dir)).reminders == 2
+    for _ in range(2):
+        if step is Step.VERIFY:
+            outcomes.finished(target(session), rotation(), POLICY)
+        else:
+            outcomes.given_up(target(session), rotation(step=step), WHY, POLICY)
+    found = plans.receipts(session.dir)
+    assert fold(found).reminders == 0
+    assert [one.plan for one in found].count("context:r1") == 1

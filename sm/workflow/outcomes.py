@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sm.errors import SmError, StateError
+from sm.history import Count, Receipt
 from sm.rotation import Cause, Rotation, Step
 from sm.session import agentstate, health, queue, readings, registry
+from sm.session import plan as plans
 from sm.session.health import FINISHED, HOUR_S, RAISED
 from sm.session.queue import Message, Mode
 from sm.session.registry import IssueSession, Session
@@ -33,7 +35,7 @@ AFTER = (Step.RESUME, Step.VERIFY)
 def finished(target: Target, record: Rotation, policy: Policy) -> None:
     """The agent goes on in its new context."""
     session = target.session
-    _rearm(session, record)
+    _begin_anew(session, record)
     _note(session, record)
     _tell_if_frequent(session, record, policy)
     with suppress(SmError):  # the working directory may be gone
@@ -45,7 +47,7 @@ def given_up(target: Target, record: Rotation, reason: str, policy: Policy) -> N
     """The context was not replaced, or nothing shows that the agent goes on in the new one."""
     session = target.session
     if record.step in AFTER:
-        _rearm(session, record)
+        _begin_anew(session, record)
         what = "is not known to go on in its new context"
     else:
         what = "could not be given a new context"
@@ -55,6 +57,16 @@ def given_up(target: Target, record: Rotation, reason: str, policy: Policy) -> N
         _tell_agent(session, record, reason)
     crash_point("outcome:told-agent")
     people.note(session, f"{what}: {reason}", f"rotation:{record.id}", policy)
+
+
+def _begin_anew(session: Session, record: Rotation) -> None:
+    """What the old context was told counts for nothing in the new one."""
+    _rearm(session, record)
+    key = f"context:{record.id}"
+    with suppress(StateError):  # whoever reacts to the receipts says what is wrong with them
+        if not any(known.plan == key for known in plans.receipts(session.dir)):
+            begun = Receipt(time.time(), key, "context", counts=Count.NEW_CONTEXT)
+            plans.add_receipt(session.dir, begun)
 
 
 def _rearm(session: Session, record: Rotation) -> None:
