@@ -93,6 +93,7 @@ def test_a_damaged_line_is_passed_over(tmp_path: Path) -> None:
     assert journal.latest(path, {"ann"})["ann"].event == "ended"
 
 
+<<<<<<< Updated upstream
 @pytest.mark.parametrize("which", ["journal.jsonl", "journal.jsonl.1"])
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
 def test_what_is_no_plain_file_is_refused_and_waited_for_by_nobody(
@@ -112,3 +113,20 @@ def test_a_journal_that_cannot_be_put_aside_goes_on(
     for _ in range(3):
         journal.record(path, "tick")
     assert path.read_bytes().count(b"tick") == 3
+=======
+def test_what_is_found_at_every_look_is_told_once_within_the_hour(path: Path) -> None:
+    for _ in range(3):
+        journal.record_once(path, "problem", "dev-a-1", "it is broken")
+        journal.record_once(path, "problem", "dev-a-1", "and so is this")
+    journal.record_once(path, "problem", "dev-a-2", "it is broken")
+    told = [(e.session, e.detail) for e in journal.read(path)]
+    assert told == [
+        ("dev-a-1", "it is broken"),
+        ("dev-a-1", "and so is this"),
+        ("dev-a-2", "it is broken"),
+    ]
+    lines = [msgspec.json.encode(msgspec.structs.replace(e, at=1.0)) for e in journal.read(path)]
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    journal.record_once(path, "problem", "dev-a-1", "it is broken")
+    assert len(list(journal.read(path))) == 4
+>>>>>>> Stashed changes

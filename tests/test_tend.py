@@ -17,12 +17,14 @@ from sm.session.agent import load
 from sm.session.agentstate import State
 from sm.session.delivery import Reason
 from sm.session.queue import Message, Mode
+from sm.session.registry import AdHocSession
 from sm.store import journal
 from sm.store.files import write_atomic
 from sm.workflow.adhoc import keep_watched
 from sm.workflow.host import of
 from sm.workflow.kin import ending
 from sm.workflow.messages import next_try
+from sm.workflow.tend import tend
 from tests.company import SM, Company
 from tests.helpers import wait_for
 
@@ -143,3 +145,14 @@ def test_an_urgent_message_that_has_to_wait_is_tried_again_soon(company: Company
     assert next_try(hooked, Reason.BUSY) > time.time() + 30
     queue.put(session.dir, Message(id=queue.new_id(), text="Now!", mode=Mode.URGENT))
     assert next_try(hooked, Reason.BUSY) < time.time() + 5
+
+
+def test_what_is_in_the_way_of_its_context_is_told_in_the_story_once(company: Company) -> None:
+    company.new("ann")
+    session = company.session("ann")
+    assert isinstance(session, AdHocSession)
+    session.dir.told.symlink_to("/nowhere")
+    for _ in range(3):
+        tend(session)
+    told = [one.detail for one in journal.read(company.root.journal) if one.event == "problem"]
+    assert len([detail for detail in told if str(session.dir.told) in detail]) == 1

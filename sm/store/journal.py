@@ -26,6 +26,8 @@ LOOK_BACK = 8 * 1024 * 1024
 """Bytes from the end in which the last event of a session is looked for."""
 
 BLOCK = 256 * 1024
+AGAIN_S = 3600.0
+"""What goes on is told of so often."""
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -47,6 +49,17 @@ def record(path: Path, event: str, session: str = "", detail: str = "") -> None:
         short = detail[: min(keep, LINE_LIMIT // 6)] + "…"
         line = msgspec.json.encode(Event(entry.at, event, session, short))
     append(path, line)
+
+
+def record_once(path: Path, event: str, session: str = "", detail: str = "") -> None:
+    """The same for what is found at every look: once within the hour."""
+    new = Event(time.time(), event, session, detail)
+    for known in newest_first(path):
+        if known.at < new.at - AGAIN_S:
+            break
+        if msgspec.structs.replace(known, at=new.at) == new:
+            return
+    record(path, event, session, detail)
 
 
 def append(path: Path, line: bytes) -> None:

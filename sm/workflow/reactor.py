@@ -20,7 +20,7 @@ from sm.session import plan as plans
 from sm.session.delivery import Reason
 from sm.session.plan import Plan
 from sm.session.registry import IssueSession
-from sm.store import lock
+from sm.store import journal, lock
 from sm.store.crash import crash_point
 from sm.store.files import just_before, read_guarded, write_atomic
 from sm.store.paths import SessionDir
@@ -49,7 +49,8 @@ Where hooks tell when a busy agent is free again, nothing has to be tried often.
 MESSAGE_RETRY_S = 15.0
 
 STUCK_S = 600.0
-"""So long a message may wait to be typed before a person is told; a busy agent takes its time."""
+"""So long a message may wait to be typed before a person is told; a busy agent takes its time, and
+so does one whose context is being replaced."""
 
 
 @dataclass(frozen=True)
@@ -105,13 +106,14 @@ def _tend(ctx: Context, session: IssueSession) -> float:
     def context() -> float:
         return tend_context(Rotator(target, ctx.policy(session), relaunch))
 
-    return min(_tended(context), _tended(lambda: tend_messages(target)))
+    return min(_tended(session, context), _tended(session, lambda: tend_messages(target)))
 
 
-def _tended(tend: Callable[[], float]) -> float:
+def _tended(session: IssueSession, tend: Callable[[], float]) -> float:
     try:
         return tend()
-    except SmError:
+    except SmError as error:
+        journal.record_once(session.root.journal, "problem", session.name, error.message)
         return time.time() + MESSAGE_RETRY_S
 
 
@@ -163,7 +165,9 @@ def _holds(plan: Plan, facts: Facts) -> bool:
 def _is_stuck(session: IssueSession, plan: Plan, facts: Facts) -> bool:
     """Whether the message has waited for so long that a person has to know; it is noted once."""
     problem = (read_guarded(session.dir.problem) or b"").decode("utf-8", "replace").strip()
-    late = time.time() - plan.created_at > STUCK_S and Reason.BUSY not in problem
+    # Of what is in a rotation's way that tells by itself.
+    patient = Reason.BUSY in problem or Reason.HOLD in problem
+    late = time.time() - plan.created_at > STUCK_S and not patient
     stuck = f"stuck:{plan.key}"
     if not late or stuck in facts.history.troubles:
         return False

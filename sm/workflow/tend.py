@@ -78,7 +78,7 @@ def _tend_context(rotator: Rotator, session: AdHocSession) -> float:
     try:
         return tend_context(replace(rotator, relaunch=relaunch))
     except SmError as error:
-        journal.record(session.root.journal, "problem", session.name, error.message)
+        journal.record_once(session.root.journal, "problem", session.name, error.message)
         return time.time() + RETRY_S
 
 
