@@ -28,7 +28,7 @@ from sm.thresholds import Flags
 from sm.workflow import documents, outcomes
 from sm.workflow.context import Context
 from sm.workflow.policy import Policy
-from tests.helpers import put_session, sm_yaml
+from tests.helpers import put_session, sm_yaml, wait_for
 from tests.residents import settle, target, texts, waiting
 
 POLICY = Policy()
@@ -202,7 +202,7 @@ def test_who_gives_up_says_why_to_the_parent_and_a_person_and_the_agent_goes_on(
     for _ in range(3):
         outcomes.given_up(target(kid), record, WHY, policy)
     what = f"s-000000bb could not be given a new context: {WHY}"
-    assert told.read_text() == f"{what}\n"
+    wait_for(lambda: told.exists() and told.read_text() == f"{what}\n", "the command")
     assert texts(ann) == [f"[sm] {what}"]
     (entry,) = entries(kid)
     assert (entry.status, entry.details.error) == ("critical", WHY)

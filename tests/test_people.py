@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from sm.adapters import process as process_module
 from sm.config.load import load
 from sm.history import Verb, fold
 from sm.session import plan as plans
 from sm.session.registry import AdHocSession, AnySession
 from sm.store import journal
 from sm.store.paths import Root
-from sm.workflow import people
+from sm.workflow import notification, people
 from sm.workflow.context import Context
 from sm.workflow.policy import Policy
 from tests.e2e.conftest import MakeStage, stage_of
@@ -76,11 +77,29 @@ def test_the_command_gets_the_text_and_runs_once(ann: AdHocSession, tmp_path: Pa
     policy = Policy(notify_command=f'cat >>"{told}"; echo "(so)" >>"{told}"')
     people.note(ann, "needs a hand: $(date) 'x'", "event:1", policy)
     people.note(ann, "needs a hand: $(date) 'x'", "event:1", policy)
+    ended()
     assert told.read_text() == "s-000000aa needs a hand: $(date) 'x'\n(so)\n"
+
+
+def ended() -> None:
+    """Wait until every command that this process has had started is over."""
+    for process in process_module._spawned:
+        process.wait(30)
+
+
+def test_nobody_waits_for_the_command(ann: AdHocSession, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    people.note(ann, "needs a hand", "event:1", Policy(notify_command=f"read line <'{gate}'"))
+    assert events(ann) == ["needs a hand"]
+    gate.write_text("go on\n")  # which waits for the command, not the command for us
+    ended()
+    assert not events(ann, "problem")
 
 
 def test_a_command_that_fails_is_noted_and_holds_nothing_up(ann: AdHocSession) -> None:
     people.note(ann, "needs a hand", "event:1", Policy(notify_command="echo no mail >&2; exit 3"))
+    ended()
     (problem,) = events(ann, "problem")
     assert problem == "notify_command: '/bin/sh -c echo no mail >&2; exit 3' failed (3): no mail"
     assert events(ann) == ["needs a hand"]
@@ -88,21 +107,34 @@ def test_a_command_that_fails_is_noted_and_holds_nothing_up(ann: AdHocSession) -
 
 def test_a_command_that_does_not_read_its_input_is_no_failure(ann: AdHocSession) -> None:
     people.note(ann, "needs a hand", "event:1", Policy(notify_command="exec <&-; exit 0"))
+    ended()
     assert not events(ann, "problem")
+
+
+def test_what_lies_in_the_working_directory_is_not_taken_for_ours(
+    ann: AdHocSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sm").mkdir()
+    (tmp_path / "sm" / "__init__.py").write_text("raise SystemExit(7)")
+    monkeypatch.chdir(tmp_path)
+    people.note(ann, "needs a hand", "event:1", Policy(notify_command="cat >told"))
+    ended()
+    assert (tmp_path / "told").read_text() == "s-000000aa needs a hand\n"
 
 
 def test_a_command_that_hangs_is_ended_with_what_it_has_started(
     ann: AdHocSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(people, "COMMAND_S", 0.5)
+    monkeypatch.setattr(notification, "COMMAND_S", 0.5)
     pid = tmp_path / "pid"
     begun = time.monotonic()
     command = f"sleep 60 & echo $! >'{pid}'; wait"
     people.note(ann, "needs a hand", "event:1", Policy(notify_command=command))
+    ended()
     assert time.monotonic() - begun < 10
     assert "was stopped after 0.5 s" in events(ann, "problem")[0]
-    ended = Path(f"/proc/{pid.read_text().strip()}")
-    wait_for(lambda: not ended.exists() or " Z " in (ended / "stat").read_text(), "its end")
+    begun_by_it = Path(f"/proc/{pid.read_text().strip()}")
+    wait_for(lambda: not begun_by_it.exists() or " Z " in (begun_by_it / "stat").read_text(), "end")
 
 
 def test_an_issue_has_a_receipt_that_is_a_remark(root: Root, tmp_path: Path) -> None:

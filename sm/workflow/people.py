@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from sm.adapters.process import run
 from sm.errors import SmError
 from sm.history import Receipt
 from sm.session import plan as plans
@@ -19,13 +18,12 @@ from sm.session.registry import IssueSession, Session
 from sm.session.targets import address
 from sm.store import journal
 from sm.store.crash import crash_point
+from sm.workflow import notification
 from sm.workflow.messages import tell_parent
 
 if TYPE_CHECKING:
     from sm.workflow.policy import Policy
 
-COMMAND_S = 10.0
-"""So long a `notify_command` may take: nobody else is served meanwhile."""
 ROW = "told"
 
 
@@ -49,12 +47,11 @@ def note(session: Session, text: str, key: str, policy: Policy, *, parent: bool 
 
 
 def _run(session: Session, text: str, command: str) -> None:
-    """Run a person's own command; that it fails is noted, and holds nothing up."""
+    """Have a person's own command run; that it fails is noted, and holds nothing up."""
     if not command:
         return
-    words = f"{address(session)} {text}\n".encode()
     try:
-        run("/bin/sh", "-c", command, stdin=words, timeout_s=COMMAND_S)
+        notification.start(session, f"{address(session)} {text}", command)
     except SmError as error:
         detail = f"notify_command: {error.message}"
         journal.record(session.root.journal, "problem", session.name, detail)
