@@ -42,15 +42,24 @@ def resume(cause: Cause, path: str) -> str:
 
 
 def document_name(record: Rotation, key: str) -> str:
-    """What the requested document is to be called; the second request names another one.
+    """What the requested document is to be called: as none that is there already.
 
-    So an agent that finds the first in its way, damaged or a link, still creates a file.
+    The second request names another one, so that an agent which finds the first in its way, damaged
+    or a link, still creates a file.
     """
     at = datetime.fromtimestamp(record.began_at)
     if key != "ask1":
         again = datetime.fromtimestamp(record.since)
-        at = max(again, at + timedelta(minutes=1))
-    return name(at)
+        at = max(again, _free(record, at) + timedelta(minutes=1))
+    return name(_free(record, at))
+
+
+def _free(record: Rotation, at: datetime) -> datetime:
+    """The first minute from then on that no document of before the request is named for."""
+    taken = {stamp.partition(":")[0] for stamp in record.before}
+    while name(at) in taken:
+        at += timedelta(minutes=1)
+    return at
 
 
 def request(record: Rotation, key: str, folder: str, sections: Sequence[str]) -> str:

@@ -66,6 +66,13 @@ def test_the_second_request_names_a_file_that_is_not_there_yet() -> None:
     assert said("ask2", late).split("\n")[0] == said("ask1").split("\n")[0]
 
 
+def test_neither_request_names_a_file_that_was_there_before() -> None:
+    there = ("handoff-2026-01-02-03-03.md:1:2", "handoff-2026-01-02-03-05.md:1:2")
+    assert "handoff-2026-01-02-03-04.md" in said("ask1", record(before=there))
+    again = record(before=there, requests=2, since=AT + 3)
+    assert "handoff-2026-01-02-03-06.md" in said("ask2", again)
+
+
 def test_no_sections_are_asked_for_where_none_are_needed() -> None:
     assert said("ask1", sections=()).split("\n")[1].endswith("handoff-2026-01-02-03-03.md.")
 
