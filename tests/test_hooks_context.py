@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from sm.phase import SENTINELS, Phase, parse
 from sm.session import readings
 from sm.store.paths import Root
 from tests.helpers import wait_for
@@ -213,6 +214,7 @@ def test_a_subagents_compaction_is_none_of_the_agents(hooks: Hooks) -> None:
         os.read(wake, 10)
     os.close(wake)
     assert not hooks.dir.compacting.exists()
+    assert hooks.events == ["PreCompact stale"]
 
 
 # What it is told again
@@ -220,10 +222,10 @@ def test_a_subagents_compaction_is_none_of_the_agents(hooks: Hooks) -> None:
 TEXT = 'Current Work\n\tthe "cart", c:\\temp\\n – süß 😀\n\nNext Steps\n1. go on\n'
 
 
-def handoff(hooks: Hooks, text: str = TEXT) -> None:
-    """A document that the context was begun with."""
+def handoff(hooks: Hooks, text: str = TEXT, begun: str = "") -> None:
+    """A document that the context was begun with, by the id that is in the second line."""
     hooks.dir.document.write_text(text)
-    hooks.dir.last_handoff.write_text("/home/ada/shop/.sm/handoffs/h.md\n")
+    hooks.dir.last_handoff.write_text("/home/ada/shop/.sm/handoffs/h.md\n" + begun)
 
 
 def recalled(hooks: Hooks) -> str:
@@ -243,6 +245,23 @@ def test_without_a_prior_handoff_nothing_is_said(hooks: Hooks) -> None:
     assert hooks.call("SessionStart_compact") == ""
     hooks.dir.document.write_text("copied, and then its rotation was given up")
     assert hooks.call("SessionStart_compact") == ""
+
+
+@pytest.mark.parametrize("begun", ["", "\n", "-\n", f"{CONTEXT}\n", CONTEXT])
+def test_the_document_of_this_context_is_told_again(hooks: Hooks, begun: str) -> None:
+    handoff(hooks, begun=begun)
+    assert recalled(hooks).endswith(TEXT.rstrip("\n"))
+
+
+def test_after_a_persons_clear_the_old_document_is_not_told_again(
+    hooks: Hooks, phase_file: Path
+) -> None:
+    handoff(hooks, begun=f"{OTHER}\n")
+    assert hooks.call("SessionStart_compact") == ""
+    phase_file.write_text("PHASE:awaiting_ci\n")
+    told = recalled(hooks)
+    assert "PHASE:awaiting_ci" in told
+    assert "cart" not in told
 
 
 @pytest.mark.parametrize(
@@ -336,7 +355,37 @@ def test_an_issues_agent_is_told_its_phase_and_the_protocol(hooks: Hooks, phase_
     assert told.index("PHASE:awaiting_ci") < told.index('the "cart"')
 
 
-@pytest.mark.parametrize("written", ["", "\n", "done\n", "PHASE:\n", "PHASE:a b\n"])
+WAYS = ["{0}", "{0}\n", " {0}\n", "\t{0} \n", "{0}\r\nreason\r\n", "{0}\rreason\r", "{0}\x0cx\n"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("phase", SENTINELS)
+def test_a_phase_is_told_however_it_was_written(
+    hooks: Hooks, phase_file: Path, phase: Phase, way: str
+) -> None:
+    for written in (phase, phase.replace(":", ": ")):
+        content = way.format(written).encode()
+        assert parse(content, mtime_ns=1, inode=1, size=1).phase is phase
+        phase_file.write_bytes(content)
+        assert f"The phase that you have written last: {phase}\n\nHow to" in recalled(hooks)
+
+
+@pytest.mark.parametrize("shift", range(4))
+def test_a_long_protocol_is_cut_between_two_characters(
+    hooks: Hooks, phase_file: Path, shift: int
+) -> None:
+    phase_file.write_text("PHASE:done\n")
+    hooks.dir.system_prompt.write_text("-" * shift + "😀é" * 3000)
+    told = recalled(hooks)
+    assert told.endswith(("😀", "é"))
+    assert "\ufffd" not in told
+    hooks.dir.system_prompt.write_text("é" * 2000)
+    assert recalled(hooks).endswith("\n" + "é" * 2000)
+
+
+@pytest.mark.parametrize(
+    "written", ["", "\n", "done\n", "PHASE:\n", "PHASE:a b\n", "\rPHASE:done\n", "PHASE:x\n"]
+)
 def test_without_a_phase_there_is_nothing_to_tell(
     hooks: Hooks, phase_file: Path, written: str
 ) -> None:

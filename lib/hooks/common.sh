@@ -140,6 +140,8 @@ esac
 case $1 in
 SessionStart) return 0 ;;
 SessionEnd) [[ $session == "$context" ]] || detail=stale ;;
+# A subagent's context is another one, though it has the same id.
+PreCompact) [[ -z $agent && ($context == - || $session == "$context") ]] || detail=stale ;;
 *) [[ $context == - || $session == "$context" ]] || detail=stale ;;
 esac
 [[ $1 == StatusLine ]] || record "$1" "$detail"

@@ -5,7 +5,7 @@
 # Taken from the files themselves, at that moment and by builtins: nothing of sm has to run, or to
 # have run since, and there is no prepared answer that could be older than what it was made of. It
 # takes some milliseconds, once in a compaction.
-# shellcheck disable=SC2154 # dir is common.sh's
+# shellcheck disable=SC2154 # dir and session are common.sh's
 
 # Bytes. The client shows the model 10,000 characters whole, Codex as many bytes.
 LIMIT=9000
@@ -23,42 +23,57 @@ recall() {
 
 # recall_phase: adds the phase that an issue's agent has written last, if any, and the protocol.
 recall_phase() {
-  local file=${PHASE_FILE:-} phase='' protocol=''
+  local file=${PHASE_FILE:-} phase='' protocol='' rest=''
   [[ $file == /* && -s $file ]] && ours "$file" || return 0
-  read -r phase <"$file"
-  [[ $phase == PHASE:+([A-Za-z_]) ]] || return 0
+  IFS= read -r -n 400 phase <"$file"
+  phase=${phase%%[$'\r\v\f\x1c'-$'\x1e']*}
+  phase=${phase//[[:blank:]]/}
+  case $phase in
+  PHASE:awaiting_ci | PHASE:awaiting_review | PHASE:escalate | PHASE:done | PHASE:failed) ;;
+  *) return 0 ;;
+  esac
   if [[ -s $dir/system-prompt.md ]] && ours "$dir/system-prompt.md"; then
-    IFS= read -r -N 4000 protocol <"$dir/system-prompt.md"
+    {
+      IFS= read -r -N 4000 protocol
+      IFS= read -r -N 1 rest
+    } <"$dir/system-prompt.md"
+    [[ -z $rest ]] || cut_short protocol
   fi
   text+=$'\n\n'"The phase that you have written last: $phase${protocol:+$'\n\n'}${protocol%$'\n'}"
 }
 
-# recall_document: adds the handoff document; of a long one its beginning, and where it is whole.
+# recall_document: adds the handoff document that this context was begun with; of a long one its
+# beginning, and where it is whole. Behind a person's own clear the task is another one.
 recall_document() {
-  local document='' path='' rest='' size
+  local document='' path='' begun='' rest='' size
   # One that was copied, but never handed on, has no path there.
   [[ -s $dir/handoff.md && -s $dir/last-handoff ]] || return 0
   ours "$dir/handoff.md" && ours "$dir/last-handoff" || return 0
-  IFS= read -r path <"$dir/last-handoff"
+  {
+    IFS= read -r path
+    IFS= read -r begun
+  } <"$dir/last-handoff"
+  [[ ${begun:--} == - || $begun == "$session" ]] || return 0
   size=$((LIMIT - ${#text} - ${#dir} - FRAME))
   path=${path:0:FRAME}
   {
     IFS= read -r -N "$((size - ${#path}))" document
     IFS= read -r -N 1 rest
   } <"$dir/handoff.md"
-  [[ -z $rest ]] || cut_short
+  [[ -z $rest ]] || cut_short document
   text+=$'\n\n'"The handoff document that you went on from ($path); what your summary says is newer:"
   text+=$'\n\n'"${document%$'\n'}"
   [[ -z $rest ]] || text+=$'\n\n'"[That was its beginning. The whole of it is in $dir/handoff.md]"
 }
 
-# cut_short: takes from the end of $document what may be half a character: bytes that go on with
-# one, then the byte that begins it.
+# cut_short NAME: takes from the end of that variable what may be half a character: bytes that go
+# on with one, then the byte that begins it.
 cut_short() {
+  local -n whole=$1
   for _ in 1 2 3; do
-    [[ $document != *[$'\x80'-$'\xbf'] ]] || document=${document%?}
+    [[ $whole != *[$'\x80'-$'\xbf'] ]] || whole=${whole%?}
   done
-  [[ $document != *[$'\xc0'-$'\xff'] ]] || document=${document%?}
+  [[ $whole != *[$'\xc0'-$'\xff'] ]] || whole=${whole%?}
 }
 
 # to_json: makes $text what stands between the quotes of a JSON string.
