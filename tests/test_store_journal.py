@@ -93,7 +93,6 @@ def test_a_damaged_line_is_passed_over(tmp_path: Path) -> None:
     assert journal.latest(path, {"ann"})["ann"].event == "ended"
 
 
-<<<<<<< Updated upstream
 @pytest.mark.parametrize("which", ["journal.jsonl", "journal.jsonl.1"])
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
 def test_what_is_no_plain_file_is_refused_and_waited_for_by_nobody(
@@ -113,7 +112,8 @@ def test_a_journal_that_cannot_be_put_aside_goes_on(
     for _ in range(3):
         journal.record(path, "tick")
     assert path.read_bytes().count(b"tick") == 3
-=======
+
+
 def test_what_is_found_at_every_look_is_told_once_within_the_hour(path: Path) -> None:
     for _ in range(3):
         journal.record_once(path, "problem", "dev-a-1", "it is broken")
@@ -129,4 +129,3 @@ def test_what_is_found_at_every_look_is_told_once_within_the_hour(path: Path) ->
     path.write_bytes(b"\n".join(lines) + b"\n")
     journal.record_once(path, "problem", "dev-a-1", "it is broken")
     assert len(list(journal.read(path))) == 4
->>>>>>> Stashed changes
