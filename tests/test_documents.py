@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -56,9 +57,9 @@ def write(folder: Path, name: str, text: str = WHOLE, age_s: float = 0.0) -> Pat
     return path
 
 
-def found(folder: Path, since: float = NOW - 60) -> str:
-    """The name of the document that was written since, '' where there is none."""
-    document = documents.written(folder, since, CYCLE.sections)
+def found(folder: Path, before: Collection[str] = ()) -> str:
+    """The name of the document that was not there before, '' where there is none."""
+    document = documents.written(folder, before, CYCLE.sections)
     return Path(document.path).name if document else ""
 
 
@@ -249,20 +250,21 @@ def test_a_gitignore_of_somebody_else_stays_as_it_is(folder: Path) -> None:
 
 def test_there_is_no_document_before_one_is_written(folder: Path) -> None:
     assert not found(folder)
-    assert documents.written(folder / "none", NOW, ()) is None
+    assert documents.written(folder / "none", (), ()) is None
 
 
 def test_a_document_of_before_the_request_is_not_taken(folder: Path) -> None:
     write(folder, "handoff-2026-01-02-03-04.md", age_s=61)
-    assert not found(folder)
+    before = documents.stamps(folder)
+    assert not found(folder, before)
     write(folder, "handoff-2026-01-02-03-04.md", age_s=59)  # written again since
-    assert found(folder) == "handoff-2026-01-02-03-04.md"
+    assert found(folder, before) == "handoff-2026-01-02-03-04.md"
 
 
 def test_a_document_of_the_moment_of_the_request_is_taken(folder: Path) -> None:
-    since = time.time()
+    before = documents.stamps(folder)
     (folder / "handoff-1.md").write_text(WHOLE)
-    assert found(folder, since) == "handoff-1.md"
+    assert found(folder, before) == "handoff-1.md"
 
 
 def test_of_several_the_newest_wins_whatever_its_name(folder: Path) -> None:
@@ -277,18 +279,16 @@ def test_what_was_there_before_is_no_answer_whatever_its_time(folder: Path) -> N
     write(folder, "handoff-old.md", age_s=-3600)  # from the future
     before = documents.stamps(folder)
     assert len(before) == 1
-    assert documents.written(folder, before, CYCLE.sections) is None
-    path = write(folder, "handoff-new.md", age_s=86400)  # by a clock that is behind, or moved here
-    document = documents.written(folder, before, CYCLE.sections)
-    assert document
-    assert document.path == str(path)
+    assert not found(folder, before)
+    write(folder, "handoff-new.md", age_s=86400)  # by a clock that is behind, or moved here
+    assert found(folder, before) == "handoff-new.md"
 
 
 def test_one_that_was_there_counts_once_it_is_written_again(folder: Path) -> None:
     path = write(folder, "handoff-old.md", age_s=3600)
     before = documents.stamps(folder)
     path.write_text(f"{WHOLE}more\n")
-    assert documents.written(folder, before, CYCLE.sections)
+    assert found(folder, before)
 
 
 def test_a_document_from_the_future_comes_to_rest(folder: Path) -> None:
@@ -344,14 +344,14 @@ def test_a_document_that_cannot_be_read_is_none(folder: Path) -> None:
 
 def test_bytes_that_are_no_text_do_no_harm(folder: Path) -> None:
     (folder / "handoff-1.md").write_bytes(b"\xff\xfe## Notes\n\x00\n")
-    document = documents.written(folder, NOW - 60, ("Notes", "Next Steps"))
+    document = documents.written(folder, (), ("Notes", "Next Steps"))
     assert document
     assert "Next Steps" in document.missing
 
 
 def test_it_is_said_when_it_was_written_and_what_it_lacks(folder: Path) -> None:
     path = write(folder, "handoff-1.md", WHOLE.replace("## Notes\n", ""), age_s=7)
-    document = documents.written(folder, NOW - 60, CYCLE.sections)
+    document = documents.written(folder, (), CYCLE.sections)
     assert document
     assert document.path == str(path)
     assert document.written_at == pytest.approx(NOW - 7, abs=0.01)
@@ -360,7 +360,7 @@ def test_it_is_said_when_it_was_written_and_what_it_lacks(folder: Path) -> None:
 
 def test_only_the_first_megabyte_is_looked_at(folder: Path) -> None:
     write(folder, "handoff-1.md", "x\n" * 600_000 + WHOLE)
-    document = documents.written(folder, NOW - 60, CYCLE.sections)
+    document = documents.written(folder, (), CYCLE.sections)
     assert document
     assert document.missing == CYCLE.sections
 

@@ -19,7 +19,7 @@ from sm.errors import SmError, StateError
 from sm.handoffdoc import is_asked_for, is_name, missing
 from sm.rotation import Document
 from sm.session.registry import IssueSession, Session
-from sm.store.files import create_exclusive, just_before
+from sm.store.files import create_exclusive
 
 READ_LIMIT = 1024 * 1024
 """Bytes of a document in which its sections are looked for."""
@@ -117,9 +117,7 @@ def stamps(folder: Path) -> tuple[str, ...]:
         raise StateError(f"cannot read '{folder}': {os.strerror(error.errno or 0)}") from error
 
 
-def written(
-    folder: Path, before: Collection[str] | float, sections: Sequence[str]
-) -> Document | None:
+def written(folder: Path, before: Collection[str], sections: Sequence[str]) -> Document | None:
     """The newest document that is not as one of `before` (by their stamps); None without one.
 
     No clock has a say in it, as that of a file server may be wrong. Links, special files, and what
@@ -134,10 +132,7 @@ def written(
     return None
 
 
-def _new_ones(folder: Path, before: Collection[str] | float) -> Iterator[_Found]:
-    if isinstance(before, float):
-        after = just_before(before)
-        return (one for one in _documents(folder) if one.changed_ns >= after)
+def _new_ones(folder: Path, before: Collection[str]) -> Iterator[_Found]:
     known = frozenset(before)
     return (one for one in _documents(folder) if one.stamp not in known)
 
