@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from msgspec import Struct
 
+from sm.adapters.agent.claude import CLAUDE
 from sm.errors import SmError, StateError
-from sm.session import registry
+from sm.rotation import Cause, begin
+from sm.session import contexts, queue, registry
+from sm.session.contexts import Context
+from sm.session.queue import Message, Place
 from sm.session.registry import AdHocSession
 from sm.store.files import read_json
 from sm.store.paths import Root
+from sm.workflow.policy import Policy
+from sm.workflow.standing import ident, standing
+from tests.residents import settle, target
 
 DAMAGED = [b"", b"nonsense", b'{"name": "\xff"}', b'{"name": 1}', b'{"more": ' + b"[" * 100_000]
 
@@ -49,3 +59,65 @@ def test_a_session_whose_record_holds_no_utf8_is_reported_and_passed_over(root: 
     reported = list[SmError]()
     assert [session.name for session in registry.all(root, reported.append)] == ["s-2"]
     assert [str(identity) in error.format_message() for error in reported] == [True]
+
+
+def is_link(path: Path) -> None:
+    path.symlink_to("/etc/hostname")
+
+
+def is_nothing(path: Path) -> None:
+    path.symlink_to(path.parent / "nowhere")
+
+
+def has_another_name(path: Path) -> None:
+    path.write_bytes(b"100.5 PreCompact c1 auto\n")
+    path.with_name("another").hardlink_to(path)
+
+
+def is_endless(path: Path) -> None:
+    path.write_bytes(b"[" * 100_000 + b"\n")
+
+
+def is_no_text(path: Path) -> None:
+    path.write_bytes(b"\xff\xfe\x00\n")
+
+
+@pytest.mark.parametrize("place", ["context", "events", "events_before", "state", "compacting"])
+@pytest.mark.parametrize(
+    "damage", [is_link, is_nothing, os.mkfifo, Path.mkdir, has_another_name, is_endless, is_no_text]
+)
+def test_no_file_of_the_hooks_holds_a_rotation_up(
+    root: Root, tmp_path: Path, place: str, damage: Callable[[Path], object]
+) -> None:
+    session = settle(root, tmp_path, "s-1")
+    session.dir.state.write_text(f"idle {time.time():.6f} c1 p1\n")
+    path: Path = getattr(session.dir, place)
+    path.unlink(missing_ok=True)
+    damage(path)
+    seen = standing(target(session, CLAUDE), begin("r", Cause.COMMAND, 1.0, "c1"), Policy())
+    assert seen.begun == ""
+    assert (seen.idle_since is None) == (place == "state")
+
+
+@pytest.mark.parametrize("damage", [is_link, os.mkfifo, Path.mkdir, is_no_text])
+def test_no_message_and_no_receipt_holds_a_rotation_up(
+    root: Root, tmp_path: Path, damage: Callable[[Path], object]
+) -> None:
+    session, record = settle(root, tmp_path, "s-1"), begin("r", Cause.COMMAND, 1.0, "c1")
+    asked = Message(id=ident(record, "ask1"), text="Write.")
+    queue.put(session.dir, asked)
+    assert queue.move(session.dir, asked, Place.WAITING, Place.HANDED)
+    damage(session.dir.typed)
+    damage(session.dir.accepted)
+    seen = standing(target(session, CLAUDE), record, Policy())
+    assert (seen.lost, dict(seen.accepted)) == (frozenset(), {})
+    (session.dir.queue / Place.HANDED / asked.name).unlink()
+    damage(session.dir.queue / Place.HANDED / asked.name)
+    assert not standing(target(session, CLAUDE), record, Policy()).lost
+
+
+@pytest.mark.parametrize("said", [r"/a\u0000b", r"/a\ud800b"])
+def test_a_conversation_that_no_file_can_be_is_none(root: Root, tmp_path: Path, said: str) -> None:
+    session = settle(root, tmp_path, "s-1")
+    session.dir.context.write_text(f'{{"transcript_path": "{said}"}}\n')
+    assert contexts.read(session.dir) == Context()

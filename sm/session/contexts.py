@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from sm.store.files import read_guarded
+from sm.store.files import read_harmless
 from sm.store.paths import SessionDir
 
 
@@ -23,17 +24,23 @@ class Context:
 
 
 def read(directory: SessionDir) -> Context:
-    """The context that began last; an empty one where no hook has told of any."""
+    """The context that began last; an empty one where no hook has told of any, or it is damaged."""
     try:
-        payload = json.loads(read_guarded(directory.context) or b"{}")
+        payload = json.loads(read_harmless(directory.context) or b"{}")
         return Context(
             id=_text(payload.get("session_id")),
             begun=_text(payload.get("source")),
-            conversation=Path(path) if (path := _text(payload.get("transcript_path"))) else None,
+            conversation=_path(_text(payload.get("transcript_path"))),
         )
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return Context()
 
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
+
+
+def _path(text: str) -> Path | None:
+    """The path, None where no file can have it; raises ValueError for what is no text."""
+    os.fsencode(text)
+    return Path(text) if text and "\0" not in text else None

@@ -22,7 +22,7 @@ from sm.session import lifesigns, queue
 from sm.session.queue import Message, Mode, Place
 from sm.session.submission import Target, TypedMessage, is_taken_back, keys, shows
 from sm.store.crash import crash_point
-from sm.store.files import read_guarded, read_json, write_json
+from sm.store.files import read_harmless, read_json, write_json
 
 INTERRUPT_S = 10.0
 RETURN_S = 1.0
@@ -51,7 +51,7 @@ class Interrupted(Struct, frozen=True):
 
 def is_compacting(target: Target) -> bool:
     """Whether the agent's context is being summed up, which nothing should interrupt."""
-    said = read_guarded(target.session.dir.compacting, 40) or b"0"
+    said = read_harmless(target.session.dir.compacting, 40)
     try:
         return time.time() < float(said or 0) + COMPACTION_S
     except ValueError:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sm.store.files import create_exclusive, read_guarded, write_atomic
+from sm.store.files import create_exclusive, read_guarded, read_harmless, write_atomic
 from sm.store.paths import SessionDir
 
 TRIM_AT = 256 * 1024
@@ -21,7 +21,7 @@ def events(directory: SessionDir, name: str = "") -> Iterator[list[str]]:
     With a `name`, files without any such event are not taken apart: most have none.
     """
     for path in (directory.events_before, directory.events):
-        data = read_guarded(path) or b""
+        data = read_harmless(path)
         if name.encode() not in data:
             continue
         for line in data.decode("utf-8", "replace").split("\n"):

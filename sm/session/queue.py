@@ -286,8 +286,8 @@ def is_accepted(directory: SessionDir, ident: str) -> bool:
 def accepted_at(directory: SessionDir, ident: str) -> float | None:
     """When the agent got the message, seconds since 1970; None where it has not, or long ago."""
     for path in (directory.accepted / ident, *_of(directory, Place.DONE, ident)):
-        with contextlib.suppress(FileNotFoundError):
-            return path.stat().st_mtime
+        with contextlib.suppress(OSError):
+            return path.lstat().st_mtime
     # Settled between the two looks.
     return next((p.stat().st_mtime for p in _of(directory, Place.DONE, ident)), None)
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from sm.errors import StateError
 from sm.session import agentstate, contexts, queue
-from sm.store.files import read_guarded, read_json, write_atomic, write_json
+from sm.store.files import read_harmless, read_json, write_atomic, write_json
 from sm.store.paths import SessionDir
 from sm.thresholds import Flags, Notice
 
@@ -65,10 +65,7 @@ def read(directory: SessionDir) -> Reading | None:
 
 
 def _words(directory: SessionDir) -> list[str]:
-    try:
-        line = read_guarded(directory.usage, LINE_LIMIT) or b""
-    except StateError:
-        return []
+    line = read_harmless(directory.usage, LINE_LIMIT)
     return line.decode("utf-8", "replace").partition("\n")[0].split()
 
 
@@ -96,7 +93,7 @@ def _word(number: float | None) -> str:
 
 def is_compacting(directory: SessionDir) -> bool:
     """Whether the context is just being summed up."""
-    return bool(read_guarded(directory.compacting, 1))
+    return bool(read_harmless(directory.compacting, 1))
 
 
 def current(directory: SessionDir, flags: Flags) -> Reading | None:
@@ -149,7 +146,7 @@ def point(directory: SessionDir, percentage: int | None) -> None:
 
 def pointed(directory: SessionDir) -> int | None:
     """The percentage from which on the status line's hook calls; None: it never does."""
-    found = (read_guarded(directory.threshold, 20) or b"").strip()
+    found = read_harmless(directory.threshold, 20).strip()
     return int(found) if found.isdigit() else None
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sm.adapters.agent.screen import Prompt
 from sm.adapters.tmux import TmuxError
-from sm.errors import TemporaryError
+from sm.errors import StateError, TemporaryError
 from sm.rotation import Document, Rotation, Standing, Step, keys
 from sm.session import (
     agent,
@@ -84,12 +84,13 @@ def _is_relaunched(record: Rotation, state: AgentState, target: Target) -> bool:
 
 
 def _lost(target: Target, record: Rotation) -> frozenset[str]:
-    handed = {message.id: message for message in queue.messages(target.session.dir, Place.HANDED)}
-    return frozenset(
-        key
-        for key in keys(record)
-        if (message := handed.get(ident(record, key))) and is_lost(target, message)
-    )
+    directory, lost = target.session.dir, set[str]()
+    for key in keys(record):
+        with contextlib.suppress(StateError):  # whoever hands messages over says what is wrong
+            message = queue.find(directory, Place.HANDED, ident(record, key))
+            if message and is_lost(target, message):
+                lost.add(key)
+    return frozenset(lost)
 
 
 def _idle_since(target: Target, record: Rotation, state: AgentState) -> float | None:
