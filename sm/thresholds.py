@@ -83,18 +83,24 @@ def marked(flags: Flags, done: Due) -> Flags:
     )
 
 
-def upcoming(levels: Levels, flags: Flags) -> int | None:
-    """The next percentage at which something is to be done, rounded up; None: there is none."""
-    ahead = [
-        level
-        for level, done in (
-            (levels.warning, flags.warned or flags.critical),
-            (levels.critical, flags.critical),
-            (levels.cycle, flags.cycled),
+def ahead(levels: Levels, flags: Flags) -> list[tuple[str, float]]:
+    """What is still to be done in this context and at which percentage, the nearest first."""
+    found = [
+        (what, level)
+        for what, level, done in (
+            ("warning", levels.warning, flags.warned or flags.critical),
+            ("critical", levels.critical, flags.critical),
+            ("cycle", levels.cycle, flags.cycled),
         )
         if level is not None and not done
     ]
-    return -int(-min(ahead) // 1) if ahead else None
+    return sorted(found, key=lambda one: one[1])
+
+
+def upcoming(levels: Levels, flags: Flags) -> int | None:
+    """The next percentage at which something is to be done, rounded up; None: there is none."""
+    found = ahead(levels, flags)
+    return -int(-found[0][1] // 1) if found else None
 
 
 def text(notice: Notice, percent: float, tokens: int | None) -> str:

@@ -19,7 +19,8 @@ from sm.__main__ import run
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.tmux import Tmux
 from sm.config.schema import ContextMonitor, Forge, HandoffCycle, Machine, Project
-from sm.session import agentstate, handoff, readings, registry
+from sm.rotation import Cause, Step, begin
+from sm.session import agent, agentstate, handoff, health, readings, registry
 from sm.session.readings import Reading
 from sm.session.registry import AdHocSession, AnySession
 from sm.store.lock import is_held
@@ -169,6 +170,74 @@ def test_a_rotation_under_way_is_shown_with_its_step(root: Root) -> None:
     session.dir.rotation.write_text("{")
     session.dir.rotation.chmod(0o600)
     assert "is damaged" in gauge(session).notes[0]
+
+
+def test_what_was_read_before_a_compaction_is_not_shown_as_the_present(root: Root) -> None:
+    session = put(root)
+    full(session, 88)
+    assert gauge(session).percent == 88
+    readings.rearm(session.dir, time.time())
+    found = gauge(session)
+    assert (found.percent, found.tokens, found.age_s) == (None, None, None)
+    assert found.notes == ("no reading yet of its present context",)
+
+
+def test_more_than_the_whole_is_shown_as_the_whole(root: Root) -> None:
+    session = put(root)
+    full(session, 104.2)
+    assert gauge(session).percent == 100
+
+
+def test_one_damaged_file_ends_no_list(root: Root, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("ann", "bob", "carl", "dora"):
+        full(put(root, f"s-{name}"), 52)
+    for path in (root.session("s-bob").handoff, root.session("s-carl").last_handoff):
+        path.mkdir()
+    root.session("s-dora").identity.write_text("{")
+    assert run(["context", "--json"]) == 0
+    found = {one["id"]: one for one in json.loads(capsys.readouterr().out)}
+    assert [found[f"s-{name}"]["percent"] for name in ("ann", "carl", "dora")] == [52, None, None]
+    for name in ("bob", "carl", "dora"):
+        assert found[f"s-{name}"]["notes"], name
+    assert "is damaged" in found["s-dora"]["notes"][0]
+
+
+def test_a_rotation_is_told_in_words_with_what_is_in_its_way(root: Root) -> None:
+    session = put(root)
+    record = begin("r1", Cause.COMMAND, time.time() - 2, CONTEXT)
+    handoff.save(session.dir, structs.replace(record, step=Step.DOCUMENT))
+    assert gauge(session).doing == "by hand, waits for the document"
+    assert gauge(session).since_s >= 2
+    blocked = structs.replace(record, step=Step.CLEAR, obstacle="a dialog is open")
+    handoff.save(session.dir, blocked)
+    found = gauge(session)
+    assert found.doing == "by hand, clears the context"
+    assert "its context cannot be cleared yet: a dialog is open" in found.notes
+
+
+def test_a_cycle_that_is_put_off_says_why(root: Root) -> None:
+    session = put(root)
+    for number in "12":
+        record = begin(number, Cause.CYCLE, time.time(), CONTEXT)
+        entry = health.of_rotation(record, time.time(), project="", session=session.name)
+        health.append(root, entry)
+    assert "its cycle is put off to 90%: too many cycles within an hour" in gauge(session).notes
+
+
+def test_an_agent_that_says_how_full_it_is_does_not_tell_nothing(root: Root) -> None:
+    session = put(root, provider="generic")
+    full(session, 52)
+    assert not any("does not tell" in note for note in gauge(session).notes)
+
+
+def test_an_agent_that_has_died_is_said_to_have(company: Company) -> None:
+    company.new("ann")
+    session = company.session("ann")
+    end_monitor(session)
+    running = agent.recorded(session.dir)
+    assert running
+    os.kill(running.pid, signal.SIGKILL)
+    wait_for(lambda: gauge(session).notes == ("its agent has died",), "the note")
 
 
 # The command, with agents

@@ -239,7 +239,7 @@ def columns() -> tuple[Column, ...]:
         Column("Seen", lambda one: "" if one.age_s is None else age(one.age_s)),
         Column("Told", lambda one: one.told),
         Column("Next", lambda one: one.next[0] if one.next else ""),
-        Column("Rotation", lambda one: one.rotation),
+        Column("Replaced", lambda one: _replaced(one)),
         Column("Last handoff", lambda one: one.last_handoff, VERY_WIDE, share=3),
         Column("Note", lambda one: "; ".join(one.notes)),
     )
@@ -247,6 +247,10 @@ def columns() -> tuple[Column, ...]:
 
 def _percent(one: Gauge) -> str:
     return "" if one.percent is None else f"{one.percent:g}%"
+
+
+def _replaced(one: Gauge) -> str:
+    return f"{one.doing}, {age(one.since_s)}" if one.doing else ""
 
 
 def _count(number: int | None) -> str:
@@ -262,7 +266,7 @@ def details(one: Gauge) -> Iterator[tuple[str, str]]:
     for label, text in (
         ("told", one.told),
         ("next", ", ".join(one.next)),
-        ("rotation", f"{one.rotation}, for {age(one.since_s)}" if one.since_s else one.rotation),
+        ("replaced", _replaced(one)),
         ("handoff", one.last_handoff),
         ("own", ", ".join(one.own)),
     ):

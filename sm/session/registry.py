@@ -217,6 +217,17 @@ def all(root: Root, report: Callable[[SmError], None] = _warn) -> list[AnySessio
     return found
 
 
+def damaged(root: Root) -> dict[str, SmError]:
+    """The sessions on record whose record cannot be read, by name, and why."""
+    found: dict[str, SmError] = {}
+    for name in _names(root):
+        try:
+            _read(root, name)
+        except SmError as error:
+            found[name] = error
+    return found
+
+
 def _names(root: Root) -> list[str]:
     try:
         names = [entry.name for entry in root.sessions.iterdir()]

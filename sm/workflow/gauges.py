@@ -10,22 +10,23 @@ from msgspec import Struct
 
 from sm.adapters.agent.profile import Profile
 from sm.errors import SmError, StateError
-from sm.rotation import Rotation
 from sm.session import agentstate, handoff, health, readings, registry
 from sm.session.readings import Reading
 from sm.session.registry import AnySession
 from sm.session.targets import address, is_over
 from sm.store.paths import Root, SessionDir
-from sm.thresholds import Flags, Levels
-from sm.workflow import host, policy
+from sm.thresholds import FULL, Flags, Levels, ahead
+from sm.workflow import host, kin, policy, replacement
+from sm.workflow.replacement import Replacement
 
 
 class Gauge(Struct, frozen=True, kw_only=True):
     """One session. `percent`, `tokens` and `window` are None where they are not known.
 
     `told` is `warning` or `critical`, `next` what comes at which percentage, `rotation` its cause
-    and step, `since_s` the age of that in seconds, `last_handoff` a path; each '' for none. `own`
-    is what was set for the session alone, `notes` what a person should know.
+    and step, `doing` the same in words, `since_s` the age of that in seconds, `last_handoff` a
+    path; each '' for none. `own` is what was set for the session alone, `notes` what a person
+    should know.
     """
 
     id: str
@@ -37,6 +38,7 @@ class Gauge(Struct, frozen=True, kw_only=True):
     told: str = ""
     next: tuple[str, ...] = ()
     rotation: str = ""
+    doing: str = ""
     since_s: float = 0.0
     last_handoff: str = ""
     own: tuple[str, ...] = ()
@@ -44,54 +46,80 @@ class Gauge(Struct, frozen=True, kw_only=True):
 
 
 def gauges(root: Root) -> list[Gauge]:
-    """Those of all sessions that have not ended, by age."""
+    """Those of all sessions that have not ended, by age; of a damaged one what is wrong with it."""
     found = [one for one in registry.all(root, lambda _: None) if not is_over(one)]
-    return [gauge(one) for one in sorted(found, key=lambda session: session.created_at)]
+    rows = [_gauge(one) for one in sorted(found, key=lambda session: session.created_at)]
+    damaged = registry.damaged(root).items()
+    return [*rows, *(Gauge(id=it, name=it, notes=(why.message,)) for it, why in damaged)]
+
+
+def _gauge(session: AnySession) -> Gauge:
+    """A row for any session: what is wrong with one hides no other."""
+    try:
+        return gauge(session)
+    except (SmError, OSError) as error:
+        note = error.message if isinstance(error, SmError) else str(error)
+        return Gauge(id=session.name, name=address(session), notes=(note,))
 
 
 def gauge(session: AnySession) -> Gauge:
-    """That of one session; whatever cannot be read is among its notes."""
+    """That of one session; most of what cannot be read is among its notes.
+
+    Raises:
+        StateError: a file of it that everything else hangs on is damaged.
+
+    """
     directory, now = session.dir, time.time()
     notes: list[str] = []
-    reading, flags = _present(directory), readings.flags(directory)
+    flags = readings.flags(directory)
+    reading = readings.current(directory, flags)
     if flags.context != agentstate.read(directory).context:
         flags = Flags()
-    record = _rotation(directory, notes)
+    going_on = _replacement(directory, notes)
     last = handoff.last(directory)
     return Gauge(
         id=session.name,
         name=address(session),
-        percent=reading.percent if reading else None,
+        percent=percent_of(reading),
         tokens=reading.used if reading else None,
         window=reading.window if reading else None,
         age_s=max(0.0, now - reading.at) if reading else None,
         told="critical" if flags.critical else "warning" if flags.warned else "",
         next=tuple(_next(session, flags, notes)),
-        rotation=f"{record.cause}: {record.step}" if record else _wish(directory),
-        since_s=max(0.0, now - record.began_at) if record else 0.0,
+        rotation=_rotation(directory),
+        doing=going_on.told if going_on else "",
+        since_s=going_on.age_s if going_on else 0.0,
         last_handoff=str(last or ""),
         own=tuple(own(session)),
-        notes=(*notes, *_notes(session, reading)),
+        notes=(*notes, *_in_the_way(going_on), *_notes(session, reading)),
     )
 
 
-def _present(directory: SessionDir) -> Reading | None:
-    """The last reading, if it is of the present context."""
-    reading = readings.read(directory)
-    if reading is None or reading.context != agentstate.read(directory).context:
+def percent_of(reading: Reading | None) -> float | None:
+    """How full that is; what an agent tells beyond the whole is the whole."""
+    if reading is None or reading.percent is None:
         return None
-    return reading
+    return min(reading.percent, FULL)
 
 
-def _rotation(directory: SessionDir, notes: list[str]) -> Rotation | None:
+def _replacement(directory: SessionDir, notes: list[str]) -> Replacement | None:
     try:
-        return handoff.record(directory)
+        return replacement.under_way(directory)
     except StateError as error:
         notes.append(error.message)
         return None
 
 
-def _wish(directory: SessionDir) -> str:
+def _in_the_way(found: Replacement | None) -> Iterator[str]:
+    if found and found.obstacle:
+        yield f"its context cannot be cleared yet: {found.obstacle}"
+
+
+def _rotation(directory: SessionDir) -> str:
+    """Its cause and step, '' for none; what is damaged is noted elsewhere."""
+    with contextlib.suppress(StateError):
+        if record := handoff.record(directory):
+            return f"{record.cause}: {record.step}"
     return "handoff: waits for the turn's end" if directory.handoff.exists() else ""
 
 
@@ -102,17 +130,13 @@ def _next(session: AnySession, flags: Flags, notes: list[str]) -> Iterator[str]:
         raised = health.raised_by(session.root, session.name)
         levels = policy.of(session).levels(raised)
         if raised and levels.cycle:
-            notes.append(f"its cycle is put off to {levels.cycle:g}%: there were too many")
+            notes.append(
+                f"its cycle is put off to {levels.cycle:g}%: too many cycles within an hour"
+            )
     except SmError as error:
         notes.append(error.message)
-    ahead = (
-        (levels.warning, "warning", flags.warned or flags.critical),
-        (levels.critical, "critical", flags.critical),
-        (levels.cycle, "cycle", flags.cycled),
-    )
-    for level, what, done in sorted(ahead, key=lambda one: one[0] or 0.0):
-        if level is not None and not done:
-            yield f"{what} at {level:g}%"
+    for what, level in ahead(levels, flags):
+        yield f"{what} at {level:g}%"
 
 
 def own(session: AnySession) -> Iterator[str]:
@@ -137,21 +161,30 @@ def own(session: AnySession) -> Iterator[str]:
 
 
 def _notes(session: AnySession, reading: Reading | None) -> Iterator[str]:
+    if kin.standing(session) == "dead":
+        yield "its agent has died"
+        return
     with contextlib.suppress(SmError):
         profile = host.target_of(session).profile
         try:
             handoff.check(profile)
         except SmError as error:
             yield error.message
-        if not tells(profile):
+        if reading is None and not tells(profile):
             yield "its agent does not tell how full its context is: see docs/PROFILES.md"
             return
     if readings.is_compacting(session.dir):
         yield "its context is being summed up"
+    elif reading is None and _is_unknown(session.dir):
+        yield "its agent does not know yet how full its context is"
     elif reading is None:
         yield "no reading yet of its present context"
-    elif reading.percent is None:
-        yield "its agent does not know yet how full its context is"
+
+
+def _is_unknown(directory: SessionDir) -> bool:
+    """Whether the agent has said of its present context that it cannot say."""
+    last, present = readings.read(directory), agentstate.read(directory).context
+    return last is not None and last.percent is None and last.context == present
 
 
 def tells(profile: Profile) -> bool:
