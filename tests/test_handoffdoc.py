@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime
 
 import pytest
@@ -117,24 +118,80 @@ def test_a_heading_may_be_written_in_many_ways(heading: str) -> None:
     ],
 )
 def test_what_is_no_such_heading_is_none(line: str) -> None:
-    assert missing(f"{line}\n", ("Next Steps",)) == ("Next Steps",)
+    assert missing(f"{line}\n\ntext\n", ("Next Steps",)) == ("Next Steps",)
 
 
 def test_headings_after_a_code_block_count() -> None:
-    text = "~~~\n```\n~~~\n## Next Steps\n```sh\nls\n```\n## Notes"
+    text = "~~~\n```\n~~~\n## Next Steps\n```sh\nls\n```\n## Notes\nso"
     assert missing(text, ("Next Steps", "Notes")) == ()
 
 
 @pytest.mark.parametrize("heading", ["Blockers/Issues", "Blockers & Issues", "BLOCKERS / ISSUES:"])
 def test_marks_between_words_do_not_matter(heading: str) -> None:
-    assert missing(f"## {heading}", ("Blockers / Issues",)) == ()
+    assert missing(f"## {heading}\nso", ("Blockers / Issues",)) == ()
 
 
 def test_sections_in_any_language_are_found() -> None:
-    text = "## 次のステップ\n## GRÖSSERE RISIKEN\n"
+    text = "## 次のステップ\nなし\n## GRÖSSERE RISIKEN\nkeine\n"
     assert missing(text, ("次のステップ", "Größere Risiken", "Offen")) == ("Offen",)
 
 
 def test_a_document_of_a_megabyte_is_looked_through() -> None:
-    text = "- line\n" * 150_000 + "## Notes\n"
+    text = "- line\n" * 150_000 + "## Notes\nso\n"
     assert missing(text, ("Notes",)) == ()
+
+
+# What is below a heading
+
+BARE = "".join(f"## {section}\n\n" for section in SECTIONS)
+
+
+def test_six_headings_with_nothing_below_are_no_document() -> None:
+    assert missing(BARE, SECTIONS) == SECTIONS
+    assert missing(f"# Handoff\n\nOf today.\n\n{BARE}", SECTIONS) == SECTIONS
+
+
+@pytest.mark.parametrize(
+    "below",
+    [
+        *("None", "- None", "**None**", "n/a", "1. Go on.", "> so", "```\nmake\n```", "| a | b |"),
+        *("x" * 5000, "\n\n\nso", "so\n---", "- so\n---", "沒有"),
+    ],
+)
+@pytest.mark.parametrize("heading", ["## Notes", "**Notes**", "Notes\n-----"])
+def test_any_word_below_a_heading_is_enough(heading: str, below: str) -> None:
+    assert missing(f"{heading}\n{below}\n\n## Other\n", ("Notes",)) == ()
+
+
+@pytest.mark.parametrize("heading", ["## Notes", "Notes\n====="])
+def test_a_heading_may_have_others_below_it(heading: str) -> None:
+    assert missing(f"{heading}\n\n### Today\n\nso\n", ("Notes",)) == ()
+
+
+@pytest.mark.parametrize("heading", ["## Notes: None", "**Notes: none**", "## **Notes:** None"])
+def test_a_word_in_the_heading_is_enough(heading: str) -> None:
+    assert missing(f"{heading}\n\n## Other\n\nso\n", ("Notes",)) == ()
+
+
+@pytest.mark.parametrize("below", ["", "-", "- [ ]", "1.", "---", "***", "```\n```", "  \n\t", "|"])
+@pytest.mark.parametrize("heading", ["## Notes", "**Notes:**", "## Notes (today):"])
+def test_what_is_no_word_is_nothing(heading: str, below: str) -> None:
+    text = f"{heading}\n{below}\n\n## Next Steps\n\nso\n"
+    assert missing(text, ("Notes", "Next Steps")) == ("Notes",)
+
+
+def test_the_section_may_come_twice() -> None:
+    assert missing("## Notes\n\n## Next\n\nso\n\n## Notes\n\nso\n", ("Notes",)) == ()
+
+
+def test_a_section_without_a_name_is_not_asked_for() -> None:
+    assert missing("", ("", " ", "**", "Notes")) == ("Notes",)
+
+
+@pytest.mark.parametrize("piece", ["# ", "**", "** ", "#" + " " * 300, "=", "- ", "`", ": ", "\n#"])
+def test_no_text_takes_long_to_look_through(piece: str) -> None:
+    text = piece * (500_000 // len(piece))
+    begun = time.process_time()
+    assert missing(f"{text}x", ("Notes",)) == ("Notes",)
+    assert missing(f"{text}\n" * 2, ("Notes",)) == ("Notes",)
+    assert time.process_time() - begun < 20
