@@ -47,6 +47,8 @@ class Managed:
     options: tuple[str, ...] = ("--dangerously-skip-permissions",)
     variables: dict[str, str] = field(default_factory=dict)
     generation: int = 0
+    provider: str = CLAUDE.name
+    config: Path | None = None
 
     @cached_property
     def session(self) -> AdHocSession:
@@ -58,9 +60,9 @@ class Managed:
             self.root,
             AdHocSession(
                 name=self.name,
-                provider=CLAUDE.name,
+                provider=self.provider,
                 cwd=work,
-                config=None,
+                config=self.config,
                 state_root=self.root.path,
                 created_at=time.time(),
                 command=shlex.join([str(self.program), *self.options]),

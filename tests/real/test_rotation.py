@@ -6,6 +6,7 @@ import contextlib
 import functools
 import inspect
 import itertools
+import json
 import os
 import random
 import re
@@ -107,6 +108,29 @@ def test_an_agent_that_hands_off_goes_on_in_a_new_context(
     assert resumes(new) == [told_to_go_on(writer)]
     assert new[0].appearances("Hand off.") == 0
     assert not resumes(old)
+
+
+def test_a_client_that_cannot_be_cleared_is_started_anew(unstarted: Managed, api: Api) -> None:
+    managed = unstarted
+    managed.folder.mkdir()
+    managed.provider, managed.config = "stubborn", managed.folder / "machine.yaml"
+    profile = {"like": "claude", "clear": "/there-is-no-such-command"}
+    managed.config.write_text(json.dumps({"profiles": {managed.provider: profile}}))
+    managed.variables["OF_ITS_OWN"] = "kept"
+    writer = api.model = Writer(managed.folder / "notes.md")
+    managed.start()
+    managed.watch()
+    before = managed.agent
+    managed.send("Hand off.")
+    wait_for(lambda: managed.session.dir.hold.exists(), "the wish")
+    queue.put(managed.session.dir, Message(id=queue.new_id(), text="<1>"))
+    wait_for(lambda: heard(api)[1], "what has waited", 60)
+    old, new = contexts(api).values()
+    assert resumes(new) == [told_to_go_on(writer)]
+    assert (resumes(old), old[-1].appearances("<1>")) == ([], 0)
+    now = managed.agent
+    assert (now.generation, now.pid != before.pid) == (before.generation + 1, True)
+    assert b"OF_ITS_OWN=kept" in Path(f"/proc/{now.pid}/environ").read_bytes()
 
 
 def test_a_draft_outlives_the_rotation(managed: Managed, api: Api, writer: Writer) -> None:
