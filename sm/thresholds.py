@@ -74,11 +74,14 @@ def _reached(percent: float, level: float | None) -> bool:
 
 
 def marked(flags: Flags, done: Due) -> Flags:
-    """The flags after that was done. What is more urgent stands for what is less."""
+    """The flags after that was done. What is more urgent stands for what is less.
+
+    But a cycle stands for no notice: where nothing comes of it, the agent has to know.
+    """
     return structs.replace(
         flags,
-        warned=flags.warned or bool(done),
-        critical=flags.critical or done.cycle or done.notice is Notice.CRITICAL,
+        warned=flags.warned or done.notice is not None,
+        critical=flags.critical or done.notice is Notice.CRITICAL,
         cycled=flags.cycled or done.cycle,
     )
 

@@ -7,28 +7,33 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import structs
 
 from sm.adapters import proc
 from sm.adapters.agent.claude import CLAUDE
+from sm.adapters.agent.codex import CODEX
 from sm.adapters.agent.generic import GENERIC
 from sm.adapters.agent.profile import Profile
 from sm.adapters.tmux import Tmux
 from sm.config.schema import ContextMonitor, HandoffCycle
-from sm.rotation import Cause, begin
-from sm.session import gauge, handoff, health, queue, readings, registry
+from sm.rotation import Cause, Rotation, begin
+from sm.session import agent, gauge, handoff, health, lifesigns, queue, readings, registry
 from sm.session.queue import Message, Mode, Place
 from sm.session.readings import Reading
 from sm.session.registry import AdHocSession
 from sm.session.submission import Target
 from sm.store import journal
+from sm.store.files import write_json
 from sm.store.paths import Root
 from sm.thresholds import Flags
+from sm.workflow import rotate
 from sm.workflow.fullness import tend_context
 from sm.workflow.policy import Policy
 from sm.workflow.rotator import Rotator
+from tests.helpers import wait_for
 from tests.hooks import CONTEXT, OTHER, Hooks, payload
 
 WARNING = (
@@ -271,6 +276,22 @@ def test_a_status_line_that_took_long_cannot_undo_a_reset(ann: Watched) -> None:
     assert ann.told == []
 
 
+def test_a_status_line_that_lasts_over_the_end_of_a_compaction_raises_no_alarm(
+    ann: Watched,
+) -> None:
+    ann.at(20)
+    ann.hooks.call("PreCompact_auto")
+    ann.tend()
+    before = time.time()
+    ann.start("SessionStart_compact")
+    line = f"{before:.6f} {CONTEXT} 84 200000 - - - - 168000"
+    ann.session.dir.usage.write_text(f"{line:<159}\n")
+    ann.tend()
+    assert ann.told == []
+    ann.at(50)
+    assert ann.told == [WARNING]
+
+
 def test_without_a_session_of_sm_nothing_is_read(root: Root) -> None:
     hooks = Hooks(root, env={"SM_SESSION_DIR": "", "CLAUDE_SESSION_MANAGER_ID": ""})
     assert hooks.call("statusline_85") == ""
@@ -417,7 +438,33 @@ def test_who_hears_of_a_compaction_is_configured(ann: Watched, tell: tuple[str, 
     ann.tend()
     assert ann.parent_told == [LOST] * ("parent" in tell)
     expected = "ann has lost its context to a compaction (auto)\n" * ("person" in tell)
-    assert (out.read_text() if out.exists() else "") == expected
+    wait_for(lambda: (out.read_text() if out.exists() else "") == expected, "the command")
+
+
+def test_a_compaction_after_the_clock_was_set_back_is_told(ann: Watched) -> None:
+    ann.at(52)
+    lifesigns.note_told(ann.session.dir, f"{time.time() + 3600:.6f}")
+    ann.compact(20)
+    ann.tend()
+    assert ann.parent_told == [LOST]
+
+
+def test_a_subagents_compaction_is_not_told_as_the_agents(ann: Watched) -> None:
+    ann.at(52)
+    ann.hooks.call("PreCompact_auto", agent_id="a1")
+    ann.tend()
+    assert (ann.parent_told, ann.events("compaction")) == ([], [])
+    assert len(ann.told) == 1
+    ann.at(53)
+    assert len(ann.told) == 1
+
+
+def test_a_compaction_right_before_the_agents_death_is_told(ann: Watched) -> None:
+    ann.at(52)
+    ann.hooks.call("PreCompact_auto")
+    ann.session.dir.agent_pid.unlink()
+    ann.tend()
+    assert ann.parent_told == [LOST]
 
 
 def test_a_compaction_of_another_context_is_none(ann: Watched) -> None:
@@ -443,7 +490,7 @@ def test_the_cycle_begins_once_at_its_percentage_and_nothing_is_said_besides(ann
     assert again
     assert again.id == record.id
     flags = readings.flags(ann.session.dir)
-    assert (flags.warned, flags.critical, flags.cycled) == (True, True, True)
+    assert (flags.warned, flags.critical, flags.cycled) == (False, False, True)
 
 
 def test_a_cycle_that_was_given_up_does_not_begin_again_in_the_same_context(ann: Watched) -> None:
@@ -452,9 +499,90 @@ def test_a_cycle_that_was_given_up_does_not_begin_again_in_the_same_context(ann:
     _taken(ann)
     ann.at(86)
     assert handoff.record(ann.session.dir) is None
-    assert ann.told == []
     ann.compact(85)
     assert handoff.record(ann.session.dir)
+
+
+def test_a_cycle_that_was_given_up_silences_no_critical_notice(ann: Watched) -> None:
+    ann.at(30)
+    ann.at(85)
+    handoff.drop(ann.session.dir)
+    _taken(ann)
+    ann.at(92)
+    ann.at(93)
+    assert [text[:29] for text in ann.told] == ["[sm context] Context at 92% —"]
+
+
+@pytest.mark.parametrize("point", ["context:marked", "context:cycled"])
+def test_killed_while_its_cycle_begins_a_context_has_no_second_one(
+    ann: Watched, point: str
+) -> None:
+    ann.at(10)
+    ann.say(90)
+    _killed(ann, point)
+    first = handoff.record(ann.session.dir)
+    assert bool(first) == (point == "context:cycled")
+    handoff.drop(ann.session.dir)
+    _taken(ann)
+    ann.tend()
+    ann.at(91)
+    assert handoff.record(ann.session.dir) is None
+    assert len(ann.told) == 1
+    assert "critically high" in ann.told[0]
+
+
+def _killed(ann: Watched, point: str) -> None:
+    """Whoever looks next is killed there."""
+    child = os.fork()
+    if not child:
+        try:
+            os.environ["SM_CRASH_AT"] = point
+            ann.tend()
+        finally:
+            os._exit(0)
+    assert os.waitpid(child, 0)[1] != 0
+
+
+def test_a_cycle_that_another_rotation_forestalls_comes_when_that_is_over(
+    ann: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin_cycle = rotate.begin_cycle
+
+    def forestalled(rotator: Rotator, *args: Any, **more: Any) -> Rotation | None:
+        begin_cycle(rotator, Cause.COMMAND, None)
+        return begin_cycle(rotator, *args, **more)
+
+    monkeypatch.setattr(rotate, "begin_cycle", forestalled)
+    ann.at(90)
+    monkeypatch.undo()
+    record = handoff.record(ann.session.dir)
+    assert record
+    assert record.cause is Cause.COMMAND
+    handoff.drop(ann.session.dir)
+    ann.tend()
+    record = handoff.record(ann.session.dir)
+    assert record
+    assert record.cause is Cause.CYCLE
+
+
+def test_a_persons_clear_at_the_last_moment_begins_no_cycle_of_the_new_context(
+    ann: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin_cycle = rotate.begin_cycle
+
+    def late(*args: Any, **more: Any) -> Rotation | None:
+        ann.start("SessionStart_clear", session_id=OTHER)
+        return begin_cycle(*args, **more)
+
+    ann.say(90)
+    monkeypatch.setattr(rotate, "begin_cycle", late)
+    ann.tend()
+    assert handoff.record(ann.session.dir) is None
+    monkeypatch.undo()
+    ann.at(90, OTHER)
+    record = handoff.record(ann.session.dir)
+    assert record
+    assert record.context == OTHER
 
 
 def test_the_cycle_is_raised_where_it_comes_too_often(ann: Watched) -> None:
@@ -482,6 +610,7 @@ def test_a_cycle_without_a_place_for_its_document_is_told_once(ann: Watched) -> 
     assert handoff.record(ann.session.dir) is None
     assert len(ann.events("person")) == 1
     assert "cannot be given a new context at 85%" in ann.events("person")[0]
+    assert [text[:44] for text in ann.told] == ["[sm context] Context at 85% — critically hig"]
 
 
 # While its context is being replaced
@@ -513,6 +642,24 @@ def test_switched_off_it_says_nothing_and_the_cycle_still_comes(ann: Watched) ->
     ann.at(99)
     assert (ann.told, handoff.record(ann.session.dir)) == ([], None)
     assert readings.pointed(ann.session.dir) is None
+
+
+def test_switched_off_it_takes_back_what_waits_to_be_told(ann: Watched) -> None:
+    ann.at(50)
+    ann.at(65)
+    off = Policy(monitor=ContextMonitor(enabled=False), cycle=HandoffCycle(enabled=False))
+    ann.policy = off
+    ann.tend()
+    assert ann.told == []
+    ann.policy = Policy()
+    ann.tend()
+    assert ann.told == [CRITICAL]
+    _taken(ann)
+    ann.policy = off
+    ann.tend()
+    ann.policy = Policy()
+    ann.tend()
+    assert ann.told == []
 
 
 def test_thresholds_of_ones_own_hold(ann: Watched) -> None:
@@ -606,6 +753,22 @@ def test_a_pattern_finds_the_percentage_on_the_screen(
     assert gauge.shown_percent(profile, screen) == percent
 
 
+@pytest.mark.parametrize(
+    ("screen", "percent"),
+    [
+        ("\n› \n\n  Context 12% used · gpt-5-codex default · /home/ada · A test\n", 12.0),
+        ("\n› \n\n  Context 12% used\n  ← for agents · ? for shortcuts\n", 12.0),
+        ("› go on\n\n  Context 91% used · by the other agent\n\n› \n\n  /home/ada\n", None),
+        ("› what is it?\n\n• It printed:\n\n  Context 91% used by the other agent\n", None),
+        ("  Context 91% used · x\n  1. yes\n  2. no\n", None),
+    ],
+)
+def test_of_codex_the_footer_counts_and_not_what_it_has_printed(
+    screen: str, percent: float | None
+) -> None:
+    assert gauge.shown_percent(CODEX, screen) == percent
+
+
 def test_an_agent_without_hooks_is_re_armed_by_a_rotation(ann: Watched) -> None:
     again = asked(ann, context_command="echo 50")
     again()
@@ -615,6 +778,33 @@ def test_an_agent_without_hooks_is_re_armed_by_a_rotation(ann: Watched) -> None:
     readings.rearm(ann.session.dir, time.time() - gauge.EVERY_S - 1)
     again()
     assert len(ann.told) == 1
+
+
+def test_a_new_agent_without_hooks_is_told_again(ann: Watched) -> None:
+    again = asked(ann, context_command="echo 50")
+    _launched(ann, 1)
+    again()
+    again()
+    assert len(ann.told) == 1
+    _taken(ann)
+    again()
+    assert ann.told == []
+    _launched(ann, 2)
+    ann.tend()  # though its last agent was looked at just now
+    assert len(ann.told) == 1
+    _taken(ann)
+    again()
+    assert ann.told == []
+
+
+def _launched(ann: Watched, generation: int) -> None:
+    """The agent was started, by the clock that is."""
+    process = agent.recorded(ann.session.dir)
+    assert process
+    known = agent.Agent(
+        ann.session.name, process.pid, process.started, "%0", time.time(), generation
+    )
+    write_json(ann.session.dir.agent, known)
 
 
 def test_an_agent_at_rest_is_not_asked_again_before_it_goes_on(ann: Watched) -> None:

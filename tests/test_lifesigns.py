@@ -30,6 +30,20 @@ def test_a_compaction_is_told_once(directory: SessionDir) -> None:
     assert lifesigns.compactions(directory) == [Compaction("103.5", "manual")]
 
 
+def test_a_compaction_after_the_clock_was_set_back_is_not_overlooked(
+    directory: SessionDir,
+) -> None:
+    directory.events.write_text(
+        "100.5 PreCompact c1 auto\n3700.5 PreCompact c1 auto\n101.5 PreCompact c1 manual\n"
+    )
+    lifesigns.note_told(directory, "3700.5")
+    assert lifesigns.compactions(directory) == [Compaction("101.5", "manual")]
+    lifesigns.note_told(directory, "101.5")
+    assert lifesigns.compactions(directory) == []
+    directory.events.write_text("102.5 PreCompact c1 auto\n")  # the other lines are trimmed
+    assert lifesigns.compactions(directory) == [Compaction("102.5", "auto")]
+
+
 def test_a_long_file_begins_anew_and_keeps_its_time(directory: SessionDir) -> None:
     directory.events.write_text("100.5 PreCompact c1 auto\n" + "101.5 Stop c1 -\n" * 20_000)
     os.utime(directory.events, (5000, 5000))

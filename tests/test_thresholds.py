@@ -42,10 +42,10 @@ def walk(*percentages: float, flags: Flags = FRESH, levels: Levels = LEVELS) -> 
         ((65, 65, 70), [CRITICAL, NOTHING, NOTHING]),
         ((50, 65, 84), [WARNING, CRITICAL, NOTHING]),
         ((70, 55, 70), [CRITICAL, NOTHING, NOTHING]),
-        ((85, 85), [CYCLE, NOTHING]),
+        ((85, 85, 85), [CYCLE, CRITICAL, NOTHING]),
         ((50, 65, 85, 90), [WARNING, CRITICAL, CYCLE, NOTHING]),
-        ((10, 130, 130), [NOTHING, CYCLE, NOTHING]),
-        ((90, 70, 55), [CYCLE, NOTHING, NOTHING]),
+        ((10, 130, 130, 130), [NOTHING, CYCLE, CRITICAL, NOTHING]),
+        ((90, 70, 55), [CYCLE, CRITICAL, NOTHING]),
     ],
 )
 def test_each_is_due_once(percentages: tuple[float, ...], done: list[Due]) -> None:
@@ -78,13 +78,20 @@ def test_the_upcoming_threshold_misses_nothing(percentages: list[int]) -> None:
     flags = Flags()
     for percent in percentages:
         found, ahead = due(percent, LEVELS, flags), upcoming(LEVELS, flags)
-        if found:
+        while found:
             assert ahead is not None
             assert percent >= ahead
-        flags = marked(flags, found)
+            flags = marked(flags, found)
+            found, ahead = due(percent, LEVELS, flags), upcoming(LEVELS, flags)
     reached = upcoming(LEVELS, flags)
     # Nothing is called for twice at the same percentage.
     assert reached is None or percentages[-1] < reached
+
+
+def test_a_cycle_of_which_nothing_comes_silences_no_notice() -> None:
+    flags = marked(FRESH, CYCLE)
+    assert (flags.warned, flags.critical, flags.cycled) == (False, False, True)
+    assert due(86, LEVELS, flags) == CRITICAL
 
 
 def test_what_is_switched_off_is_never_due() -> None:

@@ -62,8 +62,9 @@ def command(
     context is just being replaced, and the last handoff.
 
     'enable' and 'disable' switch warnings and the automated cycle on or off for one session alone:
-    for TARGET, or for the one that this is called from. What 'enable' is given no number for stays
-    as it is. An agent may set its own context and that of sessions it has begun.
+    for TARGET, or for the one that this is called from. With options 'enable' changes only what
+    they name: --warning and --critical the warnings, --cycle the cycle. An agent may set its own
+    context and that of sessions it has begun.
     """
     verb, target = _parse(words)
     given = {
@@ -131,12 +132,20 @@ def _set(session: AnySession, verb: str, changes: Mapping[str, object]) -> None:
         before = policy.settings(session.dir)
     except StateError:
         before = policy.Settings()  # it is damaged, and is written anew
-    is_on = verb == "enable"
-    after = structs.replace(before, **({"monitor": is_on, "cycle": is_on} | dict(changes)))
+    after = structs.replace(before, **(_switched(verb, changes) | dict(changes)))
     _check(session, after)
     policy.save_settings(session.dir, after)
     registry.poke(session.dir)
     click.echo(_told(session))
+
+
+def _switched(verb: str, changes: Mapping[str, object]) -> dict[str, bool]:
+    """What is switched on or off with it: both, or those that a threshold is set of."""
+    if verb == "disable" or not changes:
+        return dict.fromkeys(("monitor", "cycle"), verb == "enable")
+    parts = {"warning_percentage": "monitor", "critical_percentage": "monitor"}
+    parts["cycle_percentage"] = "cycle"
+    return {part: True for option, part in parts.items() if option in changes}
 
 
 def _check(session: AnySession, after: Settings) -> None:

@@ -5,6 +5,7 @@ Its profile says how: a command that prints the percentage, or a pattern of the 
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import re
@@ -14,11 +15,12 @@ from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.screen import parse
 from sm.adapters.process import run
 from sm.adapters.tmux import TmuxError
-from sm.errors import SmError
+from sm.errors import SmError, StateError
 from sm.session import agent, agentstate, readings
 from sm.session.agentstate import AgentState, State
 from sm.session.readings import Reading
 from sm.session.submission import Target
+from sm.store.paths import SessionDir
 from sm.thresholds import FULL
 
 EVERY_S = 30.0
@@ -43,6 +45,8 @@ def look(target: Target) -> float:
     if not agent.is_alive(directory):
         return math.inf
     now, last, state = time.time(), readings.read(directory), agentstate.read(directory)
+    if last and last.at < launched_at(directory) <= now:
+        last = None
     if last and _is_at_rest(state, last.at) and last.context == state.context:
         return math.inf  # a hook tells when it goes on
     if last and now - EVERY_S < last.at <= now:
@@ -50,6 +54,14 @@ def look(target: Target) -> float:
     percent = _by_command(target) if profile.context_command else _by_screen(target)
     readings.note(directory, Reading(at=time.time(), context=state.context, percent=percent))
     return time.time() + EVERY_S
+
+
+def launched_at(directory: SessionDir) -> float:
+    """When the agent was started, seconds since 1970, not after that; 0 where nobody knows."""
+    with contextlib.suppress(StateError):
+        known = agent.load(directory)
+        return known.launched_at if known else 0.0
+    return 0.0
 
 
 def _is_at_rest(state: AgentState, looked_at: float) -> bool:
@@ -86,11 +98,20 @@ def _by_screen(target: Target) -> float | None:
 def shown_percent(profile: Profile, capture: str) -> float | None:
     """The percentage used that a screen, as `capture-pane -e` has it, shows; None for none."""
     pattern = re.compile(profile.context_pattern.replace("{glyph}", re.escape(profile.glyph)))
-    for row in reversed(parse(capture)):
-        if found := pattern.search(row.text):
+    for text in reversed(_rows(profile, capture)):
+        if found := pattern.search(text):
             is_left = LEFT in pattern.groupindex
             number = NUMBER.fullmatch(found[LEFT] if is_left else found[1])
             if number:
                 value = min(float(number[1]), FULL)
                 return FULL - value if is_left else value
     return None
+
+
+def _rows(profile: Profile, capture: str) -> list[str]:
+    """The rows that may show it: all, or those below the composer, where no agent writes."""
+    texts = [row.text for row in parse(capture)]
+    if not profile.context_footer:
+        return texts
+    begins = [at for at, text in enumerate(texts) if text.lstrip(" ").startswith(profile.glyph)]
+    return texts[begins[-1] + 1 :] if begins else []

@@ -43,13 +43,19 @@ class Compaction:
 
 
 def compactions(directory: SessionDir) -> list[Compaction]:
-    """Those that nobody was told of yet, oldest first."""
-    told = _number((read_guarded(directory.told) or b"").decode("ascii", "replace"))
-    return [
-        Compaction(at, detail)
-        for at, event, _, detail in events(directory, COMPACTION)
-        if event == COMPACTION and detail != "stale" and _number(at) > told
-    ]
+    """Those that nobody was told of yet, oldest first.
+
+    By the order of the lines, as the clock may have been set back between two of them. Where the
+    last one that was told is not there any more, all lines are younger.
+    """
+    told = (read_guarded(directory.told) or b"").decode("ascii", "replace").strip()
+    found: list[Compaction] = []
+    for at, event, _, detail in events(directory, COMPACTION):
+        if event == COMPACTION and detail != "stale":
+            found.append(Compaction(at, detail))
+        if event == COMPACTION and at == told:
+            found.clear()
+    return found
 
 
 def last(directory: SessionDir, *names: str, context: str = "") -> float:

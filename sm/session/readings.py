@@ -105,7 +105,20 @@ def current(directory: SessionDir, flags: Flags) -> Reading | None:
     if reading.context != present or flags.context != present:
         return None
     # A moment in the future is none: the clock was set back since.
-    return None if reading.at <= flags.reset_at <= time.time() else reading
+    begins = (flags.reset_at, _summed_up_at(directory, present))
+    return None if any(reading.at <= at <= time.time() for at in begins) else reading
+
+
+def _summed_up_at(directory: SessionDir, present: str) -> float:
+    """When the present context was begun by a compaction, 0 where it was not.
+
+    A compaction begins a while before: what is said meanwhile is of the context before.
+    """
+    known = contexts.read(directory)
+    with contextlib.suppress(OSError):
+        if known.begun == "compact" and known.id == present:
+            return directory.context.stat().st_mtime
+    return 0.0
 
 
 def flags(directory: SessionDir) -> Flags:

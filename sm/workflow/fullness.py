@@ -6,7 +6,10 @@ noted only afterwards: killed in between, it is found told already. docs/CONTEXT
 
 from __future__ import annotations
 
+import math
 import time
+
+from msgspec import structs
 
 from sm.errors import SmError, TemporaryError
 from sm.rotation import Cause
@@ -39,12 +42,13 @@ def tend_context(rotator: Rotator) -> float:
         TemporaryError: tmux did not answer; it is tried again.
 
     """
-    target, directory = rotator.target, rotator.target.session.dir
-    again_at = gauge.look(target)
+    again_at, directory = math.inf, rotator.target.session.dir
     try:
         _account(rotator)
-        if _found(rotator):
-            _act(rotator)
+        again_at = gauge.look(rotator.target)
+        for _ in ("a cycle", "a notice where none can be begun"):
+            if _found(rotator):
+                _act(rotator)
     except lock.HeldError:
         again_at = min(again_at, time.time() + RETRY_S)
     again_at = min(again_at, rotate.advance(rotator))
@@ -62,10 +66,41 @@ def _account(rotator: Rotator) -> None:
         crash_point("context:rearmed")
         tell_of_compaction(session, compaction, rotator.policy)
         lifesigns.note_told(directory, compaction.at)
-    context = agentstate.read(directory).context
-    if context and readings.flags(directory).context != context:
+    if (began_at := _began_anew_at(rotator)) is not None:
         with lock.hold(directory.delivery_lock, timeout_s=LOCK_S):
-            readings.rearm(directory, readings.began_at(directory))
+            readings.rearm(directory, began_at)
+    if not rotator.policy.monitor.enabled:
+        _take_back(directory)
+
+
+def _began_anew_at(rotator: Rotator) -> float | None:
+    """When a context began that nothing was done in yet; None where that is known.
+
+    Of an agent without hooks all that is known is when it was launched, to the second.
+    """
+    directory = rotator.target.session.dir
+    context, flags = agentstate.read(directory).context, readings.flags(directory)
+    if context and flags.context != context:
+        return readings.began_at(directory)
+    now, launched_at = time.time(), gauge.launched_at(directory)
+    if rotator.target.profile.hooks or not flags.reset_at < launched_at <= now:
+        return None
+    # What was said in that second, the agent before it may have said, if there was one.
+    return min(launched_at + 1, now) if flags.reset_at else launched_at
+
+
+def _take_back(directory: SessionDir) -> None:
+    """What waits to be told, it is not told once that is switched off; it would be due again."""
+    flags = readings.flags(directory)
+    if not (flags.warned or flags.critical):
+        return
+    with lock.hold(directory.delivery_lock, timeout_s=LOCK_S):
+        flags = readings.flags(directory)
+        if queue.withdraw(directory, readings.ident(directory, flags, Notice.CRITICAL)):
+            flags = structs.replace(flags, critical=False)
+        if queue.withdraw(directory, readings.ident(directory, flags, Notice.WARNING)):
+            flags = structs.replace(flags, warned=False)
+        readings.save_flags(directory, flags)
 
 
 def tell_of_compaction(session: Session, compaction: Compaction, policy: Policy) -> None:
@@ -114,19 +149,31 @@ def _act(rotator: Rotator) -> None:
         if found.notice:
             _tell(rotator, found.notice, reading.percent, reading.used)
             crash_point("context:told")
-            readings.save_flags(directory, marked(flags, found))
-    if found.cycle and _cycles(rotator, reading.percent, flags):
-        crash_point("context:cycled")
-        with lock.hold(directory.delivery_lock, timeout_s=LOCK_S):
-            now = readings.flags(directory)
-            if now.reset_at == flags.reset_at:
-                readings.save_flags(directory, marked(now, found))
+        # A cycle before it begins: whoever is killed behind that, no second one may come.
+        readings.save_flags(directory, marked(flags, found))
+    if found.cycle:
+        crash_point("context:marked")
+        _cycle(rotator, reading.percent, flags)
 
 
-def _cycles(rotator: Rotator, percent: float, flags: Flags) -> bool:
-    """Begin the cycle; True also where it can never begin, of which a person is told once."""
+def _cycle(rotator: Rotator, percent: float, flags: Flags) -> None:
+    """Begin the cycle that is marked; the mark is taken back where another rotation was quicker."""
+    directory, begun = rotator.target.session.dir, False
     try:
-        return rotate.begin_cycle(rotator, Cause.CYCLE, percent) is not None
+        begun = _begins(rotator, percent, flags)
+    finally:
+        if not begun:
+            with lock.hold(directory.delivery_lock, timeout_s=LOCK_S):
+                now = readings.flags(directory)
+                if (now.context, now.reset_at) == (flags.context, flags.reset_at):
+                    readings.save_flags(directory, structs.replace(now, cycled=False))
+
+
+def _begins(rotator: Rotator, percent: float, flags: Flags) -> bool:
+    """Begin it; True also where it can never begin, of which a person is told once."""
+    try:
+        begun = rotate.begin_cycle(rotator, Cause.CYCLE, percent, context=flags.context)
+        crash_point("context:cycled")
     except TemporaryError:
         raise
     except SmError as error:
@@ -134,6 +181,7 @@ def _cycles(rotator: Rotator, percent: float, flags: Flags) -> bool:
         key = f"cycle:{flags.context}:{flags.reset_at:.6f}"
         people.note(rotator.target.session, text, key, rotator.policy)
         return True
+    return begun is not None
 
 
 def _tell(rotator: Rotator, notice: Notice, percent: float, tokens: int | None) -> None:

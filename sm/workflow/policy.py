@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct, structs
 
-from sm.config.schema import ContextMonitor, HandoffCycle, Machine, Project
+from sm.config.schema import ContextMonitor, HandoffCycle, Machine, Percentage, Project
 from sm.errors import SmError, StateError
 from sm.session.registry import IssueSession
 from sm.store.files import read_json, write_json
@@ -28,10 +28,10 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     monitor: bool | None = None
     cycle: bool | None = None
-    warning_percentage: int | None = None
-    critical_percentage: int | None = None
-    cycle_percentage: int | None = None
-    tell: tuple[str, ...] | None = None
+    warning_percentage: Percentage | None = None
+    critical_percentage: Percentage | None = None
+    cycle_percentage: Percentage | None = None
+    tell: tuple[Literal["parent", "person"], ...] | None = None
 
 
 @dataclass(frozen=True)

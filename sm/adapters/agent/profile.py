@@ -111,6 +111,9 @@ class Profile(Section, frozen=True):
             "percentage used, or what is left if it is called `left`; empty: none shows it"
         ),
     ] = ""
+    context_footer: Annotated[
+        bool, Meta(description="the pattern is looked for below the composer only")
+    ] = False
     context_command: Annotated[
         str,
         Meta(
