@@ -10,7 +10,7 @@ from sm.history import Verb
 from sm.material import GitState, Material
 from sm.notices import to_person
 from sm.phase import Phase
-from sm.prompts import protocol, to_agent
+from sm.prompts import to_agent
 from sm.reactions import Decision
 from sm.redact import redact
 from sm.rows import Step
@@ -18,7 +18,7 @@ from sm.session import agent, transcript
 from sm.session.launchfiles import Launch
 from sm.session.plan import FAILED, Plan, PlannedStep, receipts
 from sm.session.registry import IssueSession
-from sm.workflow import signs
+from sm.workflow import protocol, signs
 from sm.workflow.context import Context
 from sm.workflow.observe import Observation
 from sm.workflow.snapshot import full_check
@@ -103,13 +103,7 @@ def gather(ctx: Context, session: IssueSession, seen: Observation, work: GitStat
 
 def launch_with(ctx: Context, session: IssueSession, prompt: str, *, resume: str = "") -> Launch:
     """How the session's agent is started with `prompt`."""
-    text = protocol(
-        phase_file=str(ctx.root.phase(session.project, session.issue)),
-        remote=session.remote,
-        branch=session.branch,
-        base=session.base,
-    )
-    return Launch(ctx.project.agent, ctx.profile, prompt, text, resume)
+    return Launch(ctx.project.agent, ctx.profile, prompt, protocol.of(session), resume)
 
 
 def _merge_command(ctx: Context, seen: Observation) -> str:
