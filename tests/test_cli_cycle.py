@@ -107,7 +107,7 @@ def test_a_cycle_that_is_waited_for_tells_each_step(company: Company) -> None:
     told = [re.sub(r"^ *\+[0-9.ms]+  ", "", line) for line in done.stdout.splitlines()]
     assert told[0] == "context: cycle begins (command)"
     asked = "context: asked for a handoff document: Create handoff document now"
-    resumed = "context: told the new context to resume: Read handoff from "
+    resumed = "context: the new context is to be told to resume: Read handoff from "
     assert asked in told
     assert told.index(asked) < told.index("context: cleared")
     assert any(line.startswith(resumed) for line in told)
@@ -261,5 +261,5 @@ def test_trace_tells_it_in_words(company: Company) -> None:
     company.sm("cycle", "ann", "--wait")
     said = company.sm("trace", "ann").stdout
     assert "context: cycle begins (command)" in said
-    assert "context: told the new context to resume: Read handoff from " in said
+    assert "context: the new context is to be told to resume: Read handoff from " in said
     assert re.search(r": still at work, .*, 1 rotation$", said.strip())

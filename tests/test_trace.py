@@ -161,7 +161,8 @@ def test_a_rotation_is_told_in_words_and_counted(ctx: Context) -> None:
         "context: cycle begins at 87% (cycle)",
         "context: asked for a handoff document: Create handoff document now - context at 87%",
         "context: cleared",
-        "context: told the new context to resume: Read handoff from /x/h.md and resume work",
+        "context: the new context is to be told to resume: "
+        "Read handoff from /x/h.md and resume work",
         "context: finished, after 70.0 s with '/x/handoff-1.md'",
         "context: given up: asked twice: in vain",
         "let a person know: could not be given a new context: asked twice",
@@ -174,7 +175,7 @@ def test_in_a_table_a_rotation_is_told_shortly() -> None:
         "context: cycle begins at 87% (cycle)",
         "context: asked for a handoff document",
         "context: cleared",
-        "context: told the new context to resume",
+        "context: the new context is to be told to resume",
         "context: finished",
         "context: given up: asked twice: in vain",
     ]
@@ -183,6 +184,7 @@ def test_in_a_table_a_rotation_is_told_shortly() -> None:
 @pytest.mark.parametrize(
     ("detail", "told"),
     [
+        ("resume3: Read it", "context: the new context is to be told again to resume: Read it"),
         ("clear 2: confirmed", "context: cleared (try 2)"),
         ("clear 1: unconfirmed", "context: the clear was not confirmed"),
         ("clear 1: taken", "context: cleared, which its next prompt will confirm"),

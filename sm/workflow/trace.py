@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 
@@ -126,11 +127,13 @@ ROTATION = {
     "ask1": "asked for a handoff document",
     "ask2": "asked for a handoff document again",
     "sections": "asked for what the document lacks",
-    "resume1": "told the new context to resume",
-    "resume2": "told the new context again to resume",
+    "resume1": "the new context is to be told to resume",
+    "resume": "the new context is to be told again to resume",
     "confirm": "asked whether it goes on",
 }
-"""The messages of a rotation, by their keys."""
+"""The messages of a rotation, by their keys; `resume` stands for each one after the first."""
+
+RESUMED_AGAIN = re.compile(r"resume\d+")
 
 CLEARED = {
     "confirmed": "cleared",
@@ -145,12 +148,18 @@ def _rotation(detail: str) -> str:
     if key.startswith("clear ") and text in CLEARED:
         again = "" if key == "clear 1" else f" (try {key.removeprefix('clear ')})"
         return f"context: {CLEARED[text]}{again}"
-    return f"context: {ROTATION[key] + separator + text if key in ROTATION else detail}"
+    told = _told(key)
+    return f"context: {told + separator + text if told else detail}"
+
+
+def _told(key: str) -> str:
+    known = ROTATION.get(key)
+    return known or (ROTATION["resume"] if RESUMED_AGAIN.fullmatch(key) else "")
 
 
 def _rotation_shortly(detail: str) -> str:
-    head = detail.partition(": ")[0].partition(",")[0].partition(" with ")[0]
-    return f"context: {ROTATION[head]}" if head in ROTATION else _rotation(detail).partition(",")[0]
+    told = _told(detail.partition(": ")[0].partition(",")[0].partition(" with ")[0])
+    return f"context: {told}" if told else _rotation(detail).partition(",")[0]
 
 
 WORDS: dict[str, Callable[[str], str]] = {
