@@ -338,6 +338,27 @@ def test_a_slow_terminal_holds_up_nobody_else(company: Company) -> None:
             connection.close()
 
 
+def test_a_stuck_session_holds_up_no_message_to_another(company: Company) -> None:
+    """Nor does it when those who asked have gone: their threads still run."""
+    ann, bob = (company.new(name, provider="mute") for name in ("ann", "bob"))
+    body = json.dumps({"text": "Hello."}).encode()
+    request = post(f"/sessions/{ann}/input", f"Content-Length: {len(body)}") + body
+    env = {"SM_CONFIG": str(company.config)}
+    with serving(company.folder, env=env) as served:
+        with lock.hold(company.session(ann).dir.delivery_lock):
+            waiting = [served.open() for _ in range(40)]
+            for connection in waiting:
+                connection.sendall(request)
+            wait_for(lambda: served.get(f"/sessions/{ann}").body["waiting"] > 3, "them")
+            began = time.monotonic()
+            assert served.post(f"/sessions/{bob}/input", {"text": "Quick."}).status == 200
+            assert served.post(f"/sessions/{bob}/kill", {}).status == 200
+            assert time.monotonic() - began < 8
+        for connection in waiting:
+            assert heard(connection).status == 200
+            connection.close()
+
+
 def test_an_error_of_ours_shows_no_traceback(company: Company) -> None:
     """What was never expected is told where the server runs, not to who asks."""
     ann = company.session(company.new("ann", provider="mute"))

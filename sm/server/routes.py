@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import anyio
-from anyio import CapacityLimiter, to_thread
 from msgspec import Struct
 from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route
@@ -19,6 +18,7 @@ from sm.server import actions, bodies, hooks, shapes
 from sm.server.actions import Call
 from sm.server.answers import Answer, failure, success
 from sm.server.errors import status_of
+from sm.server.lanes import Lanes
 from sm.store.paths import Root
 
 KIB = 1024
@@ -30,7 +30,7 @@ ACTION_S = 60.0
 class Endpoint:
     """One of them. `limit`: bytes of its body; `errors`: which statuses its refusals have.
 
-    A `slow` one has to do with terminals and forges, and waits for its turn among its like.
+    A `slow` one has to do with terminals and forges: few at a time for each session.
     """
 
     method: str
@@ -114,7 +114,7 @@ ENDPOINTS = (
 
 def routes(root: Root) -> list[Route]:
     """The table as Starlette has it, over the sessions of this state root."""
-    lanes = {slow: CapacityLimiter(16) for slow in (True, False)}
+    lanes = {True: Lanes(each=4, total=64), False: Lanes(each=16, total=16)}
     return [
         Route(
             each.path,
@@ -125,15 +125,11 @@ def routes(root: Root) -> list[Route]:
     ]
 
 
-async def _answer(
-    root: Root, endpoint: Endpoint, lane: CapacityLimiter, request: Request
-) -> Answer:
+async def _answer(root: Root, endpoint: Endpoint, lanes: Lanes, request: Request) -> Answer:
     try:
         call = await _call(root, endpoint, request)
         with anyio.fail_after(ACTION_S):
-            return await to_thread.run_sync(
-                _act, endpoint, call, abandon_on_cancel=True, limiter=lane
-            )
+            return await lanes.run(call.ident, functools.partial(_act, endpoint, call))
     except SmError as error:
         return failure(status_of(error), error.message)
     except TimeoutError:
