@@ -17,7 +17,7 @@ from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from sm.config.load import load
-from sm.session import handoff, readings, registry
+from sm.session import agentstate, contexts, handoff, readings, registry
 from sm.store import lock
 from sm.store.files import write_json
 from sm.store.paths import Root
@@ -465,6 +465,35 @@ def test_an_agent_with_hooks_of_its_own_is_not_spoken_for(company: Company, serv
     assert said.body == {"status": "received", "hook_event": "Stop", "noted": False}
     assert served.get("/sessions/ann").body["status"] == "busy"
     gate.touch()
+
+
+def test_a_context_that_begins_is_known_by_hooks_over_http_alone(
+    company: Company, served: Served
+) -> None:
+    ann = company.new("ann", provider="mute")
+    directory = company.session("ann").dir
+
+    def tell(context: str, name: str, **more: object) -> tuple[str, str]:
+        body = event(ann, name, **more) | {"session_id": context}
+        assert served.post("/hooks/claude", body).body["noted"]
+        now = agentstate.read(directory)
+        return now.context, now.state
+
+    assert tell("c-1", "SessionStart", source="startup") == ("c-1", "idle")
+    assert tell("c-1", "UserPromptSubmit", prompt="Go.") == ("c-1", "busy")
+    # A client that the agent has started says the same of itself.
+    assert tell("c-9", "SessionStart", source="startup") == ("c-1", "busy")
+    assert tell("c-9", "SessionStart", source="resume") == ("c-1", "busy")
+    assert tell("c-9", "SessionStart", source="compact") == ("c-1", "busy")
+    assert tell("c-9", "Stop") == ("c-1", "busy")
+    assert tell("c-1", "SessionStart", source="compact") == ("c-1", "busy")
+    assert tell("c-1", "Stop") == ("c-1", "idle")
+    assert tell("c-2", "SessionStart", source="clear") == ("c-2", "idle")
+    assert contexts.read(directory).begun == "clear"
+    assert tell("c-2", "UserPromptSubmit", prompt="Go.") == ("c-2", "busy")
+    later = directory.state.stat().st_mtime + 1
+    os.utime(directory.agent_pid, (later, later))  # as of an agent that was started anew
+    assert tell("c-3", "SessionStart", source="startup") == ("c-3", "idle")
 
 
 def test_hooks_of_nobody_and_of_unknown_events_are_no_error(
