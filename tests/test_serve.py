@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from sm.config.load import load
 from sm.session import agentstate, contexts, handoff, readings, registry
+from sm.session.readings import Reading
 from sm.store import lock
 from sm.store.files import write_json
 from sm.store.paths import Root
@@ -76,6 +78,32 @@ def test_sessions_are_shown_as_on_record(company: Company, served: Served) -> No
         assert served.get(f"/sessions/{name}").body["id"] == ann
 
 
+def test_the_start_of_an_id_is_too_little_to_act_upon(company: Company, served: Served) -> None:
+    ann = company.new("ann", provider="mute")
+    for start in (ann[:6], ann[:-1]):
+        assert served.get(f"/sessions/{start}").status == 200
+        for path, body in (("input", {"text": "Hello."}), ("kill", {})):
+            said = served.post(f"/sessions/{start}/{path}", body)
+            assert said.status == 404
+            assert (
+                said.body["error"]
+                == f"no session '{start}': send the whole id '{ann}', or the name"
+            )
+    assert served.get(f"/sessions/{ann}").body["waiting"] == 0
+
+
+def test_a_reading_from_before_a_compaction_is_not_the_present_one(
+    company: Company, served: Served
+) -> None:
+    ann = company.new("ann", provider="mute")
+    directory = company.session("ann").dir
+    readings.note(directory, Reading(at=time.time(), percent=104, window=200000))
+    assert served.get(f"/sessions/{ann}").body["used_percentage"] == 100
+    readings.rearm(directory, time.time())
+    shown = served.get(f"/sessions/{ann}").body
+    assert (shown["used_percentage"], shown["tokens_used"]) == (None, None)
+
+
 def test_a_child_names_its_parent(company: Company, served: Served) -> None:
     ann = company.new("ann")
     company.run_in("ann", f"{sys.executable} -Im sm new --provider mute --name bob")
@@ -107,7 +135,18 @@ def test_a_damaged_session_hides_no_other(company: Company, served: Served) -> N
     directory = company.session("bob").dir
     directory.handoff.write_text("{")
     directory.handoff.chmod(0o600)
-    assert [one["id"] for one in served.get("/sessions").body["sessions"]] == [ann]
+    carl = company.root.session("s-carl")
+    carl.path.mkdir(mode=0o700)
+    carl.identity.write_text("{")
+    carl.identity.chmod(0o600)
+    listed = {one["id"]: one for one in served.get("/sessions").body["sessions"]}
+    assert set(listed) == {ann, bob, "s-carl"}
+    assert "error" not in listed[ann]
+    for ident, name in ((bob, "bob"), ("s-carl", None)):
+        row = listed[ident]
+        assert (row["name"], row["status"], row["waiting"]) == (name, "damaged", None)
+        assert "is damaged" in row["error"]
+    shutil.rmtree(carl.path)
     said = served.get(f"/sessions/{bob}")
     assert said.status == 500
     assert "is damaged" in said.body["error"]

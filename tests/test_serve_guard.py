@@ -368,7 +368,8 @@ def test_an_error_of_ours_shows_no_traceback(company: Company) -> None:
         said = served.get(f"/sessions/{ann.name}")
         assert (said.status, set(said.body)) == (500, {"error"})
         assert said.body["error"].startswith("unexpected error: what 'sm serve' printed")
-        assert served.get("/sessions").body == {"sessions": []}
+        (row,) = served.get("/sessions").body["sessions"]
+        assert (row["id"], row["status"]) == (ann.name, "damaged")
         write_json(ann.dir.identity, identity)
         assert served.get(f"/sessions/{ann.name}").status == 200
         assert "OverflowError" in served.stop()[1]

@@ -35,7 +35,7 @@ class Call(Generic[B]):
 
 def list_sessions(call: Call[None]) -> shapes.Sessions:
     """All there are."""
-    return shapes.Sessions(list(views.all_shown(call.root)))
+    return shapes.Sessions(views.all_shown(call.root))
 
 
 def show_session(call: Call[None]) -> shapes.Session:
@@ -74,7 +74,7 @@ def send_input(call: Call[shapes.InputRequest]) -> InputAnswer:
     letter = call.body
     if len(letter.text) > TEXT_LIMIT:
         raise HttpError(413, f"the text is above {TEXT_LIMIT:,} characters: send a file's path")
-    session = views.meant(call.root, call.ident)
+    session = views.exactly(call.root, call.ident)
     caller = _caller(call.root, letter.sender_session_id)
     sent = send(caller, session, Letter(letter.text, letter.delivery_mode, letter.notify_on_stop))
     return InputAnswer(
@@ -88,7 +88,7 @@ def send_input(call: Call[shapes.InputRequest]) -> InputAnswer:
 
 def kill(call: Call[shapes.KillRequest]) -> KillAnswer:
     """End a session."""
-    session = views.meant(call.root, call.ident)
+    session = views.exactly(call.root, call.ident)
     caller = _caller(call.root, call.body.requester_session_id)
     caller.check_may_end(session, registry.all(call.root, lambda _: None))
     notes = _end(session)

@@ -45,25 +45,27 @@ class PendingRotation(Struct, frozen=True):
 class Session(Struct, frozen=True, kw_only=True):
     """A session, and how full its agent's context is: null is what nobody has told yet.
 
-    `status` is as in `sm children`; `waiting` counts the messages that wait for the agent.
+    `status` is as in `sm children`; `waiting` counts the messages that wait for the agent. Of one
+    that cannot be read `status` is `damaged`, `error` says why, and what is not known is null.
     """
 
     id: str
-    name: str
+    name: str | None = None
     status: str
-    provider: str
-    parent_session_id: str | None
-    working_dir: str
-    tmux_session: str
-    created_at: str
-    project: str | None
-    issue: int | None
-    waiting: int
-    tokens_used: int | None
-    used_percentage: float | None
-    context_window_size: int | None
-    last_handoff_path: str | None
-    pending_rotation: PendingRotation | None
+    provider: str | None = None
+    parent_session_id: str | None = None
+    working_dir: str | None = None
+    tmux_session: str | None = None
+    created_at: str | None = None
+    project: str | None = None
+    issue: int | None = None
+    waiting: int | None = None
+    tokens_used: int | None = None
+    used_percentage: float | None = None
+    context_window_size: int | None = None
+    last_handoff_path: str | None = None
+    pending_rotation: PendingRotation | None = None
+    error: str | UnsetType = UNSET
 
 
 class Sessions(Struct, frozen=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from sm.errors import SmError, UsageError
@@ -14,6 +13,7 @@ from sm.session.registry import AnySession, IssueSession
 from sm.session.targets import address
 from sm.store.paths import Root
 from sm.workflow import kin
+from sm.workflow.gauges import percent_of
 
 
 def named(root: Root, ident: str) -> AnySession:
@@ -48,13 +48,36 @@ def meant(root: Root, text: str) -> AnySession:
             raise UnknownSessionError(error.message) from error
 
 
-def all_shown(root: Root) -> Iterator[Session]:
-    """Every session that can be read, by id."""
-    for session in registry.all(root, lambda _: None):
-        try:
-            yield shown(session)
-        except (SmError, ValueError, OverflowError):
-            continue  # it ends just now, or is damaged: asking for it alone tells more
+def exactly(root: Root, text: str) -> AnySession:
+    """The session of this whole id, or name: for what cannot be undone the start is too little.
+
+    Raises:
+        UnknownSessionError: there is none, or there are several.
+
+    """
+    found = meant(root, text)
+    if text in (found.name, address(found)):
+        return found
+    raise UnknownSessionError(f"no session '{text}': send the whole id '{found.name}', or the name")
+
+
+def all_shown(root: Root) -> list[Session]:
+    """Every session on record, by id; of one that is damaged what is wrong with it."""
+    rows = [_row(session) for session in registry.all(root, lambda _: None)]
+    rows += [_damaged(name, why.message) for name, why in registry.damaged(root).items()]
+    return sorted(rows, key=lambda row: row.id)
+
+
+def _row(session: AnySession) -> Session:
+    try:
+        return shown(session)
+    except (SmError, OSError, ValueError, OverflowError) as error:
+        why = error.message if isinstance(error, SmError) else str(error)
+        return _damaged(session.name, why, address(session))
+
+
+def _damaged(ident: str, why: str, name: str | None = None) -> Session:
+    return Session(id=ident, name=name, status="damaged", error=why)
 
 
 def shown(session: AnySession) -> Session:
@@ -65,7 +88,8 @@ def shown(session: AnySession) -> Session:
 
     """
     directory = session.dir
-    reading, last = readings.read(directory), handoff.last(directory)
+    reading = readings.current(directory, readings.flags(directory))
+    last = handoff.last(directory)
     issue = session if isinstance(session, IssueSession) else None
     return Session(
         id=session.name,
@@ -80,7 +104,7 @@ def shown(session: AnySession) -> Session:
         issue=issue.issue if issue else None,
         waiting=queue.count(directory, Place.WAITING),
         tokens_used=reading.used if reading else None,
-        used_percentage=reading.percent if reading else None,
+        used_percentage=percent_of(reading),
         context_window_size=reading.window if reading else None,
         last_handoff_path=str(last) if last else None,
         pending_rotation=_pending(session),
