@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
@@ -334,6 +335,49 @@ def test_a_name_that_is_no_line_of_text_is_passed_over(folder: Path, name: bytes
     assert documents.stamps(folder) == ()
     write(folder, "handoff-1.md", age_s=10)
     assert found(folder) == "handoff-1.md"
+
+
+def dangle(place: Path) -> None:
+    place.symlink_to(place.name)
+
+
+def shut(place: Path) -> None:
+    place.mkdir(mode=0)
+
+
+@pytest.mark.parametrize("make", [Path.touch, os.mkfifo, dangle, shut])
+@pytest.mark.parametrize("which", ["a", "a/b"])
+def test_whatever_is_in_the_place_of_the_folder_is_an_error_that_can_be_told(
+    tmp_path: Path, make: Callable[[Path], None], which: str
+) -> None:
+    (tmp_path / which).parent.mkdir(exist_ok=True)
+    make(tmp_path / which)
+    folder = tmp_path / "a" / "b" / "c"
+    assert documents.written(folder, (), ()) is None
+    documents.prune(folder, 0, never=folder)
+    for call in (documents.prepare, documents.stamps):
+        with contextlib.suppress(StateError):
+            call(folder)
+
+
+@pytest.mark.parametrize("name", [b"wor\xffk", b"l" * 300])
+def test_a_working_directory_that_cannot_be_named_is_an_error_that_can_be_told(
+    session: Session, tmp_path: Path, name: bytes
+) -> None:
+    place = tmp_path / "place"
+    place.symlink_to(os.fsdecode(name))
+    with contextlib.suppress(OSError):
+        (tmp_path / os.fsdecode(name)).mkdir()
+    with pytest.raises(StateError):
+        documents.folder(structs.replace(session, cwd=place), CYCLE)
+
+
+@pytest.mark.parametrize("named", ["a\0b", "/a\0b", "/a/\udcff"])
+def test_a_folder_that_is_no_path_is_an_error_that_can_be_told(
+    session: Session, named: str
+) -> None:
+    with pytest.raises(StateError, match="cannot use the path"):
+        documents.prepare(documents.folder(session, structs.replace(CYCLE, folder=named)))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
