@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import yaml
 from msgspec import structs
 
 from sm.adapters import proc
@@ -59,6 +60,27 @@ def test_a_parent_hears_that_its_child_has_died(company: Company) -> None:
     assert known
     os.kill(known.pid, signal.SIGKILL)
     assert company.hears("ann", "[sm] kid has") == "[sm] kid has died"
+
+
+DYING = """\
+umask 077
+read -r pid _ <"$SM_SESSION_DIR/agent.pid"
+echo "$(date +%s.%6N) PreCompact c1 auto" >>"$SM_SESSION_DIR/events"
+kill -9 "$pid"
+while kill -0 "$pid"; do :; done
+"""
+
+
+def test_a_parent_hears_of_a_compaction_right_before_its_childs_death(company: Company) -> None:
+    """Both come while its monitor is just looking at it."""
+    config = yaml.safe_load(company.config.read_text())
+    peer = config["profiles"]["peer"]
+    config["profiles"]["dying"] = peer | {"context_command": DYING}
+    company.config.write_text(yaml.safe_dump(config))
+    company.new("ann")
+    company.run_in("ann", f"{SM} new --provider dying --name kid")
+    assert company.hears("ann", "kid has died")
+    assert company.hears("ann", "[sm context] Compaction fired for kid. Context was lost.")
 
 
 def test_nobody_claims_to_know_how_an_agent_without_hooks_has_ended(company: Company) -> None:

@@ -15,7 +15,7 @@ from sm.errors import SmError, TemporaryError
 from sm.rotation import Cause
 from sm.session import agentstate, gauge, handoff, health, lifesigns, queue, readings
 from sm.session.lifesigns import Compaction
-from sm.session.queue import Message, Mode
+from sm.session.queue import Message, Mode, Place
 from sm.session.registry import Session
 from sm.session.targets import address
 from sm.store import journal, lock
@@ -91,16 +91,23 @@ def _began_anew_at(rotator: Rotator) -> float | None:
 
 def _take_back(directory: SessionDir) -> None:
     """What waits to be told, it is not told once that is switched off; it would be due again."""
-    flags = readings.flags(directory)
-    if not (flags.warned or flags.critical):
+    known = readings.flags(directory)
+    waiting = [one for one in Notice if _waits(directory, known, one)]
+    if not waiting:
         return
     with lock.hold(directory.delivery_lock, timeout_s=LOCK_S):
         flags = readings.flags(directory)
-        if queue.withdraw(directory, readings.ident(directory, flags, Notice.CRITICAL)):
-            flags = structs.replace(flags, critical=False)
-        if queue.withdraw(directory, readings.ident(directory, flags, Notice.WARNING)):
-            flags = structs.replace(flags, warned=False)
+        for one in waiting:
+            if queue.withdraw(directory, readings.ident(directory, flags, one)):
+                field = "critical" if one is Notice.CRITICAL else "warned"
+                flags = structs.replace(flags, **{field: False})
         readings.save_flags(directory, flags)
+
+
+def _waits(directory: SessionDir, flags: Flags, notice: Notice) -> bool:
+    if not (flags.warned or flags.critical):
+        return False
+    return queue.place(directory, readings.ident(directory, flags, notice)) is Place.WAITING
 
 
 def tell_of_compaction(session: Session, compaction: Compaction, policy: Policy) -> None:

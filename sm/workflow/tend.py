@@ -64,6 +64,7 @@ def _tend(session: AdHocSession) -> None:
     else:
         with contextlib.suppress(StateError):
             tend_messages(target)  # a turn may have ended just before
+        _tend_context(rotator, session)  # or its context have been summed up
         end(session, _how(target))
 
 
