@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from rich.console import Console
 
 from sm.__main__ import run
@@ -21,7 +22,9 @@ from sm.config.load import load
 from sm.forge import CheckState, PullState, Review, ReviewState
 from sm.history import Count, Receipt, Verb
 from sm.phase import Phase
-from sm.session import phasefile, plan
+from sm.rotation import Cause, Step, begin
+from sm.session import handoff, phasefile, plan, queue
+from sm.session.queue import Message, Mode
 from sm.session.registry import IssueSession
 from sm.store import journal, lock
 from sm.store.paths import Root
@@ -37,6 +40,7 @@ from tests.helpers import (
     sm_yaml,
     wait_for,
 )
+from tests.residents import settle
 
 
 @pytest.fixture
@@ -292,6 +296,41 @@ def test_json_holds_everything(ctx: Context, capsys: pytest.CaptureFixture[str])
     assert seen["sessions"][0]["phase"] == "working"
     assert seen["waiting"] == [{"issue": 2, "title": "Mend it", "why": ""}]
     assert seen["problems"] == ["half a file"]
+
+
+def test_a_context_that_is_being_replaced_is_told_in_words(
+    ctx: Context, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = put_session(ctx, 1, "Do “it”")
+    ann = settle(ctx.root, ctx.root.path, "s-000000aa")
+    record = begin("r1", Cause.CYCLE, time.time(), "c1")
+    handoff.save(session.dir, structs.replace(record, step=Step.CLEAR, obstacle="a dialog is open"))
+    handoff.save(ann.dir, structs.replace(record, step=Step.DOCUMENT))
+    assert run(["status"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    told = "cycle, clears the context; in the way: a dialog is open"
+    assert f"context #1: its context is being replaced: {told}" in lines
+    doing = "its context is being replaced: cycle, waits for the document"
+    assert f"context s-000000aa: {doing}" in lines
+    assert run(["status", "--json"]) == 0
+    found = {one["project"]: one for one in json.loads(capsys.readouterr().out)}
+    assert found["harb"]["sessions"][0]["rotation"].endswith("a dialog is open")
+    assert found[""]["ad_hoc"][0]["rotation"] == doing
+
+
+def test_what_waits_for_a_new_context_says_so(
+    root: Root, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ann = settle(root, tmp_path, "s-000000aa")
+    held, passing = (Message(id=word * 8, text=word, mode=Mode.SEQUENTIAL) for word in "ab")
+    for message in (held, passing):
+        queue.put(ann.dir, message)
+    record = begin("r1", Cause.CYCLE, time.time(), "c1")
+    handoff.align(ann.dir, record, (passing.id,))
+    assert run(["queue", ann.name]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("from - (its context is being replaced): a")
+    assert lines[1].endswith("from -: b")
 
 
 def test_with_nothing_running_it_says_what_to_do(

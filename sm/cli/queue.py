@@ -58,7 +58,8 @@ def _lines(found: list[Entry]) -> Iterator[str]:
         sender = one.sender or "-"
         notify = " (tells when the turn ends)" if one.notify else ""
         head = f"{one.place:<9}  {one.mode:<10}  {age(one.age_s):>4}  {one.id}"
-        yield f"{head}  from {sender}{notify}: {_short(one)}"
+        why = f" ({one.why})" if one.why else ""
+        yield f"{head}  from {sender}{notify}{why}: {_short(one)}"
 
 
 def _short(one: Entry, limit: int = 100) -> str:

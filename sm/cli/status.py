@@ -17,6 +17,7 @@ from sm.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
+    from rich.table import Table
 
     from sm.config.schema import Project
     from sm.workflow.overview import Overview
@@ -102,7 +103,6 @@ def view(seen: Sequence[Overview], width: int, height: int | None = None) -> Gro
 
 
 def _view(one: Overview, width: int, height: int | None) -> Iterator[RenderableType]:
-    from rich.table import Table
     from rich.text import Text
 
     from sm.cli.table import KIN, table
@@ -110,6 +110,7 @@ def _view(one: Overview, width: int, height: int | None) -> Iterator[RenderableT
     if one.ad_hoc:
         yield Text(_heading(one), "bold")
         yield table(one.ad_hoc, width, KIN)
+        yield _grid(list(_notes(one)))
         yield Text("")
         return
     notes = list(_notes(one))
@@ -119,13 +120,20 @@ def _view(one: Overview, width: int, height: int | None) -> Iterator[RenderableT
         yield table(one.sessions[:room], width)
     if len(one.sessions) > room:
         yield Text(f"… and {len(one.sessions) - room} more sessions", "dim")
+    yield _grid(notes)
+    yield Text("")
+
+
+def _grid(notes: Sequence[tuple[str, str]]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
     grid = Table.grid(padding=(0, 1, 0, 0))
     grid.add_column(no_wrap=True, style="bold")
     grid.add_column(overflow="fold")
     for label, text in notes:
         grid.add_row(label, Text(text, "yellow" if label in URGENT else ""))
-    yield grid
-    yield Text("")
+    return grid
 
 
 def _plain(seen: Sequence[Overview]) -> Iterator[str]:
@@ -135,7 +143,6 @@ def _plain(seen: Sequence[Overview]) -> Iterator[str]:
         yield _heading(one)
         if one.ad_hoc:
             yield from plain(one.ad_hoc, KIN)
-            continue
         if one.sessions:
             yield from plain(one.sessions)
         yield from (f"{label} {text}" for label, text in _notes(one))
@@ -159,12 +166,19 @@ def _notes(one: Overview) -> Iterator[tuple[str, str]]:
     """What is said below the table: a label and one line each."""
     from sm.workflow.status import one_line
 
+    for kin in one.ad_hoc:
+        if kin.rotation:
+            yield "context", f"{kin.name}: {one_line(kin.rotation)}"
+    if one.ad_hoc:
+        return
     for row in one.sessions:
         if row.phase == "escalated":
             reason = f" ({one_line(row.reason)})" if row.reason else ""
             yield "asks", f"#{row.issue}{reason} waits for {row.waits_for}"
         if row.problem:
             yield "problem", f"#{row.issue}: {one_line(row.problem)}"
+        if row.rotation:
+            yield "context", f"#{row.issue}: {row.rotation}"
     if alone := [f"#{row.issue}" for row in one.sessions if row.alone]:
         yield "problem", f"no monitor, the next dev-poll starts it: {', '.join(alone)}"
     yield from (("problem", one_line(problem)) for problem in one.problems)

@@ -14,7 +14,7 @@ from sm.session.registry import AdHocSession, AnySession, IssueSession
 from sm.session.targets import address, is_over
 from sm.store.files import read_guarded
 from sm.store.paths import Root
-from sm.workflow import monitors
+from sm.workflow import monitors, replacement
 
 START_S = 5.0
 """An agent whose hooks say nothing for so long has none."""
@@ -25,6 +25,7 @@ class Relative(Struct, frozen=True, kw_only=True):
 
     `state` is what its hooks say, `running` where it has none; `starting`, `cut short` (its start
     was), `dead`, or `ended` for one that has no agent. `parent` is an id, '' for a person.
+    `rotation` says what is done with its context, and what is in the way; '' for nothing.
     """
 
     id: str
@@ -40,6 +41,7 @@ class Relative(Struct, frozen=True, kw_only=True):
     issue: int = 0
     waiting: int = 0
     monitor: bool = False
+    rotation: str = ""
 
 
 def relative(session: AnySession, depth: int = 0) -> Relative:
@@ -60,6 +62,7 @@ def relative(session: AnySession, depth: int = 0) -> Relative:
         issue=issue.issue if issue else 0,
         waiting=queue.count(session.dir, Place.WAITING),
         monitor=monitors.is_watched(session),
+        rotation="" if is_over(session) else replacement.in_words(session.dir),
     )
 
 

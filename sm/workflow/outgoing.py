@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from sm.errors import SmError, UsageError
 from sm.peers import said_by
-from sm.session import delivery, queue, registry, waiters
+from sm.session import delivery, handoff, queue, registry, waiters
 from sm.session.caller import Caller
 from sm.session.delivery import Outcome, Status
 from sm.session.queue import Message, Mode, Place
@@ -116,7 +116,8 @@ def _awaited(target: Target, message: Message, outcome: Outcome, wait_s: float) 
 class Entry(Struct, frozen=True, kw_only=True):
     """A message of a queue. `sender` and `notify` are how they are addressed, '' for a person.
 
-    `place`: waiting, under way, or delivered; `age_s` in seconds, since it was queued.
+    `place`: waiting, under way, or delivered; `age_s` in seconds, since it was queued. `why` it
+    waits where it is held back, as a context is being replaced; '' otherwise.
     """
 
     id: str
@@ -127,6 +128,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     first_line: str
     characters: int
     notify: str = ""
+    why: str = ""
 
 
 PLACES = {Place.HANDED: "under way", Place.WAITING: "waiting", Place.DONE: "delivered"}
@@ -151,7 +153,13 @@ def _entry(session: AnySession, place: Place, message: Message) -> Entry:
         first_line=_first_line(message),
         characters=len(message.text),
         notify=_name(session, message.notify),
+        why=_why(session, place, message),
     )
+
+
+def _why(session: AnySession, place: Place, message: Message) -> str:
+    held = place is Place.WAITING and not handoff.passes(session.dir, message.id)
+    return delivery.Reason.HOLD if held else ""
 
 
 def _first_line(message: Message) -> str:

@@ -18,7 +18,7 @@ from sm.store import journal
 from sm.store.files import read_guarded
 from sm.store.journal import Event
 from sm.text import normalise
-from sm.workflow import monitors, signs
+from sm.workflow import monitors, replacement, signs
 from sm.workflow.context import Context
 from sm.workflow.observe import Observation, last_known
 from sm.workflow.snapshot import Snapshot, last_snapshot
@@ -48,8 +48,8 @@ class StatusRow(Struct, frozen=True, kw_only=True):
     """One session. Ages are in seconds; `pull` is 0 while there is no pull request.
 
     `recoveries` counts all restarts, `reason` is what the agent wrote beside its phase, `problem`
-    why something cannot be done at the moment, `doing` what the agent's hooks say of it; `monitor`
-    and `agent` say whether they are alive.
+    why something cannot be done at the moment, `doing` what the agent's hooks say of it, `rotation`
+    what is done with its context; `monitor` and `agent` say whether they are alive.
     """
 
     project: str
@@ -71,6 +71,7 @@ class StatusRow(Struct, frozen=True, kw_only=True):
     problem: str = ""
     worktree: str
     doing: str = ""
+    rotation: str = ""
     monitor: bool = False
     agent: bool = False
 
@@ -187,6 +188,7 @@ def _filled(
         doing=facts.signs.doing if facts.signs else "",
         waits_for=_waits_for(state, facts, row, known),
         problem=known.problem or one_line(_problem(session)),
+        rotation=one_line(replacement.in_words(session.dir)),
         monitor=monitors.is_watched(session),
         agent=agent.is_alive(session.dir),
     )
