@@ -176,6 +176,22 @@ def test_a_state_that_cannot_be_reached_is_told(session: AdHocSession, call: Cal
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("how", ["gone", "no directory"])
+def test_a_state_root_that_is_out_of_reach_is_no_fault_of_the_agent(
+    session: AdHocSession, call: Call, notes: Path, tmp_path: Path, how: str
+) -> None:
+    """Its id is right, so it is not told to unset it: nothing can be reached, which is a 2."""
+    root = tmp_path / "elsewhere"
+    if how == "no directory":
+        Root(root).private.mkdir(mode=0o700, parents=True)
+        Root(root).sessions.write_text("")
+    done = call(session, notes, SM_STATE_ROOT=str(root))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("sm: cannot reach the session: ")
+    assert str(root) in done.stderr
+    assert "unset" not in done.stderr
+
+
 def test_a_file_that_is_missing_is_named_whole(
     session: AdHocSession, call: Call, tmp_path: Path
 ) -> None:
