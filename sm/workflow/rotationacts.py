@@ -18,7 +18,7 @@ from sm.session.queue import Message, Mode, Place
 from sm.session.submission import Target
 from sm.store import journal
 from sm.store.crash import crash_point
-from sm.workflow import documents, monitors, outcomes, people
+from sm.workflow import documents, monitors, outcomes, people, protocol
 from sm.workflow.rotator import Rotator
 from sm.workflow.standing import ident
 
@@ -107,7 +107,7 @@ def _text(rotator: Rotator, record: Rotation, key: str) -> str:
     found = None
     if record.step is Step.DOCUMENT:
         found = documents.written(Path(record.folder), record.before, sections)
-    return message(
+    text = message(
         record,
         key,
         folder=record.folder,
@@ -115,6 +115,8 @@ def _text(rotator: Rotator, record: Rotation, key: str) -> str:
         missing=found.missing if found else (),
         path=_path(rotator, record) or (found.path if found else ""),
     )
+    more = protocol.repeated(rotator.target) if record.step is Step.RESUME else ""
+    return f"{text}\n\n{more}" if more else text
 
 
 def _path(rotator: Rotator, record: Rotation) -> str:

@@ -93,3 +93,15 @@ def test_what_keeps_messages_from_an_agent_is_told_in_the_story_once(stage: Stag
     assert [detail for detail in told if str(link) in detail] == told[:1]
     assert told
     assert str(link) in stage.sm("trace", "harb", "1").stdout
+
+
+def test_an_agent_is_told_the_protocol_again_where_its_system_prompt_does_not_hold_it(
+    stage: Stage,
+) -> None:
+    path = hand_off(stage)
+    phase_file = str(stage.ctx.root.phase("harb", 1))
+
+    def resumed() -> str:
+        return next((text for text in told(stage) if text.startswith(f"Read {path}")), "")
+
+    assert phase_file in wait_for(resumed, "the new context")
