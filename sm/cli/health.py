@@ -15,7 +15,7 @@ from sm.cli.words import print_json
 if TYPE_CHECKING:
     from sm.cli.table import Column
     from sm.workflow.host import Host
-    from sm.workflow.rotations import Recorded
+    from sm.workflow.healthreport import Recorded
 
 SHOWN = 20
 
@@ -44,7 +44,7 @@ def command(host: Host, target: str | None, lines: int, check: bool, as_json: bo
     The newest is the last. TARGET may also be a session that is long over, by its id or as
     PROJECT#ISSUE. With --check, for cron: those that a person has to see to.
     """
-    from sm.workflow.rotations import critical, recorded
+    from sm.workflow.healthreport import critical, recorded
 
     all_of_them = critical if check else recorded
     found = list(islice(all_of_them(host.root, target), lines))[::-1]

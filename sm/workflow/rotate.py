@@ -24,7 +24,8 @@ from sm.session.submission import Target
 from sm.store import lock
 from sm.store.crash import crash_point
 from sm.workflow import documents, monitors, people
-from sm.workflow.rotationacts import align, note, note_begun, perform, save
+from sm.workflow.rotationacts import perform
+from sm.workflow.rotationrecord import align, note, note_begun, save
 from sm.workflow.rotator import Rotator, rotator_of
 from sm.workflow.standing import standing
 

@@ -10,15 +10,16 @@ from msgspec import structs
 
 from sm.adapters.agent.screen import Prompt
 from sm.errors import SmError
-from sm.rotation import Act, Move, Rotation, Step, keys
+from sm.rotation import Act, Move, Rotation, Step
 from sm.rotationtexts import message
-from sm.session import agent, agentstate, delivery, handoff, interruption, queue
+from sm.session import agent, delivery, handoff, interruption, queue
 from sm.session.clearing import Cleared, clear
 from sm.session.queue import Message, Mode, Place
 from sm.session.submission import Target
 from sm.store import journal
 from sm.store.crash import crash_point
 from sm.workflow import documents, monitors, outcomes, people, protocol
+from sm.workflow.rotationrecord import kept, note, note_begun, save, withdraw
 from sm.workflow.rotator import Rotator
 from sm.workflow.standing import ident
 
@@ -35,32 +36,6 @@ def perform(rotator: Rotator, move: Move) -> float | None:
     return _ACTS[move.act](rotator, move)
 
 
-def save(target: Target, record: Rotation) -> None:
-    """Write the record, hold back what it holds back, take back what was of an earlier step."""
-    handoff.save(target.session.dir, record)
-    crash_point("rotate:saved")
-    align(target, record)
-    _withdraw(target, record, but=record.key)
-
-
-def align(target: Target, record: Rotation) -> None:
-    """Let nothing reach the agent but the message of the record's step."""
-    passing = (ident(record, record.key),) if record.key else ()
-    handoff.align(target.session.dir, record, passing)
-
-
-def _withdraw(target: Target, record: Rotation, but: str = "") -> None:
-    """Take the record's messages back that nobody has handed over, but for one."""
-    for key in keys(record):
-        if key != but:
-            queue.withdraw(target.session.dir, ident(record, key))
-
-
-def note(target: Target, what: str) -> None:
-    """Tell of it in the journal."""
-    journal.record(target.session.root.journal, "rotation", target.session.name, what)
-
-
 def _wait(_rotator: Rotator, move: Move) -> float | None:
     return move.until
 
@@ -71,7 +46,7 @@ def _tell(rotator: Rotator, move: Move) -> float | None:
     directory, key = target.session.dir, record.key
     opens = record.step is Step.RESUME
     if opens:
-        record = _kept(target, record) or record
+        record = kept(target, record) or record
         note_begun(target, record)
         _withdraw_others(target, ident(record, key))
     new = Message(
@@ -85,13 +60,6 @@ def _tell(rotator: Rotator, move: Move) -> float | None:
     crash_point("rotate:queued")
     delivery.drain_held(target)
     return None if queue.accepted_at(directory, new.id) else time.time() + RETRY_S
-
-
-def note_begun(target: Target, record: Rotation) -> None:
-    """Remember with which document the new context was begun, and its name once that is known."""
-    context = agentstate.read(target.session.dir).context
-    fresh = context if context != record.context else ""
-    handoff.note_begun(target.session.dir, Path(record.document), fresh)
 
 
 def _withdraw_others(target: Target, ident: str) -> None:
@@ -126,19 +94,6 @@ def _path(rotator: Rotator, record: Rotation) -> str:
     return record.document
 
 
-def _kept(target: Target, record: Rotation) -> Rotation | None:
-    """The record once the document is copied; None where there is none to be read any more."""
-    if record.kept:
-        return record
-    try:
-        handoff.keep(target.session.dir, Path(record.document))
-    except OSError:
-        return None
-    kept = structs.replace(record, kept=True)
-    save(target, kept)
-    return kept
-
-
 def _interrupt(rotator: Rotator, move: Move) -> float | None:
     target, record = rotator.target, move.record
     known = agent.load(target.session.dir)
@@ -158,7 +113,7 @@ def _interrupt(rotator: Rotator, move: Move) -> float | None:
 
 
 def _clear(rotator: Rotator, move: Move) -> float | None:
-    target, record = rotator.target, _kept(rotator.target, move.record)
+    target, record = rotator.target, kept(rotator.target, move.record)
     if record is None:
         return None  # it has just gone, which the next decision sees
     crash_point("rotate:kept")
@@ -219,7 +174,7 @@ def _give_up(rotator: Rotator, move: Move) -> float | None:
 
 def _end(target: Target, record: Rotation, tell: Callable[[], None]) -> None:
     """Tell what came of it, then forget it; what cannot be told must not hold the agent up."""
-    _withdraw(target, record)
+    withdraw(target, record)
     try:
         tell()
     except SmError as error:

@@ -24,7 +24,7 @@ from sm.session.agentstate import State
 from sm.session.health import Health, recent
 from sm.session.queue import Message, Mode
 from sm.store import journal
-from sm.workflow import rotate, rotationacts
+from sm.workflow import rotate, rotationacts, rotationrecord
 from sm.workflow.policy import Policy
 from sm.workflow.rotator import Rotator
 from tests.helpers import wait_for
@@ -414,7 +414,7 @@ def told_to_go_on_in_all(api: Api) -> int:
 
 
 def test_these_are_all_the_points_at_which_it_may_die() -> None:
-    source = "".join(inspect.getsource(one) for one in (rotate, rotationacts, clearing))
+    source = "".join(inspect.getsource(one) for one in (rotate, rotationacts, rotationrecord, clearing))
     named = set(re.findall(r'crash_point\("(.*?)"\)', source))
     others = {"rotate:relaunching"}
     assert named - others <= set(POINTS)
