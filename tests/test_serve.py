@@ -168,6 +168,11 @@ def test_a_handoff_is_scheduled_as_by_the_command(company: Company, served: Serv
     wish = handoff.pending(company.session("ann").dir)
     assert wish
     assert wish.path == str(path)
+    winding = {"requester_session_id": ann, "file_path": f"{path.parent}/a/.././/{path.name}"}
+    assert served.post(f"/sessions/{ann}/handoff", winding).body == {"status": "scheduled"}
+    wish = handoff.pending(company.session("ann").dir)
+    assert wish
+    assert wish.path == str(path), "as the command has it"
     pending = served.get("/sessions/ann").body["pending_rotation"]
     assert (pending["state"], pending["path"]) == ("scheduled", str(path))
     gate.touch()

@@ -1,7 +1,8 @@
-"""What each endpoint does: the functions behind the commands of the same name."""
+"""What each endpoint does: those with a command of that name call the function behind it."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -58,6 +59,7 @@ def schedule_handoff(call: Call[shapes.HandoffRequest]) -> HandoffAnswer:
         handoff.check(profile)
         if not path.is_absolute() or not handoff.is_typeable(path):
             return HandoffAnswer(error="file_path has to be an absolute path on one line")
+        path = Path(os.path.abspath(path))  # noqa: PTH100 - as the command has it
         document = path.resolve() if path.is_symlink() else path
         if not handoff.is_readable(document):
             return HandoffAnswer(error=f"File not found: {path}")
