@@ -14,8 +14,8 @@ from sm.cli.words import print_json
 
 if TYPE_CHECKING:
     from sm.cli.table import Column
-    from sm.workflow.host import Host
     from sm.workflow.healthreport import Recorded
+    from sm.workflow.host import Host
 
 SHOWN = 20
 
