@@ -26,7 +26,7 @@ from sm.session.registry import AdHocSession, AnySession
 from sm.store.lock import is_held
 from sm.store.paths import Root
 from sm.thresholds import Flags, Levels
-from sm.workflow import policy
+from sm.workflow import host, policy
 from sm.workflow.adhoc import keep_watched
 from sm.workflow.gauges import gauge
 from sm.workflow.policy import Policy, Settings
@@ -379,9 +379,9 @@ def test_who_hears_of_a_compaction_can_be_set(
 ) -> None:
     session = put(root)
     assert run(["context", "enable", "ann", "--tell", "person"]) == 0
-    assert policy.of(session).monitor.tell == ("person",)
+    assert host.policy_of(session).monitor.tell == ("person",)
     assert run(["context", "enable", "ann", "--tell", "nobody"]) == 0
-    assert policy.of(session).monitor.tell == ()
+    assert host.policy_of(session).monitor.tell == ()
     capsys.readouterr()
     assert run(["context", "ann", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["own"][-1] == "tells nobody"

@@ -150,9 +150,9 @@ def _switched(verb: str, changes: Mapping[str, object]) -> dict[str, bool]:
 
 def _check(session: AnySession, after: Settings) -> None:
     """Refuse a warning that would come too late to be one."""
-    from sm.workflow import policy
+    from sm.workflow import host
 
-    base = policy.of(session).monitor
+    base = host.policy_of(session).monitor
     warning = after.warning_percentage or base.warning_percentage
     critical = after.critical_percentage or base.critical_percentage
     if warning > critical:

@@ -128,7 +128,7 @@ def _next(session: AnySession, flags: Flags, notes: list[str]) -> Iterator[str]:
     levels = Levels()
     try:
         raised = health.raised_by(session.root, session.name)
-        levels = policy.of(session).levels(raised)
+        levels = host.policy_of(session).levels(raised)
         if raised and levels.cycle:
             notes.append(
                 f"its cycle is put off to {levels.cycle:g}%: too many cycles within an hour"

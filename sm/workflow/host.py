@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from sm.adapters.tmux import Tmux
     from sm.session.submission import Target
     from sm.workflow.context import Context
+    from sm.workflow.policy import Policy
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,21 @@ def of(session: Session) -> Host:
 def target_of(session: Session) -> Target:
     """The session as the receiver of messages."""
     return of(session).target(session)
+
+
+def policy_of(session: Session) -> Policy:
+    """What holds for the session's context. Its configuration is read anew.
+
+    Raises:
+        UsageError: its configuration cannot be used.
+
+    """
+    if isinstance(session, IssueSession):
+        with contextlib.suppress(SmError):  # not configured any more: what holds for the machine
+            return context_of(session).policy(session)
+    from sm.workflow.policy import made
+
+    return made(session, of(session).machine)
 
 
 def context_of(session: IssueSession) -> Context:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct, structs
 
 from sm.config.schema import ContextMonitor, HandoffCycle, Machine, Percentage, Project
-from sm.errors import SmError, StateError
-from sm.session.registry import IssueSession
+from sm.errors import StateError
 from sm.store.files import read_json, write_json
 from sm.thresholds import Levels
 
@@ -52,21 +51,6 @@ class Policy:
             if cycle.enabled
             else None,
         )
-
-
-def of(session: Session) -> Policy:
-    """What holds for a session. Its configuration is read anew.
-
-    Raises:
-        UsageError: its configuration cannot be used.
-
-    """
-    from sm.workflow import host
-
-    if isinstance(session, IssueSession):
-        with contextlib.suppress(SmError):  # not configured any more: what holds for the machine
-            return host.context_of(session).policy(session)
-    return made(session, host.of(session).machine)
 
 
 def made(session: Session, machine: Machine, project: Project | None = None) -> Policy:

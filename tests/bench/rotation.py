@@ -12,7 +12,7 @@ from sm.rotation import Cause
 from sm.session import agentstate, registry
 from sm.session.agentstate import State
 from sm.session.health import recent
-from sm.workflow import policy
+from sm.workflow import host
 from sm.workflow.rotate import begin_cycle
 from sm.workflow.rotator import Rotator
 from tests.bench.client import asked, real_agents, wait_ready
@@ -99,7 +99,7 @@ def _cycle(managed: Managed) -> float:
     wait_ready(managed)
     count = len(list(recent(managed.root, managed.name)))
     started = time.monotonic()
-    rotator = Rotator(managed.target, policy.of(managed.session))
+    rotator = Rotator(managed.target, host.policy_of(managed.session))
     assert begin_cycle(rotator, Cause.COMMAND, 87.0)
     registry.poke(managed.session.dir)
     wait_for(lambda: len(list(recent(managed.root, managed.name))) > count, "its end", 120.0)

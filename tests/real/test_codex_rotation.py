@@ -9,7 +9,7 @@ from sm.session import agentstate, delivery, handoff, queue
 from sm.session.queue import Message
 from sm.session.submission import Target
 from sm.store import journal
-from sm.workflow import policy
+from sm.workflow import host
 from sm.workflow.rotate import advance
 from sm.workflow.rotator import Rotator
 from tests.helpers import wait_for
@@ -24,7 +24,7 @@ def send(target: Target, text: str) -> delivery.Outcome:
 
 def rotated(target: Target) -> bool:
     """Carry the rotation on, as a monitor does; whether it is over."""
-    advance(Rotator(target, policy.of(target.session)))
+    advance(Rotator(target, host.policy_of(target.session)))
     return not handoff.is_wanted(target.session.dir)
 
 
