@@ -414,7 +414,9 @@ def told_to_go_on_in_all(api: Api) -> int:
 
 
 def test_these_are_all_the_points_at_which_it_may_die() -> None:
-    source = "".join(inspect.getsource(one) for one in (rotate, rotationacts, rotationrecord, clearing))
+    source = "".join(
+        inspect.getsource(one) for one in (rotate, rotationacts, rotationrecord, clearing)
+    )
     named = set(re.findall(r'crash_point\("(.*?)"\)', source))
     others = {"rotate:relaunching"}
     assert named - others <= set(POINTS)
