@@ -109,3 +109,8 @@ def company(tmp_path: Path, root: Root, tmux_socket: str) -> Iterator[Company]:
     for log in root.sessions.glob("*/monitor.log"):
         print(f"--- {log}\n{log.read_text()}")
     made.end()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The slowest first: at the end there are short ones for whichever worker is free."""
+    items.sort(key=lambda item: item.path.parent.name != "real")
