@@ -27,7 +27,7 @@ def test_the_point_named_is_deadly() -> None:
     assert run(SM_CRASH_AT="here").returncode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("env", [{}, {"SM_CRASH_AT": "there"}, {"SM_CRASH_AT": ""}])
+@pytest.mark.parametrize("env", [{}, *({"SM_CRASH_AT": at} for at in ("there", "her,ere", ""))])
 def test_other_points_do_nothing(env: dict[str, str]) -> None:
     assert run(**env).stdout == "alive\n"
 
@@ -36,6 +36,13 @@ def test_once_is_once(tmp_path: Path) -> None:
     env = {"SM_CRASH_AT": "here", "SM_CRASH_ONCE": str(tmp_path / "crashed")}
     assert run(**env).returncode == -signal.SIGKILL
     assert run(**env).stdout == "alive\n"
+
+
+def test_each_of_several_points_kills_once(tmp_path: Path) -> None:
+    env = {"SM_CRASH_AT": "there,here", "SM_CRASH_ONCE": str(tmp_path / "crashed")}
+    assert run(**env).returncode == -signal.SIGKILL
+    assert run(**env).stdout == "alive\n"
+    assert [file.name for file in (tmp_path / "crashed").iterdir()] == ["here"]
 
 
 def test_nothing_crashes_by_itself() -> None:

@@ -1,7 +1,8 @@
 """Crash points: places where a test can have this very process killed, as a real crash would.
 
-`SM_CRASH_AT=NAME` kills at the point of that name; `SM_CRASH_ONCE=FILE` does so a single time,
-remembered by creating FILE. Without the variable a point costs one dictionary look-up.
+`SM_CRASH_AT=NAME[,NAME]…` kills at the points of those names; with `SM_CRASH_ONCE=FOLDER` each of
+them kills a single time, remembered by a file of its name there. Without the variable a point
+costs one dictionary look-up.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from pathlib import Path
 
 def crash_point(name: str) -> None:
     """Die here by SIGKILL if the environment asks for it."""
-    if os.environ.get("SM_CRASH_AT") != name:
+    deadly = os.environ.get("SM_CRASH_AT")
+    if not deadly or name not in deadly.split(","):
         return
     if once := os.environ.get("SM_CRASH_ONCE"):
+        Path(once).mkdir(exist_ok=True)
         try:
-            Path(once).open("x").close()
+            (Path(once) / name).open("x").close()
         except FileExistsError:
             return
     os.kill(os.getpid(), signal.SIGKILL)

@@ -150,19 +150,26 @@ def remove(path: Path) -> None:
     path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
+def put(path: Path, content: bytes) -> None:
+    """All at once: 10 MB take a while to write, and what is there half-way is another content."""
+    whole = path.with_name("whole")
+    whole.touch(0o600)
+    whole.write_bytes(content)
+    whole.replace(path)
+
+
 def test_phase_file_of_any_content_is_answered(stage_of: MakeStage) -> None:
     stage = stage_of()
     issue = started(stage)
     path = phase_file(stage, issue)
-    path.write_bytes(b"\0\xff\xfe\x1b[2J" * 100)
+    put(path, b"\0\xff\xfe\x1b[2J" * 100)
     wait_for(lambda: len(stage.told()) == 2, "an answer to binary", 40)
-    path.write_bytes(b"x" * (10 << 20))
+    put(path, b"x" * (10 << 20))
     wait_for(lambda: len(stage.told()) == 3, "an answer to 10 MB", 40)
     assert max(map(len, stage.told()[1:])) < 1000
     assert all("no sentinel of the protocol" in text for text in stage.told()[1:])
     assert all("  PHASE:awaiting_ci\n" in text for text in stage.told()[1:])
-    path.write_text("")
-    path.write_bytes(b"PHASE:escalate\r\nReason: CRLF\r\n" + b"\n" * (10 << 20))
+    put(path, b"PHASE:escalate\r\nReason: CRLF\r\n" + b"\n" * (10 << 20))
     wait_for(lambda: comments(stage, issue), "the question", 40)
     assert "Reason: CRLF\n" in comments(stage, issue)[0]
     assert len(stage.told()) == 3

@@ -15,26 +15,22 @@ from tests.e2e.stage import Env, Stage, kill
 from tests.e2e.test_journeys import BY_SM, assert_nothing_left
 from tests.helpers import git, remove_tree, wait_for
 
+Points = tuple[str, ...]
+"""Processes die at each of them, one after another, in one journey."""
+
 STARTING = [
-    "start:recorded",
-    "claim:before-push",
-    "claim:after-push",
-    "start:claimed",
-    "worktree:before-add",
-    "worktree:after-add",
-    "start:worktree",
-    "launch.before-start",
-    "launch.after-start",
-    "start:launched",
+    ("start:recorded", "claim:before-push", "claim:after-push", "start:claimed"),
+    ("worktree:before-add", "worktree:after-add", "start:worktree"),
+    ("launch.before-start", "launch.after-start", "start:launched"),
 ]
-PLANNING = ["plan:before-save", "plan:after-save", "plan:before-drop"]
+PLANNING = ("plan:before-save", "plan:after-save", "plan:before-drop")
 MERGING = [Verb.WRITE_CI_RESULT, Verb.INJECT, Verb.OPEN_PULL, Verb.KILL, Verb.CLEAN_LABELS]
 MERGING += [Verb.CLOSE_ISSUE, Verb.REMOVE_WORKTREE, Verb.DELETE_BRANCH, Verb.RELEASE_CLAIM]
 FAILING = [Verb.LABEL_BLOCKED, Verb.COMMENT, Verb.RESTORE_BACKLOG]
 
 
-def around(verbs: list[Verb]) -> list[str]:
-    return [f"{verb}:{moment}" for verb in verbs for moment in ("before", "after", "receipt")]
+def around(verb: Verb) -> tuple[str, ...]:
+    return tuple(f"{verb}:{moment}" for moment in ("before", "after", "receipt"))
 
 
 def carry_on(stage: Stage, issue: int, env: Env | None = None) -> None:
@@ -50,9 +46,19 @@ def carry_on(stage: Stage, issue: int, env: Env | None = None) -> None:
     wait_for(over, f"issue {issue} to be over", timeout_s=90, every_s=0.5)
 
 
-def crash_at(stage: Stage, point: str) -> dict[str, str]:
-    """The environment in which the first process to reach `point` dies there."""
-    return {"SM_CRASH_AT": point, "SM_CRASH_ONCE": str(stage.folder / "crashed")}
+def crash_at(stage: Stage, points: Points) -> dict[str, str]:
+    """The environment in which the first process to reach each of the points dies there."""
+    return {"SM_CRASH_AT": ",".join(points), "SM_CRASH_ONCE": str(stage.folder / "crashed")}
+
+
+def assert_died_at(stage: Stage, points: Points) -> None:
+    """At each of them, and within a plan's step one after another."""
+    crashed = stage.folder / "crashed"
+
+    def missing() -> set[str]:
+        return set(points) - {file.name for file in crashed.glob("*")}
+
+    wait_for(lambda: not missing(), f"somebody to come to {missing()}")
 
 
 def assert_told_once(stage: Stage) -> None:
@@ -66,110 +72,104 @@ def assert_commented_once(stage: Stage, issue: int) -> None:
     assert len(comments) == len(set(comments)), comments
 
 
-ENDING = [f"{Verb.FORGET}:before", f"{Verb.FORGET}:after"]
+ENDING = (f"{Verb.FORGET}:before", f"{Verb.FORGET}:after")
 
 
-@pytest.mark.parametrize("point", [*STARTING, *PLANNING, *around(MERGING), *ENDING])
-def test_issue_is_merged_although_a_process_dies_at(point: str, stage_of: MakeStage) -> None:
+@pytest.mark.parametrize(
+    "points", [*STARTING, PLANNING, *map(around, MERGING), ENDING], ids=lambda points: points[0]
+)
+def test_issue_is_merged_although_a_process_dies_at(points: Points, stage_of: MakeStage) -> None:
     stage = stage_of(auto=True)
     issue = stage.file_issue()
-    carry_on(stage, issue, crash_at(stage, point))
-    assert (stage.folder / "crashed").exists(), f"nobody came to '{point}'"
+    carry_on(stage, issue, crash_at(stage, points))
+    assert_died_at(stage, points)
     assert stage.merged(issue)
     assert_told_once(stage)
     assert_commented_once(stage, issue)
     assert_nothing_left(stage, issue)
 
 
-@pytest.mark.parametrize("point", around(FAILING))
+@pytest.mark.parametrize("points", [*map(around, FAILING)], ids=FAILING)
 def test_failed_issue_is_blocked_once_although_the_reactor_dies_at(
-    point: str, stage_of: MakeStage
+    points: Points, stage_of: MakeStage
 ) -> None:
     stage = stage_of()
     issue = stage.file_issue()
-    env = crash_at(stage, point)
+    env = crash_at(stage, points)
     stage.poll(check=False, env=env)
     stage.write_phase(issue, "PHASE:failed\nReason: cannot")
     wait_for(lambda: stage.poll(check=False, env=env) and not stage.sessions(), "the end", 60)
-    assert (stage.folder / "crashed").exists(), f"nobody came to '{point}'"
+    assert_died_at(stage, points)
     found = stage.ctx.forge.issue(issue)
     assert set(found.labels) == {"backlog", "blocked"}
     assert len(found.comments) == 1
 
 
-@pytest.mark.parametrize("point", around([Verb.NOTIFY]))
-def test_person_is_asked_once_although_the_reactor_dies_at(point: str, stage_of: MakeStage) -> None:
+def test_person_is_asked_once_although_the_reactor_dies_at(stage_of: MakeStage) -> None:
+    points = around(Verb.NOTIFY)
     stage = stage_of()
     issue = stage.file_issue()
-    stage.poll(env=crash_at(stage, point))
+    stage.poll(env=crash_at(stage, points))
     stage.write_phase(issue, "PHASE:escalate\nReason: which colour?")
-    crashed = stage.folder / "crashed"
-    wait_for(crashed.exists, f"somebody to come to '{point}'")
+    assert_died_at(stage, points)
     session = stage.session(issue)
     wait_for(lambda: '"escalate:' in session.dir.receipts.read_text(), "the receipt")
     wait_for(lambda: not session.dir.plan.exists(), "the end of the plan")
     assert len(stage.ctx.forge.issue(issue).comments) == 1
 
 
-@pytest.mark.parametrize("point", around([Verb.MERGE]))
-def test_sm_merges_once_although_the_reactor_dies_at(point: str, stage_of: MakeStage) -> None:
+def test_sm_merges_once_although_the_reactor_dies_at(stage_of: MakeStage) -> None:
+    points = around(Verb.MERGE)
     stage = stage_of(auto=True, settings=BY_SM)
     issue = stage.file_issue()
-    env = crash_at(stage, point)
+    env = crash_at(stage, points)
     wait_for(
         lambda: stage.poll(check=False, env=env) and stage.is_over(issue),
         "the end",
         90,
         every_s=0.5,
     )
-    assert (stage.folder / "crashed").exists(), f"nobody came to '{point}'"
+    assert_died_at(stage, points)
     merges = git(stage.repository.bare, "rev-list", "--merges", "--count", "main")
     assert (stage.merged(issue), merges) == (True, "1")
     assert_nothing_left(stage, issue)
 
 
-@pytest.mark.parametrize("point", around([Verb.REMIND]))
-def test_person_is_reminded_once_although_the_reactor_dies_at(
-    point: str, stage_of: MakeStage
-) -> None:
+def test_person_is_reminded_once_although_the_reactor_dies_at(stage_of: MakeStage) -> None:
+    points = around(Verb.REMIND)
     stage = stage_of(settings={"escalation": {"remind": "4s"}})
     issue = stage.file_issue()
-    stage.poll(env=crash_at(stage, point))
+    stage.poll(env=crash_at(stage, points))
     stage.write_phase(issue, "PHASE:escalate\nReason: which colour?")
-    wait_for((stage.folder / "crashed").exists, f"somebody to come to '{point}'")
+    assert_died_at(stage, points)
     session = stage.session(issue)
     wait_for(lambda: '"remind:' in session.dir.receipts.read_text(), "the receipt")
     wait_for(lambda: not session.dir.plan.exists(), "the end of the plan")
     assert len(stage.ctx.forge.issue(issue).comments) == 2
 
 
-@pytest.mark.parametrize("point", around([Verb.CREATE_PHASE]))
-def test_lost_phase_file_is_replaced_although_the_reactor_dies_at(
-    point: str, stage_of: MakeStage
-) -> None:
+def test_lost_phase_file_is_replaced_although_the_reactor_dies_at(stage_of: MakeStage) -> None:
+    points = around(Verb.CREATE_PHASE)
     stage = stage_of()
     issue = stage.file_issue()
-    stage.poll(env=crash_at(stage, point))
+    stage.poll(env=crash_at(stage, points))
     wait_for(lambda: len(stage.told()) == 1, "the first prompt")
     wait_for(stage.session(issue).dir.next.exists, "the monitor's first look")
     stage.ctx.root.phase("harb", issue).unlink()
-    wait_for((stage.folder / "crashed").exists, f"somebody to come to '{point}'")
+    assert_died_at(stage, points)
     wait_for(lambda: len(stage.told()) == 2, "the request to write the phase again")
     assert "phase file was lost" in stage.told()[1]
     assert stage.ctx.root.phase("harb", issue).read_text() == ""
 
 
-@pytest.mark.parametrize("point", around([Verb.RECOVER]))
-def test_killed_agent_is_recovered_once_although_the_reactor_dies_at(
-    point: str, stage_of: MakeStage
-) -> None:
+def test_killed_agent_is_recovered_once_although_the_reactor_dies_at(stage_of: MakeStage) -> None:
+    points = around(Verb.RECOVER)
     stage = stage_of()
     issue = stage.file_issue()
-    stage.poll(env=crash_at(stage, point))
+    stage.poll(env=crash_at(stage, points))
     wait_for(stage.told, "the first prompt")
     kill(stage.agent_pid(issue))
-    crashed = stage.folder / "crashed"
-    wait_for(crashed.exists, f"somebody to come to '{point}'")
+    assert_died_at(stage, points)
     session = stage.session(issue)
     wait_for(lambda: stage.told() and "take over" in stage.told()[-1], "the recovery")
     wait_for(lambda: not session.dir.plan.exists(), "the end of the plan")
