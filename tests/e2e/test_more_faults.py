@@ -151,10 +151,10 @@ def test_loop_and_its_tick_are_killed_and_the_next_one_goes_on(
 ) -> None:
     stage = stage_of(auto=True)
     issue = stage.file_issue()
-    for name, value in crash_at(stage, point).items():
+    for name, value in crash_at(stage, (point,)).items():
         monkeypatch.setenv(name, value)
     with looping(stage) as process:
-        wait_for((stage.folder / "crashed").exists, f"the tick to come to '{point}'", 40)
+        wait_for((stage.folder / "crashed" / point).exists, f"the tick to come to '{point}'", 40)
         kill(process.pid)
         process.wait()
     carry_on(stage, issue)
