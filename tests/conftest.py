@@ -17,6 +17,9 @@ from sm.store.paths import Root
 from tests.company import Company, make_company
 from tests.helpers import Repository, make_repository
 
+SLOW_UNTIL = {"real": 0.85, "e2e": 0.95}
+"""The part of a run in which the tests of a folder are met."""
+
 KEPT_VARIABLES = ("PATH", "LANG", "SM_CRASH_AT", "VIRTUAL_ENV")
 
 
@@ -112,5 +115,16 @@ def company(tmp_path: Path, root: Root, tmux_socket: str) -> Iterator[Company]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The slowest first: at the end there are short ones for whichever worker is free."""
-    items.sort(key=lambda item: item.path.parent.name != "real")
+    """The slow ones evenly among the others, so that not all workers want a processor at once.
+
+    The last stretch is without them: short tests, for whichever worker is free.
+    """
+    folders: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        folders.setdefault(item.path.parent.name, []).append(item)
+    place = {
+        item: number / len(group) * SLOW_UNTIL.get(folder, 1.0)
+        for folder, group in folders.items()
+        for number, item in enumerate(group)
+    }
+    items.sort(key=place.__getitem__)
