@@ -13,13 +13,15 @@ from msgspec import Struct
 from sm.adapters.agent.claude import CLAUDE
 from sm.errors import SmError, StateError
 from sm.rotation import Cause, begin
-from sm.session import contexts, queue, registry
+from sm.session import contexts, handoff, queue, registry
 from sm.session.contexts import Context
 from sm.session.queue import Message, Place
 from sm.session.registry import AdHocSession
 from sm.store.files import read_json
 from sm.store.paths import Root
+from sm.workflow import rotate
 from sm.workflow.policy import Policy
+from sm.workflow.rotator import Rotator
 from sm.workflow.standing import ident, standing
 from tests.residents import settle, target
 
@@ -114,6 +116,32 @@ def test_no_message_and_no_receipt_holds_a_rotation_up(
     (session.dir.queue / Place.HANDED / asked.name).unlink()
     damage(session.dir.queue / Place.HANDED / asked.name)
     assert not standing(target(session, CLAUDE), record, Policy()).lost
+
+
+@pytest.mark.parametrize("place", ["hold", "handoff", "rotation", "last_handoff"])
+@pytest.mark.parametrize("damage", [is_link, is_nothing, os.mkfifo, Path.mkdir, is_no_text])
+def test_no_file_of_a_rotation_holds_a_session_up(
+    root: Root, tmp_path: Path, place: str, damage: Callable[[Path], object]
+) -> None:
+    session = settle(root, tmp_path, "s-1")
+    damage(getattr(session.dir, place))
+    rotate.advance(Rotator(target(session, CLAUDE), Policy()))
+    assert not handoff.is_wanted(session.dir)
+    assert handoff.passes(session.dir, "m1")
+    assert not handoff.last(session.dir) or damage is is_no_text
+
+
+@pytest.mark.parametrize("damage", [is_link, is_nothing, os.mkfifo, Path.mkdir, is_no_text])
+def test_a_damaged_hold_holds_the_message_of_its_own_step_up_no_longer_than_a_look(
+    root: Root, tmp_path: Path, damage: Callable[[Path], object]
+) -> None:
+    session, record = settle(root, tmp_path, "s-1"), begin("r", Cause.COMMAND, 1.0, "c1")
+    handoff.save(session.dir, record)
+    damage(session.dir.hold)
+    assert not handoff.passes(session.dir, "m1")
+    rotate.advance(Rotator(target(session, CLAUDE), Policy()))
+    assert not handoff.passes(session.dir, "m1")
+    assert handoff.passes(session.dir, ident(record, "ask1"))
 
 
 @pytest.mark.parametrize("said", [r"/a\u0000b", r"/a\ud800b"])

@@ -19,7 +19,15 @@ from sm.errors import SmError, StateError
 from sm.rotation import Rotation
 from sm.session import agentstate, registry
 from sm.session.registry import Session
-from sm.store.files import read_guarded, read_json, write_atomic, write_json
+from sm.store.files import (
+    discard,
+    read_foreign,
+    read_guarded,
+    read_harmless,
+    read_json,
+    write_atomic,
+    write_json,
+)
 from sm.store.paths import SessionDir
 from sm.text import normalise
 
@@ -85,8 +93,11 @@ def check(profile: Profile) -> None:
 
 
 def is_wanted(directory: SessionDir) -> bool:
-    """Whether a rotation is under way, asked for, or holds something back."""
-    return any(path.exists() for path in (directory.hold, directory.rotation, directory.handoff))
+    """Whether a rotation is under way, asked for, or holds something back.
+
+    A link that leads nowhere does as well: the hooks take it for what it should be.
+    """
+    return any(map(os.path.lexists, (directory.hold, directory.rotation, directory.handoff)))
 
 
 def pending(directory: SessionDir) -> Handoff | None:
@@ -124,7 +135,7 @@ def align(directory: SessionDir, rotation: Rotation, passing: tuple[str, ...]) -
 
 def drop(directory: SessionDir) -> None:
     """Forget the record: it is over."""
-    directory.rotation.unlink(missing_ok=True)
+    discard(directory.rotation)
     release(directory)
 
 
@@ -136,7 +147,7 @@ def forget_wish(directory: SessionDir, wish: Handoff | None = None) -> None:
         if wish is not None and _wish_in(aside) not in (wish, None):
             with contextlib.suppress(FileExistsError):  # a newer one still
                 directory.handoff.hardlink_to(aside)
-    aside.unlink(missing_ok=True)
+    discard(aside)
 
 
 def _wish_in(path: Path) -> Handoff | None:
@@ -148,18 +159,23 @@ def _wish_in(path: Path) -> Handoff | None:
 def release(directory: SessionDir) -> None:
     """Hand messages over again, unless the agent has just asked for another rotation."""
     if not directory.handoff.exists():
-        directory.hold.unlink(missing_ok=True)
+        discard(directory.hold)
     if directory.handoff.exists() and not directory.hold.exists():
         _hold(directory)
 
 
 def _hold(directory: SessionDir, passing: tuple[str, ...] = ()) -> None:
+    if directory.hold.is_dir():
+        discard(directory.hold)
     write_atomic(directory.hold, f"{' '.join(passing)}\n")
 
 
 def _held_but(directory: SessionDir) -> tuple[str, ...] | None:
-    """The ids of the messages that pass; None where nothing is held."""
-    found = read_guarded(directory.hold)
+    """The ids of the messages that pass, none where it is damaged; None where nothing is held."""
+    try:
+        found = read_guarded(directory.hold)
+    except StateError:
+        return ()
     return None if found is None else tuple(found.decode("ascii", "replace").split())
 
 
@@ -186,9 +202,7 @@ def keep(directory: SessionDir, path: Path) -> None:
         StateError: the copy cannot be written.
 
     """
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(fd, "rb") as file:
-        text = file.read(COPY_LIMIT) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
+    text = read_foreign(path, COPY_LIMIT)
     if not text:
         raise OSError(f"'{path}' is no plain file, or empty")
     write_atomic(directory.next_document, text)
@@ -210,6 +224,6 @@ def note_begun(directory: SessionDir, path: Path, context: str) -> None:
 
 def last(directory: SessionDir) -> Path | None:
     """The document that a context of the agent was last begun with."""
-    text = (read_guarded(directory.last_handoff) or b"").decode("utf-8", "surrogateescape")
+    text = read_harmless(directory.last_handoff).decode("utf-8", "surrogateescape")
     path = text.partition("\n")[0]
     return Path(path) if path else None

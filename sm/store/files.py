@@ -112,12 +112,24 @@ def read_guarded(path: Path, limit: int = READ_LIMIT) -> bytes | None:
 def read_harmless(path: Path, limit: int = READ_LIMIT) -> bytes:
     """The same, b'' also where a link, a FIFO or another's file is in its place.
 
-    For what an agent's hooks have said: whatever has become of that must not hold a session up.
+    For what must not hold a session up whatever has become of it, as what its hooks have said.
     """
     try:
         return read_guarded(path, limit) or b""
     except StateError:
         return b""
+
+
+def read_foreign(path: Path, limit: int) -> bytes:
+    """The first `limit` bytes of a plain file whosesoever; b'' where it is something else.
+
+    Raises:
+        OSError: it cannot be opened, or is a link.
+
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(fd, "rb") as file:
+        return file.read(limit) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
 
 
 def _read_up_to(fd: int, limit: int) -> bytes:
@@ -208,6 +220,21 @@ def append_line(path: Path, line: bytes) -> None:
             raise StateError(f"cannot write '{path}': {os.strerror(error.errno or 0)}") from error
     if written < len(whole):
         raise StateError(f"cannot write '{path}': {os.strerror(errno.ENOSPC)}")
+
+
+def discard(path: Path) -> None:
+    """Remove whatever is there, if anything; a directory only goes aside, with all that is in it.
+
+    Raises:
+        StateError: it cannot be removed.
+
+    """
+    try:
+        path.unlink(missing_ok=True)
+    except IsADirectoryError:
+        path.replace(path.with_name(f".{path.name}.{secrets.token_hex(6)}"))
+    except OSError as error:
+        raise StateError(f"cannot remove '{path}': {os.strerror(error.errno or 0)}") from error
 
 
 def sync_dir(path: Path) -> None:

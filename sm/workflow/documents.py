@@ -19,7 +19,7 @@ from sm.errors import SmError, StateError
 from sm.handoffdoc import is_asked_for, is_name, missing
 from sm.rotation import Document
 from sm.session.registry import IssueSession, Session
-from sm.store.files import create_exclusive
+from sm.store.files import create_exclusive, read_foreign
 
 READ_LIMIT = 1024 * 1024
 """Bytes of a document in which its sections are looked for."""
@@ -206,10 +206,6 @@ def _plain_file(entry: os.DirEntry[str]) -> _Found | None:
 def _read(path: Path) -> str:
     """Its text, '' where it cannot be read, or is no plain file any more."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(fd, "rb") as file:
-            if stat.S_ISREG(os.fstat(fd).st_mode):
-                return file.read(READ_LIMIT).decode("utf-8", "replace").strip("\x00")
+        return read_foreign(path, READ_LIMIT).decode("utf-8", "replace").strip("\x00")
     except OSError:
-        pass
-    return ""
+        return ""
