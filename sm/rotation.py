@@ -97,6 +97,11 @@ class Rotation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Each step, and when it was begun, in order."""
 
     @property
+    def resumed_at(self) -> float:
+        """Since when the context is a new one, as far as is known."""
+        return max((at for step, at in self.steps if step is Step.RESUME), default=self.since)
+
+    @property
     def holds(self) -> bool:
         """Whether nothing but its own messages may reach the agent."""
         return not (self.step is Step.VERIFY or self.postponed_at or self.parked)
@@ -186,6 +191,7 @@ class Standing:
     begun: str = ""
     """How its context began: startup, resume, clear or compact."""
     begun_at: float = 0.0
+    """0 where nobody has told: long ago."""
     compacted_at: float = 0.0
     worked_at: float = 0.0
     """When it last ended a turn or used a tool."""

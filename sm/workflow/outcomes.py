@@ -71,9 +71,8 @@ def _begin_anew(session: Session, record: Rotation) -> None:
 
 def _rearm(session: Session, record: Rotation) -> None:
     """The new context fills up from nought; a reading of it may have shown that already."""
-    began_at = max((at for step, at in record.steps if step is Step.RESUME), default=record.since)
-    if readings.flags(session.dir).reset_at < began_at:
-        readings.rearm(session.dir, began_at)
+    if readings.flags(session.dir).reset_at < record.resumed_at:
+        readings.rearm(session.dir, record.resumed_at)
 
 
 def _note(session: Session, record: Rotation, error: str = "") -> None:

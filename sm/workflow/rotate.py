@@ -62,7 +62,8 @@ def rotate(session: Session) -> None:
 
     """
     rotator = rotator_of(session)
-    advance(rotator)
+    with contextlib.suppress(TemporaryError, TmuxError):  # the monitor tries again
+        advance(rotator)
     if handoff.is_wanted(session.dir):
         monitors.ensure(session)
     with contextlib.suppress(TemporaryError, TmuxError):
@@ -144,7 +145,7 @@ def _taken_up(target: Target, record: Rotation | None, wish: handoff.Handoff) ->
     One of the next context has to wait; one of a context that is cleared already comes too late.
     """
     directory = target.session.dir
-    if record and wish.context and wish.context != record.context:
+    if record and _is_of_next(wish, record):
         return record
     if record is None:
         context = wish.context or agentstate.read(directory).context
@@ -158,6 +159,13 @@ def _taken_up(target: Target, record: Rotation | None, wish: handoff.Handoff) ->
     crash_point("rotate:taken-up")
     handoff.forget_wish(directory, wish)
     return record
+
+
+def _is_of_next(wish: handoff.Handoff, record: Rotation) -> bool:
+    """Whether it was made in the context that follows the one to be replaced."""
+    if wish.context:
+        return wish.context != record.context
+    return record.step is Step.VERIFY and wish.at > record.resumed_at
 
 
 def _give_up_damaged(rotator: Rotator, error: StateError) -> None:
