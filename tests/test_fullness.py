@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from msgspec import structs
@@ -19,7 +20,7 @@ from sm.adapters.agent.generic import GENERIC
 from sm.adapters.agent.profile import Profile
 from sm.adapters.tmux import Tmux
 from sm.config.schema import ContextMonitor, HandoffCycle
-from sm.rotation import Cause, Rotation, begin
+from sm.rotation import Cause, Rotation, Step, begin
 from sm.session import agent, gauge, handoff, health, lifesigns, queue, readings, registry
 from sm.session.queue import Message, Mode, Place
 from sm.session.readings import Reading
@@ -111,8 +112,12 @@ class Watched:
         self.hooks.call(f"PostCompact_{trigger}")
         self.at(percent)
 
+    @property
+    def rotator(self) -> Rotator:
+        return Rotator(Target(Tmux("none"), self.session, self.profile), self.policy)
+
     def tend(self) -> float:
-        return tend_context(Rotator(Target(Tmux("none"), self.session, self.profile), self.policy))
+        return tend_context(self.rotator)
 
     @property
     def told(self) -> list[str]:
@@ -380,14 +385,7 @@ def test_killed_in_between_nothing_is_told_twice(ann: Watched, point: str) -> No
     ann.say(50)
     if point == "context:rearmed":
         ann.hooks.call("PreCompact_auto")
-    child = os.fork()
-    if not child:
-        try:
-            os.environ["SM_CRASH_AT"] = point
-            ann.tend()
-        finally:
-            os._exit(0)
-    assert os.waitpid(child, 0)[1] != 0
+    _killed(ann, point)
     ann.tend()
     ann.tend()
     if point == "context:told":
@@ -429,10 +427,11 @@ def test_a_compaction_is_told_once_and_noted_with_its_trigger(ann: Watched) -> N
 
 
 @pytest.mark.parametrize("tell", [(), ("parent",), ("person",), ("parent", "person")])
-def test_who_hears_of_a_compaction_is_configured(ann: Watched, tell: tuple[str, ...]) -> None:
+def test_who_hears_of_a_compaction_is_configured(
+    ann: Watched, tell: tuple[Literal["parent", "person"], ...]
+) -> None:
     out = ann.folder / "person"
-    monitor = ContextMonitor(tell=tell)  # type: ignore[arg-type]
-    ann.policy = Policy(monitor=monitor, notify_command=f"cat >>'{out}'")
+    ann.policy = Policy(monitor=ContextMonitor(tell=tell), notify_command=f"cat >>'{out}'")
     ann.hooks.call("PreCompact_auto")
     ann.tend()
     ann.tend()
@@ -543,18 +542,27 @@ def _killed(ann: Watched, point: str) -> None:
     assert os.waitpid(child, 0)[1] != 0
 
 
-def test_a_cycle_that_another_rotation_forestalls_comes_when_that_is_over(
-    ann: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@contextmanager
+def forestalled(by: Callable[[], object]) -> Iterator[None]:
+    """Have something happen between the mark of a cycle and its beginning.
+
+    No lock is held there that a test could wait for, so the function itself is replaced.
+    """
     begin_cycle = rotate.begin_cycle
+    with pytest.MonkeyPatch.context() as patch:
 
-    def forestalled(rotator: Rotator, *args: Any, **more: Any) -> Rotation | None:
-        begin_cycle(rotator, Cause.COMMAND, None)
-        return begin_cycle(rotator, *args, **more)
+        def late(*args: Any, **more: Any) -> Rotation | None:
+            patch.undo()
+            by()
+            return begin_cycle(*args, **more)
 
-    monkeypatch.setattr(rotate, "begin_cycle", forestalled)
-    ann.at(90)
-    monkeypatch.undo()
+        patch.setattr(rotate, "begin_cycle", late)
+        yield
+
+
+def test_a_cycle_that_another_rotation_forestalls_comes_when_that_is_over(ann: Watched) -> None:
+    with forestalled(lambda: rotate.begin_cycle(ann.rotator, Cause.COMMAND, None)):
+        ann.at(90)
     record = handoff.record(ann.session.dir)
     assert record
     assert record.cause is Cause.COMMAND
@@ -566,19 +574,12 @@ def test_a_cycle_that_another_rotation_forestalls_comes_when_that_is_over(
 
 
 def test_a_persons_clear_at_the_last_moment_begins_no_cycle_of_the_new_context(
-    ann: Watched, monkeypatch: pytest.MonkeyPatch
+    ann: Watched,
 ) -> None:
-    begin_cycle = rotate.begin_cycle
-
-    def late(*args: Any, **more: Any) -> Rotation | None:
-        ann.start("SessionStart_clear", session_id=OTHER)
-        return begin_cycle(*args, **more)
-
     ann.say(90)
-    monkeypatch.setattr(rotate, "begin_cycle", late)
-    ann.tend()
+    with forestalled(lambda: ann.start("SessionStart_clear", session_id=OTHER)):
+        ann.tend()
     assert handoff.record(ann.session.dir) is None
-    monkeypatch.undo()
     ann.at(90, OTHER)
     record = handoff.record(ann.session.dir)
     assert record
@@ -628,6 +629,23 @@ def test_an_agent_that_hands_off_already_is_told_nothing(ann: Watched) -> None:
     handoff.drop(ann.session.dir)
     ann.at(65)
     assert ann.told == [CRITICAL]
+
+
+def test_a_wish_of_the_new_context_is_not_lost_where_the_agent_names_none(ann: Watched) -> None:
+    asked(ann)
+    now = time.time()
+    steps = ((Step.CLEAR, now - 9), (Step.RESUME, now - 8), (Step.VERIFY, now - 7))
+    under_way = structs.replace(
+        begin("r", Cause.CYCLE, now - 60, "", "/h.md"), step=Step.VERIFY, since=now - 7, steps=steps
+    )
+    handoff.save(ann.session.dir, under_way)
+    write_json(ann.session.dir.handoff, handoff.Handoff("/of-the-old-context.md", now - 10))
+    ann.tend()
+    assert handoff.pending(ann.session.dir) is None
+    handoff.schedule(ann.session, ann.profile, Path("/next.md"))
+    ann.tend()
+    assert handoff.pending(ann.session.dir)
+    assert handoff.record(ann.session.dir) == under_way
 
 
 # Settings

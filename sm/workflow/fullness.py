@@ -42,17 +42,17 @@ def tend_context(rotator: Rotator) -> float:
         TemporaryError: tmux did not answer; it is tried again.
 
     """
-    again_at, directory = math.inf, rotator.target.session.dir
+    again_at = math.inf
     try:
         _account(rotator)
         again_at = gauge.look(rotator.target)
-        for _ in ("a cycle", "a notice where none can be begun"):
+        for _ in range(2):  # a notice, where no cycle can be begun
             if _found(rotator):
                 _act(rotator)
     except lock.HeldError:
         again_at = min(again_at, time.time() + RETRY_S)
     again_at = min(again_at, rotate.advance(rotator))
-    _point(rotator, directory)
+    _point(rotator)
     return again_at
 
 
@@ -123,25 +123,25 @@ def tell_of_compaction(session: Session, compaction: Compaction, policy: Policy)
         people.note(session, lost, key, policy, parent=False)
 
 
-def levels(session: Session, policy: Policy) -> Levels:
+def _levels(session: Session, policy: Policy) -> Levels:
     """The thresholds that hold for the session now."""
-    return policy.levels(health.raised_by(session.root, session.name, time.time()))
+    return policy.levels(health.raised_by(session.root, session.name))
 
 
-def can_rotate(rotator: Rotator) -> bool:
+def _can_rotate(rotator: Rotator) -> bool:
     """Whether there is a way to replace its context; else it is no use to tell it anything."""
     return bool(rotator.target.profile.terminal and rotator.target.profile.clear)
 
 
 def _found(rotator: Rotator) -> Due:
     session = rotator.target.session
-    if handoff.is_wanted(session.dir) or not can_rotate(rotator):
+    if handoff.is_wanted(session.dir) or not _can_rotate(rotator):
         return Due()
     flags = readings.flags(session.dir)
     reading = readings.current(session.dir, flags)
     if reading is None or reading.percent is None:
         return Due()
-    return due(reading.percent, levels(session, rotator.policy), flags)
+    return due(reading.percent, _levels(session, rotator.policy), flags)
 
 
 def _act(rotator: Rotator) -> None:
@@ -199,13 +199,14 @@ def _tell(rotator: Rotator, notice: Notice, percent: float, tokens: int | None) 
         journal.record(session.root.journal, "context", session.name, said)
 
 
-def _point(rotator: Rotator, directory: SessionDir) -> None:
+def _point(rotator: Rotator) -> None:
     """Say from which percentage on the status line's hook is to call.
 
     While the context is replaced, from none on: each of its updates would.
     """
-    if handoff.is_wanted(directory) or not can_rotate(rotator):
+    directory = rotator.target.session.dir
+    if handoff.is_wanted(directory) or not _can_rotate(rotator):
         readings.point(directory, None)
         return
-    known = levels(rotator.target.session, rotator.policy)
+    known = _levels(rotator.target.session, rotator.policy)
     readings.point(directory, upcoming(known, readings.flags(directory)))
