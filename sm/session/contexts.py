@@ -1,7 +1,8 @@
-"""What the agent CLI has said of its context when it began: its own id of it, and how it began."""
+"""What the agent CLI has said of its context when that began: its own id of it, how, and when."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from dataclasses import dataclass
@@ -15,25 +16,35 @@ from sm.store.paths import SessionDir
 class Context:
     """A context, by the agent CLI's own id; `conversation` is where it is written down.
 
-    `begun` is startup, resume, clear or compact. What nobody has told is '' or None.
+    `begun` is startup, resume, clear or compact, `at` when that was said, seconds since 1970. What
+    nobody has told is '', 0 or None.
     """
 
     id: str = ""
     begun: str = ""
     conversation: Path | None = None
+    at: float = 0.0
 
 
 def read(directory: SessionDir) -> Context:
     """The context that began last; an empty one where no hook has told of any, or it is damaged."""
     try:
         payload = json.loads(read_harmless(directory.context) or b"{}")
+        ident = _text(payload.get("session_id"))
         return Context(
-            id=_text(payload.get("session_id")),
+            id=ident,
             begun=_text(payload.get("source")),
             conversation=_path(_text(payload.get("transcript_path"))),
+            at=_written_at(directory.context) if ident else 0.0,
         )
     except (ValueError, AttributeError, RecursionError):
         return Context()
+
+
+def _written_at(path: Path) -> float:
+    with contextlib.suppress(OSError):
+        return path.lstat().st_mtime
+    return 0.0
 
 
 def _text(value: object) -> str:

@@ -115,10 +115,7 @@ def _summed_up_at(directory: SessionDir, present: str) -> float:
     A compaction begins a while before: what is said meanwhile is of the context before.
     """
     known = contexts.read(directory)
-    with contextlib.suppress(OSError):
-        if known.begun == "compact" and known.id == present:
-            return directory.context.stat().st_mtime
-    return 0.0
+    return known.at if known.begun == "compact" and known.id == present else 0.0
 
 
 def flags(directory: SessionDir) -> Flags:
@@ -164,11 +161,10 @@ def pointed(directory: SessionDir) -> int | None:
 
 
 def began_at(directory: SessionDir) -> float:
-    """When the present context began, as far as is known, seconds since 1970."""
-    with contextlib.suppress(OSError):
-        if contexts.read(directory).id == agentstate.read(directory).context:
-            return directory.context.stat().st_mtime
-    return time.time()
+    """When the present context began, seconds since 1970; now, where nobody has told."""
+    known = contexts.read(directory)
+    is_present = known.id == agentstate.read(directory).context
+    return known.at if is_present and known.at else time.time()
 
 
 def ident(directory: SessionDir, value: Flags, notice: Notice) -> str:

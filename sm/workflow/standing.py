@@ -41,7 +41,7 @@ def ident(record: Rotation, key: str) -> str:
 def standing(target: Target, record: Rotation, policy: Policy) -> Standing:
     """What is known of the agent now, as far as the rotation is concerned."""
     directory = target.session.dir
-    state = agentstate.read(directory)
+    state, told = agentstate.read(directory), contexts.read(directory)
     accepted = {key: queue.accepted_at(directory, ident(record, key)) for key in keys(record)}
     return Standing(
         now=time.time(),
@@ -49,8 +49,8 @@ def standing(target: Target, record: Rotation, policy: Policy) -> Standing:
         idle_since=_idle_since(target, record, state),
         background_since=state.since if state.state is State.WAITING else None,
         context=state.context,
-        begun=contexts.read(directory).begun,
-        begun_at=_begun_at(target, state),
+        begun=told.begun,
+        begun_at=told.at if told.id == state.context else 0.0,
         compacted_at=lifesigns.last(directory, lifesigns.COMPACTION),
         worked_at=_worked_at(target, state),
         parked=state.state is State.LIMITED,
@@ -60,15 +60,6 @@ def standing(target: Target, record: Rotation, policy: Policy) -> Standing:
         accepted={key: at for key, at in accepted.items() if at is not None},
         lost=_lost(target, record),
     )
-
-
-def _begun_at(target: Target, state: AgentState) -> float:
-    """When the present context began; 0 where nobody knows, long ago."""
-    directory = target.session.dir
-    with contextlib.suppress(OSError):
-        if contexts.read(directory).id == state.context:
-            return directory.context.lstat().st_mtime
-    return 0.0
 
 
 def _document(record: Rotation, policy: Policy) -> Document | None:
