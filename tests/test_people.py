@@ -123,13 +123,12 @@ def test_what_lies_in_the_working_directory_is_not_taken_for_ours(
 
 
 def test_a_command_that_hangs_is_ended_with_what_it_has_started(
-    ann: AdHocSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ann: AdHocSession, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(notification, "COMMAND_S", 0.5)
     pid = tmp_path / "pid"
     begun = time.monotonic()
     command = f"sleep 60 & echo $! >'{pid}'; wait"
-    people.note(ann, "needs a hand", "event:1", Policy(notify_command=command))
+    notification.start(ann, "needs a hand", command, deadline_s=0.5)
     ended()
     assert time.monotonic() - begun < 10
     assert "was stopped after 0.5 s" in events(ann, "problem")[0]

@@ -18,7 +18,7 @@ LIMIT = 32 * 1024
 """Bytes of a text; a pipe takes them before anybody reads."""
 
 
-def start(session: Session, text: str, command: str) -> None:
+def start(session: Session, text: str, command: str, deadline_s: float = COMMAND_S) -> None:
     """Have `command` run by a shell, with a line of `text` on its standard input.
 
     What becomes of it the journal tells, if it fails.
@@ -33,7 +33,7 @@ def start(session: Session, text: str, command: str) -> None:
         spawn(
             # The folder that we are in may be an agent's, with modules of any name in it.
             *(sys.executable, "-P", "-m", __name__),
-            *(str(session.root.path), session.name, command, str(COMMAND_S), str(reading)),
+            *(str(session.root.path), session.name, command, str(deadline_s), str(reading)),
             log=session.dir.monitor_log,
             pass_fds=(reading,),
         )
