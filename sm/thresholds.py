@@ -6,6 +6,7 @@ it may still be above the threshold, and what compaction, rotation and clear do 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -103,7 +104,7 @@ def ahead(levels: Levels, flags: Flags) -> list[tuple[str, float]]:
 def upcoming(levels: Levels, flags: Flags) -> int | None:
     """The next percentage at which something is to be done, rounded up; None: there is none."""
     found = ahead(levels, flags)
-    return -int(-found[0][1] // 1) if found else None
+    return math.ceil(found[0][1]) if found else None
 
 
 def text(notice: Notice, percent: float, tokens: int | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -30,9 +31,14 @@ def record(cause: Cause = Cause.CYCLE, **changes: object) -> Rotation:
     return structs.replace(begun, **changes)
 
 
-def said(key: str, made: Rotation | None = None, **words: object) -> str:
-    known = {"folder": FOLDER, "sections": SECTIONS, "missing": (), "path": "/x/handoff.md"}
-    return message(made or record(), key, **(known | words))  # type: ignore[arg-type]
+def said(key: str, made: Rotation | None = None, **words: Any) -> str:
+    known: dict[str, Any] = {
+        "folder": FOLDER,
+        "sections": SECTIONS,
+        "missing": (),
+        "path": "/x/handoff.md",
+    }
+    return message(made or record(), key, **(known | words))
 
 
 def test_the_request_begins_with_the_percentage() -> None:

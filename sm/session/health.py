@@ -144,7 +144,7 @@ def recent(root: Root, session: str = "") -> Iterator[Health]:
 def cycles(root: Root, session: str, until: float, within_s: float) -> list[float]:
     """When the session's automated cycles succeeded in that time, newest first.
 
-    None where the record cannot be read: nothing may be held up by that.
+    A record that cannot be read has none: nothing may be held up by that.
     """
     # Of all sessions, so that it ends there, and not where this one has its last.
     entries = takewhile(lambda entry: entry.at >= until - within_s, recent(root))

@@ -81,12 +81,7 @@ class Context:
         return Target(self.tmux, session, self.profile)
 
     def policy(self, session: Session) -> Policy:
-        """What holds for the session's context.
-
-        Raises:
-            StateError: what was set for it alone is damaged.
-
-        """
+        """What holds for the session's context."""
         from sm.workflow.policy import made
 
         return made(session, self.config, self.project)
