@@ -16,11 +16,13 @@ from sm.session.submission import Target
 from sm.store.paths import Root
 
 
-def settle(root: Root, cwd: Path, name: str, *, parent: str = "") -> AdHocSession:
+def settle(
+    root: Root, cwd: Path, name: str, *, parent: str = "", provider: str = "generic"
+) -> AdHocSession:
     """A session that works on no issue; this very process stands in for its agent."""
     session = AdHocSession(
         name=name,
-        provider="generic",
+        provider=provider,
         cwd=cwd,
         config=None,
         state_root=root.path,

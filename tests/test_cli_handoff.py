@@ -10,39 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters import proc
-from sm.session import handoff, registry
+from sm.session import handoff
 from sm.session.agent import load
 from sm.session.registry import AdHocSession
 from sm.store.paths import Root
 from sm.workflow import host
 from tests.company import SM, Company
+from tests.residents import settle
 
 SCHEDULED = "Handoff scheduled — will execute after current turn completes\n"
 Call = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def begin(root: Root, folder: Path, name: str, provider: str = "claude") -> AdHocSession:
-    """A session on record whose agent is this process."""
-    session = AdHocSession(
-        name=name,
-        provider=provider,
-        cwd=folder,
-        config=None,
-        state_root=root.path,
-        created_at=1000.0,
-        command="x",
-    )
-    registry.create(root, session)
-    process = proc.find(os.getpid())
-    assert process
-    session.dir.agent_pid.write_text(f"{process.pid} {process.started}\n")
-    return session
-
-
 @pytest.fixture
 def session(root: Root, tmp_path: Path) -> AdHocSession:
-    return begin(root, tmp_path, "s-1")
+    return settle(root, tmp_path, "s-1", provider="claude")
 
 
 @pytest.fixture
@@ -197,6 +179,18 @@ def test_a_file_that_is_missing_is_named_whole(
 ) -> None:
     failed(call(session, "none.md"), 1, f"File not found: {tmp_path}/none.md")
     failed(call(session, tmp_path), 1, f"File not found: {tmp_path}")
+    failed(call(session, "x" * 300), 1, f"File not found: {tmp_path}/{'x' * 300}")
+    assert not wish(session)
+
+
+def test_a_document_that_says_nothing_is_refused_at_once(
+    session: AdHocSession, call: Call, tmp_path: Path
+) -> None:
+    empty, link = tmp_path / "empty.md", tmp_path / "link.md"
+    empty.touch()
+    link.symlink_to(empty)
+    for path in (empty, link):
+        failed(call(session, path), 1, f"cannot hand off '{path}': it is empty")
     assert not wish(session)
 
 
@@ -207,16 +201,8 @@ def test_no_file_at_all_is_wrong_usage(session: AdHocSession, call: Call) -> Non
 def test_another_session_is_nobody_s_to_rotate(
     root: Root, session: AdHocSession, call: Call, notes: Path, tmp_path: Path
 ) -> None:
-    other = AdHocSession(
-        name="s-2",
-        provider="claude",
-        cwd=tmp_path,
-        config=None,
-        state_root=root.path,
-        created_at=1000.0,
-        command="x",
-    )
-    registry.create(root, other)
+    other = settle(root, tmp_path, "s-2", provider="claude")
+    other.dir.agent_pid.unlink()  # its agent is not the one that calls
     done = call(session, notes, CLAUDE_SESSION_MANAGER_ID="s-2")
     assert done.returncode == 1
     assert "a session can only act as itself" in done.stderr
@@ -226,7 +212,7 @@ def test_another_session_is_nobody_s_to_rotate(
 def test_the_codex_app_has_no_terminal_and_is_refused(
     root: Root, call: Call, notes: Path, tmp_path: Path
 ) -> None:
-    app = begin(root, tmp_path, "s-3", "codex-app")
+    app = settle(root, tmp_path, "s-3", provider="codex-app")
     failed(call(app, notes), 1, "sm handoff is not supported for codex-app sessions")
     assert not app.dir.hold.exists()
 
@@ -234,7 +220,7 @@ def test_the_codex_app_has_no_terminal_and_is_refused(
 def test_an_agent_without_a_command_to_clear_is_refused(
     root: Root, call: Call, notes: Path, tmp_path: Path
 ) -> None:
-    plain = begin(root, tmp_path, "s-4", "generic")
+    plain = settle(root, tmp_path, "s-4")
     done = call(plain, notes)
     assert done.returncode == 1
     assert "has no command that clears the context" in done.stderr

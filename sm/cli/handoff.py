@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.cli.options import pass_host
-from sm.errors import SmError, StateError, UsageError
+from sm.errors import StateError, UsageError
 
 if TYPE_CHECKING:
     from sm.workflow.host import Host
@@ -40,20 +40,5 @@ def command(host: Host, file: Path) -> None:
     except StateError as error:
         raise UsageError(f"cannot reach the session: {error.message}") from error
     assert session is not None, "one that the environment names is found, or refused"
-    handoff.schedule(session, target_of(session).profile, _document(file))
+    handoff.schedule(session, target_of(session).profile, handoff.document(file))
     click.echo("Handoff scheduled — will execute after current turn completes")
-
-
-def _document(file: Path) -> Path:
-    """The file itself, whatever leads to it: a link that takes its place later is not followed.
-
-    Raises:
-        SmError: there is no such file, or it cannot be read.
-
-    """
-    path = Path(os.path.abspath(file))  # noqa: PTH100 - what the agent calls it, not where it leads
-    if not path.is_file():
-        raise SmError(f"File not found: {path}")
-    if not os.access(path, os.R_OK):
-        raise SmError(f"cannot read '{path}': permission denied")
-    return path.resolve() if path.is_symlink() else path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -59,11 +58,7 @@ def schedule_handoff(call: Call[shapes.HandoffRequest]) -> HandoffAnswer:
         handoff.check(profile)
         if not path.is_absolute() or not handoff.is_typeable(path):
             return HandoffAnswer(error="file_path has to be an absolute path on one line")
-        path = Path(os.path.abspath(path))  # noqa: PTH100 - as the command has it
-        document = path.resolve() if path.is_symlink() else path
-        if not handoff.is_readable(document):
-            return HandoffAnswer(error=f"File not found: {path}")
-        handoff.schedule(session, profile, document)
+        handoff.schedule(session, profile, handoff.document(path))
     except StateError:
         raise
     except SmError as error:

@@ -71,6 +71,31 @@ def schedule(session: Session, profile: Profile, path: Path) -> None:
     registry.poke(directory)  # without hooks nobody else sees to it at the end of the turn
 
 
+def document(file: Path) -> Path:
+    """The file itself, whatever leads to it: a link that takes its place later is not followed.
+
+    Raises:
+        RefusedError: there is no such file, or it cannot be read, or holds nothing.
+
+    """
+    path = Path(os.path.abspath(file))  # noqa: PTH100 - what the agent calls it, not where it leads
+    if not _is_file(path):
+        raise RefusedError(f"File not found: {path}")
+    if not os.access(path, os.R_OK):
+        raise RefusedError(f"cannot read '{path}': permission denied")
+    itself = path.resolve() if path.is_symlink() else path
+    if not is_readable(itself):
+        raise RefusedError(f"cannot hand off '{path}': it is empty")
+    return itself
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long, a folder that may not be looked into
+        return False
+
+
 def is_typeable(path: Path) -> bool:
     """Whether an agent can be told the path as it is, in one line: UTF-8, nothing invisible."""
     told = f"{path}."  # white space at its end is in the middle of what is typed
