@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -33,9 +32,6 @@ COLOURS = {
 }
 
 
-PAST_ISSUE = re.compile(r"(.+)#([1-9][0-9]{0,8})")
-
-
 def _place(
     ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
 ) -> AnySession | tuple[Project, int] | str:
@@ -49,11 +45,10 @@ def _place(
 
 
 def _past(ctx: click.Context, text: str) -> str:
+    from sm.session.targets import id_of
     from sm.store import journal
-    from sm.store.paths import session_name
 
-    issue = PAST_ISSUE.fullmatch(text)
-    name = session_name(issue[1], int(issue[2])) if issue else text
+    name = id_of(text)
     known = name and next(iter(journal.read(load_host(ctx).root.journal, name)), None)
     return name if known else ""
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from sm.errors import SmError, UsageError
 from sm.session import agent, registry
 from sm.session.registry import AdHocSession, AnySession, IssueSession, Session
 from sm.store.files import read_guarded
-from sm.store.paths import Root
+from sm.store.paths import Root, session_name
 
 SHORTEST = 3
 """Characters of an id that stand for it; less would match by accident."""
+OF_ISSUE = re.compile(r"(.+)#([1-9][0-9]{0,8})")
 
 
 class EndedError(SmError):
@@ -43,6 +45,12 @@ _MEANINGS: tuple[Callable[[AnySession, str], bool], ...] = (
     lambda session, text: address(session) == text,
     lambda session, text: len(text) >= SHORTEST and session.name.startswith(text),
 )
+
+
+def id_of(text: str) -> str:
+    """The id that a session has, or had if it is over: that of `PROJECT#ISSUE`, else the text."""
+    issue = OF_ISSUE.fullmatch(text)
+    return session_name(issue[1], int(issue[2])) if issue else text
 
 
 def address(session: Session) -> str:

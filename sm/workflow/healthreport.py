@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sm.errors import UsageError
 from sm.session import health, registry, targets
 from sm.session.health import Health, Status
-from sm.store.paths import Root, session_name
-
-ISSUE = re.compile(r"(.+)#([1-9][0-9]{0,8})")
+from sm.store.paths import Root
 
 
 @dataclass(frozen=True)
@@ -64,11 +61,6 @@ def find(root: Root, text: str) -> str:
     try:
         return targets.find(root, text).name
     except UsageError:
-        if (name := _past(text)) and next(health.recent(root, name), None):
+        if (name := targets.id_of(text)) and next(health.recent(root, name), None):
             return name
         raise
-
-
-def _past(text: str) -> str:
-    issue = ISSUE.fullmatch(text)
-    return session_name(issue[1], int(issue[2])) if issue else text
