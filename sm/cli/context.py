@@ -5,23 +5,18 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import click
 
 from sm.cli.options import json_option, load_host
-from sm.cli.times import age
 from sm.cli.words import print_json
 from sm.errors import UsageError
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from sm.cli.table import Column
     from sm.session.registry import AnySession
     from sm.workflow.gauges import Gauge
-    from sm.workflow.policy import Settings
 
 REFRESH_S = 1.0
 VERBS = ("enable", "disable")
@@ -74,15 +69,15 @@ def command(
         "cycle": False if no_cycle else None,
         "tell": _hearers(hearers),
     }
-    changes = {key: value for key, value in given.items() if value is not None}
-    if changes and verb != "enable":
+    values = {key: value for key, value in given.items() if value is not None}
+    if values and verb != "enable":
         raise UsageError("thresholds are set by 'sm context enable'")
     if verb and (watch or as_json):
         raise UsageError("--watch and --json are for looking: leave 'enable' and 'disable' away")
     if cycle and no_cycle:
         raise UsageError("either --cycle or --no-cycle")
     if verb:
-        _set(_own(click_context, target), verb, changes)
+        _set(_own(click_context, target), verb, values)
     else:
         _show(_looker(click_context, target), as_json=as_json, watch=watch, one=bool(target))
 
@@ -121,45 +116,11 @@ def _own(click_context: click.Context, target: str) -> AnySession:
     return caller.session
 
 
-def _set(session: AnySession, verb: str, changes: Mapping[str, object]) -> None:
-    from msgspec import structs
+def _set(session: AnySession, verb: str, values: Mapping[str, object]) -> None:
+    from sm.workflow import ownsettings
 
-    from sm.errors import StateError
-    from sm.session import registry
-    from sm.workflow import policy
-
-    try:
-        before = policy.settings(session.dir)
-    except StateError:
-        before = policy.Settings()  # it is damaged, and is written anew
-    after = structs.replace(before, **(_switched(verb, changes) | dict(changes)))
-    _check(session, after)
-    policy.save_settings(session.dir, after)
-    registry.poke(session.dir)
+    ownsettings.switch(session, on=verb == "enable", values=values)
     click.echo(_told(session))
-
-
-def _switched(verb: str, changes: Mapping[str, object]) -> dict[str, bool]:
-    """What is switched on or off with it: both, or those that a threshold is set of."""
-    if verb == "disable" or not changes:
-        return dict.fromkeys(("monitor", "cycle"), verb == "enable")
-    parts = {"warning_percentage": "monitor", "critical_percentage": "monitor"}
-    parts["cycle_percentage"] = "cycle"
-    return {part: True for option, part in parts.items() if option in changes}
-
-
-def _check(session: AnySession, after: Settings) -> None:
-    """Refuse a warning that would come too late to be one."""
-    from sm.workflow import host
-
-    base = host.policy_of(session).monitor
-    warning = after.warning_percentage or base.warning_percentage
-    critical = after.critical_percentage or base.critical_percentage
-    if warning > critical:
-        raise UsageError(
-            f"a warning at {warning}% would come after what is critical at {critical}%: "
-            "set both, with --warning and --critical"
-        )
 
 
 def _told(session: AnySession) -> str:
@@ -190,95 +151,39 @@ def _show(look: Callable[[], list[Gauge]], *, as_json: bool, watch: bool, one: b
     found = look()
     if as_json:
         print_json(found[0] if one else found)
-    elif one:
-        click.echo("\n".join(f"{label:<9} {text}" for label, text in details(found[0])))
-    elif not found:
+    elif found:
+        _print(found, one=one)
+    else:
         click.echo("no sessions", err=True)
+
+
+def _print(found: list[Gauge], *, one: bool) -> None:
+    from sm.cli import contexttable
+
+    if one:
+        click.echo("\n".join(contexttable.lines(found[0])))
     elif sys.stdout.isatty():
         from rich.console import Console
 
-        Console().print(_view(found))
+        Console().print(contexttable.view(found))
     else:
         from sm.cli.table import plain
 
-        click.echo("\n".join(plain(found, columns())))
+        click.echo("\n".join(plain(found, contexttable.COLUMNS)))
 
 
 def _watch(look: Callable[[], list[Gauge]], *, as_json: bool) -> None:
     from rich.console import Console
     from rich.live import Live
 
+    from sm.cli.contexttable import view
+
     if as_json or not sys.stdout.isatty():
         raise UsageError("--watch is for a terminal: leave --json and pipes to plain 'sm context'")
     try:
         with Live(console=Console(), screen=True, auto_refresh=False) as live:
             while True:
-                live.update(_view(look()), refresh=True)
+                live.update(view(look()), refresh=True)
                 time.sleep(REFRESH_S)
     except KeyboardInterrupt:
         return  # the way to end it, so no error
-
-
-def _view(found: Sequence[Gauge]) -> RenderableType:
-    """The table for a terminal; what is to be known of single sessions is below it, in full."""
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
-    from sm.cli.table import table
-
-    grid = Table.grid(padding=(0, 1, 0, 0))
-    grid.add_column(no_wrap=True, style="bold")
-    grid.add_column(overflow="fold")
-    for one in found:
-        for note in one.notes:
-            grid.add_row(one.name, Text(note, "yellow"))
-    return Group(table(found, of=columns()[:-1]), grid)
-
-
-def columns() -> tuple[Column, ...]:
-    """Those of the table; a terminal has the notes below it."""
-    from sm.cli.table import VERY_WIDE, WIDE, Column
-
-    return (
-        Column("Name", lambda one: one.name, share=2),
-        Column("Context", lambda one: _percent(one)),
-        Column("Tokens", lambda one: _count(one.tokens)),
-        Column("Window", lambda one: _count(one.window), WIDE),
-        Column("Seen", lambda one: "" if one.age_s is None else age(one.age_s)),
-        Column("Told", lambda one: one.told),
-        Column("Next", lambda one: one.next[0] if one.next else ""),
-        Column("Replaced", lambda one: _replaced(one)),
-        Column("Last handoff", lambda one: one.last_handoff, VERY_WIDE, share=3),
-        Column("Note", lambda one: "; ".join(one.notes)),
-    )
-
-
-def _percent(one: Gauge) -> str:
-    return "" if one.percent is None else f"{one.percent:g}%"
-
-
-def _replaced(one: Gauge) -> str:
-    return f"{one.doing}, {age(one.since_s)}" if one.doing else ""
-
-
-def _count(number: int | None) -> str:
-    return "" if number is None else f"{number:,}"
-
-
-def details(one: Gauge) -> Iterator[tuple[str, str]]:
-    """All that is known of one session, a label and a text each."""
-    yield "name", one.name if one.name == one.id else f"{one.name} ({one.id})"
-    if one.percent is not None and one.age_s is not None:
-        tokens = f" ({_count(one.tokens)} of {_count(one.window)} tokens)" if one.window else ""
-        yield "context", f"{one.percent:g}%{tokens}, seen {age(one.age_s)} ago"
-    for label, text in (
-        ("told", one.told),
-        ("next", ", ".join(one.next)),
-        ("replaced", _replaced(one)),
-        ("handoff", one.last_handoff),
-        ("own", ", ".join(one.own)),
-    ):
-        if text:
-            yield label, text
-    yield from (("note", text) for text in one.notes)

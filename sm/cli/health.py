@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -88,8 +89,6 @@ def _columns() -> tuple[Column, ...]:
 
 
 def _age(row: Recorded) -> str:
-    import time
-
     return age(time.time() - row.entry.at)
 
 

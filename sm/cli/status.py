@@ -17,7 +17,6 @@ from sm.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
-    from rich.table import Table
 
     from sm.config.schema import Project
     from sm.workflow.overview import Overview
@@ -105,35 +104,24 @@ def view(seen: Sequence[Overview], width: int, height: int | None = None) -> Gro
 def _view(one: Overview, width: int, height: int | None) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    from sm.cli.table import KIN, table
+    from sm.cli.table import KIN, below, table
 
+    notes = [
+        (label, Text(text, "yellow" if label in URGENT else "")) for label, text in _notes(one)
+    ]
+    yield Text(_heading(one), "bold")
     if one.ad_hoc:
-        yield Text(_heading(one), "bold")
         yield table(one.ad_hoc, width, KIN)
-        yield _grid(list(_notes(one)))
+        yield below(notes)
         yield Text("")
         return
-    notes = list(_notes(one))
     room = max(ROOM, height - ROOM - len(notes)) if height else len(one.sessions)
-    yield Text(_heading(one), "bold")
     if one.sessions:
         yield table(one.sessions[:room], width)
     if len(one.sessions) > room:
         yield Text(f"… and {len(one.sessions) - room} more sessions", "dim")
-    yield _grid(notes)
+    yield below(notes)
     yield Text("")
-
-
-def _grid(notes: Sequence[tuple[str, str]]) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
-    grid = Table.grid(padding=(0, 1, 0, 0))
-    grid.add_column(no_wrap=True, style="bold")
-    grid.add_column(overflow="fold")
-    for label, text in notes:
-        grid.add_row(label, Text(text, "yellow" if label in URGENT else ""))
-    return grid
 
 
 def _plain(seen: Sequence[Overview]) -> Iterator[str]:

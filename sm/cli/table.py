@@ -10,6 +10,7 @@ from sm.workflow.status import StatusRow, one_line
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from rich.text import Text
 
 NARROW, WIDE, VERY_WIDE = 0, 120, 200
 GAP = 2
@@ -134,6 +135,18 @@ def table(
         cells = [one_line(column.cell(row)) for column in shown]
         made.add_row(*(Text(cell, STYLES.get(cell, "")) for cell in cells))
     return made
+
+
+def below(notes: Iterable[tuple[str, Text]]) -> Table:
+    """What is said below a table: a label and a text each."""
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(no_wrap=True, style="bold")
+    grid.add_column(overflow="fold")
+    for label, text in notes:
+        grid.add_row(label, text)
+    return grid
 
 
 def plain(rows: Sequence[object], of: Sequence[Column] = COLUMNS) -> list[str]:
