@@ -130,6 +130,28 @@ def test_the_outcome_is_that_of_the_last_session(
     assert summarise(events((0, "claimed", "won"), *more)).outcome.startswith(outcome)
 
 
+@pytest.mark.parametrize(
+    ("more", "outcome"),
+    [
+        (((5, "kill", "ended and removed"),), "ended"),
+        (((5, "over", "has died"), (9, "kill", "ended and removed")), "has died"),
+        (((5, "kill", "asked for by a person"),), "still at work"),
+    ],
+)
+def test_a_session_that_was_killed_is_not_told_to_be_at_work(
+    more: tuple[tuple[float, str, str], ...], outcome: str
+) -> None:
+    assert summarise(events((0, "started", ""), *more)).outcome == outcome
+
+
+def test_what_the_monitor_of_contexts_has_told_is_told_in_words() -> None:
+    said, late = "[sm context] Context at 56%.", "Compaction triggered (auto): handoff was too late"
+    assert [tell(event) for event in events((0, "context", said), (1, "compaction", late))] == [
+        f"told the agent: {said}",
+        late,
+    ]
+
+
 def test_restarts_by_hand_and_further_sessions_are_counted() -> None:
     found = summarise(
         events(

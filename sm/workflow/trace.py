@@ -172,6 +172,8 @@ WORDS: dict[str, Callable[[str], str]] = {
     "reply": _after("a person answered"),
     "kill": lambda _: "a person ended the session",
     "rotation": _rotation,
+    "context": _after("told the agent"),
+    "compaction": lambda detail: detail or "compaction",
     "person": _after("let a person know"),
     Verb.INJECT: _after("told the agent"),
     Verb.NOTIFY: _after("asked a person"),
@@ -187,6 +189,7 @@ SHORTLY: dict[str, Callable[[str], str]] = {
     "decided": _row_name,
     "reply": lambda _: "answered",
     "rotation": _rotation_shortly,
+    "context": _after("told"),
     Verb.INJECT: _after("told"),
     Verb.NOTIFY: _after("asked"),
     Verb.RECOVER: lambda _: "restarted",
@@ -242,4 +245,6 @@ def _outcome(events: list[Event]) -> str:
             outcome = OUTCOMES.get(ended_by, "ended")
         elif event.event == "over":
             outcome = event.detail or "ended"
+        elif event.event == "kill" and event.detail != BY_HAND and outcome == AT_WORK:
+            outcome = "ended"  # at once; that of an issue is only asked for, and told of as it ends
     return outcome
