@@ -23,7 +23,6 @@ from sm.store.files import (
     discard,
     read_foreign,
     read_guarded,
-    read_harmless,
     read_json,
     write_atomic,
     write_json,
@@ -248,7 +247,19 @@ def note_begun(directory: SessionDir, path: Path, context: str) -> None:
 
 
 def last(directory: SessionDir) -> Path | None:
-    """The document that a context of the agent was last begun with."""
-    text = read_harmless(directory.last_handoff).decode("utf-8", "surrogateescape")
+    """The document that a context of the agent was last begun with; None also where damaged."""
+    with contextlib.suppress(StateError):
+        return known_last(directory)
+    return None
+
+
+def known_last(directory: SessionDir) -> Path | None:
+    """The same, for who is to know of the damage.
+
+    Raises:
+        StateError: the file is damaged.
+
+    """
+    text = (read_guarded(directory.last_handoff) or b"").decode("utf-8", "surrogateescape")
     path = text.partition("\n")[0]
     return Path(path) if path else None

@@ -76,7 +76,7 @@ def gauge(session: AnySession) -> Gauge:
     if flags.context != agentstate.read(directory).context:
         flags = Flags()
     going_on = _replacement(directory, notes)
-    last = handoff.last(directory)
+    last = _last(directory, notes)
     return Gauge(
         id=session.name,
         name=address(session),
@@ -89,7 +89,7 @@ def gauge(session: AnySession) -> Gauge:
         rotation=_rotation(directory),
         doing=going_on.told if going_on else "",
         since_s=going_on.age_s if going_on else 0.0,
-        last_handoff=str(last or ""),
+        last_handoff=last,
         own=tuple(own(session)),
         notes=(*notes, *_in_the_way(going_on), *_notes(session, reading)),
     )
@@ -108,6 +108,14 @@ def _replacement(directory: SessionDir, notes: list[str]) -> Replacement | None:
     except StateError as error:
         notes.append(error.message)
         return None
+
+
+def _last(directory: SessionDir, notes: list[str]) -> str:
+    try:
+        return str(handoff.known_last(directory) or "")
+    except StateError as error:
+        notes.append(error.message)
+        return ""
 
 
 def _in_the_way(found: Replacement | None) -> Iterator[str]:
