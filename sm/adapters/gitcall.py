@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from sm.adapters.process import ANY_CODE, CommandError, CommandTimeoutError, Result, run
+from sm.adapters.process import ANY_CODE, CommandError, CommandTimeoutError, Result, ask, run
 from sm.errors import SmError, TemporaryError
 from sm.redact import redact
 
@@ -16,6 +16,11 @@ LOCAL_S = 120.0
 
 REMOTE_S = 60.0
 """Seconds for a call that talks to a remote."""
+
+QUERIES = frozenset(
+    {"cat-file", "diff", "log", "ls-remote", "merge-base", "rev-list", "rev-parse", "status"}
+)
+"""What nearly every pass asks, so that it has to be fast."""
 
 RETRIES = 4
 RETRY_FOR_S = 15.0
@@ -151,7 +156,9 @@ def _git(
     accept: tuple[int, ...],
     timeout_s: float,
 ) -> Result:
-    return run(
+    is_query = args[0] in QUERIES or args[:2] == ("worktree", "list")
+    start = ask if is_query else run
+    return start(
         *("git", "-C", str(folder), "-c", "color.ui=false", *args),
         env=environment(folder, os.environ),
         stdin=stdin,
