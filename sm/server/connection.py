@@ -27,8 +27,9 @@ class Connection(H11Protocol):
     _deadline: asyncio.TimerHandle | None = None
     _at_work = False
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to wait for a request, unless there are too many already."""
+        assert isinstance(transport, asyncio.Transport), "a socket's goes both ways"
         super().connection_made(transport)
         if len(self.connections) > CONNECTIONS:
             self._refuse(503, "too many connections: try again")

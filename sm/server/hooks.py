@@ -16,7 +16,6 @@ from sm.adapters.process import ask
 from sm.server import views
 from sm.server.actions import Call
 from sm.server.bodies import decode
-from sm.server.errors import UnknownSessionError
 from sm.server.shapes import ContextAnswer, ContextUsage, HookAnswer, HookEvent
 from sm.session import agent, agentstate, handoff, lifesigns, readings, registry
 from sm.session.caller import OWN_VARIABLES
@@ -26,7 +25,7 @@ from sm.session.registry import AnySession
 from sm.shellroot import shell_root
 from sm.store.files import append_line
 
-OVER_HTTP = "SM_HOOKS=http"
+OVER_HTTP = {"SM_HOOKS": "http"}
 """Such a hook notes what happened; whoever sent it will not pass on what it answers."""
 HOOK_S = 10.0
 LATE_S = 1.0
@@ -40,9 +39,8 @@ RECENT_S = 5.0
 def context_usage(call: Call[ContextUsage]) -> ContextAnswer:
     """Note how full a context is, or that it is being summed up."""
     report = call.body
-    try:
-        session = views.named(call.root, report.session_id or "")
-    except UnknownSessionError:
+    session = views.find(call.root, report.session_id)
+    if session is None:
         return ContextAnswer("unknown_session")
     if report.event == "compaction":
         _note_compaction(session, report.trigger or "")
@@ -106,9 +104,8 @@ def _is_told(session: AnySession) -> bool:
 def claude(call: Call[HookEvent]) -> HookAnswer:
     """Run the hook of an event for a session whose agent has none of its own."""
     event = call.body
-    try:
-        session = views.named(call.root, event.session_manager_id or "")
-    except UnknownSessionError:
+    session = views.find(call.root, event.session_manager_id)
+    if session is None:
         return HookAnswer("unknown_session")
     name = HOOKS.get(event.hook_event_name)
     noted = name is not None and not _has_hooks(session)
@@ -125,8 +122,7 @@ def _has_hooks(session: AnySession) -> bool:
 def _run(session: AnySession, name: str, raw: bytes) -> None:
     """Run a hook with the payload as the agent CLI would have written it."""
     payload = msgspec.json.encode(decode(raw, dict[str, object])) + b"\n"
-    variable, _, value = OVER_HTTP.partition("=")
     theirs = {key: text for key, text in os.environ.items() if key not in OWN_VARIABLES}
-    env = theirs | session.environment | {variable: value}
+    env = theirs | session.environment | OVER_HTTP
     script = str(shell_root() / "lib" / "hooks" / name)
     ask("bash", "-p", script, cwd=Path("/"), env=env, stdin=payload, timeout_s=HOOK_S)

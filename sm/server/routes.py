@@ -28,7 +28,7 @@ ACTION_S = 60.0
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One of them. `limit`: bytes of its body; `errors`: which statuses its refusals have.
+    """One of them. `limit`: bytes that its body may have; `errors`: which statuses refusals have.
 
     A `slow` one has to do with terminals and forges: few at a time for each session.
     """
@@ -39,19 +39,13 @@ class Endpoint:
     summary: str
     answer: type[Struct]
     body: type[Struct] | None = None
-    limit: int = 0
+    limit: int = 64 * KIB
     errors: tuple[int, ...] = ()
     slow: bool = False
 
 
 ENDPOINTS = (
-    Endpoint(
-        "GET",
-        "/sessions",
-        actions.list_sessions,
-        "All sessions.",
-        shapes.Sessions,
-    ),
+    Endpoint("GET", "/sessions", actions.list_sessions, "All sessions.", shapes.Sessions),
     Endpoint(
         "GET",
         "/sessions/{session_id}",
@@ -67,7 +61,6 @@ ENDPOINTS = (
         "Replace the session's own context when its turn ends; refusals are in `error`.",
         shapes.HandoffAnswer,
         body=shapes.HandoffRequest,
-        limit=64 * KIB,
     ),
     Endpoint(
         "POST",
@@ -87,7 +80,6 @@ ENDPOINTS = (
         "End the session.",
         shapes.KillAnswer,
         body=shapes.KillRequest,
-        limit=64 * KIB,
         errors=(403, 404, 409, 503),
         slow=True,
     ),
@@ -98,7 +90,6 @@ ENDPOINTS = (
         "How full an agent's context is, or that it is being summed up.",
         shapes.ContextAnswer,
         body=shapes.ContextUsage,
-        limit=64 * KIB,
     ),
     Endpoint(
         "POST",

@@ -16,6 +16,14 @@ from sm.workflow import kin
 from sm.workflow.gauges import percent_of
 
 
+def find(root: Root, ident: str | None) -> AnySession | None:
+    """The session with exactly this id, None where there is none."""
+    try:
+        return registry.find(root, ident or "")
+    except UsageError:
+        return None  # what cannot be an id is nobody's
+
+
 def named(root: Root, ident: str) -> AnySession:
     """The session with exactly this id.
 
@@ -23,13 +31,9 @@ def named(root: Root, ident: str) -> AnySession:
         UnknownSessionError: there is none.
 
     """
-    try:
-        session = registry.find(root, ident)
-    except UsageError:
-        session = None  # what cannot be an id is nobody's
-    if session is None:
-        raise UnknownSessionError(f"Session {ident} not found")
-    return session
+    if session := find(root, ident):
+        return session
+    raise UnknownSessionError(f"Session {ident} not found")
 
 
 def meant(root: Root, text: str) -> AnySession:
@@ -39,13 +43,12 @@ def meant(root: Root, text: str) -> AnySession:
         UnknownSessionError: there is none, or there are several.
 
     """
+    if session := find(root, text):
+        return session
     try:
-        return named(root, text)
-    except UnknownSessionError:
-        try:
-            return targets.find(root, text)
-        except UsageError as error:
-            raise UnknownSessionError(error.message) from error
+        return targets.find(root, text)
+    except UsageError as error:
+        raise UnknownSessionError(error.message) from error
 
 
 def exactly(root: Root, text: str) -> AnySession:
