@@ -77,11 +77,9 @@ class Company:
 
     def noted(self, session: str, kind: str = "message") -> list[str]:
         """What the agent of that session was told, or ran, in order."""
-        log = self.folder / "peers.jsonl"
-        whole = log.read_text().rpartition("\n")[0] if log.exists() else ""
-        entries = [json.loads(line) for line in whole.split("\n") if line]
-        ident = self.session(session).name
-        return [one["text"] for one in entries if (one["session"], one["kind"]) == (ident, kind)]
+        mine = (self.session(session).name, kind)
+        entries = peers_log(self.folder)
+        return [one["text"] for one in entries if (one["session"], one["kind"]) == mine]
 
     def run_in(self, session: str, command: str) -> str:
         """Have the agent of that session run a command; returns exit code and output."""
@@ -116,6 +114,13 @@ class Company:
 
 def _is_free(path: Path) -> bool:
     return not lock.is_held(path)
+
+
+def peers_log(folder: Path) -> list[dict[str, str]]:
+    """What the agents of a test have kept, in order; tests/peer.py says what that is."""
+    log = folder / "peers.jsonl"
+    whole = log.read_text().rpartition("\n")[0] if log.exists() else ""
+    return [json.loads(line) for line in whole.split("\n") if line]
 
 
 def make_company(folder: Path, root: Root) -> Company:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -18,7 +20,8 @@ from sm.adapters import proc
 from sm.forge import Check, CheckState, Issue, IssueState, PullRequest, PullState
 from sm.history import Receipt, Verb
 from sm.session import phasefile, plan, registry
-from sm.session.registry import IssueSession
+from sm.session.registry import IssueSession, Session
+from sm.store import lock
 from sm.store.files import write_json
 from sm.store.paths import session_name
 from sm.workflow.context import Context
@@ -37,6 +40,31 @@ def wait_for(
             return value
         assert time.monotonic() < deadline, f"waited {timeout_s:g} s for {what}"
         time.sleep(every_s)
+
+
+def monitor_of(session: Session) -> int | None:
+    """The process that watches a session, None while there is none.
+
+    What it starts has its command line for a moment, so it is the one whose parent has another.
+    """
+    root, found = os.fsencode(session.state_root), dict[int, int]()
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            if words[2:4] != [b"monitor", session.name.encode()]:
+                continue
+            if root in (entry / "environ").read_bytes():
+                stat = (entry / "stat").read_text().rpartition(")")[2].split()
+                found[int(entry.name)] = int(stat[1])
+    return next((pid for pid, parent in found.items() if parent not in found), None)
+
+
+def kill_monitor(session: Session) -> None:
+    """End the monitor as a crash would: it alone."""
+    pid = wait_for(lambda: monitor_of(session), "the monitor")
+    assert pid
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not lock.is_held(session.dir.monitor_lock), "the monitor's end")
 
 
 def remove_tree(path: Path) -> None:

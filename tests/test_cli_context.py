@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -22,8 +21,7 @@ from sm.config.schema import ContextMonitor, Forge, HandoffCycle, Machine, Proje
 from sm.rotation import Cause, Step, begin
 from sm.session import agent, agentstate, handoff, health, readings, registry
 from sm.session.readings import Reading
-from sm.session.registry import AdHocSession, AnySession
-from sm.store.lock import is_held
+from sm.session.registry import AdHocSession
 from sm.store.paths import Root
 from sm.thresholds import Flags, Levels
 from sm.workflow import host, policy
@@ -31,7 +29,7 @@ from sm.workflow.adhoc import keep_watched
 from sm.workflow.gauges import gauge
 from sm.workflow.policy import Policy, Settings
 from tests.company import SM, Company
-from tests.helpers import wait_for
+from tests.helpers import kill_monitor, wait_for
 
 CONTEXT = "c1"
 
@@ -196,7 +194,7 @@ def test_one_damaged_file_ends_no_list(root: Root, capsys: pytest.CaptureFixture
     root.session("s-dora").identity.write_text("{")
     assert run(["context", "--json"]) == 0
     found = {one["id"]: one for one in json.loads(capsys.readouterr().out)}
-    assert [found[f"s-{name}"]["percent"] for name in ("ann", "carl", "dora")] == [52, None, None]
+    assert [found[f"s-{name}"]["percent"] for name in ("ann", "carl", "dora")] == [52, 52, None]
     for name in ("bob", "carl", "dora"):
         assert found[f"s-{name}"]["notes"], name
     assert "is damaged" in found["s-dora"]["notes"][0]
@@ -213,6 +211,19 @@ def test_a_rotation_is_told_in_words_with_what_is_in_its_way(root: Root) -> None
     found = gauge(session)
     assert found.doing == "by hand, clears the context"
     assert "its context cannot be cleared yet: a dialog is open" in found.notes
+
+
+def test_a_context_whose_cycle_came_to_nothing_says_so(root: Root) -> None:
+    session = put(root)
+    full(session, 91, critical=True, cycled=True)
+    found = gauge(session)
+    assert found.next == ()
+    assert found.notes == (
+        "its cycle came to nothing, and no other begins by itself in this context: "
+        "see 'sm trace ann'",
+    )
+    handoff.save(session.dir, begin("r1", Cause.CYCLE, time.time(), CONTEXT))
+    assert gauge(session).notes == ()
 
 
 def test_a_cycle_that_is_put_off_says_why(root: Root) -> None:
@@ -233,7 +244,7 @@ def test_an_agent_that_says_how_full_it_is_does_not_tell_nothing(root: Root) -> 
 def test_an_agent_that_has_died_is_said_to_have(company: Company) -> None:
     company.new("ann")
     session = company.session("ann")
-    end_monitor(session)
+    kill_monitor(session)
     running = agent.recorded(session.dir)
     assert running
     os.kill(running.pid, signal.SIGKILL)
@@ -280,21 +291,11 @@ def test_without_the_monitors_fifo_it_is_told_at_the_turns_end(company: Company)
 def test_without_a_monitor_it_is_told_when_dev_poll_has_passed_by(company: Company) -> None:
     company.new("ann")
     session = company.session("ann")
-    end_monitor(session)
+    kill_monitor(session)
     context = agentstate.read(session.dir).context
     readings.note(session.dir, Reading(at=time.time(), context=context, percent=52))
     assert list(keep_watched(company.root)) == ["restart the monitor of ann"]
     assert company.hears("ann", "[sm context] Context at 52%")
-
-
-def end_monitor(session: AnySession) -> None:
-    """As a crash would: the monitor alone."""
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            words = (folder / "cmdline").read_bytes().split(b"\0")
-            if words[2:4] == [b"monitor", session.name.encode()]:
-                os.kill(int(folder.name), signal.SIGKILL)
-    wait_for(lambda: not is_held(session.dir.monitor_lock), "the monitor's end")
 
 
 def test_a_session_sets_its_own_thresholds_and_hears_by_them(company: Company) -> None:
@@ -334,6 +335,14 @@ def test_a_person_switches_it_off_and_on(company: Company) -> None:
     assert shown(company, "ann")["told"] == "warning"
     text = company.sm("context", "ann").stdout
     assert "told      warning\nnext      critical at 95%, cycle at 99%\n" in text
+
+
+def test_switched_on_where_all_is_done_it_is_not_said_that_nothing_is(
+    root: Root, capsys: pytest.CaptureFixture[str]
+) -> None:
+    full(put(root), 91, warned=True, critical=True, cycled=True)
+    assert run(["context", "enable", "ann"]) == 0
+    assert capsys.readouterr().out == "ann: in its present context nothing more is to be done\n"
 
 
 @pytest.mark.parametrize(

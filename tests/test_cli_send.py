@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -16,8 +15,7 @@ from sm.session import agent, registry
 from sm.session.registry import AdHocSession
 from sm.store.lock import is_held
 from tests.company import PEER, Company
-from tests.helpers import wait_for
-from tests.shell import BIN
+from tests.helpers import kill_monitor, wait_for
 
 # Targets
 
@@ -261,23 +259,9 @@ def test_the_end_of_the_screen_is_shown_and_later_of_the_transcript(company: Com
 def test_a_monitor_that_was_killed_is_started_by_the_next_message(company: Company) -> None:
     company.new("ann")
     session = company.session("ann")
-    pid = monitor_of(session.name)
-    os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: not is_held(session.dir.monitor_lock), "its end")
+    kill_monitor(session)
     company.sm("send", "ann", "Hello.")
     wait_for(lambda: is_held(session.dir.monitor_lock), "another monitor")
-
-
-def monitor_of(name: str) -> int:
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                words = (entry / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if words[1:4] == [str(BIN / "agent-session").encode(), b"monitor", name.encode()]:
-                return int(entry.name)
-    raise AssertionError(f"no monitor of {name}")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ from sm.store.files import write_json
 from sm.store.paths import Root
 from sm.workflow.context import Context
 from tests.company import Company
-from tests.helpers import Repository, put_session, sm_yaml, wait_for
+from tests.helpers import Repository, kill_monitor, monitor_of, put_session, sm_yaml, wait_for
 from tests.serving import Served, serving
 
 
@@ -210,8 +209,12 @@ def test_a_handoff_of_nobody_is_an_error(company: Company, served: Served) -> No
 def test_a_handoff_wants_a_file(company: Company, served: Served) -> None:
     ann = company.new("ann", provider="mute")
     odd = "file_path has to be an absolute path on one line"
+    empty = company.folder / "empty.md"
+    empty.touch()
     for path, error in (
+        (str(empty), f"cannot hand off '{empty}': it is empty"),
         ("/nowhere/x.md", "File not found: /nowhere/x.md"),
+        (f"/{'x' * 300}", f"File not found: /{'x' * 300}"),
         ("/tmp", "File not found: /tmp"),
         ("x.md", odd),
         ("/tmp/a\nb", odd),
@@ -661,22 +664,10 @@ def test_what_it_starts_knows_no_token(company: Company) -> None:
     env = {"SM_CONFIG": str(company.config), "SM_SERVE_TOKEN": token}
     with serving(company.folder, env=env) as served:
         bearer = {"authorization": f"Bearer {token}"}
-        (monitor,) = monitors(ann)
-        os.kill(monitor, signal.SIGKILL)
-        wait_for(lambda: not lock.is_held(company.session(ann).dir.monitor_lock), "its end")
+        session = company.session(ann)
+        kill_monitor(session)
         served.post(f"/sessions/{ann}/input", {"text": "Hello."}, **bearer)
-        (monitor,) = wait_for(lambda: monitors(ann), "another monitor")
+        monitor = wait_for(lambda: monitor_of(session), "another monitor")
         environment = Path(f"/proc/{monitor}/environ").read_bytes()
     assert b"SM_STATE_ROOT=" in environment
     assert token.encode() not in environment
-
-
-def monitors(session: str) -> list[int]:
-    """The processes that watch a session."""
-    found = subprocess.run(
-        ["pgrep", "-f", f"agent-session monitor {session}$"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return [int(number) for number in found.stdout.split()]

@@ -9,11 +9,10 @@ import pytest
 
 from sm.history import Verb
 from sm.matrix import ROWS
-from sm.store.lock import is_held
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Env, Stage, kill
 from tests.e2e.test_journeys import BY_SM, assert_nothing_left
-from tests.helpers import git, remove_tree, wait_for
+from tests.helpers import git, kill_monitor, remove_tree, wait_for
 
 Points = tuple[str, ...]
 """Processes die at each of them, one after another, in one journey."""
@@ -181,26 +180,10 @@ def test_killed_monitor_is_restarted_by_the_next_tick(stage_of: MakeStage) -> No
     issue = stage.file_issue()
     stage.poll()
     session = stage.session(issue)
-    pid = wait_for(lambda: monitor_pid(stage, issue), "the monitor")
-    assert pid is not None
-    kill(pid)
-    wait_for(lambda: not is_held(session.dir.monitor_lock), "its death")
+    kill_monitor(session)
     carry_on(stage, issue)
     assert stage.merged(issue)
     assert_told_once(stage)
-
-
-def monitor_pid(stage: Stage, issue: int) -> int | None:
-    """The session's monitor, found by its command line and this test's own state root."""
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            argv = (entry / "cmdline").read_bytes().split(b"\0")
-            mine = str(stage.ctx.root.path).encode() in (entry / "environ").read_bytes()
-        except OSError:
-            continue
-        if mine and b"monitor" in argv and f"dev-harb-{issue}".encode() in argv:
-            return int(entry.name)
-    return None
 
 
 def test_whole_tmux_server_dies(stage_of: MakeStage) -> None:

@@ -1,9 +1,9 @@
-"""What becomes of an issue's own messages, and of its protocol, when a context is replaced."""
+"""The context of an issue's agent that is replaced, and what becomes of messages and protocol."""
 
 from __future__ import annotations
 
-import json
 import os
+import re
 import time
 from pathlib import Path
 
@@ -19,10 +19,10 @@ from sm.store import journal, lock
 from sm.store.files import ensure_private_dir, write_json
 from sm.workflow.effects import effect_id
 from sm.workflow.reactor import STUCK_S
-from tests.company import SM, profiles
+from tests.company import SM, peers_log, profiles
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage
-from tests.helpers import wait_for
+from tests.helpers import git, wait_for
 
 
 @pytest.fixture
@@ -39,10 +39,7 @@ def stage(stage_of: MakeStage, tmp_path: Path) -> Stage:
 
 def told(stage: Stage) -> list[str]:
     """What the agents of the issue were told."""
-    path = stage.folder / "peers.jsonl"
-    whole = path.read_text().rpartition("\n")[0] if path.exists() else ""
-    entries = [json.loads(line) for line in whole.split("\n") if line]
-    return [one["text"] for one in entries if one["kind"] == "message"]
+    return [one["text"] for one in peers_log(stage.folder) if one["kind"] == "message"]
 
 
 def hand_off(stage: Stage, *more: str) -> Path:
@@ -52,6 +49,30 @@ def hand_off(stage: Stage, *more: str) -> Path:
     stage.sm("send", "harb#1", "\n".join([f"run: {SM} handoff {path}", *more]))
     wait_for(stage.session(1).dir.hold.exists, "the handoff to be scheduled")
     return path
+
+
+def is_rotated(stage: Stage) -> bool:
+    directory = stage.session(1).dir
+    files = (directory.hold, directory.handoff, directory.rotation)
+    return "Read " in "\n".join(told(stage)) and not any(file.exists() for file in files)
+
+
+def test_the_context_of_an_issue_s_session_is_replaced_and_trace_tells_of_it(stage: Stage) -> None:
+    stage.sm("send", "harb#1", "gauge: 88")
+    wait_for(lambda: is_rotated(stage), "the rotation")
+    story = stage.sm("trace", "harb", "1").stdout
+    assert re.search(r"cycle begins at 88%.*clear.*resume.*finished", story, re.DOTALL), story
+    folder = stage.session(1).worktree / ".sm" / "handoffs"
+    assert [path.name for path in folder.glob("*.md")]
+    assert not git(stage.session(1).worktree, "status", "--porcelain")
+
+
+def test_an_agent_that_dies_as_it_is_cleared_is_begun_anew_with_its_document(stage: Stage) -> None:
+    stage.sm("send", "harb#1", "mortal:\ngauge: 88")
+    wait_for(lambda: is_rotated(stage), "the rotation", 60)
+    prompts = [text.partition("\n")[0] for text in told(stage)]
+    assert sum(prompt.startswith("You take over") for prompt in prompts) == 1
+    assert sum(prompt.startswith("Read handoff from") for prompt in prompts) == 1
 
 
 def test_no_person_is_asked_about_a_message_that_waits_for_the_new_context(stage: Stage) -> None:
@@ -89,9 +110,10 @@ def test_what_keeps_messages_from_an_agent_is_told_in_the_story_once(stage: Stag
     link.symlink_to("/nowhere")
     for _ in range(3):
         stage.sm("react", "harb", "1")
-    told = [one.detail for one in journal.read(stage.ctx.root.journal) if one.event == "problem"]
-    assert [detail for detail in told if str(link) in detail] == told[:1]
-    assert told
+    events = journal.read(stage.ctx.root.journal)
+    problems = [event.detail for event in events if event.event == "problem"]
+    assert [detail for detail in problems if str(link) in detail] == problems[:1]
+    assert problems
     assert str(link) in stage.sm("trace", "harb", "1").stdout
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import signal
@@ -29,10 +30,9 @@ from tests.e2e.test_faults import (
     assert_told_once,
     carry_on,
     crash_at,
-    monitor_pid,
 )
 from tests.e2e.test_journeys import assert_nothing_left
-from tests.helpers import git, remove_tree, wait_for
+from tests.helpers import git, kill_monitor, monitor_of, remove_tree, wait_for
 
 
 def started(stage: Stage) -> int:
@@ -89,7 +89,7 @@ def test_two_dev_polls_two_monitors_and_many_reactors_do_everything_once(
         wait_for(lambda: len(stage.sessions()) == 2, "both sessions", 40)
         monitor = ["bash", str(REPOSITORY / "bin" / "agent-session"), "monitor", "harb"]
         for issue in issues:
-            wait_for(lambda issue=issue: is_watched(stage, issue), "a monitor", 40)  # type: ignore[misc]
+            wait_for(functools.partial(is_watched, stage, issue), "a monitor", 40)
             assert stage.run(*monitor, str(issue), check=True).stderr == ""
             pool.submit(stage.approve, issue)
         reacting = [pool.submit(react_until_over, stage, issue) for issue in issues * 2]
@@ -126,10 +126,10 @@ def test_monitor_killed_in_the_midst_of_a_reaction_is_replaced_and_nothing_is_sa
     wait_for(directory.next.exists, "the first reaction's end")
     with lock.hold(directory.lock):  # whoever reacts now has to wait
         stage.write_phase(issue, "PHASE:nonsense")
-        pid = wait_for(lambda: monitor_pid(stage, issue), "the monitor")
-        wait_for(lambda: children(pid or 0), "its reactor")
-        kill(pid or 0)
-        wait_for(lambda: not is_held(directory.monitor_lock), "the monitor's end")
+        pid = wait_for(lambda: monitor_of(stage.session(issue)), "the monitor")
+        assert pid
+        wait_for(lambda: children(pid), "its reactor")
+        kill_monitor(stage.session(issue))
         assert "restart the monitor" in stage.poll().stdout
     heard(stage, "no sentinel of the protocol")
     wait_for(lambda: plan.pending(directory) is None, "the plan's end")
@@ -419,7 +419,7 @@ def write_once_with_time(stage: Stage, mtime: float) -> None:
 
 def at_rest(stage: Stage, issue: int) -> None:
     """Wait until the monitor has looked three times without calling for a reactor."""
-    pid = monitor_pid(stage, issue)
+    pid = monitor_of(stage.session(issue))
     seen = stage.session(issue).dir.seen
     status = Path(f"/proc/{pid}/status")
 

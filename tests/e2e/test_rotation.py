@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import signal
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,13 +10,11 @@ import pytest
 
 from sm.session import agent, agentstate
 from sm.session.health import Health, recent
-from sm.session.registry import AnySession
 from sm.store import journal
 from sm.store.lock import is_held
-from tests.company import SM, Company, profiles
+from tests.company import SM, Company, peers_log
 from tests.e2e.conftest import MakeStage
-from tests.e2e.stage import Stage
-from tests.helpers import git, wait_for
+from tests.helpers import kill_monitor, wait_for
 
 GO_ON = "Read {} and continue from where you left off."
 SCHEDULED = "Handoff scheduled — will execute after current turn completes"
@@ -37,9 +32,7 @@ class Entry:
 
 def log(company: Company, name: str, *kinds: str) -> list[Entry]:
     """All that the agent of that session has noted of these kinds."""
-    path = company.folder / "peers.jsonl"
-    whole = path.read_text().rpartition("\n")[0] if path.exists() else ""
-    entries = [Entry(**json.loads(line)) for line in whole.split("\n") if line]
+    entries = [Entry(**one) for one in peers_log(company.folder)]
     ident = company.session(name).name
     return [one for one in entries if one.session == ident and one.kind in kinds]
 
@@ -312,8 +305,7 @@ def test_the_next_poll_finishes_what_its_executor_and_its_monitor_have_left(
     session = company.session("ann")
     go = company.folder / "go"
     path = hand_off(company, "ann", f"hold: {go}")
-    os.kill(monitor_of(session), signal.SIGKILL)
-    wait_for(lambda: not is_held(session.dir.monitor_lock), "its monitor's end")
+    kill_monitor(session)
     go.touch()
     wait_for(crashed.exists, "the executor's death")
     assert session.dir.hold.exists()
@@ -322,20 +314,6 @@ def test_the_next_poll_finishes_what_its_executor_and_its_monitor_have_left(
     assert company.hears("ann", "continue from") == GO_ON.format(path)
     wait_over(company, "ann")
     assert len(log(company, "ann", "clear")) == 1
-
-
-def monitor_of(session: AnySession) -> int:
-    """The process of the session's monitor."""
-    ends = f"\0monitor\0{session.name}\0".encode()
-    found = (entry for entry in Path("/proc").glob("[0-9]*") if command_line(entry).endswith(ends))
-    return int(next(found).name)
-
-
-def command_line(entry: Path) -> bytes:
-    try:
-        return (entry / "cmdline").read_bytes()
-    except OSError:
-        return b""
 
 
 # An agent without hooks
@@ -503,50 +481,3 @@ def test_readings_that_say_nothing_of_the_context_change_nothing(company: Compan
     assert not [text for text in company.noted("ann") if "Create handoff" in text]
     fill(company, "ann", 130)  # above what there can be: full
     assert "context at 100%" in company.hears("ann", "Create handoff")
-
-
-# A session that works on an issue
-
-
-@pytest.fixture
-def stage(stage_of: MakeStage, tmp_path: Path) -> Stage:
-    """An issue that a scripted agent with hooks works on."""
-    env = {name: os.environ[name] for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM")}
-    agents = {"profile": "peer", "command": "", "env": env}
-    made = stage_of(settings={"profiles": profiles(tmp_path), "agent": agents})
-    made.file_issue()
-    made.poll()
-    wait_for(lambda: told(made), "the first prompt")
-    return made
-
-
-def told(stage: Stage) -> list[str]:
-    """What the agents of the issue were told."""
-    path = stage.folder / "peers.jsonl"
-    whole = path.read_text().rpartition("\n")[0] if path.exists() else ""
-    entries = [json.loads(line) for line in whole.split("\n") if line]
-    return [one["text"] for one in entries if one["kind"] == "message"]
-
-
-def is_rotated(stage: Stage) -> bool:
-    directory = stage.session(1).dir
-    files = (directory.hold, directory.handoff, directory.rotation)
-    return "Read " in "\n".join(told(stage)) and not any(file.exists() for file in files)
-
-
-def test_the_context_of_an_issue_s_session_is_replaced_and_trace_tells_of_it(stage: Stage) -> None:
-    stage.sm("send", "harb#1", "gauge: 88")
-    wait_for(lambda: is_rotated(stage), "the rotation")
-    story = stage.sm("trace", "harb", "1").stdout
-    assert re.search(r"cycle begins at 88%.*clear.*resume.*finished", story, re.DOTALL), story
-    folder = stage.session(1).worktree / ".sm" / "handoffs"
-    assert [path.name for path in folder.glob("*.md")]
-    assert not git(stage.session(1).worktree, "status", "--porcelain")
-
-
-def test_an_agent_that_dies_as_it_is_cleared_is_begun_anew_with_its_document(stage: Stage) -> None:
-    stage.sm("send", "harb#1", "mortal:\ngauge: 88")
-    wait_for(lambda: is_rotated(stage), "the rotation", 60)
-    prompts = [text.partition("\n")[0] for text in told(stage)]
-    assert sum(prompt.startswith("You take over") for prompt in prompts) == 1
-    assert sum(prompt.startswith("Read handoff from") for prompt in prompts) == 1

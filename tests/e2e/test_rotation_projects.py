@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from sm.session import registry
 from sm.session.health import recent
 from sm.session.registry import IssueSession
 from sm.workflow.context import Context
-from tests.company import profiles
+from tests.company import peers_log, profiles
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage
 from tests.helpers import git, make_repository, wait_for
@@ -67,11 +66,9 @@ def session(stage: Stage, name: str) -> IssueSession:
 
 def told(stage: Stage, name: str, part: str = "") -> list[str]:
     """What the agent of that project's issue was told, as far as it has `part` in it."""
-    path = stage.folder / "peers.jsonl"
-    whole = path.read_text().rpartition("\n")[0] if path.exists() else ""
-    entries = [json.loads(line) for line in whole.split("\n") if line]
-    mine = [one for one in entries if (one["session"], one["kind"]) == (f"dev-{name}-1", "message")]
-    return [one["text"] for one in mine if part in one["text"]]
+    mine = (f"dev-{name}-1", "message")
+    entries = [one for one in peers_log(stage.folder) if (one["session"], one["kind"]) == mine]
+    return [one["text"] for one in entries if part in one["text"]]
 
 
 def fill(stage: Stage, name: str, percent: float) -> None:

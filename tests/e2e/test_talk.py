@@ -15,7 +15,7 @@ from sm.store.paths import Root
 from tests.company import SM, Company, make_company
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage
-from tests.helpers import wait_for
+from tests.helpers import kill_monitor, wait_for
 
 
 @pytest.fixture
@@ -114,13 +114,7 @@ def test_dev_poll_starts_the_monitor_of_a_session_without_an_issue_again(
     stage = stage_of(auto=False)
     company.new("ann")
     session = company.session("ann")
-    pid = next(
-        int(entry.name)
-        for entry in Path("/proc").glob("[0-9]*")
-        if session.name.encode() in _command_line(entry)[-2:]
-    )
-    os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: not is_held(session.dir.monitor_lock), "its end")
+    kill_monitor(session)
     assert "restart the monitor of ann" in stage.poll().stdout
     wait_for(lambda: is_held(session.dir.monitor_lock), "another monitor")
     assert "restart the monitor" not in stage.poll().stdout
@@ -136,10 +130,3 @@ def test_what_has_ended_is_forgotten_after_a_week(stage_of: MakeStage, company: 
     os.utime(over, (1000, 1000))
     assert "forget ann, which ended a week ago" in stage.poll().stdout
     assert "ann" not in stage.sm("children", check=False).stdout
-
-
-def _command_line(entry: Path) -> list[bytes]:
-    try:
-        return (entry / "cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return []
