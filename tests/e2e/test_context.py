@@ -6,7 +6,6 @@ import pytest
 import yaml
 
 from sm.session import readings
-from tests.e2e import test_hook_rows as rows
 from tests.e2e.conftest import MakeStage
 from tests.e2e.test_hook_rows import Hooked, begin
 from tests.helpers import wait_for
@@ -15,15 +14,14 @@ WARNING = "[sm context] Context at 41% (82,000 tokens). Consider"
 
 
 @pytest.fixture
-def hooked(stage_of: MakeStage, monkeypatch: pytest.MonkeyPatch) -> Hooked:
+def hooked(stage_of: MakeStage) -> Hooked:
     """An issue of a project with thresholds of its own, which differ from the machine's."""
     stage = stage_of()
     config = yaml.safe_load(stage.config.read_text())
     config["context_monitor"] = {"warning_percentage": 40, "critical_percentage": 90}
     config["handoff_cycle"] = {"enabled": False}
     stage.config.write_text(yaml.safe_dump(config))
-    monkeypatch.setattr(rows, "PROFILE", rows.PROFILE | {"clear": "/clear"})
-    return begin(stage)
+    return begin(stage, clear="/clear")
 
 
 def shows(hooked: Hooked, percent: int) -> None:

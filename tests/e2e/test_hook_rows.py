@@ -105,10 +105,10 @@ def hooked(stage_of: MakeStage) -> Hooked:
     return begin(stage_of())
 
 
-def begin(stage: Stage, env: Env | None = None) -> Hooked:
-    """An issue of the stage, taken up by an agent that calls hooks."""
+def begin(stage: Stage, env: Env | None = None, **profile: str) -> Hooked:
+    """An issue of the stage, taken up by an agent that calls hooks; `profile` is added to its."""
     config = yaml.safe_load(stage.config.read_text())
-    config["profiles"] = {"puppet": PROFILE}
+    config["profiles"] = {"puppet": PROFILE | profile}
     config["agent"]["profile"] = "puppet"
     config["agent"]["env"]["PUPPET_HOOKS"] = str(HOOKS)
     stage.config.write_text(yaml.safe_dump(config))

@@ -299,6 +299,7 @@ def test_missing_sections_are_asked_for_once(managed: Managed, api: Api, writer:
 def test_a_long_turn_is_ended_once_its_document_is_there(
     managed: Managed, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # What a real agent is given is half a minute for the one, and a whole one for the other.
     quick = functools.partial(Limits, settled_s=0.3, grace_s=0.3)
     monkeypatch.setattr(rotate, "Limits", quick)
     writer = api.model = Writer(managed.folder / "notes.md")
