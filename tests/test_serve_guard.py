@@ -317,17 +317,23 @@ def test_other_methods_and_places_are_told_apart(served: Served) -> None:
         assert served.get(path).status == 404, path
 
 
+def send_at_once(served: Served, session: str, count: int) -> list[socket.socket]:
+    """Ask to send so many messages to a session; returns the connections that wait."""
+    body = json.dumps({"text": "Hello."}).encode()
+    request = post(f"/sessions/{session}/input", f"Content-Length: {len(body)}") + body
+    waiting = [served.open() for _ in range(count)]
+    for connection in waiting:
+        connection.sendall(request)
+    return waiting
+
+
 def test_a_slow_terminal_holds_up_nobody_else(company: Company) -> None:
     """As many messages as may wait at a time, for an agent whose lock somebody holds."""
     ann = company.new("ann", provider="mute")
-    bodies = json.dumps({"text": "Hello."}).encode()
-    request = post(f"/sessions/{ann}/input", f"Content-Length: {len(bodies)}") + bodies
     env = {"SM_CONFIG": str(company.config)}
     with serving(company.folder, env=env) as served:
         with lock.hold(company.session(ann).dir.delivery_lock):
-            waiting = [served.open() for _ in range(20)]
-            for connection in waiting:
-                connection.sendall(request)
+            waiting = send_at_once(served, ann, 20)
             wait_for(lambda: served.get("/sessions").body["sessions"][0]["waiting"] > 0, "them")
             began = time.monotonic()
             assert served.get("/health").status == 200
@@ -341,14 +347,10 @@ def test_a_slow_terminal_holds_up_nobody_else(company: Company) -> None:
 def test_a_stuck_session_holds_up_no_message_to_another(company: Company) -> None:
     """Nor does it when those who asked have gone: their threads still run."""
     ann, bob = (company.new(name, provider="mute") for name in ("ann", "bob"))
-    body = json.dumps({"text": "Hello."}).encode()
-    request = post(f"/sessions/{ann}/input", f"Content-Length: {len(body)}") + body
     env = {"SM_CONFIG": str(company.config)}
     with serving(company.folder, env=env) as served:
         with lock.hold(company.session(ann).dir.delivery_lock):
-            waiting = [served.open() for _ in range(40)]
-            for connection in waiting:
-                connection.sendall(request)
+            waiting = send_at_once(served, ann, 40)
             wait_for(lambda: served.get(f"/sessions/{ann}").body["waiting"] > 3, "them")
             began = time.monotonic()
             assert served.post(f"/sessions/{bob}/input", {"text": "Quick."}).status == 200
