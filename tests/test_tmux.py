@@ -143,7 +143,9 @@ def test_kill_with_another_pid_leaves_the_session(tmux: Tmux, tmp_path: Path) ->
 def test_a_window_that_a_person_opens_changes_nothing(tmux: Tmux, tmp_path: Path) -> None:
     pane = tmux.start("t", tmp_path, ["sleep", "100"])
     tmux.command("new-window", "-t", "=t:", "cat")
-    assert tmux.pane("t") == pane
+    found = tmux.pane("t")
+    assert found
+    assert (found.id, found.pid) == (pane.id, pane.pid)
     tmux.kill("t", pane.pid)
     assert tmux.panes() == {}
 

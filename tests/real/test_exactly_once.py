@@ -39,7 +39,7 @@ EARLY, EARLY_SEED, HUGE_SEED = 20, 0, 2
 """So many are sent one upon another as the client starts; where there is a text of 200 KB."""
 MESSAGES, KILLS = (
     int(_given.get("SM_SOAK_MESSAGES", "500")),
-    int(_given.get("SM_SOAK_KILLS", "100")),
+    int(_given.get("SM_SOAK_KILLS", "200")),
 )
 TIMEOUT_S = 300 + MESSAGES + KILLS
 """bin/soak asks for more of them."""
