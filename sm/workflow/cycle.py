@@ -20,7 +20,7 @@ from sm.session.submission import Target
 from sm.session.targets import address, check_living
 from sm.store import journal
 from sm.store.journal import Event
-from sm.workflow import documents, monitors
+from sm.workflow import documents, monitors, replacement
 from sm.workflow.kin import standing
 from sm.workflow.policy import Policy
 from sm.workflow.rotate import begin_cycle
@@ -85,15 +85,13 @@ def check(target: Target) -> None:
 
 def _under_way(session: registry.Session) -> str:
     name = address(session)
-    if record := handoff.record(session.dir):
-        age = time.time() - record.began_at
-        return (
-            f"the context of '{name}' is being replaced already, since {age:.0f} s "
-            f"({record.step}): see 'sm trace {name}'"
-        )
-    if wish := handoff.pending(session.dir):
-        return f"'{name}' hands off to '{wish.path}' already, at the end of its turn"
-    return ""
+    found = replacement.under_way(session.dir)
+    if found is None:
+        return ""
+    return (
+        f"the context of '{name}' is being replaced already, since {found.age_s:.0f} s "
+        f"({found.told}): see 'sm trace {name}'"
+    )
 
 
 def _percent(session: registry.Session) -> float | None:
