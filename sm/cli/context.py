@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 REFRESH_S = 1.0
 VERBS = ("enable", "disable")
+NOTHING = "nothing is done about its context"
 HEARERS = ("parent", "person", "nobody")
 PERCENTAGE = click.IntRange(1, 100)
 
@@ -124,10 +125,14 @@ def _set(session: AnySession, verb: str, values: Mapping[str, object]) -> None:
 
 
 def _told(session: AnySession) -> str:
+    from sm.thresholds import Levels
+    from sm.workflow import host
     from sm.workflow.gauges import gauge
 
     found = gauge(session)
-    return f"{found.name}: {', '.join(found.next) or 'nothing is done about its context'}"
+    is_on = host.policy_of(session).levels() != Levels()
+    none = "in its present context nothing more is to be done"
+    return f"{found.name}: {', '.join(found.next) or (none if is_on else NOTHING)}"
 
 
 # Showing

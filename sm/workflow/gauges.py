@@ -91,7 +91,12 @@ def gauge(session: AnySession) -> Gauge:
         since_s=going_on.age_s if going_on else 0.0,
         last_handoff=last,
         own=tuple(own(session)),
-        notes=(*notes, *_in_the_way(going_on), *_notes(session, reading)),
+        notes=(
+            *notes,
+            *_in_the_way(going_on),
+            *_in_vain(session, flags, going_on),
+            *_notes(session, reading),
+        ),
     )
 
 
@@ -121,6 +126,14 @@ def _last(directory: SessionDir, notes: list[str]) -> str:
 def _in_the_way(found: Replacement | None) -> Iterator[str]:
     if found and found.obstacle:
         yield f"its context cannot be cleared yet: {found.obstacle}"
+
+
+def _in_vain(session: AnySession, flags: Flags, found: Replacement | None) -> Iterator[str]:
+    if flags.cycled and found is None:
+        yield (
+            "its cycle came to nothing, and no other begins by itself in this context: "
+            f"see 'sm trace {address(session)}'"
+        )
 
 
 def _rotation(directory: SessionDir) -> str:
