@@ -20,6 +20,7 @@ from sm.adapters.agent.generic import GENERIC
 from sm.adapters.agent.profile import Profile
 from sm.adapters.tmux import Tmux
 from sm.config.schema import ContextMonitor, HandoffCycle
+from sm.errors import StateError
 from sm.rotation import Cause, Rotation, Step, begin
 from sm.session import agent, gauge, handoff, health, lifesigns, queue, readings, registry
 from sm.session.queue import Message, Mode, Place
@@ -27,7 +28,7 @@ from sm.session.readings import Reading
 from sm.session.registry import AdHocSession
 from sm.session.submission import Target
 from sm.store import journal
-from sm.store.files import write_json
+from sm.store.files import CLOCK_SLACK_S, write_json
 from sm.store.paths import Root
 from sm.thresholds import Flags
 from sm.workflow import rotate
@@ -287,7 +288,9 @@ def test_a_status_line_that_lasts_over_the_end_of_a_compaction_raises_no_alarm(
     ann.at(20)
     ann.hooks.call("PreCompact_auto")
     ann.tend()
-    before = time.time()
+    began_at = readings.flags(ann.session.dir).reset_at
+    wait_for(lambda: time.time() - CLOCK_SLACK_S > began_at, "a moment of it")
+    before = time.time() - CLOCK_SLACK_S
     ann.start("SessionStart_compact")
     line = f"{before:.6f} {CONTEXT} 84 200000 - - - - 168000"
     ann.session.dir.usage.write_text(f"{line:<159}\n")
@@ -472,6 +475,17 @@ def test_a_compaction_of_another_context_is_none(ann: Watched) -> None:
     ann.at(50)
     assert ann.parent_told == []
     assert len(ann.told) == 1
+
+
+@pytest.mark.parametrize("place", ["told", "receipts"])
+def test_a_compaction_that_cannot_be_told_holds_no_rotation_up(ann: Watched, place: str) -> None:
+    ann.at(52)
+    getattr(ann.session.dir, place).symlink_to("/nowhere")
+    ann.hooks.call("PreCompact_auto")
+    ann.session.dir.hold.write_text("\n")  # whose rotation is over
+    with pytest.raises(StateError, match=str(getattr(ann.session.dir, place))):
+        ann.tend()
+    assert not ann.session.dir.hold.exists()
 
 
 # The cycle

@@ -44,6 +44,17 @@ def tend_context(rotator: Rotator) -> float:
     """
     again_at = math.inf
     try:
+        again_at = _watch(rotator)
+    finally:  # what is wrong with a file of the monitor holds no rotation up
+        again_at = min(again_at, rotate.advance(rotator))
+    _point(rotator)
+    return again_at
+
+
+def _watch(rotator: Rotator) -> float:
+    """See how full it is, and do what that calls for; returns when to look again."""
+    again_at = math.inf
+    try:
         _account(rotator)
         again_at = gauge.look(rotator.target)
         for _ in range(2):  # a notice, where no cycle can be begun
@@ -51,8 +62,6 @@ def tend_context(rotator: Rotator) -> float:
                 _act(rotator)
     except lock.HeldError:
         again_at = min(again_at, time.time() + RETRY_S)
-    again_at = min(again_at, rotate.advance(rotator))
-    _point(rotator)
     return again_at
 
 
