@@ -169,6 +169,25 @@ def test_an_urgent_message_that_has_to_wait_is_tried_again_soon(company: Company
     assert next_try(hooked, Reason.BUSY) < time.time() + 5
 
 
+def test_a_rotation_that_tmux_does_not_answer_is_left_to_the_monitor(
+    company: Company, tmp_path: Path
+) -> None:
+    company.new("ann")
+    go, notes = tmp_path / "go", tmp_path / "notes.md"
+    notes.write_text("# What is to be done next\n")
+    company.sm("send", "ann", f"run: {SM} handoff {notes}\nhold: {go}")
+    wait_for(lambda: company.noted("ann", "ran"), "the wish")
+    odd = tmp_path / "odd" / "tmux"
+    odd.parent.mkdir()
+    odd.write_text("#!/bin/sh\necho odd >&2\nexit 1\n")
+    odd.chmod(0o700)
+    path = f"{odd.parent}:{os.environ['PATH']}"
+    company.sm("rotate", company.session("ann").name, env={"PATH": path})
+    odd.unlink()
+    go.touch()
+    company.hears("ann", "continue from where you left off")
+
+
 def test_what_is_in_the_way_of_its_context_is_told_in_the_story_once(company: Company) -> None:
     company.new("ann")
     session = company.session("ann")
