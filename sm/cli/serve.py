@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--port",
+    metavar="PORT",
     type=click.IntRange(0, 65535),
     default=8420,
     show_default=True,
