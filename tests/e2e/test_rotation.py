@@ -12,6 +12,8 @@ from sm.session import agent, agentstate
 from sm.session.health import Health, recent
 from sm.store import journal
 from sm.store.lock import is_held
+from sm.workflow import host
+from sm.workflow.messages import tell_of_turns
 from tests.company import SM, Company, peers_log
 from tests.e2e.conftest import MakeStage
 from tests.helpers import kill_monitor, wait_for
@@ -143,6 +145,27 @@ def test_nobody_else_hears_of_it(company: Company) -> None:
     said = company.noted("grandchild")
     assert said[-1] == "[sm] message from kid:\nHello."
     assert not [text for text in said if "kid has" in text]
+
+
+def test_who_waits_for_the_turn_s_end_hears_once_of_that_in_the_new_context(
+    company: Company,
+) -> None:
+    for name in ("ann", "bob"):
+        company.new(name)
+    path = notes(company)
+    gate = company.folder / "gate"
+    order = f"run: {SM} handoff {path}\nlate: {gate}\nsay: Said before."
+    assert company.send_from("ann", "bob", order, "--notify-on-stop") == "0\naccepted by bob\n"
+    wait_for(lambda: log(company, "bob", "clear"), "the clear")
+    bob = company.session("bob")
+    tell_of_turns(host.target_of(bob))  # as whoever passes by meanwhile
+    assert list(bob.dir.notify.iterdir())
+    gate.touch()
+    assert "\ndone\n" in company.hears("ann", "[sm] bob has ended its turn")
+    assert prompts(company, "bob") == [GO_ON.format(path)]
+    company.sm("send", "bob", "Anything else?", "--wait", "20")
+    company.run_in("ann", "true")  # whatever waits for her comes before
+    assert len([text for text in company.noted("ann") if "[sm] bob" in text]) == 1
 
 
 @pytest.mark.parametrize("loss", ["rm {0}", "ln -sf /etc/hostname {0}", "rm {0}; mkdir {0}"])
