@@ -296,6 +296,40 @@ def test_missing_sections_are_asked_for_once(managed: Managed, api: Api, writer:
     assert "## Next Steps" in Path(record.details.handoff_file).read_text()
 
 
+def test_an_agent_that_never_writes_a_document_keeps_its_context(
+    managed: Managed, api: Api, writer: Writer
+) -> None:
+    writer.never = 2
+    fill(managed, writer, 86)
+    (record,) = wait_for(lambda: health(managed), "the record", 30)
+    assert (record.status, record.details.error) == (
+        "critical",
+        "it has written no document, asked twice",
+    )
+    wait_for(lambda: api.appearances("[sm] Your context was not replaced"), "what it is told")
+    wait_for(lambda: is_over(managed), "the end of it")
+    assert (clears(managed), len(contexts(api))) == (0, 1)
+    assert api.appearances("Create handoff document now") == 2
+
+
+def test_a_document_that_is_written_twice_is_taken_as_it_is_at_the_end(
+    managed: Managed, api: Api, writer: Writer
+) -> None:
+    writer.percent = 86
+    again = "echo It was written twice. | tee -a .sm/handoffs/*/handoff-*.md"
+    writer.turns += [writer.reply("I am full."), writer.reply("", again)]
+    is_new = new_context(managed, writer, 2)
+    managed.send("How full are you?")
+    wait_for(is_new, "another context", 30)
+    wait_rotated(managed, api)
+    (record,) = wait_for(lambda: health(managed), "the record")
+    assert record.status == "ok"
+    assert Path(record.details.handoff_file).read_text().endswith("It was written twice.\n")
+    assert clears(managed) == 1
+    (_, new) = contexts(api).values()
+    assert len(resumes(new)) == 1
+
+
 def test_a_long_turn_is_ended_once_its_document_is_there(
     managed: Managed, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
