@@ -97,6 +97,7 @@ def test_a_filling_context_is_told_once_at_each_threshold(
     work(managed, model, 48, "one")
     work(managed, model, 52, "two")
     wait_told(api, f"{SAID} Context at 52% (520,000 tokens). Consider writing a handoff doc")
+    wait_for(lambda: "ctx 52%" in managed.tmux.capture(managed.agent.pane_id), "the status line")
     work(managed, model, 53, "three")
     work(managed, model, 66, "four")
     wait_told(api, f"{SAID} Context at 66% — critically high. Write your handoff doc NOW")
