@@ -226,19 +226,6 @@ def test_a_context_whose_cycle_came_to_nothing_says_so(root: Root) -> None:
     assert gauge(session).notes == ()
 
 
-def test_a_context_whose_cycle_came_to_nothing_says_so(root: Root) -> None:
-    session = put(root)
-    full(session, 91, critical=True, cycled=True)
-    found = gauge(session)
-    assert found.next == ()
-    assert found.notes == (
-        "its cycle came to nothing, and no other begins by itself in this context: "
-        "see 'sm trace ann'",
-    )
-    handoff.save(session.dir, begin("r1", Cause.CYCLE, time.time(), CONTEXT))
-    assert gauge(session).notes == ()
-
-
 def test_a_cycle_that_is_put_off_says_why(root: Root) -> None:
     session = put(root)
     for number in "12":
@@ -348,14 +335,6 @@ def test_a_person_switches_it_off_and_on(company: Company) -> None:
     assert shown(company, "ann")["told"] == "warning"
     text = company.sm("context", "ann").stdout
     assert "told      warning\nnext      critical at 95%, cycle at 99%\n" in text
-
-
-def test_switched_on_where_all_is_done_it_is_not_said_that_nothing_is(
-    root: Root, capsys: pytest.CaptureFixture[str]
-) -> None:
-    full(put(root), 91, warned=True, critical=True, cycled=True)
-    assert run(["context", "enable", "ann"]) == 0
-    assert capsys.readouterr().out == "ann: in its present context nothing more is to be done\n"
 
 
 def test_switched_on_where_all_is_done_it_is_not_said_that_nothing_is(
