@@ -93,6 +93,9 @@ class Rotation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """There is a copy of it."""
     before: tuple[str, ...] = ()
     """What was there already when the document was asked for."""
+    found: str = ""
+    """The stamp of the document that is there now, seen first at `found_at`."""
+    found_at: float = 0.0
     steps: tuple[tuple[Step, float], ...] = ()
     """Each step, and when it was begun, in order."""
 
@@ -143,9 +146,13 @@ def begin(ident: str, cause: Cause, now: float, context: str, document: str = ""
 
 @dataclass(frozen=True)
 class Document:
-    """What the agent has written since it was asked; `missing` are sections that it lacks."""
+    """What the agent has written since it was asked; `missing` are sections that it lacks.
+
+    `stamp` is another one once it is written again; `written_at` may be of another machine's clock.
+    """
 
     path: str
+    stamp: str
     written_at: float
     empty: bool = False
     missing: tuple[str, ...] = ()

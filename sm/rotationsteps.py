@@ -95,6 +95,8 @@ def _document(r: Rotation, seen: Standing, limits: Limits) -> Move:
     found = seen.document if seen.document and not seen.document.empty else None
     if r.document:
         return _quiet(_to(r, Step.QUIET, seen), seen, limits)
+    if found:
+        r = _noticed(r, found, seen)
     if found and r.sections_asked:
         return _completed(r, found, seen, limits)
     if found:
@@ -110,13 +112,24 @@ def _document(r: Rotation, seen: Standing, limits: Limits) -> Move:
     return _request(_to(r, Step.REQUEST, seen, requests=r.requests + 1), seen, limits)
 
 
+def _noticed(r: Rotation, found: Document, seen: Standing) -> Rotation:
+    if r.found == found.stamp and r.found_at <= seen.now:
+        return r
+    return structs.replace(r, found=found.stamp, found_at=seen.now)
+
+
+def _whole_at(r: Rotation, found: Document, limits: Limits) -> float:
+    """When it counts as whole if nobody changes it; one from the future is as old as we know it."""
+    return min(found.written_at, r.found_at) + limits.settled_s
+
+
 def _is_over(asked_at: float, seen: Standing) -> bool:
     """Whether the turn is over in which it was asked: then nothing more is to be expected."""
     return seen.idle_since is not None and seen.idle_since > asked_at
 
 
 def _written(r: Rotation, found: Document, seen: Standing, limits: Limits) -> Move:
-    whole_at = found.written_at + limits.settled_s
+    whole_at = _whole_at(r, found, limits)
     if not _is_over(r.since, seen) and seen.now < whole_at:
         return Move(Act.WAIT, r, until=whole_at)
     if found.missing:
@@ -130,10 +143,11 @@ def _completed(r: Rotation, found: Document, seen: Standing, limits: Limits) -> 
     late = seen.now >= r.since + limits.document_s
     if asked_at is None and not late:
         return Move(Act.TELL, r, until=r.since + limits.document_s)
-    settled = not found.missing and seen.now >= found.written_at + limits.settled_s
+    whole_at = _whole_at(r, found, limits)
+    settled = not found.missing and seen.now >= whole_at
     if late or settled or _is_over(asked_at or r.since, seen):
         return _quiet(_to(r, Step.QUIET, seen, document=found.path), seen, limits)
-    until = min(r.since + limits.document_s, found.written_at + limits.settled_s)
+    until = min(r.since + limits.document_s, whole_at)
     return Move(Act.WAIT, r, until=max(until, seen.now + 1))
 
 

@@ -45,7 +45,7 @@ def test_a_cycle_asks_waits_for_the_document_clears_prompts_and_looks_whether_it
     world.run()
     assert world.agent.heard == [(1, "ask1")]
     world.now += 60
-    world.document = Document("/h.md", world.now)
+    world.document = Document("/h.md", f"{world.now}", world.now)
     world.agent.idle_since = world.now + 1
     world.now += 1
     world.run()
@@ -136,6 +136,23 @@ def test_a_prompt_that_is_lost_is_told_once_more() -> None:
     assert world.outcome is not None
     assert world.outcome.act is Act.GIVE_UP
     assert world.told == ["resume1", "resume2"]
+
+
+def test_a_document_from_the_future_comes_to_rest_until_it_is_written_again() -> None:
+    world = World()
+    world.rotate(Cause.CYCLE)
+    world.run()
+    world.document = Document("/h.md", "one", world.now + 3600)
+    world.run()
+    for stamp in ("one", "two"):
+        world.now += world.limits.settled_s - 1
+        world.document = Document("/h.md", stamp, world.now + 3600)
+        world.run()
+        assert world.record is not None
+        assert world.record.step is Step.DOCUMENT
+    world.now += world.limits.settled_s
+    world.run()
+    assert world.record.step is Step.QUIET
 
 
 def test_a_turn_that_goes_on_behind_its_document_is_interrupted_after_a_minute() -> None:
@@ -330,7 +347,7 @@ class Walk(RuleBasedStateMachine):
     @precondition(lambda self: self.world.agent.idle_since is None)
     @rule(missing=st.sampled_from([(), SECTIONS]), empty=st.booleans())
     def the_agent_writes(self, missing: tuple[str, ...], empty: bool) -> None:
-        self.world.document = Document("/h.md", self.world.now, empty, missing)
+        self.world.document = Document("/h.md", f"{self.world.now}", self.world.now, empty, missing)
         self.went("a document")
 
     @precondition(lambda self: self.world.agent.alive)

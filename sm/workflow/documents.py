@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import time
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -126,28 +125,18 @@ def written(folder: Path, before: Collection[str], sections: Sequence[str]) -> D
     with contextlib.suppress(OSError, StateError):
         for one in sorted(_new_ones(folder, before), reverse=True):
             if text := _read(folder / one.name).strip():
-                at = _written_at(folder, one)
-                lacks = missing(text, sections)
-                return Document(path=str(folder / one.name), written_at=at, missing=lacks)
+                return Document(
+                    path=str(folder / one.name),
+                    stamp=one.stamp,
+                    written_at=one.changed_ns / 1e9,
+                    missing=missing(text, sections),
+                )
     return None
 
 
 def _new_ones(folder: Path, before: Collection[str]) -> Iterator[_Found]:
     known = frozenset(before)
     return (one for one in _documents(folder) if one.stamp not in known)
-
-
-_first_seen: dict[Path, tuple[str, float]] = {}
-"""The last document that was found in each folder, and since when it has been as it is."""
-
-
-def _written_at(folder: Path, one: _Found) -> float:
-    """When it was written, by our own clock: one from the future would never come to rest."""
-    known, at = _first_seen.get(folder, ("", 0.0))
-    if known != one.stamp or at > time.time():
-        at = time.time()
-        _first_seen[folder] = (one.stamp, at)
-    return min(one.changed_ns / 1e9, at)
 
 
 def prune(folder: Path, keep: int, never: Path) -> None:
