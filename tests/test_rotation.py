@@ -152,6 +152,7 @@ def test_a_document_from_the_future_comes_to_rest_until_it_is_written_again() ->
         assert world.record.step is Step.DOCUMENT
     world.now += world.limits.settled_s
     world.run()
+    assert world.record
     assert world.record.step is Step.QUIET
 
 
