@@ -220,8 +220,10 @@ def _only(
 def _from_env(machine: Machine, env: Mapping[str, str], cwd: Path) -> Machine:
     root = env.get("SM_STATE_ROOT")
     socket = env.get("SM_TMUX_SOCKET") or machine.tmux_socket
+    database = env.get("SM_BRIDGE_DATABASE") or str(machine.bridge_database)
     return structs.replace(
         machine,
         state_root=absolute(cwd, root) if root else machine.state_root,
         tmux_socket=check_name(socket, "tmux socket") if socket else None,
+        bridge_database=absolute(cwd, database),
     )

@@ -216,6 +216,9 @@ class Project(Section, frozen=True, rename={"poll_interval_s": "poll_interval"})
         return self.worktrees / f"{self.name}-{issue}"
 
 
+DEFAULT_BRIDGE = Path("~/.local/share/sm/core.db")
+
+
 class Machine(Section, frozen=True):
     """What holds for all projects on this machine: at the top of a file."""
 
@@ -230,6 +233,9 @@ class Machine(Section, frozen=True):
         dict[str, dict[str, Any]],
         Meta(description="agent CLIs of your own, or what is different in one that is known"),
     ] = msgspec.field(default_factory=dict)
+    bridge_database: Annotated[
+        Path, Meta(description="handoffs of chat and code; SM_BRIDGE_DATABASE goes before it")
+    ] = DEFAULT_BRIDGE
     notify_command: Annotated[
         str, Meta(description="run by a shell for what a person has to know, which it reads")
     ] = ""

@@ -1,0 +1,204 @@
+"""The database file of the bridge: made, opened, brought up to date; many processes share it.
+
+SQLite in WAL mode: readers and the one writer do not wait for each other, and what a killed
+process had not committed is gone as a whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from sm.errors import SmError, StateError, TemporaryError
+from sm.store import lock
+from sm.store.files import create_exclusive, open_guarded
+
+APPLICATION = 0x736D6272
+"""`application_id` of our files: "smbr"."""
+
+BUSY_S = 30.0
+"""So long a writer waits for the others."""
+
+MIGRATIONS = (
+    """
+    CREATE TABLE handoffs (
+        id TEXT PRIMARY KEY,
+        title TEXT NOT NULL,
+        project TEXT,
+        chat_last_seen INTEGER DEFAULT 0,
+        code_last_seen INTEGER DEFAULT 0,
+        status TEXT DEFAULT 'active',
+        created_at TEXT,
+        updated_at TEXT
+    );
+    CREATE TABLE handoff_entries (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        handoff_id TEXT NOT NULL REFERENCES handoffs(id),
+        from_client TEXT NOT NULL,
+        type TEXT NOT NULL,
+        content TEXT NOT NULL,
+        created_at TEXT
+    );
+    CREATE INDEX entries_of_handoff ON handoff_entries(handoff_id, seq);
+    """,
+    """
+    CREATE TABLE handoff_bindings (
+        handoff_id TEXT PRIMARY KEY REFERENCES handoffs(id),
+        project TEXT NOT NULL,
+        issue INTEGER NOT NULL,
+        handed_seq INTEGER NOT NULL DEFAULT 0
+    );
+    CREATE INDEX bindings_of_issue ON handoff_bindings(project, issue);
+    ALTER TABLE handoff_entries ADD COLUMN key TEXT;
+    CREATE UNIQUE INDEX entries_once ON handoff_entries(handoff_id, key) WHERE key IS NOT NULL;
+    """,
+)
+"""Number n leads from `user_version` n to n + 1. One that was released is never changed."""
+
+VERSION = len(MIGRATIONS)
+
+SMALLEST = 512
+"""Bytes of a page; see https://www.sqlite.org/fileformat.html."""
+DAMAGED = (
+    "'{}' is damaged: nothing was written; put a copy in its place, or move it away to begin anew"
+)
+
+Connection = sqlite3.Connection
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[Connection]:
+    """The database at `path`, which is made where it is missing; closed afterwards.
+
+    What SQLite reports while it is open comes out as one of our errors.
+
+    Raises:
+        StateError: it is not ours, damaged, of a newer version, or cannot be written.
+        TemporaryError: others held it too long, or the disk is full.
+
+    """
+    with _explained(path):
+        _make(path)
+        with contextlib.closing(_connect(path)) as connection:
+            if _is_behind(connection, path):
+                with lock.hold(path.with_name(f"{path.name}.lock"), timeout_s=BUSY_S):
+                    _bring_up_to_date(connection, path)
+            yield connection
+
+
+@contextlib.contextmanager
+def transaction(connection: Connection, *, writes: bool = True) -> Iterator[None]:
+    """All that is written inside, or nothing; all that is read is of one moment.
+
+    Other writers wait from the beginning on, unless it says that it only reads.
+    """
+    connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):  # a full disk has rolled it back already
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _make(path: Path) -> None:
+    """An empty file (0600) where there is none, in a folder that only its owner writes to."""
+    folder = path.parent
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mode = folder.stat().st_mode
+    except OSError as error:
+        raise StateError(f"cannot make '{folder}': {os.strerror(error.errno or 0)}") from error
+    if mode & 0o022:  # whoever can put a journal beside a database can change what is read from it
+        raise StateError(
+            f"'{folder}' can be written by other users: keep the database in a folder of your own"
+        )
+    if not path.exists():
+        create_exclusive(path)
+    with open_guarded(path, os.O_RDONLY) as fd:
+        found = os.fstat(fd)
+    if found.st_mode & 0o077:
+        raise StateError(f"'{path}' is open to other users: run chmod 600 on it")
+    if 0 < found.st_size < SMALLEST:  # SQLite would take the rest of a database for a new one
+        raise StateError(DAMAGED.format(path))
+
+
+def _connect(path: Path) -> Connection:
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=rw", timeout=BUSY_S, isolation_level=None, uri=True
+    )
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA synchronous = FULL")  # what was answered survives a power cut
+    return connection
+
+
+def _is_behind(connection: Connection, path: Path) -> bool:
+    """Whether something is to be done before it can be used.
+
+    Raises:
+        StateError: it is another program's, or of a newer version.
+
+    """
+    version, application = (
+        _pragma(connection, "user_version"),
+        _pragma(connection, "application_id"),
+    )
+    tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+    if application != APPLICATION and (application or version or tables):
+        raise StateError(
+            f"'{path}' is the database of another program: name another file, it was not touched"
+        )
+    if version > VERSION:
+        raise StateError(
+            f"'{path}' was made by a newer sm (version {version}, this one knows {VERSION}): "
+            "update sm; it was not touched"
+        )
+    return version < VERSION
+
+
+def _pragma(connection: Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _bring_up_to_date(connection: Connection, path: Path) -> None:
+    if not _is_behind(connection, path):
+        return  # somebody else was first
+    connection.execute("PRAGMA journal_mode = WAL")
+    with transaction(connection):
+        for number in range(_pragma(connection, "user_version"), VERSION):
+            for statement in MIGRATIONS[number].split(";"):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_NOT_WRITABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _explanation(path, error) from error
+
+
+def _explanation(path: Path, error: sqlite3.Error) -> SmError:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the details of extended codes
+    if code in _BUSY:
+        return TemporaryError(f"'{path}' was in use for {BUSY_S:g} s: try again")
+    if code == sqlite3.SQLITE_FULL:
+        return TemporaryError(
+            f"no space left for '{path}': nothing was written; make room, then try again"
+        )
+    if code in _DAMAGED:
+        return StateError(DAMAGED.format(path))
+    if code in _NOT_WRITABLE:
+        return StateError(f"cannot write '{path}', or beside it: {error}: mend its permissions")
+    return StateError(f"cannot use '{path}': {error}")

@@ -1,0 +1,205 @@
+"""What can be done with handoffs: the five operations, each one transaction."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sm.bridge import database
+from sm.bridge.database import transaction
+from sm.bridge.records import (
+    Client,
+    Entry,
+    EntryType,
+    Handoff,
+    Status,
+    Thread,
+    new_id,
+)
+from sm.errors import SmError, UsageError
+
+HANDOFF = """
+SELECT id, title, project, chat_last_seen, code_last_seen, status, created_at, updated_at
+FROM handoffs WHERE id = ?
+"""
+BEGUN = """
+INSERT INTO handoffs (id, title, project, status, created_at, updated_at)
+VALUES (?, ?, ?, 'active', ?, ?)
+"""
+TOUCHED = "UPDATE handoffs SET updated_at = ? WHERE id = ?"
+CLOSED = "UPDATE handoffs SET status = 'completed', updated_at = ? WHERE id = ?"
+
+ENTRIES = """
+SELECT seq, handoff_id, from_client, type, content, created_at
+FROM handoff_entries WHERE handoff_id = ? AND seq > ? ORDER BY seq
+"""
+KEYED = """
+SELECT seq, handoff_id, from_client, type, content, created_at
+FROM handoff_entries WHERE handoff_id = ? AND key = ?
+"""
+APPENDED = """
+INSERT INTO handoff_entries (handoff_id, from_client, type, content, created_at, key)
+VALUES (?, ?, ?, ?, ?, ?)
+"""
+WIPED = "DELETE FROM handoff_entries WHERE handoff_id = ?"
+LATEST = "SELECT coalesce(max(seq), 0) FROM handoff_entries WHERE handoff_id = ?"
+
+SEEN = {
+    Client.CHAT: "UPDATE handoffs SET chat_last_seen = max(chat_last_seen, ?) WHERE id = ?",
+    Client.CODE: "UPDATE handoffs SET code_last_seen = max(code_last_seen, ?) WHERE id = ?",
+}
+
+
+class CompletedError(SmError):
+    """The handoff was closed."""
+
+
+@contextlib.contextmanager
+def bridge(path: Path) -> Iterator[Bridge]:
+    """The handoffs in the database at `path`; for errors see `database.opened`."""
+    with database.opened(path) as connection:
+        yield Bridge(connection)
+
+
+class Bridge:
+    """The handoffs of one database. Arguments have been through `sm.bridge.checks`."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        """Work on an open database."""
+        self.connection = connection
+
+    def create(
+        self, title: str, content: str, *, project: str | None = None, client: Client
+    ) -> Thread:
+        """Begin a handoff, whose first entry is `content`, of type context."""
+        now, ident = _now(), new_id()
+        with transaction(self.connection):
+            self.connection.execute(BEGUN, (ident, title, project, now, now))
+            self._append(ident, EntryType.CONTEXT, content, client)
+            return self._thread(ident, client)
+
+    def get(self, ident: str, client: Client) -> Thread:
+        """All of a handoff, and what of it is new to `client`; no cursor moves.
+
+        Raises:
+            UsageError: there is none.
+
+        """
+        with transaction(self.connection, writes=False):
+            return self._thread(ident, client)
+
+    def add(
+        self, ident: str, type_: EntryType, content: str, client: Client, *, key: str | None = None
+    ) -> tuple[Handoff, Entry]:
+        """Append an entry; the cursor of `client` moves to it.
+
+        With a `key` this happens once: called again, it returns the entry that is there.
+
+        Raises:
+            UsageError: there is no such handoff.
+            CompletedError: it was closed.
+
+        """
+        with transaction(self.connection):
+            self.active(ident)
+            entry = self._known(ident, key) if key else None
+            if entry is None:
+                entry = self._append(ident, type_, content, client, key)
+            return self.handoff(ident), entry
+
+    def mark_read(self, ident: str, client: Client) -> Handoff:
+        """Move the cursor of `client` to the latest entry.
+
+        Raises:
+            UsageError: there is no such handoff.
+
+        """
+        with transaction(self.connection):
+            self.handoff(ident)
+            (latest,) = self.connection.execute(LATEST, (ident,)).fetchone()
+            self.connection.execute(SEEN[client], (latest, ident))
+            return self.handoff(ident)
+
+    def close(self, ident: str) -> Handoff:
+        """Delete the entries and mark the handoff as completed; one that is stays as it is.
+
+        Raises:
+            UsageError: there is no such handoff.
+
+        """
+        with transaction(self.connection):
+            if self.handoff(ident).status is Status.ACTIVE:
+                self.connection.execute(WIPED, (ident,))
+                self.connection.execute(CLOSED, (_now(), ident))
+            return self.handoff(ident)
+
+    def handoff(self, ident: str) -> Handoff:
+        """The row of a handoff.
+
+        Raises:
+            UsageError: there is none.
+
+        """
+        row = self.connection.execute(HANDOFF, (ident,)).fetchone()
+        if row is None:
+            raise UsageError(
+                f"no handoff '{ident}': check the id with the person, character by character; "
+                "there is no list of ids to look it up in"
+            )
+        return _handoff(row)
+
+    def active(self, ident: str) -> Handoff:
+        """The row of a handoff that can be written to.
+
+        Raises:
+            UsageError: there is none.
+            CompletedError: it was closed.
+
+        """
+        found = self.handoff(ident)
+        if found.status is Status.COMPLETED:
+            raise CompletedError(
+                f"handoff '{ident}' is completed, nothing can be added to it: create a new one "
+                "to go on"
+            )
+        return found
+
+    def entries(self, ident: str, *, after: int = 0) -> tuple[Entry, ...]:
+        """The entries of a handoff behind number `after`, in order."""
+        return tuple(_entry(row) for row in self.connection.execute(ENTRIES, (ident, after)))
+
+    def _thread(self, ident: str, client: Client) -> Thread:
+        return Thread(self.handoff(ident), self.entries(ident), client)
+
+    def _known(self, ident: str, key: str) -> Entry | None:
+        row = self.connection.execute(KEYED, (ident, key)).fetchone()
+        return _entry(row) if row else None
+
+    def _append(
+        self, ident: str, type_: EntryType, content: str, client: Client, key: str | None = None
+    ) -> Entry:
+        now = _now()
+        values = (ident, client, type_, content, now, key)
+        seq = self.connection.execute(APPENDED, values).lastrowid
+        assert seq is not None, "a row was inserted"
+        self.connection.execute(SEEN[client], (seq, ident))
+        self.connection.execute(TOUCHED, (now, ident))
+        return Entry(seq, ident, client, type_, content, now)
+
+
+def _handoff(row: tuple[str, str, str | None, int, int, str, str, str]) -> Handoff:
+    ident, title, project, chat_last_seen, code_last_seen, status, created_at, updated_at = row
+    cursors = (chat_last_seen, code_last_seen)
+    return Handoff(ident, title, project, *cursors, Status(status), created_at, updated_at)
+
+
+def _entry(row: tuple[int, str, str, str, str, str]) -> Entry:
+    seq, ident, client, type_, content, created_at = row
+    return Entry(seq, ident, Client(client), EntryType(type_), content, created_at)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,102 @@
+"""What a thread between two clients consists of. Pure."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import string
+from dataclasses import dataclass
+from enum import StrEnum
+
+PREFIX = "hof_"
+ALPHABET = string.ascii_letters + string.digits + "_-"
+LENGTH = 21
+"""126 random bits, as a nanoid has them: whoever has the id was given it."""
+
+ID = re.compile(rf"{PREFIX}[{re.escape(ALPHABET)}]{{{LENGTH}}}")
+
+
+class Client(StrEnum):
+    """Who writes: the chat decides, the coding client carries out."""
+
+    CHAT = "chat"
+    CODE = "code"
+
+    @property
+    def cursor(self) -> str:
+        """The column that says up to which entry it has seen."""
+        return f"{self}_last_seen"
+
+
+class EntryType(StrEnum):
+    """What an entry is for."""
+
+    CONTEXT = "context"
+    TASK = "task"
+    PROGRESS = "progress"
+    QUESTION = "question"
+    DECISION = "decision"
+    DONE = "done"
+
+
+class Status(StrEnum):
+    """Whether a handoff is under way."""
+
+    ACTIVE = "active"
+    COMPLETED = "completed"
+
+
+@dataclass(frozen=True)
+class Handoff:
+    """One working session of two clients; the cursors are sequence numbers of entries.
+
+    Times are ISO 8601 in UTC.
+    """
+
+    id: str
+    title: str
+    project: str | None
+    chat_last_seen: int
+    code_last_seen: int
+    status: Status
+    created_at: str
+    updated_at: str
+
+    def last_seen(self, client: Client) -> int:
+        """The number of the last entry that this client has seen; 0 for none."""
+        return self.chat_last_seen if client is Client.CHAT else self.code_last_seen
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What one client has said; `seq` grows over all handoffs."""
+
+    seq: int
+    handoff_id: str
+    from_client: Client
+    type: EntryType
+    content: str
+    created_at: str
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A handoff as `client` sees it, with all its entries in order."""
+
+    handoff: Handoff
+    entries: tuple[Entry, ...]
+    client: Client
+
+    @property
+    def new_entries(self) -> tuple[Entry, ...]:
+        """The entries that the client has not seen."""
+        return tuple(filter(self.is_new, self.entries))
+
+    def is_new(self, entry: Entry) -> bool:
+        """Whether the client has not seen the entry."""
+        return entry.seq > self.handoff.last_seen(self.client)
+
+
+def new_id() -> str:
+    """An id for a handoff, from a cryptographic source."""
+    return PREFIX + "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sm.bridge import database
+from sm.bridge.database import APPLICATION, MIGRATIONS, VERSION, opened
+from sm.bridge.handoffs import bridge
+from sm.bridge.records import Client, EntryType
+from sm.errors import StateError, TemporaryError
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "a folder" / "core.db"
+
+
+def one_handoff(path: Path) -> str:
+    with bridge(path) as handoffs:
+        return handoffs.create("t", "c", client=Client.CHAT).handoff.id
+
+
+def plain(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, isolation_level=None)
+
+
+def test_it_is_made_for_its_owner_alone(path: Path) -> None:
+    one_handoff(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    with opened(path) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        modes = {stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+        connection.execute("ROLLBACK")
+    assert modes == {0o600}
+
+
+def test_it_has_the_tables_of_the_source_and_is_in_wal_mode(path: Path) -> None:
+    one_handoff(path)
+    connection = plain(path)
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert connection.execute("PRAGMA user_version").fetchone() == (VERSION,)
+    columns = [row[1] for row in connection.execute("PRAGMA table_info(handoffs)")]
+    assert columns == [
+        *("id", "title", "project", "chat_last_seen", "code_last_seen"),
+        *("status", "created_at", "updated_at"),
+    ]
+    columns = [row[1] for row in connection.execute("PRAGMA table_info(handoff_entries)")]
+    assert columns[:6] == ["seq", "handoff_id", "from_client", "type", "content", "created_at"]
+
+
+def test_one_of_the_first_version_is_brought_up_to_date(path: Path) -> None:
+    path.parent.mkdir(mode=0o700)
+    connection = plain(path)
+    connection.executescript(MIGRATIONS[0])
+    connection.execute(f"PRAGMA application_id = {APPLICATION}")
+    connection.execute("PRAGMA user_version = 1")
+    ident = "hof_" + "x" * 21
+    connection.execute("INSERT INTO handoffs (id, title) VALUES (?, 'old')", (ident,))
+    connection.execute(
+        "INSERT INTO handoff_entries (handoff_id, from_client, type, content, created_at) "
+        "VALUES (?, 'chat', 'task', 'from before', '')",
+        (ident,),
+    )
+    connection.close()
+    path.chmod(0o600)
+    with bridge(path) as handoffs:
+        handoffs.add(ident, EntryType.DONE, "now", Client.CODE, key="k")
+        assert [entry.content for entry in handoffs.entries(ident)] == ["from before", "now"]
+
+
+def test_a_newer_version_is_left_alone(path: Path) -> None:
+    one_handoff(path)
+    connection = plain(path)
+    connection.execute(f"PRAGMA user_version = {VERSION + 1}")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(StateError, match=r"newer sm \(version 3, this one knows 2\): update sm"):
+        one_handoff(path)
+    assert path.read_bytes() == before
+
+
+def test_the_database_of_another_program_is_left_alone(path: Path) -> None:
+    path.parent.mkdir(mode=0o700)
+    connection = plain(path)
+    connection.execute("CREATE TABLE handoffs (id)")
+    connection.close()
+    path.chmod(0o600)
+    before = path.read_bytes()
+    with pytest.raises(StateError, match="is the database of another program"):
+        one_handoff(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", [b"no database at all, but longer than a header" * 99, b"x"])
+def test_a_damaged_file_is_named_and_not_overwritten(path: Path, damage: bytes) -> None:
+    path.parent.mkdir(mode=0o700)
+    path.write_bytes(damage)
+    path.chmod(0o600)
+    with pytest.raises(StateError, match=r"is damaged: nothing was written; put a copy"):
+        one_handoff(path)
+    assert path.read_bytes() == damage
+
+
+def test_a_page_that_was_overwritten_is_found(path: Path) -> None:
+    with bridge(path) as handoffs:
+        ident = handoffs.create("t", "x" * 50_000, client=Client.CHAT).handoff.id
+    content = bytearray(path.read_bytes())
+    content[4096:] = os.urandom(len(content) - 4096)
+    path.write_bytes(content)
+    with pytest.raises(StateError, match="is damaged"), bridge(path) as handoffs:
+        handoffs.get(ident, Client.CODE)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("what", ["link", "folder", "open file", "open folder"])
+def test_what_is_not_ours_alone_is_refused(path: Path, what: str) -> None:
+    one_handoff(path)
+    if what == "link":
+        path.rename(path.with_name("elsewhere"))
+        path.symlink_to(path.with_name("elsewhere"))
+    elif what == "folder":
+        path.unlink()
+        path.mkdir()
+    else:
+        (path if what == "open file" else path.parent).chmod(0o777)
+    with pytest.raises(StateError):
+        one_handoff(path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_is_named(path: Path) -> None:
+    one_handoff(path)
+    path.parent.chmod(0o500)
+    try:
+        with pytest.raises(StateError, match=f"cannot write '{path}'"):
+            one_handoff(path)
+    finally:
+        path.parent.chmod(0o700)
+
+
+def test_who_holds_it_too_long_is_told_of(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one_handoff(path)
+    other = plain(path)
+    other.execute("BEGIN IMMEDIATE")
+    monkeypatch.setattr(database, "BUSY_S", 0.1)  # else it is waited for half a minute
+    with pytest.raises(TemporaryError, match=r"was in use for 0\.1 s: try again"):
+        one_handoff(path)
+    other.execute("ROLLBACK")
+    one_handoff(path)
+
+
+def test_a_reader_does_not_wait_for_a_writer(path: Path) -> None:
+    ident = one_handoff(path)
+    other = plain(path)
+    other.execute("BEGIN IMMEDIATE")
+    with bridge(path) as handoffs:
+        assert handoffs.get(ident, Client.CODE).new_entries
+    other.execute("ROLLBACK")
+
+
+def test_many_may_make_it_at_once(path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from sm.bridge.handoffs import bridge\n"
+        "from sm.bridge.records import Client\n"
+        "with bridge(Path(sys.argv[1])) as handoffs:\n"
+        "    handoffs.create('t', 'c', client=Client.CODE)\n"
+    )
+    argv = [sys.executable, "-c", program, str(path)]
+    started = [subprocess.Popen(argv, stderr=subprocess.PIPE) for _ in range(8)]
+    failed = [said for one in started if (said := one.communicate()[1]) or one.returncode]
+    assert not failed
+    assert plain(path).execute("SELECT count(*) FROM handoffs").fetchone() == (8,)
