@@ -55,6 +55,8 @@ class Material:
     until: str = ""
     """When the session is parked until, as a time of day."""
     attach_command: str = ""
+    handoffs: tuple[str, ...] = ()
+    """The ids of the bridge's handoffs about the issue."""
 
 
 def fence(what: str, text: str, nonce: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sm import bridgetexts
 from sm.forge import Check, Review
 from sm.material import Material, fence, one_line, pull_number
 from sm.phase import SENTINELS, Phase
@@ -48,10 +49,12 @@ Work only in this worktree and only on branch {branch}; never push to {base}."""
 
 
 def _protocol_here(m: Material) -> str:
+    signal = "How to signal is in your system prompt; the phase file is $PHASE_FILE."
     if not m.protocol_known:
         where = {"remote": m.remote, "branch": m.branch, "base": m.base}
-        return protocol(phase_file=m.phase_file, **where)
-    return "How to signal is in your system prompt; the phase file is $PHASE_FILE."
+        signal = protocol(phase_file=m.phase_file, **where)
+    chat = bridgetexts.note(m.handoffs)
+    return f"{signal}\n\n{chat}" if chat else signal
 
 
 def _start(m: Material) -> str:

@@ -47,6 +47,8 @@ COMMANDS: dict[str, Verb] = {
     "health": Verb("health", "Show what became of each replacement of a context."),
     "hooks": Verb("hooks", "Set up the agent CLI's hooks in your own settings."),
     "serve": Verb("serve", "Offer sessions, messages and handoffs over HTTP."),
+    "bridge": Verb("bridge", "Share handoffs between a chat client and a coding client."),
+    "mcp": Verb("mcp", "Offer these handoffs as MCP tools."),
     "react": Verb("react", "React to what happened in one session.", hidden=True),
     "rotate": Verb("rotate", "Carry on a session's rotation.", hidden=True),
     "poll": Verb("poll", "One tick of dev-poll.", hidden=True),

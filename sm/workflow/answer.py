@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sm.errors import UsageError
 from sm.session import registry
+from sm.session.registry import IssueSession
 from sm.store import lock
 from sm.store.paths import session_name
 from sm.workflow import monitors, replies
@@ -31,8 +32,21 @@ def answer(ctx: Context, issue: int, author: str, text: str) -> None:
             f"'{session.name}' has a dialog open in its terminal, which is answered there: "
             f"sm attach {session.project} {issue}"
         )
-    reply = replies.add(session.dir, author, text)
+    give(ctx, session, author, text)
+
+
+def give(
+    ctx: Context, session: IssueSession, author: str, text: str, *, key: str | None = None
+) -> None:
+    """Keep the answer to what the session has asked; given again with the same `key` it is one.
+
+    Raises:
+        SmError: the forge could not be told.
+
+    """
+    reply = replies.add(session.dir, author, text, key)
     ctx.record("reply", session.name, f"{author}: {text}")
-    ctx.forge.comment(issue, f"{author} answered:\n\n{text}", author=author, marker=reply.id)
+    body = f"{author} answered:\n\n{text}"
+    ctx.forge.comment(session.issue, body, author=author, marker=reply.id)
     monitors.ensure(session)
     registry.poke(session.dir)

@@ -18,7 +18,7 @@ from sm.session import agent, transcript
 from sm.session.launchfiles import Launch
 from sm.session.plan import FAILED, Plan, PlannedStep, receipts
 from sm.session.registry import IssueSession
-from sm.workflow import protocol, signs
+from sm.workflow import handover, protocol, signs
 from sm.workflow.context import Context
 from sm.workflow.observe import Observation
 from sm.workflow.snapshot import full_check
@@ -68,6 +68,7 @@ def _resumable(seen: Observation) -> str:
 def gather(ctx: Context, session: IssueSession, seen: Observation, work: GitState) -> Material:
     """Everything that a text may quote."""
     project, facts = ctx.project, seen.facts
+    handoffs = handover.about(ctx.config.bridge_database, session)
     return Material(
         project=project.name,
         issue=ctx.forge.issue(session.issue),
@@ -77,7 +78,7 @@ def gather(ctx: Context, session: IssueSession, seen: Observation, work: GitStat
         phase_file=str(ctx.root.phase(session.project, session.issue)),
         nonce=secrets.token_hex(4),
         merge_command=_merge_command(ctx, seen),
-        answer_help=_answer_help(ctx, session, seen),
+        answer_help=_answer_help(ctx, session, seen, handoffs),
         pull=seen.pull,
         check=full_check(ctx, seen.pull),
         review=seen.review,
@@ -98,6 +99,7 @@ def gather(ctx: Context, session: IssueSession, seen: Observation, work: GitStat
         failure=_failure(session, seen),
         until=signs.until(facts.failure) if facts.failure else "",
         attach_command=_attach_command(session),
+        handoffs=handoffs,
     )
 
 
@@ -124,12 +126,15 @@ def _failure(session: IssueSession, seen: Observation) -> str:
     return f"{failure.fault} (“{said}”)" if said else str(failure.fault)
 
 
-def _answer_help(ctx: Context, session: IssueSession, seen: Observation) -> str:
+def _answer_help(
+    ctx: Context, session: IssueSession, seen: Observation, handoffs: tuple[str, ...]
+) -> str:
     if seen.facts.dialog_at is not None:
         return f"`{_attach_command(session)}`, in its terminal"
     ways = [f"`sm reply {session.project} {session.issue} TEXT`", "a comment on the issue"]
     if ctx.project.escalation.vault:
         ways.append("the file in the vault")
+    ways += [f"a decision in handoff {ident}" for ident in handoffs]
     return " or ".join(ways)
 
 

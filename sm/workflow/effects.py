@@ -15,6 +15,7 @@ from sm.session.plan import Plan, PlannedStep
 from sm.session.queue import Message, Mode
 from sm.session.registry import IssueSession
 from sm.store.files import write_atomic
+from sm.workflow import handover
 from sm.workflow.compose import launch_with
 from sm.workflow.context import Context
 from sm.workflow.replies import question_file
@@ -117,6 +118,7 @@ def _notify(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) 
     if (file := question_file(ctx, session)) is not None:
         title = f"{session.project} #{session.issue}: {session.title}"
         vault.ask(file, title=title, body=step.text, marker=ident)
+    handover.ask(ctx, session, step.text, ident)
     return told
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from sm import bridgetexts
 from sm.prompts import protocol
 from sm.session.registry import IssueSession
 from sm.session.submission import Target
+from sm.workflow import handover, host
 
 
 def of(session: IssueSession) -> str:
@@ -18,12 +20,15 @@ def of(session: IssueSession) -> str:
 
 
 def repeated(target: Target) -> str:
-    """The same for a new context of an agent whose system prompt does not hold it; '' for others.
+    """What a new context of an issue's agent has to be told again; '' for nothing.
 
     What stands in the system prompt outlives a clear and a start anew, what was in a message does
     not.
     """
     session = target.session
-    if not isinstance(session, IssueSession) or target.profile.system_prompt:
+    if not isinstance(session, IssueSession):
         return ""
-    return of(session)
+    database = host.of(session).machine.bridge_database
+    chat = bridgetexts.note(handover.about(database, session))
+    signal = "" if target.profile.system_prompt else of(session)
+    return "\n\n".join(part for part in (signal, chat) if part)

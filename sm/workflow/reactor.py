@@ -28,6 +28,7 @@ from sm.workflow.compose import compose, launch_with
 from sm.workflow.context import Context
 from sm.workflow.effects import NotNowError, PointlessError, perform, withdraw
 from sm.workflow.fullness import tend_context
+from sm.workflow.handover import hand_over
 from sm.workflow.messages import tell_of_step, tend_messages
 from sm.workflow.observe import Observation, observe
 from sm.workflow.rotator import Rotator
@@ -96,7 +97,7 @@ def _react(ctx: Context, name: str, directory: SessionDir) -> None:
 
 
 def _tend(ctx: Context, session: IssueSession) -> float:
-    """See to its context and its messages; neither keeps a reaction waiting."""
+    """See to its context, its handoffs and its messages; none keeps a reaction waiting."""
     target = ctx.target(session)
 
     def relaunch(generation: int) -> None:
@@ -106,15 +107,17 @@ def _tend(ctx: Context, session: IssueSession) -> float:
     def context() -> float:
         return tend_context(Rotator(target, ctx.policy(session), relaunch))
 
-    return min(_tended(session, context), _tended(session, lambda: tend_messages(target)))
+    again_at = _tended(session, context), _tended(session, lambda: hand_over(ctx, session))
+    return min(*again_at, _tended(session, lambda: tend_messages(target)))
 
 
-def _tended(session: IssueSession, tend: Callable[[], float]) -> float:
+def _tended(session: IssueSession, tend: Callable[[], float | None]) -> float:
     try:
-        return tend()
+        again_at = tend()
     except SmError as error:
         journal.record_once(session.root.journal, "problem", session.name, error.message)
         return time.time() + MESSAGE_RETRY_S
+    return math.inf if again_at is None else again_at
 
 
 def _passes(ctx: Context, session: IssueSession, directory: SessionDir) -> Iterator[None]:

@@ -26,12 +26,15 @@ class Reply(Struct, frozen=True):
     text: str
 
 
-def add(directory: SessionDir, author: str, text: str) -> Reply:
-    """Keep an answer given on the command line until it is handed over."""
+def add(directory: SessionDir, author: str, text: str, key: str | None = None) -> Reply:
+    """Keep an answer until it is handed over; one of the same `key` that is there stays."""
     ensure_private_dir(directory.replies, parents=False)
     at = time.time()
-    reply = Reply(f"{at:.3f}-{secrets.token_hex(3)}", at, author, text)
-    write_json(directory.replies / f"{reply.id}.json", reply, durable=True)
+    reply = Reply(key or f"{at:.3f}-{secrets.token_hex(3)}", at, author, text)
+    path = directory.replies / f"{reply.id}.json"
+    if (known := read_json(path, Reply)) is not None:
+        return known
+    write_json(path, reply, durable=True)
     return reply
 
 

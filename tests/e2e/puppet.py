@@ -2,6 +2,7 @@
 
 It keeps what it was told in `$PUPPET_LOG`, one JSON line a message. With `PUPPET_AUTO=1` it
 follows the protocol by itself: adds a file, commits, pushes, asks for CI, for a review, merges.
+A line `run: COMMAND` of a message is run.
 With `PUPPET_HOOKS` it calls the hooks in that folder for its start and for what it is told.
 Only the standard library: it runs as the agent, in the agent's environment.
 """
@@ -60,6 +61,9 @@ def obey(message: str) -> None:
     tell("message", message)
     prompt_id = f"prompt-{time.time_ns()}"
     call_hook("user-prompt-submit", "UserPromptSubmit", prompt_id=prompt_id, prompt=message)
+    for line in message.splitlines():
+        if line.startswith("run: "):
+            tell("ran", subprocess.run(line[5:], shell=True, capture_output=True, text=True).stdout)
     if os.environ.get("PUPPET_AUTO") != "1":
         return
     if "PHASE:awaiting_review again" in message or message.startswith("You work on"):

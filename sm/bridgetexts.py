@@ -1,0 +1,37 @@
+"""What an agent is told of a handoff that is about its issue. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+QUOTE_LIMIT = 60_000
+"""Characters of an entry that a message holds; the rest is one command away."""
+
+
+def entry(ident: str, seq: int, type_: str, content: str) -> str:
+    """An entry of the chat, as a message to the agent at work on the issue."""
+    if len(content) > QUOTE_LIMIT:
+        content = f"{content[:QUOTE_LIMIT]}\n… cut; all of it: sm bridge get {ident}"
+    return (
+        f"[sm] {type_} from the chat (handoff {ident}, entry {seq}):\n{content}\n\n{report(ident)}"
+    )
+
+
+def note(idents: Sequence[str]) -> str:
+    """For the agent's prompt: the handoffs about its issue, and how to use them; '' for none."""
+    if not idents:
+        return ""
+    which = f"handoff {idents[0]}" if len(idents) == 1 else f"the handoffs {', '.join(idents)}"
+    return (
+        f"A person follows this issue in a chat, through {which} (all of it: sm bridge get "
+        f"{idents[-1]}). What the chat adds reaches you as a message. {report(idents[-1])}"
+    )
+
+
+def report(ident: str) -> str:
+    """How the agent reaches the chat."""
+    return (
+        f"Tell the chat how it goes: sm bridge add {ident} progress 'TEXT' (or question, or done; "
+        "'-' reads TEXT from standard input), or by the tool add_to_handoff with "
+        'as_client: "code".'
+    )

@@ -1,0 +1,201 @@
+"""`sm bridge`: handoffs between chat and code, for people and scripts."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sm.cli.options import issue_argument, json_option, pass_host
+from sm.cli.words import print_json, read_text
+from sm.text import clean
+
+if TYPE_CHECKING:
+    from sm.bridge.records import Entry, Handoff
+    from sm.workflow.host import Host
+
+ident_argument = click.argument("ident", metavar="ID")
+content_argument = click.argument("content", metavar="CONTENT", nargs=-1, required=True)
+
+client_option: Callable[..., Any] = click.option(
+    "--as",
+    "client",
+    metavar="chat|code",
+    help="Who you are; default: code in a session of sm, else chat.",
+)
+
+
+@click.group()
+def command() -> None:
+    """Read and write the handoffs between a chat client and a coding client.
+
+    A handoff is reached by its id alone, which 'create' prints. The same five operations are MCP
+    tools: see 'sm mcp --help'.
+    """
+
+
+@command.command()
+@click.argument("title")
+@content_argument
+@click.option("--project", metavar="NAME", help="A tag; with --issue, the project of sm.")
+@click.option("--issue", type=click.IntRange(1), metavar="N", help="The issue that it is about.")
+@client_option
+@json_option
+@pass_host
+def create(
+    host: Host,
+    title: str,
+    content: tuple[str, ...],
+    project: str | None,
+    issue: int | None,
+    client: str | None,
+    as_json: bool,
+) -> None:
+    """Begin a handoff about TITLE and print its id; CONTENT '-' reads it from standard input."""
+    from sm.bridge import shapes
+    from sm.workflow import bridge
+
+    made = bridge.create(
+        host, title, read_text(content), project=project, issue=issue, client=_client(host, client)
+    )
+    if as_json:
+        print_json(shapes.created(made))
+    else:
+        click.echo(made.handoff.id)
+
+
+@command.command()
+@ident_argument
+@client_option
+@click.option("--watch", "-w", is_flag=True, help="Go on with what is added, until it is closed.")
+@json_option
+@pass_host
+def get(host: Host, ident: str, client: str | None, watch: bool, as_json: bool) -> None:
+    """Show a handoff; what is new to you is marked with '*'. Changes nothing.
+
+    With --watch and --json each entry is a line of its own.
+    """
+    from sm.bridge import shapes
+    from sm.workflow import bridge
+
+    thread = bridge.get(host, ident, _client(host, client))
+    if not as_json:
+        click.echo(_head(thread.handoff))
+    elif not watch:
+        print_json(shapes.got(thread))
+    show = _print_line if as_json else _print_entry
+    for entry in () if as_json and not watch else thread.entries:
+        show(entry, is_new=thread.is_new(entry))
+    if watch:
+        for entry in bridge.follow(host, thread):
+            show(entry, is_new=True)
+        click.echo("closed", err=True)
+
+
+@command.command()
+@ident_argument
+@click.argument("type_", metavar="TYPE")
+@content_argument
+@client_option
+@json_option
+@pass_host
+def add(
+    host: Host, ident: str, type_: str, content: tuple[str, ...], client: str | None, as_json: bool
+) -> None:
+    """Append an entry; TYPE: context, task, progress, question, decision or done.
+
+    CONTENT '-' reads it from standard input. Of a handoff that is about an issue, the chat's
+    context, tasks and decisions reach the agent at work on it.
+    """
+    from sm.bridge import shapes
+    from sm.workflow import bridge
+
+    added = bridge.add(host, ident, type_, read_text(content), _client(host, client))
+    if as_json:
+        print_json(shapes.added(*added))
+    else:
+        click.echo(f"added entry {added[1].seq}")
+
+
+@command.command()
+@ident_argument
+@client_option
+@json_option
+@pass_host
+def read(host: Host, ident: str, client: str | None, as_json: bool) -> None:
+    """Note that you have seen all of a handoff."""
+    from sm.workflow import bridge
+
+    _told(bridge.mark_read(host, ident, _client(host, client)), "read", as_json=as_json)
+
+
+@command.command()
+@ident_argument
+@json_option
+@pass_host
+def close(host: Host, ident: str, as_json: bool) -> None:
+    """End a handoff: its entries are deleted for good."""
+    from sm.workflow import bridge
+
+    _told(bridge.close(host, ident), "closed", as_json=as_json)
+
+
+@command.command()
+@ident_argument
+@click.argument("project")
+@issue_argument
+@json_option
+@pass_host
+def bind(host: Host, ident: str, project: str, issue: int, as_json: bool) -> None:
+    """Have a handoff be about ISSUE of PROJECT.
+
+    What the chat adds then reaches the agent at work on that issue, or the next one.
+    """
+    from dataclasses import asdict
+
+    from sm.workflow import bridge
+
+    bound = bridge.bind(host, ident, project, issue)
+    if as_json:
+        print_json(asdict(bound))
+    else:
+        click.echo(f"{bound.handoff_id} is about {bound.project} #{bound.issue}")
+
+
+def _client(host: Host, given: str | None) -> str:
+    from sm.bridge.records import Client
+    from sm.session.caller import identify
+
+    if given is not None:
+        return given
+    return Client.CODE if identify(host.root, os.environ).session else Client.CHAT
+
+
+def _told(handoff: Handoff, what: str, *, as_json: bool) -> None:
+    from sm.bridge import shapes
+
+    if as_json:
+        print_json(shapes.row(handoff))
+    else:
+        click.echo(f"{what} {handoff.id}")
+
+
+def _head(handoff: Handoff) -> str:
+    about = f" · {handoff.project}" if handoff.project else ""
+    return f"{handoff.title} · {handoff.id}{about} · {handoff.status}"
+
+
+def _print_entry(entry: Entry, *, is_new: bool) -> None:
+    mark = "*" if is_new else " "
+    at = entry.created_at[:16].replace("T", " ")
+    click.echo(f"\n{mark} {entry.seq}  {entry.type} from {entry.from_client}, {at} UTC")
+    click.echo(textwrap.indent(clean(entry.content), "    "))
+
+
+def _print_line(entry: Entry, *, is_new: bool) -> None:
+    import msgspec
+
+    click.echo(msgspec.json.encode(entry).decode())

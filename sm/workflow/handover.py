@@ -1,0 +1,123 @@
+"""Between the handoffs of the bridge and the sessions at work on their issues.
+
+An entry becomes a message, or an answer, whose id is made of the entry, before the handoff notes
+that it was handed over: whoever is killed in between, the next one does it again, to no effect.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sm import bridgetexts
+from sm.bridge import bindings
+from sm.bridge.handoffs import bridge
+from sm.bridge.records import Client, Entry, EntryType
+from sm.errors import SmError
+from sm.session import queue, registry
+from sm.session.queue import Message
+from sm.session.registry import IssueSession
+from sm.store import journal, lock
+from sm.store.crash import crash_point
+from sm.store.paths import session_name
+from sm.workflow import answer, monitors
+from sm.workflow import host as hosts
+from sm.workflow.context import Context
+from sm.workflow.host import Host
+from sm.workflow.messages import notice_id
+from sm.workflow.observe import last_known
+from sm.workflow.snapshot import snapshot
+
+
+def hand_over(ctx: Context, session: IssueSession) -> None:
+    """Give the session what the chat has said about its issue; its lock is held.
+
+    Raises:
+        SmError: the bridge cannot be used; what waits, waits.
+
+    """
+    if not ctx.config.bridge_database.exists():
+        return
+    with bridge(ctx.config.bridge_database) as handoffs:
+        for binding in bindings.of_issue(handoffs, session.project, session.issue):
+            for entry in bindings.waiting(handoffs, binding):
+                _hand(ctx, session, entry)
+                crash_point("bridge:handed")
+                bindings.handed(handoffs, entry)
+
+
+def ask(ctx: Context, session: IssueSession, text: str, key: str) -> None:
+    """Put the session's question into the handoffs about its issue, once for each `key`.
+
+    What is in the way is noted and holds nothing up: the question is on the forge as well.
+    """
+    if not ctx.config.bridge_database.exists():
+        return
+    try:
+        with bridge(ctx.config.bridge_database) as handoffs:
+            for binding in bindings.of_issue(handoffs, session.project, session.issue):
+                handoffs.add(binding.handoff_id, EntryType.QUESTION, text, Client.CODE, key=key)
+                crash_point("bridge:asked")
+    except SmError as error:
+        ctx.record("problem", session.name, f"not asked in the chat: {error.message}")
+
+
+def about(database: Path, session: IssueSession) -> tuple[str, ...]:
+    """The ids of the handoffs about the session's issue, oldest first."""
+    if not database.exists():
+        return ()
+    try:
+        with bridge(database) as handoffs:
+            found = bindings.of_issue(handoffs, session.project, session.issue)
+    except SmError as error:
+        journal.record_once(session.root.journal, "problem", session.name, error.message)
+        return ()
+    return tuple(binding.handoff_id for binding in found)
+
+
+def wake(host: Host, project: str, issue: int) -> None:
+    """Have whoever watches over the issue's session look at the bridge soon.
+
+    Without a session there is nobody to wake: the next one finds what waits.
+    """
+    session = _session(host, project, issue)
+    if session is not None:
+        monitors.ensure(session)
+        registry.poke(session.dir)
+
+
+def now(host: Host, project: str, issue: int) -> None:
+    """Hand over what waits for the issue's session, if there is one.
+
+    Raises:
+        SmError: it cannot be done now; what waits, waits.
+
+    """
+    session = _session(host, project, issue)
+    if session is None:
+        return
+    with lock.hold(session.dir.lock, timeout_s=120):
+        hand_over(hosts.context_of(session), session)
+    registry.poke(session.dir)
+
+
+def _session(host: Host, project: str, issue: int) -> IssueSession | None:
+    name = session_name(project, issue)
+    if not host.root.session(name).identity.exists():
+        return None
+    return registry.of_issue(host.root, name)
+
+
+def _hand(ctx: Context, session: IssueSession, entry: Entry) -> None:
+    ident = notice_id(session, f"bridge:{entry.handoff_id}:{entry.seq}")
+    if entry.type is EntryType.DECISION and _asks(ctx, session):
+        answer.give(ctx, session, entry.from_client, entry.content, key=ident)
+    else:
+        text = bridgetexts.entry(entry.handoff_id, entry.seq, entry.type, entry.content)
+        queue.put(session.dir, Message(id=ident, text=text))
+    ctx.record("bridge", session.name, f"{entry.type} (entry {entry.seq} of {entry.handoff_id})")
+
+
+def _asks(ctx: Context, session: IssueSession) -> bool:
+    """Whether it waits for an answer in words; a dialog is answered in its terminal."""
+    facts = last_known(ctx, session, snapshot(ctx)).facts
+    return facts.escalated and facts.dialog_at is None
