@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -36,7 +37,7 @@ class Served:
 
     @property
     def port(self) -> int:
-        return int(self.url.rpartition(":")[2])
+        return urlsplit(self.url).port or 0
 
     def get(self, path: str, **headers: str) -> Said:
         return self.ask("GET", path, headers=headers)
@@ -89,6 +90,7 @@ def heard(connection: socket.socket) -> Said:
 def serving(
     folder: Path,
     *options: str,
+    verb: tuple[str, ...] = ("serve",),
     env: Mapping[str, str] = NOTHING,
     base: Mapping[str, str] | None = None,
     clean: bool = True,
@@ -98,7 +100,7 @@ def serving(
     `clean`: it has to end without a word on stderr.
     """
     process = subprocess.Popen(
-        [sys.executable, "-Im", "sm", "serve", "--port", "0", *options],
+        [sys.executable, "-Im", "sm", *verb, "--port", "0", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

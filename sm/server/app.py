@@ -1,70 +1,29 @@
-"""The server: the application, and the process around it until that is told to stop."""
+"""The server: sessions, messages and handoffs of a state root over HTTP."""
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
-import threading
 import traceback
 from collections.abc import Callable
 
 import click
-import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.routing import Route
 
-from sm.server import openapi
+from sm.server import openapi, running
 from sm.server.answers import Answer, failure, success
-from sm.server.connection import Connection
 from sm.server.guard import Guard, Rules
-from sm.server.listening import BACKLOG
 from sm.server.routes import routes
 from sm.server.shapes import Health
 from sm.store.paths import Root
 
-HEAD_LIMIT = 16 * 1024
-GRACE_S = 5
-"""So long requests under way may take when the server is to stop."""
-
 
 def serve(root: Root, version: str, listener: socket.socket, rules: Rules) -> None:
-    """Answer on that socket until SIGTERM or Ctrl-C.
-
-    What is under way then has some seconds. Where that is not enough the process ends with it, as
-    any process of sm may at any moment: whoever looks after the session next goes on with it.
-    """
-    config = uvicorn.Config(
-        application(root, version, rules),
-        http=Connection,
-        ws="none",
-        lifespan="off",
-        loop="asyncio",
-        log_config=None,
-        log_level="critical",
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        backlog=BACKLOG,
-        timeout_graceful_shutdown=GRACE_S,
-        h11_max_incomplete_event_size=HEAD_LIMIT,
-    )
-    # The server raises the signal again that it was stopped by, when all is done.
-    before = {each: signal.signal(each, _stop) for each in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        uvicorn.Server(config).run(sockets=[listener])
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
-    if threading.active_count() > 1:
-        os._exit(0)
-
-
-def _stop(_number: int, _frame: object) -> None:
-    """Being stopped is how a server ends: no error."""
+    """Answer on that socket until SIGTERM or Ctrl-C."""
+    running.run(application(root, version, rules), listener)
 
 
 def application(root: Root, version: str, rules: Rules) -> Starlette:

@@ -86,6 +86,9 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or have `app` answer."""
+        if scope["type"] == "lifespan":  # the server itself
+            await self.app(scope, receive, send)
+            return
         request = _Request(scope, receive, send)
         refused = self.rules.refusal(request.headers)
         app: ASGIApp = failure(*refused) if refused else self.app

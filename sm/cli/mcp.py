@@ -1,0 +1,137 @@
+"""`sm mcp`: the bridge as an MCP server, and its place in the clients' configurations."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from sm.cli.options import load_host, pass_host
+from sm.cli.words import print_json
+from sm.errors import UsageError
+
+if TYPE_CHECKING:
+    from sm.mcp.clients import McpClient
+    from sm.workflow.host import Host
+
+
+@click.group(invoke_without_command=True)
+@click.option("--http", "over_http", is_flag=True, help="Over HTTP, at /mcp, instead of stdio.")
+@click.option(
+    "--host",
+    "address",
+    metavar="ADDRESS",
+    default="127.0.0.1",
+    show_default=True,
+    help="HTTP: where to listen; other machines need a token.",
+)
+@click.option(
+    "--port",
+    metavar="N",
+    type=click.IntRange(0, 65535),
+    default=8421,
+    show_default=True,
+    help="HTTP: 0 takes a free one.",
+)
+@click.option(
+    "--token-file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="HTTP: every request must bring the token in this file; SM_SERVE_TOKEN does the same.",
+)
+@click.pass_context
+def command(
+    ctx: click.Context, over_http: bool, address: str, port: int, token_file: Path | None
+) -> None:
+    """Offer the handoffs of 'sm bridge' as MCP tools, over standard input and output.
+
+    That is how MCP clients start it: 'sm mcp install' tells them to. With --http it answers until
+    SIGTERM or Ctrl-C.
+    """
+    if ctx.invoked_subcommand:
+        return
+    host = load_host(ctx)
+    if over_http:
+        _serve_http(host, address, port, token_file)
+    else:
+        _serve_stdio(host)
+
+
+def _serve_stdio(host: Host) -> None:
+    from sm.cli.root import version
+
+    if sys.stdin.isatty():
+        click.echo(
+            "sm: an MCP client is to write here; see 'sm mcp install'. Ctrl-D ends this", err=True
+        )
+    from sm.mcp import stdio
+    from sm.mcp.server import server
+
+    stdio.serve(server(host, version()))
+
+
+def _serve_http(host: Host, address: str, port: int, token_file: Path | None) -> None:
+    from sm.cli.root import version
+    from sm.server import listening
+
+    token = listening.token(token_file, os.environ)
+    with listening.listen(address, port, protected=bool(token)) as listener:
+        from sm.mcp import http
+        from sm.mcp.server import server
+        from sm.server.guard import Rules
+
+        url = listening.url(address, listener.getsockname()[1])
+        click.echo(f"listening on {url}{http.PATH}")
+        http.serve(server(host, version()), listener, Rules(token, listening.is_loopback(listener)))
+
+
+clients_argument = click.argument(
+    "names", metavar="[claude-code] [claude-desktop]", nargs=-1, type=click.STRING
+)
+
+
+@command.command()
+@clients_argument
+@click.option("--print", "only_print", is_flag=True, help="Print what to add, and change nothing.")
+@pass_host
+def install(host: Host, names: tuple[str, ...], only_print: bool) -> None:
+    """Add the server to the configuration of these clients, or of those that you have.
+
+    What else is there stays, and the file as it was before is kept beside it. Doing it again
+    changes nothing.
+    """
+    from sm.mcp import clients
+
+    if only_print:
+        print_json(clients.printed(host, os.environ))
+        return
+    for client in _clients(names):
+        click.echo(clients.install(client, host, os.environ))
+
+
+@command.command()
+@clients_argument
+def uninstall(names: tuple[str, ...]) -> None:
+    """Take the server out of these configurations again."""
+    from sm.mcp import clients
+
+    for client in _clients(names):
+        click.echo(clients.uninstall(client, os.environ))
+
+
+def _clients(names: tuple[str, ...]) -> tuple[McpClient, ...]:
+    from sm.mcp import clients
+
+    known = list(clients.McpClient)
+    for name in names:
+        if name not in known:
+            raise UsageError(f"unknown client '{name}': {' or '.join(known)}")
+    if found := tuple(map(clients.McpClient, names)) or clients.present(os.environ):
+        return found
+    raise UsageError(
+        f"neither {' nor '.join(known)} is here: name one nevertheless, or add what "
+        "'sm mcp install --print' prints to the configuration of your client"
+    )

@@ -1,0 +1,54 @@
+"""The process around an application, until it is told to stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from sm.server.connection import Connection
+from sm.server.listening import BACKLOG
+
+HEAD_LIMIT = 16 * 1024
+GRACE_S = 5
+"""So long requests under way may take when the server is to stop."""
+
+
+def run(app: ASGIApp, listener: socket.socket, *, lifespan: bool = False) -> None:
+    """Answer on that socket until SIGTERM or Ctrl-C; `lifespan`: the application wants to know.
+
+    What is under way then has some seconds. Where that is not enough the process ends with it, as
+    any process of sm may at any moment: whoever looks after the session next goes on with it.
+    """
+    config = uvicorn.Config(
+        app,
+        http=Connection,
+        ws="none",
+        lifespan="on" if lifespan else "off",
+        loop="asyncio",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_graceful_shutdown=GRACE_S,
+        h11_max_incomplete_event_size=HEAD_LIMIT,
+    )
+    # The server raises the signal again that it was stopped by, when all is done.
+    before = {each: signal.signal(each, _stop) for each in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        uvicorn.Server(config).run(sockets=[listener])
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    if threading.active_count() > 1:
+        os._exit(0)
+
+
+def _stop(_number: int, _frame: object) -> None:
+    """Being stopped is how a server ends: no error."""
