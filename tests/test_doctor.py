@@ -11,6 +11,8 @@ import pytest
 from sm.__main__ import run
 from sm.adapters.forge import local
 from sm.adapters.tmux import Tmux
+from sm.bridge.handoffs import bridge
+from sm.bridge.records import Client
 from sm.config.load import load
 from sm.doctor import machine
 from sm.doctor.examine import examine
@@ -206,6 +208,20 @@ def test_sessions_without_a_monitor_and_damaged_ones_are_named(ctx: Context) -> 
     assert [level for level, _, _ in found] == ["fail", "warn"]
     assert "is damaged" in found[0][1]
     assert found[1][1] == "session 'dev-harb-2' has no monitor"
+
+
+def test_a_damaged_database_of_handoffs_is_named_and_left_alone(ctx: Context) -> None:
+    path = ctx.config.bridge_database
+    assert any(f.what == f"'{path}' is made with the first handoff" for f in findings(ctx))
+    with bridge(path) as handoffs:
+        handoffs.create("t", "x" * 50_000, client=Client.CHAT)
+    assert any(f.what == f"handoffs in '{path}'" for f in findings(ctx))
+    content = bytearray(path.read_bytes())
+    content[-8192:] = os.urandom(8192)
+    path.write_bytes(content)
+    [(level, what, _)] = wrong(ctx)
+    assert (level, what.partition(":")[0]) == (Level.FAIL, f"'{path}' is damaged")
+    assert path.read_bytes() == content
 
 
 def test_what_sessions_left_behind_is_named(ctx: Context, tmp_path: Path) -> None:

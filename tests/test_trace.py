@@ -203,6 +203,12 @@ def test_in_a_table_a_rotation_is_told_shortly() -> None:
     ]
 
 
+def test_what_the_chat_says_is_told_as_such() -> None:
+    [event] = events((0, "bridge", "task (entry 12 of hof_V1StGXR8Z5jdHi6BmyTuQ)"))
+    assert tell(event) == f"handed over from the chat: {event.detail}"
+    assert tell_shortly(event) == "from the chat: task"
+
+
 @pytest.mark.parametrize(
     ("detail", "told"),
     [

@@ -82,11 +82,29 @@ def opened(path: Path) -> Iterator[Connection]:
     """
     with _explained(path):
         _make(path)
+        _check_file(path)
         with contextlib.closing(_connect(path)) as connection:
             if _is_behind(connection, path):
                 with lock.hold(path.with_name(f"{path.name}.lock"), timeout_s=BUSY_S):
                     _bring_up_to_date(connection, path)
             yield connection
+
+
+def check(path: Path) -> None:
+    """Look whether the database that is there can be used; nothing is changed.
+
+    Raises:
+        StateError, TemporaryError: as `opened`.
+
+    """
+    with _explained(path):
+        _check_folder(path.parent)
+        _check_file(path)
+        with contextlib.closing(_connect(path)) as connection:
+            _is_behind(connection, path)
+            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        raise StateError(DAMAGED.format(path))
 
 
 @contextlib.contextmanager
@@ -106,19 +124,26 @@ def transaction(connection: Connection, *, writes: bool = True) -> Iterator[None
 
 
 def _make(path: Path) -> None:
-    """An empty file (0600) where there is none, in a folder that only its owner writes to."""
-    folder = path.parent
+    """An empty file (0600) where there is none."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        mode = folder.stat().st_mode
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise StateError(f"cannot make '{folder}': {os.strerror(error.errno or 0)}") from error
-    if mode & 0o022:  # whoever can put a journal beside a database can change what is read from it
+        said = os.strerror(error.errno or 0)
+        raise StateError(f"cannot make '{path.parent}': {said}") from error
+    _check_folder(path.parent)
+    if not path.exists():
+        create_exclusive(path)
+
+
+def _check_folder(folder: Path) -> None:
+    # Whoever can put a journal beside a database can change what is read from it.
+    if folder.stat().st_mode & 0o022:
         raise StateError(
             f"'{folder}' can be written by other users: keep the database in a folder of your own"
         )
-    if not path.exists():
-        create_exclusive(path)
+
+
+def _check_file(path: Path) -> None:
     with open_guarded(path, os.O_RDONLY) as fd:
         found = os.fstat(fd)
     if found.st_mode & 0o077:

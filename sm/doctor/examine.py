@@ -11,7 +11,7 @@ from sm.adapters.tmux import Tmux
 from sm.config.schema import Config
 from sm.doctor.finding import Finding, fail, guarded, ok
 from sm.doctor.machine import CHECKS as OF_MACHINE
-from sm.doctor.machine import Machine
+from sm.doctor.machine import Machine, handoffs
 from sm.doctor.project import CHECKS as OF_PROJECT
 from sm.errors import SmError
 from sm.store.paths import Root
@@ -38,6 +38,7 @@ def _examine(config: Config | SmError, root: Root, socket: str | None) -> Iterat
         yield from guarded(partial(look, machine))
     if isinstance(config, SmError):
         return
+    yield from guarded(partial(handoffs, config.bridge_database))
     for project in config.projects:
         ctx = Context(config, project)
         for check in OF_PROJECT:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from sm.adapters.process import ANY_CODE, run
 from sm.adapters.tmux import Tmux
+from sm.bridge import database
 from sm.doctor.finding import Finding, fail, ok, warn
 from sm.errors import SmError
 from sm.store.paths import Root
@@ -150,6 +151,15 @@ def tmux_server(machine: Machine) -> Iterator[Finding]:
     where = f"on socket '{machine.tmux.socket}'" if machine.tmux.socket else "on your own socket"
     count = len(machine.tmux.panes())
     yield ok(f"tmux {where}: " + (f"{count} sessions" if count else "no server needed so far"))
+
+
+def handoffs(path: Path) -> Iterator[Finding]:
+    """The database of the bridge between chat and code, which need not be there."""
+    if not path.exists():
+        yield ok(f"'{path}' is made with the first handoff")
+        return
+    database.check(path)
+    yield ok(f"handoffs in '{path}'")
 
 
 CHECKS: tuple[Callable[[Machine], Iterator[Finding]], ...] = (
