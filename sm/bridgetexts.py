@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sm.phase import Phase
+
 QUOTE_LIMIT = 60_000
 """Characters of an entry that a message holds; the rest is one command away."""
 
@@ -24,7 +26,8 @@ def note(idents: Sequence[str]) -> str:
     which = f"handoff {idents[0]}" if len(idents) == 1 else f"the handoffs {', '.join(idents)}"
     return (
         f"A person follows this issue in a chat, through {which} (all of it: sm bridge get "
-        f"{idents[-1]}). What the chat adds reaches you as a message. {report(idents[-1])}"
+        f"{idents[-1]}). What the chat adds reaches you as a message. {report(idents[-1])} What you "
+        f"cannot go on without, ask by {Phase.ESCALATE}: it is asked in the chat as well."
     )
 
 
