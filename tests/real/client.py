@@ -5,38 +5,29 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import shutil
-import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.real import inspector, npm
 
 CLAUDE_VERSION, CODEX_VERSION = "2.1.329", "0.169.0"
 PACKAGES = (f"@anthropic-ai/claude-code@{CLAUDE_VERSION}", f"@openai/codex@{CODEX_VERSION}")
-INSTALL_TIMEOUT_S = 900.0
-MISSING = "the real clients are not tested: there is no npm to install them with"
 KEY = "sk-ant-api03-a-key-of-a-test-that-opens-no-door"
 """No key: the scripted API takes any, and the client wants to have one."""
 
 CLAUDE = Path("node_modules/@anthropic-ai/claude-code-linux-x64/claude")
 CODEX = Path("node_modules/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex")
 
-_folder = os.environ.get("SM_TEST_CLIENTS")
-_required = bool(os.environ.get("SM_REQUIRE_CLIENTS"))
-# The fixture that seals a test's environment takes these away.
-_kept = ("home", "path", "https_proxy", "http_proxy", "no_proxy", "node_extra_ca_certs")
-_person = {
-    name: value
-    for name, value in os.environ.items()
-    if name.lower() in _kept or name.lower().startswith("npm_config_")
-}
+PINNED = npm.Packages(
+    name="the agent CLIs",
+    folder=npm.folder("SM_TEST_CLIENTS", "clients"),
+    pinned=PACKAGES,
+    programs=(CLAUDE, CODEX),
+)
 
 
 @dataclass(frozen=True)
@@ -47,76 +38,13 @@ class Clients:
     codex: Path
 
 
-class InstallError(Exception):
-    """The clients cannot be installed; the text says why."""
-
-
 def clients() -> Clients:
     """The pinned clients, installed when they are not there yet.
 
     Skips the test where npm is missing, and fails it there when SM_REQUIRE_CLIENTS is set.
     """
-    try:
-        found = _installed()
-    except InstallError as error:
-        pytest.fail(str(error))
-    if found is None:
-        (pytest.fail if _required else pytest.skip)(MISSING)
-    return found
-
-
-def _installed() -> Clients | None:
-    """The pinned clients, None where there is nothing to install them with."""
-    folder = Path(_folder) if _folder else Path(__file__).parents[2] / ".cache" / "clients"
-    if not _is_there(folder):
-        if not shutil.which("npm", path=_person.get("PATH")):
-            return None
-        _install_once(folder)
-    return Clients(folder / CLAUDE, folder / CODEX)
-
-
-def _is_there(folder: Path) -> bool:
-    """Whether both clients are in `folder`, in the versions that are pinned."""
-    return all((folder / program).exists() for program in (CLAUDE, CODEX)) and all(
-        json.loads((folder / "node_modules" / name / "package.json").read_text())["version"]
-        == version
-        for name, _, version in (package.rpartition("@") for package in PACKAGES)
-    )
-
-
-def _install_once(folder: Path) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with (folder.parent / f"{folder.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if _is_there(folder):
-            return
-        print(
-            "installing the agent CLIs that the tests are run with: once, some minutes", flush=True
-        )
-        beside = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
-        try:
-            _install(beside)
-            shutil.rmtree(folder, ignore_errors=True)  # of an older pin, or half of one
-            beside.rename(folder)
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
-
-
-def _install(folder: Path) -> None:
-    command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *PACKAGES]
-    try:
-        done = subprocess.run(
-            command,
-            env=_person,
-            capture_output=True,
-            text=True,
-            timeout=INSTALL_TIMEOUT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise InstallError(f"npm has not installed them in {INSTALL_TIMEOUT_S:g} s") from error
-    if done.returncode or not _is_there(folder):
-        raise InstallError(f"cannot install the pinned clients: {done.stderr[-2000:]}")
+    PINNED.ready()
+    return Clients(PINNED.folder / CLAUDE, PINNED.folder / CODEX)
 
 
 def seal(home: Path, cwd: Path, key: str = KEY) -> None:
@@ -176,15 +104,18 @@ def hooks(**commands: str) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Install them; returns the exit code: 1 where they are required and cannot be had."""
-    try:
-        found = _installed()
-    except InstallError as error:
-        print(error)
-        return 1
-    if found is None:
-        print(MISSING)
-    return int(found is None and _required)
+    """Install them and the Inspector; returns the exit code: 1 where one is required, and lacks."""
+    lacking = False
+    for packages in (PINNED, inspector.packages()):
+        try:
+            there = packages.installed()
+        except npm.InstallError as error:
+            print(error)
+            return 1
+        if not there:
+            print(packages.missing)
+            lacking = True
+    return int(lacking and npm.required)
 
 
 if __name__ == "__main__":

