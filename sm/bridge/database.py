@@ -204,6 +204,8 @@ def _bring_up_to_date(connection: Connection, path: Path) -> None:
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _NOT_WRITABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
+"""The latter: the index of the journal, which every reader needs too, could not be made larger."""
 
 
 @contextlib.contextmanager
@@ -215,10 +217,11 @@ def _explained(path: Path) -> Iterator[None]:
 
 
 def _explanation(path: Path, error: sqlite3.Error) -> SmError:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the details of extended codes
+    extended = getattr(error, "sqlite_errorcode", 0)
+    code = extended & 0xFF
     if code in _BUSY:
         return TemporaryError(f"'{path}' was in use for {BUSY_S:g} s: try again")
-    if code == sqlite3.SQLITE_FULL:
+    if extended in _NO_ROOM:
         return TemporaryError(
             f"no space left for '{path}': nothing was written; make room, then try again"
         )

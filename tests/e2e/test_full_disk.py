@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from sm.store.lock import is_held
 from sm.store.paths import Root
+from tests.disks import fill, small_disk
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage
 from tests.e2e.test_faults import assert_told_once, carry_on
@@ -21,23 +19,8 @@ from tests.helpers import wait_for
 @pytest.fixture
 def small_root(root: Root) -> Iterator[Root]:
     """The state root on a file system of its own, with room for 2 MB."""
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "tmpfs", str(root.path)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("mounting is not permitted here")
-    yield root
-    subprocess.run(["umount", "-l", str(root.path)], check=True)
-
-
-def fill(root: Root) -> Path:
-    """Leave not a byte; returns the file that takes all the room."""
-    ballast = root.path / "ballast"
-    fd = os.open(ballast, os.O_WRONLY | os.O_CREAT)
-    try:
-        while os.write(fd, b"\0" * 4096):
-            pass
-    except OSError:
-        os.close(fd)
-    return ballast
+    with small_disk(root.path, "2m"):
+        yield root
 
 
 def said_in_one_line(stage: Stage) -> None:
@@ -52,7 +35,7 @@ def test_first_tick_on_a_full_disk_says_so_and_the_next_one_goes_on(
 ) -> None:
     stage = stage_of(auto=True)
     issue = stage.file_issue()
-    ballast = fill(small_root)
+    ballast = fill(small_root.path)
     said_in_one_line(stage)
     written = [
         path for path in small_root.path.rglob("*") if path.is_file() and path.stat().st_size
@@ -73,7 +56,7 @@ def test_disk_that_fills_up_during_the_work_loses_nothing(
     stage.ctx.forge.remove_label(other, "backlog")
     stage.poll()
     wait_for(lambda: "awaiting_ci" in stage.told("phase"), "the agent's first phase")
-    ballast = fill(small_root)
+    ballast = fill(small_root.path)
     stage.ctx.forge.add_label(other, "backlog")
     said_in_one_line(stage)
     reacted = stage.sm("react", "harb", str(issue), check=False)

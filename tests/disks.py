@@ -1,0 +1,38 @@
+"""File systems of a test's own, small enough to be filled."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PAGE = 4096
+"""Bytes; room is given and taken in pages."""
+
+
+@contextlib.contextmanager
+def small_disk(path: Path, size: str) -> Iterator[Path]:
+    """A file system at the folder `path`; skips the test where mounting is not permitted."""
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", str(path)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("mounting is not permitted here")
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+def fill(disk: Path, *, but_for: int = 0) -> Path:
+    """Leave so many pages and not a byte more; returns the file that takes all the room."""
+    ballast = disk / "ballast"
+    fd = os.open(ballast, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    with contextlib.suppress(OSError):
+        while os.write(fd, b"\0" * PAGE):
+            pass
+    os.close(fd)
+    os.truncate(ballast, ballast.stat().st_size - but_for * PAGE)
+    return ballast
