@@ -6,6 +6,7 @@ that it was handed over: whoever is killed in between, the next one does it agai
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from sm import bridgetexts
@@ -77,12 +78,19 @@ def about(database: Path, session: IssueSession) -> tuple[str, ...]:
 def wake(host: Host, project: str, issue: int) -> None:
     """Have whoever watches over the issue's session look at the bridge soon.
 
-    Without a session there is nobody to wake: the next one finds what waits.
+    Without a session there is nobody to wake: the next one finds what waits. What is in the way is
+    noted only: the caller's entry is written, and would be written again if this failed.
     """
-    session = _session(host, project, issue)
-    if session is not None:
-        monitors.ensure(session)
-        registry.poke(session.dir)
+    try:
+        session = _session(host, project, issue)
+        if session is not None:
+            monitors.ensure(session)
+            registry.poke(session.dir)
+    except SmError as error:
+        name = session_name(project, issue)
+        with contextlib.suppress(SmError):  # the disk may be full
+            detail = f"not woken for the chat: {error.message}"
+            journal.record_once(host.root.journal, "problem", name, detail)
 
 
 def now(host: Host, project: str, issue: int) -> None:
