@@ -1,19 +1,60 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from sm.__main__ import run
 from sm.bridge import database
 from sm.bridge.database import APPLICATION, MIGRATIONS, VERSION, opened
 from sm.bridge.handoffs import bridge
 from sm.bridge.records import Client, EntryType
 from sm.errors import StateError, TemporaryError
+
+IS_ROOT = os.geteuid() == 0
+NOBODY = 65534
+
+
+@contextlib.contextmanager
+def acting_as(user: int) -> Iterator[None]:
+    """As that user for a while, for whom permissions are in force where `user` is not root."""
+    before = os.geteuid()
+    os.seteuid(user)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
+
+
+def as_root() -> contextlib.AbstractContextManager[None]:
+    return acting_as(0)
+
+
+@pytest.fixture
+def mortal() -> Iterator[Path]:
+    """A folder in which permissions are in force for this test, whoever runs it.
+
+    What is to be imported is imported before: nobody else may be able to read it.
+    """
+    # Not below that of the test, which its owner alone may enter.
+    with tempfile.TemporaryDirectory(prefix="sm-test-", dir="/tmp") as name:
+        folder = Path(name)
+        one_handoff(folder / "first" / "core.db")
+        assert run(["bridge", "get", "hof_1", "--as", "chat"]) == 2
+        if not IS_ROOT:
+            yield folder
+            return
+        os.chown(folder, NOBODY, NOBODY)
+        with acting_as(NOBODY):
+            yield folder
 
 
 @pytest.fixture
@@ -24,6 +65,15 @@ def path(tmp_path: Path) -> Path:
 def one_handoff(path: Path) -> str:
     with bridge(path) as handoffs:
         return handoffs.create("t", "c", client=Client.CHAT).handoff.id
+
+
+def read(path: Path, ident: str) -> list[str]:
+    with bridge(path) as handoffs:
+        return [entry.content for entry in handoffs.get(ident, Client.CODE).entries]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
 def plain(path: Path) -> sqlite3.Connection:
@@ -134,15 +184,75 @@ def test_what_is_not_ours_alone_is_refused(path: Path, what: str) -> None:
         one_handoff(path)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_cannot_be_written_is_named(path: Path) -> None:
-    one_handoff(path)
+def test_a_folder_that_cannot_be_written_is_named(mortal: Path) -> None:
+    path = mortal / "folder" / "core.db"
+    ident = one_handoff(path)
+    before = contents(path.parent)
     path.parent.chmod(0o500)
-    try:
-        with pytest.raises(StateError, match=f"cannot write '{path}'"):
+    for use in (lambda: one_handoff(path), lambda: read(path, ident)):
+        with pytest.raises(StateError, match=f"cannot write '{path}', or beside it: .* permiss"):
+            use()
+    assert contents(path.parent) == before
+    path.parent.chmod(0o700)
+    assert read(path, ident) == ["c"]
+
+
+def test_a_file_that_cannot_be_written_can_be_read(mortal: Path) -> None:
+    path = mortal / "folder" / "core.db"
+    ident = one_handoff(path)
+    before = path.read_bytes()
+    path.chmod(0o400)
+    with pytest.raises(StateError, match=f"cannot write '{path}', or beside it: attempt to write"):
+        one_handoff(path)
+    assert read(path, ident) == ["c"]
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_cannot_be_made_is_named(mortal: Path) -> None:
+    (mortal / "folder").mkdir(mode=0o500)
+    for path, what in (
+        (mortal / "folder" / "core.db", f"cannot create '{mortal}/folder/core.db'"),
+        (mortal / "folder" / "sm" / "core.db", f"cannot make '{mortal}/folder/sm'"),
+        (Path("/proc/core.db"), "'/proc/core.db'"),
+    ):
+        with pytest.raises(StateError, match=what):
             one_handoff(path)
-    finally:
-        path.parent.chmod(0o700)
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root can make a file of somebody else's")
+def test_the_file_of_somebody_else_is_left_alone(mortal: Path) -> None:
+    path = mortal / "folder" / "core.db"
+    one_handoff(path)
+    before = path.read_bytes()
+    with as_root():
+        os.chown(path, 0, 0)
+    with pytest.raises(StateError, match=f"'{path}'"):
+        one_handoff(path)
+    with as_root():
+        assert path.read_bytes() == before
+        path.chmod(0o666)
+    with pytest.raises(StateError, match=f"'{path}' is not owned by you"):
+        one_handoff(path)
+
+
+def test_the_command_says_what_cannot_be_written(
+    mortal: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = mortal / "folder" / "core.db"
+    monkeypatch.chdir(mortal)
+    for name in ("HOME", "SM_STATE_ROOT"):
+        monkeypatch.setenv(name, str(mortal / name))
+    monkeypatch.setenv("SM_BRIDGE_DATABASE", str(path))
+    ident = one_handoff(path)
+    path.parent.chmod(0o500)
+    for args in (("add", ident, "task", "x"), ("get", ident), ("create", "t", "c")):
+        assert run(["bridge", *args]) == 1
+        stdout, stderr = capsys.readouterr()
+        assert stdout == ""
+        assert stderr.startswith(f"sm: cannot write '{path}', or beside it: ")
+        assert stderr.count("\n") == 1
+    path.parent.chmod(0o700)
+    assert read(path, ident) == ["c"]
 
 
 def test_who_holds_it_too_long_is_told_of(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
