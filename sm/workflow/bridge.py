@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from sm.bridge import bindings, checks
@@ -12,7 +12,6 @@ from sm.bridge.handoffs import bridge
 from sm.bridge.records import Entry, Handoff, Status, Thread
 from sm.config.load import load
 from sm.errors import UsageError
-from sm.workflow import handover
 from sm.workflow.host import Host
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def create(
         if tag and number:
             bindings.bind(handoffs, made.handoff.id, tag, number)
     if tag and number:
-        handover.wake(host, tag, number)
+        _wake(host, tag, number)
     return made
 
 
@@ -82,12 +81,16 @@ def add(
         )
         binding = bindings.of_handoff(handoffs, handoff.id)
     if binding and bindings.is_for_agent(entry):
-        handover.wake(host, binding.project, binding.issue)
+        _wake(host, binding.project, binding.issue)
     return handoff, entry
 
 
-def follow(host: Host, thread: Thread) -> Iterator[Entry]:
+def follow(
+    host: Host, thread: Thread, *, pause: Callable[[float], None] = time.sleep
+) -> Iterator[Entry]:
     """Entries that are added to the handoff from now on, until it is closed.
+
+    What is added just before it is closed is gone with it. `pause` is called between two looks.
 
     Raises:
         StateError, TemporaryError: the database cannot be used any more.
@@ -100,7 +103,7 @@ def follow(host: Host, thread: Thread) -> Iterator[Entry]:
             for entry in handoffs.entries(ident, after=after):
                 after = entry.seq
                 yield entry
-            time.sleep(FOLLOW_S)
+            pause(FOLLOW_S)
 
 
 def mark_read(host: Host, ident: object, client: object) -> Handoff:
@@ -125,6 +128,8 @@ def close(host: Host, ident: object) -> Handoff:
     with bridge(host.machine.bridge_database) as handoffs:
         binding = bindings.of_handoff(handoffs, checked)
         if binding and bindings.waiting(handoffs, binding):
+            from sm.workflow import handover
+
             handover.now(host, binding.project, binding.issue)
         return handoffs.close(checked)
 
@@ -140,8 +145,14 @@ def bind(host: Host, ident: object, project: str, issue: int) -> Binding:
     _check_project(host, project)
     with bridge(host.machine.bridge_database) as handoffs:
         bound = bindings.bind(handoffs, checks.handoff_id(ident), project, issue)
-    handover.wake(host, project, issue)
+    _wake(host, project, issue)
     return bound
+
+
+def _wake(host: Host, project: str, issue: int) -> None:
+    from sm.workflow import handover  # all that works on issues; most calls are about none
+
+    handover.wake(host, project, issue)
 
 
 def _check_project(host: Host, name: str | None) -> None:
