@@ -94,6 +94,14 @@ def test_a_closed_handoff_takes_nothing_more(handoffs: Bridge) -> None:
     assert handoffs.entries(ident) == ()
 
 
+def test_marking_a_closed_one_as_read_moves_no_cursor_back(handoffs: Bridge) -> None:
+    ident = begun(handoffs)
+    handoffs.add(ident, EntryType.DONE, "All of it.", CODE)
+    closed = handoffs.close(ident)
+    for client in Client:
+        assert handoffs.mark_read(ident, client) == closed
+
+
 def test_numbers_of_wiped_entries_are_not_used_again(handoffs: Bridge) -> None:
     ident = begun(handoffs)
     _, last = handoffs.add(ident, EntryType.TASK, "Last.", CHAT)

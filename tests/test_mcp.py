@@ -197,16 +197,50 @@ def test_what_is_wrong_with_the_database_is_told(transport: Transport, sealed: P
     assert "is damaged: nothing was written" in text(result)
 
 
-def test_two_servers_and_a_shell_share_a_handoff(root: Root, tmp_path: Path) -> None:
+def test_two_servers_and_a_shell_write_to_a_handoff_at_once(root: Root, tmp_path: Path) -> None:
+    said: dict[str, list[int]] = {"http": [], "stdio": [], "shell": []}
+    is_over = anyio.Event()
+
+    async def call(client: Client, name: str, **arguments: object) -> dict[str, Any]:
+        result = await client.call_tool(name, arguments)
+        found = result.structured_content
+        assert not result.is_error, result
+        assert isinstance(found, dict)
+        return found
+
+    async def keep_adding(client: Client, name: str, ident: str, as_client: str) -> None:
+        while not is_over.is_set():
+            by = {"id": ident, "as_client": as_client}
+            made = await call(client, "add_to_handoff", **by, type="progress", content=name)
+            said[name].append(made["entry"]["seq"])
+
+    async def add_by_shell(ident: str) -> None:
+        argv = [*SM, "bridge", "add", ident, "task", "shell", "--json"]
+        for _ in range(4):
+            printed = (await anyio.run_process(argv)).stdout
+            said["shell"].append(json.loads(printed)["entry"]["seq"])
+        is_over.set()
+
+    async def talk(url: str) -> list[dict[str, Any]]:
+        with anyio.fail_after(60):
+            async with Transport("http", url).client() as one, Transport("stdio").client() as two:
+                ident = (await call(one, "create_handoff", title="t", content="c"))["handoff"]["id"]
+                async with anyio.create_task_group() as group:
+                    group.start_soon(keep_adding, one, "http", ident, "chat")
+                    group.start_soon(keep_adding, two, "stdio", ident, "code")
+                    group.start_soon(add_by_shell, ident)
+                return [await call(client, "get_handoff", id=ident) for client in (one, two)]
+
     with serving(tmp_path, verb=HTTP) as served:
-        over_http, over_stdio = Transport("http", served.url), Transport("stdio")
-        ident = over_http.call("create_handoff", title="t", content="c").structured_content[
-            "handoff"
-        ]["id"]
-        over_stdio.call("add_to_handoff", id=ident, type="task", content="from stdio")
-        subprocess.run([*SM, "bridge", "add", ident, "task", "from a shell"], check=True)
-        found = over_http.call("get_handoff", id=ident).structured_content
-    assert [entry["content"] for entry in found["entries"]] == ["c", "from stdio", "from a shell"]
+        found, again = anyio.run(talk, served.url)
+    assert found == again
+    seqs = {name: [e["seq"] for e in found["entries"] if e["content"] == name] for name in said}
+    assert seqs == said, "each entry once, in the order in which it was added"
+    assert found["handoff"]["chat_last_seen"] == max(said["http"] + said["shell"])
+    assert found["handoff"]["code_last_seen"] == max(said["stdio"])
+    for name in ("http", "stdio"):
+        assert min(said[name]) < said["shell"][1], "at once"
+        assert max(said[name]) > said["shell"][-2], "at once"
 
 
 def test_over_http_a_client_does_not_notice_a_new_server(root: Root, tmp_path: Path) -> None:
