@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import select
+import sys
 import textwrap
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +57,10 @@ def create(
     client: str | None,
     as_json: bool,
 ) -> None:
-    """Begin a handoff about TITLE and print its id; CONTENT '-' reads it from standard input."""
+    """Begin a handoff about TITLE and print its id.
+
+    CONTENT is what the other side is to know first; '-' reads it from standard input.
+    """
     from sm.bridge import shapes
     from sm.workflow import bridge
 
@@ -74,9 +80,10 @@ def create(
 @json_option
 @pass_host
 def get(host: Host, ident: str, client: str | None, watch: bool, as_json: bool) -> None:
-    """Show a handoff; what is new to you is marked with '*'. Changes nothing.
+    """Show a handoff; what is new to you is marked with '*'.
 
-    With --watch and --json each entry is a line of its own.
+    It stays new until 'read', or until you add something. With --watch and --json each entry is a
+    line of its own.
     """
     from sm.bridge import shapes
     from sm.workflow import bridge
@@ -90,7 +97,7 @@ def get(host: Host, ident: str, client: str | None, watch: bool, as_json: bool) 
     for entry in () if as_json and not watch else thread.entries:
         show(entry, is_new=thread.is_new(entry))
     if watch:
-        for entry in bridge.follow(host, thread):
+        for entry in bridge.follow(host, thread, pause=_pause):
             show(entry, is_new=True)
         click.echo("closed", err=True)
 
@@ -105,10 +112,11 @@ def get(host: Host, ident: str, client: str | None, watch: bool, as_json: bool) 
 def add(
     host: Host, ident: str, type_: str, content: tuple[str, ...], client: str | None, as_json: bool
 ) -> None:
-    """Append an entry; TYPE: context, task, progress, question, decision or done.
+    """Append an entry to a handoff.
 
-    CONTENT '-' reads it from standard input. Of a handoff that is about an issue, the chat's
-    context, tasks and decisions reach the agent at work on it.
+    TYPE is context, task, progress, question, decision or done; CONTENT '-' reads it from standard
+    input. Of a handoff that is about an issue, the chat's context, tasks and decisions reach the
+    agent at work on it.
     """
     from sm.bridge import shapes
     from sm.workflow import bridge
@@ -185,7 +193,16 @@ def _told(handoff: Handoff, what: str, *, as_json: bool) -> None:
 
 def _head(handoff: Handoff) -> str:
     about = f" · {handoff.project}" if handoff.project else ""
-    return f"{handoff.title} · {handoff.id}{about} · {handoff.status}"
+    return clean(f"{handoff.title} · {handoff.id}{about} · {handoff.status}")
+
+
+def _pause(seconds: float) -> None:
+    """Sleep, and end where nobody reads any more: with `| head`, not only at the next entry."""
+    time.sleep(seconds)
+    reader = select.poll()
+    reader.register(sys.stdout, 0)
+    if any(event & (select.POLLERR | select.POLLHUP) for _, event in reader.poll(0)):
+        raise BrokenPipeError
 
 
 def _print_entry(entry: Entry, *, is_new: bool) -> None:
