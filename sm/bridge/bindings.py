@@ -68,11 +68,9 @@ def of_issue(bridge: Bridge, project: str, issue: int) -> tuple[Binding, ...]:
 
 def waiting(bridge: Bridge, binding: Binding) -> tuple[Entry, ...]:
     """What of the chat's has not been handed over, in order."""
-    return tuple(
-        entry
-        for entry in bridge.entries(binding.handoff_id, after=binding.handed_seq)
-        if is_for_agent(entry)
-    )
+    # Often only the agent has written since, and much: its entries are not even read.
+    said = bridge.entries(binding.handoff_id, after=binding.handed_seq, by=Client.CHAT)
+    return tuple(filter(is_for_agent, said))
 
 
 def is_for_agent(entry: Entry) -> bool:

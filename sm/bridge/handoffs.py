@@ -34,7 +34,8 @@ CLOSED = "UPDATE handoffs SET status = 'completed', updated_at = ? WHERE id = ?"
 
 ENTRIES = """
 SELECT seq, handoff_id, from_client, type, content, created_at
-FROM handoff_entries WHERE handoff_id = ? AND seq > ? ORDER BY seq
+FROM handoff_entries
+WHERE handoff_id = ? AND seq > ? AND from_client = coalesce(?, from_client) ORDER BY seq
 """
 KEYED = """
 SELECT seq, handoff_id, from_client, type, content, created_at
@@ -167,9 +168,10 @@ class Bridge:
             )
         return found
 
-    def entries(self, ident: str, *, after: int = 0) -> tuple[Entry, ...]:
-        """The entries of a handoff behind number `after`, in order."""
-        return tuple(_entry(row) for row in self.connection.execute(ENTRIES, (ident, after)))
+    def entries(self, ident: str, *, after: int = 0, by: Client | None = None) -> tuple[Entry, ...]:
+        """The entries of a handoff behind number `after`, in order; `by`: those of one client."""
+        rows = self.connection.execute(ENTRIES, (ident, after, by))
+        return tuple(_entry(row) for row in rows)
 
     def _thread(self, ident: str, client: Client) -> Thread:
         return Thread(self.handoff(ident), self.entries(ident), client)
