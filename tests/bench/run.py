@@ -43,6 +43,8 @@ BENCHMARKS = {
     "throughput": "throughput",
     "rotation": "rotation",
     "memory": "memory",
+    "bridge": "bridge",
+    "mcp": "mcpserver",
 }
 """The names on the command line, and their modules here."""
 
