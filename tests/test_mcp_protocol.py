@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from sm.bridge.database import BUSY_S
 from sm.store.paths import Root
 from tests.serving import serving
 
@@ -72,6 +75,15 @@ def wire(root: Root) -> Iterator[Wire]:
         process.kill()
 
 
+@contextlib.contextmanager
+def database_in_use(home: Path) -> Iterator[None]:
+    """Nobody else can write to the database meanwhile."""
+    path = home / ".local" / "share" / "sm" / "core.db"
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        database.execute("BEGIN IMMEDIATE")
+        yield
+
+
 UNREADABLE = [
     # Half a character, as a client sends it that has cut a text in two.
     (
@@ -103,16 +115,13 @@ def test_a_call_that_waits_holds_up_no_other_and_can_be_cancelled(wire: Wire, se
     wire.begin()
     wire.send(request(1, "tools/call", **CREATE))
     assert wire.receive()["id"] == 1
-    database = sqlite3.connect(sealed / ".local" / "share" / "sm" / "core.db")
-    with database:
-        database.execute("BEGIN IMMEDIATE")
+    with database_in_use(sealed):
         cancelled = {"requestId": 2}
         wire.send(request(2, "tools/call", **CREATE), request(3, "ping"))
         assert wire.receive()["id"] == 3
         wire.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled})
         wire.send(request(4, "ping"))
         assert wire.receive()["id"] == 4
-    database.close()
     wire.send(request(5, "tools/call", **CREATE))
     assert wire.receive()["id"] == 5
     assert wire.end() == ([], 0, b"")
@@ -152,3 +161,20 @@ def test_over_http_there_is_nothing_to_listen_to(root: Root, tmp_path: Path) -> 
             assert (said.status, said.headers["allow"]) == (405, "POST")
             # Who may not ask is told only that.
             assert served.ask(method, "/mcp", headers={"host": "evil.example"}).status == 403
+
+
+def test_over_http_a_server_that_is_stopped_waits_for_no_database(
+    root: Root, tmp_path: Path, sealed: Path
+) -> None:
+    with serving(tmp_path, verb=HTTP) as served:
+        call = json.dumps(request(1, "tools/call", **CREATE)).encode()
+        head = f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: {ACCEPT}\r\n"
+        head += f"Content-Type: application/json\r\nContent-Length: {len(call)}\r\n\r\n"
+        assert served.post("/mcp", request(0, "tools/call", **CREATE), accept=ACCEPT).status == 200
+        with database_in_use(sealed), served.open() as connection:
+            connection.sendall(head.encode() + call)
+            # Answered later than the call is begun.
+            assert served.post("/mcp", request(2, "ping"), accept=ACCEPT).status == 200
+            start = time.monotonic()
+            assert served.stop() == (0, "")
+            assert time.monotonic() - start < BUSY_S / 2

@@ -85,7 +85,8 @@ def _serve_http(host: Host, address: str, port: int, token_file: Path | None) ->
 
         url = listening.url(address, listener.getsockname()[1])
         click.echo(f"listening on {url}{http.PATH}")
-        http.serve(server(host, version()), listener, Rules(token, listening.is_loopback(listener)))
+        rules = Rules(token, listening.is_loopback(listener))
+        http.serve(server(host, version(), leaves_calls=True), listener, rules)
 
 
 clients_argument = click.argument(

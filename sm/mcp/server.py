@@ -31,15 +31,19 @@ Arguments = dict[str, Any]
 Context = ServerRequestContext[Any]
 
 
-def server(host: Host, version: str) -> Server[Any]:
-    """An MCP server over the handoffs of this host, for any transport."""
+def server(host: Host, version: str, *, leaves_calls: bool = False) -> Server[Any]:
+    """An MCP server over the handoffs of this host, for any transport.
+
+    `leaves_calls`: it can be stopped while a call waits for the database.
+    """
 
     async def list_tools(_: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=list(TOOLS))
 
     async def call_tool(_: Context, params: CallToolRequestParams) -> CallToolResult:
         # A thread: another process may hold the database for a moment.
-        return await anyio.to_thread.run_sync(_called, host, params.name, params.arguments or {})
+        given = (params.name, params.arguments or {})
+        return await anyio.to_thread.run_sync(_called, host, *given, abandon_on_cancel=leaves_calls)
 
     return Server(
         "sm",
