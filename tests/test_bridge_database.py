@@ -105,6 +105,12 @@ def test_it_has_the_tables_of_the_source_and_is_in_wal_mode(path: Path) -> None:
     assert columns[:6] == ["seq", "handoff_id", "from_client", "type", "content", "created_at"]
 
 
+def test_what_was_answered_is_on_the_disk_and_belongs_to_a_handoff(path: Path) -> None:
+    with opened(path) as connection:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
+        assert connection.execute("PRAGMA foreign_keys").fetchone() == (1,)
+
+
 def test_one_of_the_first_version_is_brought_up_to_date(path: Path) -> None:
     path.parent.mkdir(mode=0o700)
     connection = plain(path)

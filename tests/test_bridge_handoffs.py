@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from sm.bridge.handoffs import Bridge, CompletedError, bridge
-from sm.bridge.records import Client, EntryType, Status
+from sm.bridge.records import ALPHABET, Client, EntryType, Status, new_id
 from sm.errors import UsageError
 
 CHAT, CODE = Client.CHAT, Client.CODE
@@ -35,6 +35,36 @@ def test_a_new_handoff_has_its_content_as_first_entry(handoffs: Bridge) -> None:
 
 def test_ids_are_not_alike(handoffs: Bridge) -> None:
     assert len({begun(handoffs) for _ in range(50)}) == 50
+    assert set("".join(new_id()[4:] for _ in range(200))) == set(ALPHABET)
+
+
+def test_it_says_when_it_was_written_to(handoffs: Bridge) -> None:
+    ident = begun(handoffs)
+
+    def is_updated(write: Callable[[], object]) -> bool:
+        handoffs.connection.execute("UPDATE handoffs SET updated_at = 'before'")
+        write()
+        return handoffs.handoff(ident).updated_at != "before"
+
+    assert is_updated(lambda: handoffs.add(ident, EntryType.TASK, "x", CHAT))
+    assert not is_updated(lambda: handoffs.mark_read(ident, CODE))
+    assert is_updated(lambda: handoffs.close(ident))
+    assert not is_updated(lambda: handoffs.close(ident))
+
+
+def test_a_thread_is_of_one_moment(handoffs: Bridge, tmp_path: Path) -> None:
+    ident = begun(handoffs)
+
+    def write_in_between(statement: str) -> None:
+        if "FROM handoff_entries" in statement:
+            handoffs.connection.set_trace_callback(None)
+            with bridge(tmp_path / "bridge" / "core.db") as other:
+                other.add(ident, EntryType.TASK, "In between.", CHAT)
+
+    handoffs.connection.set_trace_callback(write_in_between)
+    thread = handoffs.get(ident, CHAT)
+    assert len(handoffs.entries(ident)) == 2
+    assert [entry.seq for entry in thread.entries] == [thread.handoff.chat_last_seen]
 
 
 def test_ones_own_writing_is_read_and_the_others_is_new(handoffs: Bridge) -> None:
