@@ -11,12 +11,13 @@ from pathlib import Path
 import anyio
 import pytest
 from mcp import Client as McpClient
-from mcp_types import TextContent
+from mcp.types import TextContent
 
 from sm.__main__ import run
 from sm.bridge.handoffs import bridge
 from sm.bridge.records import Client
-from sm.mcp.server import server
+from sm.mcp.server import Tools, server
+from sm.session.caller import Caller
 from sm.store.paths import Root
 from sm.workflow import host as hosts
 from tests.disks import fill, small_disk
@@ -128,7 +129,7 @@ def test_a_tool_says_that_the_disk_is_full_and_works_once_there_is_room(
         return bool(result.is_error), block.text
 
     async def talk() -> None:
-        async with McpClient(server(hosts.here(None), "0")) as client:
+        async with McpClient(server(Tools(hosts.here(None), Caller()), "0")) as client:
             ballast = fill(disk)
             assert await add(client) == (True, no_space(database))
             ballast.unlink()

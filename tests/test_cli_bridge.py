@@ -24,7 +24,8 @@ from sm.bridge.handoffs import bridge
 from sm.bridge.records import Client, EntryType
 from sm.config.load import load
 from sm.mcp.schemas import TOOLS
-from sm.mcp.server import server
+from sm.mcp.server import Tools, server
+from sm.session.caller import Caller
 from sm.store import journal
 from sm.store.paths import Root
 from sm.workflow import host as hosts
@@ -109,7 +110,7 @@ def test_a_thread_is_shown_with_what_is_new_marked(sm: Shell, ident: str) -> Non
 
 def test_json_has_the_shapes_of_the_tools(sm: Shell) -> None:
     async def tool(name: str, **arguments: object) -> Any:
-        async with McpClient(server(hosts.here(None), "0")) as client:
+        async with McpClient(server(Tools(hosts.here(None), Caller()), "0")) as client:
             return (await client.call_tool(name, arguments)).structured_content
 
     def same(name: str, *args: str, **arguments: object) -> None:
@@ -154,12 +155,14 @@ def test_every_verb_has_a_line_of_help_that_is_whole(sm: Shell) -> None:
 def test_who_speaks_is_the_chat_and_in_a_session_of_sm_it_is_code(sm: Shell, ctx: Context) -> None:
     ident = sm("create", "t", "c").strip()
     put_session(ctx, 7)  # this very process stands in for its agent
+    assert [entry["seq"] for entry in sm.json("get", ident)["new_entries"]] == [1]
+    assert sm.json("read", ident)["handoff"]["code_last_seen"] == 1
     sm("add", ident, "progress", "Half done.")
-    sm("add", ident, "task", "And this.", "--as", "chat")
+    sm("add", ident, "done", "Done.", "--as", "code")
+    said = sm.refused("add", ident, "decision", "Do as I like.", "--as", "chat")
+    assert said == "the agent of 'harb #7' speaks as 'code', not as 'chat': say so, or nothing"
     thread = sm.json("get", ident)
-    assert [entry["from_client"] for entry in thread["entries"]] == ["chat", "code", "chat"]
-    assert [entry["seq"] for entry in thread["new_entries"]] == [3]
-    assert sm.json("read", ident)["handoff"]["code_last_seen"] == 3
+    assert [entry["from_client"] for entry in thread["entries"]] == ["chat", "code", "code"]
     assert sm.json("create", "t", "c")["entries"][0]["from_client"] == "code"
 
 
@@ -168,7 +171,6 @@ def test_who_claims_another_session_is_refused(
 ) -> None:
     monkeypatch.setenv("CLAUDE_SESSION_MANAGER_ID", "dev-harb-7")
     assert "this was not started by its agent" in sm.refused("add", ident, "task", "x", code=1)
-    sm("add", ident, "task", "x", "--as", "code")
 
 
 # Long content, and what is no text
@@ -273,9 +275,9 @@ def test_what_was_written_is_said_though_the_session_cannot_be_woken(
 ) -> None:
     session = put_session(ctx, 7)
     session.dir.identity.write_text("{")
-    ident = sm("create", "t", "c", "--project", "harb", "--issue", "7", "--as", "chat").strip()
-    sm("add", ident, "task", "x", "--as", "chat")
-    assert len(sm.json("get", ident, "--as", "chat")["entries"]) == 2
+    ident = sm("create", "t", "c", "--project", "harb", "--issue", "7").strip()
+    sm("add", ident, "task", "x")
+    assert len(sm.json("get", ident)["entries"]) == 2
     [problem] = journal.read(ctx.root.journal)
     assert problem.session == "dev-harb-7"
     assert problem.detail.startswith("not woken for the chat: ")

@@ -17,9 +17,13 @@ import pytest
 from jsonschema import Draft202012Validator
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
-from mcp_types import CallToolResult, TextContent, Tool
+from mcp.types import CallToolResult, TextContent, Tool
 
+from sm.mcp.server import Tools
+from sm.session.caller import Caller
 from sm.store.paths import Root
+from sm.workflow import host as hosts
+from tests.residents import settle
 from tests.serving import serving
 
 SM = [sys.executable, "-Im", "sm"]
@@ -279,6 +283,20 @@ def test_other_machines_need_a_token(root: Root, tmp_path: Path) -> None:
     assert "set a token" in done.stderr
 
 
+def test_an_agent_of_sm_is_the_coding_client_whatever_it_forgets_to_say(
+    root: Root, tmp_path: Path
+) -> None:
+    agent = Caller(settle(root, tmp_path, "s-000000aa"))
+    tools = Tools(hosts.here(None), agent)
+    made = tools.call("create_handoff", {"title": "t", "content": "c"}).structured_content
+    assert made
+    assert made["entries"][0]["from_client"] == "code"
+    wrong = {"id": made["handoff"]["id"], "type": "decision", "content": "x", "as_client": "chat"}
+    refused = tools.call("add_to_handoff", wrong)
+    assert refused.is_error
+    assert text(refused).startswith("the agent of 's-000000aa' speaks as 'code', not as 'chat'")
+
+
 def test_the_server_ends_with_its_client(root: Root) -> None:
     process = subprocess.Popen(ARGV, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=PIPE)
     _, stderr = process.communicate(b"", timeout=30)
@@ -288,9 +306,13 @@ def test_the_server_ends_with_its_client(root: Root) -> None:
 def test_what_is_no_message_ends_no_server(root: Root) -> None:
     lines = [b"no json", b'{"jsonrpc": "2.0"}', b"[]", b'{"a": "' + b"x" * 100_000, b"\xff\xfe"]
     process = subprocess.Popen(ARGV, stdin=PIPE, stdout=PIPE, stderr=PIPE)
+    assert process.stdin
+    assert process.stdout
     ping = b'{"jsonrpc": "2.0", "id": 7, "method": "ping"}'
-    stdout, stderr = process.communicate(b"\n".join([*lines, ping, b""]), timeout=30)
-    answers = [json.loads(line) for line in stdout.splitlines()]
-    assert [one for one in answers if one.get("id") == 7]
+    process.stdin.write(b"\n".join([*lines, ping, b""]))
+    process.stdin.flush()
+    answers = map(json.loads, process.stdout)
+    assert next(answer for answer in answers if answer.get("id") == 7)["result"] == {}
+    _, stderr = process.communicate(timeout=30)
     assert process.returncode == 0
     assert b"Traceback" not in stderr

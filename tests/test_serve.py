@@ -652,9 +652,10 @@ def test_everything_works_when_it_is_killed(company: Company) -> None:
 
 def test_a_session_starts_no_server(company: Company) -> None:
     company.new("ann")
-    ran = company.run_in("ann", f"{sys.executable} -Im sm serve --port 0")
-    assert ran.startswith("2\n")
-    assert "everybody acts as a person" in ran
+    for verb in ("serve", "mcp --http"):
+        ran = company.run_in("ann", f"{sys.executable} -Im sm {verb} --port 0")
+        assert ran.startswith("2\n")
+        assert "everybody acts as a person" in ran
 
 
 def test_what_it_starts_knows_no_token(company: Company) -> None:

@@ -27,7 +27,7 @@ client_option: Callable[..., Any] = click.option(
     "--as",
     "client",
     metavar="chat|code",
-    help="Who you are; default: code in a session of sm, else chat.",
+    help="Who you are; default: chat, and in a session of sm always code.",
 )
 
 
@@ -174,12 +174,10 @@ def bind(host: Host, ident: str, project: str, issue: int, as_json: bool) -> Non
 
 
 def _client(host: Host, given: str | None) -> str:
-    from sm.bridge.records import Client
     from sm.session.caller import identify
+    from sm.workflow import bridge
 
-    if given is not None:
-        return given
-    return Client.CODE if identify(host.root, os.environ).session else Client.CHAT
+    return bridge.speaker(identify(host.root, os.environ), given)
 
 
 def _told(handoff: Handoff, what: str, *, as_json: bool) -> None:

@@ -62,31 +62,36 @@ def command(
 
 def _serve_stdio(host: Host) -> None:
     from sm.cli.root import version
+    from sm.session.caller import identify
 
+    caller = identify(host.root, os.environ)
     if sys.stdin.isatty():
         click.echo(
             "sm: an MCP client is to write here; see 'sm mcp install'. Ctrl-D ends this", err=True
         )
     from sm.mcp import stdio
-    from sm.mcp.server import server
+    from sm.mcp.server import Tools, server
 
-    stdio.serve(server(host, version()))
+    stdio.serve(server(Tools(host, caller), version()))
 
 
 def _serve_http(host: Host, address: str, port: int, token_file: Path | None) -> None:
     from sm.cli.root import version
     from sm.server import listening
+    from sm.session.caller import Caller, identify
 
+    identify(host.root, os.environ).check_may_serve()
     token = listening.token(token_file, os.environ)
     with listening.listen(address, port, protected=bool(token)) as listener:
         from sm.mcp import http
-        from sm.mcp.server import server
+        from sm.mcp.server import Tools, server
         from sm.server.guard import Rules
 
         url = listening.url(address, listener.getsockname()[1])
         click.echo(f"listening on {url}{http.PATH}")
         rules = Rules(token, listening.is_loopback(listener))
-        http.serve(server(host, version(), leaves_calls=True), listener, rules)
+        tools = Tools(host, Caller())
+        http.serve(server(tools, version(), leaves_calls=True), listener, rules)
 
 
 clients_argument = click.argument(

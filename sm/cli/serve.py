@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.cli.options import pass_host
-from sm.errors import UsageError
 
 if TYPE_CHECKING:
     from sm.workflow.host import Host
@@ -48,11 +47,7 @@ def command(host: Host, address: str, port: int, token_file: Path | None) -> Non
     from sm.server import listening
     from sm.session.caller import identify
 
-    if caller := identify(host.root, os.environ).session:
-        raise UsageError(
-            f"this is the session '{caller.label}': over HTTP everybody acts as a person, so a "
-            "person has to start it"
-        )
+    identify(host.root, os.environ).check_may_serve()
     token = listening.token(token_file, os.environ)
     with listening.listen(address, port, protected=bool(token)) as listener:
         from sm.server.app import serve

@@ -11,7 +11,7 @@ from typing import Any
 import anyio.to_thread
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp_types import (
+from mcp.types import (
     CallToolRequestParams,
     CallToolResult,
     ListToolsResult,
@@ -24,6 +24,7 @@ from sm.bridge.records import Client
 from sm.bridge.shapes import Shape
 from sm.errors import SmError, UsageError
 from sm.mcp.schemas import INSTRUCTIONS, TOOLS
+from sm.session.caller import Caller
 from sm.workflow import bridge
 from sm.workflow.host import Host
 
@@ -31,8 +32,55 @@ Arguments = dict[str, Any]
 Context = ServerRequestContext[Any]
 
 
-def server(host: Host, version: str, *, leaves_calls: bool = False) -> Server[Any]:
-    """An MCP server over the handoffs of this host, for any transport.
+class Tools:
+    """The five tools over the handoffs of a host, for whoever `caller` is."""
+
+    def __init__(self, host: Host, caller: Caller) -> None:
+        """Called by one client, or by several where nobody knows who they are."""
+        self.host = host
+        self.caller = caller
+        self._operations: dict[str, Callable[[Arguments], Shape]] = {
+            "create_handoff": self._create,
+            "get_handoff": self._get,
+            "add_to_handoff": self._add,
+            "mark_handoff_read": self._mark_read,
+            "close_handoff": self._close,
+        }
+
+    def call(self, name: str, arguments: Arguments) -> CallToolResult:
+        """What a tool has to say; an error is a result, too, for the model to read."""
+        try:
+            _check(name, arguments)
+            return _success(self._operations[name](arguments))
+        except SmError as error:
+            return _failure(error.message)
+        except Exception:
+            traceback.print_exc(file=sys.stderr)
+            return _failure("unexpected error: tell the person to look at what 'sm mcp' printed")
+
+    def _create(self, given: Arguments) -> Shape:
+        asked = {key: given.get(key) for key in ("title", "content", "project", "issue")}
+        return shapes.created(bridge.create(self.host, **asked, client=self._client(given)))
+
+    def _get(self, given: Arguments) -> Shape:
+        return shapes.got(bridge.get(self.host, given.get("id"), self._client(given)))
+
+    def _add(self, given: Arguments) -> Shape:
+        asked = (given.get("id"), given.get("type"), given.get("content"))
+        return shapes.added(*bridge.add(self.host, *asked, self._client(given)))
+
+    def _mark_read(self, given: Arguments) -> Shape:
+        return shapes.row(bridge.mark_read(self.host, given.get("id"), self._client(given)))
+
+    def _close(self, given: Arguments) -> Shape:
+        return shapes.row(bridge.close(self.host, given.get("id")))
+
+    def _client(self, given: Arguments) -> Client:
+        return bridge.speaker(self.caller, given.get("as_client"))
+
+
+def server(tools: Tools, version: str, *, leaves_calls: bool = False) -> Server[Any]:
+    """An MCP server with these tools, for any transport.
 
     `leaves_calls`: it can be stopped while a call waits for the database.
     """
@@ -43,7 +91,7 @@ def server(host: Host, version: str, *, leaves_calls: bool = False) -> Server[An
     async def call_tool(_: Context, params: CallToolRequestParams) -> CallToolResult:
         # A thread: another process may hold the database for a moment.
         given = (params.name, params.arguments or {})
-        return await anyio.to_thread.run_sync(_called, host, *given, abandon_on_cancel=leaves_calls)
+        return await anyio.to_thread.run_sync(tools.call, *given, abandon_on_cancel=leaves_calls)
 
     return Server(
         "sm",
@@ -55,17 +103,13 @@ def server(host: Host, version: str, *, leaves_calls: bool = False) -> Server[An
     )
 
 
-def _called(host: Host, name: str, arguments: Arguments) -> CallToolResult:
-    try:
-        return _success(_checked(name, arguments)(host, arguments))
-    except SmError as error:
-        return _failure(error.message)
-    except Exception:
-        traceback.print_exc(file=sys.stderr)
-        return _failure("unexpected error: tell the person to look at what 'sm mcp' printed")
+def _check(name: str, arguments: Arguments) -> None:
+    """Refuse what the SDK lets through.
 
+    Raises:
+        UsageError: there is no such tool, or no such parameter.
 
-def _checked(name: str, arguments: Arguments) -> Callable[[Host, Arguments], Shape]:
+    """
     tool = next((tool for tool in TOOLS if tool.name == name), None)
     if tool is None:
         known = ", ".join(tool.name for tool in TOOLS)
@@ -73,42 +117,6 @@ def _checked(name: str, arguments: Arguments) -> Callable[[Host, Arguments], Sha
     if unknown := arguments.keys() - tool.input_schema["properties"].keys():
         known = ", ".join(tool.input_schema["properties"])
         raise UsageError(f"{name} has no parameter '{min(unknown):.60}': it takes {known}")
-    return _OPERATIONS[name]
-
-
-def _create(host: Host, given: Arguments) -> Shape:
-    asked = {key: given.get(key) for key in ("title", "content", "project", "issue")}
-    return shapes.created(bridge.create(host, **asked, client=_client(given)))
-
-
-def _get(host: Host, given: Arguments) -> Shape:
-    return shapes.got(bridge.get(host, given.get("id"), _client(given)))
-
-
-def _add(host: Host, given: Arguments) -> Shape:
-    asked = (given.get("id"), given.get("type"), given.get("content"))
-    return shapes.added(*bridge.add(host, *asked, _client(given)))
-
-
-def _mark_read(host: Host, given: Arguments) -> Shape:
-    return shapes.row(bridge.mark_read(host, given.get("id"), _client(given)))
-
-
-def _close(host: Host, given: Arguments) -> Shape:
-    return shapes.row(bridge.close(host, given.get("id")))
-
-
-def _client(given: Arguments) -> object:
-    return given.get("as_client", Client.CHAT)
-
-
-_OPERATIONS = {
-    "create_handoff": _create,
-    "get_handoff": _get,
-    "add_to_handoff": _add,
-    "mark_handoff_read": _mark_read,
-    "close_handoff": _close,
-}
 
 
 def _success(shape: Shape) -> CallToolResult:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from sm.adapters import proc
 from sm.adapters.proc import Process
-from sm.errors import SmError
+from sm.errors import SmError, UsageError
 from sm.session import agent, registry
 from sm.session.registry import AnySession
 from sm.store.paths import Root
@@ -40,6 +40,19 @@ class Caller:
     def name(self) -> str:
         """The id of the session, '' for a person."""
         return self.session.name if self.session else ""
+
+    def check_may_serve(self) -> None:
+        """Refuse an agent: whoever asks a server acts as the one that has started it.
+
+        Raises:
+            UsageError: it is none.
+
+        """
+        if self.session:
+            raise UsageError(
+                f"this is the session '{self.session.label}': over HTTP everybody acts as a "
+                "person, so a person has to start it"
+            )
 
     def check_may_end(self, target: AnySession, known: Sequence[AnySession]) -> None:
         """Refuse unless `target` is the caller itself or descends from it; a person may.

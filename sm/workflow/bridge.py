@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from sm.bridge import bindings, checks
 from sm.bridge.handoffs import bridge
-from sm.bridge.records import Entry, Handoff, Status, Thread
+from sm.bridge.records import Client, Entry, Handoff, Status, Thread
 from sm.config.load import load
 from sm.errors import UsageError
+from sm.session.caller import Caller
 from sm.workflow.host import Host
 
 if TYPE_CHECKING:
@@ -19,6 +20,25 @@ if TYPE_CHECKING:
 
 FOLLOW_S = 0.5
 """So often is looked for new entries."""
+
+
+def speaker(caller: Caller, given: object) -> Client:
+    """Which of the two calls, where it has said `given`, None for nothing.
+
+    The agent of a session is the coding client: its word would come back to it as the chat's.
+
+    Raises:
+        UsageError: there is no such client, or an agent would speak as the chat.
+
+    """
+    if caller.session is None:
+        return Client.CHAT if given is None else checks.client(given)
+    if given is not None and checks.client(given) is not Client.CODE:
+        raise UsageError(
+            f"the agent of '{caller.session.label}' speaks as 'code', not as '{given}': say so, or "
+            "nothing"
+        )
+    return Client.CODE
 
 
 def create(
