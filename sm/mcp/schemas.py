@@ -11,6 +11,9 @@ from sm.bridge.records import Client, EntryType, Status
 
 Schema = dict[str, Any]
 
+SHOWN_LIMIT = 200_000
+"""Characters of a result that a model gets whole, 50,000 tokens or so; what is new counts twice."""
+
 INSTRUCTIONS = """\
 A handoff is a thread of entries that two clients share: the chat, where a person decides, and the \
 coding client, which carries out. It is reached by its id alone (hof_…), which the person pastes \
@@ -135,6 +138,8 @@ TOOLS = (
             }
         ),
         annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
+        # Unless told, Claude Code puts one of over 50,000 characters into a file (2.1.329).
+        _meta={"anthropic/maxResultSizeChars": SHOWN_LIMIT},
     ),
     Tool(
         name="add_to_handoff",
