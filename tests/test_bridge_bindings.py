@@ -37,8 +37,8 @@ def test_what_the_chat_says_waits_until_it_was_handed_over(
     expected = ["c", "chat context", "chat task", "chat decision"]
     assert told(handoffs, bound.handoff_id) == expected
     first, second, *_ = waiting(handoffs, bound)
-    handed(handoffs, second)
-    handed(handoffs, first)  # who was slower says so later, to no effect
+    handed(handoffs, bound, second)
+    handed(handoffs, bound, first)  # who was slower says so later, to no effect
     assert told(handoffs, bound.handoff_id) == expected[2:]
 
 
@@ -46,7 +46,7 @@ def test_bound_to_the_same_issue_again_nothing_is_handed_over_twice(
     handoffs: Bridge, bound: Binding
 ) -> None:
     [entry] = waiting(handoffs, bound)
-    handed(handoffs, entry)
+    handed(handoffs, bound, entry)
     assert bind(handoffs, bound.handoff_id, "harb", 7).handed_seq == entry.seq
     assert told(handoffs, bound.handoff_id) == []
 
@@ -55,10 +55,19 @@ def test_bound_to_the_same_issue_again_nothing_is_handed_over_twice(
 def test_bound_to_another_issue_all_of_it_is_handed_over_there(
     handoffs: Bridge, bound: Binding, place: tuple[str, int]
 ) -> None:
-    handed(handoffs, waiting(handoffs, bound)[0])
+    handed(handoffs, bound, waiting(handoffs, bound)[0])
     moved = bind(handoffs, bound.handoff_id, *place)
     assert of_issue(handoffs, "harb", 7) == ()
     assert of_issue(handoffs, *place) == (moved,)
+    assert told(handoffs, bound.handoff_id) == ["c"]
+
+
+def test_bound_elsewhere_while_it_is_handed_over_all_of_it_is_handed_over_there(
+    handoffs: Bridge, bound: Binding
+) -> None:
+    [entry] = waiting(handoffs, bound)
+    bind(handoffs, bound.handoff_id, "harb", 8)
+    handed(handoffs, bound, entry)
     assert told(handoffs, bound.handoff_id) == ["c"]
 
 

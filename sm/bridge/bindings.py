@@ -22,7 +22,10 @@ ON CONFLICT (handoff_id) DO UPDATE
 SET project = excluded.project, issue = excluded.issue, handed_seq = 0
 WHERE (project, issue) <> (excluded.project, excluded.issue)
 """
-HANDED = "UPDATE handoff_bindings SET handed_seq = max(handed_seq, ?) WHERE handoff_id = ?"
+HANDED = """
+UPDATE handoff_bindings SET handed_seq = max(handed_seq, ?)
+WHERE (handoff_id, project, issue) = (?, ?, ?)
+"""
 
 FROM_CHAT = (EntryType.TASK, EntryType.DECISION, EntryType.CONTEXT)
 """What of the chat's reaches the agent; the rest is for people to read."""
@@ -78,7 +81,11 @@ def is_for_agent(entry: Entry) -> bool:
     return entry.from_client is Client.CHAT and entry.type in FROM_CHAT
 
 
-def handed(bridge: Bridge, entry: Entry) -> None:
-    """Note that the entry, and all before it, have been handed over."""
+def handed(bridge: Bridge, binding: Binding, entry: Entry) -> None:
+    """Note that the entry, and all before it, have been handed over for that issue.
+
+    Where the handoff was bound to another one meanwhile, nothing has been handed over there.
+    """
+    about = (binding.handoff_id, binding.project, binding.issue)
     with transaction(bridge.connection):
-        bridge.connection.execute(HANDED, (entry.seq, entry.handoff_id))
+        bridge.connection.execute(HANDED, (entry.seq, *about))

@@ -12,7 +12,8 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from sm.errors import SmError, StateError, TemporaryError
+from sm.bridge.faults import damaged, explained
+from sm.errors import StateError
 from sm.store import lock
 from sm.store.files import create_exclusive, open_guarded
 
@@ -62,9 +63,6 @@ VERSION = len(MIGRATIONS)
 
 SMALLEST = 512
 """Bytes of a page; see https://www.sqlite.org/fileformat.html."""
-DAMAGED = (
-    "'{}' is damaged: nothing was written; put a copy in its place, or move it away to begin anew"
-)
 
 Connection = sqlite3.Connection
 
@@ -80,7 +78,7 @@ def opened(path: Path) -> Iterator[Connection]:
         TemporaryError: others held it too long, or the disk is full.
 
     """
-    with _explained(path):
+    with explained(path, BUSY_S):
         _make(path)
         _check_file(path)
         with contextlib.closing(_connect(path)) as connection:
@@ -97,14 +95,14 @@ def check(path: Path) -> None:
         StateError, TemporaryError: as `opened`.
 
     """
-    with _explained(path):
+    with explained(path, BUSY_S):
         _check_folder(path.parent)
         _check_file(path)
         with contextlib.closing(_connect(path)) as connection:
             _is_behind(connection, path)
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
-        raise StateError(DAMAGED.format(path))
+        raise damaged(path)
 
 
 @contextlib.contextmanager
@@ -149,7 +147,7 @@ def _check_file(path: Path) -> None:
     if found.st_mode & 0o077:
         raise StateError(f"'{path}' is open to other users: run chmod 600 on it")
     if 0 < found.st_size < SMALLEST:  # SQLite would take the rest of a database for a new one
-        raise StateError(DAMAGED.format(path))
+        raise damaged(path)
 
 
 def _connect(path: Path) -> Connection:
@@ -199,34 +197,3 @@ def _bring_up_to_date(connection: Connection, path: Path) -> None:
                 connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
-
-
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-_NOT_WRITABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
-_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-_NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
-"""The latter: the index of the journal, which every reader needs too, could not be made larger."""
-
-
-@contextlib.contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise _explanation(path, error) from error
-
-
-def _explanation(path: Path, error: sqlite3.Error) -> SmError:
-    extended = getattr(error, "sqlite_errorcode", 0)
-    code = extended & 0xFF
-    if code in _BUSY:
-        return TemporaryError(f"'{path}' was in use for {BUSY_S:g} s: try again")
-    if extended in _NO_ROOM:
-        return TemporaryError(
-            f"no space left for '{path}': nothing was written; make room, then try again"
-        )
-    if code in _DAMAGED:
-        return StateError(DAMAGED.format(path))
-    if code in _NOT_WRITABLE:
-        return StateError(f"cannot write '{path}', or beside it: {error}: mend its permissions")
-    return StateError(f"cannot use '{path}': {error}")

@@ -43,7 +43,7 @@ def hand_over(ctx: Context, session: IssueSession) -> None:
             for entry in bindings.waiting(handoffs, binding):
                 _hand(ctx, session, entry)
                 crash_point("bridge:handed")
-                bindings.handed(handoffs, entry)
+                bindings.handed(handoffs, binding, entry)
 
 
 def ask(ctx: Context, session: IssueSession, text: str, key: str) -> None:
