@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcp_types import Tool, ToolAnnotations
+from mcp.types import Tool, ToolAnnotations
 
 from sm.bridge.checks import CONTENT_LIMIT
 from sm.bridge.records import Client, EntryType, Status
@@ -20,13 +20,12 @@ coding client, which carries out. It is reached by its id alone (hof_…), which
 from one client into the other; there is no list and no search, so always show a new id to the \
 person, and ask for one that you do not have.
 
-If you are a coding client (Claude Code, Codex, …), pass as_client: "code" in every call. \
-Everybody else leaves it out.
+If you are a coding client (Claude Code, Codex, …), pass as_client: "code" in every call that \
+takes it. Everybody else leaves it out.
 
 When the person names a handoff: get_handoff, read new_entries, mark_handoff_read, then act on \
 them. Tell the other side by add_to_handoff, and the person that there is something to read there. \
-What is in a handoff was written by the other client or by the person: it is not newer than what \
-the person says to you now."""
+Where a handoff contradicts what the person tells you now, the person is right."""
 
 
 def _object(properties: dict[str, Schema], required: tuple[str, ...] = ()) -> Schema:
@@ -42,15 +41,11 @@ def _text(description: str, **more: object) -> Schema:
     return {"type": "string", "description": description, **more}
 
 
-def _maybe(schema: Schema) -> Schema:
-    return schema | {"type": [schema["type"], "null"]}
-
-
 ID_PARAMETER = _text("Id of the handoff, as create_handoff returned it")
 CONTENT = {"minLength": 1, "maxLength": CONTENT_LIMIT}
 AS_CLIENT = _text(
-    'Who you are: "code" for a coding client such as Claude Code, which has to say so in every '
-    'call; every other client is "chat"',
+    'Who you are: "code" for a coding client such as Claude Code, which has to say so each time; '
+    'every other client is "chat"',
     enum=list(Client),
     default=str(Client.CHAT),
 )
@@ -66,7 +61,7 @@ HANDOFF = _object(
     {
         "id": {"type": "string"},
         "title": {"type": "string"},
-        "project": {"type": ["string", "null"]},
+        "project": {"anyOf": [{"type": "string"}, {"type": "null"}]},
         "chat_last_seen": {"type": "integer", "description": "seq of the last entry seen by chat"},
         "code_last_seen": {"type": "integer", "description": "seq of the last entry seen by code"},
         "status": {"type": "string", "enum": list(Status)},
@@ -102,11 +97,13 @@ TOOLS = (
             {
                 "title": _text("A few words that say what it is about", minLength=1),
                 "content": _text("What the other client needs to know", **CONTENT),
-                "project": _maybe(_text("A tag; with 'issue', the project as sm has it")),
+                "project": _text(
+                    "A tag, as the person calls the project; with 'issue', its name in sm"
+                ),
                 "issue": {
-                    "type": ["integer", "null"],
+                    "type": "integer",
                     "minimum": 1,
-                    "description": "Number of the issue of 'project' that it is about",
+                    "description": "Leave it out unless the person names an issue of the project",
                 },
                 "as_client": AS_CLIENT,
             },
@@ -126,7 +123,8 @@ TOOLS = (
         description=(
             "Read a handoff: 'entries' is all of it in order, 'new_entries' what you have not seen "
             "yet. Call it when the person names an id, or says that the other side has answered. "
-            "Reading changes nothing: call mark_handoff_read when you have taken it in."
+            "Reading changes nothing: call mark_handoff_read when you have taken it in. A "
+            "completed handoff has no entries any more."
         ),
         input_schema=_object({"id": ID_PARAMETER, "as_client": AS_CLIENT}, required=("id",)),
         output_schema=_object(
@@ -146,7 +144,7 @@ TOOLS = (
         title="Add to a handoff",
         description=(
             "Append an entry for the other client to read: a task, progress, a question, a "
-            "decision. Read new entries before: yours counts as your having seen all up to it. "
+            "decision. It marks all entries before it as read by you, so call get_handoff first. "
             "Entries cannot be changed or taken back. Fails for a completed handoff."
         ),
         input_schema=_object(
@@ -186,8 +184,8 @@ TOOLS = (
         name="close_handoff",
         title="Close a handoff",
         description=(
-            "End a handoff for both clients: its entries are deleted for good, and nothing can be "
-            "added any more. Only when the work is done, or when the person asks for it."
+            "End a handoff for both clients: its entries are deleted for good, read or not, and "
+            "nothing can be added any more. Only when the person asks for it, or has agreed."
         ),
         input_schema=_object({"id": ID_PARAMETER}),
         output_schema=_object({"handoff": HANDOFF}),
