@@ -20,6 +20,7 @@ from sm.session.registry import IssueSession
 from sm.store import journal, lock
 from sm.store.crash import crash_point
 from sm.store.paths import session_name
+from sm.text import clean
 from sm.workflow import answer, monitors
 from sm.workflow import host as hosts
 from sm.workflow.context import Context
@@ -117,10 +118,11 @@ def _session(host: Host, project: str, issue: int) -> IssueSession | None:
 
 def _hand(ctx: Context, session: IssueSession, entry: Entry) -> None:
     ident = notice_id(session, f"bridge:{entry.handoff_id}:{entry.seq}")
+    content = clean(entry.content)
     if entry.type is EntryType.DECISION and _asks(ctx, session):
-        answer.give(ctx, session, entry.from_client, entry.content, key=ident)
+        answer.give(ctx, session, entry.from_client, content, key=ident)
     else:
-        text = bridgetexts.entry(entry.handoff_id, entry.seq, entry.type, entry.content)
+        text = bridgetexts.entry(entry.handoff_id, entry.seq, entry.type, content)
         queue.put(session.dir, Message(id=ident, text=text))
     ctx.record("bridge", session.name, f"{entry.type} (entry {entry.seq} of {entry.handoff_id})")
 

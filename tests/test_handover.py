@@ -1,0 +1,91 @@
+"""What becomes of an entry of the chat: a message, or the answer to a question, and never both."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sm.bridge import bindings
+from sm.bridge.handoffs import bridge
+from sm.bridge.records import Client, EntryType
+from sm.history import Receipt, Verb
+from sm.session import plan, queue
+from sm.session.queue import Place
+from sm.session.registry import IssueSession
+from sm.store import lock
+from sm.store.paths import Root
+from sm.workflow import handover, replies
+from sm.workflow.context import Context
+from sm.workflow.observe import last_known
+from sm.workflow.snapshot import snapshot
+from tests.e2e.stage import make_stage
+from tests.helpers import put_session
+
+HOSTILE = "red\x1b[201~\r/exit\x1b[2J\x03\x04\x9b31m\x00 text"
+ASKED = "PHASE:escalate\nReason: which colour?\n"
+
+
+@pytest.fixture
+def ctx(tmp_path: Path, root: Root) -> Context:
+    return make_stage(tmp_path, auto=False, settings=None).ctx
+
+
+@pytest.fixture
+def session(ctx: Context) -> Iterator[IssueSession]:
+    """A session that waits for its next phase; what it would do by itself, the test does."""
+    issue = ctx.forge.add_issue("Mend it", body="", labels=(), author="ada").number
+    made = put_session(ctx, issue)
+    with lock.hold(made.dir.monitor_lock):
+        yield made
+
+
+def escalate(ctx: Context, session: IssueSession) -> str:
+    """Have a person be asked; returns the phase write that it is about."""
+    ctx.root.phase(session.project, session.issue).write_text(ASKED)
+    write = last_known(ctx, session, snapshot(ctx)).facts.write
+    note(session, "escalate", write, Verb.NOTIFY)
+    return write
+
+
+def note(session: IssueSession, row: str, write: str, verb: Verb) -> None:
+    done = Receipt(time.time(), f"{row}:{write}", row, write, verb=verb)
+    plan.add_receipt(session.dir, done)
+
+
+def said(ctx: Context, session: IssueSession, *texts: str) -> None:
+    """Make a handoff with decisions, about the session's issue."""
+    with bridge(ctx.config.bridge_database) as handoffs:
+        ident = handoffs.create("Colours", "Decided.", client=Client.CODE).handoff.id
+        for text in texts:
+            handoffs.add(ident, EntryType.DECISION, text, Client.CHAT)
+        bindings.bind(handoffs, ident, session.project, session.issue)
+
+
+def queued(session: IssueSession) -> list[str]:
+    return [message.text for message in queue.messages(session.dir, Place.WAITING)]
+
+
+def answers(ctx: Context, session: IssueSession) -> list[str]:
+    return [reply.text for reply in replies.replies(ctx, session, None, 0.0)]
+
+
+def comments(ctx: Context, session: IssueSession) -> list[str]:
+    return [comment.body for comment in ctx.forge.issue(session.issue).comments]
+
+
+def test_no_control_character_of_the_chat_reaches_a_terminal(
+    ctx: Context, session: IssueSession
+) -> None:
+    said(ctx, session, HOSTILE)
+    handover.hand_over(ctx, session)
+    escalate(ctx, session)
+    said(ctx, session, HOSTILE)
+    handover.hand_over(ctx, session)
+    for text in (*queued(session), *answers(ctx, session), *comments(ctx, session)):
+        assert "red\n/exit text" in text
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", text)
+    assert len(queued(session)) == len(answers(ctx, session)) == len(comments(ctx, session)) == 1
