@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,18 +13,22 @@ import pytest
 from sm.bridge import bindings
 from sm.bridge.handoffs import bridge
 from sm.bridge.records import Client, EntryType
+from sm.errors import SmError
 from sm.history import Receipt, Verb
-from sm.session import plan, queue
+from sm.matrix import BY_NAME
+from sm.session import plan, queue, registry
+from sm.session.plan import Plan
 from sm.session.queue import Place
 from sm.session.registry import IssueSession
-from sm.store import lock
+from sm.store import journal, lock
 from sm.store.paths import Root
 from sm.workflow import handover, replies
+from sm.workflow import host as hosts
 from sm.workflow.context import Context
 from sm.workflow.observe import last_known
 from sm.workflow.snapshot import snapshot
 from tests.e2e.stage import make_stage
-from tests.helpers import put_session
+from tests.helpers import put_session, wait_for
 
 HOSTILE = "red\x1b[201~\r/exit\x1b[2J\x03\x04\x9b31m\x00 text"
 ASKED = "PHASE:escalate\nReason: which colour?\n"
@@ -89,3 +94,83 @@ def test_no_control_character_of_the_chat_reaches_a_terminal(
         assert "red\n/exit text" in text
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", text)
     assert len(queued(session)) == len(answers(ctx, session)) == len(comments(ctx, session)) == 1
+
+
+def test_an_answer_is_given_once_though_the_forge_was_down_meanwhile(
+    ctx: Context, session: IssueSession, tmp_path: Path
+) -> None:
+    write = escalate(ctx, session)
+    said(ctx, session, "Blue.", "Light blue.")
+    [file] = (tmp_path / "forge" / "issues").glob("*.md")
+    whole = file.read_text()
+    file.write_text("no issue")
+    for _ in range(2):
+        with pytest.raises(SmError):
+            handover.hand_over(ctx, session)
+    note(session, "reply", write, Verb.INJECT)  # with the forge in order again, but sooner
+    file.write_text(whole)
+    handover.hand_over(ctx, session)
+    assert comments(ctx, session) == ["chat answered:\n\nBlue."]
+    [later] = queued(session)
+    assert "Light blue." in later
+    told = [event.detail for event in journal.read(ctx.root.journal) if event.event == "reply"]
+    assert told == ["chat: Blue."]
+
+
+def test_a_second_decision_is_not_lost_while_the_first_waits_to_be_typed(
+    ctx: Context, session: IssueSession
+) -> None:
+    write = escalate(ctx, session)
+    said(ctx, session, "Blue.")
+    handover.hand_over(ctx, session)
+    plan.save(session.dir, Plan.make(BY_NAME["reply"], "reply:1", write, ()))
+    said(ctx, session, "And bold.")
+    handover.hand_over(ctx, session)
+    assert answers(ctx, session) == ["Blue."]
+    [message] = queued(session)
+    assert "And bold." in message
+
+
+def test_what_was_decided_before_the_question_is_no_answer_to_it(
+    ctx: Context, session: IssueSession
+) -> None:
+    said(ctx, session, "Tabs.")
+    escalate(ctx, session)
+    handover.hand_over(ctx, session)
+    assert answers(ctx, session) == []
+    assert "Tabs." in queued(session)[0]
+
+
+def test_a_decision_is_handed_over_though_the_remote_is_out_of_reach(
+    ctx: Context, session: IssueSession
+) -> None:
+    ctx.project.repo.rename(ctx.project.repo.with_name("gone"))
+    said(ctx, session, "Tabs.")
+    handover.hand_over(ctx, session)
+    assert "Tabs." in queued(session)[0]
+
+
+def test_closing_is_not_held_up_by_a_session_that_ends_meanwhile(
+    ctx: Context, session: IssueSession
+) -> None:
+    said(ctx, session, "Late.")
+    faults: list[Exception] = []
+
+    def hand_over() -> None:
+        try:
+            handover.now(hosts.of(session), session.project, session.issue)
+        except SmError as error:
+            faults.append(error)
+
+    other = threading.Thread(target=hand_over)
+    with lock.hold(session.dir.lock):
+        other.start()
+        wait_for(lambda: openings(session.dir.lock) == 2, "the other to wait for the lock")
+        registry.forget(ctx.root, session)
+    other.join(20)
+    assert not faults
+
+
+def openings(path: Path) -> int:
+    """How often this process has the file open."""
+    return [link.resolve() for link in Path("/proc/self/fd").iterdir()].count(path)

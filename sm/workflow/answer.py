@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sm.errors import UsageError
+from sm.facts import Facts
 from sm.session import registry
 from sm.session.registry import IssueSession
 from sm.store import lock
@@ -27,12 +28,17 @@ def answer(ctx: Context, issue: int, author: str, text: str) -> None:
         facts = last_known(ctx, session, snapshot(ctx)).facts
     if not facts.escalated:
         raise UsageError(f"'{session.name}' has asked nothing: see sm status")
-    if facts.dialog_at is not None and facts.about == facts.matter:
+    if is_dialog(facts):
         raise UsageError(
             f"'{session.name}' has a dialog open in its terminal, which is answered there: "
             f"sm attach {session.project} {issue}"
         )
     give(ctx, session, author, text)
+
+
+def is_dialog(facts: Facts) -> bool:
+    """Whether a person is asked about a dialog, which is answered in its terminal only."""
+    return facts.dialog_at is not None and facts.about == facts.matter
 
 
 def give(
@@ -44,8 +50,10 @@ def give(
         SmError: the forge could not be told.
 
     """
-    reply = replies.add(session.dir, author, text, key)
-    ctx.record("reply", session.name, f"{author}: {text}")
+    reply = replies.find(session.dir, key) if key else None
+    if reply is None:
+        reply = replies.add(session.dir, author, text, key)
+        ctx.record("reply", session.name, f"{author}: {text}")
     body = f"{author} answered:\n\n{text}"
     ctx.forge.comment(session.issue, body, author=author, marker=reply.id)
     monitors.ensure(session)

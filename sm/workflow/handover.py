@@ -7,6 +7,7 @@ that it was handed over: whoever is killed in between, the next one does it agai
 from __future__ import annotations
 
 import contextlib
+from datetime import datetime
 from pathlib import Path
 
 from sm import bridgetexts
@@ -14,6 +15,7 @@ from sm.bridge import bindings
 from sm.bridge.handoffs import bridge
 from sm.bridge.records import Client, Entry, EntryType
 from sm.errors import SmError
+from sm.session import plan as plans
 from sm.session import queue, registry
 from sm.session.queue import Message
 from sm.session.registry import IssueSession
@@ -21,13 +23,13 @@ from sm.store import journal, lock
 from sm.store.crash import crash_point
 from sm.store.paths import session_name
 from sm.text import clean
-from sm.workflow import answer, monitors
+from sm.workflow import answer, monitors, replies
 from sm.workflow import host as hosts
 from sm.workflow.context import Context
 from sm.workflow.host import Host
 from sm.workflow.messages import notice_id
 from sm.workflow.observe import last_known
-from sm.workflow.snapshot import snapshot
+from sm.workflow.snapshot import Snapshot, last_snapshot
 
 
 def hand_over(ctx: Context, session: IssueSession) -> None:
@@ -105,6 +107,8 @@ def now(host: Host, project: str, issue: int) -> None:
     if session is None:
         return
     with lock.hold(session.dir.lock, timeout_s=120):
+        if not session.dir.identity.exists():
+            return  # it has ended meanwhile
         hand_over(hosts.context_of(session), session)
     registry.poke(session.dir)
 
@@ -119,7 +123,7 @@ def _session(host: Host, project: str, issue: int) -> IssueSession | None:
 def _hand(ctx: Context, session: IssueSession, entry: Entry) -> None:
     ident = notice_id(session, f"bridge:{entry.handoff_id}:{entry.seq}")
     content = clean(entry.content)
-    if entry.type is EntryType.DECISION and _asks(ctx, session):
+    if entry.type is EntryType.DECISION and _answers(ctx, session, entry, ident):
         answer.give(ctx, session, entry.from_client, content, key=ident)
     else:
         text = bridgetexts.entry(entry.handoff_id, entry.seq, entry.type, content)
@@ -127,7 +131,14 @@ def _hand(ctx: Context, session: IssueSession, entry: Entry) -> None:
     ctx.record("bridge", session.name, f"{entry.type} (entry {entry.seq} of {entry.handoff_id})")
 
 
-def _asks(ctx: Context, session: IssueSession) -> bool:
-    """Whether it waits for an answer in words; a dialog is answered in its terminal."""
-    facts = last_known(ctx, session, snapshot(ctx)).facts
-    return facts.escalated and facts.dialog_at is None
+def _answers(ctx: Context, session: IssueSession, entry: Entry, ident: str) -> bool:
+    """Whether the decision is the answer to what a person is asked; `ident` is made of it."""
+    if replies.find(session.dir, ident):
+        return True  # kept already, but the forge could not be told of it
+    plan = plans.pending(session.dir)
+    if plan and plan.row == "reply":
+        return False  # another answer waits to be typed, and then nothing is asked any more
+    # Whether it asks does not depend on the forge, which may be out of reach.
+    facts = last_known(ctx, session, last_snapshot(ctx.directory) or Snapshot(0.0, "")).facts
+    said_at = datetime.fromisoformat(entry.created_at).timestamp()
+    return facts.escalated and not answer.is_dialog(facts) and said_at > facts.asked_at

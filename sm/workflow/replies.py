@@ -27,15 +27,21 @@ class Reply(Struct, frozen=True):
 
 
 def add(directory: SessionDir, author: str, text: str, key: str | None = None) -> Reply:
-    """Keep an answer until it is handed over; one of the same `key` that is there stays."""
+    """Keep an answer, under `key` or a name of its own, until it is handed over."""
     ensure_private_dir(directory.replies, parents=False)
     at = time.time()
     reply = Reply(key or f"{at:.3f}-{secrets.token_hex(3)}", at, author, text)
-    path = directory.replies / f"{reply.id}.json"
-    if (known := read_json(path, Reply)) is not None:
-        return known
-    write_json(path, reply, durable=True)
+    write_json(_file(directory, reply.id), reply, durable=True)
     return reply
+
+
+def find(directory: SessionDir, key: str) -> Reply | None:
+    """The answer that is kept under `key`."""
+    return read_json(_file(directory, key), Reply)
+
+
+def _file(directory: SessionDir, key: str) -> Path:
+    return directory.replies / f"{key}.json"
 
 
 def replies(
