@@ -46,6 +46,35 @@ def test_the_server_is_added_to_what_is_there(sealed: Path, client: str, place: 
     assert "nothing of sm" in sm("mcp", "uninstall", client)
 
 
+def test_a_server_of_the_persons_own_that_is_called_the_same_stays(sealed: Path) -> None:
+    before = json.dumps({"mcpServers": {"sm": {"command": "session-manager", "args": ["mcp"]}}})
+    (sealed / CODE).write_text(before)
+    for verb in ("install", "uninstall"):
+        said = sm("mcp", verb, "claude-code", code=2)
+        assert said.startswith(f"sm: '{sealed / CODE}' has a server 'sm' that is not this one: ")
+    assert (sealed / CODE).read_text() == before
+
+
+def test_the_server_of_a_clone_that_was_moved_is_brought_up_to_date(sealed: Path) -> None:
+    sm("mcp", "install", "claude-code")
+    now = settings(sealed / CODE)
+    moved = settings(sealed / CODE)
+    moved["mcpServers"]["sm"]["command"] = "/gone/bin/python"
+    moved["mcpServers"]["sm"]["args"] = ["-Im", "sm", "--config", "/gone/sm.yaml", "mcp"]
+    for server in (now, moved):
+        server["mcpServers"]["sm"]["timeout"] = 60_000  # the person's own
+    (sealed / CODE).write_text(json.dumps(moved))
+    sm("mcp", "install", "claude-code")
+    assert settings(sealed / CODE) == now
+
+
+def test_what_the_file_was_before_is_told_only_of_the_first_change(sealed: Path) -> None:
+    (sealed / CODE).write_text("{}")
+    assert "(before: " in sm("mcp", "install", "claude-code")
+    sm("mcp", "uninstall", "claude-code")
+    assert "(before: " not in sm("mcp", "install", "claude-code")
+
+
 def test_without_a_name_it_goes_to_the_clients_that_are_there(sealed: Path) -> None:
     assert "is here: name one" in sm("mcp", "install", code=2)
     (sealed / DESKTOP).parent.mkdir(parents=True)
@@ -73,6 +102,19 @@ def test_the_server_finds_what_the_person_uses(
     entry = settings(sealed / CODE)["mcpServers"]["sm"]
     assert entry["args"] == ["-Im", "sm", "--config", str(config), "mcp"]
     assert entry["env"] == {"SM_BRIDGE_DATABASE": str(database)}
+
+
+def test_the_server_finds_it_wherever_the_client_starts_it(
+    sealed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SM_BRIDGE_DATABASE", "own.db")
+    monkeypatch.setenv("SM_STATE_ROOT", "state")
+    env = json.loads(sm("mcp", "install", "--print"))["mcpServers"]["sm"]["env"]
+    assert env == {
+        "SM_BRIDGE_DATABASE": str(tmp_path / "own.db"),
+        "SM_STATE_ROOT": str(tmp_path / "state"),
+    }
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,6 @@ from sm.workflow.host import Host
 
 SERVERS = "mcpServers"
 NAME = "sm"
-PASSED = ("SM_STATE_ROOT", "SM_TMUX_SOCKET", "SM_BRIDGE_DATABASE")
-"""What of our environment says where things are: a client may be started from another one."""
 
 
 class McpClient(StrEnum):
@@ -29,11 +27,18 @@ class McpClient(StrEnum):
 def entry(host: Host, env: Mapping[str, str]) -> dict[str, Any]:
     """How a client starts our server: by the very Python that runs now, wherever it is called."""
     named = ["--config", str(host.source)] if host.source else []
+    # What our environment says of where things are: a client may be started in another one, and
+    # in another folder.
+    places = {
+        "SM_STATE_ROOT": host.machine.state_root,
+        "SM_TMUX_SOCKET": host.machine.tmux_socket,
+        "SM_BRIDGE_DATABASE": host.machine.bridge_database,
+    }
     return {
         "type": "stdio",
         "command": sys.executable,
         "args": ["-Im", "sm", *named, "mcp"],
-        "env": {name: env[name] for name in PASSED if env.get(name)},
+        "env": {name: str(place) for name, place in places.items() if env.get(name)},
     }
 
 
@@ -55,16 +60,19 @@ def install(client: McpClient, host: Host, env: Mapping[str, str]) -> str:
     """Add our server to the client's configuration, or bring it up to date; returns what to tell.
 
     Raises:
-        UsageError: the file cannot be used as a configuration.
+        UsageError: the file cannot be used as a configuration, or has another server of our name.
         SmError: it cannot be read or written.
 
     """
     file = settingsfile.read(configuration(client, env))
-    wanted = file.settings | {SERVERS: _servers(file) | {NAME: entry(host, env)}}
+    servers = _servers(file)
+    ours = servers.get(NAME, {}) | entry(host, env)
+    wanted = file.settings | {SERVERS: servers | {NAME: ours}}
     if wanted == file.settings:
         return f"{client}: already in '{file.path}'"
+    is_first = file.raw is not None and not file.backup.exists()
     settingsfile.write(file, wanted)
-    backup = f" (before: '{file.backup}')" if file.backup.exists() else ""
+    backup = f" (before: '{file.backup}')" if is_first else ""
     return f"{client}: added the server '{NAME}' to '{file.path}'{backup}; restart the client"
 
 
@@ -109,4 +117,19 @@ def _servers(file: settingsfile.SettingsFile) -> dict[str, Any]:
     servers = file.settings.get(SERVERS, {})
     if not isinstance(servers, dict):
         raise UsageError(f"'{SERVERS}' in '{file.path}' is not an object: mend it first")
+    if NAME in servers and not _is_ours(servers[NAME]):
+        raise UsageError(
+            f"'{file.path}' has a server '{NAME}' that is not this one: rename or remove "
+            "it first"
+        )
     return dict(servers)
+
+
+def _is_ours(server: object) -> bool:
+    """Whether it is how `sm mcp` is started: by `entry`, once, or by a person's own hand."""
+    match server:
+        case {"args": ["-Im", "sm", *_, "mcp"]}:
+            return True
+        case {"command": str(command), "args": [*_, "mcp"]}:
+            return Path(command).name == NAME
+    return False
