@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -366,6 +367,19 @@ def test_watching_ends_quietly_when_its_reader_is_gone_though_nothing_is_added(i
         process.stdout.close()
         assert process.wait(timeout=20) == 1
         assert process.stderr.read() == b""
+
+
+def test_watching_goes_on_where_another_file_has_taken_the_place_of_the_database(
+    sm: Shell, ident: str, tmp_path: Path, database: Path
+) -> None:
+    copy = Path(shutil.copy(database, tmp_path))
+    with watching(tmp_path, ident) as watcher:
+        watcher.lines(5)
+        copy.replace(database)
+        for file in database.parent.glob(f"{database.name}-*"):
+            file.unlink()
+        sm("add", ident, "task", "After it.")
+        assert watcher.lines(7)[-1] == "    After it."
 
 
 def test_watching_says_when_the_database_is_not_to_be_used_any_more(

@@ -113,17 +113,22 @@ def follow(
     What is added just before it is closed is gone with it. `pause` is called between two looks.
 
     Raises:
+        UsageError: the handoff is not there any more.
         StateError, TemporaryError: the database cannot be used any more.
 
     """
     ident = thread.handoff.id
     after = thread.entries[-1].seq if thread.entries else 0
-    with bridge(host.machine.bridge_database) as handoffs:
-        while handoffs.handoff(ident).status is Status.ACTIVE:
-            for entry in handoffs.entries(ident, after=after):
-                after = entry.seq
-                yield entry
-            pause(FOLLOW_S)
+    while True:
+        # Opened at each look: another file may have taken its place, out of a backup for instance.
+        with bridge(host.machine.bridge_database) as handoffs:
+            if handoffs.handoff(ident).status is not Status.ACTIVE:
+                return
+            added = handoffs.entries(ident, after=after)
+        for entry in added:
+            after = entry.seq
+            yield entry
+        pause(FOLLOW_S)
 
 
 def mark_read(host: Host, ident: object, client: object) -> Handoff:
