@@ -119,8 +119,7 @@ def _servers(file: settingsfile.SettingsFile) -> dict[str, Any]:
         raise UsageError(f"'{SERVERS}' in '{file.path}' is not an object: mend it first")
     if NAME in servers and not _is_ours(servers[NAME]):
         raise UsageError(
-            f"'{file.path}' has a server '{NAME}' that is not this one: rename or remove "
-            "it first"
+            f"'{file.path}' has a server '{NAME}' that is not this one: rename or remove it first"
         )
     return dict(servers)
 
