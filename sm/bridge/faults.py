@@ -16,6 +16,10 @@ NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
 """The latter: the index of the journal, which every reader needs too, could not be made larger."""
 
 
+class RowError(sqlite3.DataError):
+    """A row holds what nobody can have written."""
+
+
 @contextlib.contextmanager
 def explained(path: Path, waited_s: float) -> Iterator[None]:
     """Has errors of SQLite come out as ours; `waited_s`: so long it waits for other writers.
@@ -48,7 +52,7 @@ def _explanation(path: Path, error: sqlite3.Error, waited_s: float) -> SmError:
         return TemporaryError(
             f"no space left for '{path}': nothing was written; make room, then try again"
         )
-    if code in DAMAGED:
+    if code in DAMAGED or isinstance(error, RowError):
         return damaged(path)
     if code in NOT_WRITABLE:
         return StateError(f"cannot write '{path}', or beside it: {error}: mend its permissions")

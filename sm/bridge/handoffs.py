@@ -7,9 +7,13 @@ import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
+
+import msgspec
 
 from sm.bridge import database
 from sm.bridge.database import transaction
+from sm.bridge.faults import RowError
 from sm.bridge.records import (
     Client,
     Entry,
@@ -20,6 +24,8 @@ from sm.bridge.records import (
     new_id,
 )
 from sm.errors import SmError, UsageError
+
+Record = TypeVar("Record", Handoff, Entry)
 
 HANDOFF = """
 SELECT id, title, project, chat_last_seen, code_last_seen, status, created_at, updated_at
@@ -150,7 +156,7 @@ class Bridge:
                 f"no handoff '{ident}': check the id with the person, character by character; "
                 "there is no list of ids to look it up in"
             )
-        return _handoff(row)
+        return _record(Handoff, row)
 
     def active(self, ident: str) -> Handoff:
         """The row of a handoff that can be written to.
@@ -171,14 +177,14 @@ class Bridge:
     def entries(self, ident: str, *, after: int = 0, by: Client | None = None) -> tuple[Entry, ...]:
         """The entries of a handoff behind number `after`, in order; `by`: those of one client."""
         rows = self.connection.execute(ENTRIES, (ident, after, by))
-        return tuple(_entry(row) for row in rows)
+        return tuple(_record(Entry, row) for row in rows)
 
     def _thread(self, ident: str, client: Client) -> Thread:
         return Thread(self.handoff(ident), self.entries(ident), client)
 
     def _known(self, ident: str, key: str) -> Entry | None:
         row = self.connection.execute(KEYED, (ident, key)).fetchone()
-        return _entry(row) if row else None
+        return _record(Entry, row) if row else None
 
     def _append(
         self, ident: str, type_: EntryType, content: str, client: Client, key: str | None = None
@@ -192,15 +198,12 @@ class Bridge:
         return Entry(seq, ident, client, type_, content, now)
 
 
-def _handoff(row: tuple[str, str, str | None, int, int, str, str, str]) -> Handoff:
-    ident, title, project, chat_last_seen, code_last_seen, status, created_at, updated_at = row
-    cursors = (chat_last_seen, code_last_seen)
-    return Handoff(ident, title, project, *cursors, Status(status), created_at, updated_at)
-
-
-def _entry(row: tuple[int, str, str, str, str, str]) -> Entry:
-    seq, ident, client, type_, content, created_at = row
-    return Entry(seq, ident, Client(client), EntryType(type_), content, created_at)
+def _record(shape: type[Record], row: tuple[object, ...]) -> Record:
+    """A row as the record whose fields its columns are, in that order."""
+    try:
+        return msgspec.convert(dict(zip(shape.__match_args__, row, strict=True)), shape)
+    except msgspec.ValidationError as error:  # a page may be damaged, and be a page all the same
+        raise RowError(str(error)) from error
 
 
 def _now() -> str:
