@@ -118,7 +118,9 @@ def test_one_of_the_first_version_is_brought_up_to_date(path: Path) -> None:
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
     connection.execute("PRAGMA user_version = 1")
     ident = "hof_" + "x" * 21
-    connection.execute("INSERT INTO handoffs (id, title) VALUES (?, 'old')", (ident,))
+    connection.execute(
+        "INSERT INTO handoffs VALUES (?, 'old', NULL, 0, 0, 'active', '', '')", (ident,)
+    )
     connection.execute(
         "INSERT INTO handoff_entries (handoff_id, from_client, type, content, created_at) "
         "VALUES (?, 'chat', 'task', 'from before', '')",
@@ -173,6 +175,23 @@ def test_a_page_that_was_overwritten_is_found(path: Path) -> None:
     with pytest.raises(StateError, match="is damaged"), bridge(path) as handoffs:
         handoffs.get(ident, Client.CODE)
     assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "handoffs SET status = 'actiwe'",
+        "handoffs SET code_last_seen = 'x'",
+        "handoff_entries SET type = 'tbsk'",
+        "handoff_entries SET content = x'6300ff'",
+    ],
+)
+def test_a_row_that_nobody_can_have_written_is_damage(path: Path, damage: str) -> None:
+    ident = one_handoff(path)
+    with opened(path) as connection:
+        connection.execute(f"UPDATE {damage}")
+    with pytest.raises(StateError, match=f"'{path}' is damaged: nothing was written"):
+        read(path, ident)
 
 
 @pytest.mark.parametrize("what", ["link", "folder", "open file", "open folder"])
@@ -238,6 +257,15 @@ def test_the_file_of_somebody_else_is_left_alone(mortal: Path) -> None:
         assert path.read_bytes() == before
         path.chmod(0o666)
     with pytest.raises(StateError, match=f"'{path}' is not owned by you"):
+        one_handoff(path)
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root can give a folder away")
+def test_the_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "core.db"
+    one_handoff(path)
+    os.chown(path.parent, NOBODY, NOBODY)
+    with pytest.raises(StateError, match=f"'{path.parent}' can be written by other users"):
         one_handoff(path)
 
 

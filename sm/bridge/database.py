@@ -135,7 +135,8 @@ def _make(path: Path) -> None:
 
 def _check_folder(folder: Path) -> None:
     # Whoever can put a journal beside a database can change what is read from it.
-    if folder.stat().st_mode & 0o022:
+    found = folder.stat()
+    if found.st_mode & 0o022 or found.st_uid not in (os.geteuid(), 0):
         raise StateError(
             f"'{folder}' can be written by other users: keep the database in a folder of your own"
         )
