@@ -141,6 +141,15 @@ def test_what_was_decided_before_the_question_is_no_answer_to_it(
     assert "Tabs." in queued(session)[0]
 
 
+def test_an_entry_whose_time_is_none_is_in_nobodys_way(ctx: Context, session: IssueSession) -> None:
+    escalate(ctx, session)
+    said(ctx, session, "Blue.")
+    with bridge(ctx.config.bridge_database) as handoffs:
+        handoffs.connection.execute("UPDATE handoff_entries SET created_at = 'now'")
+    handover.hand_over(ctx, session)
+    assert answers(ctx, session) == ["Blue."]
+
+
 def test_a_decision_is_handed_over_though_the_remote_is_out_of_reach(
     ctx: Context, session: IssueSession
 ) -> None:

@@ -7,7 +7,7 @@ that it was handed over: whoever is killed in between, the next one does it agai
 from __future__ import annotations
 
 import contextlib
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from sm import bridgetexts
@@ -140,5 +140,6 @@ def _answers(ctx: Context, session: IssueSession, entry: Entry, ident: str) -> b
         return False  # another answer waits to be typed, and then nothing is asked any more
     # Whether it asks does not depend on the forge, which may be out of reach.
     facts = last_known(ctx, session, last_snapshot(ctx.directory) or Snapshot(0.0, "")).facts
-    said_at = datetime.fromisoformat(entry.created_at).timestamp()
-    return facts.escalated and not answer.is_dialog(facts) and said_at > facts.asked_at
+    # Compared as texts: whatever else may stand there in place of a time is no error.
+    asked_at = datetime.fromtimestamp(facts.asked_at, UTC).isoformat(timespec="milliseconds")
+    return facts.escalated and not answer.is_dialog(facts) and entry.created_at > asked_at
