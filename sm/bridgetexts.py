@@ -26,8 +26,9 @@ def note(idents: Sequence[str]) -> str:
     which = f"handoff {idents[0]}" if len(idents) == 1 else f"the handoffs {', '.join(idents)}"
     return (
         f"A person follows this issue in a chat, through {which} (all of it: sm bridge get "
-        f"{idents[-1]}). What the chat adds reaches you as a message. {report(idents[-1])} What "
-        f"you cannot go on without, ask by {Phase.ESCALATE}: it is asked in the chat as well."
+        f"{idents[-1]}). What the chat adds reaches you as a message; what an agent before you was "
+        f"told stands there. {report(idents[-1])} What you cannot go on without, ask by "
+        f"{Phase.ESCALATE}: it is asked in the chat as well."
     )
 
 
