@@ -159,6 +159,21 @@ def test_a_decision_is_handed_over_though_the_remote_is_out_of_reach(
     assert "Tabs." in queued(session)[0]
 
 
+def test_a_database_that_cannot_even_be_looked_for_is_a_problem_and_no_crash(
+    tmp_path: Path, root: Root
+) -> None:
+    # As root, no folder is closed to us; the same goes for one that is.
+    where = str(tmp_path / ("x" * 300))
+    ctx = make_stage(tmp_path, auto=False, settings={"bridge_database": where}).ctx
+    session = put_session(ctx, 1)
+    with pytest.raises(SmError, match="File name too long"):
+        handover.hand_over(ctx, session)
+    handover.ask(ctx, session, "Which colour?", "key")
+    assert handover.about(ctx.config.bridge_database, session) == ()
+    problems = [event.event for event in journal.read(ctx.root.journal)]
+    assert problems == ["problem", "problem"]
+
+
 def test_closing_is_not_held_up_by_a_session_that_ends_meanwhile(
     ctx: Context, session: IssueSession
 ) -> None:

@@ -88,6 +88,19 @@ def opened(path: Path) -> Iterator[Connection]:
             yield connection
 
 
+def is_there(path: Path) -> bool:
+    """Whether a database, or anything else, is at `path`.
+
+    Raises:
+        StateError: it cannot be looked for.
+
+    """
+    try:
+        return path.exists()
+    except OSError as error:
+        raise StateError(f"cannot look for '{path}': {os.strerror(error.errno or 0)}") from error
+
+
 def check(path: Path) -> None:
     """Look whether the database that is there can be used; nothing is changed.
 
@@ -129,7 +142,7 @@ def _make(path: Path) -> None:
         said = os.strerror(error.errno or 0)
         raise StateError(f"cannot make '{path.parent}': {said}") from error
     _check_folder(path.parent)
-    if not path.exists():
+    if not is_there(path):
         create_exclusive(path)
 
 

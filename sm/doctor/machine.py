@@ -155,7 +155,7 @@ def tmux_server(machine: Machine) -> Iterator[Finding]:
 
 def handoffs(path: Path) -> Iterator[Finding]:
     """The database of the bridge between chat and code, which need not be there."""
-    if not path.exists():
+    if not database.is_there(path):
         yield ok(f"'{path}' is made with the first handoff")
         return
     database.check(path)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from sm import bridgetexts
-from sm.bridge import bindings
+from sm.bridge import bindings, database
 from sm.bridge.handoffs import bridge
 from sm.bridge.records import Client, Entry, EntryType
 from sm.errors import SmError
@@ -39,7 +39,7 @@ def hand_over(ctx: Context, session: IssueSession) -> None:
         SmError: the bridge cannot be used; what waits, waits.
 
     """
-    if not ctx.config.bridge_database.exists():
+    if not database.is_there(ctx.config.bridge_database):
         return
     with bridge(ctx.config.bridge_database) as handoffs:
         for binding in bindings.of_issue(handoffs, session.project, session.issue):
@@ -54,9 +54,9 @@ def ask(ctx: Context, session: IssueSession, text: str, key: str) -> None:
 
     What is in the way is noted and holds nothing up: the question is on the forge as well.
     """
-    if not ctx.config.bridge_database.exists():
-        return
     try:
+        if not database.is_there(ctx.config.bridge_database):
+            return
         with bridge(ctx.config.bridge_database) as handoffs:
             for binding in bindings.of_issue(handoffs, session.project, session.issue):
                 handoffs.add(binding.handoff_id, EntryType.QUESTION, text, Client.CODE, key=key)
@@ -65,12 +65,12 @@ def ask(ctx: Context, session: IssueSession, text: str, key: str) -> None:
         ctx.record("problem", session.name, f"not asked in the chat: {error.message}")
 
 
-def about(database: Path, session: IssueSession) -> tuple[str, ...]:
-    """The ids of the handoffs about the session's issue, oldest first."""
-    if not database.exists():
-        return ()
+def about(path: Path, session: IssueSession) -> tuple[str, ...]:
+    """The ids of the handoffs about the session's issue, oldest first; `path`: the database."""
     try:
-        with bridge(database) as handoffs:
+        if not database.is_there(path):
+            return ()
+        with bridge(path) as handoffs:
             found = bindings.of_issue(handoffs, session.project, session.issue)
     except SmError as error:
         journal.record_once(session.root.journal, "problem", session.name, error.message)
