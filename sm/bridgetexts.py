@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sm.material import first_part
 from sm.phase import Phase
-
-QUOTE_LIMIT = 60_000
-"""Characters of an entry that a message holds; the rest is one command away."""
 
 
 def entry(ident: str, seq: int, type_: str, content: str) -> str:
     """An entry of the chat, as a message to the agent at work on the issue."""
-    if len(content) > QUOTE_LIMIT:
-        content = f"{content[:QUOTE_LIMIT]}\n… cut; all of it: sm bridge get {ident}"
+    quoted = first_part(content, f"sm bridge get {ident}")
     return (
-        f"[sm] {type_} from the chat (handoff {ident}, entry {seq}):\n{content}\n\n{report(ident)}"
+        f"[sm] {type_} from the chat (handoff {ident}, entry {seq}):\n{quoted}\n\n{report(ident)}"
     )
 
 

@@ -6,12 +6,11 @@ from collections.abc import Callable
 
 from sm import bridgetexts
 from sm.forge import Check, Review
-from sm.material import Material, fence, one_line, pull_number
+from sm.material import QUOTE_LIMIT, Material, fence, first_part, one_line, pull_number
 from sm.phase import SENTINELS, Phase
 
-QUOTE_LIMIT = 60_000
 GIT_LIMIT = 5_000
-"""Characters of an issue, a review, a log that are quoted; the rest is one command away."""
+"""Characters of what a command of git says."""
 
 
 def _last_lines(text: str, count: int) -> str:
@@ -21,13 +20,9 @@ def _last_lines(text: str, count: int) -> str:
     return shown if len(shown) <= QUOTE_LIMIT else f"… cut\n{shown[-QUOTE_LIMIT:]}"
 
 
-def _first_part(text: str, command: str, limit: int = QUOTE_LIMIT) -> str:
-    return text if len(text) <= limit else f"{text[:limit]}\n… cut; all of it: {command}"
-
-
 def _quoted_issue(m: Material) -> str:
     whole = f"sm issue show {m.issue.number} --project {m.project}"
-    body = _first_part(m.issue.body.strip() or "(no text)", whole)
+    body = first_part(m.issue.body.strip() or "(no text)", whole)
     title = fence("issue title", m.issue.title, m.nonce)
     return f"{title}\n\n{fence('issue', body, m.nonce)}"
 
@@ -92,7 +87,7 @@ def _recovery(m: Material) -> str:
 
 
 def _git_says(command: str, said: str, nothing: str) -> str:
-    return f"{command}:\n{_first_part(said, command, GIT_LIMIT) or f'({nothing})'}"
+    return f"{command}:\n{first_part(said, command, GIT_LIMIT) or f'({nothing})'}"
 
 
 def _waiting_note(m: Material) -> str:
@@ -170,7 +165,7 @@ def _review_text(m: Material, review: Review) -> str:
     lines = [review.body.strip()] if review.body.strip() else []
     lines += [f"{c.path}:{c.line}: {c.body.strip()}" for c in review.comments]
     whole = f"sm pr show {pull_number(m)} --project {m.project}"
-    text = _first_part("\n\n".join(lines) or "(no text)", whole)
+    text = first_part("\n\n".join(lines) or "(no text)", whole)
     return fence(f"review by {review.author}", text, m.nonce)
 
 
@@ -242,7 +237,7 @@ def _resume(m: Material) -> str:
 
 
 def _reply(m: Material) -> str:
-    answer = _first_part(m.reply.strip(), f"sm issue show {m.issue.number} --project {m.project}")
+    answer = first_part(m.reply.strip(), f"sm issue show {m.issue.number} --project {m.project}")
     return f"[sm] A person answered:\n{answer}\nGo on with the work."
 
 

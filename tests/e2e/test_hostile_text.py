@@ -9,7 +9,7 @@ import pytest
 
 from sm.adapters.forge.local import LocalForge
 from sm.forge import InlineComment, ReviewState
-from sm.prompts import QUOTE_LIMIT
+from sm.material import QUOTE_LIMIT
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage, kill
 from tests.helpers import wait_for
