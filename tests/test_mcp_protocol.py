@@ -127,19 +127,47 @@ def test_a_call_that_waits_holds_up_no_other_and_can_be_cancelled(wire: Wire, se
     assert wire.end() == ([], 0, b"")
 
 
+def test_who_sends_all_at_once_and_nothing_more_is_answered(wire: Wire, sealed: Path) -> None:
+    calls = [request(ident, "tools/call", **CREATE) for ident in range(1, 5)]
+    wire.send(handshake(REVISIONS[-1]), *calls, request(5, "ping"))
+    answers, code, stderr = wire.end()
+    assert sorted(answer["id"] for answer in answers) == list(range(6))
+    made = [answer for answer in answers if "structuredContent" in answer["result"]]
+    assert (len(made), code, stderr) == (4, 0, b"")
+
+
+def test_what_was_cancelled_is_not_waited_for_at_the_end(wire: Wire, sealed: Path) -> None:
+    wire.begin()
+    wire.send(request(1, "tools/call", **CREATE))
+    assert wire.receive()["id"] == 1
+    with database_in_use(sealed):
+        wire.send(request(2, "tools/call", **CREATE), request(3, "ping"))
+        assert wire.receive()["id"] == 3
+        cancelled = {"requestId": 2}
+        wire.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled})
+        wire.send(request(4, "ping"))
+        assert wire.receive()["id"] == 4
+        assert wire.process.stdin
+        wire.process.stdin.close()
+        wire.process.stdin = None
+    assert wire.end() == ([], 0, b"")
+
+
 def test_ctrl_c_ends_a_server_whose_client_says_nothing(wire: Wire) -> None:
     wire.begin()
     wire.process.send_signal(signal.SIGINT)
     assert wire.process.wait(timeout=30) == -signal.SIGINT
 
 
-def test_a_client_that_ends_without_reading_its_answer_is_no_crash(root: Root) -> None:
+@pytest.mark.parametrize("count", [1, 20])
+def test_a_client_that_ends_without_reading_its_answers_is_no_crash(root: Root, count: int) -> None:
     read, write = os.pipe()
     argv = [sys.executable, "-Im", "sm", "mcp"]
+    pings = [json.dumps(request(ident, "ping")).encode() for ident in range(count)]
     with subprocess.Popen(argv, stdin=PIPE, stdout=write, stderr=PIPE) as process:
         os.close(write)
         os.close(read)
-        _, stderr = process.communicate(json.dumps(request(1, "ping")).encode(), timeout=30)
+        _, stderr = process.communicate(b"\n".join(pings), timeout=30)
     assert (process.returncode, stderr) == (0, b"")
 
 

@@ -8,14 +8,24 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import anyio
-from anyio.streams.memory import MemoryObjectSendStream
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
-from mcp.types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError
+from mcp.types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+)
 from pydantic import ValidationError
 
 Item = SessionMessage | Exception
+Write = Callable[[SessionMessage], Awaitable[None]]
 
 
 def serve(server: Server[Any]) -> None:
@@ -23,31 +33,78 @@ def serve(server: Server[Any]) -> None:
 
     async def answer() -> None:
         options = server.create_initialization_options()
-        async with stdio_server() as (read, write), anyio.create_task_group() as tasks:
+        async with stdio_server() as (read, write), write, anyio.create_task_group() as tasks:
             sender, messages = anyio.create_memory_object_stream[Item]()
-            tasks.start_soon(_relay, read, sender, write.send)
-            await server.run(messages, write, options)
+            answers, answered = anyio.create_memory_object_stream[SessionMessage]()
+            unanswered = Unanswered()
+            tasks.start_soon(_relay, read, sender, write.send, unanswered)
+            tasks.start_soon(_pass_on, answered, write.send, unanswered)
+            await server.run(messages, answers, options)
 
     # The thread that waits for a line cannot be interrupted: Python's own way would wait for it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         anyio.run(answer)
-    except* BrokenPipeError:
-        pass  # who was to read the answer has ended
+    except* (BrokenPipeError, anyio.BrokenResourceError):
+        pass  # who was to read the answers has ended
+
+
+class Unanswered:
+    """The requests that wait for their answers."""
+
+    def __init__(self) -> None:
+        """Of a client that has not asked yet."""
+        self._ids: set[str] = set()
+        self._changed = anyio.Event()
+
+    def note(self, message: JSONRPCMessage) -> None:
+        """Take up what was asked, answered, or is not waited for any more."""
+        match message:
+            case JSONRPCRequest(id=ident):
+                self._ids.add(str(ident))
+            case JSONRPCResponse(id=ident) | JSONRPCError(id=ident):
+                self._ids.discard(str(ident))
+            case JSONRPCNotification(method="notifications/cancelled", params={"requestId": ident}):
+                self._ids.discard(str(ident))
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    async def settled(self) -> None:
+        """Wait until there are none."""
+        while self._ids:
+            await self._changed.wait()
 
 
 async def _relay(
     read: AsyncIterator[Item],
     messages: MemoryObjectSendStream[Item],
-    answer: Callable[[SessionMessage], Awaitable[None]],
+    write: Write,
+    unanswered: Unanswered,
 ) -> None:
-    """Pass on what is a message; the SDK leaves what is none without an answer."""
+    """Pass on what is a message; the SDK leaves what is none without an answer.
+
+    Where nothing more comes the SDK drops the calls that it is at work on: it hears of the end only
+    when they have been answered, as they have been carried out.
+    """
     async with messages:
         async for item in read:
             if not isinstance(item, ValidationError):
+                if isinstance(item, SessionMessage):
+                    unanswered.note(item.message)
                 await messages.send(item)
             elif error := _refusal(item):
-                await answer(SessionMessage(error))
+                await write(SessionMessage(error))
+        await unanswered.settled()
+
+
+async def _pass_on(
+    answers: MemoryObjectReceiveStream[SessionMessage], write: Write, unanswered: Unanswered
+) -> None:
+    """Write what the server says, and note what has been answered by it."""
+    async with answers:
+        async for item in answers:
+            await write(item)
+            unanswered.note(item.message)
 
 
 def _refusal(error: ValidationError) -> JSONRPCError | None:
