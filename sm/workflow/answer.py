@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from sm.errors import UsageError
-from sm.facts import Facts
 from sm.session import registry
 from sm.session.registry import IssueSession
 from sm.store import lock
@@ -28,17 +27,12 @@ def answer(ctx: Context, issue: int, author: str, text: str) -> None:
         facts = last_known(ctx, session, snapshot(ctx)).facts
     if not facts.escalated:
         raise UsageError(f"'{session.name}' has asked nothing: see sm status")
-    if is_dialog(facts):
+    if facts.dialog_at is not None and facts.about == facts.matter:
         raise UsageError(
             f"'{session.name}' has a dialog open in its terminal, which is answered there: "
             f"sm attach {session.project} {issue}"
         )
     give(ctx, session, author, text)
-
-
-def is_dialog(facts: Facts) -> bool:
-    """Whether a person is asked about a dialog, which is answered in its terminal only."""
-    return facts.dialog_at is not None and facts.about == facts.matter
 
 
 def give(

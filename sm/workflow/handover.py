@@ -140,6 +140,8 @@ def _answers(ctx: Context, session: IssueSession, entry: Entry, ident: str) -> b
         return False  # another answer waits to be typed, and then nothing is asked any more
     # Whether it asks does not depend on the forge, which may be out of reach.
     facts = last_known(ctx, session, last_snapshot(ctx.directory) or Snapshot(0.0, "")).facts
+    if not facts.escalated or facts.dialog_at is not None:
+        return False  # what was asked may be over with the dialog, and an answer to it be lost
     # Compared as texts: whatever else may stand there in place of a time is no error.
     asked_at = datetime.fromtimestamp(facts.asked_at, UTC).isoformat(timespec="milliseconds")
-    return facts.escalated and not answer.is_dialog(facts) and entry.created_at > asked_at
+    return entry.created_at > asked_at
