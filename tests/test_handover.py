@@ -21,6 +21,7 @@ from sm.session.plan import Plan
 from sm.session.queue import Place
 from sm.session.registry import IssueSession
 from sm.store import journal, lock
+from sm.store.files import write_atomic
 from sm.store.paths import Root
 from sm.workflow import handover, replies
 from sm.workflow import host as hosts
@@ -139,6 +140,17 @@ def test_what_was_decided_before_the_question_is_no_answer_to_it(
     handover.hand_over(ctx, session)
     assert answers(ctx, session) == []
     assert "Tabs." in queued(session)[0]
+
+
+def test_a_decision_is_no_answer_while_a_dialog_is_open(tmp_path: Path, root: Root) -> None:
+    ctx = make_stage(tmp_path, auto=False, settings={"agent": {"command": "claude"}}).ctx
+    session = put_session(ctx, 1)
+    escalate(ctx, session)
+    said(ctx, session, "Blue.")
+    write_atomic(session.dir.state, f"dialog {time.time():.3f} - -\n")
+    handover.hand_over(ctx, session)
+    assert answers(ctx, session) == []
+    assert "Blue." in queued(session)[0]
 
 
 def test_an_entry_whose_time_is_none_is_in_nobodys_way(ctx: Context, session: IssueSession) -> None:
