@@ -309,6 +309,17 @@ def test_a_reader_does_not_wait_for_a_writer(path: Path) -> None:
     other.execute("ROLLBACK")
 
 
+def test_opening_it_once_more_takes_no_lock_away(path: Path) -> None:
+    ident = one_handoff(path)
+    program = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute({!r}); db.close()"
+    with opened(path):
+        read(path, ident)
+        # Whoever believes to be the last one here deletes the journal that others write to.
+        argv = [sys.executable, "-c", program.format("SELECT * FROM handoffs"), str(path)]
+        subprocess.run(argv, check=True)
+        assert path.with_name("core.db-wal").exists()
+
+
 def test_many_may_make_it_at_once(path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from sm.bridge.handoffs import bridge\n"

@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 from sm.bridge.faults import damaged, explained
 from sm.errors import StateError
 from sm.store import lock
-from sm.store.files import create_exclusive, open_guarded
+from sm.store.files import check_regular, create_exclusive
 
 APPLICATION = 0x736D6272
 """`application_id` of our files: "smbr"."""
@@ -65,6 +66,9 @@ SMALLEST = 512
 """Bytes of a page; see https://www.sqlite.org/fileformat.html."""
 
 Connection = sqlite3.Connection
+
+making = threading.Lock()
+"""Nobody in this process opens the file before whoever makes it has closed it: `_check_file`."""
 
 
 @contextlib.contextmanager
@@ -142,8 +146,9 @@ def _make(path: Path) -> None:
         said = os.strerror(error.errno or 0)
         raise StateError(f"cannot make '{path.parent}': {said}") from error
     _check_folder(path.parent)
-    if not is_there(path):
-        create_exclusive(path)
+    with making:
+        if not is_there(path):
+            create_exclusive(path)
 
 
 def _check_folder(folder: Path) -> None:
@@ -156,8 +161,10 @@ def _check_folder(folder: Path) -> None:
 
 
 def _check_file(path: Path) -> None:
-    with open_guarded(path, os.O_RDONLY) as fd:
-        found = os.fstat(fd)
+    # To close it would take away the locks of all others in this process who have it open:
+    # https://www.sqlite.org/howtocorrupt.html, "Carrying over an open database connection".
+    found = path.lstat()
+    check_regular(path, found)
     if found.st_mode & 0o077:
         raise StateError(f"'{path}' is open to other users: run chmod 600 on it")
     if 0 < found.st_size < SMALLEST:  # SQLite would take the rest of a database for a new one
