@@ -103,3 +103,31 @@ def test_twenty_writers_of_one_handoff_lose_and_double_nothing(memory: Path) -> 
     for client in Client:
         last = [entry.seq for entry in thread.entries if entry.from_client is client][-1]
         assert thread.handoff.last_seen(client) == last
+
+
+SERVER = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from sm.bridge.handoffs import bridge
+from sm.bridge.records import Client, EntryType
+
+def add(number):
+    with bridge(Path(sys.argv[1])) as handoffs:
+        return handoffs.add(sys.argv[2], EntryType.TASK, "x", Client.CHAT)[1].seq
+
+with ThreadPoolExecutor(12) as threads:
+    print(*threads.map(add, range(400)))
+"""
+
+
+def test_servers_that_open_it_for_each_call_at_once_lose_nothing(memory: Path) -> None:
+    path = memory / "core.db"
+    with bridge(path) as handoffs:
+        ident = handoffs.create("t", "c", client=Client.CHAT).handoff.id
+    argv = [sys.executable, "-c", SERVER, str(path), ident]
+    servers = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [int(seq) for server in servers for seq in server.communicate()[0].split()]
+    with bridge(path) as handoffs:
+        found = [entry.seq for entry in handoffs.entries(ident)][1:]
+    assert (sorted(said), len(found)) == (found, 800)

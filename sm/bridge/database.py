@@ -68,7 +68,7 @@ SMALLEST = 512
 Connection = sqlite3.Connection
 
 making = threading.Lock()
-"""Nobody in this process opens the file before whoever makes it has closed it: `_check_file`."""
+"""Held until a file that was made is closed: nobody else here has it open then (`_check_file`)."""
 
 
 @contextlib.contextmanager
@@ -161,8 +161,8 @@ def _check_folder(folder: Path) -> None:
 
 
 def _check_file(path: Path) -> None:
-    # To close it would take away the locks of all others in this process who have it open:
-    # https://www.sqlite.org/howtocorrupt.html, "Carrying over an open database connection".
+    # It is not opened: closing it would drop the locks of this process's other connections
+    # (https://www.sqlite.org/howtocorrupt.html, "Posix advisory locks canceled").
     found = path.lstat()
     check_regular(path, found)
     if found.st_mode & 0o077:
