@@ -7,7 +7,9 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -318,6 +320,20 @@ def test_opening_it_once_more_takes_no_lock_away(path: Path) -> None:
         argv = [sys.executable, "-c", program.format("SELECT * FROM handoffs"), str(path)]
         subprocess.run(argv, check=True)
         assert path.with_name("core.db-wal").exists()
+
+
+def test_what_is_being_made_is_not_taken_for_another_programs(tmp_path: Path) -> None:
+    calls = 8
+    with ThreadPoolExecutor(calls) as threads:
+        for number in range(25):
+            path = tmp_path / str(number) / "core.db"
+            at_once = threading.Barrier(calls)
+
+            def make(_: int, path: Path = path, at_once: threading.Barrier = at_once) -> None:
+                at_once.wait()
+                one_handoff(path)
+
+            list(threads.map(make, range(calls)))
 
 
 def test_many_may_make_it_at_once(path: Path) -> None:

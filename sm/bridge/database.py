@@ -187,11 +187,10 @@ def _is_behind(connection: Connection, path: Path) -> bool:
         StateError: it is another program's, or of a newer version.
 
     """
-    version, application = (
-        _pragma(connection, "user_version"),
-        _pragma(connection, "application_id"),
-    )
-    tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+    with transaction(connection, writes=False):  # somebody may be making it just now
+        version = _pragma(connection, "user_version")
+        application = _pragma(connection, "application_id")
+        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
     if application != APPLICATION and (application or version or tables):
         raise StateError(
             f"'{path}' is the database of another program: name another file, it was not touched"
