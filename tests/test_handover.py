@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sm.bridge import bindings
 from sm.bridge.handoffs import bridge
-from sm.bridge.records import Client, EntryType
+from sm.bridge.records import Client, EntryType, Status
 from sm.errors import SmError
 from sm.history import Receipt, Verb
 from sm.matrix import BY_NAME
@@ -22,7 +24,8 @@ from sm.session.queue import Place
 from sm.session.registry import IssueSession
 from sm.store import journal, lock
 from sm.store.files import write_atomic
-from sm.store.paths import Root
+from sm.store.paths import Root, session_name
+from sm.workflow import bridge as operations
 from sm.workflow import handover, replies
 from sm.workflow import host as hosts
 from sm.workflow.context import Context
@@ -210,3 +213,52 @@ def test_closing_is_not_held_up_by_a_session_that_ends_meanwhile(
 def openings(path: Path) -> int:
     """How often this process has the file open."""
     return [link.resolve() for link in Path("/proc/self/fd").iterdir()].count(path)
+
+
+def test_what_the_chat_adds_while_it_closes_is_handed_over_too(
+    ctx: Context, session: IssueSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said(ctx, session, "First.")
+    with bridge(ctx.config.bridge_database) as handoffs:
+        [binding] = bindings.of_issue(handoffs, session.project, session.issue)
+    once = handover.now
+
+    def interrupted(*args: Any) -> None:
+        # The instant between the two transactions cannot be met from outside.
+        monkeypatch.setattr(handover, "now", once)
+        once(*args)
+        with bridge(ctx.config.bridge_database) as handoffs:
+            handoffs.add(binding.handoff_id, EntryType.TASK, "Second.", Client.CHAT)
+
+    monkeypatch.setattr(handover, "now", interrupted)
+    operations.close(hosts.of(session), binding.handoff_id)
+    texts = queued(session)
+    assert len(texts) == 2
+    assert "Second." in texts[1]
+
+
+def test_a_handoff_that_cannot_be_bound_is_not_begun(ctx: Context, session: IssueSession) -> None:
+    said(ctx, session)
+    connection = sqlite3.connect(ctx.config.bridge_database)
+    refusal = "BEGIN SELECT RAISE(ABORT, 'no room'); END"
+    connection.execute(f"CREATE TRIGGER full BEFORE INSERT ON handoff_bindings {refusal}")
+    about = {"project": session.project, "issue": session.issue}
+    with pytest.raises(SmError):
+        operations.create(hosts.of(session), "t", "c", **about, client=Client.CHAT)
+    assert connection.execute("SELECT count(*) FROM handoffs").fetchone() == (1,)
+    connection.close()
+
+
+def test_a_session_of_another_project_with_the_same_name_is_told_nothing(
+    ctx: Context, session: IssueSession
+) -> None:
+    host, other = hosts.of(session), session_name("h.rb", session.issue)
+    assert other == session_name("h_rb", session.issue)
+    identity = session.dir.identity.read_text().replace('"harb"', '"h.rb"')
+    session.dir.path.rename(ctx.root.session(other).path)
+    ctx.root.session(other).identity.write_text(identity.replace(session.name, other))
+    with bridge(ctx.config.bridge_database) as handoffs:
+        ident = handoffs.create("t", "c", client=Client.CHAT).handoff.id
+        bindings.bind(handoffs, ident, "h_rb", session.issue)
+    assert operations.close(host, ident).status is Status.COMPLETED
+    assert queue.messages(ctx.root.session(other), Place.WAITING) == []

@@ -7,16 +7,14 @@ process had not committed is gone as a whole.
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from sm.bridge import place
 from sm.bridge.faults import damaged, explained
 from sm.errors import StateError
 from sm.store import lock
-from sm.store.files import check_regular, create_exclusive
 
 APPLICATION = 0x736D6272
 """`application_id` of our files: "smbr"."""
@@ -62,13 +60,7 @@ MIGRATIONS = (
 
 VERSION = len(MIGRATIONS)
 
-SMALLEST = 512
-"""Bytes of a page; see https://www.sqlite.org/fileformat.html."""
-
 Connection = sqlite3.Connection
-
-making = threading.Lock()
-"""Held until a file that was made is closed: nobody else here has it open then (`_check_file`)."""
 
 
 @contextlib.contextmanager
@@ -83,26 +75,13 @@ def opened(path: Path) -> Iterator[Connection]:
 
     """
     with explained(path, BUSY_S):
-        _make(path)
-        _check_file(path)
+        place.make(path)
+        place.check_file(path)
         with contextlib.closing(_connect(path)) as connection:
             if _is_behind(connection, path):
                 with lock.hold(path.with_name(f"{path.name}.lock"), timeout_s=BUSY_S):
                     _bring_up_to_date(connection, path)
             yield connection
-
-
-def is_there(path: Path) -> bool:
-    """Whether a database, or anything else, is at `path`.
-
-    Raises:
-        StateError: it cannot be looked for.
-
-    """
-    try:
-        return path.exists()
-    except OSError as error:
-        raise StateError(f"cannot look for '{path}': {os.strerror(error.errno or 0)}") from error
 
 
 def check(path: Path) -> None:
@@ -113,8 +92,8 @@ def check(path: Path) -> None:
 
     """
     with explained(path, BUSY_S):
-        _check_folder(path.parent)
-        _check_file(path)
+        place.check_folder(path.parent)
+        place.check_file(path)
         with contextlib.closing(_connect(path)) as connection:
             _is_behind(connection, path)
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
@@ -126,8 +105,12 @@ def check(path: Path) -> None:
 def transaction(connection: Connection, *, writes: bool = True) -> Iterator[None]:
     """All that is written inside, or nothing; all that is read is of one moment.
 
-    Other writers wait from the beginning on, unless it says that it only reads.
+    Other writers wait from the beginning on, unless it says that it only reads. Inside another one
+    it is a part of that.
     """
+    if connection.in_transaction:
+        yield
+        return
     connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
     try:
         yield
@@ -136,39 +119,6 @@ def transaction(connection: Connection, *, writes: bool = True) -> Iterator[None
         with contextlib.suppress(sqlite3.Error):  # a full disk has rolled it back already
             connection.execute("ROLLBACK")
         raise
-
-
-def _make(path: Path) -> None:
-    """An empty file (0600) where there is none."""
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        said = os.strerror(error.errno or 0)
-        raise StateError(f"cannot make '{path.parent}': {said}") from error
-    _check_folder(path.parent)
-    with making:
-        if not is_there(path):
-            create_exclusive(path)
-
-
-def _check_folder(folder: Path) -> None:
-    # Whoever can put a journal beside a database can change what is read from it.
-    found = folder.stat()
-    if found.st_mode & 0o022 or found.st_uid not in (os.geteuid(), 0):
-        raise StateError(
-            f"'{folder}' can be written by other users: keep the database in a folder of your own"
-        )
-
-
-def _check_file(path: Path) -> None:
-    # It is not opened: closing it would drop the locks of this process's other connections
-    # (https://www.sqlite.org/howtocorrupt.html, "Posix advisory locks canceled").
-    found = path.lstat()
-    check_regular(path, found)
-    if found.st_mode & 0o077:
-        raise StateError(f"'{path}' is open to other users: run chmod 600 on it")
-    if 0 < found.st_size < SMALLEST:  # SQLite would take the rest of a database for a new one
-        raise damaged(path)
 
 
 def _connect(path: Path) -> Connection:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sm.adapters.process import ANY_CODE, run
 from sm.adapters.tmux import Tmux
-from sm.bridge import database
+from sm.bridge import database, place
 from sm.doctor.finding import Finding, fail, ok, warn
 from sm.errors import SmError
 from sm.store.paths import Root
@@ -155,7 +155,7 @@ def tmux_server(machine: Machine) -> Iterator[Finding]:
 
 def handoffs(path: Path) -> Iterator[Finding]:
     """The database of the bridge between chat and code, which need not be there."""
-    if not database.is_there(path):
+    if not place.is_there(path):
         yield ok(f"'{path}' is made with the first handoff")
         return
     database.check(path)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from sm.bridge import bindings, checks
+from sm.bridge.database import transaction
 from sm.bridge.handoffs import bridge
 from sm.bridge.records import Client, Entry, Handoff, Status, Thread
 from sm.config.load import load
@@ -60,10 +61,9 @@ def create(
     tag, number = checks.project(project), checks.issue(issue)
     if number is not None:
         _check_project(host, tag)
-    with bridge(host.machine.bridge_database) as handoffs:
-        made = handoffs.create(
-            checks.title(title), checks.content(content), project=tag, client=checks.client(client)
-        )
+    given = checks.title(title), checks.content(content)
+    with bridge(host.machine.bridge_database) as handoffs, transaction(handoffs.connection):
+        made = handoffs.create(*given, project=tag, client=checks.client(client))
         if tag and number:
             bindings.bind(handoffs, made.handoff.id, tag, number)
     if tag and number:
@@ -149,14 +149,19 @@ def close(host: Host, ident: object) -> Handoff:
         UsageError: there is no such handoff.
 
     """
+    from sm.workflow import handover
+
     checked = checks.handoff_id(ident)
     with bridge(host.machine.bridge_database) as handoffs:
-        binding = bindings.of_handoff(handoffs, checked)
-        if binding and bindings.waiting(handoffs, binding):
-            from sm.workflow import handover
-
+        while True:
+            with transaction(handoffs.connection):
+                binding = bindings.of_handoff(handoffs, checked)
+                if binding is None or not bindings.waiting(handoffs, binding):
+                    return handoffs.close(checked)
+                if not handover.is_at_work(host, binding.project, binding.issue):
+                    return handoffs.close(checked)
+            # Not within the transaction: who has the session's lock may be waiting for that.
             handover.now(host, binding.project, binding.issue)
-        return handoffs.close(checked)
 
 
 def bind(host: Host, ident: object, project: str, issue: int) -> Binding:

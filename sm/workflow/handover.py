@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from sm import bridgetexts
-from sm.bridge import bindings, database
+from sm.bridge import bindings, place
 from sm.bridge.handoffs import bridge
 from sm.bridge.records import Client, Entry, EntryType
 from sm.errors import SmError
@@ -39,7 +39,7 @@ def hand_over(ctx: Context, session: IssueSession) -> None:
         SmError: the bridge cannot be used; what waits, waits.
 
     """
-    if not database.is_there(ctx.config.bridge_database):
+    if not place.is_there(ctx.config.bridge_database):
         return
     with bridge(ctx.config.bridge_database) as handoffs:
         for binding in bindings.of_issue(handoffs, session.project, session.issue):
@@ -55,7 +55,7 @@ def ask(ctx: Context, session: IssueSession, text: str, key: str) -> None:
     What is in the way is noted and holds nothing up: the question is on the forge as well.
     """
     try:
-        if not database.is_there(ctx.config.bridge_database):
+        if not place.is_there(ctx.config.bridge_database):
             return
         with bridge(ctx.config.bridge_database) as handoffs:
             for binding in bindings.of_issue(handoffs, session.project, session.issue):
@@ -68,7 +68,7 @@ def ask(ctx: Context, session: IssueSession, text: str, key: str) -> None:
 def about(path: Path, session: IssueSession) -> tuple[str, ...]:
     """The ids of the handoffs about the session's issue, oldest first; `path`: the database."""
     try:
-        if not database.is_there(path):
+        if not place.is_there(path):
             return ()
         with bridge(path) as handoffs:
             found = bindings.of_issue(handoffs, session.project, session.issue)
@@ -113,11 +113,23 @@ def now(host: Host, project: str, issue: int) -> None:
     registry.poke(session.dir)
 
 
+def is_at_work(host: Host, project: str, issue: int) -> bool:
+    """Whether there is a session for the issue.
+
+    Raises:
+        SmError: it cannot be told.
+
+    """
+    return _session(host, project, issue) is not None
+
+
 def _session(host: Host, project: str, issue: int) -> IssueSession | None:
     name = session_name(project, issue)
     if not host.root.session(name).identity.exists():
         return None
-    return registry.of_issue(host.root, name)
+    session = registry.of_issue(host.root, name)
+    # The names of two projects may make the same name of a session.
+    return session if session.project == project else None
 
 
 def _hand(ctx: Context, session: IssueSession, entry: Entry) -> None:
