@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.cli.listening import listening, listening_options
 from sm.cli.options import load_host, pass_host
 from sm.cli.words import print_json
 from sm.errors import UsageError
@@ -20,28 +21,7 @@ if TYPE_CHECKING:
 
 @click.group(invoke_without_command=True)
 @click.option("--http", "over_http", is_flag=True, help="Over HTTP, at /mcp, instead of stdio.")
-@click.option(
-    "--host",
-    "address",
-    metavar="ADDRESS",
-    default="127.0.0.1",
-    show_default=True,
-    help="HTTP: where to listen; other machines need a token.",
-)
-@click.option(
-    "--port",
-    metavar="N",
-    type=click.IntRange(0, 65535),
-    default=8421,
-    show_default=True,
-    help="HTTP: 0 takes a free one.",
-)
-@click.option(
-    "--token-file",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="HTTP: every request must bring the token in this file; SM_SERVE_TOKEN does the same.",
-)
+@listening_options(port=8421)
 @click.pass_context
 def command(
     ctx: click.Context, over_http: bool, address: str, port: int, token_file: Path | None
@@ -77,19 +57,11 @@ def _serve_stdio(host: Host) -> None:
 
 def _serve_http(host: Host, address: str, port: int, token_file: Path | None) -> None:
     from sm.cli.root import version
-    from sm.server import listening
-    from sm.session.caller import Caller, identify
+    from sm.mcp import http
+    from sm.mcp.server import Tools, server
+    from sm.session.caller import Caller
 
-    identify(host.root, os.environ).check_may_serve()
-    token = listening.token(token_file, os.environ)
-    with listening.listen(address, port, protected=bool(token)) as listener:
-        from sm.mcp import http
-        from sm.mcp.server import Tools, server
-        from sm.server.guard import Rules
-
-        url = listening.url(address, listener.getsockname()[1])
-        click.echo(f"listening on {url}{http.PATH}")
-        rules = Rules(token, listening.is_loopback(listener))
+    with listening(host, address, port, token_file, path=http.PATH) as (listener, rules):
         tools = Tools(host, Caller())
         http.serve(server(tools, version(), leaves_calls=True), listener, rules)
 
