@@ -59,7 +59,7 @@ def read(path: Path) -> SettingsFile:
 def _check(path: Path) -> None:
     found = path.stat()
     if not stat.S_ISREG(found.st_mode) or found.st_size > SIZE_LIMIT:
-        raise UsageError(f"'{path}' is not a settings file: name another one with --settings")
+        raise UsageError(f"'{path}' is not a settings file: see what is there, or name another one")
     if found.st_uid != os.geteuid():
         raise SmError(f"'{path}' is not owned by you: run this as its owner")
     if found.st_nlink > 1:

@@ -24,8 +24,13 @@ from mcp.types import (
 )
 from pydantic import ValidationError
 
+from sm.bridge.database import BUSY_S
+
 Item = SessionMessage | Exception
 Write = Callable[[SessionMessage], Awaitable[None]]
+
+PATIENCE_S = 2 * BUSY_S
+"""So long calls are carried to their end when the client asks nothing more."""
 
 
 def serve(server: Server[Any]) -> None:
@@ -94,7 +99,8 @@ async def _relay(
                 await messages.send(item)
             elif error := _refusal(item):
                 await write(SessionMessage(error))
-        await unanswered.settled()
+        with anyio.move_on_after(PATIENCE_S):
+            await unanswered.settled()
 
 
 async def _pass_on(
