@@ -134,7 +134,8 @@ def _answer_help(
     ways = [f"`sm reply {session.project} {session.issue} TEXT`", "a comment on the issue"]
     if ctx.project.escalation.vault:
         ways.append("the file in the vault")
-    ways += [f"a decision in handoff {ident}" for ident in handoffs]
+    if handoffs:  # not which: it stands on the forge, and who knows an id can write there
+        ways.append("a decision in the handoff about it")
     return " or ".join(ways)
 
 

@@ -87,7 +87,10 @@ def test_an_escalation_is_asked_in_the_chat_and_answered_by_a_decision(stage_of:
     client, type_, content = entries(stage, ident)[1]
     assert (client, type_) == ("code", "question")
     assert "which colour?" in content
-    assert f"a decision in handoff {ident}" in content
+    assert "a decision in the handoff about it" in content
+    [question] = [one.body for one in stage.ctx.forge.issue(issue).comments]
+    assert "which colour?" in question
+    assert ident not in question, "whoever reads the forge can write to no handoff"
     bridge(stage, "add", ident, "decision", "Blue, and nothing else.")
     [answer] = heard(stage, "Blue, and nothing else.")
     assert not answer.startswith("[sm] decision from the chat")
