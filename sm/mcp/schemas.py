@@ -81,6 +81,10 @@ ENTRY = _object(
 )
 ENTRIES = {"type": "array", "items": ENTRY}
 
+ADDS = ToolAnnotations(
+    read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False
+)
+
 TOOLS = (
     Tool(
         name="create_handoff",
@@ -110,12 +114,7 @@ TOOLS = (
             required=("title", "content"),
         ),
         output_schema=_object({"handoff": HANDOFF, "entries": ENTRIES}),
-        annotations=ToolAnnotations(
-            read_only_hint=False,
-            destructive_hint=False,
-            idempotent_hint=False,
-            open_world_hint=False,
-        ),
+        annotations=ADDS,
     ),
     Tool(
         name="get_handoff",
@@ -157,12 +156,7 @@ TOOLS = (
             required=("id", "type", "content"),
         ),
         output_schema=_object({"handoff": HANDOFF, "entry": ENTRY}),
-        annotations=ToolAnnotations(
-            read_only_hint=False,
-            destructive_hint=False,
-            idempotent_hint=False,
-            open_world_hint=False,
-        ),
+        annotations=ADDS,
     ),
     Tool(
         name="mark_handoff_read",
