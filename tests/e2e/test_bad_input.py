@@ -80,12 +80,12 @@ def test_name_that_is_no_issue_is_refused_by_every_program(issue: str, stage_of:
     assert not stage.ctx.root.private.exists()
 
 
-@pytest.mark.parametrize("root", ["{0}/sm.yaml", "{0}/sm.yaml/below", "/proc/nowhere"])
+@pytest.mark.parametrize("place", ["{0}/sm.yaml", "{0}/sm.yaml/below", "/proc/nowhere"])
 def test_state_root_that_cannot_be_used_is_named_in_one_line(
-    root: str, stage_of: MakeStage
+    place: str, stage_of: MakeStage
 ) -> None:
     stage = stage_of()
-    path = root.format(stage.folder)
+    path = place.format(stage.folder)
     stage.file_issue()
     done = stage.poll(check=False, env={"SM_STATE_ROOT": path})
     assert done.returncode == 1
