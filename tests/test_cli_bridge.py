@@ -326,7 +326,7 @@ def test_watching_follows_what_is_added_until_it_is_closed(
         sm("add", ident, "decision", "\x1b[2J30 days.")
         assert shown("\n".join(watcher.lines(11)[6:])) == (
             "* 2  question from code, AT UTC\n    7d or 30d?\n\n"
-            "* 3  decision from chat, AT UTC\n    30 days."
+            "  3  decision from chat, AT UTC\n    30 days."
         )
         sm("close", ident)
         assert watcher.end() == (0, "closed\n")

@@ -98,7 +98,7 @@ def get(host: Host, ident: str, client: str | None, watch: bool, as_json: bool) 
         show(entry, is_new=thread.is_new(entry))
     if watch:
         for entry in bridge.follow(host, thread, pause=_pause):
-            show(entry, is_new=True)
+            show(entry, is_new=entry.from_client is not thread.client)
         click.echo("closed", err=True)
 
 
