@@ -18,6 +18,7 @@ from sm.adapters.forge.errors import (
 )
 from sm.errors import SmError
 from sm.forge import PullState, ReviewState
+from sm.store.paths import Root
 from tests.helpers import git
 from tests.hub import Hub, make_hub
 
@@ -25,7 +26,7 @@ CI = "test ! -e bad"
 
 
 @pytest.fixture
-def hub(tmp_path: Path) -> Hub:
+def hub(tmp_path: Path, root: Root) -> Hub:
     return make_hub(tmp_path)
 
 
