@@ -18,15 +18,16 @@ from sm.adapters.forge.errors import (
 )
 from sm.errors import SmError
 from sm.forge import PullState, ReviewState
-from sm.store.paths import Root
 from tests.helpers import git
 from tests.hub import Hub, make_hub
 
 CI = "test ! -e bad"
 
+pytestmark = pytest.mark.usefixtures("root")
+
 
 @pytest.fixture
-def hub(tmp_path: Path, root: Root) -> Hub:
+def hub(tmp_path: Path) -> Hub:
     return make_hub(tmp_path)
 
 
