@@ -182,13 +182,13 @@ _monitor_unnamed_file() {
 # Stays beside a session that sm drives and runs `sm react` whenever there may be something to
 # react to: a watched file changed, appeared or vanished; the time in `next` has come; the agent's
 # process is gone; the forge is to be looked at and nobody else does; somebody wrote into the FIFO
-# `wake`. Looks every second by builtins alone.
+# `wake`; and once as it begins, as nobody could wake it before. Looks every second by builtins alone.
 # Ends with 0 when the session's directory is gone or says that the session is `over`, or at once
 # when it has a monitor already.
 # Needs SM_PYTHON, and SM_CONFIG as any command does. What it and its reactors say goes to monitor.log.
 agent_session_monitor() {
   local dir=$1 turn=''
-  local due='' failures=0 not_before=0 next_unset=0 verified='' gone='' gone_handled=''
+  local due=yes failures=0 not_before=0 next_unset=0 verified='' gone='' gone_handled=''
   local -A existed=()
   [[ -d $dir && -O $dir && ! -L $dir ]] || return 0
   # Fixed numbers, because only those can be closed for a single command.
@@ -210,11 +210,18 @@ agent_session_monitor() {
     _look_at_agent
     _look_at_forge
     [[ -z $due ]] || ((EPOCHSECONDS < not_before)) || _run_reactor || break
-    if read -r -d '' -n 1 -t 1 -u 8; then
-      due=yes
-      while read -t 0 -u 8; do read -r -t 0.01 -N 4096 -u 8 || :; done
-    fi
+    _sleep_until_woken
   done
+}
+
+# For a second, or until somebody writes into the FIFO. What was read decides, not how read has ended:
+# a byte that comes in the moment in which the second is over is taken out all the same, and read
+# says that it has timed out.
+_sleep_until_woken() {
+  local REPLY=
+  read -r -d '' -n 1 -t 1 -u 8 || [[ -n $REPLY ]] || return 0
+  due=yes
+  while read -t 0 -u 8; do read -r -t 0.01 -N 4096 -u 8 || :; done
 }
 
 # A file as old as the stamp may have been written after it, within one tick of the kernel's clock.

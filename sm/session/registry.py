@@ -287,11 +287,14 @@ def make_wake(directory: SessionDir) -> None:
 
 
 def poke(directory: SessionDir) -> None:
-    """Wake the session's monitor, if it has one; never waits."""
+    """Wake the session's monitor, if it has one; never waits. What it is to find is written before.
+
+    A monitor that does not listen yet runs the reactor as it begins, so it finds that as well.
+    """
     try:
         wake = os.open(directory.wake, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
-        return  # nobody listens (ENXIO), or there is no such session: its monitor looks anyway
+        return  # nobody listens (ENXIO), or there is no such session
     with contextlib.suppress(BlockingIOError, BrokenPipeError):  # full: it is awake as it is
         os.write(wake, b"\n")
     os.close(wake)

@@ -21,8 +21,6 @@ def ensure(session: Session) -> bool:
     """Start a monitor if there is none; True if one was started."""
     if is_watched(session):
         return False
-    # What woke nobody meanwhile has changed no file that it looks at.
-    session.dir.next.unlink(missing_ok=True)
     spawn(
         "bash",
         str(shell_root() / "bin" / "agent-session"),
