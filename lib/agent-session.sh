@@ -193,7 +193,11 @@ agent_session_monitor() {
   [[ -d $dir && -O $dir && ! -L $dir ]] || return 0
   # Fixed numbers, because only those can be closed for a single command.
   exec 9>>"$dir/monitor.lock"
-  flock -w 0.2 9 || return $(($? != 1)) # 1: somebody else has it
+  # 1: it is held. Who only asks for a monitor shares it for a moment, another monitor does not.
+  until flock -w 0.2 9; do
+    (($? == 1)) || return 1
+    flock -n -s 9 || return 0
+  done
   exec >>"$dir/monitor.log" 2>&1 </dev/null
   # No failure where the directory has gone meanwhile.
   [[ -p $dir/wake ]] || mkfifo -m 600 -- "$dir/wake" || [[ ! -d $dir ]] || return 1

@@ -265,6 +265,16 @@ def test_second_monitor_leaves_at_once_and_a_killed_one_is_replaced(monitor: Mon
     wait_for(lambda: is_held(monitor.dir.monitor_lock), "the lock")
 
 
+def test_who_only_asks_for_a_monitor_keeps_none_from_beginning(monitor: Monitor) -> None:
+    os.mkfifo(monitor.dir.wake)
+    with monitor.dir.monitor_lock.open("w") as asks:
+        fcntl.flock(asks, fcntl.LOCK_SH)
+        process = monitor.start()
+        deadline = time.monotonic() + 1
+        wait_for(lambda: time.monotonic() > deadline or process.poll() is not None, "its try")
+    monitor.wait_for_calls(1)
+
+
 def test_it_ends_when_the_directory_is_gone(monitor: Monitor) -> None:
     process = monitor.begin()
     remove_tree(monitor.dir.path)

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import fcntl
 import signal
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -80,3 +83,44 @@ def test_a_link_is_no_lock(path: Path) -> None:
     with pytest.raises(StateError), lock.hold(path):
         pass
     assert not path.with_name("target").exists()
+
+
+def test_who_asks_is_in_nobody_s_way(path: Path) -> None:
+    """Asking held the lock for a moment, in which another took that for a living monitor."""
+    path.touch(mode=0o600)
+
+    def ask() -> bool:
+        return any(lock.is_held(path) for _ in range(2000))
+
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(ask) for _ in range(4)]
+    assert not any(one.result() for one in asked)
+
+
+def test_who_takes_it_is_not_turned_away_by_who_asks(path: Path) -> None:
+    path.touch(mode=0o600)
+    over = threading.Event()
+
+    def ask() -> None:
+        while not over.is_set():
+            lock.is_held(path)
+
+    def take() -> bool:
+        with lock.try_hold(path) as mine:
+            return mine
+
+    with ThreadPoolExecutor(3) as pool:
+        for _ in range(3):
+            pool.submit(ask)
+        taken = [take() for _ in range(300)]
+        over.set()
+    assert all(taken)
+
+
+def test_who_only_asks_and_stands_still_holds_nobody_up_for_ever(path: Path) -> None:
+    with path.open("w") as asks:
+        path.chmod(0o600)
+        fcntl.flock(asks, fcntl.LOCK_SH)
+        assert not lock.is_held(path)
+        with lock.try_hold(path) as mine:
+            assert not mine

@@ -13,6 +13,9 @@ from sm.errors import TemporaryError
 from sm.store.files import open_guarded
 
 RETRY_S = 0.02
+ASKED_S = 1.0
+"""So long whoever takes a lock waits for those that only ask for its holder."""
+ASKED_RETRY_S = 0.001
 
 
 class HeldError(TemporaryError):
@@ -29,7 +32,7 @@ def hold(path: Path, *, timeout_s: float = 30.0) -> Iterator[None]:
     """
     with open_guarded(path, os.O_RDWR | os.O_CREAT) as fd:
         deadline = time.monotonic() + timeout_s
-        while not _try(fd):
+        while not _try(fd, fcntl.LOCK_EX):
             if time.monotonic() >= deadline:
                 raise HeldError(f"'{path}' was locked for {timeout_s:g} s: try again")
             time.sleep(RETRY_S)
@@ -47,21 +50,36 @@ def try_hold(path: Path) -> Iterator[bool]:
 def try_hold_fd(path: Path) -> Iterator[int | None]:
     """As `try_hold`, but yields the descriptor: a child that inherits it goes on holding."""
     with open_guarded(path, os.O_RDWR | os.O_CREAT) as fd:
-        yield fd if _try(fd) else None
+        yield fd if _take(fd) else None
 
 
 def is_held(path: Path) -> bool:
-    """Whether some process holds `path`; creates nothing."""
+    """Whether some process holds `path`; creates nothing.
+
+    Asking shares the lock for a moment, so that others who ask are told the same, and who takes it
+    can tell them from a holder.
+    """
     try:
         with open_guarded(path, os.O_RDWR) as fd:
-            return not _try(fd)
+            return not _try(fd, fcntl.LOCK_SH)
     except FileNotFoundError:
         return False
 
 
-def _try(fd: int) -> bool:
+def _take(fd: int) -> bool:
+    """Whether it could be taken at once, but for those who only ask."""
+    deadline = time.monotonic() + ASKED_S
+    while not _try(fd, fcntl.LOCK_EX):
+        if not _try(fd, fcntl.LOCK_SH) or time.monotonic() >= deadline:
+            return False
+        fcntl.flock(fd, fcntl.LOCK_UN)
+        time.sleep(ASKED_RETRY_S)
+    return True
+
+
+def _try(fd: int, kind: int) -> bool:
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
