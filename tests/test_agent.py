@@ -11,7 +11,7 @@ from msgspec import structs
 
 from sm.adapters import proc
 from sm.adapters.proc import Process
-from sm.adapters.tmux import Tmux
+from sm.adapters.tmux import Pane, Tmux
 from sm.config.schema import Agent, Project
 from sm.errors import UsageError
 from sm.session import agent as agents
@@ -174,7 +174,7 @@ def test_a_prompt_that_looks_like_an_option_is_none(
 LAUNCH = """
 import sys
 from pathlib import Path
-from sm.adapters.tmux import Tmux
+from sm.adapters.tmux import Pane, Tmux
 from sm.session import agent, registry
 from sm.store.paths import Root
 from tests.terminal import launch_of, make_project
@@ -262,7 +262,8 @@ def test_a_stop_leaves_no_process_even_of_the_stubborn(
         "(trap '' HUP TERM; while :; do sleep 0.1; done) & touch started; while :; do sleep 1; done"
     )
     project = make_project(tmp_path, ["bash", "-c", script])
-    stranger = tmux.start("stranger", tmp_path, ["sleep", "203"])
+    tmux.start("stranger", tmp_path, ["sleep", "203"])
+    stranger = wait_for(lambda: running(tmux, "stranger", "sleep"), "the stranger's program")
     agent = agents.launch(tmux, session, launch_of(project, ""), generation=1)
     wait_for((session.worktree / "started").exists, "its children")
     wait_for(lambda: len(proc.family([agent.process])) >= 5, "its children")
@@ -273,6 +274,12 @@ def test_a_stop_leaves_no_process_even_of_the_stubborn(
     children = Path(f"/proc/{server_pid(tmux)}/task/{server_pid(tmux)}/children")
     wait_for(lambda: children.read_text().split() == [str(stranger.pid)], "the transcript's end")
     agents.stop(tmux, session)
+
+
+def running(tmux: Tmux, session: str, program: str) -> Pane | None:
+    """The session's pane once the program runs in it: before, it is tmux's own process."""
+    pane = tmux.pane(session)
+    return pane if pane and pane.command == program else None
 
 
 def server_pid(tmux: Tmux) -> str:
