@@ -85,7 +85,8 @@ class Answer:
 class Escalation:
     """A question to a person, asked at `at` and last brought up at `told_at`.
 
-    `write` is the phase write that it is about, or whatever else (see `Facts.matter`).
+    `write` is the phase write that it is about, or whatever else (see `Facts.matter`). `missed`
+    says where it could not be asked.
     """
 
     write: str
@@ -93,6 +94,7 @@ class Escalation:
     at: float
     told_at: float
     reminders: int = 0
+    missed: str = ""
 
 
 @dataclass(frozen=True)
@@ -131,8 +133,8 @@ def fold(receipts: Iterable[Receipt]) -> History:
 
 
 def _add(history: History, receipt: Receipt) -> History:
-    # A question that could not be asked is not asked about in turn: its own time runs out.
-    if receipt.trouble and receipt.verb not in (Verb.NOTIFY, Verb.REMIND):
+    # What a person could not be told is not told of in turn: a question's own time runs out.
+    if receipt.trouble and receipt.verb not in (Verb.NOTIFY, Verb.REMIND, Verb.COMMENT):
         history = replace(history, troubles=(*history.troubles, receipt.plan))
     if receipt.remark:
         history = replace(history, remarks=(*history.remarks, receipt.plan))
@@ -144,7 +146,9 @@ def _add(history: History, receipt: Receipt) -> History:
         case Verb.INJECT if not receipt.trouble:
             return _injected(history, receipt)
         case Verb.NOTIFY:
-            told = Escalation(receipt.write, receipt.row, receipt.at, receipt.at)
+            told = Escalation(
+                receipt.write, receipt.row, receipt.at, receipt.at, missed=receipt.trouble
+            )
             return _asked(history, told)
         case Verb.REMIND if asked := history.escalations.get(receipt.write):
             return _asked(

@@ -129,3 +129,19 @@ def test_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StateError, match="file/vault"):
         question(tmp_path / "file" / "vault" / "q.md")
+
+
+def test_a_persons_own_file_answers_nothing_and_stays(path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    path.write_text("# my notes\n\n## Answer\n\n42\n")
+    assert answer(path) is None
+    assert settle(path) == path
+    assert path.exists()
+
+
+def test_link_is_not_settled(path: Path) -> None:
+    question(path)
+    target = path.rename(path.with_name("target"))
+    path.symlink_to(target)
+    assert settle(path) == path
+    assert path.is_symlink()

@@ -223,6 +223,11 @@ class Git:
         """Where git keeps what belongs to this worktree alone."""
         return Path(self._out("rev-parse", "--absolute-git-dir"))
 
+    def common_dir(self) -> Path:
+        """Where git keeps what all worktrees of the repository share."""
+        args = ("rev-parse", "--path-format=absolute", "--git-common-dir")
+        return Path(self._out(*args))
+
     def forward(self, rev: str) -> None:
         """Move the branch that is checked out here, and its files, forward to `rev`."""
         call(self.repo, "merge", "--quiet", "--ff-only", rev)

@@ -170,12 +170,8 @@ def _git(
 def _named(error: CommandError, folder: Path, remote: str | None) -> SmError:
     """The failure by its name, found out by asking git where its exit code does not tell."""
     said = error.result.stderr
-    for lock in (LOCK_FILE, LOCK_CONFIG, LOCK_RACE):
-        if found := lock.search(said):
-            return GitLockedError(
-                f"'{found['file']}' is locked by another git, or by one that was killed: "
-                f"remove the lock file if no git runs in '{folder}'"
-            )
+    if known := _locked(said, folder, (LOCK_FILE, LOCK_CONFIG, LOCK_RACE)):
+        return known
     check = _git(folder, ("rev-parse", "--git-dir"), None, tuple(ANY_CODE), LOCAL_S)
     if check.code:
         return NotARepositoryError(
@@ -184,6 +180,22 @@ def _named(error: CommandError, folder: Path, remote: str | None) -> SmError:
     if remote is None:
         return error
     return _named_remote(error, folder, remote)
+
+
+def locked(error: CommandError, folder: Path) -> GitLockedError | None:
+    """The failure as that of a lock file of the repository `folder`, if it is one."""
+    return _locked(error.result.stderr, folder, (LOCK_FILE, LOCK_CONFIG))
+
+
+def _locked(
+    said: str, folder: Path, patterns: tuple[re.Pattern[str], ...]
+) -> GitLockedError | None:
+    if not (found := next((match for one in patterns if (match := one.search(said))), None)):
+        return None
+    return GitLockedError(
+        f"'{found['file']}' is locked by another git, or by one that was killed: dev-poll removes "
+        f"a lock that is a minute old and that no git in '{folder}' holds"
+    )
 
 
 def _named_remote(error: CommandError, folder: Path, remote: str) -> SmError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +36,11 @@ def find(pid: int) -> Process | None:
     if state in ENDED:
         return None
     return Process(pid, int(fields[18]), int(fields[0]), int(fields[2]))
+
+
+def age_s(process: Process) -> float:
+    """For how many seconds it has been running, also while the machine was suspended."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - process.started / os.sysconf("SC_CLK_TCK")
 
 
 def is_running(process: Process) -> bool:

@@ -6,7 +6,7 @@ import re
 import time
 from pathlib import Path
 
-from sm.errors import StateError
+from sm.errors import SmError, StateError
 from sm.store.files import read_guarded, write_atomic
 from sm.text import normalise
 
@@ -48,7 +48,7 @@ def ask(path: Path, *, title: str, body: str, marker: str) -> Path:
     if there is not None:
         if _mark(marker) in there.splitlines():
             return path
-        if not any(line.startswith("<!-- sm:") for line in there.splitlines()):
+        if not _is_ours(there):
             raise StateError(f"'{path}' is no question of ours: move it, it is in the way of one")
         settle(path)
     _make_folder(path.parent)
@@ -66,10 +66,11 @@ def ask(path: Path, *, title: str, body: str, marker: str) -> Path:
 def answer(path: Path, *, quiet_s: float = QUIET_S) -> str | None:
     """What the person wrote under the heading; None where that is nothing (yet).
 
-    A file that was saved less than `quiet_s` seconds ago is not read yet.
+    A file that was saved less than `quiet_s` seconds ago is not read yet. A person's own file
+    answers nothing.
 
     Raises:
-        StateError: the file is a link or of another user.
+        StateError: the file cannot be read, is a link or another user's.
 
     """
     try:
@@ -77,7 +78,12 @@ def answer(path: Path, *, quiet_s: float = QUIET_S) -> str | None:
             return None
     except FileNotFoundError:
         return None
-    lines = (_read(path) or "").splitlines()
+    except OSError as error:
+        raise StateError(f"cannot read '{path}': {error.strerror}") from error
+    text = _read(path) or ""
+    if not _is_ours(text):
+        return None
+    lines = text.splitlines()
     # The question is quoted line by line, so the first such heading is the real one.
     start = next((n for n, line in enumerate(lines, 1) if line.rstrip() == HEADING), None)
     if start is None:
@@ -88,22 +94,35 @@ def answer(path: Path, *, quiet_s: float = QUIET_S) -> str | None:
 def settle(path: Path) -> Path:
     """Move the file to `answered/` beside it, under a name not used there; returns where it is.
 
-    A file that is gone already is no error.
+    A file that is gone already is no error. What is no question of ours stays where it is.
 
     Raises:
         StateError: it cannot be moved.
 
     """
     folder = path.parent / SETTLED
+    if not _is_question(path):
+        return path
     try:
-        if not path.is_file():
-            return path
         folder.mkdir(exist_ok=True)
         target = _free_name(folder, path)
         path.rename(target)
     except OSError as error:
         raise StateError(f"cannot move '{path}' to '{folder}': {error.strerror}") from error
     return target
+
+
+def _is_question(path: Path) -> bool:
+    """Whether a question of ours is there; what cannot be read is none."""
+    try:
+        return _is_ours(_read(path) or "")
+    except SmError:
+        return False
+
+
+def _is_ours(text: str) -> bool:
+    """Whether a file with that text is a question; what it quotes begins its lines with '>'."""
+    return any(line.startswith("<!-- sm:") for line in text.splitlines())
 
 
 def _free_name(folder: Path, path: Path) -> Path:

@@ -5,14 +5,10 @@ Git's locks are files: they outlive a git that is killed, and every later one st
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
+from sm.adapters import gitlocks
 from sm.adapters.git import Git, WorktreeEntry
 from sm.adapters.gitcall import GitLockedError
 
-PROC = Path("/proc")
-LOCKS = ("index.lock", "HEAD.lock")
 INITIALIZING = "initializing"
 """Git's reason for the lock that a worktree has while it is made."""
 
@@ -25,44 +21,21 @@ def mend(tree: Git, entry: WorktreeEntry) -> None:
 
     """
     home = tree.git_dir()
-    locks = [home / name for name in LOCKS if (home / name).exists()]
+    locks = gitlocks.locks(home)
     unfinished = entry.locked == INITIALIZING
     if not locks and not unfinished:
         return
-    if git_at_work(entry.path):
-        what = locks[0] if locks else entry.path
+    if gitlocks.git_at_work(entry.path) or len(gitlocks.dead(locks, [entry.path])) < len(locks):
+        what = locks[0].path if locks else entry.path
         raise GitLockedError(
             f"'{what}' is in use by a git at work in '{entry.path}': try again when it is done"
         )
     for lock in locks:
-        lock.unlink(missing_ok=True)
+        gitlocks.remove(lock)
     if unfinished:
         # Nobody has worked in it yet: what its checkout did not reach is only missing.
         tree.restore()
         tree.unlock_worktree(entry.path)
-
-
-def git_at_work(folder: Path) -> bool:
-    """Whether a git of any user runs in `folder` or names it; True where that is not known."""
-    place = os.path.realpath(folder)
-    try:
-        pids = [name for name in os.listdir(PROC) if name.isdigit()]  # noqa: PTH208 - names only
-    except OSError:
-        return True
-    return any(_works_in(PROC / pid, place) for pid in pids)
-
-
-def _works_in(process: Path, place: str) -> bool:
-    try:
-        if not (process / "comm").read_text().startswith("git"):
-            return False
-        cwd = os.path.realpath(process / "cwd")
-        argv = (process / "cmdline").read_bytes().split(b"\0")
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    except OSError:
-        return True
-    return cwd == place or cwd.startswith(place + "/") or os.fsencode(place) in argv
 
 
 def forget_missing(git: Git, entry: WorktreeEntry) -> None:

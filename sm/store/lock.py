@@ -53,6 +53,23 @@ def try_hold_fd(path: Path) -> Iterator[int | None]:
         yield fd if _take(fd) else None
 
 
+@contextlib.contextmanager
+def try_hold_folder(path: Path) -> Iterator[bool]:
+    """Hold a folder that is not ours to put a lock file into; yields whether it is held now.
+
+    False also where it cannot be locked, as on some file systems of other machines.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        yield False
+        return
+    try:
+        yield _try_any(fd)
+    finally:
+        os.close(fd)
+
+
 def is_held(path: Path) -> bool:
     """Whether some process holds `path`; creates nothing.
 
@@ -75,6 +92,13 @@ def _take(fd: int) -> bool:
         fcntl.flock(fd, fcntl.LOCK_UN)
         time.sleep(ASKED_RETRY_S)
     return True
+
+
+def _try_any(fd: int) -> bool:
+    try:
+        return _try(fd, fcntl.LOCK_EX)
+    except OSError:
+        return False
 
 
 def _try(fd: int, kind: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sm.errors import UsageError
+from sm.errors import SmError, UsageError
 from sm.session import registry
 from sm.session.registry import IssueSession
 from sm.store import lock
@@ -11,6 +11,10 @@ from sm.workflow import monitors, replies
 from sm.workflow.context import Context
 from sm.workflow.observe import last_known
 from sm.workflow.snapshot import snapshot
+
+
+class UntoldError(SmError):
+    """An answer is kept and on its way to the agent, but could not be put on the issue."""
 
 
 def answer(ctx: Context, issue: int, author: str, text: str) -> None:
@@ -41,14 +45,21 @@ def give(
     """Keep the answer to what the session has asked; given again with the same `key` it is one.
 
     Raises:
-        SmError: the forge could not be told.
+        UntoldError: the answer is on its way, but the forge could not be told.
 
     """
     reply = replies.find(session.dir, key) if key else None
     if reply is None:
         reply = replies.add(session.dir, author, text, key)
         ctx.record("reply", session.name, f"{author}: {text}")
+        # Before the forge is told: that may fail, and the agent waits for the answer.
+        monitors.ensure(session)
+        registry.poke(session.dir)
     body = f"{author} answered:\n\n{text}"
-    ctx.forge.comment(session.issue, body, author=author, marker=reply.id)
-    monitors.ensure(session)
-    registry.poke(session.dir)
+    try:
+        ctx.forge.comment(session.issue, body, author=author, marker=reply.id)
+    except SmError as error:
+        raise UntoldError(
+            f"the agent gets the answer, but issue #{session.issue} does not show it: "
+            f"{error.message}"
+        ) from error

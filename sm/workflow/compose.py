@@ -145,7 +145,8 @@ def _trouble(ctx: Context, session: IssueSession, seen: Observation) -> str:
         return redact(last.detail) if last and last.detail.startswith(FAILED) else ""
     if not seen.facts.history.troubles:
         return ""
-    told = [r.trouble for r in receipts(session.dir) if r.trouble]
+    key = seen.facts.history.troubles[-1]  # what a person could not be told is none of them
+    told = [r.trouble for r in receipts(session.dir) if r.trouble and r.plan == key]
     return redact(told[-1]) if told else ""
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import structs
 
 from sm.adapters import vault
 from sm.adapters.gitpush import RefMovedError
@@ -28,6 +31,10 @@ class NotNowError(TemporaryError):
     """The step cannot be done at the moment; the plan stays."""
 
 
+class PartlyToldError(SmError):
+    """A person was asked, but not in all the places where people look; it says where not."""
+
+
 class PointlessError(SmError):
     """The step has lost its point, as the agent that it was meant for is gone; the plan goes."""
 
@@ -42,6 +49,7 @@ def perform(ctx: Context, session: IssueSession, plan: Plan, step: int) -> str:
 
     Raises:
         NotNowError, TemporaryError: try again later.
+        PartlyToldError: it is done as far as it can be.
         PointlessError: there is nobody left to do it for.
         SmError: it was refused for good.
 
@@ -114,12 +122,49 @@ def _comment(ctx: Context, session: IssueSession, step: PlannedStep, ident: str)
 
 
 def _notify(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    told = _comment(ctx, session, step, ident)
-    if (file := question_file(ctx, session)) is not None:
-        title = f"{session.project} #{session.issue}: {session.title}"
+    missed = _missed(_ask_in_vault, ctx, session, step, ident)
+    missed += _missed(_ask_in_chat, ctx, session, step, ident)
+    # The issue comes last: the comment says where else the question is not.
+    where_not = "".join(f"\n\nThis question is {place}." for place in missed)
+    _comment(ctx, session, structs.replace(step, text=step.text + where_not), ident)
+    if missed:
+        raise PartlyToldError(f"the question is {'; '.join(missed)}")
+    return step.name
+
+
+def _missed(
+    ask: Callable[[Context, IssueSession, PlannedStep, str], None],
+    ctx: Context,
+    session: IssueSession,
+    step: PlannedStep,
+    ident: str,
+) -> list[str]:
+    """Why the question is not in one of the places for it: at most one sentence.
+
+    One place that cannot be used keeps the question from no other.
+    """
+    try:
+        ask(ctx, session, step, ident)
+    except SmError as error:
+        return [error.message]
+    return []
+
+
+def _ask_in_vault(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> None:
+    if (file := question_file(ctx, session)) is None:
+        return
+    title = f"{session.project} #{session.issue}: {session.title}"
+    try:
         vault.ask(file, title=title, body=step.text, marker=ident)
-    handover.ask(ctx, session, step.text, ident)
-    return told
+    except SmError as error:
+        raise SmError(f"not in the vault: {error.message}") from error
+
+
+def _ask_in_chat(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> None:
+    try:
+        handover.ask(ctx, session, step.text, ident)
+    except SmError as error:
+        raise SmError(f"not in the chat: {error.message}") from error
 
 
 def _remind(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
@@ -182,9 +227,17 @@ def _release_claim(ctx: Context, session: IssueSession, step: PlannedStep, ident
 
 def _forget(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
     if (file := question_file(ctx, session)) is not None:
-        vault.settle(file)
+        _settle(ctx, session, file)
     registry.forget(ctx.root, session)
     return ""
+
+
+def _settle(ctx: Context, session: IssueSession, file: Path) -> None:
+    """Put the question away; a vault that cannot be used keeps no session from its end."""
+    try:
+        vault.settle(file)
+    except SmError as error:
+        ctx.record("problem", session.name, error.message)
 
 
 EFFECTS: dict[Verb, Callable[[Context, IssueSession, PlannedStep, str], str]] = {

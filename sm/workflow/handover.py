@@ -52,17 +52,16 @@ def hand_over(ctx: Context, session: IssueSession) -> None:
 def ask(ctx: Context, session: IssueSession, text: str, key: str) -> None:
     """Put the session's question into the handoffs about its issue, once for each `key`.
 
-    What is in the way is noted and holds nothing up: the question is on the forge as well.
+    Raises:
+        SmError: the bridge cannot be used.
+
     """
-    try:
-        if not place.is_there(ctx.config.bridge_database):
-            return
-        with bridge(ctx.config.bridge_database) as handoffs:
-            for binding in bindings.of_issue(handoffs, session.project, session.issue):
-                handoffs.add(binding.handoff_id, EntryType.QUESTION, text, Client.CODE, key=key)
-                crash_point("bridge:asked")
-    except SmError as error:
-        ctx.record("problem", session.name, f"not asked in the chat: {error.message}")
+    if not place.is_there(ctx.config.bridge_database):
+        return
+    with bridge(ctx.config.bridge_database) as handoffs:
+        for binding in bindings.of_issue(handoffs, session.project, session.issue):
+            handoffs.add(binding.handoff_id, EntryType.QUESTION, text, Client.CODE, key=key)
+            crash_point("bridge:asked")
 
 
 def about(path: Path, session: IssueSession) -> tuple[str, ...]:

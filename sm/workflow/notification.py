@@ -29,7 +29,9 @@ def start(session: Session, text: str, command: str, deadline_s: float = COMMAND
     """
     reading, writing = os.pipe()
     try:
-        os.write(writing, text.encode()[:LIMIT] + b"\n")  # on no command line, which all can read
+        os.write(
+            writing, text.encode("utf-8", "replace")[:LIMIT] + b"\n"
+        )  # on no command line, which all can read
         spawn(
             # The folder that we are in may be an agent's, with modules of any name in it.
             *(sys.executable, "-P", "-m", __name__),

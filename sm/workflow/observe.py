@@ -19,7 +19,7 @@ from sm.session.agentstate import State
 from sm.session.registry import IssueSession
 from sm.workflow import signs
 from sm.workflow.context import Context
-from sm.workflow.replies import Reply, replies
+from sm.workflow.replies import Reply, replies, unread
 from sm.workflow.snapshot import Snapshot, is_open, snapshot
 
 DRAWN_S = 2.0
@@ -38,6 +38,8 @@ class Observation:
     replies: tuple[Reply, ...]
     problem: str
     """Why the phase file cannot be read, '' if it can."""
+    unread: str = ""
+    """Why an answer in the vault cannot be read, '' if it can."""
     question: str = ""
     """What a dialog in the agent's terminal shows."""
 
@@ -163,7 +165,8 @@ def _gather(
         idle_since=_idle_since(ctx, session, facts),
         reply=answers[-1].id if answers else "",
     )
-    return Observation(facts, write, pull, review, answers, written.problem)
+    unreadable = unread(ctx, session) if asked else ""
+    return Observation(facts, write, pull, review, answers, written.problem, unreadable)
 
 
 def _life(ctx: Context, session: IssueSession) -> Life:

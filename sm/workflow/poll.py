@@ -11,7 +11,7 @@ from sm.session import claim, registry
 from sm.session.registry import IssueSession
 from sm.store import lock
 from sm.store.paths import session_name
-from sm.workflow import monitors, worktrees
+from sm.workflow import locks, monitors, worktrees
 from sm.workflow.context import Context
 from sm.workflow.snapshot import Snapshot, look, snapshot
 from sm.workflow.start import SettledError, TakenError, is_started, start
@@ -29,6 +29,7 @@ def tick(ctx: Context, *, dry_run: bool = False) -> Iterator[str]:
         if not ours:
             yield "another dev-poll is at work on it"
             return
+        yield from locks.clear(ctx)
         yield from _tend(ctx, snapshot(ctx), dry_run=False)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sm.adapters.forge.errors import MergeRefusedError
+from sm.adapters.gitcall import GitLockedError
 from sm.errors import SmError, StateError, TemporaryError
 from sm.facts import Facts
 from sm.history import Receipt, Verb
@@ -24,9 +25,16 @@ from sm.store import journal, lock
 from sm.store.crash import crash_point
 from sm.store.files import just_before, read_guarded, write_atomic
 from sm.store.paths import SessionDir
+from sm.workflow import locks
 from sm.workflow.compose import compose, launch_with
 from sm.workflow.context import Context
-from sm.workflow.effects import NotNowError, PointlessError, perform, withdraw
+from sm.workflow.effects import (
+    NotNowError,
+    PartlyToldError,
+    PointlessError,
+    perform,
+    withdraw,
+)
 from sm.workflow.fullness import tend_context
 from sm.workflow.handover import hand_over
 from sm.workflow.messages import tell_of_step, tend_messages
@@ -48,6 +56,10 @@ Where hooks tell when a busy agent is free again, nothing has to be tried often.
 """
 
 MESSAGE_RETRY_S = 15.0
+
+TELLING = frozenset({Verb.NOTIFY, Verb.REMIND, Verb.COMMENT})
+TELL_FOR_S = 600.0
+"""So long it is tried to tell a person on the forge; then the session goes on without."""
 
 STUCK_S = 600.0
 """So long a message may wait to be typed before a person is told; a busy agent takes its time, and
@@ -129,12 +141,19 @@ def _passes(ctx: Context, session: IssueSession, directory: SessionDir) -> Itera
             if plan is None or not _carry_out(ctx, session, plan):
                 return
         except SmError as error:
-            _retry_later(ctx, session, error, started)
-            return
-        if any(step.verb in FORGE_VERBS for step in plan.steps):
+            if not _is_unlocked(ctx, session, error):
+                _retry_later(ctx, session, error, started)
+                return
+            plan = None
+        if plan and any(step.verb in FORGE_VERBS for step in plan.steps):
             newer_than = time.time()
         yield
     raise SmError(f"'{session.name}' did not come to rest in {ROUNDS} decisions: see sm trace")
+
+
+def _is_unlocked(ctx: Context, session: IssueSession, error: SmError) -> bool:
+    """Whether a lock that no git holds was in the way, and is not any more."""
+    return isinstance(error, GitLockedError) and any(list(locks.clear(ctx, session.name)))
 
 
 def _pending(ctx: Context, session: IssueSession) -> Plan | None:
@@ -243,6 +262,8 @@ def _carry_out(ctx: Context, session: IssueSession, plan: Plan) -> bool:
             return True
         crash_point(f"{verb}:after")
         ctx.record(str(verb), session.name, receipt.detail or receipt.trouble)
+        if receipt.detail and receipt.trouble:
+            ctx.record("problem", session.name, receipt.trouble)
         if verb is Verb.FORGET:
             return False
         plans.add_receipt(directory, receipt)
@@ -258,11 +279,16 @@ def _do(ctx: Context, session: IssueSession, plan: Plan, number: int) -> Receipt
     verb = plan.steps[number].verb
     try:
         return plan.receipt(number, detail=perform(ctx, session, plan, number))
+    except PartlyToldError as error:
+        return plan.receipt(number, detail=plan.steps[number].name, trouble=error.message)
     except MergeRefusedError as error:
         return plan.receipt(number, trouble=error.message)
-    except (NotNowError, PointlessError):
-        raise
+    except (NotNowError, PointlessError, GitLockedError):
+        raise  # a lock in the way of a restart is no crash
     except SmError as error:
+        if verb in TELLING and time.time() - plan.created_at > TELL_FOR_S:
+            # It was tried for long: the session goes on, and can be answered by other ways.
+            return plan.receipt(number, trouble=error.message)
         if verb is not Verb.RECOVER:
             raise
         # A restart that fails is a crash like any other: counted, paused for, given up at last.

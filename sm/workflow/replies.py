@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sm.adapters import vault
+from sm.errors import StateError
 from sm.forge import Issue
 from sm.review import is_trusted
 from sm.session.registry import IssueSession
@@ -57,6 +58,15 @@ def replies(
     return tuple(sorted((r for r in found if r.at > since), key=lambda r: (r.at, r.id)))
 
 
+def unread(ctx: Context, session: IssueSession) -> str:
+    """Why an answer in the vault cannot be read, '' if one could be."""
+    try:
+        _answer_in_vault(ctx, session)
+    except StateError as error:
+        return error.message
+    return ""
+
+
 def _question_at(issue: Issue | None, asked_at: float) -> float:
     """When the question could first be read, which is before its receipt was written."""
     ours = [comment.at for comment in (issue.comments if issue else ()) if comment.marker]
@@ -87,8 +97,19 @@ def question_file(ctx: Context, session: IssueSession) -> Path | None:
 
 
 def _from_vault(ctx: Context, session: IssueSession) -> list[Reply]:
+    try:
+        found = _answer_in_vault(ctx, session)
+    except StateError:
+        return []  # the other ways are open; `unread` tells of it
+    return [found] if found else []
+
+
+def _answer_in_vault(ctx: Context, session: IssueSession) -> Reply | None:
     file = question_file(ctx, session)
-    if file is None or not file.is_file() or not (text := vault.answer(file)):
-        return []
-    at = file.stat().st_mtime
-    return [Reply(f"vault-{at:.3f}", at, "vault", text)]
+    if file is None or not (text := vault.answer(file)):
+        return None
+    try:
+        at = file.lstat().st_mtime
+    except OSError:
+        return None  # just moved away
+    return Reply(f"vault-{at:.3f}", at, "vault", text)

@@ -187,7 +187,7 @@ def _filled(
         reason=known.write.reason,
         doing=facts.signs.doing if facts.signs else "",
         waits_for=_waits_for(state, facts, row, known),
-        problem=known.problem or one_line(_problem(session)),
+        problem=one_line(known.problem or _problem(session) or _unasked(known)),
         rotation=one_line(replacement.in_words(session.dir)),
         monitor=monitors.is_watched(session),
         agent=agent.is_alive(session.dir),
@@ -196,6 +196,12 @@ def _filled(
 
 def _problem(session: IssueSession) -> str:
     return (read_guarded(session.dir.problem) or b"").decode("utf-8", "replace")
+
+
+def _unasked(known: Observation) -> str:
+    """Where the question to a person is not, or cannot be answered."""
+    asked = known.facts.escalation
+    return known.unread or (asked.missed if asked else "")
 
 
 def _waits_for(state: State, facts: Facts, row: StatusRow, known: Observation) -> str:

@@ -176,6 +176,7 @@ WORDS: dict[str, Callable[[str], str]] = {
     "context": _after("told the agent"),
     "compaction": lambda detail: detail or "compaction",
     "person": _after("let a person know"),
+    "lock": _after("removed a lock that a killed git had left behind"),
     Verb.INJECT: _after("told the agent"),
     Verb.NOTIFY: _after("asked a person"),
     Verb.REMIND: _after("reminded the person"),

@@ -15,6 +15,7 @@ from sm.adapters.forge.errors import (
     PullClosedError,
 )
 from sm.adapters.forge.pulls import Pulls
+from sm.adapters.gitcall import GitLockedError
 from sm.forge import CheckState, PullRequest, PullState, ReviewState
 from sm.review import verdict
 from sm.store.crash import crash_point
@@ -49,12 +50,13 @@ def merge(pulls: Pulls, number: int, wish: Wish, rules: Rules) -> PullRequest:
     Raises:
         MergeRefusedError: it may not be merged; the subclass says why.
         BaseMovedError: others kept pushing to the base.
+        GitLockedError: a git that was killed has left a lock on it.
 
     """
     from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random
 
     again = Retrying(
-        retry=retry_if_exception_type(BaseMovedError),
+        retry=retry_if_exception_type((BaseMovedError, GitLockedError)),
         stop=stop_after_attempt(ATTEMPTS),
         wait=wait_random(0, PAUSE_S),
         reraise=True,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sm.adapters.forge.errors import BaseMovedError, NotFoundError
-from sm.adapters.gitcall import environment
+from sm.adapters.gitcall import environment, locked
 from sm.adapters.process import CommandError, Result, run
 from sm.errors import SmError
 
@@ -39,10 +39,19 @@ class BareRepository:
         accept: tuple[int, ...] = (0,),
         timeout_s: float = 120.0,
     ) -> Result:
-        """Run git in it, undisturbed by a repository that the caller may be in."""
+        """Run git in it, undisturbed by a repository that the caller may be in.
+
+        Raises:
+            GitLockedError: another git holds a lock file, or was killed and has left it.
+            CommandError: git failed for another reason.
+
+        """
         own = environment(self.path, os.environ) | dict(env or {})
         argv = ("git", f"--git-dir={self.path}", *args)
-        return run(*argv, env=own, stdin=stdin, accept=accept, timeout_s=timeout_s)
+        try:
+            return run(*argv, env=own, stdin=stdin, accept=accept, timeout_s=timeout_s)
+        except CommandError as error:
+            raise locked(error, self.path) or error from error
 
     def fingerprint(self) -> str:
         """Differs whenever a branch may have moved; read off the files, no git is started."""

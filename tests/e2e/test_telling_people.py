@@ -1,0 +1,181 @@
+"""A person is asked in several places: one that cannot be used keeps the question from no other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from sm.history import Verb
+from sm.session.plan import Plan, pending, receipts
+from sm.store import lock
+from sm.store.files import write_json
+from sm.workflow.reactor import TELL_FOR_S
+from tests.disks import fill, small_disk
+from tests.e2e.conftest import MakeStage
+from tests.e2e.stage import Stage
+from tests.helpers import wait_for
+
+OWN = "# My notes\n\n## Answer\n\nnothing that concerns the agent\n"
+
+
+def a_folder(file: Path) -> None:
+    file.mkdir()
+
+
+def a_link(file: Path) -> None:
+    file.with_name("target").write_text(OWN)
+    file.symlink_to("target")
+
+
+def a_link_to_itself(file: Path) -> None:
+    file.symlink_to(file)
+
+
+def an_own_file(file: Path) -> None:
+    file.write_text(OWN)
+
+
+def a_pipe(file: Path) -> None:
+    os.mkfifo(file)
+
+
+def no_folder(file: Path) -> None:
+    file.parent.rmdir()
+    file.parent.write_text("a file where the vault was\n")
+
+
+WAYS = (a_folder, a_link, a_link_to_itself, an_own_file, a_pipe, no_folder)
+
+
+def asking(stage: Stage) -> int:
+    """An issue whose agent has asked a person, on the issue at least."""
+    issue = stage.file_issue()
+    stage.poll()
+    stage.write_phase(issue, "PHASE:escalate\nReason: which colour?")
+    wait_for(lambda: stage.ctx.forge.issue(issue).comments, "the question on the issue")
+    return issue
+
+
+def answered(stage: Stage, issue: int) -> None:
+    """`sm reply` reaches the agent."""
+    wait_for(lambda: "escalated" in stage.sm("status").stdout, "the question on record")
+    stage.sm("reply", "harb", str(issue), "blue, please")
+    wait_for(lambda: [t for t in stage.told() if "blue, please" in t], "the answer")
+
+
+@pytest.mark.parametrize("put_in_the_way", WAYS)
+def test_question_is_asked_on_the_issue_whatever_is_in_the_place_of_its_file_in_the_vault(
+    stage_of: MakeStage, tmp_path: Path, put_in_the_way: Callable[[Path], None]
+) -> None:
+    """Else it was on the issue, but `sm reply` said that nothing was asked."""
+    file = tmp_path / "vault" / "dev-harb-1.md"
+    file.parent.mkdir()
+    put_in_the_way(file)
+    stage = stage_of(settings={"escalation": {"vault": str(file.parent)}})
+    issue = asking(stage)
+    (question,) = stage.ctx.forge.issue(issue).comments
+    assert "which colour?" in question.body
+    assert "This question is not in the vault: " in question.body
+    assert str(file.parent) in question.body
+    answered(stage, issue)
+    assert (
+        stage.sm("trace", "harb", str(issue)).stdout.count("the question is not in the vault") == 1
+    )
+
+
+def test_status_says_that_the_question_is_not_in_the_vault(
+    stage_of: MakeStage, tmp_path: Path
+) -> None:
+    (tmp_path / "vault").write_text("a file where the vault was\n")
+    stage = stage_of(settings={"escalation": {"vault": str(tmp_path / "vault")}})
+    asking(stage)
+    wait_for(lambda: "not in the vault" in stage.sm("status", "--json").stdout, "the problem")
+
+
+def test_file_that_becomes_unreadable_while_it_is_asked_holds_nothing_up(
+    stage_of: MakeStage, tmp_path: Path
+) -> None:
+    file = tmp_path / "vault" / "dev-harb-1.md"
+    stage = stage_of(settings={"escalation": {"vault": str(file.parent)}})
+    issue = asking(stage)
+    wait_for(file.exists, "the question in the vault")
+    file.rename(file.with_name("moved"))
+    file.mkdir()
+    assert f"'{file}' is not a regular file" in stage.sm("status", "--json").stdout
+    answered(stage, issue)
+
+
+@pytest.mark.parametrize("put_in_the_way", [a_folder, a_link, an_own_file, a_pipe])
+def test_session_ends_and_leaves_what_is_not_ours_in_the_vault(
+    stage_of: MakeStage, tmp_path: Path, put_in_the_way: Callable[[Path], None]
+) -> None:
+    file = tmp_path / "vault" / "dev-harb-1.md"
+    file.parent.mkdir()
+    put_in_the_way(file)
+    before = file.lstat()
+    stage = stage_of(settings={"escalation": {"vault": str(file.parent)}})
+    issue = asking(stage)
+    stage.ctx.forge.close_issue(issue)
+    wait_for(lambda: not stage.sessions(), "the session's end")
+    assert file.lstat().st_ino == before.st_ino
+
+
+def test_session_ends_although_its_question_cannot_be_put_away(
+    stage_of: MakeStage, tmp_path: Path
+) -> None:
+    file = tmp_path / "vault" / "dev-harb-1.md"
+    stage = stage_of(settings={"escalation": {"vault": str(file.parent)}})
+    issue = asking(stage)
+    wait_for(file.exists, "the question in the vault")
+    (file.parent / "answered").write_text("a file where the folder was\n")
+    stage.ctx.forge.close_issue(issue)
+    wait_for(lambda: not stage.sessions(), "the session's end")
+    assert "cannot move" in stage.sm("trace", "harb", str(issue)).stdout
+
+
+def test_question_is_asked_although_the_disk_of_the_vault_is_full(
+    stage_of: MakeStage, tmp_path: Path
+) -> None:
+    (tmp_path / "vault").mkdir()
+    with small_disk(tmp_path / "vault", "64k") as vault:
+        fill(vault)
+        stage = stage_of(settings={"escalation": {"vault": str(vault)}})
+        issue = asking(stage)
+        answered(stage, issue)
+
+
+def test_forge_that_takes_no_comment_keeps_no_answer_from_the_agent(
+    stage_of: MakeStage, tmp_path: Path
+) -> None:
+    """The question is in the vault, and after a while the session goes on without the comment."""
+    file = tmp_path / "vault" / "dev-harb-1.md"
+    stage = stage_of(settings={"escalation": {"vault": str(file.parent)}})
+    issue = stage.file_issue()
+    stage.poll()
+    wait_for(stage.told, "the first prompt")
+    directory = stage.session(issue).dir
+    blocked = stage.folder / "forge" / ".lock"  # what is there stops every change of the forge
+    blocked.unlink()
+    blocked.mkdir()
+    stage.write_phase(issue, "PHASE:escalate\nReason: which colour?")
+    wait_for(file.exists, "the question in the vault")
+    wait_for(lambda: '"waiting"' in stage.ctx.root.journal.read_text(), "the first failure")
+
+    def long_ago() -> Plan | None:
+        with lock.hold(directory.lock):
+            if plan := pending(directory):
+                old = structs.replace(plan, created_at=plan.created_at - TELL_FOR_S)
+                write_json(directory.plan, old)
+            return plan
+
+    wait_for(long_ago, "the plan")
+    stage.sm("react", f"dev-harb-{issue}")
+    assert [r.verb for r in receipts(directory) if r.trouble] == [Verb.NOTIFY]
+    said = stage.sm("reply", "harb", str(issue), "blue, please", check=False)
+    assert said.returncode == 1
+    assert f"the agent gets the answer, but issue #{issue} does not show it" in said.stderr
+    wait_for(lambda: [t for t in stage.told() if "blue, please" in t], "the answer")
