@@ -98,6 +98,8 @@ class Facts:
     head: str = ""
     conflicts: bool = False
     check: CheckState = CheckState.NONE
+    check_at: float = 0.0
+    """Since when CI says so."""
     review: ReviewState | None = None
     """The reviewers' verdict on `head`; a request for changes holds until it is taken back."""
     review_id: str = ""
@@ -118,11 +120,8 @@ class Facts:
     def escalation(self) -> Escalation | None:
         """What a person is asked: of the agent's terminal, else about the current phase write."""
         asked = self.history.escalations
-        return (
-            asked.get(self.matter) or asked.get(self.write)
-            if self.matter
-            else asked.get(self.write)
-        )
+        keys = (*filter(None, (self.matter, self.outage)), self.write)
+        return next((asked[key] for key in keys if key in asked), None)
 
     @property
     def about(self) -> str:
@@ -138,6 +137,15 @@ class Facts:
         if failure and failure.for_person:
             return f"failure:{failure.at:.3f}"
         return f"failure:{failure.since:.3f}" if failure and failure.lasting else ""
+
+    @property
+    def outage(self) -> str:
+        """What a person is asked of CI itself, if need be; '' as soon as it tells a result.
+
+        Each run that fails is another matter.
+        """
+        broken = self.awaits and self.check is CheckState.BROKEN
+        return f"ci:{self.write}:{self.check_at:.3f}" if broken else ""
 
     @property
     def dialog_at(self) -> float | None:
@@ -316,6 +324,12 @@ class Facts:
     def reminders(self) -> int:
         """How often the person has been reminded."""
         return self.escalation.reminders if self.escalation else 0
+
+    @property
+    def ci_due_at(self) -> float:
+        """When a result of CI is late; one that runs again has the whole time once more."""
+        started_at = self.check_at if self.check is CheckState.PENDING else 0.0
+        return max(self.written_at, started_at) + self.limits.ci_timeout_s
 
     def waited_s(self) -> float:
         """Seconds since the phase was written."""

@@ -34,12 +34,16 @@ class ReviewState(StrEnum):
 
 
 class CheckState(StrEnum):
-    """What CI says of a commit; NONE where no CI is configured."""
+    """What CI says of a commit; NONE where no CI is configured.
+
+    BROKEN: CI itself has failed, so nothing is known of the commit.
+    """
 
     NONE = "none"
     PENDING = "pending"
     SUCCESS = "success"
     FAILURE = "failure"
+    BROKEN = "broken"
 
 
 class Comment(Struct, frozen=True):
@@ -90,13 +94,17 @@ class Review(Struct, frozen=True):
 
 
 class Check(Struct, frozen=True):
-    """What CI says of the commit `head`. `log` is the output of the failing `step`."""
+    """What CI says of the commit `head`, since `at` (seconds since the epoch).
+
+    `log` is the output of the failing `step`.
+    """
 
     state: CheckState
     head: str = ""
     step: str = ""
     url: str = ""
     log: str = ""
+    at: float = 0.0
 
 
 NO_CHECK = Check(CheckState.NONE)

@@ -308,10 +308,21 @@ _CI = (
         (Step(Verb.WRITE_CI_RESULT), Step(NOTIFY, "ci-exhausted")),
     ),
     Row(
+        "ci-broken",
+        "awaiting_ci, awaiting_review",
+        "CI itself failed, also when it was run once more",
+        lambda f: bool(f.outage),
+        (Step(NOTIFY, "ci-broken"),),
+        lambda f: f.outage,
+        about=lambda f: f.outage,
+    ),
+    Row(
         "ci-timeout",
         "awaiting_ci",
         "CI timeout (30 min)",
-        lambda f: f.awaits_ci and f.waited_s() >= f.limits.ci_timeout_s and not f.red,
+        lambda f: (
+            f.awaits_ci and f.now >= f.ci_due_at and not f.red and not (f.outage and f.escalated)
+        ),
         (Step(INJECT, "ci-timeout"), Step(NOTIFY, "ci-timeout")),
         provisional=True,
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sm.material import Material, pull_number
+from sm.material import Material, one_line, pull_number
 
 QUESTIONS = {
     "escalate": "The agent asks for a person",
@@ -42,6 +42,17 @@ def _dialog(m: Material) -> str:
         _indent(m.dialog or "(see the terminal)"),
         f"To answer: `{m.attach_command}`, there. Nothing else reaches it, and until then nothing "
         "else reaches the agent.",
+    ]
+    return "\n\n".join(parts)
+
+
+def _ci_broken(m: Material) -> str:
+    parts = [
+        f"**CI itself failed** (issue #{m.issue.number}, pull request #{pull_number(m)}): nothing "
+        "is known of the commit. It was run once more by itself.",
+        f"Reason: {one_line(m.check.step)}. Log: {one_line(m.check.url)}",
+        f"When that is mended, have it run again: `sm ci rerun {m.project} {m.issue.number}`. "
+        f"What it says then reaches the agent. To tell the agent something: {m.answer_help}.",
     ]
     return "\n\n".join(parts)
 
@@ -108,6 +119,7 @@ NOTICES: dict[str, Callable[[Material], str]] = {
     **{name: _ending(name) for name in ENDINGS},
     "stopped": _stopped,
     "dialog": _dialog,
+    "ci-broken": _ci_broken,
     "parked": _parked,
     "remark": _remark,
     "reminder": _reminder,

@@ -47,7 +47,7 @@ def _deadlines(f: Facts) -> Iterator[float]:
         yield f.remind_at
         yield f.asked_at + f.limits.escalation_timeout_s
     if f.awaits_ci:
-        yield f.written_at + f.limits.ci_timeout_s
+        yield f.ci_due_at
     if f.awaits_review:
         yield f.written_at + f.limits.review_timeout_s
     if f.working:

@@ -11,7 +11,7 @@ BEYOND_SOURCE = frozenset(
         *("merged-early", "issue-closed", "pull-closed", "blocked"),
         *("recovery-pause", "recovery-exhausted", "reply", "trouble", "remark"),
         *("phase-lost", "unknown-sentinel", "nothing-pushed", "open-pull"),
-        *("ci-none", "ci-exhausted", "review-exhausted", "conflict", "review-red"),
+        *("ci-none", "ci-broken", "ci-exhausted", "review-exhausted", "conflict", "review-red"),
         *("approved-merge", "merge-reminder", "merge-stuck"),
         *("dialog", "dialog-open", "turn-failed", "park", "parked-long", "resume", "parked"),
         "protocol-reminder",

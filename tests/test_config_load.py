@@ -519,3 +519,23 @@ def test_an_alias_bomb_does_no_harm(cwd: Path, write: Write) -> None:
     levels = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 30)]
     write("l0: &l0 [x]\n" + "\n".join(levels) + "\n")
     assert "unknown key 'l0'" in error(cwd)
+
+
+@pytest.mark.parametrize("key", ["repo", "worktree_root", "forge.path"])
+def test_path_with_a_line_break_is_refused(cwd: Path, write: Write, key: str) -> None:
+    said = {"repo": "clone", "worktree_root": "trees", "forge.path": "forge"} | {key: "a\\nb"}
+    write(
+        f'name: harb\nrepo: "{said["repo"]}"\nworktree_root: "{said["worktree_root"]}"\n'
+        f'forge: {{kind: local, path: "{said["forge.path"]}"}}\n'
+    )
+    told = error(cwd)
+    assert f"'{key}'" in told
+    assert "has a line break" in told
+
+
+def test_configuration_in_a_folder_whose_name_is_not_utf_8_is_refused(
+    tmp_path: Path, write: Write
+) -> None:
+    folder = tmp_path / os.fsdecode(b"a\xff")
+    write(ONE, folder=folder)
+    assert "is not UTF-8" in error(folder)

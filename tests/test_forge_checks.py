@@ -10,7 +10,8 @@ import pytest
 from sm.adapters import proc
 from sm.adapters.forge.checkfolder import LOG_LIMIT
 from sm.adapters.forge.checks import MAX_STARTS
-from sm.adapters.forge.errors import NotFoundError
+from sm.adapters.forge.errors import AtWorkError, ChecksNotPassedError, NotFoundError
+from sm.adapters.forge.killed import count_oom_kills, killer
 from sm.config.schema import Ci
 from sm.forge import CheckState
 from sm.store.paths import Root
@@ -108,10 +109,10 @@ def test_failure_without_steps_is_named_by_its_command(tmp_path: Path) -> None:
     assert hub.open().check(head).step.strip() == "exit 1"
 
 
-def test_commit_that_is_not_there_fails_at_the_checkout(tmp_path: Path, root: Root) -> None:
+def test_commit_that_is_not_there_says_nothing_of_itself(tmp_path: Path, root: Root) -> None:
     hub = make_hub(tmp_path, ci="true")
-    assert hub.checked("f" * 40) == "failure"
-    assert hub.open().check("f" * 40).step == "checkout"
+    assert hub.checked("f" * 40) == "broken"
+    assert "could not be checked out" in hub.open().check("f" * 40).step
     assert left_behind(hub, root) == []
     with pytest.raises(NotFoundError, match="is no commit"):
         hub.open().check("../x")
@@ -170,13 +171,13 @@ def test_checkout_of_a_killed_runner_is_removed_by_the_next_of_any_commit(
     assert left_behind(hub, root) == []
 
 
-def test_runner_that_keeps_dying_becomes_a_failure(tmp_path: Path, root: Root) -> None:
+def test_runner_that_keeps_dying_says_nothing_of_the_commit(tmp_path: Path, root: Root) -> None:
     hub = make_hub(tmp_path, ci=f"echo $$ >>{tmp_path}/commands; kill -9 $PPID; sleep 1000")
     head = hub.push("fix/1")
     forge = hub.open()
     wait_for(lambda: forge.ensure_check(head).state != "pending", "a verdict")
     check = forge.check(head)
-    assert check.state is CheckState.FAILURE
+    assert check.state is CheckState.BROKEN
     assert f"died {MAX_STARTS} times" in check.step
     assert f"died {MAX_STARTS} times" in check.log
     commands = (tmp_path / "commands").read_text().split()
@@ -234,3 +235,168 @@ def test_check_can_be_run_again_by_hand(tmp_path: Path) -> None:
     (tmp_path / "mended").touch()
     assert hub.sm("ci-run", head).stdout == "success\n"
     assert hub.open().check(head).state is CheckState.SUCCESS
+
+
+def runs(tmp_path: Path) -> int:
+    return len((tmp_path / "runs").read_text().splitlines())
+
+
+@pytest.mark.parametrize(
+    ("command", "by"),
+    [
+        ("kill -9 $$", "SIGKILL"),
+        ("kill -TERM $$", "SIGTERM"),
+        ("kill -HUP $$", "SIGHUP"),
+        ("sh -c 'kill -9 $$'; exit $?", "SIGKILL"),
+        ("exit 143", "SIGTERM"),
+    ],
+)
+def test_command_that_is_killed_is_run_once_more_and_says_nothing_of_the_commit(
+    tmp_path: Path, root: Root, command: str, by: str
+) -> None:
+    """It was a failure of that commit for ever, and the agent was to mend it."""
+    hub = make_hub(tmp_path, ci=f"echo run >>{tmp_path}/runs; {command}")
+    head = hub.push("fix/1")
+    assert hub.checked(head) == "broken"
+    check = hub.open().check(head)
+    assert check.step == f"CI itself: its command was killed by {by}"
+    assert check.log.count("that says nothing of the commit: run once more") == 1
+    assert runs(tmp_path) == 2
+    hub.open().ensure_check(head)
+    assert left_behind(hub, root) == []
+
+
+def test_command_that_is_killed_once_passes_at_the_second_try(tmp_path: Path) -> None:
+    first = f"test -e {tmp_path}/runs || {{ echo run >{tmp_path}/runs; kill -9 $$; }}"
+    hub = make_hub(tmp_path, ci=f"{first}; echo run >>{tmp_path}/runs")
+    assert hub.checked(hub.push("fix/1")) == "success"
+    assert runs(tmp_path) == 2
+
+
+@pytest.mark.parametrize(
+    "command", ["kill -SEGV $$", "kill -ABRT $$", "exit 139", "exit 134", "exit 130", "exit 129"]
+)
+def test_command_that_ends_itself_has_failed(tmp_path: Path, command: str) -> None:
+    """A segmentation fault of a test is the code's doing."""
+    hub = make_hub(tmp_path, ci=f"echo run >>{tmp_path}/runs; {command}")
+    assert hub.checked(hub.push("fix/1")) == "failure"
+    assert runs(tmp_path) == 1
+
+
+def test_failure_while_the_kernel_has_killed_for_want_of_memory_is_not_the_codes() -> None:
+    assert killer(1, oom_kills=1) == "the kernel, as memory ran out"
+    assert killer(1, oom_kills=0) == ""
+    assert killer(0, oom_kills=1) == ""
+
+
+@pytest.mark.parametrize(
+    ("group", "file", "expected"),
+    [
+        ("0::/user.slice/x.scope\n", "user.slice/x.scope/memory.events", 3),
+        ("1:name=systemd:/\n0::/\n", "memory.events", 3),
+        ("4:memory:/x\n", "x/memory.events", 0),
+        ("0::/elsewhere\n", "x/memory.events", 0),
+    ],
+)
+def test_kills_of_the_kernel_are_counted_in_our_own_control_group(
+    tmp_path: Path, group: str, file: str, expected: int
+) -> None:
+    own, groups = tmp_path / "cgroup", tmp_path / "groups"
+    own.write_text(group)
+    (groups / file).parent.mkdir(parents=True)
+    (groups / file).write_text("low 0\noom 7\noom_kill 3\noom_group_kill 1\n")
+    assert count_oom_kills(own, groups) == expected
+
+
+def test_kills_are_counted_on_this_machine_or_none_are() -> None:
+    assert count_oom_kills() >= 0
+    assert count_oom_kills(Path("/nowhere"), Path("/nowhere")) == 0
+
+
+# By hand
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> tuple[Hub, str]:
+    """A project whose CI has failed on pull request 2, which is for issue 1; and the commit."""
+    hub = make_hub(tmp_path, ci=f"test -e {tmp_path}/mended")
+    forge = hub.open()
+    forge.add_issue("Mend it", author="ada")
+    head = hub.push("fix/1")
+    assert forge.open_pull("fix/1", "main", "work", author="ada").number == 2
+    assert hub.checked(head) == "failure"
+    (tmp_path / "mended").touch()
+    return hub, head
+
+
+@pytest.mark.parametrize("words", [("harb", "1"), ("harb#1",), ("harb", "2"), ("harb#2",)])
+def test_ci_is_run_again_on_an_issue_or_its_pull_request(
+    opened: tuple[Hub, str], words: tuple[str, ...]
+) -> None:
+    hub, head = opened
+    before = hub.open().stamp()
+    done = hub.sm("ci", "rerun", *words)
+    assert done.stdout == f"CI runs again on {head[:12]}: see sm status\n", done.stderr
+    assert hub.open().changed_since(before)
+    assert hub.checked(head) == "success"
+    assert hub.open().pull(2).check.state is CheckState.SUCCESS
+
+
+def test_runners_that_have_died_count_for_nothing_when_it_is_run_again(tmp_path: Path) -> None:
+    mended = f"test -e {tmp_path}/mended && exit 0"
+    hub = make_hub(tmp_path, ci=f"{mended}; kill -9 $PPID; sleep 1000")
+    head, forge = hub.push("fix/1"), hub.open()
+    wait_for(lambda: forge.ensure_check(head).state != "pending", "a verdict", 60)
+    (tmp_path / "mended").touch()
+    forge.rerun_check(head)
+    assert hub.checked(head) == "success"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("harb", "3"), "there is no issue or pull request 3"),
+        (("harb",), "expected a project and a number, such as 'harb 7' or 'harb#7'"),
+        (("harb", "1", "2"), "expected a project and a number"),
+        (("harbor", "1"), "did you mean 'harb'?"),
+        (("harb", "x"), "'x' is no issue number"),
+    ],
+)
+def test_what_cannot_be_run_again_is_said(
+    opened: tuple[Hub, str], words: tuple[str, ...], said: str
+) -> None:
+    done = opened[0].sm("ci", "rerun", *words)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_ci_at_work_is_not_started_twice(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "go")
+    hub = make_hub(tmp_path, ci=f"cat {tmp_path}/go")
+    head, forge = hub.push("fix/1"), hub.open()
+    forge.ensure_check(head)
+    with pytest.raises(AtWorkError, match="CI is at work on"):
+        forge.rerun_check(head)
+    (tmp_path / "go").write_text("go\n")
+    assert hub.checked(head) == "success"
+
+
+def test_merged_pull_request_and_issue_without_a_branch_have_nothing_to_run(
+    opened: tuple[Hub, str],
+) -> None:
+    hub, head = opened
+    hub.sm("ci", "rerun", "harb", "2")
+    assert hub.checked(head) == "success"
+    hub.open().merge(2, author="ada")
+    assert "pull request 2 is merged" in hub.sm("ci", "rerun", "harb", "1").stderr
+    hub.open().add_issue("Another", author="ada")
+    assert "issue 3 has no branch 'fix/3'" in hub.sm("ci", "rerun", "harb", "3").stderr
+
+
+def test_broken_check_is_not_merged_and_says_what_to_do(tmp_path: Path) -> None:
+    hub = make_hub(tmp_path, ci="kill -9 $$")
+    head, forge = hub.push("fix/1"), hub.open()
+    pull = forge.open_pull("fix/1", "main", "work", author="ada")
+    assert hub.checked(head) == "broken"
+    with pytest.raises(ChecksNotPassedError, match=rf"sm ci rerun PROJECT {pull.number}"):
+        forge.merge(pull.number, author="ada")

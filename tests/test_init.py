@@ -431,3 +431,47 @@ def test_the_primary_branch_is_the_remotes(tmp_path: Path) -> None:
     git(repository.clone, "push", "-q", "origin", "topic:trunk")
     git(repository.clone, "remote", "set-head", "origin", "--delete")
     assert discover.primary_branch(repository.clone, "origin") == "trunk"
+
+
+UNUSABLE = {"line break": "has a line break", "not UTF-8": "is not UTF-8"}
+
+
+def unusable(name: str) -> str:
+    return os.fsdecode({"line break": b"re\nef", "not UTF-8": b"re\xffef"}[name])
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+@pytest.mark.parametrize("named", [True, False])
+def test_a_clone_in_whose_path_no_ci_could_run_is_refused_before_anything_is_made(
+    clone: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    named: bool,
+) -> None:
+    """Each CI run failed there, for ever."""
+    moved = clone.rename(clone.with_name(unusable(name)))
+    monkeypatch.chdir("/" if named else moved)
+    said = refused(capsys, *(["--repo", str(moved)] if named else []))
+    assert UNUSABLE[name] in said
+    assert "rename it" in said
+    assert len(said.splitlines()) == 1
+    assert list(moved.parent.iterdir()) == [moved]
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_a_forge_with_such_a_path_is_refused(
+    clone: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    forge = clone.with_name(unusable(name))
+    assert UNUSABLE[name] in refused(capsys, "--forge-path", str(forge))
+
+
+def test_a_hub_with_a_line_break_in_its_path_is_refused(
+    clone: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hub = clone.with_name(unusable("line break"))
+    git(clone, "init", "-q", "--bare", str(hub))
+    git(clone, "remote", "add", "origin", str(hub))
+    git(clone, "push", "-q", "origin", "HEAD")
+    assert "has a line break" in refused(capsys)

@@ -191,6 +191,18 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
         replace(REVIEW, check=CheckState.FAILURE, history=History(fixes=3, started_at=NOW)),
         "ci-exhausted",
     ),
+    "CI that is broken itself is told to a person": (
+        replace(CI, check=CheckState.BROKEN, check_at=NOW),
+        "ci-broken",
+    ),
+    "CI that is broken itself under review is told to a person": (
+        replace(REVIEW, check=CheckState.BROKEN, check_at=NOW),
+        "ci-broken",
+    ),
+    "CI that runs again has its whole time once more": (
+        replace(wrote(Phase.AWAITING_CI, 3 * HOUR), check_at=NOW - MINUTE),
+        "ci-pending",
+    ),
     "CI that says nothing is told to a person": (
         wrote(Phase.AWAITING_CI, 30 * MINUTE),
         "ci-timeout",

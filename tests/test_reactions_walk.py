@@ -145,9 +145,9 @@ class Walk(RuleBasedStateMachine):
         self.happened(f"the phase file is a link: {unreadable}")
 
     @precondition(lambda self: self.world.pull is PullState.OPEN and self.world.has_ci)
-    @rule(verdict=st.sampled_from([CheckState.SUCCESS, CheckState.FAILURE, CheckState.PENDING]))
+    @rule(verdict=st.sampled_from([state for state in CheckState if state is not CheckState.NONE]))
     def ci_says(self, verdict: CheckState) -> None:
-        self.world.check = verdict
+        self.world.check, self.world.check_at = verdict, self.world.now
         self.happened(f"CI says {verdict}")
 
     @precondition(lambda self: self.world.pull is PullState.OPEN)

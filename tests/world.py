@@ -52,6 +52,7 @@ class World:
     pushed: int = 0
     pull: PullState | None = None
     check: CheckState = CheckState.PENDING
+    check_at: float = START_AT
     conflicts: bool = False
     review: ReviewState | None = None
     reviews: int = 0
@@ -97,6 +98,7 @@ class World:
             head=f"c{self.pushed}",
             conflicts=self.conflicts and self.pull is not None,
             check=self.check if self.pull else CheckState.NONE,
+            check_at=self.check_at,
             review=self.review if self.pull else None,
             review_id=f"r{self.reviews}" if self.review and self.pull else "",
         )
@@ -247,6 +249,7 @@ class World:
     def start_check(self) -> None:
         """What the forge does with a new head."""
         self.check = CheckState.PENDING if self.has_ci else CheckState.NONE
+        self.check_at = self.now
 
     def write(self, phase: Phase) -> None:
         """The agent writes its phase file."""
@@ -277,6 +280,7 @@ def _waited_for(w: World) -> bool:
 TRUTHS: dict[str, Callable[[World], bool]] = {
     "ci-passed": lambda w: w.pull is PullState.OPEN and w.check is CheckState.SUCCESS,
     "ci-none": lambda w: w.pull is PullState.OPEN and not w.has_ci,
+    "ci-broken": lambda w: w.pull is PullState.OPEN and w.check is CheckState.BROKEN,
     "ci-failed": lambda w: w.pull is PullState.OPEN and w.check is CheckState.FAILURE,
     "review-changes": lambda w: w.review is ReviewState.CHANGES_REQUESTED and w.reviews > w.heard,
     "review-exhausted": lambda w: w.review is ReviewState.CHANGES_REQUESTED and w.reviews > w.heard,

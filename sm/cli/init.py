@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from sm.config.check import check_path
 from sm.config.convert import absolute
 from sm.config.load import find, load, user_folder
 from sm.errors import SmError, UsageError
@@ -47,7 +48,10 @@ def command(
     where it stopped.
     """
     cwd = Path.cwd()
-    clone = discover.repository(absolute(cwd, str(repo)) if repo else cwd)
+    folder = absolute(cwd, str(repo)) if repo else cwd
+    check_path(folder)
+    clone = discover.repository(folder)
+    check_path(clone)
     click.echo(f"repository: {clone}")
     hub = init.choose_hub(clone, discover.remotes(clone), given["remote"])
     name = _answer("project name", given["name"], init.project_name(clone), yes)

@@ -201,6 +201,28 @@ def project_issue(function: Callable[..., Any]) -> Callable[..., Any]:
     return project_argument(issue_argument(function))
 
 
+def _numbered(
+    ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
+) -> tuple[Project, int]:
+    from sm.session.targets import OF_ISSUE
+
+    if len(words) == 1 and (found := OF_ISSUE.fullmatch(words[0])):
+        words = (found[1], found[2])
+    if len(words) != 2:
+        raise UsageError("expected a project and a number, such as 'harb 7' or 'harb#7'")
+    return _project(ctx, param, words[0]), _issue(ctx, param, words[1])
+
+
+numbered_argument: Decorator = click.argument(
+    "numbered",
+    metavar="PROJECT ISSUE|PR",
+    callback=_numbered,
+    nargs=-1,
+    required=True,
+)
+"""`numbered: tuple[Project, int]`, an issue or a pull request, also as `PROJECT#NUMBER`."""
+
+
 def _target(ctx: click.Context, _param: click.Parameter, text: str | None) -> AnySession | None:
     from sm.session.targets import find
 

@@ -26,6 +26,7 @@ COMMANDS: dict[str, Verb] = {
     "doctor": Verb("doctor", "Look at the whole installation and say what to do."),
     "issue": Verb("issue", "File, list, show and close issues."),
     "pr": Verb("pr", "List, show, compare and merge pull requests."),
+    "ci": Verb("ci", "Have CI run again."),
     "review": Verb("review", "Approve a pull request or request changes."),
     "reply": Verb("reply", "Answer an agent that waits for a person."),
     "status": Verb("status", "Show every session: phase, CI, review, age."),

@@ -20,7 +20,7 @@ STYLES = {
     **dict.fromkeys(("awaiting CI", "awaiting review", "changes", "unknown phase"), "yellow"),
     "parked": "yellow",
     **dict.fromkeys(("done", "merged", "passed", "approved"), "green"),
-    **dict.fromkeys(("failed", "crashed", "damaged", "conflicts"), "bold red"),
+    **dict.fromkeys(("failed", "broken", "crashed", "damaged", "conflicts"), "bold red"),
     "escalated": "bold magenta",
     **dict.fromkeys(("busy", "running"), "cyan"),
     **dict.fromkeys(("dialog", "limited", "waiting"), "yellow"),

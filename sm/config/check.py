@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable
+from pathlib import Path
 
 from msgspec import structs
 
@@ -30,6 +31,28 @@ def ref_problem(name: str) -> str | None:
     if any(part.startswith(".") or part.endswith(".lock") for part in parts):
         return f"git refuses '{name}' as part of a branch name"
     return None
+
+
+def path_problem(path: Path) -> str | None:
+    """Why work in the folder `path` would fail for ever, or None."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return f"{str(path)!a} is not UTF-8, as files of sm and of the agents are: rename it"
+    if "\n" in str(path):
+        return f"{str(path)!a} has a line break, where git ends the path for a CI run: rename it"
+    return None
+
+
+def check_path(path: Path) -> None:
+    """Refuse a folder in which work would fail for ever.
+
+    Raises:
+        UsageError: its name is not UTF-8, or has a line break.
+
+    """
+    if problem := path_problem(path):
+        raise UsageError(f"cannot use the path {problem}")
 
 
 def _name(project: Project) -> str | None:
@@ -105,6 +128,9 @@ def _folder(holder: Machine | Project) -> str | None:
 
 CHECKS: tuple[tuple[KeyPath, Callable[[Project], str | None]], ...] = (
     (("name",), _name),
+    (("repo",), lambda project: path_problem(project.repo)),
+    (("worktree_root",), lambda project: path_problem(project.worktrees)),
+    (("forge", "path"), lambda project: path_problem(project.forge.path)),
     (("remote",), lambda project: ref_problem(project.remote)),
     (("primary_branch",), lambda project: ref_problem(project.primary_branch)),
     (("branch_prefix",), _branch_prefix),

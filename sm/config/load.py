@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import structs
 
-from sm.config.check import check_machine, check_together, make_project
+from sm.config.check import check_machine, check_path, check_together, make_project
 from sm.config.convert import Entry, absolute
 from sm.config.read import SUFFIXES, Document, KeyPath, read_document
 from sm.config.schema import SHARED, Config, Machine
@@ -35,6 +35,7 @@ def load(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Config:
 
     """
     source = find(explicit, env, cwd)
+    check_path(source)
     documents = [read_document(path, _shown(path, cwd)) for path in _files(source, cwd)]
     machine = _from_env(_machine(documents), env, cwd)
     shared: dict[str, Any] = {}

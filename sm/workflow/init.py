@@ -11,6 +11,7 @@ from pathlib import Path
 from sm.adapters.agent.profile import Profile
 from sm.adapters.git import Git
 from sm.adapters.gitcall import call
+from sm.config.check import check_path
 from sm.config.load import in_folder, load, user_folder
 from sm.config.read import SUFFIXES
 from sm.config.write import Values, as_text, check_values
@@ -125,6 +126,8 @@ def check(setup: Setup, *, force: bool) -> None:
         UsageError: a value cannot be used, or the file is there with other content.
 
     """
+    for path in (setup.hub.bare, setup.output):
+        check_path(path)
     check_values(setup.values, setup.output)
     if setup.output.suffix not in SUFFIXES:
         raise UsageError(f"'{setup.output}' must end in .yaml or .toml")

@@ -138,6 +138,7 @@ def _gather(
     issue, pull = seen.issue(session.issue), seen.pull(session.branch)
     head = pull.head if pull else seen.head(session.branch)
     review = verdict(pull.reviews, head, ctx.project.trusted) if pull else None
+    check = pull.check if pull else NO_CHECK
     directory = session.dir
     facts = Facts(
         now=time.time(),
@@ -154,7 +155,8 @@ def _gather(
         pull=pull.state if pull else None,
         head=head,
         conflicts=pull.conflicts if pull else False,
-        check=(pull.check if pull else NO_CHECK).state,
+        check=check.state,
+        check_at=check.at,
         review=review.state if review else None,
         review_id=review.id if review else "",
     )

@@ -96,7 +96,12 @@ STATES: tuple[tuple[State, Callable[[Facts], bool]], ...] = (
 )
 """The first that holds is the session's state."""
 
-CHECKS = {CheckState.SUCCESS: "passed", CheckState.FAILURE: "failed", CheckState.PENDING: "pending"}
+CHECKS = {
+    CheckState.SUCCESS: "passed",
+    CheckState.FAILURE: "failed",
+    CheckState.PENDING: "pending",
+    CheckState.BROKEN: "broken",
+}
 VERDICTS = {ReviewState.APPROVED: "approved", ReviewState.CHANGES_REQUESTED: "changes"}
 DOING = {
     "starting": "the agent's prompt",
@@ -243,6 +248,8 @@ def _of_agent(state: State, signs: Signs | None) -> str:
 def _answer(facts: Facts, row: StatusRow) -> str:
     if facts.dialog_at is not None:
         return f"a dialog in its terminal: sm attach {row.project} {row.issue}"
+    if facts.outage and facts.about == facts.outage:
+        return f"CI, which is broken: sm ci rerun {row.project} {row.issue}"
     return f"an answer: sm reply {row.project} {row.issue} TEXT"
 
 

@@ -15,15 +15,15 @@ from pathlib import Path
 
 from sm.adapters.forge.checkfolder import CheckFolder, Verdict
 from sm.adapters.forge.command import end_leftovers
-from sm.adapters.forge.errors import NotFoundError
+from sm.adapters.forge.errors import AtWorkError, NotFoundError
 from sm.adapters.process import spawn
 from sm.forge import NO_CHECK, Check, CheckState
-from sm.store.files import append_line, open_guarded, read_guarded, write_json
+from sm.store.files import append_line, discard, open_guarded, read_guarded, write_json
 from sm.store.lock import is_held, try_hold_fd
 
 COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 MAX_STARTS = 3
-"""Runners of one check that may die before it counts as failed."""
+"""Runners of one check that may die before it counts as broken."""
 
 EXCERPT_LIMIT = 64 * 1024
 """Bytes of a failing log that a `Check` carries."""
@@ -57,11 +57,11 @@ class Checks:
         folder = self.folder(head)
         verdict = folder.verdict()
         if verdict is None:
-            return Check(CheckState.PENDING, head)
-        failed = verdict.state is CheckState.FAILURE
+            return Check(CheckState.PENDING, head, at=_started_at(folder))
+        failed = verdict.state is not CheckState.SUCCESS
         log = self._excerpt(folder) if failed else ""
         url = folder.log.absolute().as_uri()
-        return Check(verdict.state, head, verdict.step if failed else "", url, log)
+        return Check(verdict.state, head, verdict.step if failed else "", url, log, verdict.at)
 
     def ensure(self, head: str) -> Check:
         """As `check`; a runner is started where there is neither a result nor one at work."""
@@ -76,9 +76,24 @@ class Checks:
             if _count(folder) >= MAX_STARTS:
                 give_up(folder)
                 return self.check(head)
-            append_line(folder.starts, f"{time.time():.3f}".encode())
             self._start(folder, head, lock)
         return check
+
+    def rerun(self, head: str) -> None:
+        """Forget what CI said of `head`, and start a runner.
+
+        Raises:
+            AtWorkError: a runner is at work on it.
+
+        """
+        folder = self.folder(head)
+        folder.path.mkdir(mode=0o755, parents=True, exist_ok=True)
+        with try_hold_fd(folder.lock) as lock:
+            if lock is None:
+                raise AtWorkError(f"CI is at work on {head[:12]}: wait for what it says")
+            discard(folder.result)
+            discard(folder.starts)
+            self._start(folder, head, lock)
 
     def stalled(self) -> list[str]:
         """The commits whose runner has died without a result."""
@@ -93,6 +108,7 @@ class Checks:
         )
 
     def _start(self, folder: CheckFolder, head: str, lock: int) -> None:
+        append_line(folder.starts, f"{time.time():.3f}".encode())
         config = ["--config", str(self.config)] if self.config else []
         argv = [sys.executable, "-Im", "sm", *config]
         argv += ["ci-run", "--locked", "--project", self.project, head]
@@ -110,11 +126,19 @@ class Checks:
 
 
 def give_up(folder: CheckFolder) -> None:
-    """Say that the check has failed because its runners keep dying."""
+    """Say that CI itself has failed, because its runners keep dying."""
     end_leftovers(folder)
     step = f"CI itself: its runner died {MAX_STARTS} times before it could tell a result"
     append_line(folder.log, f"sm: {step}".encode())
-    write_json(folder.result, Verdict(CheckState.FAILURE, step, -1, time.time()), durable=True)
+    write_json(folder.result, Verdict(CheckState.BROKEN, step, -1, time.time()), durable=True)
+
+
+def _started_at(folder: CheckFolder) -> float:
+    """When the last runner was started; 0 where none was."""
+    try:
+        return folder.starts.lstat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _count(folder: CheckFolder) -> int:

@@ -37,5 +37,9 @@ class ConflictError(MergeRefusedError):
     """The branch and its base change the same lines."""
 
 
+class AtWorkError(TemporaryError):
+    """A CI runner is at work on the commit."""
+
+
 class BaseMovedError(TemporaryError):
     """Somebody pushed to the base, or to the branch, in the midst of a merge: merge again."""

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from sm.adapters.forge.checkfolder import Verdict
     from sm.config.schema import Ci, Project
 
+NO_CI = "the project has no ci.command: set one in its configuration"
+
 __all__ = ["LocalForge", "create", "open_forge"]
 
 
@@ -201,6 +203,19 @@ class LocalForge:
         """As `check`; sees to it that somebody is at work where there is no result yet."""
         return self.checks.ensure(head)
 
+    def rerun_check(self, head: str) -> None:
+        """Have CI run on a commit again, whatever it said before.
+
+        Raises:
+            AtWorkError: it is at work on it.
+            UsageError: no CI is configured.
+
+        """
+        if not self.checks.command:
+            raise UsageError(NO_CI)
+        self.checks.rerun(head)
+        self.folder.touch()
+
     def run_check(self, head: str, ci: Ci, work: Path, *, locked: bool = False) -> Verdict | None:
         """Run the CI command on a commit, in the private folder `work`; returns what came of it.
 
@@ -213,7 +228,7 @@ class LocalForge:
         from sm.adapters.forge.runner import Job, run_if_free
 
         if not ci.command:
-            raise UsageError("the project has no ci.command: set one in its configuration")
+            raise UsageError(NO_CI)
         job = Job(ci.command, ci.timeout_s, self.repository, work)
         verdict = run_if_free(job, self.checks, head, locked=locked)
         self.folder.touch()

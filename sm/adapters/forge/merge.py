@@ -105,6 +105,11 @@ def _refuse_unchecked(pull: PullRequest) -> None:
         return
     if pull.check.state is CheckState.PENDING:
         raise ChecksNotPassedError(f"CI has not finished on {pull.head[:12]}: merge when it has")
+    if pull.check.state is CheckState.BROKEN:
+        raise ChecksNotPassedError(
+            f"nothing is known of {pull.head[:12]} ({pull.check.step}): have CI run again by "
+            f"'sm ci rerun PROJECT {pull.number}'"
+        )
     raise ChecksNotPassedError(
         f"CI failed on {pull.head[:12]} ({pull.check.step}): see '{pull.check.url}'"
     )

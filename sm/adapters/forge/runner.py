@@ -10,10 +10,12 @@ import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from sm.adapters.forge.checkfolder import LOG_LIMIT, CheckFolder, Verdict
 from sm.adapters.forge.checks import Checks
 from sm.adapters.forge.command import end_leftovers, running
+from sm.adapters.forge.killed import count_oom_kills, killer
 from sm.adapters.forge.repository import BareRepository
 from sm.adapters.process import run
 from sm.errors import SmError
@@ -47,6 +49,14 @@ class Job:
     work: Path
 
 
+class Outcome(NamedTuple):
+    """What came of one try: the exit code, and the step where it failed."""
+
+    state: CheckState
+    step: str
+    code: int
+
+
 def run_if_free(job: Job, checks: Checks, head: str, *, locked: bool) -> Verdict | None:
     """As `run_check`, unless somebody is at it; `locked`: we inherited the lock ourselves."""
     folder = checks.folder(head)
@@ -58,47 +68,58 @@ def run_if_free(job: Job, checks: Checks, head: str, *, locked: bool) -> Verdict
 
 
 def run_check(job: Job, checks: Checks, head: str) -> Verdict:
-    """Check the commit `head` and keep the verdict; the caller holds the check's lock."""
+    """Check the commit `head` and keep the verdict; the caller holds the check's lock.
+
+    Where CI itself fails, it is run once more: what is in its way is often over by then.
+    """
     folder = checks.folder(head)
     started = time.time()
     end_leftovers(folder)
     _sweep(job, checks, head)
     with open_guarded(folder.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC):
         pass  # emptied and not replaced: what this program itself says goes there too
-    place = ensure_private_dir(job.work / head)
-    try:
-        code, step = _check_out(job, head, place, folder)
-        if not step:
-            code, step = _run(job, place, folder)
-    finally:
-        _remove(place)
-    state = CheckState.FAILURE if code else CheckState.SUCCESS
+    outcome = _try(job, head, folder)
+    if outcome.state is CheckState.BROKEN:
+        _note(folder, f"{outcome.step}; that says nothing of the commit: run once more")
+        outcome = _try(job, head, folder)
+    state, step, code = outcome
     verdict = Verdict(state, step, code, time.time(), round(time.time() - started, 3))
     write_json(folder.result, verdict, durable=True)
     return verdict
 
 
-def _check_out(job: Job, head: str, place: Path, folder: CheckFolder) -> tuple[int, str]:
-    """Exit code and name of the step where it failed; the latter is empty where it did not."""
-    tree = place / "checkout"
+def _try(job: Job, head: str, folder: CheckFolder) -> Outcome:
+    place = ensure_private_dir(job.work / head)
     try:
-        job.repository.check_out(head, tree)
+        return _check_out(job, head, place, folder) or _run(job, place, folder)
+    finally:
+        _remove(place)
+
+
+def _check_out(job: Job, head: str, place: Path, folder: CheckFolder) -> Outcome | None:
+    """What there is to say where that fails: no commit of the forge's is to blame for it."""
+    try:
+        job.repository.check_out(head, place / "checkout")
     except SmError as error:
-        write_atomic(folder.log, f"{error.message}\n")
-        return 1, "checkout"
-    return 0, ""
+        _note(folder, error.message)
+        return Outcome(CheckState.BROKEN, "CI itself: the commit could not be checked out", 1)
+    return None
 
 
-def _run(job: Job, place: Path, folder: CheckFolder) -> tuple[int, str]:
+def _run(job: Job, place: Path, folder: CheckFolder) -> Outcome:
     (place / "tmp").mkdir(mode=0o700)
-    deadline = time.monotonic() + job.timeout_s
+    deadline, oom_kills = time.monotonic() + job.timeout_s, count_oom_kills()
     with running(job.command, place / "checkout", _environment(place / "tmp"), folder) as process:
         in_time = _copy(process, folder, deadline)
     if not in_time:
         _note(folder, f"stopped after {job.timeout_s:g} s, the project's CI timeout")
     _cut(folder.log, LOG_LIMIT)
     code = process.returncode if in_time else OVERDUE
-    return code, _step(folder) or job.command
+    if in_time and (by := killer(code, count_oom_kills() - oom_kills)):
+        step = f"CI itself: its command was killed by {by}"
+        return Outcome(CheckState.BROKEN, step, code)
+    state = CheckState.FAILURE if code else CheckState.SUCCESS
+    return Outcome(state, _step(folder) or job.command, code)
 
 
 def _environment(temporary: Path) -> dict[str, str]:

@@ -1,0 +1,30 @@
+"""`sm ci`: have CI run again."""
+
+from __future__ import annotations
+
+import click
+
+from sm.cli.options import numbered_argument, pass_config
+from sm.config.schema import Config, Project
+
+
+@click.group()
+def command() -> None:
+    """Have CI run again."""
+
+
+@command.command()
+@numbered_argument
+@pass_config
+def rerun(config: Config, numbered: tuple[Project, int]) -> None:
+    """Have CI run again on an issue or a pull request, at its branch's last commit.
+
+    What it said before is forgotten; what it says now reaches the agent that waits for it. For a
+    failure that was not the commit's: a machine without memory, a service that was down.
+    """
+    from sm.workflow.ci import rerun
+    from sm.workflow.context import Context
+
+    project, number = numbered
+    head = rerun(Context(config, project), number)
+    click.echo(f"CI runs again on {head[:12]}: see sm status")

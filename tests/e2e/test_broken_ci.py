@@ -1,0 +1,51 @@
+"""CI that was killed says nothing of the commit: a person is told, and the agent hears nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sm.history import fold
+from sm.session.plan import receipts
+from tests.e2e.conftest import MakeStage
+from tests.helpers import wait_for
+
+
+def test_killed_ci_is_told_to_a_person_and_its_result_reaches_the_agent_when_it_is_run_again(
+    stage_of: MakeStage, tmp_path: Path
+) -> None:
+    mended = tmp_path / "mended"
+    stage = stage_of(settings={"ci": {"command": f"test -e {mended} || kill -9 $$", "poll": "1s"}})
+    issue = stage.file_issue()
+    stage.poll()
+    wait_for(stage.told, "the first prompt")
+    stage.push_work(issue)
+    stage.write_phase(issue, "PHASE:awaiting_ci")
+    comments = wait_for(lambda: stage.ctx.forge.issue(issue).comments, "the question", 60)
+    assert "CI itself failed" in comments[0].body
+    assert f"sm ci rerun harb {issue}" in comments[0].body
+    wait_for(lambda: "escalated" in stage.sm("status").stdout, "the question on record")
+    row = stage.sm("status", "--json").stdout
+    assert '"ci":"broken"' in row.replace(": ", ":")
+    assert f"sm ci rerun harb {issue}" in row
+    assert len(stage.told()) == 1
+    mended.touch()
+    assert "CI runs again" in stage.sm("ci", "rerun", f"harb#{issue}").stdout
+    heard = wait_for(lambda: [t for t in stage.told() if "CI passed" in t], "the result", 60)
+    assert len(heard) == 1
+    assert len(stage.told()) == 2
+    assert len(stage.ctx.forge.issue(issue).comments) == 1
+    assert fold(receipts(stage.session(issue).dir)).fixes == 0
+    assert "escalated" not in stage.sm("status").stdout
+
+
+def test_ci_that_is_broken_again_is_told_again(stage_of: MakeStage) -> None:
+    stage = stage_of(settings={"ci": {"command": "kill -9 $$", "poll": "1s"}})
+    issue = stage.file_issue()
+    stage.poll()
+    stage.push_work(issue)
+    stage.write_phase(issue, "PHASE:awaiting_ci")
+    wait_for(lambda: stage.ctx.forge.issue(issue).comments, "the question", 60)
+    pull = stage.ctx.forge.pull_for(stage.session(issue).branch)
+    assert pull is not None
+    stage.sm("ci", "rerun", "harb", str(pull.number))
+    wait_for(lambda: len(stage.ctx.forge.issue(issue).comments) == 2, "the second question", 60)
