@@ -178,7 +178,7 @@ def _injected(history: History, receipt: Receipt) -> History:
         reminders = history.reminders + (receipt.counts is Count.REMINDER)
         return replace(history, reminders=reminders, nudged_at=receipt.at)
     fixes, rounds = _count(history, receipt.counts)
-    progressed = receipt.write != history.recovered_write
+    progressed = _is_phase(receipt.write) and receipt.write != history.recovered_write
     final = () if receipt.provisional else (receipt.write,)
     # What was asked while there was no phase is over, too, as soon as one has been answered.
     over = final and (*final, "")
@@ -193,6 +193,11 @@ def _injected(history: History, receipt: Receipt) -> History:
         # An agent that has written a phase since its restart works: its next crash is a new one.
         recoveries=0 if progressed else history.recoveries,
     )
+
+
+def _is_phase(write: str) -> bool:
+    """Whether that is a phase write; the keys of other matters have a colon (`Facts.matter`)."""
+    return ":" not in write
 
 
 def _count(history: History, counts: Count) -> tuple[int, int]:

@@ -144,3 +144,20 @@ def test_the_history_of_nothing_is_empty() -> None:
     history = fold([])
     assert not history.done
     assert history.answer is None
+
+
+def test_answer_to_another_matter_than_a_phase_proves_no_progress() -> None:
+    """An agent that a person had answered about its terminal was restarted once too often."""
+    restarted = carried_out("recover", Verb.RECOVER, write="", at=10.0)
+    for matter in ("failure:1.000", "dialog:1.000", "ci:w1:1.000"):
+        assert fold(restarted + carried_out("reply", Verb.INJECT, write=matter)).recoveries == 1
+
+
+def test_what_a_person_could_not_be_told_is_no_trouble_of_its_own() -> None:
+    for verb in (Verb.COMMENT, Verb.REMIND, Verb.NOTIFY):
+        assert fold(carried_out("remark", verb, trouble="the forge is full")).troubles == ()
+
+
+def test_question_says_where_it_could_not_be_asked() -> None:
+    asked = carried_out("escalate", Verb.NOTIFY, trouble="the question is not in the vault")
+    assert fold(asked).escalations["w1"].missed == "the question is not in the vault"
