@@ -13,7 +13,33 @@ if [[ $sm_root == */.. || ! $sm_root/lib/common.sh -ef ${BASH_SOURCE[0]} ]]; the
 fi
 
 # log MESSAGE: one line for a person, on stderr.
-log() { printf '%s: %s\n' "${0##*/}" "$1" >&2; }
+log() {
+  local REPLY
+  printable "$1"
+  printf '%s: %s\n' "${0##*/}" "$REPLY" >&2
+}
+
+# show: what it reads, line by line for a person, on stderr.
+show() {
+  local line REPLY
+  while IFS= read -r line || [[ -n $line ]]; do
+    printable "$line"
+    printf '%s\n' "$REPLY" >&2
+  done
+}
+
+# printable TEXT: sets REPLY to TEXT without what a terminal would act upon or would not show:
+# control characters of both sets, bidirectional and invisible ones. At most 4000 bytes. It is what
+# sm/output.py does, as far as patterns of bytes can say it.
+printable() {
+  local LC_ALL=C
+  REPLY=${1:0:4000}
+  REPLY=${REPLY//$'\xc2'[$'\x80'-$'\x9f\xad']/}
+  REPLY=${REPLY//$'\xe2\x80'[$'\x8b'-$'\x8f\xa8'-$'\xae']/}
+  REPLY=${REPLY//$'\xe2\x81'[$'\xa0'-$'\xaf']/}
+  REPLY=${REPLY//$'\xef\xbb\xbf'/}
+  REPLY=${REPLY//[$'\x01'-$'\x08\n'-$'\x1f\x7f']/ }
+}
 
 # die MESSAGE [STATUS]: log and end the program, with 1 unless told otherwise.
 die() {

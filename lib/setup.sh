@@ -12,10 +12,24 @@ sm_setup() (
     log "'$sm_root' is no clone: set SM_PYTHON to the Python that sm is installed in"
     exit 1
   }
+  _require_own_clone || exit
   exec 9<"$sm_root" </dev/null
   flock -n 9 || { log "another set-up is running: waiting for it" && flock 9; } || exit
   sm_is_current "sm-setup${1:+-$1}" || _set_up "$@"
 )
+
+# An environment that this user cannot run may well be another user's, who can: it is left alone.
+_require_own_clone() {
+  local venv=$sm_root/.venv
+  local advice="make a clone of your own, or set SM_PYTHON to a Python that has sm"
+  if [[ (-e $venv || -L $venv) && ! (-O $venv && -w $venv) ]]; then
+    log "'$venv' is another user's, and cannot be used as it is: $advice"
+    return 1
+  elif [[ ! -w $sm_root ]]; then
+    log "cannot make '$venv': you may not write in '$sm_root': $advice"
+    return 1
+  fi
+}
 
 # The stamp is written as setup.begun before anything is read or made, and renamed when all is
 # done: a later change of setup.cfg is newer than it, and a set-up that was killed is noticed.
@@ -30,7 +44,7 @@ _set_up() {
   mkdir -p -- "$venv" && _stamp_text >"$begun" || return
   if ! _install "$venv" "$@" >"$venv/setup.log" 2>&1; then
     rm -f -- "$begun"
-    tail -n 15 -- "$venv/setup.log" >&2
+    tail -n 15 -- "$venv/setup.log" | show
     log "setting up failed: see '$venv/setup.log', mend it and try again"
     return 1
   fi
@@ -83,7 +97,7 @@ _require_programs() {
     missing=$(_missing_packages)
   fi
   [[ -n $missing ]] || return 0
-  [[ -z $output ]] || tail -n 5 <<<"$output" >&2
+  [[ -z $output ]] || tail -n 5 <<<"$output" | show
   log "missing: $missing; run apt-get install $missing (Python has to be 3.11 or newer)"
   return 1
 }

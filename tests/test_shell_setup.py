@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import venv
 from pathlib import Path
 
@@ -13,6 +14,8 @@ import pytest
 
 from tests.helpers import wait_for
 from tests.shell import REPOSITORY, lines
+
+NOBODY = 65534
 
 BACKEND = '''
 """Builds an editable wheel of the folder `src` with nothing but the standard library."""
@@ -209,3 +212,52 @@ def test_installed_shell_without_its_interpreter_says_what_to_do(clone: Clone) -
     assert err == (
         f"sm: '{clone.path}' is no clone: set SM_PYTHON to the Python that sm is installed in\n"
     )
+
+
+def test_environment_of_another_user_is_left_alone(clone: Clone, tmp_path: Path) -> None:
+    """Also for an ordinary user: `/usr` is root's, and what is behind the link is what counts."""
+    theirs = Path("/usr")
+    if os.geteuid() == 0:
+        theirs = tmp_path / "theirs"
+        theirs.mkdir()
+        os.chown(theirs, NOBODY, NOBODY)
+    (clone.path / ".venv").symlink_to(theirs)
+    status, out, err = clone.sm("x")
+    assert (status, out) == (1, "")
+    assert err == (
+        f"sm: '{clone.path}/.venv' is another user's, and cannot be used as it is: make a clone of "
+        "your own, or set SM_PYTHON to a Python that has sm\n"
+    )
+    assert (clone.path / ".venv").is_symlink()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_somebody_else_cannot_undo_the_set_up_of_a_clone() -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        clone = Clone(Path(folder) / "clone")
+        for environment in (False, True):
+            if environment:
+                # The interpreter is where only its owner may go, as in a HOME with mode 700.
+                (clone.path / ".venv" / "bin").mkdir(parents=True)
+                (clone.path / ".venv" / "bin" / "python").symlink_to("/root/nowhere/python")
+                (clone.path / ".venv").chmod(0o777)
+            done = subprocess.run(
+                ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
+                 str(clone.path / "bin" / "sm"), "x"],
+                capture_output=True, text=True, check=False, timeout=60,
+            )  # fmt: skip
+            assert done.returncode == 1
+            assert "make a clone of your own" in done.stderr
+            assert done.stderr.count("\n") == 1
+            assert (clone.path / ".venv" / "bin" / "python").is_symlink() == environment
+
+
+@pytest.mark.parametrize("noise", ["\x1b]52;c;eA==\x07", "\u009b2J", "\u202e", "\x7f"])
+def test_what_set_up_tells_of_others_harms_no_terminal(prepared: Clone, noise: str) -> None:
+    (prepared.path / "backend.py").write_text(f"raise SystemExit({'evil' + noise!r} * 2000)")
+    status, _, err = prepared.sm()
+    assert status == 1
+    assert "evil" in err
+    assert not [c for c in err if c != "\n" and not c.isprintable()]
+    assert len(err) < 100_000
