@@ -5,16 +5,28 @@
 
 # read_phase FILE: prints the sentinel, which is the first line without its white space; nothing
 # for an empty or missing file. Returns 1, printing nothing, for what no agent of ours wrote:
-# a link, a FIFO, a directory, another user's file, a line that is binary.
+# a link, a FIFO, a directory, another user's file, one that others may write or that has a second
+# name, a line with anything but printable ASCII.
 read_phase() {
   local REPLY
-  _read_phase "$1" && printf '%s\n' "$REPLY"
+  _read_phase "$1" || return 1
+  [[ -z $REPLY ]] || _is_ours_alone "$1" || return 1
+  printf '%s\n' "$REPLY"
 }
 
-# The same without a subshell: the sentinel is left in REPLY. At most 4096 characters are read;
-# the delimiter is NUL, because read passes over NULs otherwise, however many there are.
+# Whether others could write FILE: by its mode, or as they have put a second name of it there. It
+# starts a process, so the loop asks only about a phase that it has not handled yet.
+_is_ours_alone() {
+  local names mode
+  read -r names mode < <(stat -c '%h %a' -- "$1" 2>/dev/null) || return 1
+  ((names == 1 && (8#$mode & 8#022) == 0))
+}
+
+# What can be told of FILE without a process; the sentinel is left in REPLY. At most 4096 bytes are
+# read; the delimiter is NUL, because read passes over NULs otherwise, however many there are. A
+# line ends where sm sees its end, too: at CR, VT, FF, the separators and Unicode's line breaks.
 _read_phase() {
-  local line='' size=4096
+  local line='' size=4096 end LC_ALL=C
   REPLY=
   [[ -e $1 || -L $1 ]] || return 0
   [[ -f $1 && -O $1 && ! -L $1 ]] || return 1
@@ -23,7 +35,15 @@ _read_phase() {
     [[ $line == *$'\n'* || ${#line} -eq $size ]] || return 1
   fi
   line=${line%%$'\n'*}
-  REPLY=${line//[[:space:]]/}
+  if [[ $line == *[!!-~]* ]]; then
+    for end in $'[\r\v\f\x1c-\x1e]' $'\xc2\x85' $'\xe2\x80[\xa8\xa9]'; do
+      # shellcheck disable=SC2295 # a pattern
+      line=${line%%$end*}
+    done
+    line=${line//[[:space:]]/}
+    [[ $line != *[!!-~]* ]] || return 1
+  fi
+  REPLY=$line
 }
 
 # monitor_phase_loop PHASE_FILE IDLE_TIMEOUT CALLBACK [SESSION]
@@ -100,7 +120,7 @@ _monitor_look() {
 
 # Looked at after the session, so that the last word of an agent that has just ended counts.
 _monitor_has_ended() {
-  _read_phase "${_loop[file]}" || return 1
+  _read_phase "${_loop[file]}" && _is_ours_alone "${_loop[file]}" || return 1
   [[ $REPLY == PHASE:done || $REPLY == PHASE:failed || $REPLY == PHASE:escalate ]]
 }
 
@@ -111,6 +131,10 @@ _monitor_new_write() {
   _monitor_phase
   [[ -n ${_loop[phase]} ]] || return 1
   [[ ${_loop[phase]} != "${_loop[handled]:-}" || $file -nt $stamp || $file -ot $stamp ]] || return 1
+  if ! _is_ours_alone "$file"; then
+    _monitor_refuse
+    return 1
+  fi
   touch -c -r "$file" "$stamp" 2>/dev/null || return 1
   _monitor_phase
   _loop[handled]=${_loop[phase]}
@@ -118,11 +142,15 @@ _monitor_new_write() {
 }
 
 _monitor_phase() {
-  if ! _read_phase "${_loop[file]}" && [[ -z ${_loop[refused]:-} ]]; then
-    printf "monitor_phase_loop: '%s' is no phase file of ours: remove it\n" "${_loop[file]}" >&2
-    _loop[refused]=yes
-  fi
+  _read_phase "${_loop[file]}" || _monitor_refuse
   _loop[phase]=$REPLY
+}
+
+_monitor_refuse() {
+  [[ -z ${_loop[refused]:-} ]] || return 0
+  printf "monitor_phase_loop: '%s' is no phase file of ours: remove it\n" \
+    "${_loop[file]//[[:cntrl:]]/ }" >&2
+  _loop[refused]=yes
 }
 
 _monitor_react() {
@@ -187,10 +215,13 @@ _monitor_unnamed_file() {
 # when it has a monitor already.
 # Needs SM_PYTHON, and SM_CONFIG as any command does. What it and its reactors say goes to monitor.log.
 agent_session_monitor() {
-  local dir=$1 turn=''
+  local dir=$1 turn='' mask
   local due=yes failures=0 not_before=0 next_unset=0 verified='' gone='' gone_handled=''
   local -A existed=()
   [[ -d $dir && -O $dir && ! -L $dir ]] || return 0
+  # Its own files are private whatever the caller's umask is, which what it starts gets back.
+  mask=$(umask)
+  umask 077
   # Fixed numbers, because only those can be closed for a single command.
   exec 9>>"$dir/monitor.lock"
   # 1: it is held. Who only asks for a monitor shares it for a moment, another monitor does not.
@@ -307,7 +338,7 @@ _process_alive() {
 _run_reactor() {
   local status=0 pause
   verified=
-  "$SM_PYTHON" -Im sm react "${dir##*/}" 2>&1 8>&- 9>&- || status=$?
+  (umask "$mask" && exec "$SM_PYTHON" -Im sm react "${dir##*/}" 2>&1 8>&- 9>&-) || status=$?
   # A session that has just gone has not had the forge looked at: the turn is another's then.
   [[ -z $turn || -d $dir ]] || rm -f -- "$turn"
   turn=

@@ -60,10 +60,11 @@ class Monitor:
 
         wait_for(touched, "the clock to go on")
 
-    def start(self) -> subprocess.Popen[bytes]:
+    def start(self, umask: int = -1) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
             [str(BIN / "agent-session"), "monitor", "ha.rb", "42"],
             env=os.environ | {"SM_PYTHON": str(self.core), "FOLDER": str(self.folder)},
+            umask=umask,
         )
         self.processes.append(process)
         wait_for(lambda: self.dir.wake.is_fifo() or process.poll() is not None, "the FIFO")
@@ -126,6 +127,25 @@ def test_quiet_session_needs_no_reactor_and_a_changed_file_one(monitor: Monitor)
     monitor.wait_for_calls(1)
     monitor.wait_for_looks()
     assert len(monitor.calls) == 1
+
+
+@pytest.mark.parametrize("umask", [0, 0o022])
+def test_its_files_are_private_whatever_the_umask_and_its_reactor_has_that(
+    monitor: Monitor, umask: int
+) -> None:
+    project = monitor.folder / "project"
+    project.mkdir()
+    turn = project / "turn"
+    noted = f"umask >'{monitor.folder}/umask'\nstat -c %a '{turn}' >'{project}/mode'"
+    stand_in(monitor.core, f"{noted}\n{REACTOR}")
+    monitor.dir.shared.write_text(f"{project}\n{monitor.watched}\n")
+    (project / "due").write_text("0\n")
+    monitor.start(umask=umask)
+    monitor.wait_for_calls(1)
+    made = (monitor.dir.monitor_lock, monitor.dir.monitor_log, monitor.dir.wake)
+    assert [path.stat().st_mode & 0o777 for path in made] == [0o600] * 3
+    assert (project / "mode").read_text() == "600\n"
+    assert int((monitor.folder / "umask").read_text(), 8) == umask
 
 
 def test_file_that_appears_or_vanishes_calls_the_reactor(monitor: Monitor) -> None:

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from sm.errors import StateError
+from sm.session import phasefile
 from sm.store.paths import Root
 from tests.helpers import wait_for
 from tests.shell import bash, lines, strict
@@ -17,6 +20,61 @@ def read_phase(path: Path) -> tuple[int, str]:
     done = bash('read_phase "$1"', path)
     assert not done.stderr
     return done.returncode, done.stdout
+
+
+def written(content: bytes, mode: int = 0o600) -> Callable[[Path], object]:
+    def make(path: Path) -> None:
+        path.write_bytes(content)
+        path.chmod(mode)
+
+    return make
+
+
+def linked(path: Path) -> None:
+    path.with_name("target").write_text("PHASE:done\n")
+    path.symlink_to(path.with_name("target"))
+
+
+def hard_linked(path: Path) -> None:
+    path.write_text("PHASE:done\n")
+    path.with_name("other").hardlink_to(path)
+
+
+def foreign(path: Path) -> None:
+    path.write_text("PHASE:done\n")
+    os.chown(path, 65534, 65534)
+
+
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+CASES = [
+    pytest.param(lambda path: None, "", id="missing"),
+    pytest.param(written(b""), "", id="empty"),
+    pytest.param(written(b"PHASE:done\n"), "PHASE:done", id="plain"),
+    pytest.param(written(b" PHASE:awaiting ci\t \r\n"), "PHASE:awaitingci", id="blanks"),
+    pytest.param(written(b"PHASE:failed\rReason: no\n"), "PHASE:failed", id="ended by CR"),
+    pytest.param(written(b"PHASE:failed\x0bx\n"), "PHASE:failed", id="ended by VT"),
+    pytest.param(written(b"PHASE:failed\x0cx\n"), "PHASE:failed", id="ended by FF"),
+    pytest.param(written(b"PHASE:failed\x1cx\n"), "PHASE:failed", id="ended by FS"),
+    pytest.param(written(b"PHASE:failed\xc2\x85x\n"), "PHASE:failed", id="ended by NEL"),
+    pytest.param(written(b"PHASE:failed\xe2\x80\xa8x\n"), "PHASE:failed", id="ended by U+2028"),
+    pytest.param(written(b"PHASE:done\x1b[2J\n"), None, id="escape"),
+    pytest.param(written(b"PHASE:done\x07\n"), None, id="bell"),
+    pytest.param(written(b"PHASE:\0done\n"), None, id="nul"),
+    pytest.param(written(b"PHASE:done\x7f\n"), None, id="delete"),
+    pytest.param(written(b"PHASE:done\xc2\x9b2J\n"), None, id="C1"),
+    pytest.param(written(b"PHASE:done\x9b2J\n"), None, id="no UTF-8"),
+    pytest.param(written("PHASE:\u202edone\n".encode()), None, id="bidirectional"),
+    pytest.param(written(b"PHASE:done\n", 0o644), "PHASE:done", id="readable by all"),
+    pytest.param(written(b"PHASE:done\n", 0o620), None, id="group may write"),
+    pytest.param(written(b"PHASE:done\n", 0o602), None, id="others may write"),
+    pytest.param(linked, None, id="link"),
+    pytest.param(lambda path: path.symlink_to("nowhere"), None, id="dangling link"),
+    pytest.param(hard_linked, None, id="hard link"),
+    pytest.param(os.mkfifo, None, id="fifo"),
+    pytest.param(Path.mkdir, None, id="directory"),
+    pytest.param(foreign, None, id="another's", marks=AS_ROOT),
+]
+"""How a phase file is made, and its sentinel; None where it is not to be believed."""
 
 
 @pytest.mark.parametrize(
@@ -43,28 +101,30 @@ def test_missing_file_is_an_empty_phase(tmp_path: Path) -> None:
     assert read_phase(tmp_path / "none") == (0, "\n")
 
 
-@pytest.mark.parametrize(
-    "kind", ["link", "dangling link", "fifo", "directory", "binary", "foreign"]
-)
-def test_what_no_agent_of_ours_wrote_is_refused(tmp_path: Path, kind: str) -> None:
-    file, other = tmp_path / "phase", tmp_path / "other"
-    if kind == "link":
-        other.write_text("PHASE:done\n")
-        file.symlink_to(other)
-    elif kind == "dangling link":
-        file.symlink_to(other)
-    elif kind == "fifo":
-        os.mkfifo(file)
-    elif kind == "directory":
-        file.mkdir()
-    elif kind == "binary":
-        file.write_bytes(b"PHASE:\0done\n")
-    else:
-        if os.geteuid() != 0:
-            pytest.skip("only root can give a file away")
-        file.write_text("PHASE:done\n")
-        os.chown(file, 65534, 65534)
-    assert read_phase(file) == (1, "")
+@pytest.mark.parametrize(("case", "verdict"), CASES)
+def test_shell_and_python_agree_about_every_phase_file(
+    root: Root, case: Callable[[Path], object], verdict: str | None
+) -> None:
+    file = root.phase("harb", 7)
+    case(file)
+    assert by_shell(file) == verdict
+    assert by_python(root) == verdict
+
+
+def by_shell(file: Path) -> str | None:
+    status, said = read_phase(file)
+    assert status == 0 or not said
+    return said.removesuffix("\n") if status == 0 else None
+
+
+def by_python(root: Root) -> str | None:
+    """The sentinel; None for what is refused, and for a text with more than printable ASCII."""
+    try:
+        write = phasefile.read(root, "harb", 7)
+    except StateError:
+        return None
+    text = write.text if write else ""
+    return text if text.isascii() and text.isprintable() else None
 
 
 @pytest.mark.parametrize("byte", [b"x", b"\0"])
@@ -309,3 +369,16 @@ def test_nothing_is_left_behind(loop: Loop) -> None:
     assert loop.process is not None
     assert loop.process.wait(20) == 7
     assert set(loop.folder.iterdir()) - before == {loop.calls}
+
+
+@pytest.mark.parametrize("make", [hard_linked, written(b"PHASE:done\n", 0o622)])
+def test_loop_passes_over_a_phase_that_others_could_have_written(
+    loop: Loop, make: Callable[[Path], object]
+) -> None:
+    make(loop.phase_file)
+    loop.session()
+    loop.start(idle_timeout="0.5")
+    assert loop.process
+    assert loop.process.wait(timeout=60) == 0
+    assert lines(loop.calls) == []
+    assert lines(loop.ended) == ["idle_timeout 0"]
