@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from sm.adapters.forge.repository import BareRepository
 from sm.adapters.git import Git
 from sm.adapters.gitcall import (
     GitLockedError,
@@ -107,6 +108,15 @@ def test_fetch_leaves_the_users_refs_alone(repository: Repository, clone: Git) -
 def test_ls_remote_maps_names_to_commits(clone: Git) -> None:
     assert clone.ls_remote("origin", "refs/heads/*") == {"refs/heads/main": clone.rev_parse("HEAD")}
     assert clone.ls_remote("origin", "refs/nope/*") == {}
+
+
+@pytest.mark.parametrize("character", ["\u2028", "\u0085", "\u009b", "\u202e"])
+def test_branch_name_that_looks_like_two_lines_is_one(clone: Git, character: str) -> None:
+    name = f"refs/heads/evil{character}2J"
+    git(clone.repo, "push", "-q", "origin", f"HEAD:{name}")
+    assert set(clone.ls_remote("origin", "refs/heads/*")) == {"refs/heads/main", name}
+    bare = BareRepository(Path(git(clone.repo, "remote", "get-url", "origin")))
+    assert set(bare.heads()) == {"main", name.removeprefix("refs/heads/")}
 
 
 def test_push_creates_all_or_nothing(clone: Git) -> None:

@@ -69,7 +69,7 @@ class Git:
     def ls_remote(self, remote: str, *patterns: str) -> dict[str, str]:
         """The remote's refs that match (all without a pattern): full name to SHA."""
         result = call(self.repo, "ls-remote", "--refs", "--", remote, *patterns, remote=remote)
-        rows = (line.split("\t", 1) for line in result.stdout.splitlines())
+        rows = (line.split("\t", 1) for line in result.lines)
         return {ref: sha for sha, ref in rows}
 
     def push(self, remote: str, *updates: Update) -> frozenset[str]:

@@ -61,7 +61,7 @@ def push(repo: Path, remote: str, updates: Sequence[Update]) -> frozenset[str]:
 
 def _report(result: Result) -> list[tuple[str, str, str]]:
     """Flag, ref and summary of each ref (git-push(1), OUTPUT; `--porcelain`)."""
-    rows = [line.split("\t") for line in result.stdout.splitlines()]
+    rows = [line.split("\t") for line in result.lines]
     return [(row[0], row[1].rpartition(":")[2], row[2]) for row in rows if len(row) == 3]
 
 

@@ -30,6 +30,11 @@ class Result:
     stdout: str
     stderr: str
 
+    @property
+    def lines(self) -> list[str]:
+        """The lines of stdout. Only LF ends one: `splitlines` also cuts at U+2028 in a name."""
+        return self.stdout.removesuffix("\n").split("\n") if self.stdout else []
+
 
 class CommandError(SmError):
     """A program ended with an exit code that its caller did not expect."""

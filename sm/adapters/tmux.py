@@ -286,7 +286,7 @@ def plain_environment() -> dict[str, str]:
 
 def _panes(listing: str) -> list[Pane]:
     panes = []
-    for line in listing.splitlines():
+    for line in filter(None, listing.split("\n")):
         id_, pid, dead, in_mode, created, mark, session, command = line.split(":", 7)
         panes.append(
             Pane(session, id_, int(pid), dead == "1", in_mode != "0", command, int(created), mark)

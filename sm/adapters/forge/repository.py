@@ -64,7 +64,7 @@ class BareRepository:
     def heads(self) -> dict[str, str]:
         """The branches and their commits."""
         form = "--format=%(objectname) %(refname:lstrip=2)"
-        lines = self.git("for-each-ref", form, "refs/heads").stdout.splitlines()
+        lines = self.git("for-each-ref", form, "refs/heads").lines
         return {branch: commit for commit, branch in (line.split(" ", 1) for line in lines)}
 
     def resolve(self, name: str) -> str:
