@@ -152,6 +152,9 @@ def test_a_state_root_that_others_can_change_is_named(ctx: Context, root: Root) 
     assert wrong(ctx) == []
     root.private.chmod(0o755)
     assert (Level.FAIL, f"'{root.private}' is open to other users") == wrong(ctx)[0][:2]
+    root.private.chmod(0o500)
+    assert (Level.FAIL, f"'{root.private}' has mode 500") == wrong(ctx)[0][:2]
+    root.private.chmod(0o700)
 
 
 def test_a_missing_state_root_is_named(ctx: Context, root: Root) -> None:

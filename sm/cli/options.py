@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
@@ -40,6 +41,19 @@ class Invocation:
         if self.config is not None:
             return Root(self.config.state_root)
         return Root(Path(os.environ.get("SM_STATE_ROOT") or DEFAULT_ROOT))
+
+    @property
+    def configured_root(self) -> Root:
+        """The state root that the configuration names, as far as that can be read.
+
+        Also for commands that have not read it, and for those that have ended in reading it.
+        """
+        from sm.workflow.host import here
+
+        if self.config is None:
+            with contextlib.suppress(Exception):  # whatever is wrong with it has been told already
+                return Root(here(self.explicit).machine.state_root)
+        return self.root
 
 
 def load_config(ctx: click.Context) -> Config:

@@ -25,8 +25,9 @@ def _by_record(click_context: click.Context, name: str) -> None:
     """As what the session is on record decides. The monitor names the state root."""
     from sm.session import registry
     from sm.session.registry import AdHocSession
+    from sm.store.rootcheck import check_root
 
-    session = registry.find(click_context.ensure_object(Invocation).root, name)
+    session = registry.find(check_root(click_context.ensure_object(Invocation).root), name)
     if isinstance(session, AdHocSession):
         from sm.workflow.tend import tend
 

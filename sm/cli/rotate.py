@@ -13,8 +13,9 @@ from sm.cli.options import Invocation
 def command(click_context: click.Context, name: str) -> None:
     """Do what is due now; a session that is gone is no error."""
     from sm.session import registry
+    from sm.store.rootcheck import check_root
     from sm.workflow.rotate import rotate
 
-    session = registry.find(click_context.ensure_object(Invocation).root, name)
+    session = registry.find(check_root(click_context.ensure_object(Invocation).root), name)
     if session:
         rotate(session)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import stat
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from sm.bridge import database, place
 from sm.doctor.finding import Finding, fail, ok, warn
 from sm.errors import SmError
 from sm.store.paths import Root
+from sm.store.rootcheck import private_fault, root_fault
 
 PYTHON = (3, 11)
 PROGRAMS = (
@@ -85,30 +85,19 @@ def state_root(machine: Machine) -> Iterator[Finding]:
     if not os.access(path, os.W_OK | os.X_OK):
         yield fail(f"you may not write in the state root '{path}'", "set 'state_root'")
         return
-    mode = path.stat().st_mode
-    if mode & (stat.S_IWOTH | stat.S_IWGRP) and not mode & stat.S_ISVTX:
-        yield fail(f"others may replace files in the state root '{path}'", f"chmod +t '{path}'")
-        return
-    yield ok(f"state root '{path}'")
+    fault = root_fault(path)
+    yield fail(*fault) if fault else ok(f"state root '{path}'")
 
 
 def private_dir(machine: Machine) -> Iterator[Finding]:
     """The directory of everything else: nobody's but ours."""
     path = machine.root.private
-    try:
-        found = path.lstat()
-    except FileNotFoundError:
-        yield ok(f"'{path}' is made when it is first needed")
-        return
-    except OSError as error:
-        yield fail(f"cannot look at '{path}': {os.strerror(error.errno or 0).lower()}")
-        return
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-        yield fail(f"'{path}' is not a directory of yours", "remove it, or set 'state_root'")
-    elif found.st_mode & 0o077:
-        yield fail(f"'{path}' is open to other users", f"chmod 700 '{path}'")
-    else:
+    if fault := private_fault(path):
+        yield fail(*fault)
+    elif path.exists():
         yield ok(f"'{path}' is yours alone")
+    else:
+        yield ok(f"'{path}' is made when it is first needed")
 
 
 def free_space(machine: Machine) -> Iterator[Finding]:

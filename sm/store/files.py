@@ -19,6 +19,7 @@ from typing import TypeVar
 import msgspec
 
 from sm.errors import StateError
+from sm.store.rootcheck import private_fault
 
 T = TypeVar("T")
 
@@ -49,18 +50,13 @@ def ensure_private_dir(path: Path, *, parents: bool = True) -> Path:
         for folder in reversed([path, *path.parents]) if parents else [path]:
             with contextlib.suppress(FileExistsError):
                 folder.mkdir(mode=0o700)
-        found = path.lstat()
     except FileNotFoundError as error:
         raise StateError(f"cannot make '{path}': its directory is gone") from error
     except OSError as error:
         reason = os.strerror(error.errno or 0)
         raise StateError(f"cannot make '{path}': {reason}: choose another state root") from error
-    if not stat.S_ISDIR(found.st_mode):
-        raise StateError(f"'{path}' is not a directory: remove it, or move the state root")
-    if found.st_uid != os.geteuid():
-        raise StateError(f"'{path}' is not owned by you: remove it, or move the state root")
-    if found.st_mode & 0o077:
-        raise StateError(f"'{path}' is open to other users: run chmod 700 on it")
+    if fault := private_fault(path):
+        raise StateError(str(fault))
     return path
 
 

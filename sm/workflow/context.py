@@ -12,6 +12,7 @@ from sm.config.schema import Config, Project
 from sm.errors import SmError
 from sm.facts import Limits
 from sm.store.paths import ProjectDir, Root
+from sm.store.rootcheck import check_root
 
 if TYPE_CHECKING:
     from sm.adapters.agent.profile import Profile
@@ -36,8 +37,13 @@ class Context:
 
     @cached_property
     def root(self) -> Root:
-        """Where the state is."""
-        return Root(self.config.state_root)
+        """Where the state is.
+
+        Raises:
+            StateError: other users could replace what is there.
+
+        """
+        return check_root(Root(self.config.state_root))
 
     @cached_property
     def directory(self) -> ProjectDir:

@@ -14,6 +14,7 @@ from sm.config.schema import Machine
 from sm.errors import SmError
 from sm.session.registry import IssueSession, Session
 from sm.store.paths import Root
+from sm.store.rootcheck import check_root
 
 if TYPE_CHECKING:
     from sm.adapters.agent.profile import Profile
@@ -30,10 +31,15 @@ class Host:
     machine: Machine
     source: Path | None = None
 
-    @property
+    @cached_property
     def root(self) -> Root:
-        """Where the state is."""
-        return Root(self.machine.state_root)
+        """Where the state is.
+
+        Raises:
+            StateError: other users could replace what is there.
+
+        """
+        return check_root(Root(self.machine.state_root))
 
     @cached_property
     def tmux(self) -> Tmux:
