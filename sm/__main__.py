@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -20,7 +21,15 @@ CRASH_LOG_LIMIT = 256 * 1024
 
 def main() -> NoReturn:
     """Run the command line and end the process with its exit code."""
+    _replace_unknown_characters()
     sys.exit(run(sys.argv[1:]))
+
+
+def _replace_unknown_characters() -> None:
+    """Have '?' printed for what the terminal's encoding does not have, instead of an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def run(argv: list[str]) -> int:
@@ -52,15 +61,18 @@ def _invoke(argv: list[str], invocation: Invocation) -> int:
 
 
 def _say(text: str, code: int) -> int:
-    line = "".join(c if c.isprintable() else " " for c in text)
-    click.echo(f"sm: {' '.join(line.split())}", err=True)
+    from sm.output import warn
+
+    warn(text)
     return code
 
 
 def _tell(error: click.ClickException) -> None:
     """One line in the style of our own errors, whoever raised it."""
+    from sm.output import say_text
+
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        click.echo(error.format_message(), err=True)
+        say_text(error.format_message(), err=True)
         return
     text = error.format_message()
     if isinstance(error, click.UsageError):
@@ -86,12 +98,14 @@ def _reader_gone() -> int:
 def _crashed(argv: list[str], invocation: Invocation) -> int:
     import traceback
 
+    from sm.output import say_text
+
     report = traceback.format_exc()
     summary = report.strip().splitlines()[-1]
     try:
         log = _log_crash(argv, report, invocation)
     except (click.ClickException, OSError):
-        click.echo(report, err=True, nl=False)
+        say_text(report, err=True, nl=False)
         return _say(f"unexpected error: {summary}", UNEXPECTED)
     return _say(f"unexpected error: {summary}: see '{log}'", UNEXPECTED)
 
@@ -102,7 +116,7 @@ def _log_crash(argv: list[str], report: str, invocation: Invocation) -> str:
 
     from sm.store.files import ensure_private_dir, read_guarded, write_atomic
 
-    log = ensure_private_dir(invocation.root.private) / "crash.log"
+    log = ensure_private_dir(invocation.configured_root.private) / "crash.log"
     at = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     head = f"{at} python {platform.python_version()}: sm {' '.join(argv)}\n"
     entry = (head + report + "\n").encode("utf-8", "replace")

@@ -32,6 +32,11 @@ LEAVE = ("exit", "quit", ":q", ":q!", ":wq", ":wq!")
 
 MARK = "Note: "
 
+FIELD_LIMIT = 1000
+"""Characters of a title, a name or a reason that people see of it in a line."""
+
+UNSAFE_IN_JSON = f"{CONTROL.pattern}|{LINE_BREAK.pattern}|{INVISIBLE.pattern}"
+
 
 def strip_ansi(text: str) -> str:
     """`text` without the escape sequences of a terminal; everything else is left as it is."""
@@ -46,6 +51,30 @@ def clean(text: str) -> str:
     """
     text = CONTROL.sub("", LINE_BREAK.sub("\n", strip_ansi(text))).rstrip()
     return text if INVISIBLE.sub("", text).strip() else ""
+
+
+def printable(text: str) -> str:
+    """`text` as people may see it: a terminal acts upon nothing in it, and nothing is hidden.
+
+    Its lines, its indents and the white space at its end stay.
+    """
+    return INVISIBLE.sub("", CONTROL.sub("", LINE_BREAK.sub("\n", strip_ansi(text))))
+
+
+def one_line(text: str, limit: int = FIELD_LIMIT) -> str:
+    """`text` from anywhere as it may stand in a line or a table, at most `limit` characters."""
+    words = " ".join(printable(text[: 4 * limit]).split())
+    return words if len(words) <= limit else words[: limit - 1] + "…"
+
+
+def escape_json(encoded: str) -> str:
+    """JSON that says the same, with escapes for all that a terminal acts upon or that hides."""
+    return re.sub(UNSAFE_IN_JSON, _escape, encoded)  # compiled only where there is JSON
+
+
+def _escape(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def normalise(text: str) -> str:

@@ -134,7 +134,7 @@ def test_usage_errors_are_one_line(
     [
         ("raise SmError('it failed: do so')", SmError.exit_code, "sm: it failed: do so\n"),
         ("raise TemporaryError('wait')", TemporaryError.exit_code, "sm: wait\n"),
-        ("raise SmError('two\\n  lines \\x1b[31m')", 1, "sm: two lines [31m\n"),
+        ("raise SmError('two\\n  lines \\x1b[31m')", 1, "sm: two lines\n"),
         ("raise KeyboardInterrupt", 130, "sm: interrupted\n"),
         ("raise EOFError", 2, "sm: no answer: the input has ended\n"),
         ("click.get_current_context().exit(7)", 7, ""),

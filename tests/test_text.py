@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sm.text import harmless, normalise, strip_ansi
+from sm.text import escape_json, harmless, normalise, one_line, printable, strip_ansi
+from tests.hostileworld import unsafe
 
 
 @pytest.mark.parametrize(
@@ -96,3 +99,27 @@ def test_ordinary_text_is_left_alone() -> None:
 
 def test_a_backslash_at_the_end_does_not_swallow_enter() -> None:
     assert harmless("C:\\") == "C:\\ "
+
+
+@given(st.text())
+def test_what_people_see_keeps_its_lines_and_nothing_that_a_terminal_acts_upon(raw: str) -> None:
+    shown = printable(f"  x\n\t{raw}\n y \n")
+    assert shown.startswith("  x\n\t")
+    assert shown.endswith("\n y \n")
+    assert not unsafe(shown)
+
+
+@given(st.text(), st.integers(1, 50))
+def test_one_line_is_one_and_no_longer_than_it_may_be(raw: str, limit: int) -> None:
+    line = one_line(raw * 50, limit)
+    assert len(line) <= limit
+    assert len(line.split("\n")) == 1
+    assert not unsafe(line)
+
+
+@given(st.recursive(st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+def test_escaped_json_says_the_same_and_harms_no_terminal(value: object) -> None:
+    encoded = json.dumps(value, ensure_ascii=False, indent=2)
+    escaped = escape_json(encoded)
+    assert json.loads(escaped) == json.loads(encoded)
+    assert not unsafe(escaped)

@@ -10,6 +10,7 @@ import click
 
 from sm.cli.options import load_config, place_argument
 from sm.errors import UsageError
+from sm.output import say
 
 if TYPE_CHECKING:
     from sm.config.schema import Project
@@ -32,7 +33,7 @@ def command(
         raise UsageError("attach needs a terminal: sm logs shows the transcript without one")
     way = _way(click_context, place, read_only)
     if way.note:
-        click.echo(way.note, err=True)
+        say(way.note, err=True)
     sys.stdout.flush()
     os.execvpe(way.argv[0], way.argv, way.env)  # noqa: S606 - becomes tmux, argv only
 

@@ -14,7 +14,8 @@ import click
 
 from sm.cli.options import issue_argument, json_option, pass_host
 from sm.cli.words import print_json, read_text
-from sm.text import clean
+from sm.output import say, say_json, say_text
+from sm.text import clean, one_line
 
 if TYPE_CHECKING:
     from sm.bridge.records import Entry, Handoff
@@ -70,7 +71,7 @@ def create(
     if as_json:
         print_json(shapes.created(made))
     else:
-        click.echo(made.handoff.id)
+        say(made.handoff.id)
 
 
 @command.command()
@@ -90,7 +91,7 @@ def get(host: Host, ident: str, client: str | None, watch: bool, as_json: bool) 
 
     thread = bridge.get(host, ident, _client(host, client))
     if not as_json:
-        click.echo(_head(thread.handoff))
+        say(_head(thread.handoff))
     elif not watch:
         print_json(shapes.got(thread))
     show = _print_line if as_json else _print_entry
@@ -99,7 +100,7 @@ def get(host: Host, ident: str, client: str | None, watch: bool, as_json: bool) 
     if watch:
         for entry in bridge.follow(host, thread, pause=_pause):
             show(entry, is_new=entry.from_client is not thread.client)
-        click.echo("closed", err=True)
+        say("closed", err=True)
 
 
 @command.command()
@@ -125,7 +126,7 @@ def add(
     if as_json:
         print_json(shapes.added(*added))
     else:
-        click.echo(f"added entry {added[1].seq}")
+        say(f"added entry {added[1].seq}")
 
 
 @command.command()
@@ -170,7 +171,7 @@ def bind(host: Host, ident: str, project: str, issue: int, as_json: bool) -> Non
     if as_json:
         print_json(asdict(bound))
     else:
-        click.echo(f"{bound.handoff_id} is about {bound.project} #{bound.issue}")
+        say(f"{bound.handoff_id} is about {bound.project} #{bound.issue}")
 
 
 def _client(host: Host, given: str | None) -> str:
@@ -186,12 +187,12 @@ def _told(handoff: Handoff, what: str, *, as_json: bool) -> None:
     if as_json:
         print_json(shapes.row(handoff))
     else:
-        click.echo(f"{what} {handoff.id}")
+        say(f"{what} {handoff.id}")
 
 
 def _head(handoff: Handoff) -> str:
     about = f" · {handoff.project}" if handoff.project else ""
-    return clean(f"{handoff.title} · {handoff.id}{about} · {handoff.status}")
+    return f"{one_line(handoff.title)} · {handoff.id}{about} · {handoff.status}"
 
 
 def _pause(seconds: float) -> None:
@@ -206,11 +207,12 @@ def _pause(seconds: float) -> None:
 def _print_entry(entry: Entry, *, is_new: bool) -> None:
     mark = "*" if is_new else " "
     at = entry.created_at[:16].replace("T", " ")
-    click.echo(f"\n{mark} {entry.seq}  {entry.type} from {entry.from_client}, {at} UTC")
-    click.echo(textwrap.indent(clean(entry.content), "    "))
+    say()
+    say(f"{mark} {entry.seq}  {entry.type} from {entry.from_client}, {at} UTC")
+    say_text(textwrap.indent(clean(entry.content), "    "))
 
 
 def _print_line(entry: Entry, *, is_new: bool) -> None:
     import msgspec
 
-    click.echo(msgspec.json.encode(entry).decode())
+    say_json(msgspec.json.encode(entry).decode())

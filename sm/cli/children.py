@@ -11,6 +11,8 @@ import click
 from sm.cli.options import json_option, optional_target, pass_host
 from sm.cli.times import age
 from sm.cli.words import print_json
+from sm.output import say, say_lines
+from sm.text import one_line
 
 if TYPE_CHECKING:
     from sm.session.registry import AnySession
@@ -35,14 +37,12 @@ def command(host: Host, session: AnySession | None, as_json: bool) -> None:
     if as_json:
         print_json(found)
     elif found:
-        click.echo("\n".join(_lines(found)))
+        say_lines(_lines(found))
     else:
-        click.echo("none", err=True)
+        say("none", err=True)
 
 
 def _lines(found: list[Relative]) -> Iterator[str]:
-    from sm.workflow.status import one_line
-
     names = ["  " * one.depth + one.name for one in found]
     wide = max(len(name) for name in names)
     for name, one in zip(names, found, strict=True):

@@ -7,6 +7,7 @@ import click
 from sm.cli.options import json_option, pass_config
 from sm.cli.words import print_json
 from sm.config.schema import Config
+from sm.output import say, say_lines, say_text
 
 
 @click.group()
@@ -31,7 +32,7 @@ def check(config: Config, as_json: bool) -> None:
         print_json(found)
     else:
         for name, problems in found.items():
-            click.echo("\n".join(f"{name}: {line}" for line in problems or ["OK"]))
+            say_lines(f"{name}: {line}" for line in problems or ["OK"])
     if any(found.values()):
         raise click.exceptions.Exit(2)
 
@@ -46,4 +47,5 @@ def show(config: Config, as_json: bool) -> None:
     if as_json:
         print_json({"source": str(config.source), **effective(config)})
     else:
-        click.echo(f"# {config.source}\n{as_yaml(effective(config))}", nl=False)
+        say(f"# {config.source}")
+        say_text(as_yaml(effective(config)), nl=False)

@@ -13,6 +13,7 @@ import click
 from sm.cli.options import json_option, load_host
 from sm.cli.words import print_json
 from sm.errors import UsageError
+from sm.output import console, say, say_lines
 
 if TYPE_CHECKING:
     from sm.session.registry import AnySession
@@ -121,7 +122,7 @@ def _set(session: AnySession, verb: str, values: Mapping[str, object]) -> None:
     from sm.workflow import ownsettings
 
     ownsettings.switch(session, on=verb == "enable", values=values)
-    click.echo(_told(session))
+    say(_told(session))
 
 
 def _told(session: AnySession) -> str:
@@ -159,26 +160,23 @@ def _show(look: Callable[[], list[Gauge]], *, as_json: bool, watch: bool, one: b
     elif found:
         _print(found, one=one)
     else:
-        click.echo("no sessions", err=True)
+        say("no sessions", err=True)
 
 
 def _print(found: list[Gauge], *, one: bool) -> None:
     from sm.cli import contexttable
 
     if one:
-        click.echo("\n".join(contexttable.lines(found[0])))
+        say_lines(contexttable.lines(found[0]))
     elif sys.stdout.isatty():
-        from rich.console import Console
-
-        Console().print(contexttable.view(found))
+        console().print(contexttable.view(found))
     else:
         from sm.cli.table import plain
 
-        click.echo("\n".join(plain(found, contexttable.COLUMNS)))
+        say_lines(plain(found, contexttable.COLUMNS))
 
 
 def _watch(look: Callable[[], list[Gauge]], *, as_json: bool) -> None:
-    from rich.console import Console
     from rich.live import Live
 
     from sm.cli.contexttable import view
@@ -186,7 +184,7 @@ def _watch(look: Callable[[], list[Gauge]], *, as_json: bool) -> None:
     if as_json or not sys.stdout.isatty():
         raise UsageError("--watch is for a terminal: leave --json and pipes to plain 'sm context'")
     try:
-        with Live(console=Console(), screen=True, auto_refresh=False) as live:
+        with Live(console=console(), screen=True, auto_refresh=False) as live:
             while True:
                 live.update(view(look()), refresh=True)
                 time.sleep(REFRESH_S)

@@ -12,6 +12,7 @@ from sm.cli.options import json_option, target_argument
 from sm.cli.times import age, span
 from sm.cli.words import print_json
 from sm.errors import SmError, UsageError
+from sm.output import say, say_lines
 
 if TYPE_CHECKING:
     from sm.rotation import Rotation
@@ -35,7 +36,7 @@ def command(session: AnySession, dry_run: bool, wait: bool, as_json: bool) -> No
 
     if dry_run:
         found = cycle.preview(session)
-        print_json(found) if as_json else click.echo("\n".join(_lines(found)))
+        print_json(found) if as_json else say_lines(_lines(found))
         return
     _check_caller(session, wait)
     record = cycle.start(session)
@@ -44,7 +45,7 @@ def command(session: AnySession, dry_run: bool, wait: bool, as_json: bool) -> No
     elif as_json:
         print_json({"session": session.name, "rotation": record.id, "folder": record.folder})
     else:
-        click.echo(_begun(session, record))
+        say(_begun(session, record))
 
 
 def _check_caller(session: AnySession, wait: bool) -> None:
@@ -74,7 +75,7 @@ def _follow(session: AnySession, record: Rotation, as_json: bool) -> None:
 
     for event in cycle.follow(session, record):
         line = f"{'+' + span(event.at - record.began_at):>7}  {tell(event)}"
-        click.echo(line, err=as_json)
+        say(line, err=as_json)
     found = cycle.outcome(session, record)
     if as_json and found:
         print_json(found)

@@ -11,6 +11,8 @@ import click
 from sm.cli.options import Invocation, json_option, load_config
 from sm.cli.words import print_json
 from sm.errors import SmError, UsageError
+from sm.output import Styled, say
+from sm.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +63,7 @@ def _examined(ctx: click.Context) -> Iterator[Finding]:
         return examine(config, ctx.ensure_object(Invocation).root, config.tmux_socket)
     except SmError as error:
         socket = os.environ.get("SM_TMUX_SOCKET")
-        return examine(error, ctx.ensure_object(Invocation).root, socket)
+        return examine(error, ctx.ensure_object(Invocation).configured_root, socket)
 
 
 def _probed(ctx: click.Context, name: str | None, full: bool) -> Iterator[Finding]:
@@ -72,15 +74,13 @@ def _probed(ctx: click.Context, name: str | None, full: bool) -> Iterator[Findin
     config = None
     with contextlib.suppress(NoConfigError):
         config = load_config(ctx)
-    root = ctx.ensure_object(Invocation).root
+    root = ctx.ensure_object(Invocation).configured_root
     for agent, profile in targets(config, name):
         yield from probe(root, agent, profile, full=full)
 
 
 def _tell(finding: Finding) -> None:
-    from sm.workflow.status import one_line
-
-    level = click.style(f"{finding.level:4}", COLOURS[finding.level])
-    click.echo(f"{level}  {finding.where}: {one_line(finding.what)}")
+    level = Styled(f"{finding.level:4}", COLOURS[finding.level])
+    say(level, f"  {finding.where}: {one_line(finding.what)}")
     if finding.advice:
-        click.echo(f"      {one_line(finding.advice)}")
+        say(f"      {one_line(finding.advice)}")

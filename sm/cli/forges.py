@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sm.errors import UsageError
-from sm.text import normalise
+from sm.output import Styled, console, say, say_text, warn
+from sm.text import normalise, one_line
 
 if TYPE_CHECKING:
     from sm.config.schema import Project
@@ -64,15 +65,9 @@ def text_of(text: str | None, file: Path | None) -> str:
     return data.decode("utf-8", "replace")
 
 
-def shown(text: str) -> str:
-    """`text` on one line, without anything that a terminal would act upon."""
-    return " ".join(normalise(text).split())
-
-
 def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print rows: as wide as the terminal, or whole where it is no terminal that reads them."""
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -81,15 +76,16 @@ def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         number = header == "#"
         table.add_column(header, no_wrap=True, justify="right" if number else "left")
     for row in rows:
-        table.add_row(*(Text(shown(cell), overflow="ellipsis") for cell in row))
+        table.add_row(*(Text(one_line(cell), overflow="ellipsis") for cell in row))
     width = None if sys.stdout.isatty() else WIDTH_OF_A_PIPE
-    Console(width=width).print(table)
+    console(width).print(table)
 
 
 def print_text(text: str) -> None:
     """Print a text of several lines after an empty one, if there is any."""
     if readable := normalise(text):
-        click.echo(f"\n{readable}")
+        say()
+        say_text(readable)
 
 
 def print_remarks(remarks: Iterable[Comment | Review]) -> None:
@@ -99,16 +95,18 @@ def print_remarks(remarks: Iterable[Comment | Review]) -> None:
 
     for remark in sorted(remarks, key=lambda one: one.at):
         verdict = f", {remark.state} at {remark.head[:12]}" if isinstance(remark, Review) else ""
-        click.secho(f"\n— {shown(remark.author)}, {moment(remark.at)}{verdict}", bold=True)
+        say()
+        say(Styled(f"— {one_line(remark.author)}, {moment(remark.at)}{verdict}", bold=True))
         print_text(remark.body)
         for note in remark.comments if isinstance(remark, Review) else ():
-            click.secho(f"\n{shown(note.path)}:{note.line}", underline=True)
+            say()
+            say(Styled(f"{one_line(note.path)}:{note.line}", underline=True))
             print_text(note.body)
 
 
 def end_with(problems: Sequence[str]) -> None:
     """Tell of the files that could not be read, after all others were; then it was no success."""
     for problem in problems:
-        click.echo(f"sm: {shown(problem)}", err=True)
+        warn(problem)
     if problems:
         click.get_current_context().exit(1)

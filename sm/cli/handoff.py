@@ -10,6 +10,7 @@ import click
 
 from sm.cli.options import pass_host
 from sm.errors import StateError, UsageError
+from sm.output import say
 
 if TYPE_CHECKING:
     from sm.workflow.host import Host
@@ -33,12 +34,12 @@ def command(host: Host, file: Path) -> None:
         raise UsageError(
             f"{VARIABLE} not set. sm handoff can only be called from within a session."
         )
-    if not host.root.path.is_dir():
-        raise UsageError(f"cannot reach the session: there is no '{host.root.path}' from here")
     try:
+        if not host.root.path.is_dir():
+            raise UsageError(f"cannot reach the session: there is no '{host.root.path}' from here")
         session = identify(host.root, os.environ).session
     except StateError as error:
         raise UsageError(f"cannot reach the session: {error.message}") from error
     assert session is not None, "one that the environment names is found, or refused"
     handoff.schedule(session, target_of(session).profile, handoff.document(file))
-    click.echo("Handoff scheduled — will execute after current turn completes")
+    say("Handoff scheduled — will execute after current turn completes")

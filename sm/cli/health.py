@@ -12,6 +12,7 @@ import click
 from sm.cli.options import json_option, pass_host
 from sm.cli.times import age, moment, span
 from sm.cli.words import print_json
+from sm.output import console, say, say_lines
 
 if TYPE_CHECKING:
     from sm.cli.table import Column
@@ -54,7 +55,7 @@ def command(host: Host, target: str | None, lines: int, check: bool, as_json: bo
     elif found:
         _show(found)
     else:
-        click.echo("nothing to see to" if check else "none so far", err=True)
+        say("nothing to see to" if check else "none so far", err=True)
     if check and found:
         click.get_current_context().exit(1)
 
@@ -63,12 +64,10 @@ def _show(found: list[Recorded]) -> None:
     from sm.cli.table import plain, table
 
     if sys.stdout.isatty():
-        from rich.console import Console
-
-        console = Console()
-        console.print(table(found, console.width, _columns()))
+        terminal = console()
+        terminal.print(table(found, terminal.width, _columns()))
     else:
-        click.echo("\n".join(plain(found, _columns())))
+        say_lines(plain(found, _columns()))
 
 
 def _columns() -> tuple[Column, ...]:

@@ -9,6 +9,7 @@ import click
 
 from sm.cli.options import json_option
 from sm.cli.words import print_json
+from sm.output import say
 
 settings_option = click.option(
     "--settings",
@@ -32,7 +33,7 @@ def install(settings: Path | None) -> None:
     """Add the hooks, and wrap the status line that you have; nothing else is changed."""
     from sm.workflow import hooks
 
-    click.echo(hooks.install(settings or hooks.default_settings(os.environ)))
+    say(hooks.install(settings or hooks.default_settings(os.environ)))
 
 
 @command.command()
@@ -41,7 +42,7 @@ def uninstall(settings: Path | None) -> None:
     """Take the hooks out again and give the status line back."""
     from sm.workflow import hooks
 
-    click.echo(hooks.uninstall(settings or hooks.default_settings(os.environ)))
+    say(hooks.uninstall(settings or hooks.default_settings(os.environ)))
 
 
 @command.command()
@@ -55,9 +56,9 @@ def show(settings: Path | None, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    click.echo(f"settings: {found.settings}")
+    say(f"settings: {found.settings}")
     for hook in found.hooks:
         mark = "installed" if hook.installed else "-"
-        click.echo(f"{hook.event:18} {mark:10} {hook.command}")
+        say(f"{hook.event:18} {mark:10} {hook.command}")
     if found.wraps:
-        click.echo(f"wrapped status line: {found.wraps}")
+        say(f"wrapped status line: {found.wraps}")

@@ -12,6 +12,7 @@ from sm.config.check import check_path
 from sm.config.convert import absolute
 from sm.config.load import find, load, user_folder
 from sm.errors import SmError, UsageError
+from sm.output import ask, confirm, say
 from sm.redact import redact
 from sm.shellroot import spelled
 from sm.workflow import discover, init
@@ -52,7 +53,7 @@ def command(
     check_path(folder)
     clone = discover.repository(folder)
     check_path(clone)
-    click.echo(f"repository: {clone}")
+    say(f"repository: {clone}")
     hub = init.choose_hub(clone, discover.remotes(clone), given["remote"])
     name = _answer("project name", given["name"], init.project_name(clone), yes)
     setup = Setup(
@@ -69,10 +70,10 @@ def command(
     )
     init.check(setup, force=force)
     _announce(setup)
-    if not (yes or click.confirm("go ahead?", default=True, err=True)):
+    if not (yes or confirm("go ahead?")):
         raise SmError("nothing was changed")
     for line in init.carry_out(setup):
-        click.echo(line)
+        say(line)
     _say_next(setup, cwd)
 
 
@@ -81,8 +82,7 @@ def _answer(question: str, given: str | None, found: str | None, yes: bool) -> s
     if given is not None:
         return given
     if not yes:
-        answer = click.prompt(question, default=found, err=True)
-        return str(answer)
+        return ask(question, found)
     if found is None:
         raise UsageError(f"found no {question}: give it as an option, see 'sm init --help'")
     return found
@@ -98,32 +98,32 @@ def _announce(setup: Setup) -> None:
     """What will be made of it, as far as the answers do not say so already."""
     hub = setup.hub
     if hub.beside is not None:
-        click.echo(
+        say(
             f"'{hub.beside.name}' is at {redact(hub.beside.url)}, which the embedded forge cannot "
             f"merge into: agents push to a new remote '{hub.remote}', and you carry finished work "
             f"over with: git fetch {hub.remote} && git push {hub.beside.name} "
             f"{hub.remote}/{setup.primary}:{setup.primary}"
         )
-    click.echo(f"remote: {hub.remote} ({hub.bare}{', new' if hub.is_new else ''})")
-    click.echo(f"primary branch: {setup.primary}")
-    click.echo(f"forge: {setup.forge}")
-    click.echo(f"agent: {setup.command}")
+    say(f"remote: {hub.remote} ({hub.bare}{', new' if hub.is_new else ''})")
+    say(f"primary branch: {setup.primary}")
+    say(f"forge: {setup.forge}")
+    say(f"agent: {setup.command}")
     if not setup.profile.program:
-        click.echo(
+        say(
             f"  sm does not know this program: if its input line does not begin with "
             f"'{setup.profile.glyph}', give it a profile (docs/PROFILES.md)"
         )
-    click.echo(f"CI: {setup.ci or init.NO_CI}")
-    click.echo(f"configuration: {setup.output}")
+    say(f"CI: {setup.ci or init.NO_CI}")
+    say(f"configuration: {setup.output}")
 
 
 def _say_next(setup: Setup, cwd: Path) -> None:
     which = ""
-    click.echo("next:")
+    say("next:")
     found = find(None, os.environ, cwd)
     if found not in (setup.output, setup.output.parent):
-        click.echo(f"  export SM_CONFIG={shlex.quote(str(setup.output))}")
+        say(f"  export SM_CONFIG={shlex.quote(str(setup.output))}")
     elif len(load(found, os.environ, cwd).projects) > 1:
         which = f"--project {setup.name} "
-    click.echo(f'  {spelled("sm", cwd)} issue add {which}"…"')
-    click.echo(f"  {spelled('dev-poll', cwd)} --loop")
+    say(f'  {spelled("sm", cwd)} issue add {which}"…"')
+    say(f"  {spelled('dev-poll', cwd)} --loop")

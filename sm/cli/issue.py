@@ -15,13 +15,14 @@ from sm.cli.forges import (
     print_remarks,
     print_table,
     print_text,
-    shown,
     text_of,
 )
 from sm.cli.options import json_option, pass_config, project_option
 from sm.cli.words import print_json
 from sm.config.schema import Config, Project
 from sm.errors import UsageError
+from sm.output import Styled, say
+from sm.text import one_line
 
 STATES = click.Choice(["open", "closed", "all"])
 
@@ -67,7 +68,7 @@ def add(
         labels or (project.labels.backlog,),
         author=author_name(project, author),
     )
-    click.echo(f"#{made.number}")
+    say(f"#{made.number}")
 
 
 @command.command("list")
@@ -109,9 +110,9 @@ def show(config: Config, project: Project, number: int, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    click.secho(f"#{found.number} {shown(found.title)}", bold=True)
-    labels = f" · {shown(', '.join(found.labels))}" if found.labels else ""
-    click.echo(f"{found.state} · {shown(found.author)}, {moment(found.at)}{labels}")
+    say(Styled(f"#{found.number} {one_line(found.title)}", bold=True))
+    labels = f" · {one_line(', '.join(found.labels))}" if found.labels else ""
+    say(f"{found.state} · {one_line(found.author)}, {moment(found.at)}{labels}")
     print_text(found.body)
     print_remarks(found.comments)
 
@@ -125,7 +126,7 @@ def close(config: Config, project: Project, number: int) -> None:
     from sm.workflow.context import Context
 
     Context(config, project).forge.close_issue(number)
-    click.echo(f"closed #{number}")
+    say(f"closed #{number}")
 
 
 @command.command()
@@ -149,7 +150,7 @@ def label(
         forge.remove_label(number, name)
     for name in added:
         forge.add_label(number, name)
-    click.echo(shown(", ".join(forge.issue(number).labels)))
+    say(one_line(", ".join(forge.issue(number).labels)))
 
 
 @command.command()
@@ -177,4 +178,4 @@ def comment(
     if not text.strip():
         raise UsageError("the comment is empty: give it with --body or --file")
     Context(config, project).forge.comment(number, text, author=author_name(project, author))
-    click.echo(f"commented on #{number}")
+    say(f"commented on #{number}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.cli.options import load_config, place_argument
+from sm.output import say
 
 if TYPE_CHECKING:
     from sm.config.schema import Project
@@ -33,7 +34,7 @@ def command(click_context: click.Context, place: AnySession | tuple[Project, int
     # A session that ends itself ends the terminal that this runs in.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     for line in _end(click_context, place):
-        click.echo(line)
+        say(line)
 
 
 def _end(click_context: click.Context, place: AnySession | tuple[Project, int]) -> Iterator[str]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sm.output import say
+
 if TYPE_CHECKING:
     import socket
 
@@ -70,5 +72,5 @@ def listening(
     token = listening.token(token_file, os.environ)
     with listening.listen(address, port, protected=bool(token)) as listener:
         url = listening.url(address, listener.getsockname()[1])
-        click.echo(f"listening on {url}{path}")
+        say(f"listening on {url}{path}")
         yield listener, Rules(token, listening.is_loopback(listener))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.cli.options import load_config, place_argument
+from sm.output import pass_on, say_text
 
 if TYPE_CHECKING:
     from sm.config.schema import Project
@@ -78,6 +78,7 @@ def _source(
 
 
 def _put(text: str, raw: bool) -> None:
-    errors = "surrogateescape" if raw else "replace"
-    sys.stdout.buffer.write(text.encode("utf-8", errors))
-    sys.stdout.buffer.flush()
+    if raw:
+        pass_on(text.encode("utf-8", "surrogateescape"))
+    else:
+        say_text(text, nl=False)

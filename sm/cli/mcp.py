@@ -13,6 +13,7 @@ from sm.cli.listening import listening, listening_options
 from sm.cli.options import load_host, pass_host
 from sm.cli.words import print_json
 from sm.errors import UsageError
+from sm.output import say, warn
 
 if TYPE_CHECKING:
     from sm.mcp.clients import McpClient
@@ -46,9 +47,7 @@ def _serve_stdio(host: Host) -> None:
 
     caller = identify(host.root, os.environ)
     if sys.stdin.isatty():
-        click.echo(
-            "sm: an MCP client is to write here; see 'sm mcp install'. Ctrl-D ends this", err=True
-        )
+        warn("an MCP client is to write here; see 'sm mcp install'. Ctrl-D ends this")
     from sm.mcp import stdio
     from sm.mcp.server import Tools, server
 
@@ -87,7 +86,7 @@ def install(host: Host, names: tuple[str, ...], only_print: bool) -> None:
         print_json(clients.printed(host, os.environ))
         return
     for client in _clients(names):
-        click.echo(clients.install(client, host, os.environ))
+        say(clients.install(client, host, os.environ))
 
 
 @command.command()
@@ -97,7 +96,7 @@ def uninstall(names: tuple[str, ...]) -> None:
     from sm.mcp import clients
 
     for client in _clients(names):
-        click.echo(clients.uninstall(client, os.environ))
+        say(clients.uninstall(client, os.environ))
 
 
 def _clients(names: tuple[str, ...]) -> tuple[McpClient, ...]:

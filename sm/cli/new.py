@@ -10,6 +10,7 @@ import click
 
 from sm.cli.options import json_option, pass_host
 from sm.cli.words import read_text
+from sm.output import say
 
 if TYPE_CHECKING:
     from sm.workflow.host import Host
@@ -82,7 +83,7 @@ def command(
 
         print_json(relative(session))
     else:
-        click.echo(f"{session.name} {session.alias}".rstrip())
+        say(f"{session.name} {session.alias}".rstrip())
 
 
 def _provider(host: Host, name: str, line: str) -> str:

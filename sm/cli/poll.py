@@ -9,7 +9,9 @@ import click
 from sm.cli.options import pass_config, projects_option
 from sm.config.schema import Config, Project
 from sm.errors import SmError, TemporaryError
+from sm.output import say
 from sm.store.paths import Root
+from sm.store.rootcheck import check_root
 
 
 @click.command("poll", help="One tick; the last line is the seconds until the next one is due.")
@@ -30,14 +32,14 @@ def command(
         now = time.strftime("%H:%M:%S")
         try:
             for line in tick(Context(config, project), dry_run=dry_run):
-                click.echo(f"{now} {project.name}: {line}")
+                say(f"{now} {project.name}: {line}")
         except SmError as error:
-            click.echo(f"{now} {project.name}: {error.message}", err=True)
+            say(f"{now} {project.name}: {error.message}", err=True)
             if not isinstance(error, TemporaryError):
                 # Of several projects the others are worth going on for.
                 code = error.exit_code if len(projects) == 1 else 1
     if not dry_run:
-        for line in keep_watched(Root(config.state_root)):
-            click.echo(f"{time.strftime('%H:%M:%S')} {line}")
-    click.echo(f"{min(project.poll_interval_s for project in projects):g}")
+        for line in keep_watched(check_root(Root(config.state_root))):
+            say(f"{time.strftime('%H:%M:%S')} {line}")
+    say(f"{min(project.poll_interval_s for project in projects):g}")
     click_context.exit(code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import click
@@ -14,11 +15,16 @@ from sm.cli.forges import (
     print_remarks,
     print_table,
     print_text,
-    shown,
 )
 from sm.cli.options import json_option, pass_config, project_option
 from sm.cli.words import print_json
 from sm.config.schema import Config, Project
+from sm.output import Styled, pass_on, say
+from sm.text import one_line
+
+COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+HEADS = ("diff ", "index ", "--- ", "+++ ")
+STAT = re.compile(r"(.*\| +\d+ )(\+*)(-*)")
 
 STATES = click.Choice(["open", "merged", "closed", "all"])
 
@@ -76,14 +82,14 @@ def show(config: Config, project: Project, number: int, as_json: bool) -> None:
     if as_json:
         print_json(pull)
         return
-    click.secho(f"#{pull.number} {shown(pull.title)}", bold=True)
+    say(Styled(f"#{pull.number} {one_line(pull.title)}", bold=True))
     conflicts = " · conflicts" if pull.conflicts else ""
-    click.echo(f"{pull.state} · {shown(pull.author)}, {moment(pull.at)}{conflicts}")
-    click.echo(f"{shown(pull.branch)} at {pull.head[:12]} into {shown(pull.base)}")
-    step = f" ({shown(pull.check.step)})" if pull.check.step else ""
-    click.echo(f"CI: {pull.check.state}{step} {pull.check.url}".rstrip())
+    say(f"{pull.state} · {one_line(pull.author)}, {moment(pull.at)}{conflicts}")
+    say(f"{one_line(pull.branch)} at {pull.head[:12]} into {one_line(pull.base)}")
+    step = f" ({one_line(pull.check.step)})" if pull.check.step else ""
+    say(f"CI: {pull.check.state}{step} {one_line(pull.check.url)}".rstrip())
     if pull.merged_as:
-        click.echo(f"merged as {pull.merged_as[:12]}")
+        say(f"merged as {pull.merged_as[:12]}")
     print_text(pull.body)
     print_remarks([*pull.comments, *pull.reviews])
 
@@ -94,12 +100,25 @@ def show(config: Config, project: Project, number: int, as_json: bool) -> None:
 @project_option
 @pass_config
 def diff(config: Config, project: Project, number: int, stat: bool) -> None:
-    """Show what a pull request changes."""
+    """Show what a pull request changes; in a pipe it is the patch as it is."""
     from sm.workflow.context import Context
 
-    colours = ["--color=always"] if sys.stdout.isatty() else []
-    options = [*colours, *(["--stat"] if stat else [])]
-    click.echo(Context(config, project).forge.diff(number, *options), nl=False)
+    options = ["--no-color", *(["--stat"] if stat else [])]
+    found = Context(config, project).forge.diff(number, *options)
+    if not sys.stdout.isatty():
+        pass_on(found.encode("utf-8"))
+        return
+    for line in found.splitlines():
+        say(*_coloured(line))
+
+
+def _coloured(line: str) -> tuple[str | Styled, ...]:
+    """A line of a patch, or of the overview with `--stat`, in git's colours."""
+    if overview := STAT.fullmatch(line):
+        return overview[1], Styled(overview[2], "green"), Styled(overview[3], "red")
+    if line.startswith(HEADS):
+        return (Styled(line, bold=True),)
+    return (Styled(line, COLOURS.get(line[:1])),)
 
 
 @command.command()
@@ -123,4 +142,4 @@ def merge(
     forge = Context(config, project).forge
     name = author_name(project, author)
     pull = forge.merge(number, head=head, message=message, author=name)
-    click.echo(f"merged #{number} as {pull.merged_as[:12]}")
+    say(f"merged #{number} as {pull.merged_as[:12]}")

@@ -11,6 +11,8 @@ import click
 from sm.cli.options import json_option, target_argument
 from sm.cli.times import age
 from sm.cli.words import print_json
+from sm.output import say, say_lines, warn
+from sm.text import one_line
 
 if TYPE_CHECKING:
     from sm.session.registry import AnySession
@@ -36,13 +38,13 @@ def command(session: AnySession, ident: str | None, as_json: bool) -> None:
         return
     found = entries(session)
     for path in queue.damaged(session.dir):
-        click.echo(f"sm: '{path}' is damaged: nobody gets this message", err=True)
+        warn(f"'{path}' is damaged: nobody gets this message")
     if as_json:
         print_json(found)
     elif found:
-        click.echo("\n".join(_lines(found)))
+        say_lines(_lines(found))
     else:
-        click.echo("no messages", err=True)
+        say("no messages", err=True)
 
 
 def _cancel(session: AnySession, ident: str) -> None:
@@ -50,7 +52,7 @@ def _cancel(session: AnySession, ident: str) -> None:
     from sm.session.cancel import cancel
 
     may_be_read = cancel(identify(session.root, os.environ), session, ident)
-    click.echo(f"took {ident} back{', but the agent may have read it' if may_be_read else ''}")
+    say(f"took {ident} back{', but the agent may have read it' if may_be_read else ''}")
 
 
 def _lines(found: list[Entry]) -> Iterator[str]:
@@ -63,7 +65,4 @@ def _lines(found: list[Entry]) -> Iterator[str]:
 
 
 def _short(one: Entry, limit: int = 100) -> str:
-    from sm.workflow.status import one_line
-
-    text = one_line(one.first_line)
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return one_line(one.first_line, limit)

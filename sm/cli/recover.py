@@ -6,6 +6,7 @@ import click
 
 from sm.cli.options import pass_config, project_issue
 from sm.config.schema import Config, Project
+from sm.output import say
 
 
 @click.command("recover")
@@ -22,4 +23,4 @@ def command(config: Config, project: Project, issue: int) -> None:
     from sm.workflow.recover import recover
 
     session = recover(Context(config, project), issue)
-    click.echo(f"recovering {session.name} in {session.worktree}")
+    say(f"recovering {session.name} in {session.worktree}")

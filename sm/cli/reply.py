@@ -8,6 +8,7 @@ import click
 
 from sm.cli.options import pass_config, project_issue
 from sm.config.schema import Config, Project
+from sm.output import say
 
 
 @click.command("reply")
@@ -26,4 +27,4 @@ def command(config: Config, project: Project, issue: int, text: str) -> None:
     if text == "-":
         text = sys.stdin.read()
     answer(Context(config, project), issue, person(), text)
-    click.echo(f"answered #{issue}: the agent gets it as soon as it can be typed")
+    say(f"answered #{issue}: the agent gets it as soon as it can be typed")

@@ -11,6 +11,7 @@ from sm.cli.forges import author_name, author_option, number_argument
 from sm.cli.options import pass_config, project_option
 from sm.config.schema import Config, Project
 from sm.errors import UsageError
+from sm.output import say
 
 if TYPE_CHECKING:
     from sm.forge import InlineComment
@@ -68,7 +69,7 @@ def command(
         author=author_name(project, author),
         head=head,
     )
-    click.echo(f"{review.state} #{number} at {review.head[:12]}")
+    say(f"{review.state} #{number} at {review.head[:12]}")
 
 
 def read_remark(text: str) -> InlineComment:

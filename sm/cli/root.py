@@ -10,6 +10,7 @@ import click
 
 from sm.cli.options import Invocation
 from sm.errors import UsageError
+from sm.output import say
 
 
 class Verb(NamedTuple):
@@ -111,7 +112,7 @@ def version() -> str:
 
 def _print_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
-        click.echo(f"sm {version()}")
+        say(f"sm {version()}")
         ctx.exit()
 
 

@@ -9,6 +9,7 @@ import click
 
 from sm.cli.options import json_option, target_argument
 from sm.cli.words import TIME_UP, print_json, read_text
+from sm.output import say
 
 if TYPE_CHECKING:
     from sm.session.registry import AnySession
@@ -62,7 +63,7 @@ def command(
     if as_json:
         print_json(_as_dict(session, sent))
     else:
-        click.echo(_told(session, sent))
+        say(_told(session, sent))
     if wait_s is not None and not sent.outcome.delivered:
         click_context.exit(TIME_UP)
 

@@ -6,6 +6,7 @@ import click
 
 from sm.cli.options import pass_config, project_issue
 from sm.config.schema import Config, Project
+from sm.output import say
 
 
 @click.command("start-session", help="Start the session of one open issue, whatever its labels.")
@@ -17,4 +18,4 @@ def command(config: Config, project: Project, issue: int) -> None:
     from sm.workflow.context import Context
 
     session = start_by_hand(Context(config, project), issue)
-    click.echo(f"{session.name} is at work in {session.worktree}")
+    say(f"{session.name} is at work in {session.worktree}")

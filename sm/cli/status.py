@@ -14,6 +14,8 @@ from sm.cli.options import json_option, known_projects_option, load_config, load
 from sm.cli.times import age
 from sm.cli.words import print_json
 from sm.errors import UsageError
+from sm.output import console, say_lines
+from sm.text import one_line
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
@@ -39,7 +41,8 @@ def command(
     """Show every session: phase, CI, review, attempts, age, and what it waits for.
 
     Below it: the issues that are next, those that wait and why, kept worktrees, problems. At the
-    end the sessions of sm new. In a pipe the tables are plain text, with nothing cut.
+    end the sessions of sm new. In a pipe the tables are plain text, cells whole up to
+    1,000 characters.
     """
     look = _looker(click_context, projects)
     if watch:
@@ -49,12 +52,10 @@ def command(
     if as_json:
         print_json(seen)
     elif sys.stdout.isatty():
-        from rich.console import Console
-
-        console = Console()
-        console.print(view(seen, console.width))
+        terminal = console()
+        terminal.print(view(seen, terminal.width))
     else:
-        click.echo("\n".join(_plain(seen)))
+        say_lines(_plain(seen))
 
 
 def _looker(
@@ -79,16 +80,15 @@ def _looker(
 
 
 def _watch(look: Callable[[], list[Overview]], *, as_json: bool) -> None:
-    from rich.console import Console
     from rich.live import Live
 
     if as_json or not sys.stdout.isatty():
         raise UsageError("--watch is for a terminal: leave --json and pipes to plain 'sm status'")
-    console = Console()
+    terminal = console()
     try:
-        with Live(console=console, screen=True, auto_refresh=False) as live:
+        with Live(console=terminal, screen=True, auto_refresh=False) as live:
             while True:
-                live.update(view(look(), console.width, console.height), refresh=True)
+                live.update(view(look(), terminal.width, terminal.height), refresh=True)
                 time.sleep(REFRESH_S)
     except KeyboardInterrupt:
         return  # the way to end it, so no error
@@ -152,8 +152,6 @@ def _heading(one: Overview) -> str:
 
 def _notes(one: Overview) -> Iterator[tuple[str, str]]:
     """What is said below the table: a label and one line each."""
-    from sm.workflow.status import one_line
-
     for kin in one.ad_hoc:
         if kin.rotation:
             yield "context", f"{kin.name}: {one_line(kin.rotation)}"
@@ -178,8 +176,6 @@ def _notes(one: Overview) -> Iterator[tuple[str, str]]:
 
 
 def _issues(label: str, lines: list[str]) -> Iterator[tuple[str, str]]:
-    from sm.workflow.status import one_line
-
     yield from ((label, one_line(line)) for line in lines[:LISTED])
     if len(lines) > LISTED:
         yield label, f"… and {len(lines) - LISTED} more"

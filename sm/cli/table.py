@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sm.cli.times import age
-from sm.workflow.status import StatusRow, one_line
+from sm.text import one_line
+from sm.workflow.status import StatusRow
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -150,7 +151,7 @@ def below(notes: Iterable[tuple[str, Text]]) -> Table:
 
 
 def plain(rows: Sequence[object], of: Sequence[Column] = COLUMNS) -> list[str]:
-    """The rows as lines for another program: nothing cut, no colours, '-' where empty."""
+    """The rows as lines for another program: no colours, cells up to 1,000 characters."""
     from rich.cells import cell_len
 
     shown = columns(VERY_WIDE, of)

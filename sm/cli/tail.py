@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.cli.options import target_argument
+from sm.output import say, say_text
 
 if TYPE_CHECKING:
     from sm.session.registry import AnySession
@@ -28,6 +29,6 @@ def command(session: AnySession, lines: int) -> None:
     from sm.workflow.glance import last_lines
 
     if text := last_lines(session, lines):
-        click.echo(text)
+        say_text(text)
     else:
-        click.echo("nothing to see", err=True)
+        say("nothing to see", err=True)

@@ -11,6 +11,8 @@ from sm.cli.options import find_place, json_option, load_config, load_host
 from sm.cli.times import moment, span
 from sm.cli.words import print_json
 from sm.errors import UsageError
+from sm.output import Styled, say
+from sm.text import one_line
 
 if TYPE_CHECKING:
     from sm.config.schema import Project
@@ -71,7 +73,7 @@ def command(
         print_json(told)
         return
     for line in _lines(told):
-        click.echo(line)
+        say(*line)
 
 
 def _story(click_context: click.Context, place: AnySession | tuple[Project, int] | str) -> Story:
@@ -86,18 +88,16 @@ def _story(click_context: click.Context, place: AnySession | tuple[Project, int]
     return story_of(place.root, place.name, f"'{address(place)}'")
 
 
-def _lines(told: Story) -> Iterator[str]:
+def _lines(told: Story) -> Iterator[tuple[str | Styled, ...]]:
     for entry in told.entries:
         yield _line(entry)
-    yield ""
-    yield click.style(f"{told.session}: {in_short(told.summary)}", bold=True)
+    yield ("",)
+    yield (Styled(f"{told.session}: {in_short(told.summary)}", bold=True),)
 
 
-def _line(entry: Entry) -> str:
-    from sm.workflow.status import one_line
-
-    text = click.style(one_line(entry.told), COLOURS.get(entry.event))
-    return f"{moment(entry.at)}  {'+' + span(entry.elapsed_s):>7}  {text}"
+def _line(entry: Entry) -> tuple[str | Styled, ...]:
+    told = Styled(one_line(entry.told), COLOURS.get(entry.event))
+    return f"{moment(entry.at)}  {'+' + span(entry.elapsed_s):>7}  ", told
 
 
 def in_short(summary: Summary) -> str:

@@ -9,6 +9,7 @@ import click
 from sm.cli.options import target_argument
 from sm.cli.words import TIME_UP
 from sm.errors import SmError
+from sm.output import warn
 
 if TYPE_CHECKING:
     from sm.session.registry import AnySession
@@ -50,7 +51,7 @@ def command(
 
     found = reached(session, Event(event), timeout_s)
     if found is None:
-        click.echo(f"sm: after {timeout_s:g} s it is not so that {EVENTS[event]}", err=True)
+        warn(f"after {timeout_s:g} s it is not so that {EVENTS[event]}")
         click_context.exit(TIME_UP)
     if not found:
         raise SmError(f"'{address(session)}' has ended before: see 'sm tail {address(session)}'")

@@ -10,6 +10,7 @@ import click
 from sm.cli.options import json_option, pass_host
 from sm.cli.words import print_json
 from sm.errors import SmError
+from sm.output import say
 
 if TYPE_CHECKING:
     from sm.workflow.host import Host
@@ -39,4 +40,4 @@ def command(host: Host, as_json: bool) -> None:
         ("dir", found.cwd),
     ):
         if value:
-            click.echo(f"{label:<8} {value}")
+            say(f"{label:<8} {value}")

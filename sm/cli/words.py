@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 
-import click
-
 from sm.errors import UsageError
+from sm.output import say_json
 
 TIME_UP = 124
 """The exit code of a verb that waited in vain, as that of timeout(1)."""
@@ -34,4 +33,4 @@ def print_json(value: object) -> None:
     import msgspec
 
     encoded = msgspec.json.encode(value, enc_hook=str)
-    click.echo(msgspec.json.format(encoded, indent=2).decode())
+    say_json(msgspec.json.format(encoded, indent=2).decode())

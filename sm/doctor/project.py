@@ -15,11 +15,12 @@ from sm.doctor.finding import Finding, fail, ok, warn
 from sm.errors import SmError
 from sm.session import claim
 from sm.store.paths import session_name
+from sm.text import one_line
 from sm.workflow import monitors, worktrees
 from sm.workflow.checkup import project_problems
 from sm.workflow.context import Context
 from sm.workflow.overview import MISSED
-from sm.workflow.status import one_line, seen
+from sm.workflow.status import seen
 
 DEV_POLL = "the next dev-poll does it: dev-poll --once"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -24,6 +23,7 @@ from sm.bridge.records import Client
 from sm.bridge.shapes import Shape
 from sm.errors import SmError, UsageError
 from sm.mcp.schemas import INSTRUCTIONS, TOOLS
+from sm.output import say_text
 from sm.session.caller import Caller
 from sm.workflow import bridge
 from sm.workflow.host import Host
@@ -55,7 +55,7 @@ class Tools:
         except SmError as error:
             return _failure(error.message)
         except Exception:
-            traceback.print_exc(file=sys.stderr)
+            say_text(traceback.format_exc(), err=True, nl=False)
             return _failure("unexpected error: tell the person to look at what 'sm mcp' printed")
 
     def _create(self, given: Arguments) -> Shape:

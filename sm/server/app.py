@@ -6,13 +6,13 @@ import socket
 import traceback
 from collections.abc import Callable
 
-import click
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.routing import Route
 
+from sm.output import say_text
 from sm.server import openapi, running
 from sm.server.answers import Answer, failure, success
 from sm.server.guard import Guard, Rules
@@ -57,5 +57,5 @@ async def _refused(_request: Request, error: Exception) -> Answer:
 
 
 async def _failed(_request: Request, error: Exception) -> Answer:
-    click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+    say_text("".join(traceback.format_exception(error)), err=True, nl=False)
     return failure(500, "unexpected error: what 'sm serve' printed has the details")

@@ -20,7 +20,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import click
 import msgspec
 from msgspec import Struct
 
@@ -189,11 +188,13 @@ def _intact(directory: SessionDir, path: Path) -> Message | None:
     try:
         return read(path)
     except DamagedError:
+        from sm.output import warn
+
         aside = ensure_private_dir(directory.queue / DAMAGED, parents=False)
         with contextlib.suppress(FileNotFoundError):  # somebody else has just done it
             path.rename(aside / path.name)
             moved = f"nobody gets it, it is in '{aside}' now"
-            click.echo(f"sm: message '{path.name}' is damaged: {moved}", err=True)
+            warn(f"message '{path.name}' is damaged: {moved}")
         return None
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar, cast
 
-import click
 from msgspec import Struct
 
 from sm.errors import SmError, StateError, UsageError
@@ -200,7 +199,9 @@ def _read(root: Root, name: str) -> AnySession | None:
 
 
 def _warn(error: SmError) -> None:
-    click.echo(f"sm: {error.format_message()}", err=True)
+    from sm.output import warn
+
+    warn(error.format_message())
 
 
 def all(root: Root, report: Callable[[SmError], None] = _warn) -> list[AnySession]:

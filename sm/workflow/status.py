@@ -17,7 +17,7 @@ from sm.session.registry import IssueSession
 from sm.store import journal
 from sm.store.files import read_guarded
 from sm.store.journal import Event
-from sm.text import normalise
+from sm.text import one_line
 from sm.workflow import monitors, replacement, signs
 from sm.workflow.context import Context
 from sm.workflow.observe import Observation, last_known
@@ -256,8 +256,3 @@ def _answer(facts: Facts, row: StatusRow) -> str:
 def _to_merge(facts: Facts) -> bool:
     answer = facts.history.answer
     return answer is not None and answer.row in ("approved", "merge-reminder")
-
-
-def one_line(text: str) -> str:
-    """`text` from anywhere as it may stand in a table: one line, nothing a terminal acts upon."""
-    return " ".join(normalise(text).split())

@@ -1,0 +1,167 @@
+"""A world in which every word of somebody else is an attack on the terminal that shows it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from sm.adapters.forge import local
+from sm.adapters.forge.checkfolder import Verdict
+from sm.config.load import load
+from sm.forge import CheckState, InlineComment, ReviewState
+from sm.rotation import Cause, begin
+from sm.session import health, queue, registry
+from sm.session.registry import AdHocSession, IssueSession
+from sm.store import journal
+from sm.store.files import append_line, ensure_private_dir, write_json
+from sm.store.paths import Root
+from sm.workflow.context import Context
+from tests.helpers import Repository, git, put_session, put_snapshot
+
+NOISE = "\x1b]52;c;ZXZpbA==\x07\x1b[2J\x1b[8m\x9b31m\x9d52;c;eA==\x9c\x7f\x08\u202e\u2066\u200b"
+"""Clipboard, clear screen, conceal; the same by C1 controls; backspace; bidirectional, hidden."""
+HOSTILE = f"evil{NOISE}\r\nsm: forged line\x85\u2028more\x00"
+LONG = HOSTILE + "x" * 300_000
+"""A title, a name: what people see of it is short."""
+FILE_NAME = f"evil{NOISE}\n\r.md"
+BRANCH = "fix/evil\u202e\u009b31m\u2028"
+"""All that git allows in the name of a branch."""
+OWN_COLOURS = re.compile(r"\x1b\[(?:0|1|2|4|3[0-7]|1;3[0-7]|9[0-7]|[0-9;]*38;5;[0-9;]*)*m")
+UNSAFE = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]"
+    r"|[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
+)
+"""Controls, line breaks of Unicode, what is no character, bidirectional and hidden ones."""
+
+
+def unsafe(text: str) -> list[str]:
+    """What of `text` a terminal would act upon, or would not show."""
+    return [ascii(text[max(0, at.start() - 40) : at.end()]) for at in UNSAFE.finditer(text)]
+
+
+@dataclass
+class World:
+    """One project with a session, a session for no issue, and records of all kinds."""
+
+    folder: Path
+    ctx: Context
+    session: IssueSession
+    other: AdHocSession
+    thread: str
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What arguments of commands name."""
+        return {
+            "session": self.session.name,
+            "other": self.other.name,
+            "thread": self.thread,
+            "folder": str(self.folder),
+            "hostile": HOSTILE.replace("\0", ""),
+        }
+
+
+def make_world(folder: Path, root: Root, repository: Repository) -> World:
+    """Fill `folder` and the state root."""
+    config = folder / "sm.yaml"
+    local.create(folder / "forge", repository.bare)
+    config.write_text(yaml.safe_dump(_settings(folder, repository)))
+    loaded = load(config, {}, folder)
+    ctx = Context(loaded, loaded.projects[0])
+    _fill_forge(ctx, repository, folder / "forge")
+    session = put_session(ctx, 1, title=LONG, phase=f"PHASE:escalate\nReason: {HOSTILE}")
+    _fill_session(root, session)
+    other = _settle(root, folder)
+    _fill_state(root, ctx)
+    return World(folder, ctx, session, other, _begin_thread(folder))
+
+
+def _settings(folder: Path, repository: Repository) -> dict[str, object]:
+    return {
+        "name": "harb",
+        "repo": str(repository.clone),
+        "forge": {"kind": "local", "path": str(folder / "forge")},
+        "agent": {"command": "cat"},
+        "ci": {"command": f"printf %s {shlex.quote(HOSTILE.replace(chr(0), ''))}; false"},
+        "max_sessions": 1,
+        "bridge_database": str(folder / "core.db"),
+        "state_root": str(folder / "state"),
+    }
+
+
+def _fill_forge(ctx: Context, repository: Repository, forge: Path) -> None:
+    git(repository.clone, "switch", "-q", "-c", BRANCH)
+    words = HOSTILE.replace("\0", "")  # a file with NUL is binary to git, and none is in a message
+    repository.commit("new.txt", f"{words}\n", words)
+    ctx.forge.add_issue(LONG, HOSTILE, labels=("backlog", HOSTILE), author=HOSTILE)
+    ctx.forge.add_issue(HOSTILE, f"{HOSTILE}\nDepends on #1", labels=("backlog",), author=LONG)
+    ctx.forge.comment(1, HOSTILE, author=HOSTILE)
+    pull = ctx.forge.open_pull(BRANCH, "main", LONG, HOSTILE, author=HOSTILE)
+    remark = InlineComment(HOSTILE, 1, HOSTILE)
+    ctx.forge.submit_review(
+        pull.number,
+        ReviewState.CHANGES_REQUESTED,
+        body=HOSTILE,
+        comments=(remark,),
+        author=HOSTILE,
+    )
+    checks = ensure_private_dir(forge / "checks" / pull.head)
+    (checks / "log").write_text(HOSTILE)
+    write_json(checks / "result.json", Verdict(CheckState.FAILURE, HOSTILE, 1, time.time()))
+    (forge / "issues" / FILE_NAME).write_text(HOSTILE)
+    (forge / "issues" / "0009.md").write_text(f"---\n{HOSTILE}: [\n---\n")
+
+
+def _fill_session(root: Root, session: IssueSession) -> None:
+    session.dir.problem.write_text(HOSTILE)
+    session.dir.problem.chmod(0o600)
+    for log in (root.transcript("harb", 1), session.dir.monitor_log):
+        log.write_text(f"{HOSTILE}\n" * 50)
+        log.chmod(0o600)
+    queue.put(session.dir, queue.Message(id=queue.new_id(), text=HOSTILE, sender=HOSTILE))
+    begun = begin("r-1", Cause.CYCLE, time.time() - 72, "old")
+    failed = health.of_rotation(
+        begun, time.time(), project="harb", session=session.name, error=HOSTILE
+    )
+    assert health.append(root, failed)
+    for event in ("start", "problem", "inject", "decided", "reply", "dropped", HOSTILE):
+        journal.record(root.journal, event, session.name, HOSTILE)
+
+
+def _settle(root: Root, folder: Path) -> AdHocSession:
+    place = folder / f"place{NOISE}"
+    place.mkdir()
+    session = AdHocSession(
+        name="s-00000001",
+        provider="generic",
+        cwd=place,
+        config=folder / "sm.yaml",
+        state_root=root.path,
+        created_at=time.time() - 50,
+        command=HOSTILE,
+        alias=f"ann{NOISE}",
+    )
+    return registry.create(root, session)
+
+
+def _fill_state(root: Root, ctx: Context) -> None:
+    for name in (f"dev-harb-{NOISE}", f"evil{NOISE}\n", f"s-{LONG[:200]}".replace("\0", "")):
+        foreign = ensure_private_dir(root.sessions / name)
+        (foreign / "identity.json").write_text(HOSTILE)
+        (foreign / "identity.json").chmod(0o600)
+    append_line(root.journal, HOSTILE.replace("\n", "").encode())
+    issues, problems = ctx.forge.issues()
+    pulls, _ = ctx.forge.pulls()
+    put_snapshot(ctx, *issues, *pulls, problems=tuple(problems))
+
+
+def _begin_thread(folder: Path) -> str:
+    from sm.workflow import bridge, host
+
+    made = bridge.create(host.here(folder / "sm.yaml"), HOSTILE, HOSTILE, client="chat")
+    return made.handoff.id
