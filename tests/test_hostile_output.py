@@ -39,6 +39,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "pr show": ("3", "1"),
     "pr diff": ("3 --stat", "3", "1"),
     "pr merge": ("3", "3 --head {hostile}"),
+    "ci rerun": ("harb 99", "harb 1"),
     "review": ("3 -m x --comment {hostile}", "3", "3 --approve --head {hostile}"),
     "status": ("", "--project harb", "--watch"),
     "trace": ("{session}", "harb 1", "{other}"),

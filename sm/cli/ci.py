@@ -6,6 +6,7 @@ import click
 
 from sm.cli.options import numbered_argument, pass_config
 from sm.config.schema import Config, Project
+from sm.output import say
 
 
 @click.group()
@@ -27,4 +28,4 @@ def rerun(config: Config, numbered: tuple[Project, int]) -> None:
 
     project, number = numbered
     head = rerun(Context(config, project), number)
-    click.echo(f"CI runs again on {head[:12]}: see sm status")
+    say(f"CI runs again on {head[:12]}: see sm status")
