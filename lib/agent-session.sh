@@ -168,7 +168,7 @@ _monitor_react() {
 _monitor_idle() {
   local marker=${SM_STATE_ROOT:-/tmp}/claude-idle-$_MONITOR_SESSION.ts
   _loop[looks]=$((_loop[looks] + 1))
-  [[ -z ${_loop[phase]} && -z ${_loop[refused]:-} && -e $marker ]] || _loop[looks]=0
+  [[ -z ${_loop[phase]} && -z ${_loop[refused]:-} && -f $marker && -O $marker ]] || _loop[looks]=0
   if ((_loop[looks] >= 3)); then
     _MONITOR_LOOP_EXIT=idle_prompt
     _monitor_kill

@@ -36,6 +36,8 @@ FIELD_LIMIT = 1000
 """Characters of a title, a name or a reason that people see of it in a line."""
 
 UNSAFE_IN_JSON = f"{CONTROL.pattern}|{LINE_BREAK.pattern}|{INVISIBLE.pattern}"
+TEXT_BYTES = 1024 * 1024
+"""Of one text that a person or program hands in, as UTF-8; what is longer belongs into a file."""
 
 
 def strip_ansi(text: str) -> str:

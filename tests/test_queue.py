@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -168,15 +170,20 @@ def test_nobody_waits_for_a_damaged_message(directory: SessionDir) -> None:
     assert queue.messages(directory, Place.WAITING) == [one]
 
 
-def test_a_link_in_place_of_a_message_is_refused_not_set_aside(directory: SessionDir) -> None:
-    one = message("a")
+@pytest.mark.parametrize(
+    "damage", [lambda path: path.symlink_to("/dev/null"), Path.mkdir, os.mkfifo]
+)
+def test_whatever_is_in_place_of_a_message_is_set_aside_and_holds_no_other_up(
+    directory: SessionDir, damage: Callable[[Path], object]
+) -> None:
+    one, two = message("a"), message("b")
     queue.put(directory, one)
+    queue.put(directory, two)
     path = directory.queue / "new" / one.name
     path.unlink()
-    path.symlink_to("/dev/null")
-    with pytest.raises(StateError, match=one.id):
-        queue.messages(directory, Place.WAITING)
-    assert path.is_symlink()
+    damage(path)
+    assert queue.messages(directory, Place.WAITING) == [two]
+    assert queue.damaged(directory) == [directory.queue / "damaged" / one.name]
 
 
 @pytest.mark.parametrize("ident", ["", "short", "UPPERCASE", "a/../../../b", "a" * 41])

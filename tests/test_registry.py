@@ -108,9 +108,11 @@ def test_a_poke_wakes_a_listener_and_never_waits_without_one(root: Root, tmp_pat
     assert heard == [b"\n"]
 
 
-def test_something_else_in_place_of_the_fifo_is_refused(root: Root, tmp_path: Path) -> None:
+def test_something_else_in_place_of_the_fifo_makes_room_for_one(root: Root, tmp_path: Path) -> None:
     session = registry.create(root, make_session(root, tmp_path / "w"))
     session.dir.wake.unlink()
     session.dir.wake.write_text("")
     with pytest.raises(StateError, match="is not a FIFO of yours"):
-        registry.create(root, session)
+        registry.make_wake(session.dir)
+    registry.create(root, session)
+    assert session.dir.wake.is_fifo()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sm.cli.words import read_stdin, read_up_to
 from sm.errors import UsageError
 from sm.output import Styled, console, say, say_text, warn
 from sm.text import normalise, one_line
@@ -59,10 +60,15 @@ def text_of(text: str | None, file: Path | None) -> str:
     if file is None:
         return text or ""
     try:
-        data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+        data = read_stdin() if str(file) == "-" else _read_file(file)
     except OSError as error:
         raise UsageError(f"cannot read '{file}': {(error.strerror or '').lower()}") from error
     return data.decode("utf-8", "replace")
+
+
+def _read_file(file: Path) -> bytes:
+    with file.open("rb") as stream:
+        return read_up_to(stream, f"'{file}'")
 
 
 def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

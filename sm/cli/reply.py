@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from sm.cli.options import pass_config, project_issue
+from sm.cli.words import read_text
 from sm.config.schema import Config, Project
 from sm.output import say
 
@@ -24,7 +23,5 @@ def command(config: Config, project: Project, issue: int, text: str) -> None:
     from sm.workflow.answer import answer
     from sm.workflow.context import Context, person
 
-    if text == "-":
-        text = sys.stdin.read()
-    answer(Context(config, project), issue, person(), text)
+    answer(Context(config, project), issue, person(), read_text((text,)))
     say(f"answered #{issue}: the agent gets it as soon as it can be typed")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from typing import BinaryIO
 
 from sm.errors import UsageError
 from sm.output import say_json
+from sm.text import TEXT_BYTES
 
 TIME_UP = 124
 """The exit code of a verb that waited in vain, as that of timeout(1)."""
@@ -15,17 +17,43 @@ def read_text(words: tuple[str, ...]) -> str:
     """The words as one text, or standard input where '-' is all there is.
 
     Raises:
-        UsageError: what was read is not UTF-8.
+        UsageError: what was read is not UTF-8, or too large.
 
     """
     if words != ("-",):
         return " ".join(words)
     try:
-        return sys.stdin.buffer.read().decode("utf-8")
+        return read_stdin().decode("utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(
             f"standard input is not UTF-8 (byte {error.start}): convert it, or send the path"
         ) from error
+
+
+def read_stdin() -> bytes:
+    """Standard input to its end.
+
+    Raises:
+        UsageError: it is larger than any text may be; the rest of it is not read.
+
+    """
+    return read_up_to(sys.stdin.buffer, "standard input")
+
+
+def read_up_to(stream: BinaryIO, what: str) -> bytes:
+    """What is left in `stream`, which errors call `what`.
+
+    Raises:
+        UsageError: it is larger than any text may be; the rest of it is not read.
+
+    """
+    data = stream.read(TEXT_BYTES + 1)
+    if len(data) > TEXT_BYTES:
+        raise UsageError(
+            f"{what} is larger than {TEXT_BYTES:,} bytes: put it into a file that can be read "
+            "where it is needed, and name that"
+        )
+    return data
 
 
 def print_json(value: object) -> None:

@@ -15,12 +15,14 @@ from msgspec import Struct
 from sm.adapters import proc
 from sm.adapters.proc import Process
 from sm.adapters.tmux import Pane, SessionExistsError, Tmux
-from sm.errors import SmError
+from sm.errors import SmError, StateError
 from sm.session.launchfiles import Launch, write_launch_files
 from sm.session.registry import Session
 from sm.shellroot import shell_root
+from sm.store import journal
 from sm.store.crash import crash_point
-from sm.store.files import append_line, read_guarded, read_json, write_atomic, write_json
+from sm.store.damage import read_rebuildable
+from sm.store.files import append_line, open_guarded, read_guarded, write_atomic, write_json
 from sm.store.paths import SessionDir
 
 START_S = 15.0
@@ -113,7 +115,7 @@ def adopt(tmux: Tmux, session: Session) -> Agent | None:
     if recorded(directory) != process:
         write_atomic(directory.agent_pid, f"{process.pid} {process.started}\n")
     if not session.transcript.exists():
-        tmux.pipe_to(pane.id, session.transcript)
+        tmux.pipe_to(pane.id, _transcript(session))
     generation = int(pane.mark.rpartition("-")[2])
     return _put_on_record(directory, _agent(pane, process, generation))
 
@@ -136,8 +138,8 @@ def _put_on_record(directory: SessionDir, agent: Agent) -> Agent:
 
 
 def load(directory: SessionDir) -> Agent | None:
-    """The agent last launched, if any."""
-    return read_json(directory.agent, Agent)
+    """The agent last launched, if any; None also where its record was damaged: see `lives`."""
+    return read_rebuildable(directory.agent, Agent)
 
 
 def is_alive(directory: SessionDir) -> bool:
@@ -180,11 +182,16 @@ def recorded(directory: SessionDir) -> Process | None:
 
 
 def lives(tmux: Tmux, session: Session) -> bool:
-    """Whether the agent runs in its pane: without that nobody could ever tell it anything."""
-    if not is_alive(session.dir) or has_lost_client(session.dir):
+    """Whether the agent runs in its pane: without that nobody could ever tell it anything.
+
+    One whose record is lost is put on record again: tmux knows whose pane it is.
+    """
+    if has_lost_client(session.dir):
         return False
     known = load(session.dir)
-    return known is not None and alive(tmux.pane(session.name), known)
+    if known is None or recorded(session.dir) is None:
+        known = adopt(tmux, session)
+    return known is not None and is_alive(session.dir) and alive(tmux.pane(session.name), known)
 
 
 def stop(tmux: Tmux, session: Session) -> None:
@@ -244,11 +251,25 @@ def _start(tmux: Tmux, session: Session, mark: str) -> Pane:
     # -p: BASH_ENV and functions of the tmux server's environment stay out of it.
     launcher = shell_root() / "lib" / "launch"
     argv = ["bash", "-p", str(launcher), str(session.dir.path)]
-    name, transcript = session.name, session.transcript
+    name, transcript = session.name, _transcript(session)
     try:
         return tmux.start(name, session.cwd, argv, mark=mark, transcript=transcript)
     except SessionExistsError as error:
         raise AgentError(error.message) from error
+
+
+def _transcript(session: Session) -> Path:
+    """Where its terminal is written down: in its own directory, if the usual name is taken."""
+    flags = os.O_WRONLY | os.O_CREAT
+    try:
+        with open_guarded(session.transcript, flags):
+            return session.transcript
+    except StateError as error:
+        own = session.dir.transcript
+        detail = f"{error.message}: the transcript is in '{own}'"
+        journal.record_once(session.root.journal, "problem", session.name, detail)
+        with open_guarded(own, flags):
+            return own
 
 
 def _await_launcher(directory: SessionDir, pane: Pane, transcript: Path) -> Process:

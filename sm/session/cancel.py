@@ -13,9 +13,9 @@ from sm.session import queue, registry, waiters
 from sm.session.caller import Caller, CallerError
 from sm.session.queue import Message, Place
 from sm.session.registry import AnySession
-from sm.session.submission import TypedMessage
+from sm.session.submission import last_typed
 from sm.store import journal, lock
-from sm.store.files import read_guarded, read_json, write_atomic
+from sm.store.files import read_guarded, write_atomic
 from sm.store.paths import SessionDir
 
 HANDED_S = 60.0
@@ -70,7 +70,7 @@ def _check_given_up(directory: SessionDir, message: Message) -> None:
 
 
 def _handed_at(directory: SessionDir, message: Message) -> float:
-    typed = read_json(directory.typed, TypedMessage)
+    typed = last_typed(directory)
     if typed and typed.id == message.id:
         return typed.at
     # A hook has handed it over, or another one was typed since: its file was moved at that time.

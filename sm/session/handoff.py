@@ -229,7 +229,7 @@ def keep(directory: SessionDir, path: Path) -> None:
     text = read_foreign(path, COPY_LIMIT)
     if not text:
         raise OSError(f"'{path}' is no plain file, or empty")
-    write_atomic(directory.next_document, text)
+    write_atomic(directory.next_document, text, durable=True)
 
 
 def note_begun(directory: SessionDir, path: Path, context: str) -> None:
@@ -242,7 +242,7 @@ def note_begun(directory: SessionDir, path: Path, context: str) -> None:
         directory.next_document.replace(directory.document)
     except FileNotFoundError:
         if last_one != path:
-            directory.document.unlink(missing_ok=True)
+            discard(directory.document)
     write_atomic(directory.last_handoff, f"{path}\n{context or '-'}\n")
 
 

@@ -20,9 +20,11 @@ from sm.adapters.tmux import Pane
 from sm.session import agent as agents
 from sm.session import lifesigns, queue
 from sm.session.queue import Message, Mode, Place
-from sm.session.submission import Target, TypedMessage, is_taken_back, keys, shows
+from sm.session.submission import Target, TypedMessage, is_taken_back, keys, last_typed, shows
 from sm.store.crash import crash_point
-from sm.store.files import read_harmless, read_json, write_json
+from sm.store.damage import read_irreplaceable
+from sm.store.files import discard, read_harmless, write_json
+from sm.store.paths import SessionDir
 
 INTERRUPT_S = 10.0
 RETURN_S = 1.0
@@ -64,7 +66,7 @@ def is_protected(target: Target) -> bool:
     That is an urgent message, or the one that opened its context.
     """
     directory = target.session.dir
-    typed = read_json(directory.typed, TypedMessage)
+    typed = last_typed(directory)
     message = _delivered(target, typed.id) if typed else None
     if message is None or not (message.mode is Mode.URGENT or message.opens):
         return False
@@ -76,15 +78,16 @@ def is_protected(target: Target) -> bool:
 def interrupt(target: Target, pane: Pane, screen: Screen, by: Message) -> Screen | None:
     """Stop the turn under way; the screen once the agent is at its prompt, None if it is not."""
     directory, before = target.session.dir, screen.draft
-    typed = read_json(directory.typed, TypedMessage)
-    earlier = read_json(directory.interrupted, Interrupted)
+    typed = last_typed(directory)
+    earlier = _interrupted(directory)
     if typed:
-        write_json(directory.interrupted, Interrupted(typed.id, by.id, time.time(), typed.at))
+        noted = Interrupted(typed.id, by.id, time.time(), typed.at)
+        write_json(directory.interrupted, noted, durable=True)
     crash_point("interrupt:noted")
     pressed = press(target.tmux, pane, (target.profile.interrupt_key,), row=screen.row)
     if pressed is not Typed.TYPED:
         if earlier is None:  # else an interruption before this one has to be settled still
-            directory.interrupted.unlink(missing_ok=True)
+            discard(directory.interrupted)
         return None
 
     def at_prompt(shown: Screen) -> bool:
@@ -121,7 +124,7 @@ def _erase(target: Target, pane: Pane, screen: Screen) -> Screen | None:
 def settle_interrupted(target: Target) -> bool:
     """Let a message wait again whose turn was taken back; False while that is not known."""
     directory = target.session.dir
-    found = read_json(directory.interrupted, Interrupted)
+    found = _interrupted(directory)
     if found is None:
         return True
     if queue.place(directory, found.by) in (Place.WAITING, Place.HANDED):
@@ -133,8 +136,13 @@ def settle_interrupted(target: Target) -> bool:
         return False
     if taken_back:
         _put_back(target, found.id)
-    directory.interrupted.unlink(missing_ok=True)
+    discard(directory.interrupted)
     return True
+
+
+def _interrupted(directory: SessionDir) -> Interrupted | None:
+    lost = "a message that the agent took back with its turn is not sent again"
+    return read_irreplaceable(directory.interrupted, Interrupted, lost)
 
 
 def _delivered(target: Target, ident: str) -> Message | None:

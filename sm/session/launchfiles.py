@@ -20,7 +20,7 @@ from sm.session.personalhooks import default_settings, status_line_of
 from sm.session.registry import Session
 from sm.session.wire import as_message
 from sm.shellroot import shell_root
-from sm.store.files import ensure_private_dir, write_atomic
+from sm.store.files import discard, ensure_private_dir, write_atomic
 from sm.store.paths import SessionDir
 from sm.text import normalise
 
@@ -68,7 +68,7 @@ def _clear(directory: SessionDir) -> None:
     """Whatever the last agent's hooks have said is not about the next one."""
     files = (directory.agent_pid, directory.launch_error, directory.client, directory.dialog)
     for stale in (*files, directory.blocks, directory.compacting):
-        stale.unlink(missing_ok=True)
+        discard(stale)
     ensure_private_dir(directory.accepted)  # hooks cannot make a directory without a fork
     write_atomic(directory.state, f"starting {time.time():.6f} - -\n")
 

@@ -15,11 +15,13 @@ from msgspec import Struct
 
 from sm.errors import StateError
 from sm.history import Count, Receipt, Verb
+from sm.store.damage import read_rebuildable
 from sm.store.files import (
+    FILE_LIMIT,
     append_line,
     decode_json,
+    discard,
     read_guarded,
-    read_json,
     write_json,
 )
 from sm.store.paths import SessionDir
@@ -85,18 +87,18 @@ def save(directory: SessionDir, plan: Plan) -> None:
 
 
 def pending(directory: SessionDir) -> Plan | None:
-    """The plan under way, if there is one."""
-    return read_json(directory.plan, Plan)
+    """The plan under way, if there is one; one that is damaged is decided anew."""
+    return read_rebuildable(directory.plan, Plan)
 
 
 def drop(directory: SessionDir) -> None:
     """Forget the plan: it is done, or it has lost its point."""
-    directory.plan.unlink(missing_ok=True)
+    discard(directory.plan)
 
 
 def add_receipt(directory: SessionDir, receipt: Receipt) -> None:
     """Note that a step is done."""
-    append_line(directory.receipts, msgspec.json.encode(receipt))
+    append_line(directory.receipts, msgspec.json.encode(receipt), limit=FILE_LIMIT)
 
 
 def receipts(directory: SessionDir) -> list[Receipt]:

@@ -28,8 +28,10 @@ from sm.store import lock
 from sm.store.files import (
     create_exclusive,
     decode_json,
+    discard,
     ensure_private_dir,
     just_before,
+    list_names,
     read_guarded,
     sync_dir,
     write_atomic,
@@ -55,7 +57,7 @@ class Mode(StrEnum):
 
 
 class DamagedError(StateError):
-    """What is in a message's file is none: unlike a link in its place, it may be set aside."""
+    """What is in a message's place is none: it may be set aside."""
 
 
 class Place(StrEnum):
@@ -152,11 +154,11 @@ def read(path: Path) -> Message | None:
         DamagedError: the file is damaged.
 
     """
-    data = read_guarded(path)
-    if data is None:
-        return None
-    text, _, rest = data.partition(b"\n")
     try:
+        data = read_guarded(path)
+        if data is None:
+            return None
+        text, _, rest = data.partition(b"\n")
         fields = decode_json(rest, dict[str, Any], path) | {"text": decode_json(text, str, path)}
         return msgspec.convert(fields, Message)
     except (StateError, msgspec.ValidationError) as error:
@@ -211,10 +213,8 @@ _RANK = {Mode.URGENT: 0, Mode.IMPORTANT: 1, Mode.STEER: 2, Mode.SEQUENTIAL: 2}
 
 
 def _names(directory: SessionDir, folder: str) -> list[str]:
-    with contextlib.suppress(FileNotFoundError):
-        entries = (directory.queue / folder).iterdir()
-        return sorted(entry.name for entry in entries if NAME.fullmatch(entry.name))
-    return []
+    entries = list_names(directory.queue / folder)
+    return [name for name in entries if NAME.fullmatch(name)]
 
 
 def is_empty(directory: SessionDir) -> bool:
@@ -299,9 +299,9 @@ def settle(directory: SessionDir, message: Message) -> None:
         at = accepted_at(directory, message.id) or time.time()
         os.utime(directory.queue / Place.HANDED / message.name, (at, at))
     move(directory, message, Place.HANDED, Place.DONE)
-    (directory.accepted / message.id).unlink(missing_ok=True)
+    discard(directory.accepted / message.id)
     for name in _names(directory, Place.DONE)[:-KEPT]:
-        (directory.queue / Place.DONE / name).unlink(missing_ok=True)
+        discard(directory.queue / Place.DONE / name)
 
 
 def tidy(directory: SessionDir) -> None:
@@ -309,9 +309,9 @@ def tidy(directory: SessionDir) -> None:
     abandoned = just_before(time.time() - 60)
     for path in (directory.queue / "tmp").glob("*"):
         with contextlib.suppress(FileNotFoundError):
-            if path.stat().st_mtime_ns < abandoned:
-                path.unlink()
+            if path.lstat().st_mtime_ns < abandoned:
+                discard(path)
     if not has_mode(directory, Mode.STEER):
-        directory.steer.unlink(missing_ok=True)
+        discard(directory.steer)
         if has_mode(directory, Mode.STEER):  # it came in between, and its mark went
             write_atomic(directory.steer, "yes\n")

@@ -7,7 +7,6 @@ is being summed up, says nothing of what is in it now.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import math
 import re
@@ -15,9 +14,9 @@ import time
 
 from msgspec import Struct
 
-from sm.errors import StateError
 from sm.session import agentstate, contexts, queue
-from sm.store.files import read_harmless, read_json, write_atomic, write_json
+from sm.store.damage import read_rebuildable
+from sm.store.files import discard, read_harmless, write_atomic, write_json
 from sm.store.paths import SessionDir
 from sm.thresholds import Flags, Notice
 
@@ -120,9 +119,7 @@ def _summed_up_at(directory: SessionDir, present: str) -> float:
 
 def flags(directory: SessionDir) -> Flags:
     """What was done about how full the context is; nothing where that is lost."""
-    with contextlib.suppress(StateError):
-        return read_json(directory.context_flags, Flags) or Flags()
-    return Flags()
+    return read_rebuildable(directory.context_flags, Flags) or Flags()
 
 
 def save_flags(directory: SessionDir, value: Flags) -> None:
@@ -149,7 +146,7 @@ def rearm(directory: SessionDir, at: float) -> None:
 def point(directory: SessionDir, percentage: int | None) -> None:
     """Have the status line's hook call from that percentage on; None: never."""
     if percentage is None:
-        directory.threshold.unlink(missing_ok=True)
+        discard(directory.threshold)
     elif pointed(directory) != percentage:
         write_atomic(directory.threshold, f"{percentage}\n")
 

@@ -14,8 +14,10 @@ from typing import TypeVar, cast
 from msgspec import Struct
 
 from sm.errors import SmError, StateError, UsageError
-from sm.store.files import ensure_private_dir, read_json, write_json
+from sm.store.damage import read_rebuildable
+from sm.store.files import ensure_private_dir, list_names, read_json, write_json
 from sm.store.paths import Root, SessionDir, check_name
+from sm.store.repair import repair
 
 REMOVED = ".removed-"
 """A directory on its way out: renamed first, so that a session is there whole or not at all."""
@@ -96,8 +98,9 @@ class IssueSession(Session, frozen=True, kw_only=True, tag="issue"):
 
     @property
     def transcript(self) -> Path:
-        """What its terminal shows, where the protocol has it."""
-        return self.root.transcript(self.project, self.issue)
+        """What its terminal shows, where the protocol has it; else in its own directory."""
+        own = super().transcript
+        return own if own.exists() else self.root.transcript(self.project, self.issue)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -147,11 +150,12 @@ def create(root: Root, identity: S) -> S:
 
     """
     check_name(identity.name, "session")
+    repair(root, root.session(identity.name))
     for folder in (root.private, root.sessions, root.session(identity.name).path):
         ensure_private_dir(folder)
     directory = root.session(identity.name)
     make_wake(directory)
-    if known := read_json(directory.identity, type(identity)):
+    if known := read_rebuildable(directory.identity, type(identity)):
         return known
     write_json(directory.identity, identity, durable=True)
     return identity
@@ -195,7 +199,18 @@ def of_issue(root: Root, name: str) -> IssueSession:
 
 
 def _read(root: Root, name: str) -> AnySession | None:
-    return read_json(root.session(name).identity, cast("type[AnySession]", AnySession))
+    try:
+        return read_json(root.session(name).identity, cast("type[AnySession]", AnySession))
+    except StateError as error:
+        raise StateError(f"{error.message}: {_remedy(root, name)}") from error
+
+
+def _remedy(root: Root, name: str) -> str:
+    """What to do where the record of a session is damaged."""
+    if name.startswith("dev-"):
+        return "dev-poll makes it anew"
+    folder = root.session(name).path
+    return f"end it by tmux kill-session -t ={name}, then remove '{folder}'"
 
 
 def _warn(error: SmError) -> None:
@@ -207,7 +222,7 @@ def _warn(error: SmError) -> None:
 def all(root: Root, report: Callable[[SmError], None] = _warn) -> list[AnySession]:
     """Every session on record, by name. A damaged record is reported and passed over."""
     found = []
-    for name in _names(root):
+    for name in names(root):
         try:
             session = _read(root, name)
         except StateError as error:
@@ -221,7 +236,7 @@ def all(root: Root, report: Callable[[SmError], None] = _warn) -> list[AnySessio
 def damaged(root: Root) -> dict[str, SmError]:
     """The sessions on record whose record cannot be read, by name, and why."""
     found: dict[str, SmError] = {}
-    for name in _names(root):
+    for name in names(root):
         try:
             _read(root, name)
         except SmError as error:
@@ -229,29 +244,24 @@ def damaged(root: Root) -> dict[str, SmError]:
     return found
 
 
-def _names(root: Root) -> list[str]:
-    try:
-        names = [entry.name for entry in root.sessions.iterdir()]
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        reason = os.strerror(error.errno or 0)
-        raise StateError(f"cannot read '{root.sessions}': {reason}") from error
-    return sorted(name for name in names if not name.startswith("."))
+def names(root: Root) -> list[str]:
+    """The sessions that there is a directory of, whatever is in it, by name."""
+    return [name for name in list_names(root.sessions) if not name.startswith(".")]
 
 
-def forget(root: Root, session: Session) -> None:
+def forget(root: Root, session: Session) -> list[str]:
     """Remove what there is of a session: the protocol's files, then its directory.
 
-    Until its directory goes, at once, the session is on record, so an interrupted call is
-    simply repeated; one that is interrupted later leaves a remnant, which the next one clears.
+    Returns why some of those files are left, which anybody may have put there. Until its directory
+    goes, at once, the session is on record, so an interrupted call is simply repeated; one that is
+    interrupted later leaves a remnant, which the next one clears.
     """
-    for path in session.files:
-        _remove(path)
+    left = [problem for path in session.files if (problem := _remove(path))]
     with contextlib.suppress(FileNotFoundError):
         remnant = root.sessions / f"{REMOVED}{session.name}-{secrets.token_hex(4)}"
         root.session(session.name).path.rename(remnant)
     sweep(root)
+    return left
 
 
 def sweep(root: Root) -> None:
@@ -260,11 +270,13 @@ def sweep(root: Root) -> None:
         shutil.rmtree(remnant, ignore_errors=True)
 
 
-def _remove(path: Path) -> None:
+def _remove(path: Path) -> str:
+    """Remove a file, or the link in its place; why it is still there, '' where it is not."""
     try:
-        path.unlink(missing_ok=True)  # of a link this removes the link
+        path.unlink(missing_ok=True)
     except OSError as error:
-        raise StateError(f"cannot remove '{path}': {os.strerror(error.errno or 0)}") from error
+        return f"cannot remove '{path}': {os.strerror(error.errno or 0)}: it is not needed any more"
+    return ""
 
 
 def make_wake(directory: SessionDir) -> None:

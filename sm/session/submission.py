@@ -26,7 +26,9 @@ from sm.session.queue import Message, Place
 from sm.session.registry import Session
 from sm.session.wire import Wire, last_line, wire
 from sm.store.crash import crash_point
-from sm.store.files import read_json, write_atomic, write_json
+from sm.store.damage import read_rebuildable
+from sm.store.files import discard, write_atomic, write_json
+from sm.store.paths import SessionDir
 
 RECEIPT_S = 5.0
 PIECE_S = 0.03
@@ -83,6 +85,11 @@ class TypedMessage(Struct, frozen=True):
         return f"{self.id}.{self.attempt}"
 
 
+def last_typed(directory: SessionDir) -> TypedMessage | None:
+    """The message that was last typed; None also where that is damaged: others know of it, too."""
+    return read_rebuildable(directory.typed, TypedMessage)
+
+
 def keys(ident: str) -> tuple[str, ...]:
     """All by which tmux may remember the message of this id."""
     return tuple(f"{ident}.{attempt + 1}" for attempt in range(ATTEMPTS))
@@ -99,7 +106,7 @@ def submit(target: Target, pane: Pane, screen: Screen, message: Message) -> Subm
     """
     directory = target.session.dir
     way = wire(target.profile, message.id, message.text)
-    before = read_json(directory.typed, TypedMessage)
+    before = last_typed(directory)
     attempt = before.attempt + 1 if before and before.id == message.id else 1
     typed = TypedMessage(message.id, attempt, way.line, time.time(), _alone(before))
     write_json(directory.typed, typed)
@@ -125,7 +132,7 @@ def submit(target: Target, pane: Pane, screen: Screen, message: Message) -> Subm
 
 def last_accepted_at(target: Target) -> float:
     """When the agent got what was last typed, seconds since 1970; 0 where it has not."""
-    typed = read_json(target.session.dir.typed, TypedMessage)
+    typed = last_typed(target.session.dir)
     return (queue.accepted_at(target.session.dir, typed.id) if typed else None) or 0.0
 
 
@@ -138,7 +145,7 @@ def _untyped(target: Target, typed: TypedMessage) -> None:
     if typed.before:
         write_json(target.session.dir.typed, typed.before)
     else:
-        target.session.dir.typed.unlink(missing_ok=True)
+        discard(target.session.dir.typed)
 
 
 _REFUSED = {
@@ -176,7 +183,7 @@ def resolve(target: Target, pane: Pane, screen: Screen, message: Message) -> Sub
     directory = target.session.dir
     if queue.is_accepted(directory, message.id):
         return confirm(target, message)
-    typed = read_json(directory.typed, TypedMessage)
+    typed = last_typed(directory)
     if typed is None or typed.id != message.id:
         return _typed_before(target, pane, message)
     if not is_typed(target.tmux, pane, typed.key):
@@ -229,7 +236,7 @@ def _patience(target: Target, message: Message) -> float:
 
 def is_lost(target: Target, message: Message) -> bool:
     """Whether all that could be done has been done to get a message to the agent, in vain."""
-    typed = read_json(target.session.dir.typed, TypedMessage)
+    typed = last_typed(target.session.dir)
     if typed is None or typed.id != message.id or typed.attempt < ATTEMPTS:
         return False
     return time.time() > typed.at + _patience(target, message)

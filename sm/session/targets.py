@@ -10,6 +10,7 @@ from sm.session import agent, registry
 from sm.session.registry import AdHocSession, AnySession, IssueSession, Session
 from sm.store.files import read_guarded
 from sm.store.paths import Root, session_name
+from sm.store.repair import repair
 
 SHORTEST = 3
 """Characters of an id that stand for it; less would match by accident."""
@@ -34,7 +35,9 @@ def find(root: Root, text: str) -> AnySession:
         found = [session for session in known if means(session, text)]
         alive = [session for session in found if is_living(session)]
         if len(alive or found) == 1:
-            return (alive or found)[0]
+            (meant,) = alive or found
+            repair(root, meant.dir)
+            return meant
         if found:
             raise UsageError(f"'{text}' could be {_listed(alive or found)}: use the whole id")
     raise UsageError(f"no session '{text}': {_advice(text, known)}")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sm.session import queue
-from sm.store.files import create_exclusive, ensure_private_dir, read_guarded
+from sm.store.files import create_exclusive, discard, ensure_private_dir, list_names, read_harmless
 from sm.store.paths import NAME, SessionDir
 
 LOST_S = 60.0
@@ -44,23 +44,19 @@ def add(directory: SessionDir, ident: str, session: str) -> None:
 
 def remove(directory: SessionDir, ident: str) -> None:
     """It has been told, or there is nothing to tell."""
-    (directory.notify / ident).unlink(missing_ok=True)
+    discard(directory.notify / ident)
 
 
 def all(directory: SessionDir) -> Iterator[Waiter]:
     """Everybody who waits; what has lost its message is cleared."""
-    try:
-        idents = sorted(entry.name for entry in directory.notify.iterdir())
-    except FileNotFoundError:
-        return
-    for ident in idents:
+    for ident in list_names(directory.notify):
         if waiter := _waiter(directory, ident):
             yield waiter
 
 
 def _waiter(directory: SessionDir, ident: str) -> Waiter | None:
     path = directory.notify / ident
-    who = (read_guarded(path) or b"").decode("utf-8", "replace").strip()
+    who = read_harmless(path).decode("utf-8", "replace").strip()
     at = queue.accepted_at(directory, ident)
     if at is None and queue.place(directory, ident) is None:
         with contextlib.suppress(FileNotFoundError):

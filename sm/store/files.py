@@ -32,8 +32,25 @@ def just_before(at: float) -> int:
     return int((at - CLOCK_SLACK_S) * 1e9)
 
 
-READ_LIMIT = 16 * 1024 * 1024
-"""Bytes; nothing that we keep comes near it, so more is a mistake or an attack."""
+FILE_LIMIT = 16 * 1024 * 1024
+"""Bytes of one file, for its writer and its reader alike; more is a mistake or an attack."""
+SNAPSHOT_LIMIT = 64 * 1024 * 1024
+"""The same for the last look at a forge, in which every issue and pull request has its line."""
+
+
+def list_names(folder: Path) -> list[str]:
+    """The names in `folder`, sorted; none where there is no such folder.
+
+    Raises:
+        StateError: it cannot be read, or is no folder.
+
+    """
+    try:
+        return sorted(entry.name for entry in folder.iterdir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StateError(f"cannot read '{folder}': {os.strerror(error.errno or 0)}") from error
 
 
 def ensure_private_dir(path: Path, *, parents: bool = True) -> Path:
@@ -96,7 +113,7 @@ def open_guarded(path: Path, flags: int, mode: int = 0o600) -> Iterator[int]:
         os.close(fd)
 
 
-def read_guarded(path: Path, limit: int = READ_LIMIT) -> bytes | None:
+def read_guarded(path: Path, limit: int = FILE_LIMIT) -> bytes | None:
     """The content of `path`, at most `limit` bytes of it; None where there is no such file."""
     try:
         with open_guarded(path, os.O_RDONLY) as fd:
@@ -105,7 +122,7 @@ def read_guarded(path: Path, limit: int = READ_LIMIT) -> bytes | None:
         return None
 
 
-def read_harmless(path: Path, limit: int = READ_LIMIT) -> bytes:
+def read_harmless(path: Path, limit: int = FILE_LIMIT) -> bytes:
     """The same, b'' also where a link, a FIFO or another's file is in its place.
 
     For what must not hold a session up whatever has become of it, as what its hooks have said.
@@ -136,19 +153,39 @@ def _read_up_to(fd: int, limit: int) -> bytes:
     return b"".join(chunks)
 
 
+def check_size(path: Path, size: int, limit: int) -> None:
+    """Refuse what no reader of `path` would take; both sizes in bytes.
+
+    Raises:
+        StateError: it is too large.
+
+    """
+    if size > limit:
+        raise StateError(
+            f"cannot write '{path}': it would have {size:,} bytes, {limit:,} are allowed"
+        )
+
+
 def write_atomic(
-    path: Path, content: bytes | str, *, durable: bool = False, mtime_ns: int | None = None
+    path: Path,
+    content: bytes | str,
+    *,
+    durable: bool = False,
+    mtime_ns: int | None = None,
+    limit: int = FILE_LIMIT,
 ) -> None:
     """Replace `path` (0600) so that a reader finds the old content or the new, never half.
 
     `durable` also survives a power cut. `mtime_ns` (since the epoch) is what the file says of
-    its own age; default: now. A full disk leaves the old file as it was.
+    its own age; default: now. `limit` is the reader's, in bytes. A full disk leaves the old file
+    as it was.
 
     Raises:
-        StateError: the file could not be written; `path` is unchanged.
+        StateError: the file could not be written, or is too large; `path` is unchanged.
 
     """
     data = content.encode() if isinstance(content, str) else content
+    check_size(path, len(data), limit)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     try:
         _create(temporary, data, durable=durable)
@@ -195,13 +232,14 @@ def _write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def append_line(path: Path, line: bytes) -> None:
+def append_line(path: Path, line: bytes, *, limit: int | None = None) -> None:
     """Append one line, so that lines of several processes never mix.
 
     A line that a full disk or a power cut has left unfinished before it stays a line of its own.
+    `limit` is that of a reader who reads the file whole, in bytes; None: there is none.
 
     Raises:
-        StateError: the file is not ours, or could not be written.
+        StateError: the file is not ours, or too large, or could not be written.
 
     """
     with open_guarded(path, os.O_RDWR | os.O_CREAT | os.O_APPEND) as fd:
@@ -210,6 +248,8 @@ def append_line(path: Path, line: bytes) -> None:
         size = os.fstat(fd).st_size
         unfinished = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
         whole = b"\n" * unfinished + line.rstrip(b"\n") + b"\n"
+        if limit is not None:
+            check_size(path, size + len(whole), limit)
         try:
             written = os.write(fd, whole)
         except OSError as error:
@@ -228,9 +268,19 @@ def discard(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except IsADirectoryError:
-        path.replace(path.with_name(f".{path.name}.{secrets.token_hex(6)}"))
+        set_aside(path)
     except OSError as error:
         raise StateError(f"cannot remove '{path}': {os.strerror(error.errno or 0)}") from error
+
+
+def set_aside(path: Path) -> Path:
+    """Rename whatever is there, with all that is in it, to a name that nobody reads; returns that.
+
+    Raises:
+        OSError: it cannot be renamed.
+
+    """
+    return path.replace(path.with_name(f".{path.name}.{secrets.token_hex(6)}"))
 
 
 def sync_dir(path: Path) -> None:
@@ -243,21 +293,26 @@ def sync_dir(path: Path) -> None:
 
 
 def write_json(
-    path: Path, value: object, *, durable: bool = False, mtime_ns: int | None = None
+    path: Path,
+    value: object,
+    *,
+    durable: bool = False,
+    mtime_ns: int | None = None,
+    limit: int = FILE_LIMIT,
 ) -> None:
     """Replace `path` by `value` as JSON; otherwise like `write_atomic`."""
     data = msgspec.json.encode(value, enc_hook=_plain) + b"\n"
-    write_atomic(path, data, durable=durable, mtime_ns=mtime_ns)
+    write_atomic(path, data, durable=durable, mtime_ns=mtime_ns, limit=limit)
 
 
-def read_json(path: Path, shape: type[T]) -> T | None:
+def read_json(path: Path, shape: type[T], *, limit: int = FILE_LIMIT) -> T | None:
     """The value in `path`, checked against `shape`; None where there is no such file.
 
     Raises:
         StateError: the file is not ours or does not hold such a value.
 
     """
-    data = read_guarded(path)
+    data = read_guarded(path, limit)
     return None if data is None else decode_json(data, shape, path)
 
 
@@ -272,7 +327,7 @@ def decode_json(data: bytes, shape: type[T], path: Path) -> T:
         return msgspec.json.decode(data, type=shape, dec_hook=_typed)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         # msgspec has errors of its own for neither bytes that are no text nor endless nesting.
-        raise StateError(f"'{path}' is damaged ({error}): remove it to have it rebuilt") from error
+        raise StateError(f"'{path}' is damaged ({error})") from error
 
 
 def _plain(value: object) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
 from pathlib import Path
 
 from sm.errors import UsageError
@@ -33,6 +35,26 @@ def check_name(name: str, what: str) -> str:
 def session_name(project: str, issue: int) -> str:
     """The tmux session of an issue; tmux gives '.' and ':' a meaning of their own."""
     return f"dev-{project.replace('.', '_')}-{issue}"
+
+
+class Kind(StrEnum):
+    """What a name in the private directory stands for."""
+
+    FILE = "file"
+    DIRECTORY = "directory"
+    FIFO = "FIFO"
+
+
+def journal_of(path: Path) -> tuple[Path, str] | None:
+    """Where the story of `path` is told, and of which session, '' for none.
+
+    None for a file that is not in a private directory.
+    """
+    for place in path.parents:
+        if place.parent.name == f"sm-{os.geteuid()}":
+            name = path.relative_to(place).parts[0] if place.name == "sessions" else ""
+            return place.parent / "journal.jsonl", name
+    return None
 
 
 @dataclass(frozen=True)
@@ -77,6 +99,11 @@ class Root:
         return self.path / f"claude-idle-{session}.ts"
 
     @property
+    def projects(self) -> Path:
+        """One directory a project."""
+        return self.private / "projects"
+
+    @property
     def probe(self) -> Path:
         """Where an agent CLI runs that is only tried out."""
         return self.private / "probe"
@@ -97,7 +124,7 @@ class Root:
 
     def project(self, project: str) -> ProjectDir:
         """The directory of `project`."""
-        return ProjectDir(self.private / "projects" / project)
+        return ProjectDir(self.projects / project)
 
 
 @dataclass(frozen=True)
@@ -412,3 +439,27 @@ class SessionDir:
     def over(self) -> Path:
         """How an ad-hoc session has ended; its monitor has nothing more to do."""
         return self.path / "over"
+
+
+Layout = dict[str, Kind]
+"""What the names in a folder stand for."""
+
+PRIVATE: Layout = {
+    **dict.fromkeys(("journal.jsonl", "journal.jsonl.1", "health.jsonl"), Kind.FILE),
+    **dict.fromkeys(("health.jsonl.1", "crash.log", "new.lock"), Kind.FILE),
+    **dict.fromkeys(("sessions", "projects", "probe"), Kind.DIRECTORY),
+}
+QUEUE: Layout = {
+    **dict.fromkeys(("tmp", "new", "cur", "done", "damaged"), Kind.DIRECTORY),
+    "lock": Kind.FILE,
+}
+
+
+@cache
+def layout(of: type[SessionDir | ProjectDir]) -> Layout:
+    """What is in the directory of a session or of a project: files, but for a few names."""
+    here = of(Path())
+    files = [getattr(here, name).name for name, it in vars(of).items() if isinstance(it, property)]
+    folders = ("accepted", "ci", "notify", "queue", "replies")
+    others = dict.fromkeys(folders, Kind.DIRECTORY) | {"wake": Kind.FIFO}
+    return {name: others.get(name, Kind.FILE) for name in files}

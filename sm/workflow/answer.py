@@ -7,6 +7,7 @@ from sm.session import registry
 from sm.session.registry import IssueSession
 from sm.store import lock
 from sm.store.paths import session_name
+from sm.store.repair import repair
 from sm.workflow import monitors, replies
 from sm.workflow.context import Context
 from sm.workflow.observe import last_known
@@ -27,6 +28,7 @@ def answer(ctx: Context, issue: int, author: str, text: str) -> None:
     if not text.strip():
         raise UsageError("the answer is empty: nothing was sent")
     session = registry.of_issue(ctx.root, session_name(ctx.project.name, issue))
+    repair(session.root, session.dir)
     with lock.hold(session.dir.lock, timeout_s=120):  # the question may be on its way out
         facts = last_known(ctx, session, snapshot(ctx)).facts
     if not facts.escalated:

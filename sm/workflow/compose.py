@@ -21,7 +21,8 @@ from sm.session.registry import IssueSession
 from sm.workflow import handover, protocol, signs
 from sm.workflow.context import Context
 from sm.workflow.observe import Observation
-from sm.workflow.snapshot import full_check
+from sm.workflow.replies import texts
+from sm.workflow.snapshot import full_check, full_review
 
 FOR_PEOPLE = (Verb.NOTIFY, Verb.REMIND, Verb.COMMENT)
 TAIL_LINES = 30
@@ -69,9 +70,10 @@ def gather(ctx: Context, session: IssueSession, seen: Observation, work: GitStat
     """Everything that a text may quote."""
     project, facts = ctx.project, seen.facts
     handoffs = handover.about(ctx.config.bridge_database, session)
+    issue = ctx.forge.issue(session.issue)
     return Material(
         project=project.name,
-        issue=ctx.forge.issue(session.issue),
+        issue=issue,
         branch=session.branch,
         base=session.base,
         remote=session.remote,
@@ -81,12 +83,12 @@ def gather(ctx: Context, session: IssueSession, seen: Observation, work: GitStat
         answer_help=_answer_help(ctx, session, seen, handoffs),
         pull=seen.pull,
         check=full_check(ctx, seen.pull),
-        review=seen.review,
+        review=full_review(ctx, seen.pull, seen.review),
         phase=seen.write.phase,
         phase_text=seen.write.text,
         answered=seen.facts.answered and seen.write.phase is not Phase.NONE,
         reason=redact(seen.write.reason),
-        reply="\n\n".join(reply.text for reply in seen.replies),
+        reply="\n\n".join(texts(seen.replies, issue)),
         trouble=_trouble(ctx, session, seen),
         remark=_remark(session, seen),
         git=work,
@@ -176,5 +178,4 @@ def _tail(ctx: Context, session: IssueSession, seen: Observation) -> str:
     """The end of the terminal's transcript, for people: only where a session failed."""
     if not (seen.facts.crashed or seen.write.phase in (Phase.FAILED, Phase.NONE)):
         return ""
-    path = ctx.root.transcript(session.project, session.issue)
-    return redact(transcript.tail(path, TAIL_LINES))
+    return redact(transcript.tail(session.transcript, TAIL_LINES))

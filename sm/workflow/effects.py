@@ -21,6 +21,7 @@ from sm.store.files import write_atomic
 from sm.workflow import handover
 from sm.workflow.compose import launch_with
 from sm.workflow.context import Context
+from sm.workflow.people import note
 from sm.workflow.replies import question_file
 
 BOT = "sm"
@@ -90,8 +91,7 @@ def _create_phase(ctx: Context, session: IssueSession, step: PlannedStep, ident:
 
 
 def _write_ci_result(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    write_atomic(ctx.root.ci_result(session.project, session.issue), step.text + "\n")
-    return ""
+    return _publish(ctx, session, ctx.root.ci_result(session.project, session.issue), step.text)
 
 
 def _open_pull(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
@@ -169,8 +169,22 @@ def _ask_in_chat(ctx: Context, session: IssueSession, step: PlannedStep, ident: 
 
 def _remind(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
     told = _comment(ctx, session, step, ident)
-    write_atomic(ctx.root.renotify(session.project, session.issue), f"{ident}\n")
+    _publish(ctx, session, ctx.root.renotify(session.project, session.issue), ident)
     return told
+
+
+def _publish(ctx: Context, session: IssueSession, path: Path, text: str) -> str:
+    """Write a file for people and scripts, which nothing of ours reads; '' or why it is not there.
+
+    Where every user may make files another one may have taken its name. Nothing waits for that.
+    """
+    try:
+        write_atomic(path, f"{text}\n")
+    except StateError as error:
+        left = f"went on without a file that only people and scripts read: {error.message}"
+        note(session, left, f"unwritten:{path.name}", ctx.policy(session), parent=False)
+        return left
+    return ""
 
 
 def _label_blocked(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
@@ -228,7 +242,8 @@ def _release_claim(ctx: Context, session: IssueSession, step: PlannedStep, ident
 def _forget(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
     if (file := question_file(ctx, session)) is not None:
         _settle(ctx, session, file)
-    registry.forget(ctx.root, session)
+    for problem in registry.forget(ctx.root, session):
+        ctx.record("problem", session.name, problem)
     return ""
 
 

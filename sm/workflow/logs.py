@@ -13,7 +13,7 @@ from sm.errors import SmError
 from sm.session.registry import AdHocSession
 from sm.session.targets import address
 from sm.store.files import open_guarded
-from sm.store.paths import session_name
+from sm.store.paths import SessionDir, session_name
 from sm.text import CONTROL, LINE_BREAK, strip_ansi
 from sm.workflow.context import Context
 
@@ -35,7 +35,7 @@ def log_file(ctx: Context, issue: int, *, monitor: bool = False) -> Path:
     """
     project = ctx.project.name
     directory = ctx.root.session(session_name(project, issue))
-    path = directory.monitor_log if monitor else ctx.root.transcript(project, issue)
+    path = directory.monitor_log if monitor else _transcript(ctx, directory, issue)
     if path.exists():
         return path
     if directory.identity.exists():
@@ -45,6 +45,12 @@ def log_file(ctx: Context, issue: int, *, monitor: bool = False) -> Path:
         f"issue #{issue} of '{project}' has no session, and nothing of one is left: "
         f"see sm trace {project} {issue}"
     )
+
+
+def _transcript(ctx: Context, directory: SessionDir, issue: int) -> Path:
+    """As `IssueSession.transcript`, also where the session has ended."""
+    own = directory.transcript
+    return own if own.exists() else ctx.root.transcript(ctx.project.name, issue)
 
 
 def ad_hoc_file(session: AdHocSession, *, monitor: bool = False) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass, replace
 
@@ -17,6 +18,7 @@ from sm.review import verdict
 from sm.session import agent, phasefile, plan
 from sm.session.agentstate import State
 from sm.session.registry import IssueSession
+from sm.store.files import open_guarded
 from sm.workflow import signs
 from sm.workflow.context import Context
 from sm.workflow.replies import Reply, replies, unread
@@ -202,14 +204,15 @@ def _is_merged(ctx: Context, session: IssueSession, head: str, base: str) -> boo
 
 
 def _idle_since(ctx: Context, session: IssueSession, facts: Facts) -> float | None:
-    """The idle marker's time; one from before the last start or injection says nothing.
+    """Since when the agent is at rest: its hooks tell, or else the time of the idle marker.
 
-    Hooks take the marker away with each prompt and tell the time themselves.
+    A marker from before the last start or injection says nothing.
     """
-    try:
-        marked_at = ctx.root.idle_marker(session.name).lstat().st_mtime
-    except FileNotFoundError:
-        return None
     if facts.signs:
         return facts.signs.ended_at
+    try:
+        with open_guarded(ctx.root.idle_marker(session.name), os.O_RDONLY) as fd:
+            marked_at = os.fstat(fd).st_mtime
+    except (FileNotFoundError, StateError):  # what another user has put there says nothing
+        return None
     return marked_at if marked_at > facts.addressed_at else None

@@ -18,6 +18,7 @@ from sm.session.submission import Target
 from sm.session.targets import address, check_living
 from sm.store import journal
 from sm.store.crash import crash_point
+from sm.store.repair import repair
 from sm.workflow import host, monitors
 from sm.workflow.messages import tell_of_turns
 
@@ -53,6 +54,7 @@ def send(caller: Caller, session: AnySession, letter: Letter) -> Sent:
         TmuxBusyError: tmux did not answer; the message is queued all the same.
 
     """
+    repair(session.root, session.dir)
     check_living(session)
     if letter.notify and caller.session is None:
         raise UsageError("--notify-on-stop tells a session: a person waits with 'sm wait'")

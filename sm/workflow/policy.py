@@ -92,4 +92,4 @@ def settings(directory: SessionDir) -> Settings:
 
 def save_settings(directory: SessionDir, value: Settings) -> None:
     """Set it."""
-    write_json(directory.context_settings, value)
+    write_json(directory.context_settings, value, durable=True)

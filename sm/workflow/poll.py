@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
-from sm.errors import SmError
+from sm.errors import SmError, StateError
 from sm.forge import Issue, IssueState
 from sm.review import is_trusted
 from sm.session import claim, registry
 from sm.session.registry import IssueSession
 from sm.store import lock
 from sm.store.paths import session_name
+from sm.store.repair import repair
 from sm.workflow import locks, monitors, worktrees
 from sm.workflow.context import Context
 from sm.workflow.snapshot import Snapshot, look, snapshot
-from sm.workflow.start import SettledError, TakenError, is_started, start
+from sm.workflow.start import SettledError, TakenError, is_started, put_on_record, start
 
 
 def tick(ctx: Context, *, dry_run: bool = False) -> Iterator[str]:
@@ -25,6 +26,7 @@ def tick(ctx: Context, *, dry_run: bool = False) -> Iterator[str]:
     if dry_run:
         yield from _tend(ctx, look(ctx), dry_run=True)
         return
+    _put_in_order(ctx)
     with lock.try_hold(ctx.directory.poll_lock) as ours:
         if not ours:
             yield "another dev-poll is at work on it"
@@ -33,11 +35,17 @@ def tick(ctx: Context, *, dry_run: bool = False) -> Iterator[str]:
         yield from _tend(ctx, snapshot(ctx), dry_run=False)
 
 
+def _put_in_order(ctx: Context) -> None:
+    repair(ctx.root, ctx.root.project(ctx.project.name))
+    repair(ctx.root, *map(ctx.root.session, registry.names(ctx.root)))
+
+
 def _tend(ctx: Context, seen: Snapshot, *, dry_run: bool) -> Iterator[str]:
     yield from seen.problems
     damaged: list[SmError] = []
     sessions = ctx.sessions(damaged.append)
     yield from (error.message for error in damaged)
+    yield from _rebuild(ctx, seen, dry_run=dry_run)
     yield from _keep_alive(ctx, seen, sessions, dry_run=dry_run)
     yield from _pick_up(ctx, seen, sessions, dry_run=dry_run)
     if not dry_run:
@@ -50,16 +58,36 @@ def _keep_alive(
     """Sessions whose start was interrupted, whose state was lost, whose monitor or pane died."""
     panes = ctx.tmux.panes() if sessions else {}
     for session in sessions:
-        if not is_started(ctx, session):
-            yield from _start(ctx, seen.issue(session.issue), "finish the start of", dry_run)
-        elif not monitors.is_watched(session):
-            yield f"{_would(dry_run)}restart the monitor of #{session.issue}"
-            if not dry_run:
-                monitors.ensure(session)
-        elif session.name not in panes:
-            registry.poke(session.dir)
+        try:
+            yield from _keep_session(ctx, seen, session, panes, dry_run=dry_run)
+        except StateError as error:  # of its files alone: the others go on
+            yield f"cannot look after #{session.issue}: {error.message}"
     for issue in _lost(ctx, seen, sessions):
         yield from _start(ctx, issue, "take up again", dry_run)
+
+
+def _keep_session(
+    ctx: Context, seen: Snapshot, session: IssueSession, panes: Container[str], *, dry_run: bool
+) -> Iterator[str]:
+    if not is_started(ctx, session):
+        yield from _start(ctx, seen.issue(session.issue), "finish the start of", dry_run)
+    elif not monitors.is_watched(session):
+        yield f"{_would(dry_run)}restart the monitor of #{session.issue}"
+        if not dry_run:
+            monitors.ensure(session)
+    elif session.name not in panes:
+        registry.poke(session.dir)
+
+
+def _rebuild(ctx: Context, seen: Snapshot, *, dry_run: bool) -> Iterator[str]:
+    """Make damaged records of sessions anew: all that is in them, project and issue tell."""
+    damaged = registry.damaged(ctx.root)
+    for issue in seen.issues if damaged else ():
+        name = session_name(ctx.project.name, issue.number)
+        if name in damaged:
+            yield f"{_would(dry_run)}make the record of {name} anew"
+            if not dry_run:
+                monitors.ensure(put_on_record(ctx, issue))
 
 
 def _lost(ctx: Context, seen: Snapshot, sessions: list[IssueSession]) -> list[Issue]:

@@ -23,8 +23,9 @@ from sm.session.plan import Plan
 from sm.session.registry import IssueSession
 from sm.store import journal, lock
 from sm.store.crash import crash_point
-from sm.store.files import just_before, read_guarded, write_atomic
+from sm.store.files import discard, just_before, read_guarded, write_atomic
 from sm.store.paths import SessionDir
+from sm.store.repair import repair
 from sm.workflow import locks
 from sm.workflow.compose import compose, launch_with
 from sm.workflow.context import Context
@@ -86,6 +87,7 @@ class Moment:
 def react(ctx: Context, name: str) -> None:
     """Bring the session `name` up to date; a session that is over is no error."""
     directory = ctx.root.session(name)
+    repair(ctx.root, ctx.root.project(ctx.project.name), directory)
     try:
         with contextlib.suppress(TemporaryError):
             snapshot(ctx)  # the monitor may call because the forge is due, not the session
@@ -215,7 +217,7 @@ def _decide(ctx: Context, session: IssueSession, newer_than: float, started: Mom
     directory = session.dir
     seen = _observe(ctx, session, newer_than)
     decision = decide(seen.facts)
-    directory.problem.unlink(missing_ok=True)
+    discard(directory.problem)
     if not decision.acts:
         _rest(directory, started, decision.wake_at)
         return None

@@ -13,6 +13,7 @@ from sm.session import registry
 from sm.session.registry import IssueSession
 from sm.store import lock
 from sm.store.paths import session_name
+from sm.store.repair import repair
 from sm.workflow import monitors
 from sm.workflow.compose import compose
 from sm.workflow.context import Context
@@ -36,6 +37,7 @@ def recover(ctx: Context, issue: int) -> IssueSession:
         if found.state != "open":
             raise UsageError(f"issue #{issue} is closed: nothing to recover")
         return start(ctx, found, seize=True)
+    repair(ctx.root, ctx.root.session(name))
     session = registry.of_issue(ctx.root, name)
     with lock.hold(session.dir.lock, timeout_s=120):
         _take_back(session)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
 from msgspec import Struct
@@ -13,13 +15,21 @@ from sm.errors import StateError
 from sm.forge import Issue
 from sm.review import is_trusted
 from sm.session.registry import IssueSession
-from sm.store.files import ensure_private_dir, read_json, write_json
+from sm.store.damage import read_irreplaceable
+from sm.store.files import ensure_private_dir, write_json
 from sm.store.paths import SessionDir
+from sm.workflow.brief import cut
 from sm.workflow.context import Context
+
+COMMENT = "comment-"
+"""What the id of an answer begins with that was left on the forge."""
 
 
 class Reply(Struct, frozen=True):
-    """What somebody answered at `at` (seconds since the epoch), and where."""
+    """What somebody answered at `at` (seconds since the epoch), and where.
+
+    Of a comment there is no text before `texts` has looked it up.
+    """
 
     id: str
     at: float
@@ -38,7 +48,11 @@ def add(directory: SessionDir, author: str, text: str, key: str | None = None) -
 
 def find(directory: SessionDir, key: str) -> Reply | None:
     """The answer that is kept under `key`."""
-    return read_json(_file(directory, key), Reply)
+    return _read(_file(directory, key))
+
+
+def _read(file: Path) -> Reply | None:
+    return read_irreplaceable(file, Reply, "the agent does not get this answer: give it again")
 
 
 def _file(directory: SessionDir, key: str) -> Path:
@@ -73,18 +87,34 @@ def _question_at(issue: Issue | None, asked_at: float) -> float:
     return max((at for at in ours if at <= asked_at), default=asked_at)
 
 
+def texts(found: Iterable[Reply], issue: Issue) -> list[str]:
+    """What the answers say, those that were left as comments by the `issue` as the forge has it.
+
+    A comment that has been deleted since says nothing.
+    """
+    bodies = defaultdict[tuple[float, str], list[str]](list)
+    for comment in issue.comments:
+        if not comment.marker:
+            bodies[comment.at, cut(comment.author)].append(comment.body)
+    return [_text(reply, bodies[reply.at, reply.author]) for reply in found]
+
+
+def _text(reply: Reply, bodies: list[str]) -> str:
+    if not reply.id.startswith(COMMENT):
+        return reply.text
+    return bodies.pop(0) if bodies else ""
+
+
 def _typed(directory: SessionDir) -> list[Reply]:
     if not directory.replies.is_dir():
         return []
     files = sorted(directory.replies.glob("*.json"))
-    return [reply for file in files if (reply := read_json(file, Reply)) is not None]
+    return [reply for file in files if (reply := _read(file)) is not None]
 
 
 def _comments(ctx: Context, issue: Issue | None) -> list[Reply]:
     return [
-        Reply(
-            f"comment-{comment.at:.0f}-{comment.author}", comment.at, comment.author, comment.body
-        )
+        Reply(f"{COMMENT}{comment.at:.0f}-{comment.author}", comment.at, comment.author, "")
         for comment in (issue.comments if issue else ())
         if not comment.marker and is_trusted(comment.author, ctx.project.trusted)
     ]

@@ -18,6 +18,7 @@ from sm.session.queue import Message, Mode, Place
 from sm.session.submission import Target
 from sm.store import journal
 from sm.store.crash import crash_point
+from sm.store.files import discard
 from sm.workflow import documents, monitors, outcomes, people, protocol
 from sm.workflow.rotationrecord import kept, note, note_begun, save, withdraw
 from sm.workflow.rotator import Rotator
@@ -104,7 +105,7 @@ def _interrupt(rotator: Rotator, move: Move) -> float | None:
         by = Message(id=ident(record, "stop"), text="")
         screen = interruption.interrupt(target, pane, screen, by) or screen
         # What the conversation says of it goes with the context.
-        target.session.dir.interrupted.unlink(missing_ok=True)
+        discard(target.session.dir.interrupted)
     if screen.prompt is not Prompt.IDLE:
         return time.time() + RETRY_S
     note(target, "turn interrupted")

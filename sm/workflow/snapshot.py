@@ -8,16 +8,26 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
-from sm.forge import Check, CheckState, Issue, IssueState, PullRequest, PullState
+from sm.errors import StateError
+from sm.forge import NO_CHECK, Check, CheckState, Issue, IssueState, PullRequest, PullState, Review
 from sm.session import registry
 from sm.store import lock
-from sm.store.files import CLOCK_SLACK_S, just_before, read_json, write_atomic, write_json
+from sm.store.damage import read_rebuildable
+from sm.store.files import (
+    CLOCK_SLACK_S,
+    SNAPSHOT_LIMIT,
+    discard,
+    just_before,
+    write_atomic,
+    write_json,
+)
 from sm.store.paths import ProjectDir
+from sm.workflow.brief import brief_issue, brief_pull
 from sm.workflow.context import Context
 
 
@@ -62,7 +72,7 @@ def snapshot(ctx: Context, *, newer_than: float = 0.0) -> Snapshot:
     try:
         return _snapshot(ctx, newer_than)
     finally:
-        ctx.directory.turn.unlink(missing_ok=True)
+        discard(ctx.directory.turn)
 
 
 def _snapshot(ctx: Context, newer_than: float) -> Snapshot:
@@ -75,8 +85,8 @@ def _snapshot(ctx: Context, newer_than: float) -> Snapshot:
 
 
 def last_snapshot(directory: ProjectDir) -> Snapshot | None:
-    """What was seen last, however old it is."""
-    return read_json(directory.snapshot, Snapshot)
+    """What was seen last, however old it is; None also where the file was damaged."""
+    return read_rebuildable(directory.snapshot, Snapshot, limit=SNAPSHOT_LIMIT)
 
 
 def _usable(ctx: Context, newer_than: float) -> Snapshot | None:
@@ -101,7 +111,8 @@ def _take(ctx: Context) -> Snapshot:
     before = last_snapshot(directory)
     taken = _observe(ctx, ctx.forge.ensure_check)
     # What changes while we look must count as changed since.
-    write_json(directory.snapshot, taken, mtime_ns=just_before(taken.taken_at))
+    mtime_ns = just_before(taken.taken_at)
+    write_json(directory.snapshot, taken, mtime_ns=mtime_ns, limit=SNAPSHOT_LIMIT)
     write_atomic(directory.due, f"{math.ceil(taken.taken_at + ctx.project.ci.poll_s)}\n")
     _wake_changed(ctx, before, taken)
     return taken
@@ -117,30 +128,33 @@ def _observe(ctx: Context, check: Callable[[str], Check]) -> Snapshot:
         f"refs/heads/{project.branch_prefix}/*",
         "refs/sm/claims/*",
     )
-    issues, pulls, problems = ctx.forge.overview()
+    found, pulls, problems = ctx.forge.overview()
+    issues, endless = _brief(ctx, found)
     return Snapshot(
         taken_at=started,
         stamp=stamp,
-        issues=tuple(_brief(issue) for issue in issues),
+        issues=tuple(issues),
         pulls=tuple(_checked(pull, check) for pull in pulls),
         refs=refs,
-        problems=tuple(problems),
+        problems=(*problems, *endless),
     )
 
 
-def _brief(issue: Issue) -> Issue:
-    """An issue without its text, except for the lines that say what it depends on."""
-    if issue.state is IssueState.CLOSED:
-        return structs.replace(issue, body="", comments=())
-    needed = "\n".join(f"Depends on #{number}" for number in issue.dependencies())
-    return structs.replace(issue, body=needed)
+def _brief(ctx: Context, issues: Iterable[Issue]) -> tuple[list[Issue], list[str]]:
+    """The issues without their texts, and what is wrong with those that are passed over."""
+    labels = ctx.project.labels
+    known = {labels.backlog, labels.in_progress, labels.blocked}
+    found, problems = list[Issue](), list[str]()
+    for issue in issues:
+        try:
+            found.append(brief_issue(issue, known))
+        except StateError as error:
+            problems.append(error.message)
+    return found, problems
 
 
 def _checked(pull: PullRequest, check: Callable[[str], Check]) -> PullRequest:
-    """A pull request without its text; an open one with what CI says of its head, in short."""
-    if pull.state is not PullState.OPEN:
-        return structs.replace(pull, body="")
-    return structs.replace(pull, body="", check=structs.replace(check(pull.head), log=""))
+    return brief_pull(pull, check(pull.head) if pull.state is PullState.OPEN else NO_CHECK)
 
 
 def _wake_changed(ctx: Context, before: Snapshot | None, after: Snapshot) -> None:
@@ -158,6 +172,14 @@ def _view(seen: Snapshot, issue: int, branch: str) -> tuple[Issue | None, PullRe
 
 def _all_of(seen: Snapshot) -> tuple[object, ...]:
     return seen.issues, seen.pulls, seen.refs
+
+
+def full_review(ctx: Context, pull: PullRequest | None, review: Review | None) -> Review | None:
+    """The review that decides, with its texts."""
+    if pull is None or review is None:
+        return None
+    reviews = ctx.forge.pull(pull.number).reviews
+    return next((whole for whole in reviews if whole.id == review.id), review)
 
 
 def full_check(ctx: Context, pull: PullRequest | None) -> Check:

@@ -20,7 +20,7 @@ from sm.session.queue import Place
 from sm.session.registry import IssueSession
 from sm.store import lock
 from sm.store.crash import crash_point
-from sm.store.files import write_atomic
+from sm.store.files import discard, write_atomic
 from sm.store.paths import session_name
 from sm.workflow import monitors
 from sm.workflow.compose import gather, git_state, launch_with
@@ -60,7 +60,7 @@ def start(
         SettledError: it is closed, blocked, or not in the backlog any more.
 
     """
-    session = registry.create(ctx.root, _identity(ctx, issue))
+    session = put_on_record(ctx, issue)
     crash_point("start:recorded")
     with lock.hold(session.dir.lock, timeout_s=120):
         if not is_started(ctx, session):
@@ -72,6 +72,11 @@ def start(
                 _begin(ctx, session)
     monitors.ensure(session)
     return session
+
+
+def put_on_record(ctx: Context, issue: Issue) -> IssueSession:
+    """The record of the issue's session, made where it is missing or damaged."""
+    return registry.create(ctx.root, _identity(ctx, issue))
 
 
 def _is_due(ctx: Context, session: IssueSession) -> bool:
@@ -98,7 +103,7 @@ def _noted(session: IssueSession) -> Iterator[None]:
     except SmError as error:
         write_atomic(session.dir.problem, f"{error.message}\n")
         raise
-    session.dir.problem.unlink(missing_ok=True)
+    discard(session.dir.problem)
 
 
 def _identity(ctx: Context, issue: Issue) -> IssueSession:

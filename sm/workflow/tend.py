@@ -21,6 +21,7 @@ from sm.session.targets import address, is_over
 from sm.store import journal, lock
 from sm.store.crash import crash_point
 from sm.store.files import just_before, write_atomic
+from sm.store.repair import repair
 from sm.workflow.fullness import tend_context
 from sm.workflow.messages import tell_all, tend_messages
 from sm.workflow.rotator import Rotator, rotator_of
@@ -42,6 +43,7 @@ ENDED, DIED, LOST = "has ended", "has died", "has lost its terminal, and runs on
 def tend(session: AdHocSession) -> None:
     """Bring the session up to date; one that is gone meanwhile is no error."""
     directory = session.dir
+    repair(session.root, directory)
     try:
         with lock.hold(directory.lock, timeout_s=120):
             if directory.identity.exists() and not is_over(session):

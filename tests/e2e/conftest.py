@@ -39,4 +39,4 @@ def _show(stage: Stage) -> None:
     for event in journal.read(stage.ctx.root.journal):
         print(f"{event.at:.3f} {event.session} {event.event} {event.detail}")
     for log in stage.ctx.root.sessions.glob("*/monitor.log"):
-        print(f"--- {log}\n{log.read_text()}")
+        print(f"--- {log}\n{log.read_text(errors='replace')}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -80,7 +81,8 @@ class Conflicts:
         """Write down what has been found out since it was last written down."""
         if self._known is not None and len(self._known) > self._kept:
             self._kept = len(self._known)
-            write_json(self.path, dict(list(self._known.items())[-REMEMBERED:]))
+            with contextlib.suppress(StateError):  # only a memory
+                write_json(self.path, dict(list(self._known.items())[-REMEMBERED:]))
 
     def _load(self) -> dict[str, bool]:
         if self._known is None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec import Struct
 
+from sm.errors import StateError
 from sm.forge import CheckState
 from sm.store.files import read_json
 
@@ -56,5 +58,7 @@ class CheckFolder:
         return self.path / "process.json"
 
     def verdict(self) -> Verdict | None:
-        """The result, once there is one."""
-        return read_json(self.result, Verdict)
+        """The result, once there is one; one that is damaged is none, and is found out again."""
+        with contextlib.suppress(StateError):
+            return read_json(self.result, Verdict)
+        return None

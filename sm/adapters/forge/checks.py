@@ -6,10 +6,12 @@ two could start one, and a runner that dies is known by its lock being free with
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from sm.adapters.forge.checkfolder import CheckFolder, Verdict
 from sm.adapters.forge.command import end_leftovers
 from sm.adapters.forge.errors import AtWorkError, NotFoundError
 from sm.adapters.process import spawn
+from sm.errors import StateError
 from sm.forge import NO_CHECK, Check, CheckState
 from sm.store.files import append_line, discard, open_guarded, read_guarded, write_json
 from sm.store.lock import is_held, try_hold_fd
@@ -69,7 +72,8 @@ class Checks:
         if check.state is not CheckState.PENDING:
             return check
         folder = self.folder(head)
-        folder.path.mkdir(mode=0o755, parents=True, exist_ok=True)
+        with _usable(self.path):
+            folder.path.mkdir(mode=0o755, parents=True, exist_ok=True)
         with try_hold_fd(folder.lock) as lock:
             if lock is None or folder.verdict() is not None:
                 return self.check(head)
@@ -97,10 +101,11 @@ class Checks:
 
     def stalled(self) -> list[str]:
         """The commits whose runner has died without a result."""
-        try:
-            folders = [CheckFolder(Path(entry.path)) for entry in os.scandir(self.path)]
-        except FileNotFoundError:
-            return []
+        with _usable(self.path):
+            try:
+                folders = [CheckFolder(Path(entry.path)) for entry in os.scandir(self.path)]
+            except FileNotFoundError:
+                return []
         return sorted(
             folder.path.name
             for folder in folders
@@ -123,6 +128,15 @@ class Checks:
             return ""
         lines = data.decode("utf-8", "replace").splitlines(keepends=True)
         return "".join(lines[-self.log_lines :])
+
+
+@contextlib.contextmanager
+def _usable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno or 0).lower()
+        raise StateError(f"cannot use '{path}': {reason}: remove it, sm makes it anew") from error
 
 
 def give_up(folder: CheckFolder) -> None:

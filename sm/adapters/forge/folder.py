@@ -194,7 +194,7 @@ class ForgeFolder:
             raise UsageError(
                 f"{NOUN[kind]} {number} would be larger than {SIZE_LIMIT} bytes: shorten the text"
             )
-        write_atomic(self.file(kind, number), data, durable=True)
+        write_atomic(self.file(kind, number), data, durable=True, limit=SIZE_LIMIT)
         self.touch()
 
     def _last_number(self) -> int:

@@ -1,0 +1,119 @@
+"""The private directory put in order: what is no file where one has to be, or may not be read.
+
+Nobody else can have made it so, but a backup that links files, a script, a person in a hurry can.
+It goes aside under a name that nobody reads, and the journal says so; what is missing then is made
+anew as after any loss. What stands in a file is another matter: see `damage`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from sm.errors import StateError
+from sm.store import journal
+from sm.store.files import set_aside, write_atomic
+from sm.store.paths import PRIVATE, QUEUE, Kind, Layout, ProjectDir, Root, SessionDir, layout
+
+IS = {Kind.FILE: stat.S_ISREG, Kind.DIRECTORY: stat.S_ISDIR, Kind.FIFO: stat.S_ISFIFO}
+NEEDED = {Kind.FILE: 0o600, Kind.DIRECTORY: 0o700, Kind.FIFO: 0o600}
+"""The permissions without which we cannot use it."""
+
+
+def repair(root: Root, *directories: SessionDir | ProjectDir) -> None:
+    """Put the private directory in order, and in it those of these sessions and projects.
+
+    What cannot be put in order now stays: whatever needs it says what is wrong.
+    """
+    _repair(root.private, PRIVATE, root.journal, "")
+    for directory in directories:
+        path = directory.path
+        name = path.name if isinstance(directory, SessionDir) else ""
+        _repair(path.parent, {path.name: Kind.DIRECTORY}, root.journal, name)
+        known = layout(SessionDir if isinstance(directory, SessionDir) else ProjectDir)
+        _repair(path, known, root.journal, name)
+        if isinstance(directory, SessionDir):
+            _repair(directory.queue, QUEUE, root.journal, name)
+
+
+def _repair(folder: Path, kinds: Layout, story: Path, session: str) -> None:
+    with contextlib.suppress(OSError, StateError):
+        if not any(_wrong(folder, kinds)):
+            return
+        with _alone(folder):
+            told = [_put_right(*each) for each in list(_wrong(folder, kinds))]
+        for what in filter(None, told):  # the journal itself may have been among them
+            journal.record(story, "problem", session, what)
+
+
+def _wrong(folder: Path, kinds: Layout) -> Iterator[tuple[Path, Kind, str]]:
+    """Each name that is not what it has to be, and what is wrong with it."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if kind := kinds.get(entry.name):
+                with contextlib.suppress(FileNotFoundError):
+                    if what := _fault(entry.stat(follow_symlinks=False), kind):
+                        yield Path(entry.path), kind, what
+
+
+def _fault(found: os.stat_result, kind: Kind) -> str:
+    if not IS[kind](found.st_mode):
+        return f"was no {kind}"
+    if found.st_uid != os.geteuid():
+        return "was not owned by you"
+    mode = stat.S_IMODE(found.st_mode)
+    is_open = kind is Kind.DIRECTORY and mode & 0o077
+    if mode & NEEDED[kind] != NEEDED[kind] or is_open:
+        return f"had mode {mode:03o}"
+    return "had another name" if kind is Kind.FILE and found.st_nlink > 1 else ""
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One at a time: what another has just made anew must not be put aside."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _put_right(path: Path, kind: Kind, what: str) -> str:
+    """Mend what is wrong; what was done, '' where it cannot be done now."""
+    with contextlib.suppress(OSError, StateError):
+        return f"'{path}' {what}: {_mended(path, kind, path.lstat())}"
+    return ""
+
+
+def _mended(path: Path, kind: Kind, found: os.stat_result) -> str:
+    """Make `path` usable, or room for it; returns what was done."""
+    if not IS[kind](found.st_mode) or found.st_uid != os.geteuid():
+        aside = set_aside(path)
+        _make(path, kind)
+        return f"put aside as '{aside.name}'"
+    path.chmod(NEEDED[kind])
+    if found.st_nlink > 1 and kind is Kind.FILE:
+        _separate(path)
+        return "it is a copy of its own now"
+    return f"it has mode {NEEDED[kind]:o} now"
+
+
+def _separate(path: Path) -> None:
+    """Leave the other names to the old file; not while it is a lock that somebody holds."""
+    with path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        data, found = file.read(), os.fstat(file.fileno())
+        write_atomic(path, data, mtime_ns=found.st_mtime_ns, limit=len(data))
+
+
+def _make(path: Path, kind: Kind) -> None:
+    """Make what hooks and monitors cannot make by themselves."""
+    if kind is Kind.DIRECTORY:
+        path.mkdir(mode=0o700)
+    elif kind is Kind.FIFO:
+        os.mkfifo(path, 0o600)

@@ -1,0 +1,117 @@
+"""Every file of docs/STATE.md damaged in every way, under a session that is at work."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sm.__main__ import run
+from sm.session import agent
+from sm.store import journal
+from sm.store.paths import PRIVATE, QUEUE, Kind, ProjectDir, Root, SessionDir, layout
+from tests.e2e.conftest import MakeStage
+from tests.e2e.stage import Stage
+from tests.helpers import wait_for
+
+Damage = Callable[[Path, bytes], object]
+
+
+def is_empty(path: Path, before: bytes) -> None:
+    path.write_bytes(b"")
+
+
+def is_half(path: Path, before: bytes) -> None:
+    path.write_bytes(before[: len(before) // 2] or b"{")
+
+
+def is_garbage(path: Path, before: bytes) -> None:
+    path.write_bytes(b'\xff\x00{"[["' * 40)
+
+
+def is_of_another_type(path: Path, before: bytes) -> None:
+    path.write_bytes(b"[1, null]\n")
+
+
+def is_another_kind(path: Path, before: bytes) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+        path.write_bytes(b"in the way")
+    else:
+        path.unlink(missing_ok=True)
+        path.mkdir()
+
+
+def leads_nowhere(path: Path, before: bytes) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    path.symlink_to("nowhere")
+
+
+def is_a_fifo(path: Path, before: bytes) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    os.mkfifo(path, 0o600)
+
+
+def may_not_be_used(path: Path, before: bytes) -> None:
+    if not path.exists():
+        path.write_bytes(before)
+    path.chmod(0o000)
+
+
+IN_A_FILE: list[Damage] = [is_empty, is_half, is_garbage, is_of_another_type]
+IN_PLACE: list[Damage] = [is_another_kind, leads_nowhere, is_a_fifo, may_not_be_used]
+
+
+def places(root: Root, project: ProjectDir, session: SessionDir) -> dict[Path, Kind]:
+    """Every name that docs/STATE.md has in the private directory: see tests/test_docs.py."""
+    found = {root.private / name: kind for name, kind in PRIVATE.items()}
+    found |= {project.path / name: kind for name, kind in layout(ProjectDir).items()}
+    found |= {session.path / name: kind for name, kind in layout(SessionDir).items()}
+    return found | {session.queue / name: kind for name, kind in QUEUE.items()}
+
+
+def look(stage: Stage) -> None:
+    """What people look at, while it is damaged: no command ends as if that were unexpected."""
+    config = ["--config", str(stage.config)]
+    for argv in (["status", "--json"], ["children"], ["queue", "harb#1"], ["trace", "harb", "1"]):
+        assert run([*config, *argv]) in (0, 1, 2)
+
+
+def go_on(stage: Stage) -> None:
+    """A tick, and a pass over the session."""
+    config = ["--config", str(stage.config)]
+    assert run([*config, "poll"]) == 0
+    assert run([*config, "react", "harb", "1"]) == 0
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("damage", IN_A_FILE + IN_PLACE)
+def test_no_damaged_file_stops_a_tick_a_session_or_its_agent(
+    stage_of: MakeStage, damage: Damage
+) -> None:
+    stage = stage_of(settings={"max_sessions": 1})
+    stage.file_issue()
+    stage.poll()
+    ctx, session = stage.ctx, stage.session(1)
+    wait_for(lambda: stage.told(), "the first prompt")
+    pid = stage.agent_pid(1)
+    for path, kind in places(ctx.root, ctx.directory, session.dir).items():
+        if kind is not Kind.FILE and damage in IN_A_FILE:
+            continue
+        before = path.read_bytes() if path.is_file() else b""
+        damage(path, before)
+        look(stage)
+        go_on(stage)
+        if path.name == "crash.log":
+            path.unlink(missing_ok=True)  # what stands there at the end, a test has failed for
+        known = agent.load(stage.session(1).dir)
+        assert known, path
+        assert known.pid == pid, path
+    told = [event.detail for event in journal.read(ctx.root.journal) if event.event == "problem"]
+    assert told
+    stage.push_work(1)
+    stage.write_phase(1, "PHASE:awaiting_ci")
+    wait_for(lambda: any("CI passed" in each for each in stage.told()), "CI", timeout_s=120)
