@@ -19,7 +19,7 @@ from sm.adapters.forge.checkfolder import CheckFolder
 from sm.cli.root import COMMANDS, cli
 from sm.config.schema import ContextMonitor, HandoffCycle
 from sm.errors import SmError, TemporaryError, UsageError
-from sm.store.paths import DEFAULT_ROOT, ProjectDir, Root, SessionDir
+from sm.store.paths import DEFAULT_ROOT, PRIVATE, ProjectDir, Root, SessionDir
 from tests.helpers import make_repository
 from tests.shell import REPOSITORY
 
@@ -190,6 +190,7 @@ def test_every_file_of_the_root_is_in_the_table() -> None:
     private = {name.removeprefix("sm-{uid}/") for name in found if name.startswith("sm-{uid}/")}
     assert rows("The root") == {name for name in found if "/" not in name}
     assert rows("Private") == private | {"crash.log", "projects"}
+    assert set(PRIVATE) == rows("Private") | {"journal.jsonl.1", "health.jsonl.1"}
 
 
 @pytest.mark.parametrize(

@@ -306,6 +306,13 @@ def test_agent_idle_without_a_phase_is_killed_before_the_callback(loop: Loop) ->
     assert lines(loop.calls) == ["PHASE:failed", "dead"]
 
 
+def test_what_the_agent_has_not_written_is_no_sign_of_idleness(loop: Loop) -> None:
+    loop.session()
+    loop.root.idle_marker(SESSION).mkdir()
+    loop.start(idle_timeout="0.5")
+    assert loop.end() == "idle_timeout 0"
+
+
 def test_agent_idle_after_a_phase_is_left_alone(loop: Loop) -> None:
     loop.session()
     loop.write("PHASE:awaiting_ci\n")
