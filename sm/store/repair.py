@@ -52,12 +52,14 @@ def _repair(folder: Path, kinds: Layout, story: Path, session: str) -> None:
 
 def _wrong(folder: Path, kinds: Layout) -> Iterator[tuple[Path, Kind, str]]:
     """Each name that is not what it has to be, and what is wrong with it."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if kind := kinds.get(entry.name):
-                with contextlib.suppress(FileNotFoundError):
-                    if what := _fault(entry.stat(follow_symlinks=False), kind):
-                        yield Path(entry.path), kind, what
+    for name, kind in kinds.items():
+        path = f"{folder}/{name}"
+        try:
+            found = os.lstat(path)
+        except FileNotFoundError:
+            continue
+        if what := _fault(found, kind):
+            yield Path(path), kind, what
 
 
 def _fault(found: os.stat_result, kind: Kind) -> str:
