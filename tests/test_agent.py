@@ -264,6 +264,7 @@ def test_a_stop_leaves_no_process_even_of_the_stubborn(
     project = make_project(tmp_path, ["bash", "-c", script])
     tmux.start("stranger", tmp_path, ["sleep", "203"])
     stranger = wait_for(lambda: running(tmux, "stranger", "sleep"), "the stranger's program")
+    assert stranger
     agent = agents.launch(tmux, session, launch_of(project, ""), generation=1)
     wait_for((session.worktree / "started").exists, "its children")
     wait_for(lambda: len(proc.family([agent.process])) >= 5, "its children")
