@@ -17,6 +17,7 @@ from sm.errors import StateError
 from sm.forge import NO_CHECK, Check, CheckState, Issue, IssueState, PullRequest, PullState, Review
 from sm.session import registry
 from sm.store import lock
+from sm.store.crash import crash_point
 from sm.store.damage import read_rebuildable
 from sm.store.files import (
     CLOCK_SLACK_S,
@@ -98,7 +99,18 @@ def _usable(ctx: Context, newer_than: float) -> Snapshot | None:
         return None
     if last.stamp != ctx.forge.stamp():
         return None
-    return last
+    return last if _is_told(ctx, last) else None
+
+
+def _is_told(ctx: Context, last: Snapshot) -> bool:
+    """Whether those for whom that look has changed something were woken.
+
+    The time of the next look is written after that; who looked may have died before.
+    """
+    try:
+        return ctx.directory.due.stat().st_mtime > last.taken_at
+    except FileNotFoundError:
+        return False
 
 
 def look(ctx: Context) -> Snapshot:
@@ -109,12 +121,15 @@ def look(ctx: Context) -> Snapshot:
 def _take(ctx: Context) -> Snapshot:
     directory = ctx.directory
     before = last_snapshot(directory)
+    if before is not None and not _is_told(ctx, before):
+        before = None
     taken = _observe(ctx, ctx.forge.ensure_check)
     # What changes while we look must count as changed since.
     mtime_ns = just_before(taken.taken_at)
     write_json(directory.snapshot, taken, mtime_ns=mtime_ns, limit=SNAPSHOT_LIMIT)
-    write_atomic(directory.due, f"{math.ceil(taken.taken_at + ctx.project.ci.poll_s)}\n")
+    crash_point("forge:seen")
     _wake_changed(ctx, before, taken)
+    write_atomic(directory.due, f"{math.ceil(taken.taken_at + ctx.project.ci.poll_s)}\n")
     return taken
 
 
