@@ -20,8 +20,8 @@ from sm.session import agent, registry, targets
 from sm.session.registry import AnySession
 from sm.store import lock
 from sm.store.paths import Root
-from sm.workflow import host
-from tests.helpers import wait_for
+from sm.workflow import host, until
+from tests.helpers import HANG_S, wait_for
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PEER = Path(__file__).with_name("peer.py")
@@ -68,8 +68,13 @@ class Company:
         named = ["--name", name] if name else []
         done = self.sm("new", "--provider", provider, *named, "--", prompt)
         ident = done.stdout.split()[0]
-        self.sm("wait", ident, "--timeout", "20")
+        self.wait(ident)
         return ident
+
+    def wait(self, session: str) -> None:
+        """What `sm wait` does, without a process of its own."""
+        came = until.reached(self.session(session), until.Event.IDLE, HANG_S)
+        assert came, f"'{session}' did not come to the end of its turn: {came}"
 
     def session(self, target: str) -> AnySession:
         """The session of that id or name."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
+import math
 import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,16 +26,20 @@ from sm.history import Receipt, Verb
 from sm.session import phasefile, plan, registry
 from sm.session.registry import IssueSession, Session
 from sm.store import lock
-from sm.store.files import write_json
+from sm.store.files import write_atomic, write_json
 from sm.store.paths import session_name
 from sm.workflow.context import Context
 from sm.workflow.snapshot import Snapshot
 
 T = TypeVar("T")
+HANG_S = 60.0
+"""What takes longer hangs. It says nothing of how long a thing may take: machines are slow."""
+TEMPORARY = Path(tempfile.gettempdir())
+"""That of the whole run: each test has its own."""
 
 
 def wait_for(
-    condition: Callable[[], T], what: str, timeout_s: float = 20.0, every_s: float = 0.02
+    condition: Callable[[], T], what: str, timeout_s: float = HANG_S, every_s: float = 0.02
 ) -> T:
     """The first true value of `condition`; fails the test when there is none in time."""
     deadline = time.monotonic() + timeout_s
@@ -103,7 +111,25 @@ class Repository:
 
 
 def make_repository(folder: Path) -> Repository:
-    """A remote and a clone with one commit on `main`."""
+    """A remote and a clone with one commit on `main`.
+
+    A dozen processes make one; so each worker does that once, and copies it for its tests.
+    """
+    made = _made_with(Path(os.environ["GIT_CONFIG_GLOBAL"]).read_text())
+    repository = Repository(folder / made.bare.name, folder / made.clone.name)
+    folder.mkdir(parents=True, exist_ok=True)
+    for source, copy in ((made.bare, repository.bare), (made.clone, repository.clone)):
+        shutil.copytree(source, copy, symlinks=True)
+    git(repository.clone, "remote", "set-url", "origin", str(repository.bare))
+    git(repository.clone, "update-index", "-q", "--refresh")  # the copies are files of their own
+    return repository
+
+
+@functools.cache
+def _made_with(_configuration: str) -> Repository:
+    """What others are copies of, made with the git configuration that is in force."""
+    folder = Path(tempfile.mkdtemp(prefix="sm-repository-", dir=TEMPORARY))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     bare, clone = folder / "hub.git", folder / "clone"
     subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(bare)], check=True)
     subprocess.run(["git", "clone", "-q", str(bare), str(clone)], check=True, capture_output=True)
@@ -172,6 +198,7 @@ def put_snapshot(ctx: Context, *seen: Issue | PullRequest, age_s: float = 1.0, *
         **more,
     )
     write_json(ctx.directory.snapshot, taken)
+    write_atomic(ctx.directory.due, f"{math.ceil(taken.taken_at + ctx.project.ci.poll_s)}\n")
 
 
 def an_issue(number: int, *labels: str, title: str = "Mend it", **more: Any) -> Issue:

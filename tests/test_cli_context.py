@@ -270,7 +270,7 @@ def test_an_agents_context_is_seen_and_it_is_warned_once(company: Company) -> No
     assert "critically high" in told
     company.sm("send", "ann", "The end.\ngauge: 69")
     company.hears("ann", "The end.")
-    company.sm("wait", "ann", "--timeout", "20")
+    company.wait("ann")
     assert sum("[sm context]" in text for text in company.noted("ann")) == 2
     found = shown(company)
     assert [(one["id"], one["percent"], one["told"]) for one in found] == [(ann, 69, "critical")]
@@ -325,7 +325,7 @@ def test_a_person_switches_it_off_and_on(company: Company) -> None:
         "ann: nothing is done about its context\n"
     )
     company.sm("send", "ann", "Work.\ngauge: 90")
-    company.sm("wait", "ann", "--timeout", "20")
+    company.wait("ann")
     directory = company.session("ann").dir
     wait_for(lambda: not directory.threshold.exists(), "the threshold's end")
     assert not any("[sm context]" in text for text in company.noted("ann"))

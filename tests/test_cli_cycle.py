@@ -44,7 +44,7 @@ def wait_for_end(company: Company, name: str) -> None:
 def test_a_dry_run_says_every_step_with_its_real_values(company: Company) -> None:
     ident = company.new("ann")
     company.sm("send", "ann", "gauge: 62")
-    company.sm("wait", "ann", "--timeout", "20")
+    company.wait("ann")
     said = company.sm("cycle", "ann", "--dry-run").stdout
     folder = folder_of(company, "ann")
     assert re.search(r"^ann: its context was 62% full \d+s ago; its agent is idle$", said, re.M)
@@ -77,7 +77,7 @@ def test_a_dry_run_says_what_is_in_the_way(company: Company) -> None:
     (session.cwd / ".sm").symlink_to(company.folder.parent)
     answered = company.folder / "answered"
     company.sm("send", "ann", f"ask: {answered}")
-    company.sm("wait", "ann", "--for", "dialog", "--timeout", "20")
+    company.sm("wait", "ann", "--for", "dialog", "--timeout", "60")
     said = company.sm("cycle", "ann", "--dry-run").stdout.splitlines()
     assert said[0].endswith("its agent is dialog")
     assert "how full its context is, is not known" in said[0]
@@ -151,7 +151,7 @@ def test_one_that_is_given_up_ends_with_exit_code_1_and_why(company: Company) ->
     company.new("ann")
     company.sm("send", "ann", "asked: never")
     company.sm("send", "ann", "asked: never")
-    company.sm("wait", "ann", "--timeout", "20")
+    company.wait("ann")
     done = company.sm("cycle", "ann", "--wait", code=1)
     assert done.stderr == "sm: it was given up: it has written no document, asked twice\n"
     assert "asked for a handoff document again" in done.stdout
@@ -164,7 +164,7 @@ def test_one_that_is_given_up_ends_with_exit_code_1_and_why(company: Company) ->
 def test_the_end_of_the_session_ends_the_wait(company: Company) -> None:
     company.new("ann")
     company.sm("send", "ann", "asked: working /nowhere/go")
-    company.sm("wait", "ann", "--timeout", "20")
+    company.wait("ann")
     ident = company.session("ann").name
     killer = (
         f"until [ -s {company.root.session(ident).rotation} ]; do sleep 0.05; done; {SM} kill ann"
@@ -183,7 +183,7 @@ def test_a_session_acts_on_itself_and_its_children_alone(company: Company) -> No
     company.new("ann")
     company.new("bob")
     company.run_in("ann", f"{SM} new --provider peer --name kid")
-    company.sm("wait", "kid", "--timeout", "20")
+    company.wait("kid")
     refused = company.run_in("ann", f"{SM} cycle bob")
     assert refused.startswith("1\n")
     assert "'ann' may replace the context of only itself and the sessions that it began" in refused
@@ -198,7 +198,7 @@ def test_a_session_acts_on_itself_and_its_children_alone(company: Company) -> No
 def test_a_session_that_has_ended_is_refused(company: Company) -> None:
     company.new("ann")
     company.sm("send", "ann", "leave:", code=None)
-    company.sm("wait", "ann", "--for", "end", "--timeout", "20")
+    company.sm("wait", "ann", "--for", "end", "--timeout", "60")
     wait_for(company.session("ann").dir.over.exists, "its end to be noted")
     assert "'ann' has ended" in company.sm("cycle", "ann", code=1).stderr
     assert "it would not begin: " in company.sm("cycle", "ann", "--dry-run").stdout
@@ -235,7 +235,7 @@ def test_several_sessions_in_one_directory_do_not_disturb_each_other(company: Co
 def test_a_context_that_fills_up_fast_is_reported_and_cycled_later(company: Company) -> None:
     company.new("ann")
     company.run_in("ann", f"{SM} new --provider peer --name kid")
-    company.sm("wait", "kid", "--timeout", "20")
+    company.wait("kid")
 
     def fills_up(percent: int, cycles: int) -> None:
         company.sm("send", "kid", f"gauge: {percent}")
@@ -250,7 +250,7 @@ def test_a_context_that_fills_up_fast_is_reported_and_cycled_later(company: Comp
     assert said["threshold"] == 90
     company.sm("send", "kid", "gauge: 89")  # it hears that this is critical instead
     company.hears("kid", "critically high")
-    company.sm("wait", "kid", "--timeout", "20")
+    company.wait("kid")
     assert len(company.noted("kid", "clear")) == 2
     fills_up(91, 3)
     company.hears("ann", "has needed 3 handoff cycles")

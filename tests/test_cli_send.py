@@ -53,7 +53,7 @@ def test_an_ambiguous_start_of_an_id_names_the_candidates(company: Company) -> N
 def test_a_name_means_the_living_one(company: Company) -> None:
     company.new("ann")
     company.sm("send", "ann", "leave:")
-    company.sm("wait", "ann", "--for", "end", "--timeout", "20")
+    company.sm("wait", "ann", "--for", "end", "--timeout", "60")
     wait_for(company.session("ann").dir.over.exists, "its end to be noted")
     again = company.new("ann", provider="mute")
     assert company.session("ann").name == again
@@ -232,14 +232,14 @@ def test_waiting_ends_when_the_turn_is_over_or_time_is_up(company: Company) -> N
     queued = company.sm("send", "ann", "Next.", "--wait", "0.2", code=124)
     assert queued.stdout.startswith("queued for ann: it is at work")
     go.touch()
-    company.sm("wait", "ann", "--timeout", "20")
+    company.wait("ann")
     assert company.noted("ann")[-1] == "Next."
 
 
 def test_waiting_for_an_agent_that_dies_fails_and_for_its_end_succeeds(company: Company) -> None:
     company.new("ann")
     with subprocess.Popen(
-        [*sm_line(), "wait", "ann", "--for", "end", "--timeout", "20"]
+        [*sm_line(), "wait", "ann", "--for", "end", "--timeout", "60"]
     ) as waiting:
         company.sm("send", "ann", "die:", code=None)
     assert waiting.returncode == 0
@@ -251,7 +251,7 @@ def test_the_end_of_the_screen_is_shown_and_later_of_the_transcript(company: Com
     company.new("ann", provider="mute")
     assert company.sm("tail", "ann").stdout == "❯\n"
     company.sm("send", "ann", "die:")
-    company.sm("wait", "ann", "--for", "end", "--timeout", "20")
+    company.sm("wait", "ann", "--for", "end", "--timeout", "60")
     assert "working ..." in company.sm("tail", "ann", "-n", "3").stdout
     assert "working ..." in company.sm("logs", "ann").stdout
 
@@ -310,7 +310,7 @@ def test_a_terminal_is_entered_by_name_and_a_lost_one_is_told(company: Company) 
     assert way.argv[-4:] == ["attach-session", "-t", f"={session.name}", "-r"]
     assert "attach needs a terminal" in company.sm("attach", "ann", code=2).stderr
     company.sm("send", "ann", "die:")
-    company.sm("wait", "ann", "--for", "end", "--timeout", "20")
+    company.sm("wait", "ann", "--for", "end", "--timeout", "60")
     with pytest.raises(SmError, match="the terminal of 'ann' is gone: sm tail ann shows"):
         to_ad_hoc(session, {})
 

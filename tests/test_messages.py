@@ -74,13 +74,13 @@ def test_the_sender_hears_once_that_the_turn_has_ended(company: Company) -> None
     go = company.folder / "go"
     letter = f"Build it.\nsay: All is built.\nhold: {go}"
     assert company.send_from("ann", "bob", letter, "--notify-on-stop") == "0\naccepted by bob\n"
-    company.sm("wait", "ann", "--timeout", "20")
+    company.wait("ann")
     assert not any("has ended its turn" in text for text in company.noted("ann"))
     go.touch()
     told = company.hears("ann", "[sm] bob has ended its turn:\n--- begin its last message")
     assert "\nAll is built.\n--- end its last message" in told
     company.sm("send", "bob", "Another turn.")
-    company.sm("wait", "bob", "--timeout", "20")
+    company.wait("bob")
     company.run_in("ann", "true")
     assert len([text for text in company.noted("ann") if "has ended its turn" in text]) == 1
     assert not list(company.session("bob").dir.notify.iterdir())
@@ -96,7 +96,7 @@ def test_a_sender_is_told_when_the_receiver_dies_in_its_turn(company: Company) -
 def test_a_parent_hears_what_becomes_of_its_child(company: Company) -> None:
     company.new("ann")
     ident = company.run_in("ann", f"{SM} new --provider peer --name kid").split()[1]
-    company.sm("wait", "kid", "--timeout", "20")
+    company.wait("kid")
     assert company.session("kid").parent == company.session("ann").name
     company.sm("send", "kid", "compact:")
     told = "[sm context] Compaction fired for kid. Context was lost."
@@ -129,7 +129,7 @@ def test_a_session_ends_only_itself_and_its_descendants(company: Company) -> Non
     company.new("ann")
     company.new("bob")
     company.run_in("ann", f"{SM} new --provider mute --name kid")
-    company.sm("wait", "kid", "--timeout", "20")
+    company.wait("kid")
     refused = company.run_in("bob", f"{SM} kill kid")
     assert refused.startswith("1\n")
     assert "may end only itself and the sessions that it began" in refused
@@ -152,7 +152,7 @@ def test_a_notification_whose_teller_is_killed_comes_once(company: Company, poin
     once = company.folder / "once"
     crash = {"SM_CRASH_AT": point, "SM_CRASH_ONCE": str(once)}
     company.sm("new", "--provider", "peer", "--name", "bob", env=crash)
-    company.sm("wait", "bob", "--timeout", "20")
+    company.wait("bob")
     last = "die:" if point == "over:told" else "say: Built."
     company.send_from("ann", "bob", f"Build it.\n{last}", "--notify-on-stop")
     wait_for(once.exists, "the crash")
@@ -162,5 +162,5 @@ def test_a_notification_whose_teller_is_killed_comes_once(company: Company, poin
     if point == "over:told":
         wait_for(directory.over.exists, "the second try")
     company.run_in("ann", "true")  # whatever else waits for ann comes with it
-    company.sm("wait", "ann", "--timeout", "20")
+    company.wait("ann")
     assert len([text for text in company.noted("ann") if "[sm] bob has" in text]) == 1

@@ -324,7 +324,7 @@ def test_input_that_cannot_be_sent_is_refused(company: Company, served: Served) 
 def test_input_to_a_session_that_has_ended_is_refused(company: Company, served: Served) -> None:
     company.new("ann")
     company.sm("send", "ann", "leave:")
-    company.sm("wait", "ann", "--for", "end", "--timeout", "20")
+    company.sm("wait", "ann", "--for", "end", "--timeout", "60")
     wait_for(company.session("ann").dir.over.exists, "its end to be noted")
     said = served.post("/sessions/ann/input", {"text": "Hello?"})
     assert said.status == 409

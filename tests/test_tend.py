@@ -34,7 +34,7 @@ def child_of_ann(company: Company, provider: str = "peer") -> str:
     """Ann's child, called kid; returns its id."""
     company.new("ann")
     ident = company.run_in("ann", f"{SM} new --provider {provider} --name kid").split()[1]
-    company.sm("wait", "kid", "--timeout", "20")
+    company.wait("kid")
     return ident
 
 
@@ -127,7 +127,7 @@ def test_waiting_for_an_agent_without_hooks_outlasts_the_prompt_that_it_still_sh
     company.sm("send", "bob", f"hold: {go}")
     assert company.sm("wait", "bob", "--timeout", "3", code=124).returncode == 124
     go.touch()
-    company.sm("wait", "bob", "--timeout", "20")
+    company.wait("bob")
 
 
 def test_a_parent_whose_files_are_broken_does_not_hold_up_its_child(company: Company) -> None:

@@ -89,7 +89,7 @@ def test_an_agent_goes_on_in_a_new_context_and_is_the_same_session(company: Comp
     path = hand_off(company, "ann")
     assert company.hears("ann", "continue from") == GO_ON.format(path)
     wait_over(company, "ann")
-    company.sm("wait", "ann", "--timeout", "20")
+    company.wait("ann")
     assert len(log(company, "ann", "clear")) == 1
     assert agentstate.read(session.dir).context != context
     assert agent.load(company.session("ann").dir) == before
@@ -133,7 +133,7 @@ def test_the_last_of_several_wishes_counts(company: Company) -> None:
 def test_nobody_else_hears_of_it(company: Company) -> None:
     company.new("ann")
     company.run_in("ann", f"{SM} new --provider peer --name kid")
-    company.sm("wait", "kid", "--timeout", "20")
+    company.wait("kid")
     company.run_in("kid", f"{SM} new --provider peer --name grandchild")
     hand_off(company, "kid")
     company.hears("kid", "continue from")
@@ -261,7 +261,7 @@ def begin_mortal(company: Company, point: str) -> Path:
     env = {"SM_CRASH_AT": point, "SM_CRASH_ONCE": str(crashed)}
     pass_env = [f"--pass-env={name}" for name in env]
     company.sm("new", "--provider", "peer", "--name", "ann", *pass_env, env=env)
-    company.sm("wait", "ann", "--timeout", "20")
+    company.wait("ann")
     return crashed
 
 
@@ -498,7 +498,7 @@ def test_readings_that_say_nothing_of_the_context_change_nothing(company: Compan
     assert company.hears("ann", "continue from") == GO_ON.format(path)
     wait_over(company, "ann")
     company.sm("send", "ann", f"gauge: 97 {old}\ngauge: null\ngauge: 3")
-    company.sm("wait", "ann", "--timeout", "20")
+    company.wait("ann")
     company.run_in("ann", "true")
     assert not [text for text in company.noted("ann") if "[sm context]" in text]
     assert not [text for text in company.noted("ann") if "Create handoff" in text]

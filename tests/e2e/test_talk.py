@@ -95,7 +95,7 @@ def test_a_parent_is_told_once_when_its_child_dies(stage_of: MakeStage, company:
     stage = stage_of(auto=False)
     company.new("ann")
     company.run_in("ann", f"{SM} new --provider peer --name kid")
-    company.sm("wait", "kid", "--timeout", "20")
+    company.wait("kid")
     kid = company.session("kid")
     known = load(kid.dir)
     assert known
