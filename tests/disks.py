@@ -14,16 +14,28 @@ PAGE = 4096
 """Bytes; room is given and taken in pages."""
 
 
+def mount_small(path: Path, size: str) -> bool:
+    """Mount a file system at the folder `path`; False where that is not permitted."""
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", str(path)]
+    if os.geteuid() != 0:
+        return False
+    return subprocess.run(mount, capture_output=True, check=False).returncode == 0
+
+
+def unmount(path: Path) -> None:
+    """Take it away again, whoever still uses it."""
+    subprocess.run(["umount", "-l", str(path)], check=True)
+
+
 @contextlib.contextmanager
 def small_disk(path: Path, size: str) -> Iterator[Path]:
     """A file system at the folder `path`; skips the test where mounting is not permitted."""
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", str(path)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+    if not mount_small(path, size):
         pytest.skip("mounting is not permitted here")
     try:
         yield path
     finally:
-        subprocess.run(["umount", "-l", str(path)], check=True)
+        unmount(path)
 
 
 def fill(disk: Path, *, but_for: int = 0) -> Path:

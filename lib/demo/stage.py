@@ -6,7 +6,6 @@ it: that is how it is found again at the end, every process of it and none else.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
 import shlex
@@ -199,14 +198,8 @@ class Stage:
 
     def processes(self) -> list[Process]:
         """Everything that runs for this demo, except for this program."""
-        marks = [f"\0HOME={self.home}\0".encode(), f"\0SM_STATE_ROOT={self.state}\0".encode()]
-        found = []
-        for entry in proc.PROC.glob("[1-9]*"):
-            with contextlib.suppress(OSError):
-                environ = b"\0" + (entry / "environ").read_bytes() + b"\0"
-                if any(mark in environ for mark in marks):
-                    found.append(proc.find(int(entry.name)))
-        return [process for process in found if process and process.pid != os.getpid()]
+        marks = (f"HOME={self.home}".encode(), f"SM_STATE_ROOT={self.state}".encode())
+        return [process for process in proc.with_variable(*marks) if process.pid != os.getpid()]
 
     def clear(self) -> None:
         """End all that still runs, whatever it is at: nothing outside the directory is theirs."""

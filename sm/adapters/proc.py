@@ -57,6 +57,16 @@ def is_running(process: Process) -> bool:
     return True
 
 
+def with_variable(*entries: bytes) -> list[Process]:
+    """What runs with one of these entries, each `NAME=VALUE`, in the environment it began with."""
+    found: list[Process | None] = []
+    for entry in PROC.glob("[1-9]*"):
+        with contextlib.suppress(OSError):  # another user's, or one that has just ended
+            if not set(entries).isdisjoint((entry / "environ").read_bytes().split(b"\0")):
+                found.append(find(int(entry.name)))
+    return [process for process in found if process]
+
+
 def family(leaders: Iterable[Process]) -> set[Process]:
     """What runs of `leaders`: themselves, their descendants, the members of their sessions.
 
