@@ -20,7 +20,7 @@ def _is_long(f: Facts) -> bool:
 
 INJECT, NOTIFY, COMMENT = Verb.INJECT, Verb.NOTIFY, Verb.COMMENT
 
-_FINISH = (
+FINISH = (
     Step(Verb.KILL),
     Step(Verb.CLEAN_LABELS),
     Step(Verb.CLOSE_ISSUE),
@@ -29,7 +29,7 @@ _FINISH = (
     Step(Verb.RELEASE_CLAIM),
     Step(Verb.FORGET),
 )
-_STOP = (
+STOP = (
     Step(Verb.KILL),
     Step(Verb.CLEAN_LABELS),
     Step(Verb.REMOVE_WORKTREE),
@@ -37,12 +37,12 @@ _STOP = (
     Step(Verb.RELEASE_CLAIM),
     Step(Verb.FORGET),
 )
-_LET_GO = (Step(Verb.RESTORE_BACKLOG), Step(Verb.RELEASE_CLAIM), Step(Verb.FORGET))
+LET_GO = (Step(Verb.RESTORE_BACKLOG), Step(Verb.RELEASE_CLAIM), Step(Verb.FORGET))
 """The blocked label keeps the issue from being picked up until a person takes it off."""
 
 
 def _fail(text: str) -> tuple[Step, ...]:
-    return (Step(Verb.LABEL_BLOCKED), Step(COMMENT, text), Step(Verb.KILL), *_LET_GO)
+    return (Step(Verb.LABEL_BLOCKED), Step(COMMENT, text), Step(Verb.KILL), *LET_GO)
 
 
 _SETTLED = (
@@ -51,35 +51,35 @@ _SETTLED = (
         "done",
         "merged on the forge",
         lambda f: f.phase is Phase.DONE and f.merged,
-        _FINISH,
+        FINISH,
     ),
     Row(
         "merged-early",
         "any other",
         "merged on the forge, and the agent says no more",
         lambda f: f.phase is not Phase.DONE and f.merged and f.left_alone,
-        _FINISH,
+        FINISH,
     ),
     Row(
         "issue-closed",
         "any",
         "a person closed the issue",
         lambda f: not f.issue_open and not f.merged,
-        _STOP,
+        STOP,
     ),
     Row(
         "pull-closed",
         "any",
         "a person closed the pull request unmerged",
         lambda f: f.pull is PullState.CLOSED,
-        _STOP,
+        STOP,
     ),
     Row(
         "blocked",
         "any",
         "a person set the blocked label",
         lambda f: f.blocked and not f.merged,
-        _STOP,
+        STOP,
     ),
 )
 """What a person or the forge has settled."""

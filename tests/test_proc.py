@@ -69,3 +69,11 @@ def test_family_is_found_with_its_strays_and_nobody_else(
         proc.send(family, signal.SIGKILL)
         wait_for(lambda: not any(proc.is_running(process) for process in family), "its end")
     assert stranger.poll() is None
+
+
+def test_processes_are_found_by_a_variable_of_the_environment_they_began_with() -> None:
+    env = {"ROOM": "/here", "OTHER": "x"}
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, env=env) as here:
+        found = proc.with_variable(b"ROOM=/here", b"ROOM=/there")
+        assert [process.pid for process in found] == [here.pid]
+        assert proc.with_variable(b"ROOM=/her", b"OOM=/here") == []

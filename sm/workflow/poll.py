@@ -15,7 +15,14 @@ from sm.store.repair import repair
 from sm.workflow import locks, monitors, worktrees
 from sm.workflow.context import Context
 from sm.workflow.snapshot import Snapshot, look, snapshot
-from sm.workflow.start import SettledError, TakenError, is_started, put_on_record, start
+from sm.workflow.start import (
+    SettledError,
+    TakenError,
+    is_started,
+    is_workable,
+    put_on_record,
+    start,
+)
 
 
 def tick(ctx: Context, *, dry_run: bool = False) -> Iterator[str]:
@@ -63,7 +70,8 @@ def _keep_alive(
         except StateError as error:  # of its files alone: the others go on
             yield f"cannot look after #{session.issue}: {error.message}"
     for issue in _lost(ctx, seen, sessions):
-        yield from _start(ctx, issue, "take up again", dry_run)
+        what = "take up again" if is_workable(ctx.project, issue) else "let go of"
+        yield from _start(ctx, issue, what, dry_run)
 
 
 def _keep_session(
@@ -97,8 +105,7 @@ def _lost(ctx: Context, seen: Snapshot, sessions: list[IssueSession]) -> list[Is
         issue
         for issue in seen.issues
         if issue.number not in known
-        and issue.state is IssueState.OPEN
-        and ctx.project.labels.blocked not in issue.labels
+        and claim.is_held(issue.number, seen.refs)
         and claim.is_ours(ctx.git, ctx.project, issue.number, ctx.root, seen.refs)
     ]
 
@@ -127,9 +134,8 @@ def ready(ctx: Context, seen: Snapshot) -> list[Issue]:
         (
             issue
             for issue in seen.issues
-            if issue.state is IssueState.OPEN
+            if is_workable(ctx.project, issue)
             and labels.backlog in issue.labels
-            and labels.blocked not in issue.labels
             and is_trusted(issue.author, ctx.project.trusted)
             and not waits_for(seen, issue)
         ),

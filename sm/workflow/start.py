@@ -9,6 +9,7 @@ import contextlib
 import time
 from collections.abc import Iterator
 
+from sm.config.schema import Project
 from sm.errors import SmError, TemporaryError
 from sm.forge import Issue, IssueState
 from sm.history import Receipt, Verb
@@ -27,6 +28,7 @@ from sm.workflow.compose import gather, git_state, launch_with
 from sm.workflow.context import Context
 from sm.workflow.observe import last_known
 from sm.workflow.replies import question_file
+from sm.workflow.settled import let_go
 from sm.workflow.snapshot import snapshot
 
 
@@ -64,9 +66,8 @@ def start(
     crash_point("start:recorded")
     with lock.hold(session.dir.lock, timeout_s=120):
         if not is_started(ctx, session):
-            if not (by_hand or seize or _is_due(ctx, session)):
-                registry.forget(ctx.root, session)
-                raise SettledError(f"#{issue.number} was settled in the meantime")
+            if not (by_hand or seize):
+                _check_due(ctx, session)
             with _noted(session):
                 _claim(ctx, session, seize=seize)
                 _begin(ctx, session)
@@ -79,18 +80,33 @@ def put_on_record(ctx: Context, issue: Issue) -> IssueSession:
     return registry.create(ctx.root, _identity(ctx, issue))
 
 
-def _is_due(ctx: Context, session: IssueSession) -> bool:
-    """Whether there is work to do, asked anew: a session may have ended since the last look.
+def _check_due(ctx: Context, session: IssueSession) -> None:
+    """See that there is work to do, asked anew: a session may have ended since the last look.
 
-    Its claim is the last to go but for its files, so one that we hold is of a start cut short.
+    Its claim is the last to go but for its files. So one that we hold is of a start cut short, or
+    of a session whose state was lost; where its issue is settled, that session is ended here.
+
+    Raises:
+        SettledError: there is none; the session is forgotten.
+
     """
     name = claim.ref(session.issue)
     refs = ctx.git.ls_remote(ctx.project.remote, name)
-    if claim.is_ours(ctx.git, ctx.project, session.issue, ctx.root, refs):
-        return True
-    issue, labels = ctx.forge.issue(session.issue), ctx.project.labels
-    ready = labels.backlog in issue.labels and labels.blocked not in issue.labels
-    return issue.state is IssueState.OPEN and ready
+    ours = claim.is_ours(ctx.git, ctx.project, session.issue, ctx.root, refs)
+    issue = ctx.forge.issue(session.issue)
+    workable = is_workable(ctx.project, issue)
+    if workable and (ours or ctx.project.labels.backlog in issue.labels):
+        return
+    if ours and not workable:
+        let_go(ctx, session, issue)
+    for problem in registry.forget(ctx.root, session):
+        ctx.record("problem", session.name, problem)
+    raise SettledError(f"#{session.issue} was settled in the meantime")
+
+
+def is_workable(project: Project, issue: Issue) -> bool:
+    """Whether the issue is open, and not blocked."""
+    return issue.state is IssueState.OPEN and project.labels.blocked not in issue.labels
 
 
 @contextlib.contextmanager

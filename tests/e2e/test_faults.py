@@ -11,10 +11,11 @@ from sm.history import Verb
 from sm.matrix import ROWS
 from sm.session import plan
 from tests.e2e.conftest import MakeStage
-from tests.e2e.stage import Env, Stage, kill
+from tests.e2e.stage import REPOSITORY, Env, Stage, kill
 from tests.e2e.test_journeys import BY_SM, assert_nothing_left
 from tests.helpers import git, kill_monitor, remove_tree, wait_for
 
+DEV_POLL = REPOSITORY / "bin" / "dev-poll"
 Points = tuple[str, ...]
 """Processes die at each of them, one after another, in one journey."""
 
@@ -205,18 +206,70 @@ def test_whole_tmux_server_dies(stage_of: MakeStage) -> None:
     assert_nothing_left(stage, issue)
 
 
+def lose_state(stage: Stage) -> None:
+    for entry in stage.ctx.root.path.iterdir():
+        remove_tree(entry) if entry.is_dir() else entry.unlink()
+
+
 def test_state_directory_is_removed_while_the_agent_works(stage_of: MakeStage) -> None:
     stage = stage_of(auto=True)
     issue = stage.file_issue()
     stage.poll()
     wait_for(lambda: "awaiting_ci" in stage.told("phase"), "the agent's first phase")
     pid = stage.agent_pid(issue)
-    for entry in stage.ctx.root.path.iterdir():
-        remove_tree(entry) if entry.is_dir() else entry.unlink()
+    lose_state(stage)
     carry_on(stage, issue)
     assert stage.merged(issue)
     wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the end of the first agent")
     assert_nothing_left(stage, issue)
+
+
+def await_death(stage: Stage, issue: int) -> None:
+    log = stage.session(issue).dir.monitor_log
+    wait_for(lambda: "the reactor failed (137)" in log.read_text(), "the reactor's death")
+
+
+@pytest.mark.parametrize(
+    "verb", [Verb.REMOVE_WORKTREE, Verb.DELETE_BRANCH, Verb.RELEASE_CLAIM], ids=str
+)
+def test_nothing_is_left_of_a_merged_issue_whose_state_is_lost_before(
+    verb: Verb, stage_of: MakeStage
+) -> None:
+    stage = stage_of(auto=True)
+    issue = stage.file_issue()
+    stage.poll(env={"SM_CRASH_AT": f"{verb}:before"})
+    stage.approve(issue)
+    await_death(stage, issue)
+    lose_state(stage)
+    assert stage.ctx.forge.issue(issue).state == "closed"
+    planned = stage.run("bash", str(DEV_POLL), "--dry-run", check=True).stdout
+    assert f"would let go of #{issue} " in planned
+    stage.poll()
+    assert stage.merged(issue)
+    assert_nothing_left(stage, issue)
+
+
+@pytest.mark.parametrize("settled", ["closed", "blocked"])
+def test_agent_of_an_issue_that_is_settled_while_its_state_is_lost_is_ended(
+    settled: str, stage_of: MakeStage
+) -> None:
+    stage = stage_of()
+    issue = stage.file_issue()
+    stage.poll()
+    pid = stage.agent_pid(issue)
+    head = stage.push_work(issue)
+    forge = stage.ctx.forge
+    lose_state(stage)
+    forge.close_issue(issue) if settled == "closed" else forge.add_label(issue, "blocked")
+    stage.poll()
+    wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the agent's end")
+    assert not stage.sessions()
+    assert set(forge.issue(issue).labels) == (
+        set() if settled == "closed" else {"backlog", "blocked"}
+    )
+    remote = git(stage.repository.bare, "for-each-ref", "--format=%(refname) %(objectname)")
+    assert "refs/sm/claims" not in remote
+    assert f"refs/heads/fix/{issue} {head}" in remote, "work that is not merged is gone"
 
 
 def test_two_ticks_at_once_start_an_issue_once(stage_of: MakeStage) -> None:

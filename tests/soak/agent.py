@@ -159,7 +159,7 @@ class Worker:
                 write(SHARED, text_of(SHARED) + f"#{ISSUE}\n")
             write(PART, f"{text}{step}\n")
             time.sleep(STEP_S)
-        self.commit(f"#{ISSUE}: {step}")
+        self.commit(f"Part {ISSUE}: {step}")
 
     def commit(self, subject: str) -> None:
         if run("git", "status", "--porcelain"):
@@ -190,10 +190,10 @@ class Worker:
         text = text_of(PART)
         if "broken\n" in text:
             write(PART, text.replace("broken\n", "mended\n"))
-            self.commit(f"#{ISSUE}: mended")
+            self.commit(f"Part {ISSUE}: mended")
         else:
             note("blameless", message)
-            run("git", "commit", "--quiet", "--allow-empty", "-m", f"#{ISSUE}: once more")
+            run("git", "commit", "--quiet", "--allow-empty", "-m", f"Part {ISSUE}: once more")
         self.push()
         return "awaiting_ci"
 
@@ -201,7 +201,7 @@ class Worker:
         self.tidy()
         if "reviewed\n" not in text_of(PART):
             write(PART, text_of(PART) + "reviewed\n")
-        self.commit(f"#{ISSUE}: reviewed")
+        self.commit(f"Part {ISSUE}: reviewed")
         self.push()
         return "awaiting_review"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -10,14 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sm.forge import Issue
-from sm.workflow.effects import BOT
 from tests.helpers import git
+from tests.soak import twice
 from tests.soak.hunt import Hunt
 from tests.soak.people import People
 from tests.soak.room import Room
 from tests.soak.work import file_of
 
-CLAIM = re.compile(r"^(0+) ([0-9a-f]+) refs/sm/claims/(\d+)$", re.MULTILINE)
 ENTRIES = frozenset({"journal.jsonl", "health.jsonl", "new.lock", "sessions", "projects", "probe"})
 OF_PROJECT = frozenset({"forge.json", "due", "forge.lock", "poll.lock", "ci"})
 """What stays in the private directory, and in that of a project: see docs/STATE.md."""
@@ -32,16 +30,6 @@ class Figure:
     wrong: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Told:
-    """A line of the agents' ledger."""
-
-    issue: int
-    pid: int
-    kind: str
-    text: str
-
-
 @dataclass
 class Outcome:
     """Everything that is known at the end."""
@@ -53,7 +41,7 @@ class Outcome:
     def __post_init__(self) -> None:
         """Read what is read more than once."""
         self.issues, self.pulls, self.problems = self.room.context.forge.overview()
-        self.told = _ledger(self.room.told)
+        self.told = twice.ledger(_text(self.room.told))
 
     def figures(self) -> Iterator[Figure]:
         """The table, in its order."""
@@ -85,64 +73,17 @@ class Outcome:
         return times if file_of(issue.number) in listing else 0
 
     def _duplicates(self) -> Iterator[Figure]:
-        found = {
-            "comments": self._comments_twice(),
-            "prompts typed": self._prompts_twice(),
-            "pull requests": self._pulls_twice(),
-            "processes for one thing": [f"{k} {what}" for k, what in sorted(self.hunt.doubles)],
-            "claims": self._claims_twice(),
-            "worktrees": self._worktrees_twice(),
-        }
-        for what, twice in found.items():
-            yield Figure(f"duplicates: {what}", str(len(twice)), tuple(twice))
-
-    def _comments_twice(self) -> list[str]:
-        """The same marker twice, or more questions than the agents asked, endings than endings."""
-        twice = []
-        for issue in self.issues:
-            marked = Counter(c.marker for c in issue.comments if c.marker)
-            ours = Counter(c.body for c in issue.comments if c.author == BOT)
-            asked = sum(
-                t.issue == issue.number and t.text.startswith("escalate") for t in self.told
-            )
-            allowed = max(1, asked, self.people.given_up[issue.number])
-            twice += [f"#{issue.number} {body[:60]!r}" for body, n in ours.items() if n > allowed]
-            twice += [f"#{issue.number} marker {mark}" for mark, n in marked.items() if n > 1]
-        return twice
-
-    def _prompts_twice(self) -> list[str]:
-        """What an agent was told twice without a word of its own in between.
-
-        A first prompt has a nonce, so no two agents have the same one.
-        """
-        twice, since, first = [], set[tuple[int, str]](), set[str]()
-        for told in self.told:
-            if told.kind == "phase":
-                since = {key for key in since if key[0] != told.pid}
-            elif told.kind == "told":
-                opens = told.text.startswith("You ")
-                if (told.pid, told.text) in since or (opens and told.text in first):
-                    twice.append(f"#{told.issue} {told.text[:70]!r}")
-                since.add((told.pid, told.text))
-                first |= {told.text} if opens else set()
-        return twice
-
-    def _pulls_twice(self) -> list[str]:
-        branches = Counter(pull.branch for pull in self.pulls)
-        return [f"{branch}: {n}" for branch, n in branches.items() if n > 1]
-
-    def _claims_twice(self) -> list[str]:
-        """An issue is claimed once, and again for each time that a person has it taken up again."""
-        taken = Counter(int(found[3]) for found in CLAIM.finditer(_text(self.room.refs)))
         given_up = self.people.given_up
-        return [f"#{issue}: {n}" for issue, n in taken.items() if n > 1 + given_up[issue]]
-
-    def _worktrees_twice(self) -> list[str]:
-        places: dict[int, set[str]] = {}
-        for told in self.told:
-            if told.kind == "begins":
-                places.setdefault(told.issue, set()).add(told.text)
-        return [f"#{issue}: {', '.join(p)}" for issue, p in places.items() if len(p) > 1]
+        found = {
+            "comments": twice.comments(self.issues, self.told, given_up),
+            "prompts typed": twice.prompts(self.told),
+            "pull requests": twice.pulls(self.pulls),
+            "processes for one thing": [f"{k} {what}" for k, what in sorted(self.hunt.doubles)],
+            "claims": twice.claims(_text(self.room.refs), given_up),
+            "worktrees": twice.worktrees(self.told),
+        }
+        for what, lines in found.items():
+            yield Figure(f"duplicates: {what}", str(len(lines)), tuple(lines))
 
     def _left(self) -> Iterator[Figure]:
         room = self.room
@@ -170,12 +111,6 @@ class Outcome:
         yield Figure("agents begun, messages heard", f"{kinds['begins']}, {kinds['told']}")
         yield Figure("CI failures that were not the work's", str(kinds["blameless"]))
         yield Figure("files of the forge that could not be read", str(len(self.problems)))
-
-
-def _ledger(path: Path) -> list[Told]:
-    whole = _text(path).rpartition("\n")[0]
-    entries = [json.loads(line) for line in whole.split("\n") if line]
-    return [Told(e["issue"], e["pid"], e["kind"], e["text"]) for e in entries]
 
 
 def _text(path: Path) -> str:
