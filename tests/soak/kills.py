@@ -58,6 +58,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--disks", type=int, default=1, help="full disks, ten seconds each")
     parser.add_argument("--polls", type=int, default=2, help="dev-polls at once")
     parser.add_argument("--sessions", type=int, default=4, help="agents at once")
+    parser.add_argument(
+        "--restarts", type=int, default=8, help="agents that may die in a row: recovery.max"
+    )
     parser.add_argument("--seed", type=int, default=1, help="of the plan of victims and times")
     parser.add_argument("--gap", type=float, default=2.0, help="seconds between kills, on average")
     parser.add_argument("--step", type=float, default=0.4, help="seconds an agent takes for a step")
@@ -82,7 +85,9 @@ def _run(room: Room, options: argparse.Namespace) -> int:
         flush=True,
     )
     room.enter()
-    room.build({"max_sessions": options.sessions, "recovery": {"max": 8, "pause": "0.2s"}})
+    room.build(
+        {"max_sessions": options.sessions, "recovery": {"max": options.restarts, "pause": "0.2s"}}
+    )
     hunt, people = Hunt(room, plan, _say), People(room, parts(options.issues, whole_s))
     began = time.monotonic()
     in_time = _play(room, hunt, people, whole_s + options.deadline)
