@@ -83,7 +83,9 @@ class People:
 
     def _take_up_again(self, issue: Issue) -> None:
         labels = ("--remove", "blocked", "--add", "backlog")
-        if self._sm("issue", "label", str(issue.number), *labels):
+        done = self._sm("issue", "label", str(issue.number), *labels)
+        # A command that was killed, by a reboot, may have done its work before.
+        if done or "blocked" not in self.room.context.forge.issue(issue.number).labels:
             self.given_up[issue.number] += 1
 
     def _sm(self, *args: str) -> bool:
