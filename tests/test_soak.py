@@ -60,12 +60,15 @@ def test_a_first_prompt_that_two_agents_were_given_is_found() -> None:
 
 
 def test_a_comment_that_is_there_twice_is_found_unless_it_was_asked_twice() -> None:
-    question = [Comment("sm", 1000.0 + n, "which colour?", marker=f"m{n}") for n in range(2)]
+    question = [
+        Comment("sm", 1000.0 + n, "The agent asks for a person: why?", marker=f"m{n}")
+        for n in range(2)
+    ]
     issue, asked = an_issue(4, comments=tuple(question)), Told(4, 77, "phase", "escalate\nReason:")
-    assert len(twice.comments([issue], [asked], Counter())) == 1
-    assert twice.comments([issue], [asked, asked], Counter()) == []
+    assert len(twice.comments([issue], [asked], Counter(), Counter())) == 1
+    assert twice.comments([issue], [asked, asked], Counter(), Counter()) == []
     same = an_issue(5, comments=(question[0], question[0]))
-    assert "#5 marker m0" in twice.comments([same], [], Counter())
+    assert "#5 marker m0" in twice.comments([same], [], Counter(), Counter())
 
 
 def test_a_second_pull_request_claim_or_worktree_is_found() -> None:

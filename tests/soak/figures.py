@@ -75,7 +75,7 @@ class Outcome:
     def _duplicates(self) -> Iterator[Figure]:
         given_up = self.people.given_up
         found = {
-            "comments": twice.comments(self.issues, self.told, given_up),
+            "comments": twice.comments(self.issues, self.told, given_up, self.people.answered),
             "prompts typed": twice.prompts(self.told),
             "pull requests": twice.pulls(self.pulls),
             "processes for one thing": [f"{k} {what}" for k, what in sorted(self.hunt.doubles)],

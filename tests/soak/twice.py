@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sm.forge import Issue, PullRequest
+from sm.notices import QUESTIONS
 from sm.workflow.effects import BOT
 
 CLAIM = re.compile(r"^0+ [0-9a-f]+ refs/sm/claims/(\d+)$", re.MULTILINE)
@@ -32,15 +33,20 @@ def ledger(text: str) -> list[Told]:
     return [Told(e["issue"], e["pid"], e["kind"], e["text"]) for e in entries]
 
 
-def comments(issues: Iterable[Issue], told: Iterable[Told], given_up: Counter[int]) -> list[str]:
+def comments(
+    issues: Iterable[Issue], told: Iterable[Told], given_up: Counter[int], answered: Counter[int]
+) -> list[str]:
     """Comments of one marker, more questions than were asked, more endings than there were."""
     asked = Counter(t.issue for t in told if t.kind == "phase" and t.text.startswith("escalate"))
     found = []
     for issue in issues:
         marked = Counter(c.marker for c in issue.comments if c.marker)
         ours = Counter(c.body for c in issue.comments if c.author == BOT)
-        allowed = max(1, asked[issue.number], given_up[issue.number])
-        found += [f"#{issue.number} {body[:60]!r}" for body, n in ours.items() if n > allowed]
+        # What sm asks by itself may be asked again after each answer.
+        own = max(given_up[issue.number], answered[issue.number] + 1)
+        for body, count in ours.items():
+            if count > max(1, asked[issue.number] if QUESTIONS["escalate"] in body else own):
+                found.append(f"#{issue.number} {body[:60]!r}")
         found += [f"#{issue.number} marker {mark}" for mark, n in marked.items() if n > 1]
     return found
 
