@@ -94,13 +94,14 @@ def serving(
     env: Mapping[str, str] = NOTHING,
     base: Mapping[str, str] | None = None,
     clean: bool = True,
+    program: tuple[str, ...] = ("-Im", "sm"),
 ) -> Iterator[Served]:
     """A server on a free port, with `env` added to the environment, or to `base`.
 
-    `clean`: it has to end without a word on stderr.
+    `clean`: it has to end without a word on stderr. `program`: what Python is told to run.
     """
     process = subprocess.Popen(
-        [sys.executable, "-Im", "sm", *verb, "--port", "0", *options],
+        [sys.executable, *program, *verb, "--port", "0", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

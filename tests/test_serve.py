@@ -593,6 +593,25 @@ def test_answers_are_as_described(company: Company, served: Served) -> None:
 # Its life
 
 
+EARLY = """
+import os, signal, uvicorn
+from sm.__main__ import main
+begin = uvicorn.Server.run
+def run(server, **given):
+    os.kill(os.getpid(), signal.SIGTERM)
+    begin(server, **given)
+uvicorn.Server.run = run
+main()
+"""
+
+
+def test_a_server_that_is_stopped_before_it_has_begun_ends(root: Root, tmp_path: Path) -> None:
+    """It heard of it only once it answered, and went on for ever."""
+    with serving(tmp_path, program=("-Ic", EARLY)) as served:
+        assert served.process.communicate(timeout=30) == ("", "")
+        assert served.process.returncode == 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_it_cleanly(company: Company, number: signal.Signals) -> None:
     with serving(company.folder) as served:

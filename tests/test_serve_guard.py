@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import os
+import select
 import socket
 import time
 from collections.abc import Iterator
@@ -257,30 +258,18 @@ def test_a_refusal_reads_the_body_so_that_the_connection_goes_on(served: Served)
 
 
 def test_who_never_ends_a_request_is_given_up(served: Served) -> None:
-    with served.open() as idle, served.open() as head, served.open() as body:
+    with served.open() as idle, served.open() as head, served.open() as body, served.open() as cut:
         head.sendall(b"GET /health HTTP/1.1\r\nHost: ")
         body.sendall(post("/hooks/claude", "Content-Length: 100") + b"{")
+        cut.sendall(post("/hooks/claude", "Transfer-Encoding: chunked"))
         began = time.monotonic()
+        while not select.select([cut], [], [], 0.1)[0]:  # a byte in the longest head of a piece
+            cut.sendall(b"1;" + b"x" * 16_000 + b"\r\n{\r\n")
+            assert time.monotonic() - began < 30
         for connection in (idle, head):
             assert connection.recv(100) == b""
-        assert heard(body).status == 408
-        assert 5 < time.monotonic() - began < 20
-
-
-def test_many_connections_are_bounded_and_go_again(served: Served) -> None:
-    opened = [served.open() for _ in range(250)]
-    refused = heard(opened[-1])
-    assert (refused.status, refused.headers["connection"]) == (503, "close")
-    for connection in opened:
-        connection.close()
-    wait_for(lambda: works(served), "the connections to be free")
-
-
-def works(served: Served) -> bool:
-    try:
-        return served.get("/health").status == 200
-    except OSError:
-        return False
+        assert heard(body).status == heard(cut).status == 408
+        assert 5 < time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize(
@@ -290,7 +279,6 @@ def works(served: Served) -> bool:
         b"GET /health HTTP/1.1\r\n\r\n",
         b"GET /health HTTP/9\r\nHost: localhost\r\n\r\n",
         b"nonsense\r\n\r\n",
-        b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 600_000 + b"\r\n\r\n",
         post("/hooks/claude", "Content-Length: -5"),
         post("/hooks/claude", "Content-Length: 5", "Content-Length: 7"),
         post("/hooks/claude", "Transfer-Encoding: chunked") + b"zz\r\n",

@@ -6,26 +6,46 @@ The server beneath has a limit only for the pause between two requests.
 from __future__ import annotations
 
 import asyncio
+import sys
+from enum import Enum
+from http import HTTPStatus
+from typing import Any, ClassVar
 
 from msgspec import json
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
+from sm.server.heads import Parser, refusal
 from sm.server.shapes import Error
 
-HEAD_S = 10.0
-"""For the head of a request, which fits into one packet."""
-REQUEST_S = 90.0
-"""From there to the last byte of the answer; longer than anything that is waited for."""
 CONNECTIONS = 200
 """At once; of 1024 file descriptors, as most systems have it."""
-PHRASES = {400: "Bad Request", 503: "Service Unavailable"}
+REFUSED = 200
+"""So many more at once are told why they are refused; the others are only closed."""
+
+
+class Stage(Enum):
+    """What a connection is at, and the seconds after which it is given up."""
+
+    HEAD = 10.0
+    """Its client sends the head of a request, which fits into one packet."""
+    ANSWER = 90.0
+    """From there until the client has the answer's last byte; longer than anything takes here."""
+    END = 5.0
+    """It was refused: its client reads why, and goes."""
 
 
 class Connection(H11Protocol):
     """HTTP/1.1 with deadlines; what cannot be a request is answered in JSON as well."""
 
+    _refused: ClassVar[set[Connection]] = set()
+    _stage = Stage.HEAD
     _deadline: asyncio.TimerHandle | None = None
-    _at_work = False
+    _timed: RequestResponseCycle | None = None
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        """Made by the server for each client, with what it knows itself."""
+        super().__init__(*given, **named)
+        self.conn = Parser()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to wait for a request, unless there are too many already."""
@@ -34,50 +54,75 @@ class Connection(H11Protocol):
         if len(self.connections) > CONNECTIONS:
             self._refuse(503, "too many connections: try again")
         else:
-            self._allow(HEAD_S)
+            self._enter(Stage.HEAD)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is waited for any more."""
-        self._allow(None)
+        """Wait for nothing any more."""
+        self._refused.discard(self)
+        if self._deadline:
+            self._deadline.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what was sent; its first bytes begin the time for a head."""
+        """Take what was sent; the first bytes after an answer begin the time for a head."""
+        if self in self._refused:
+            return
         super().data_received(data)
         self._look()
-        if self._deadline is None:
-            self._allow(HEAD_S)
+        if self._stage is Stage.ANSWER and not self._is_at_work():
+            self._enter(Stage.HEAD)
 
     def on_response_complete(self) -> None:
-        """The server's own limit holds until the next request begins, if none has already."""
-        self._at_work = False
-        self._allow(None)
+        """Go on with the next request, if it is there.
+
+        The time goes on, too: who does not read the answer holds the connection no longer.
+        """
         super().on_response_complete()
         self._look()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP."""
-        self._refuse(400, msg.rstrip(".").lower())
+        """Answer what is no HTTP, or not as we have it."""
+        self._refuse(*refusal(sys.exception()))
+
+    def _is_at_work(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
 
     def _look(self) -> None:
-        """Begin the time for a request with the end of its head."""
-        at_work = self.cycle is not None and not self.cycle.response_complete
-        if at_work and not self._at_work:
-            self._allow(REQUEST_S)
-        self._at_work = at_work
+        """Begin the time for an answer with the end of each head."""
+        if self.cycle is not self._timed and self not in self._refused:
+            self._timed = self.cycle
+            self._enter(Stage.ANSWER)
 
-    def _allow(self, seconds: float | None) -> None:
-        if self._deadline is not None:
+    def _enter(self, stage: Stage) -> None:
+        if self._deadline:
             self._deadline.cancel()
-        self._deadline = (
-            None if seconds is None else self.loop.call_later(seconds, self.transport.abort)
-        )
+        self._stage = stage
+        self._deadline = self.loop.call_later(stage.value, self.transport.abort)
 
     def _refuse(self, status: int, why: str) -> None:
-        body = json.encode(Error(why))
-        head = (
-            f"HTTP/1.1 {status} {PHRASES[status]}\r\ncontent-type: application/json\r\n"
-            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
-        )
-        self.transport.write(head.encode() + body)
-        self.transport.close()
+        """Say why, and listen on for a moment.
+
+        Closed at once, a connection on which the client still sends is reset, and what was said
+        may be lost.
+        """
+        self.connections.discard(self)
+        at_work = self.cycle if self._is_at_work() else None
+        if at_work:
+            at_work.disconnected = True
+            at_work.message_event.set()
+        if len(self._refused) >= REFUSED or (at_work and at_work.response_started):
+            self.transport.abort()
+            return
+        self._refused.add(self)
+        self.transport.write(_refusal(status, why))
+        self.transport.write_eof()
+        self._enter(Stage.END)
+
+
+def _refusal(status: int, why: str) -> bytes:
+    body = json.encode(Error(why))
+    head = (
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\ncontent-type: application/json\r\n"
+        f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+    )
+    return head.encode() + body

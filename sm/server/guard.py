@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
+import re
 import socket
 from dataclasses import dataclass
-from ipaddress import ip_address
-from urllib.parse import urlsplit
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -21,6 +21,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sm.server.answers import failure
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+AUTHORITY = re.compile(
+    r"(?:\[([0-9a-f:.]{2,45})\]|([a-z0-9._-]{1,254}))(?::[0-9]{0,5})?", re.ASCII | re.IGNORECASE
+)
+"""A name or an address, perhaps a port, and nothing before, between or behind (RFC 9110, 7.2)."""
+ORIGIN = re.compile(r"https?://(.+)")
 
 DRAIN_S = 1.0
 DRAIN_LIMIT = 8 * 1024 * 1024
@@ -42,7 +47,7 @@ class Rules:
         if not self._is_ours(_name(headers.get("host", ""))):
             return 403, "the name in 'Host' is not one of this server"
         origin = headers.get("origin")
-        if origin is not None and _name(origin.partition("//")[2]) not in LOOPBACK:
+        if origin is not None and _origin(origin) not in LOOPBACK:
             return 403, "web pages of other origins may not ask"
         if self.token:
             return 401, "a token is needed: send 'Authorization: Bearer …'"
@@ -62,18 +67,35 @@ class Rules:
         return right and kind.lower() == "bearer"
 
 
-def _name(host: str) -> str:
-    try:
-        return (urlsplit(f"//{host}").hostname or "").rstrip(".")
-    except ValueError:
+def _name(authority: str) -> str:
+    """The name or address in it, without brackets; '' if it cannot be one."""
+    found = AUTHORITY.fullmatch(authority)
+    if found is None:
         return ""
+    in_brackets, name = found.groups()
+    if in_brackets is None:
+        return str(name).lower().removesuffix(".")
+    return in_brackets if isinstance(_address(in_brackets), IPv6Address) else ""
+
+
+def _origin(origin: str) -> str:
+    """The name in an origin, '' if it is that of no page that a server sent."""
+    found = ORIGIN.fullmatch(origin)
+    return _name(found[1]) if found else ""
+
+
+def _address(name: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(name)
+    except ValueError:
+        return None
 
 
 def _is_address(name: str, *, loopback: bool) -> bool:
-    try:
-        return ip_address(name).is_loopback or not loopback
-    except ValueError:
-        return False
+    address = _address(name)
+    if isinstance(address, IPv6Address):
+        address = address.ipv4_mapped or address  # newer Pythons look through it, older do not
+    return address is not None and (address.is_loopback or not loopback)
 
 
 class Guard:

@@ -13,7 +13,6 @@ from starlette.types import ASGIApp
 from sm.server.connection import Connection
 from sm.server.listening import BACKLOG
 
-HEAD_LIMIT = 16 * 1024
 GRACE_S = 5
 """So long requests under way may take when the server is to stop."""
 
@@ -37,18 +36,17 @@ def run(app: ASGIApp, listener: socket.socket, *, lifespan: bool = False) -> Non
         server_header=False,
         backlog=BACKLOG,
         timeout_graceful_shutdown=GRACE_S,
-        h11_max_incomplete_event_size=HEAD_LIMIT,
     )
-    # The server raises the signal again that it was stopped by, when all is done.
-    before = {each: signal.signal(each, _stop) for each in (signal.SIGTERM, signal.SIGINT)}
+    server = uvicorn.Server(config)
+    # It listens to signals only once it has begun, and raises those again that it was stopped by
+    # when all is done: being stopped is how a server ends, at any moment, and no error.
+    before = {
+        each: signal.signal(each, server.handle_exit) for each in (signal.SIGTERM, signal.SIGINT)
+    }
     try:
-        uvicorn.Server(config).run(sockets=[listener])
+        server.run(sockets=[listener])
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
     if threading.active_count() > 1:
         os._exit(0)
-
-
-def _stop(_number: int, _frame: object) -> None:
-    """Being stopped is how a server ends: no error."""
