@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import structs
 
@@ -81,6 +81,7 @@ def test_emoji_count_as_the_client_counts_them(letter: str) -> None:
     assert len(wire(CLAUDE, IDENT, "Look: " + "\U0001f600" * 500).line) < 100
 
 
+@example("aa\u200d\u200d\U0001f469", 4)  # what has to stay together leaves no room for the next
 @given(st.text(st.sampled_from("a\u200d\U0001f469\n"), max_size=200), st.integers(1, 9))
 def test_pieces_make_up_a_text_of_emoji(text: str, limit: int) -> None:
     found = pieces(structs.replace(CLAUDE, paste_characters=limit), text)

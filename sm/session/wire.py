@@ -110,7 +110,7 @@ def _parts(line: str, limit: int) -> Iterator[str]:
     start = units = 0
     for at, char in enumerate(line):
         width = 2 if char > "\uffff" else 1
-        if units + width > limit and at > start:
+        while units + width > limit and at > start:
             cut = _before_joined(line, start, at)
             yield line[start:cut]
             start, units = cut, size(line[cut:at])
