@@ -14,13 +14,16 @@ from sm.adapters.tmux import Tmux
 from sm.config.schema import Forge, Project
 from sm.store import journal
 from sm.store.paths import Root
+from tests import chance
 from tests.company import Company, make_company
 from tests.helpers import Repository, make_repository
 
 SLOW_UNTIL = {"real": 0.85, "e2e": 0.95}
 """The part of a run in which the tests of a folder are met."""
 
-KEPT_VARIABLES = ("PATH", "LANG", "SM_CRASH_AT", "VIRTUAL_ENV")
+KEPT_VARIABLES = ("PATH", "LANG", "SM_CRASH_AT", "VIRTUAL_ENV", "PYTHONHASHSEED")
+
+chance.register_profiles()
 
 
 def sealed_environment(folder: Path) -> dict[str, str]:

@@ -20,6 +20,7 @@ from sm.bridge.database import APPLICATION, MIGRATIONS, VERSION, opened
 from sm.bridge.handoffs import bridge
 from sm.bridge.records import Client, EntryType
 from sm.errors import StateError, TemporaryError
+from tests.chance import dice
 
 IS_ROOT = os.geteuid() == 0
 NOBODY = 65534
@@ -172,7 +173,7 @@ def test_a_page_that_was_overwritten_is_found(path: Path) -> None:
     with bridge(path) as handoffs:
         ident = handoffs.create("t", "x" * 50_000, client=Client.CHAT).handoff.id
     content = bytearray(path.read_bytes())
-    content[4096:] = os.urandom(len(content) - 4096)
+    content[4096:] = dice(2).randbytes(len(content) - 4096)
     path.write_bytes(content)
     with pytest.raises(StateError, match="is damaged"), bridge(path) as handoffs:
         handoffs.get(ident, Client.CODE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import sqlite3
 import subprocess
@@ -16,6 +15,7 @@ import pytest
 
 from sm.bridge.handoffs import bridge
 from sm.bridge.records import Client
+from tests.chance import dice
 from tests.helpers import wait_for
 
 _given = dict(os.environ)
@@ -72,16 +72,16 @@ def memory(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.timeout(120 + ENTRIES // 5)
 def test_twenty_writers_of_one_handoff_lose_and_double_nothing(memory: Path) -> None:
-    path, dice = memory / "core.db", random.Random(5)
+    path, chance = memory / "core.db", dice(5)
     with bridge(path) as handoffs:
         ident = handoffs.create("t", "c", client=Client.CHAT).handoff.id
-    doomed = dice.sample(range(WRITERS), KILLED)
+    doomed = chance.sample(range(WRITERS), KILLED)
     writers = [
         Writer(path, ident, number, sys.maxsize if number in doomed else ENTRIES)
         for number in range(WRITERS)
     ]
     for number in doomed:
-        writers[number].kill(dice.randrange(1, ENTRIES))
+        writers[number].kill(chance.randrange(1, ENTRIES))
     assert {one.process.wait() for one in writers if one.number not in doomed} == {0}
 
     connection = sqlite3.connect(path)

@@ -22,6 +22,7 @@ from sm.session import claim
 from sm.store import lock
 from sm.store.paths import Root
 from sm.workflow.context import Context
+from tests.chance import dice
 from tests.helpers import git, make_repository, put_session, put_snapshot, sm_yaml
 
 
@@ -220,7 +221,7 @@ def test_a_damaged_database_of_handoffs_is_named_and_left_alone(ctx: Context) ->
         handoffs.create("t", "x" * 50_000, client=Client.CHAT)
     assert any(f.what == f"handoffs in '{path}'" for f in findings(ctx))
     content = bytearray(path.read_bytes())
-    content[-8192:] = os.urandom(8192)
+    content[-8192:] = dice(1).randbytes(8192)
     path.write_bytes(content)
     [(level, what, _)] = wrong(ctx)
     assert (level, what.partition(":")[0]) == (Level.FAIL, f"'{path}' is damaged")

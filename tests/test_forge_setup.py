@@ -24,7 +24,7 @@ def hook_of(hub: Hub) -> Path:
 
 def push_wakes(hub: Hub) -> bool:
     os.utime(hub.folder / "stamp", (1, 1))
-    hub.push(f"b{os.urandom(3).hex()}")
+    hub.push(f"b{len(git(hub.repository.bare, 'branch'))}")
     return (hub.folder / "stamp").stat().st_mtime > 1
 
 

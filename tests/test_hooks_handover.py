@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import threading
 import time
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from sm.store import lock
 from sm.store.paths import Root
+from tests.chance import dice
 from tests.hooks import CONTEXT, OTHER, PROMPT, Hooks, context_of, payload
 
 QUOTING = (
@@ -62,7 +62,7 @@ def test_urgent_goes_before_important_before_the_others_by_age(hooks: Hooks) -> 
 
 
 def test_every_character_arrives_as_it_was_sent(hooks: Hooks) -> None:
-    generator = random.Random(7)
+    generator = dice(7)
     texts = [QUOTING, "\n", "x" * 3000, "😀" * 1000]
     texts += ["".join(generator.choices(QUOTING, k=900)) for _ in range(2)]
     for at, text in enumerate(texts):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import os
 
-from hypothesis import HealthCheck, note, settings
+import pytest
+from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -21,10 +21,8 @@ from sm.forge import CheckState, PullState, ReviewState
 from sm.history import Verb
 from sm.phase import Phase
 from sm.reactions import Decision
+from tests.chance import walks
 from tests.world import World
-
-WALKS = int(os.environ.get("SM_WALKS", "0"))
-"""Walk so many times along new random paths; otherwise the same paths every time."""
 
 TIMER_LIMIT = 80
 """So many timers end any session that is left to itself."""
@@ -277,14 +275,6 @@ def at_rest(facts: Facts, decision: Decision) -> None:
     assert decision.wake_at <= patience_until, "somebody waits for too long"
 
 
+@pytest.mark.hypothesis
 def test_no_walk_loops_repeats_itself_or_leaves_a_session_waiting_for_ever() -> None:
-    run_state_machine_as_test(
-        Walk,
-        settings=settings(
-            max_examples=WALKS or 250,
-            stateful_step_count=30,
-            derandomize=not WALKS,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    run_state_machine_as_test(Walk, settings=walks(250, steps=30))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
-from hypothesis import HealthCheck, note, settings
+from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from hypothesis.stateful import run_state_machine_as_test as walk
@@ -13,10 +11,8 @@ from msgspec import structs
 
 from sm.rotation import Act, Cause, Document, Move, Step, begin
 from sm.rotationsteps import decide
+from tests.chance import walks
 from tests.rotationworld import World
-
-WALKS = int(os.environ.get("SM_WALKS", "0"))
-"""Walk so many times along new random paths; otherwise the same paths every time."""
 
 SECTIONS = ("Next Steps",)
 
@@ -451,14 +447,6 @@ class Walk(RuleBasedStateMachine):
         raise AssertionError(f"never ends: {world.record}")
 
 
+@pytest.mark.hypothesis
 def test_the_agent_ends_with_one_prompt_in_a_fresh_context_or_a_person_knows() -> None:
-    walk(
-        Walk,
-        settings=settings(
-            max_examples=WALKS or 300,
-            stateful_step_count=25,
-            deadline=None,
-            derandomize=not WALKS,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    walk(Walk, settings=walks(300, steps=25))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shlex
 import subprocess
 import sys
@@ -20,12 +19,15 @@ from unittest.mock import patch
 from sm.session import registry
 from sm.workflow.poll import tick
 from tests.bench.measure import Bench, Figure
+from tests.chance import dice
 from tests.e2e.stage import PUPPET, Stage, make_stage
 from tests.helpers import wait_for
 from tests.shell import stand_in
 
 TIMED = Path(__file__).with_name("timed_reactor.py")
 LOOK_S = 0.002
+CHANCE = dice(8)
+"""How long after a reaction the next phase is written: at any time between two looks."""
 
 BUDGET_MS = 1500
 BUDGET_POKED_MS = 300
@@ -107,7 +109,7 @@ def _interpreter(folder: Path, log: Path) -> Path:
 
 def _take(stage: Stage, log: Path, issue: int, then: Callable[[], None] = lambda: None) -> Reaction:
     """Write the phase some time after the last reaction has come to rest, and await its answer."""
-    time.sleep(random.uniform(0.5, 1.5))
+    time.sleep(CHANCE.uniform(0.5, 1.5))
     heard, reactors = len(stage.told()), _count(log)
     written = time.time()
     stage.write_phase(issue, "PHASE:awaiting_ci")
@@ -160,7 +162,7 @@ def _hand(folder: Path) -> Iterator[Callable[[], float]]:
     phases = cycle(("PHASE:awaiting_ci", "PHASE:awaiting_review"))
 
     def take() -> float:
-        time.sleep(random.uniform(0.5, 1.5))
+        time.sleep(CHANCE.uniform(0.5, 1.5))
         heard, written = _count(log), time.time()
         phase_file.write_text(next(phases) + "\n")
         wait_for(lambda: _count(log) > heard, "the reaction by hand", every_s=LOOK_S)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import threading
-import uuid
 from pathlib import Path
 
 import pytest
@@ -209,7 +208,7 @@ def test_hook_that_stands_in_both_settings_runs_once(terminal: Terminal) -> None
 
 def test_resumed_client_keeps_its_id_and_its_appended_prompt(terminal: Terminal, api: Api) -> None:
     (terminal.folder / "prompt").write_text("never forget the protocol")
-    session = str(uuid.uuid4())
+    session = "3f2a8d54-7c1e-4b90-9a66-0d5e1c7b8f42"
     appended = ("--append-system-prompt-file", str(terminal.folder / "prompt"))
     terminal.start("--session-id", session, *appended, "begin", wait=False)
     (stop,) = terminal.wait_events("Stop")

@@ -20,6 +20,7 @@ from sm.session.agentstate import State
 from sm.session.interruption import is_compacting
 from sm.session.queue import Message, Mode
 from sm.text import clean
+from tests.chance import dice
 from tests.helpers import wait_for
 from tests.real.api import Api, Kind, Reply, Request, Tool, Turn
 from tests.real.client import hooks
@@ -51,26 +52,26 @@ CRASHES = (
 )
 
 
-def some_text(dice: random.Random, number: int, *, huge: bool) -> str:
+def some_text(chance: random.Random, number: int, *, huge: bool) -> str:
     """A text that no other contains: a byte, or from a line to a thousand, of 200 KB if `huge`."""
     if number == 60:
         return TINY
-    size = dice.choice([1, 5, 40, 300, 900, 3000, 8000])
+    size = chance.choice([1, 5, 40, 300, 900, 3000, 8000])
     if number % 100 == 50:
         size = 200_000 if huge or number % 200 == 150 else 20_000
-    body = "".join(dice.choices(LETTERS, k=min(size, 2000))) * max(1, size // 2000)
+    body = "".join(chance.choices(LETTERS, k=min(size, 2000))) * max(1, size // 2000)
     if size == 200_000:  # each paste takes the client time, and emoji more of it
         body = LONG_LINE.sub(r"\1\n", re.sub(r"[\n\u200d👩👧]", " ", body))
     if number % 50 == 25:
         body = "\n".join(f"line {line}" for line in range(1000))
-    return clean(f"{dice.choice(STARTS)}<{number}>{body}<end of {number}>")
+    return clean(f"{chance.choice(STARTS)}<{number}>{body}<end of {number}>")
 
 
 class Moods:
     """A model that answers at once, or with tools, or holds its answer for a while."""
 
     def __init__(self, seed: int) -> None:
-        self.dice = random.Random(seed)
+        self.dice = dice(seed)
         self.timers: list[threading.Timer] = []
         self.works_by = "text"
         self.is_full = False
@@ -187,7 +188,7 @@ def test_hundreds_of_messages_of_every_kind_arrive_once_whole_and_in_order(
     unstarted: Managed, api: Api, seed: int
 ) -> None:
     managed = unstarted
-    dice = random.Random(seed)
+    chance = dice(seed)
     api.model = model = Moods(seed)
     met: Counter[str] = Counter()
     let_compactions_take(managed, seconds=0.5)
@@ -195,8 +196,8 @@ def test_hundreds_of_messages_of_every_kind_arrive_once_whole_and_in_order(
     texts: dict[Mode, dict[str, str]] = {mode: {} for mode in Mode}
     modes = [Mode.SEQUENTIAL] * 6 + [Mode.IMPORTANT] * 2 + [Mode.STEER] * 2 + [Mode.URGENT]
     for number in range(MESSAGES // len(SEEDS)):
-        text, ident = some_text(dice, number, huge=seed == HUGE_SEED), queue.new_id()
-        mode = dice.choice(modes)
+        text, ident = some_text(chance, number, huge=seed == HUGE_SEED), queue.new_id()
+        mode = chance.choice(modes)
         texts[mode][ident] = text
         met[mood(managed, model)] += 1
         model.is_full = number > 80 and not met["compacting"]
@@ -204,7 +205,7 @@ def test_hundreds_of_messages_of_every_kind_arrive_once_whole_and_in_order(
         assert outcome.status is not delivery.Status.REFUSED, outcome
         if len(text) >= 200_000:
             wait_for(lambda: is_handed_over(managed), "200 KB to be taken in", 120.0)
-        if dice.randrange(3) == 0 and not (seed == EARLY_SEED and number < EARLY):
+        if chance.randrange(3) == 0 and not (seed == EARLY_SEED and number < EARLY):
             managed.drain_until_empty()
     managed.drain_until_empty()
     wait_for(lambda: managed.state == "idle", "the end of it", 60.0)
@@ -241,17 +242,17 @@ def run_and_die(managed: Managed, message: Message | None, point: str) -> int:
 def test_a_deliverer_that_is_killed_at_any_step_loses_and_doubles_nothing(
     managed: Managed, api: Api
 ) -> None:
-    dice = random.Random(7)
+    chance = dice(7)
     texts: dict[str, str] = {}
     killed: Counter[str] = Counter()
     for number in itertools.count():
-        body = dice.choice(["plain", "/clear\ttab", "é" * 2000])
+        body = chance.choice(["plain", "/clear\ttab", "é" * 2000])
         mode = Mode.URGENT if number % 9 == 8 else Mode.SEQUENTIAL
         message = Message(id=queue.new_id(), text=f"<{number}> {body} <end {number}>", mode=mode)
         texts[message.id] = message.text
         point = CRASHES[number % len(CRASHES)]
         killed[point] += run_and_die(managed, message, point) == signal.SIGKILL
-        point = dice.choice(CRASHES)
+        point = chance.choice(CRASHES)
         killed[point] += run_and_die(managed, None, point) == signal.SIGKILL
         if killed.total() >= KILLS:
             break

@@ -8,7 +8,6 @@ import inspect
 import itertools
 import json
 import os
-import random
 import re
 import signal
 import threading
@@ -27,6 +26,7 @@ from sm.store import journal
 from sm.workflow import rotate, rotationacts, rotationrecord
 from sm.workflow.policy import Policy
 from sm.workflow.rotator import Rotator
+from tests.chance import dice
 from tests.helpers import wait_for
 from tests.real.api import Api, Reply, Request, Tool, Turn
 from tests.real.handoffs import (
@@ -188,11 +188,11 @@ def waiting(managed: Managed) -> int:
 def kill_now_and_then(managed: Managed, stop: Path) -> Counter[str]:
     """Have sm's processes of the session killed, whatever they are at; counts how many were."""
     killed: Counter[str] = Counter()
-    dice = random.Random(ROTATIONS)
+    chance = dice(ROTATIONS)
 
     def reap() -> None:
         while not stop.exists():
-            threading.Event().wait(dice.uniform(0.7, 2.0))
+            threading.Event().wait(chance.uniform(0.7, 2.0))
             for verb, pid in at_work(managed):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
