@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from tests.chance import dice
 
 IS_ROOT = os.geteuid() == 0
 NOBODY = 65534
+Plain = Callable[[Path], sqlite3.Connection]
 
 
 @contextlib.contextmanager
@@ -79,8 +80,13 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
-def plain(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(path, isolation_level=None)
+@pytest.fixture
+def plain() -> Iterator[Plain]:
+    """Opens a database as any other program would, until the test ends."""
+    with contextlib.ExitStack() as stack:
+        yield lambda path: stack.enter_context(
+            contextlib.closing(sqlite3.connect(path, isolation_level=None))
+        )
 
 
 def test_it_is_made_for_its_owner_alone(path: Path) -> None:
@@ -94,7 +100,7 @@ def test_it_is_made_for_its_owner_alone(path: Path) -> None:
     assert modes == {0o600}
 
 
-def test_it_has_the_tables_of_the_source_and_is_in_wal_mode(path: Path) -> None:
+def test_it_has_the_tables_of_the_source_and_is_in_wal_mode(path: Path, plain: Plain) -> None:
     one_handoff(path)
     connection = plain(path)
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
@@ -114,7 +120,7 @@ def test_what_was_answered_is_on_the_disk_and_belongs_to_a_handoff(path: Path) -
         assert connection.execute("PRAGMA foreign_keys").fetchone() == (1,)
 
 
-def test_one_of_the_first_version_is_brought_up_to_date(path: Path) -> None:
+def test_one_of_the_first_version_is_brought_up_to_date(path: Path, plain: Plain) -> None:
     path.parent.mkdir(mode=0o700)
     connection = plain(path)
     connection.executescript(MIGRATIONS[0])
@@ -136,7 +142,7 @@ def test_one_of_the_first_version_is_brought_up_to_date(path: Path) -> None:
         assert [entry.content for entry in handoffs.entries(ident)] == ["from before", "now"]
 
 
-def test_a_newer_version_is_left_alone(path: Path) -> None:
+def test_a_newer_version_is_left_alone(path: Path, plain: Plain) -> None:
     one_handoff(path)
     connection = plain(path)
     connection.execute(f"PRAGMA user_version = {VERSION + 1}")
@@ -147,7 +153,7 @@ def test_a_newer_version_is_left_alone(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_the_database_of_another_program_is_left_alone(path: Path) -> None:
+def test_the_database_of_another_program_is_left_alone(path: Path, plain: Plain) -> None:
     path.parent.mkdir(mode=0o700)
     connection = plain(path)
     connection.execute("CREATE TABLE handoffs (id)")
@@ -292,7 +298,9 @@ def test_the_command_says_what_cannot_be_written(
     assert read(path, ident) == ["c"]
 
 
-def test_who_holds_it_too_long_is_told_of(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_holds_it_too_long_is_told_of(
+    path: Path, monkeypatch: pytest.MonkeyPatch, plain: Plain
+) -> None:
     one_handoff(path)
     other = plain(path)
     other.execute("BEGIN IMMEDIATE")
@@ -303,7 +311,7 @@ def test_who_holds_it_too_long_is_told_of(path: Path, monkeypatch: pytest.Monkey
     one_handoff(path)
 
 
-def test_a_reader_does_not_wait_for_a_writer(path: Path) -> None:
+def test_a_reader_does_not_wait_for_a_writer(path: Path, plain: Plain) -> None:
     ident = one_handoff(path)
     other = plain(path)
     other.execute("BEGIN IMMEDIATE")
@@ -337,7 +345,7 @@ def test_what_is_being_made_is_not_taken_for_another_programs(tmp_path: Path) ->
             list(threads.map(make, range(calls)))
 
 
-def test_many_may_make_it_at_once(path: Path) -> None:
+def test_many_may_make_it_at_once(path: Path, plain: Plain) -> None:
     program = (
         "import sys; from pathlib import Path; from sm.bridge.handoffs import bridge\n"
         "from sm.bridge.records import Client\n"

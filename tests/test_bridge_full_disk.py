@@ -82,11 +82,16 @@ def test_a_database_is_made_whole_or_not_at_all_whatever_room_there_is(
 
 @pytest.mark.parametrize("is_open", [False, True], ids=["alone", "beside another"])
 def test_an_entry_is_there_if_and_only_if_it_was_said_to_be(
-    disk: Path, database: Path, is_open: bool, capsys: pytest.CaptureFixture[str]
+    disk: Path,
+    database: Path,
+    request: pytest.FixtureRequest,
+    is_open: bool,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     ident, expected, codes = created(database), ["c"], set()
-    other = sqlite3.connect(database)
     if is_open:  # the journal and its index are made by the first, and stay for the others
+        other = sqlite3.connect(database)
+        request.addfinalizer(other.close)
         assert other.execute("SELECT count(*) FROM handoffs").fetchone()
     for pages in range(20):
         ballast = fill(disk, but_for=pages)
@@ -99,7 +104,6 @@ def test_an_entry_is_there_if_and_only_if_it_was_said_to_be(
             assert (code, stdout, stderr) == (4, "", f"sm: {no_space(database)}\n")
         assert contents(database, ident) == expected
         codes.add(code)
-    other.close()
     assert codes == {0, 4}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sqlite3
@@ -84,8 +85,8 @@ def test_twenty_writers_of_one_handoff_lose_and_double_nothing(memory: Path) -> 
         writers[number].kill(chance.randrange(1, ENTRIES))
     assert {one.process.wait() for one in writers if one.number not in doomed} == {0}
 
-    connection = sqlite3.connect(path)
-    assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     with bridge(path) as handoffs:
         thread = handoffs.get(ident, Client.CHAT)
     numbers = [entry.seq for entry in thread.entries]

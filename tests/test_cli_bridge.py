@@ -372,10 +372,10 @@ def test_watching_ends_quietly_when_its_reader_is_gone_though_nothing_is_added(i
 def test_watching_goes_on_where_another_file_has_taken_the_place_of_the_database(
     sm: Shell, ident: str, tmp_path: Path, database: Path
 ) -> None:
-    copy = Path(shutil.copy(database, tmp_path))
+    spare = Path(shutil.copy(database, tmp_path))
     with watching(tmp_path, ident) as watcher:
         watcher.lines(5)
-        copy.replace(database)
+        spare.replace(database)
         for file in database.parent.glob(f"{database.name}-*"):
             file.unlink()
         sm("add", ident, "task", "After it.")

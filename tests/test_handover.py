@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sqlite3
 import threading
@@ -239,14 +240,13 @@ def test_what_the_chat_adds_while_it_closes_is_handed_over_too(
 
 def test_a_handoff_that_cannot_be_bound_is_not_begun(ctx: Context, session: IssueSession) -> None:
     said(ctx, session)
-    connection = sqlite3.connect(ctx.config.bridge_database)
     refusal = "BEGIN SELECT RAISE(ABORT, 'no room'); END"
-    connection.execute(f"CREATE TRIGGER full BEFORE INSERT ON handoff_bindings {refusal}")
     about = {"project": session.project, "issue": session.issue}
-    with pytest.raises(SmError):
-        operations.create(hosts.of(session), "t", "c", **about, client=Client.CHAT)
-    assert connection.execute("SELECT count(*) FROM handoffs").fetchone() == (1,)
-    connection.close()
+    with contextlib.closing(sqlite3.connect(ctx.config.bridge_database)) as connection:
+        connection.execute(f"CREATE TRIGGER full BEFORE INSERT ON handoff_bindings {refusal}")
+        with pytest.raises(SmError):
+            operations.create(hosts.of(session), "t", "c", **about, client=Client.CHAT)
+        assert connection.execute("SELECT count(*) FROM handoffs").fetchone() == (1,)
 
 
 def test_a_session_of_another_project_with_the_same_name_is_told_nothing(

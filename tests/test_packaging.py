@@ -8,7 +8,6 @@ import signal
 import site
 import subprocess
 import sys
-import tarfile
 import venv
 import zipfile
 from pathlib import Path
@@ -95,8 +94,8 @@ def test_every_module_is_in_the_wheel(wheel: Path) -> None:
 
 def test_source_distribution_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
     sdist = build(clean_copy(tmp_path), "build_sdist")
-    with tarfile.open(sdist) as archive:
-        archive.extractall(tmp_path / "unpacked", filter="data")
+    (tmp_path / "unpacked").mkdir()
+    subprocess.run(["tar", "-xf", sdist, "-C", tmp_path / "unpacked"], check=True)
     (source,) = (tmp_path / "unpacked").iterdir()
     assert (source / ".ci" / "run").stat().st_mode & 0o100
     again = build(source, "build_wheel")

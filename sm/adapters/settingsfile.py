@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sm.errors import SmError, UsageError
-from sm.store.files import create_exclusive, write_atomic
+from sm.store.files import create_exclusive, real, write_atomic
 
 BACKUP = ".sm-backup"
 SIZE_LIMIT = 16 * 1024 * 1024
@@ -45,14 +44,13 @@ def read(path: Path) -> SettingsFile:
 
     """
     try:
-        target = path.resolve()
-        if not target.exists():
+        target = real(path)
+        if not os.path.lexists(target):
             return SettingsFile(target, None, {})
         _check(target)
         raw = target.read_bytes()
-    except (OSError, RuntimeError) as error:  # RuntimeError: a link that leads to itself
-        reason = os.strerror(getattr(error, "errno", 0) or errno.ELOOP)
-        raise SmError(f"cannot read '{path}': {reason}") from error
+    except OSError as error:
+        raise SmError(f"cannot read '{path}': {os.strerror(error.errno or 0)}") from error
     return SettingsFile(target, raw, parse(raw, path))
 
 

@@ -125,8 +125,12 @@ def _connect(path: Path) -> Connection:
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw", timeout=BUSY_S, isolation_level=None, uri=True
     )
-    connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA synchronous = FULL")  # what was answered survives a power cut
+    try:
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA synchronous = FULL")  # what was answered survives a power cut
+    except BaseException:  # the file is no database, or is held by another program
+        connection.close()
+        raise
     return connection
 
 

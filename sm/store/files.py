@@ -53,6 +53,14 @@ def list_names(folder: Path) -> list[str]:
         raise StateError(f"cannot read '{folder}': {os.strerror(error.errno or 0)}") from error
 
 
+def real(path: Path) -> Path:
+    """Where `path` leads, whether it is there or not; a link that leads to itself leads nowhere.
+
+    `Path.resolve` raises RuntimeError for such a link before Python 3.13, and returns it since.
+    """
+    return Path(os.path.realpath(path))
+
+
 def ensure_private_dir(path: Path, *, parents: bool = True) -> Path:
     """Create `path` (0700) where it is missing, and refuse it where it is not ours alone.
 

@@ -14,6 +14,7 @@ from sm.adapters.forge.setup import read_settings
 from sm.adapters.git import Git
 from sm.config.schema import Agent, Config, Project
 from sm.errors import SmError
+from sm.store.files import real
 from sm.workflow.discover import remotes
 
 
@@ -78,7 +79,7 @@ def _has_branch(git: Git, project: Project) -> None:
 def _forge(project: Project) -> Iterator[str]:
     """Agents must push to where the forge merges."""
     try:
-        ours = read_settings(project.forge.path).resolve()
+        ours = real(read_settings(project.forge.path))
         used = {remote.name: remote.bare for remote in remotes(project.repo)}
     except SmError as error:
         yield error.message
