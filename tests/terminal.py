@@ -18,7 +18,9 @@ from pathlib import Path
 
 log, style = Path(sys.argv[1]), sys.argv[2]
 (log.parent / (log.name + ".env")).write_text(json.dumps(dict(os.environ)))
-(log.parent / (log.name + ".argv")).write_text(json.dumps(sys.argv[3:]))
+half = log.parent / (log.name + ".half")
+half.write_text(json.dumps(sys.argv[3:]))
+half.rename(log.parent / (log.name + ".argv"))
 if style != "cooked":
     tty.setraw(0)
 os.write(1, b"\x1b[?2004hhello\r\n" if style == "composer" else b"hello\r\n")
