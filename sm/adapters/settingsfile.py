@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sm.errors import SmError, UsageError
-from sm.store.files import create_exclusive, real, write_atomic
+from sm.store.files import create_exclusive, follow_links, write_atomic
 
 BACKUP = ".sm-backup"
 SIZE_LIMIT = 16 * 1024 * 1024
@@ -44,7 +44,7 @@ def read(path: Path) -> SettingsFile:
 
     """
     try:
-        target = real(path)
+        target = follow_links(path)
         if not os.path.lexists(target):
             return SettingsFile(target, None, {})
         _check(target)

@@ -17,7 +17,7 @@ from sm.config import duration
 from sm.config.read import Document, KeyPath
 from sm.config.schema import Machine, Project, Section
 from sm.errors import UsageError
-from sm.store.files import real
+from sm.store.files import follow_links
 
 S = TypeVar("S", bound=Section)
 
@@ -111,7 +111,7 @@ def absolute(base: Path, text: str) -> Path:
     """The path that `text` means to somebody in the folder `base`; `~` is expanded."""
     path = base / os.path.expanduser(text)  # noqa: PTH111 - Path's own raises for an unknown user
     # Only '..' needs the links followed; without it a path stays as it was written.
-    return real(path) if ".." in path.parts else Path(os.path.abspath(path))  # noqa: PTH100
+    return follow_links(path) if ".." in path.parts else Path(os.path.abspath(path))  # noqa: PTH100
 
 
 def _known(entry: Entry, data: dict[str, Any], shape: type, at: KeyPath) -> dict[str, Any]:

@@ -21,10 +21,10 @@ from sm.session import agentstate, registry
 from sm.session.registry import Session
 from sm.store.files import (
     discard,
+    follow_links,
     read_foreign,
     read_guarded,
     read_json,
-    real,
     write_atomic,
     write_json,
 )
@@ -83,7 +83,7 @@ def document(file: Path) -> Path:
         raise RefusedError(f"File not found: {path}")
     if not os.access(path, os.R_OK):
         raise RefusedError(f"cannot read '{path}': permission denied")
-    itself = real(path) if path.is_symlink() else path
+    itself = follow_links(path) if path.is_symlink() else path
     if not is_readable(itself):
         raise RefusedError(f"cannot hand off '{path}': it is empty")
     return itself

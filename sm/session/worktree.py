@@ -13,7 +13,7 @@ from sm.config.schema import Project
 from sm.errors import SmError
 from sm.session import leftovers
 from sm.store.crash import crash_point
-from sm.store.files import real
+from sm.store.files import follow_links
 
 NAMED = 3
 """How many files or commits a refusal lists."""
@@ -118,9 +118,9 @@ def _has_files(path: Path) -> bool:
 def find(git: Git, project: Project, issue: int) -> WorktreeEntry | None:
     """The worktree that has the issue's branch, else the one at the issue's place."""
     entries = git.worktrees()
-    here = real(project.worktree(issue))
+    here = follow_links(project.worktree(issue))
     on_branch = (e for e in entries if e.branch == project.branch(issue))
-    at_place = (e for e in entries[1:] if real(e.path) == here)
+    at_place = (e for e in entries[1:] if follow_links(e.path) == here)
     return next(on_branch, None) or next(at_place, None)
 
 

@@ -53,7 +53,7 @@ def list_names(folder: Path) -> list[str]:
         raise StateError(f"cannot read '{folder}': {os.strerror(error.errno or 0)}") from error
 
 
-def real(path: Path) -> Path:
+def follow_links(path: Path) -> Path:
     """Where `path` leads, whether it is there or not; a link that leads to itself leads nowhere.
 
     `Path.resolve` raises RuntimeError for such a link before Python 3.13, and returns it since.

@@ -18,7 +18,7 @@ from sm.session.registry import AdHocSession
 from sm.session.targets import address, is_living, is_over
 from sm.store import journal, lock
 from sm.store.crash import crash_point
-from sm.store.files import ensure_private_dir, real
+from sm.store.files import ensure_private_dir, follow_links
 from sm.store.paths import Root, check_name
 from sm.text import clean
 from sm.workflow import monitors, tend
@@ -99,7 +99,7 @@ def _put_on_record(host: Host, order: Order) -> AdHocSession:
         identity = AdHocSession(
             name=f"s-{secrets.token_hex(4)}",
             provider=order.provider,
-            cwd=real(order.directory),
+            cwd=follow_links(order.directory),
             config=host.source,
             state_root=root.path,
             created_at=time.time(),

@@ -14,7 +14,7 @@ from sm.adapters.forge.setup import read_settings
 from sm.adapters.git import Git
 from sm.config.schema import Agent, Config, Project
 from sm.errors import SmError
-from sm.store.files import real
+from sm.store.files import follow_links
 from sm.workflow.discover import remotes
 
 
@@ -79,7 +79,7 @@ def _has_branch(git: Git, project: Project) -> None:
 def _forge(project: Project) -> Iterator[str]:
     """Agents must push to where the forge merges."""
     try:
-        ours = real(read_settings(project.forge.path))
+        ours = follow_links(read_settings(project.forge.path))
         used = {remote.name: remote.bare for remote in remotes(project.repo)}
     except SmError as error:
         yield error.message

@@ -16,7 +16,7 @@ from sm.adapters.forge.repository import BareRepository
 from sm.adapters.gitcall import call
 from sm.adapters.process import ANY_CODE
 from sm.errors import SmError, UsageError
-from sm.store.files import real
+from sm.store.files import follow_links
 
 HUB = "hub"
 """The remote that is added where `origin` is somewhere else."""
@@ -82,7 +82,7 @@ def _local_bare(repo: Path, url: str) -> Path | None:
         return None
     path = repo / place
     candidates = (path, path.with_name(path.name + ".git"))  # git tries both, gitrepository-layout
-    return next((real(one) for one in candidates if one.is_dir() and is_bare(one)), None)
+    return next((follow_links(one) for one in candidates if one.is_dir() and is_bare(one)), None)
 
 
 def primary_branch(repo: Path, remote: str | None) -> str | None:

@@ -9,7 +9,7 @@ from sm.adapters.git import WorktreeEntry
 from sm.errors import SmError
 from sm.session import worktree
 from sm.session.registry import IssueSession
-from sm.store.files import real
+from sm.store.files import follow_links
 from sm.workflow.context import Context
 from sm.workflow.snapshot import Snapshot, is_open
 
@@ -27,13 +27,13 @@ def _issue(ctx: Context, entry: WorktreeEntry) -> int:
     if by_branch != entry.branch and by_branch.isdecimal():
         return int(by_branch)
     by_place = entry.path.name.removeprefix(f"{ctx.project.name}-")
-    if by_place.isdecimal() and real(entry.path) == _place(ctx, int(by_place)):
+    if by_place.isdecimal() and follow_links(entry.path) == _place(ctx, int(by_place)):
         return int(by_place)
     return 0
 
 
 def _place(ctx: Context, issue: int) -> Path:
-    return real(ctx.project.worktree(issue))
+    return follow_links(ctx.project.worktree(issue))
 
 
 def sweep(ctx: Context, seen: Snapshot, sessions: list[IssueSession]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sm.adapters.forge.repository import BareRepository
 from sm.errors import SmError, StateError, UsageError
-from sm.store.files import read_guarded, real, write_atomic
+from sm.store.files import follow_links, read_guarded, write_atomic
 
 FORMAT = 1
 HOOK_NAME = "post-receive"
@@ -33,9 +33,9 @@ def create(folder: Path, repository: Path) -> bool:
         (folder / "stamp").touch(0o644)
         settings = folder / "forge.yaml"
         if not settings.exists():
-            place = os.path.relpath(real(repository), real(folder))
+            place = os.path.relpath(follow_links(repository), follow_links(folder))
             write_atomic(settings, _settings(place), durable=True)
-        elif real(read_settings(folder)) != real(repository):
+        elif follow_links(read_settings(folder)) != follow_links(repository):
             raise UsageError(f"'{folder}' is the forge of another repository: see '{settings}'")
         return _install_hook(BareRepository(repository), folder / "stamp")
     except OSError as error:
@@ -82,11 +82,11 @@ def _settings(place: str) -> str:
 
 def _install_hook(repository: BareRepository, stamp: Path) -> bool:
     found = repository.git("rev-parse", "--git-path", f"hooks/{HOOK_NAME}").stdout.strip()
-    home = real(repository.path)
-    hook = real(home / found)
+    home = follow_links(repository.path)
+    hook = follow_links(home / found)
     if not hook.is_relative_to(home):
         return False  # hooks that several repositories share are none of our business
-    place = shlex.quote(os.path.relpath(real(stamp), home))
+    place = shlex.quote(os.path.relpath(follow_links(stamp), home))
     line = f"touch -- {place} 2>/dev/null || : {HOOK_NOTE}"
     text = hook.read_text("utf-8", "surrogateescape") if hook.exists() else "#!/bin/sh\n"
     if HOOK_NOTE not in text:
