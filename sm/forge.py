@@ -7,7 +7,12 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-DEPENDS_ON = re.compile(r"^\s*[-*]?\s*depends on:?\s+(.*)$", re.IGNORECASE | re.MULTILINE)
+DEPENDS_ON = re.compile(
+    r"^[^\S\n]*+[-*]?[^\S\n]*+depends on:?\s++(.*)$", re.IGNORECASE | re.MULTILINE
+)
+"""What stands before the words is on their line: blank lines are not gone through once for each."""
+REFERENCE = re.compile(r"#([0-9]{1,9})(?![0-9])")
+BEYOND_NUMBERS = re.compile(r"#[0-9]{10,}+")
 
 
 class IssueState(StrEnum):
@@ -68,9 +73,18 @@ class Issue(Struct, frozen=True):
     comments: tuple[Comment, ...] = ()
 
     def dependencies(self) -> tuple[int, ...]:
-        """The issues named on its `Depends on #n` lines."""
+        """The issues named on its `Depends on #n` lines, each once."""
         lines = DEPENDS_ON.findall(self.body)
-        return tuple(int(number) for line in lines for number in re.findall(r"#(\d+)", line))
+        numbers = (int(number) for line in lines for number in REFERENCE.findall(line))
+        return tuple(dict.fromkeys(numbers))
+
+    def beyond_numbers(self) -> str:
+        """What is named on these lines as an issue, and can be the number of none; '' for nothing.
+
+        Passed over, it would not be waited for: such an issue is not to be used at all.
+        """
+        found = map(BEYOND_NUMBERS.search, DEPENDS_ON.findall(self.body))
+        return next((one[0] for one in found if one), "")
 
 
 class InlineComment(Struct, frozen=True):

@@ -25,7 +25,7 @@ _UNDERLINE = re.compile(r" {0,3}(?:=+|(-+))\s*")
 _BOLD = ("**", "__")
 _BOLD_LEVEL = 7
 _MARKS_ALONE = re.compile(r"[-*+_#>=~`|:.\[\]]*(?:\d+[.)])?")
-_NUMBER = re.compile(r"(?:\d+|[a-z])[.)]\s+")
+_NUMBER = re.compile(r"(?:(?<!\d)\d++|[a-z])[.)]\s+")
 _BETWEEN_WORDS = re.compile(r"[\W_]+")
 
 

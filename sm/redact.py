@@ -22,7 +22,8 @@ _DIGIT_WITHIN = r"(?=[^\s\"',;]{0,200}\d)"
 
 PATTERNS: tuple[tuple[str, str], ...] = (
     ("private key", r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-     r"(?:[\s\S]{0,16384}?-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----|[\sA-Za-z0-9+/=]*+)"),
+     r"(?:(?:(?!-----BEGIN )[\s\S]){0,16384}?-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+     r"|[\sA-Za-z0-9+/=]*+)"),
     ("end of a private key", r"(?m:^)(?:[ \t]{0,8}[A-Za-z0-9+/=]{16,}+\s++){1,200}+"
      r"-----END [A-Z ]{0,40}PRIVATE KEY-----"),
     ("AWS", _START + r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])"),
@@ -35,7 +36,8 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("Anthropic, OpenAI, Stripe", _START + r"[rs]k[-_](?=[A-Za-z_-]{0,30}\d)"
      r"[A-Za-z0-9_-]{20,}+"),
     ("package registries", _START + r"(?:npm_|pypi-|hf_)[A-Za-z0-9_-]{30,}+"),
-    ("JWT", _START + r"eyJ[A-Za-z0-9_-]{8,}+\.eyJ[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]++)?"),
+    ("JWT", _START + r"eyJ(?:(?!(?<![A-Za-z0-9])eyJ)[A-Za-z0-9_-]){8,}+"
+     r"\.eyJ[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]++)?"),
     ("header", r"(?i:(?P<keep>(?:proxy-)?authorization[\"']?\s{0,5}[:=]\s{0,5}[\"']?"
      r"(?:(?:basic|bearer|token|digest|negotiate)\s{1,5})?))[^\s\"',;]++"),
     ("bearer", r"(?i:(?P<keep>\bbearer\s{1,5}))" + _DIGIT_WITHIN + r"[A-Za-z0-9._~+/-]{12,}+=*+"),

@@ -52,8 +52,12 @@ KEPT_PREFIXES = (
     "GIT_SSL_",
 )
 
-LOCK_FILE = re.compile(r"Unable to create '(?P<file>.+\.lock)': File exists")
-LOCK_CONFIG = re.compile(r"could not lock config file (?P<file>\S.*): File exists")
+LOCK_FILE = re.compile(
+    r"Unable to create '(?P<file>(?:(?!Unable to create ').)+\.lock)': File exists"
+)
+LOCK_CONFIG = re.compile(
+    r"could not lock config file (?P<file>(?! )(?:(?!could not lock config file ).)+): File exists"
+)
 LOCK_RACE = re.compile(r"^error: cannot lock ref '(?P<file>.+)': is at ", re.MULTILINE)
 """Another git of this clone changed the ref at the same moment; a remote's lines begin `remote:`"""
 

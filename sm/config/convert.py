@@ -37,7 +37,8 @@ SHAPES = (
 )
 """What a configuration file is made of."""
 
-MESSAGE = re.compile(r"(?P<what>.*?)(?: - at (?:`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
+PLACE = r" - at (?:`key` in )?`\$"
+MESSAGE = re.compile(rf"(?P<what>(?:(?!{PLACE}).)*+)(?:{PLACE}(?P<path>.*)`)?", re.DOTALL)
 MISSING = re.compile(r"Object missing required field `(.*)`")
 PATH_PART = re.compile(r"\.(\w+)|\[(\d+)\]")
 

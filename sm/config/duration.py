@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 UNITS_S = {"d": 86400, "h": 3600, "m": 60, "s": 1}
-PATTERN = re.compile(r"(\d+(?:\.\d+)?)([dhms])")
+PATTERN = re.compile(r"(?<!\d)(\d++(?:\.\d++)?)([dhms])")
 
 
 class Seconds(float):

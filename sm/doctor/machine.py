@@ -64,7 +64,7 @@ def programs(_machine: Machine) -> Iterator[Finding]:
 
 
 def _judge(name: str, said: str, oldest: tuple[int, int]) -> Finding:
-    found = re.search(r"(\d+)\.(\d+)\S*", said)
+    found = re.search(r"([0-9]{1,9})\.([0-9]{1,9})\S*", said)
     if found is None:
         return warn(f"{name} does not tell its version", f"{_dotted(oldest)} or newer is needed")
     if (int(found[1]), int(found[2])) < oldest:

@@ -28,7 +28,7 @@ DRAWN_S = 2.0
 """A hook is called before the screen is drawn anew, so long at most."""
 COMMAND_S = 5.0
 """So long the command may take."""
-NUMBER = re.compile(r"\s*([0-9]{1,3}(?:\.[0-9]+)?)\s*%?\s*")
+NUMBER = re.compile(r"\s*+([0-9]{1,3}(?:\.[0-9]++)?)\s*+%?\s*+")
 LEFT = "left"
 """The name of a pattern's group that tells what is left, not what is used."""
 

@@ -22,7 +22,7 @@ LOOK_S = 0.2
 """Pause between two looks at a file that is followed."""
 
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
-LINE_ENDS = re.compile(r"\r+\n")
+LINE_ENDS = re.compile(r"(?<!\r)\r++\n")
 BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){2,}")
 
 
