@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sm.errors import SmError, UsageError
+from sm.store.bounded import check_json
 from sm.store.files import create_exclusive, follow_links, write_atomic
 
 BACKUP = ".sm-backup"
@@ -74,9 +75,9 @@ def parse(raw: bytes, path: Path) -> dict[str, Any]:
     if not raw.strip():
         return {}
     try:
-        found = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_once)
-    except (ValueError, RecursionError) as error:
-        reason = str(error).partition("\n")[0].lower() or "too deep"
+        found = json.loads(check_json(raw).decode("utf-8-sig"), object_pairs_hook=_once)
+    except ValueError as error:
+        reason = str(error).partition("\n")[0].lower()
         raise UsageError(f"cannot read '{path}' as JSON ({reason}): mend it first") from error
     if not isinstance(found, dict):
         raise UsageError(f"'{path}' does not hold a JSON object: mend it first")

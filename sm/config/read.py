@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sm.errors import UsageError
+from sm.store.bounded import UnboundedError, parse_toml, yaml_parser
 
 if TYPE_CHECKING:
     from yaml.nodes import Node
@@ -47,10 +48,7 @@ def read_document(path: Path, shown: str) -> Document:
 
     """
     text = _read_text(path, shown)
-    try:
-        data, lines = _toml(text, shown) if path.suffix == ".toml" else _yaml(text, shown)
-    except RecursionError as error:
-        raise UsageError(f"cannot parse '{shown}': it is nested too deeply") from error
+    data, lines = _toml(text, shown) if path.suffix == ".toml" else _yaml(text, shown)
     if data is None or data == {}:
         raise UsageError(f"'{shown}' is empty: run 'sm init', or see config.example.yaml")
     if not isinstance(data, dict):
@@ -90,8 +88,8 @@ def _toml(text: str, shown: str) -> tuple[object, dict[KeyPath, int]]:
     import tomllib
 
     try:
-        return tomllib.loads(text), {}
-    except tomllib.TOMLDecodeError as error:
+        return parse_toml(text), {}
+    except (tomllib.TOMLDecodeError, UnboundedError) as error:
         reason = str(error)
         raise UsageError(f"cannot parse '{shown}': {reason[:1].lower()}{reason[1:]}") from error
 
@@ -99,9 +97,8 @@ def _toml(text: str, shown: str) -> tuple[object, dict[KeyPath, int]]:
 def _yaml(text: str, shown: str) -> tuple[object, dict[KeyPath, int]]:
     import yaml
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        parser = loader(text)
+        parser = yaml_parser(text)
         node = parser.get_single_node()
         if node is None:
             return None, {}
@@ -112,7 +109,7 @@ def _yaml(text: str, shown: str) -> tuple[object, dict[KeyPath, int]]:
         at = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         reason = ", ".join(part for part in (error.context, error.problem) if part)
         raise UsageError(f"cannot parse '{shown}'{at}: {reason}") from error
-    except (yaml.YAMLError, ValueError, TypeError) as error:
+    except (yaml.YAMLError, ValueError, TypeError, OverflowError) as error:
         # A character that YAML forbids, or a value such as the 31st of February.
         reason = str(error).splitlines()[0]
         raise UsageError(f"cannot parse '{shown}': {reason}") from error

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from sm.store.bounded import parse_json
 from sm.store.files import read_harmless
 from sm.store.paths import SessionDir
 
@@ -29,7 +29,9 @@ class Context:
 def read(directory: SessionDir) -> Context:
     """The context that began last; an empty one where no hook has told of any, or it is damaged."""
     try:
-        payload = json.loads(read_harmless(directory.context) or b"{}")
+        payload = parse_json(read_harmless(directory.context) or b"{}")
+        if not isinstance(payload, dict):
+            return Context()
         ident = _text(payload.get("session_id"))
         return Context(
             id=ident,
@@ -37,7 +39,7 @@ def read(directory: SessionDir) -> Context:
             conversation=_path(_text(payload.get("transcript_path"))),
             at=_written_at(directory.context) if ident else 0.0,
         )
-    except (ValueError, AttributeError, RecursionError):
+    except ValueError:
         return Context()
 
 
