@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from enum import StrEnum
 
+from sm.foreign import read_seconds
+
 Zones = Callable[[str], tzinfo | None]
 """The time zone of that name, None for an unknown one; '' is the machine's own."""
 
@@ -111,12 +113,8 @@ def parse_usage(line: str) -> Usage:
     words = line.split()
     if len(words) < 8:
         return Usage()
-    five, five_resets, seven, seven_resets = map(_number, words[4:8])
+    five, five_resets, seven, seven_resets = map(read_seconds, words[4:8])
     return Usage(Allowance(five, five_resets), Allowance(seven, seven_resets))
-
-
-def _number(word: str) -> float | None:
-    return float(word) if re.fullmatch(r"\d{1,15}(\.\d*)?", word) else None
 
 
 NAMED = (

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sm.adapters.forge.document import Document, one_line, render, show_time
-from sm.adapters.forge.parse import DocumentError, parse, read_time
+from sm.adapters.forge.document import Document, render, show_time
+from sm.adapters.forge.parse import DocumentError, parse
+from sm.foreign import read_time, tidy
 from sm.forge import Comment, InlineComment, Review, ReviewState
 
 IMITATIONS = (
@@ -38,7 +39,7 @@ names = st.one_of(
     st.text(min_size=1),
     st.sampled_from(["Ada, Countess", "x, 2026-01-02", "a: approved", "eve, 5: commented"]),
 )
-names = names.map(one_line).filter(bool)
+names = names.map(tidy).filter(bool)
 times = st.floats(0, 4e9).map(lambda at: round(at, 3))
 comments = st.builds(Comment, names, times, texts, st.text(max_size=8))
 remarks = st.builds(InlineComment, names, st.integers(1, 10**9 - 1), texts)

@@ -77,10 +77,11 @@ class SessionExistsError(TmuxError):
         super().__init__(f"tmux session '{session}' exists already: end it first")
 
 
+UNREACHED = r"error connecting to (?:(?!error connecting ).)*"
 ERRORS: tuple[tuple[str, type[TmuxError | TmuxBusyError]], ...] = (
     # Without a session there is no target; such a server is about to end.
-    ("no server running|error connecting to .*No such file|no current target", NoServerError),
-    ("error connecting to .*(refused|temporarily)|lost server|server exited", TmuxBusyError),
+    (rf"no server running|{UNREACHED}No such file|no current target", NoServerError),
+    (rf"{UNREACHED}(refused|temporarily)|lost server|server exited", TmuxBusyError),
     ("can't find|no such (session|pane)", MissingPaneError),
     ("duplicate session", DuplicateSessionError),
 )

@@ -13,6 +13,7 @@ from sm.adapters.agent import profiles
 from sm.adapters.process import ANY_CODE, run
 from sm.doctor.finding import Finding, fail, ok, warn
 from sm.errors import SmError
+from sm.foreign import read_number
 from sm.session import claim
 from sm.store.paths import session_name
 from sm.text import one_line
@@ -90,7 +91,7 @@ def claims(ctx: Context) -> Iterator[Finding]:
     project = ctx.project
     refs = ctx.git.ls_remote(project.remote, claim.ref(0).replace("/0", "/*"))
     known = {session.issue for session in ctx.sessions()}
-    numbers = {int(n) for ref in refs if (n := ref.rpartition("/")[2]).isdecimal()} - known
+    numbers = {n for ref in refs if (n := read_number(ref.rpartition("/")[2]))} - known
     for number in sorted(numbers):
         if claim.is_ours(ctx.git, project, number, ctx.root, refs):
             yield warn(

@@ -8,7 +8,9 @@ from typing import TypeVar
 import msgspec
 from starlette.requests import Request
 
+from sm.foreign import read_number
 from sm.server.errors import HttpError
+from sm.store.bounded import UnboundedError, check_json
 
 T = TypeVar("T")
 
@@ -28,7 +30,7 @@ async def read(request: Request, limit: int) -> bytes:
     if kind != "application/json":
         raise HttpError(415, "the body has to be JSON: send 'Content-Type: application/json'")
     length = request.headers.get("content-length", "")
-    if length.isascii() and length.isdigit() and int(length) > limit:
+    if length and ((size := read_number(length)) is None or size > limit):
         raise _too_large(limit)
     try:
         async with asyncio.timeout(BODY_S):
@@ -59,8 +61,8 @@ def decode(body: bytes, shape: type[T]) -> T:
 
     """
     try:
-        return msgspec.json.decode(body, type=shape)
+        return msgspec.json.decode(check_json(body), type=shape)
     except msgspec.ValidationError as error:
         raise HttpError(422, f"the body is not as it has to be: {error}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, UnboundedError) as error:
         raise HttpError(400, f"the body is no JSON: {error}") from error

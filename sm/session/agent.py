@@ -16,6 +16,7 @@ from sm.adapters import proc
 from sm.adapters.proc import Process
 from sm.adapters.tmux import Pane, SessionExistsError, Tmux
 from sm.errors import SmError, StateError
+from sm.foreign import read_number
 from sm.session.launchfiles import Launch, write_launch_files
 from sm.session.registry import Session
 from sm.shellroot import shell_root
@@ -116,7 +117,7 @@ def adopt(tmux: Tmux, session: Session) -> Agent | None:
         write_atomic(directory.agent_pid, f"{process.pid} {process.started}\n")
     if not session.transcript.exists():
         tmux.pipe_to(pane.id, _transcript(session))
-    generation = int(pane.mark.rpartition("-")[2])
+    generation = read_number(pane.mark.rpartition("-")[2]) or 1
     return _put_on_record(directory, _agent(pane, process, generation))
 
 
@@ -166,7 +167,7 @@ def has_lost_client(directory: SessionDir) -> bool:
 
 def _client(directory: SessionDir) -> int | None:
     line = (read_guarded(directory.client, 20) or b"").decode("ascii", "replace").strip()
-    return int(line) if line.isdigit() else None
+    return read_number(line)
 
 
 def alive(pane: Pane | None, agent: Agent) -> bool:
@@ -177,7 +178,7 @@ def alive(pane: Pane | None, agent: Agent) -> bool:
 def recorded(directory: SessionDir) -> Process | None:
     """The process that the launcher wrote down; None before it has."""
     line = (read_guarded(directory.agent_pid, 100) or b"").decode("ascii", "replace")
-    found = re.fullmatch(r"(\d+) (\d+)\n", line)
+    found = re.fullmatch(r"([0-9]{1,9}) ([0-9]{1,18})\n", line)
     return Process(int(found[1]), int(found[2])) if found else None
 
 

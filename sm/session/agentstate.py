@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass
 from enum import StrEnum
 
 from sm.errors import StateError
+from sm.foreign import read_seconds
 from sm.store.files import read_guarded
 from sm.store.paths import SessionDir
 
@@ -81,8 +81,8 @@ def _past(word: str) -> float:
     Not the present: a state that is always just beginning is one whose end is always waited for,
     and whatever is told once for each moment would be told at every look.
     """
-    at = float(word)
-    if not math.isfinite(at):
+    at = read_seconds(word)
+    if at is None:
         raise ValueError(word)
     return at if at <= time.time() + SLACK_S else 0.0
 

@@ -17,6 +17,7 @@ from sm.adapters.agent.screen import Prompt, Screen
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.composer import Typed, forget, press
 from sm.adapters.tmux import Pane
+from sm.foreign import read_seconds
 from sm.session import agent as agents
 from sm.session import lifesigns, queue
 from sm.session.queue import Message, Mode, Place
@@ -53,11 +54,8 @@ class Interrupted(Struct, frozen=True):
 
 def is_compacting(target: Target) -> bool:
     """Whether the agent's context is being summed up, which nothing should interrupt."""
-    said = read_harmless(target.session.dir.compacting, 40)
-    try:
-        return time.time() < float(said or 0) + COMPACTION_S
-    except ValueError:
-        return False
+    said = read_harmless(target.session.dir.compacting, 40).decode("ascii", "replace").strip()
+    return time.time() < (read_seconds(said) or 0.0) + COMPACTION_S
 
 
 def is_protected(target: Target) -> bool:

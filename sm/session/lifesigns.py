@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from sm.foreign import read_seconds
 from sm.store.files import create_exclusive, read_guarded, read_harmless, write_atomic
 from sm.store.paths import SessionDir
 
@@ -76,10 +77,7 @@ def note_told(directory: SessionDir, at: str) -> None:
 
 
 def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return 0.0
+    return read_seconds(text) or 0.0
 
 
 def trim(directory: SessionDir) -> None:

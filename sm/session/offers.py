@@ -6,11 +6,11 @@ interruption or a compaction may have swallowed: then the agent's transcript tel
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from sm.foreign import read_seconds
 from sm.session import agentstate, queue
 from sm.session.agentstate import State
 from sm.session.interruption import COMPACTION_S
@@ -112,9 +112,7 @@ def _parse(line: str) -> tuple[str, Offer] | None:
 
 
 def _seconds(word: str) -> float:
-    with contextlib.suppress(ValueError):
-        return float(word)
-    return 0.0
+    return read_seconds(word) or 0.0
 
 
 def _lines(directory: SessionDir) -> Iterator[str]:

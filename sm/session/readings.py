@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 import time
 
 from msgspec import Struct
 
+from sm.foreign import read_number, read_seconds
 from sm.session import agentstate, contexts, queue
 from sm.store.damage import read_rebuildable
 from sm.store.files import discard, read_harmless, write_atomic, write_json
 from sm.store.paths import SessionDir
 from sm.thresholds import Flags, Notice
 
-NUMBER = re.compile(r"\d{1,15}(\.\d*)?")
 WORDS, LIMITS, TOKENS = 8, 4, 8
 """Words of a line without tokens, of the usage limits in it; which one the tokens are."""
 LINE_LIMIT = 400
@@ -50,14 +49,14 @@ class Reading(Struct, frozen=True, kw_only=True):
 def read(directory: SessionDir) -> Reading | None:
     """The last reading, of whichever context; None where there is none, or the line is damaged."""
     words = _words(directory)
-    if len(words) < WORDS or (at := _number(words[0])) is None:
+    if len(words) < WORDS or (at := read_seconds(words[0])) is None:
         return None
-    tokens = _number(words[TOKENS]) if len(words) > TOKENS else None
-    window = _number(words[3])
+    tokens = read_seconds(words[TOKENS]) if len(words) > TOKENS else None
+    window = read_seconds(words[3])
     return Reading(
         at=at,
         context="" if words[1] == "-" else words[1],
-        percent=_number(words[2]),
+        percent=read_seconds(words[2]),
         window=None if window is None else int(window),
         tokens=None if tokens is None else int(tokens),
     )
@@ -66,10 +65,6 @@ def read(directory: SessionDir) -> Reading | None:
 def _words(directory: SessionDir) -> list[str]:
     line = read_harmless(directory.usage, LINE_LIMIT)
     return line.decode("utf-8", "replace").partition("\n")[0].split()
-
-
-def _number(word: str) -> float | None:
-    return float(word) if NUMBER.fullmatch(word) else None
 
 
 def note(directory: SessionDir, reading: Reading) -> None:
@@ -153,8 +148,7 @@ def point(directory: SessionDir, percentage: int | None) -> None:
 
 def pointed(directory: SessionDir) -> int | None:
     """The percentage from which on the status line's hook calls; None: it never does."""
-    found = read_harmless(directory.threshold, 20).strip()
-    return int(found) if found.isdigit() else None
+    return read_number(read_harmless(directory.threshold, 20).decode("ascii", "replace").strip())
 
 
 def began_at(directory: SessionDir) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from sm.adapters.forge.repository import BareRepository
 from sm.adapters.gitcall import call
 from sm.adapters.process import ANY_CODE
 from sm.errors import SmError, UsageError
+from sm.store.bounded import parse_json
 from sm.store.files import follow_links
 
 HUB = "hub"
@@ -146,14 +146,20 @@ def _is_python(repo: Path) -> bool:
 def _npm(repo: Path) -> str | None:
     """A clean checkout has no packages yet, so they are installed first."""
     try:
-        data = json.loads(_text(repo / "package.json"))
-        test = data["scripts"]["test"]
-    except (ValueError, KeyError, TypeError):
+        data = parse_json(_text(repo / "package.json").encode())
+    except ValueError:
         return None
-    if "no test specified" in str(test):  # what `npm init` puts there
-        return None
-    if not (data.get("dependencies") or data.get("devDependencies")):
-        return "npm test"
+    match data:
+        case {"scripts": {"test": test}} if "no test specified" in str(test):
+            return None  # what `npm init` puts there
+        case {"scripts": {"test": _}, "dependencies": dict(needed)} if needed:
+            pass
+        case {"scripts": {"test": _}, "devDependencies": dict(needed)} if needed:
+            pass
+        case {"scripts": {"test": _}}:
+            return "npm test"
+        case _:
+            return None
     install = "npm ci" if (repo / "package-lock.json").is_file() else "npm install"
     return f"{install} && npm test"
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import math
 import time
 
@@ -29,6 +28,7 @@ from sm.session.submission import Target
 from sm.session.targets import address, is_over
 from sm.session.waiters import Waiter
 from sm.store import journal
+from sm.store.bounded import parse_json
 from sm.store.crash import crash_point
 from sm.store.files import read_guarded
 from sm.store.paths import Root
@@ -143,10 +143,11 @@ def _last_words(target: Target, since: float) -> str:
     """What the agent said at the end of a turn that was under way at `since`; '' for nothing."""
     directory = target.session.dir
     for path in (directory.stop_payload, directory.failure):
-        with contextlib.suppress(OSError, StateError, ValueError, AttributeError):
+        with contextlib.suppress(OSError, StateError, ValueError):
             if path.stat().st_mtime >= since - RECEIPT_LAG_S:
-                payload = json.loads(read_guarded(path) or b"{}")
-                return normalise(str(payload.get("last_assistant_message") or ""))
+                payload = parse_json(read_guarded(path) or b"{}")
+                said = payload.get("last_assistant_message") if isinstance(payload, dict) else ""
+                return normalise(str(said or ""))
     return ""
 
 

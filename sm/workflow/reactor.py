@@ -13,6 +13,7 @@ from sm.adapters.forge.errors import MergeRefusedError
 from sm.adapters.gitcall import GitLockedError
 from sm.errors import SmError, StateError, TemporaryError
 from sm.facts import Facts
+from sm.foreign import read_seconds
 from sm.history import Receipt, Verb
 from sm.matrix import BY_NAME, INTERRUPTING, OVERTAKING
 from sm.reactions import decide
@@ -311,8 +312,8 @@ def _retry_later(ctx: Context, session: IssueSession, error: SmError, started: M
 
 def _sooner(directory: SessionDir, at: float) -> None:
     """Have the monitor call at `at`, unless it calls earlier, or the session is over."""
-    line = (read_guarded(directory.next) or b"").strip()
-    if at < math.inf and line.isdigit() and int(line) > at:
+    line = (read_guarded(directory.next, 40) or b"").decode("ascii", "replace").strip()
+    if at < math.inf and (read_seconds(line) or 0.0) > at:
         write_atomic(directory.next, f"{math.ceil(at)}\n")
 
 

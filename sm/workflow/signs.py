@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import time
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
@@ -17,9 +16,11 @@ from msgspec import Struct
 from sm.errors import StateError
 from sm.facts import Signs
 from sm.failure import Failure, judge, parse_usage
+from sm.foreign import read_seconds
 from sm.redact import redact
 from sm.session import agentstate
 from sm.session.agentstate import AgentState, State
+from sm.store.bounded import UnboundedError, check_json
 from sm.store.files import open_guarded, read_guarded
 from sm.store.paths import SessionDir
 from sm.text import normalise
@@ -131,8 +132,10 @@ def _load(path: Path) -> Payload | None:
     for _ in range(TRIES):
         try:
             data = read_guarded(path)
-            return None if data is None else PAYLOAD.decode(data)
+            return None if data is None else PAYLOAD.decode(check_json(data))
         except StateError:
+            return None
+        except UnboundedError:
             return None
         except (msgspec.DecodeError, UnicodeDecodeError):
             time.sleep(AGAIN_S)
@@ -162,12 +165,9 @@ def _in_a_row(directory: SessionDir, state: AgentState) -> tuple[float, int]:
         if words[2] != state.context or words[1] in ("Stop", "PostToolUse"):
             break
         if words[1] == "StopFailure":
-            since, count = _seconds(words[0], since), count + 1
+            at = read_seconds(words[0])
+            since, count = since if at is None else at, count + 1
     return since, max(count, 1)
-
-
-def _seconds(word: str, default: float) -> float:
-    return float(word) if re.fullmatch(r"\d{1,12}(\.\d*)?", word) else default
 
 
 def _tail(path: Path) -> str:

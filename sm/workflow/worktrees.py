@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sm.adapters.git import WorktreeEntry
 from sm.errors import SmError
+from sm.foreign import read_number
 from sm.session import worktree
 from sm.session.registry import IssueSession
 from sm.store.files import follow_links
@@ -24,12 +25,10 @@ def kept(ctx: Context, sessions: list[IssueSession]) -> dict[int, str]:
 def _issue(ctx: Context, entry: WorktreeEntry) -> int:
     """The issue that a worktree was made for, by its branch, else by its place; 0: none."""
     by_branch = (entry.branch or "").removeprefix(f"{ctx.project.branch_prefix}/")
-    if by_branch != entry.branch and by_branch.isdecimal():
-        return int(by_branch)
-    by_place = entry.path.name.removeprefix(f"{ctx.project.name}-")
-    if by_place.isdecimal() and follow_links(entry.path) == _place(ctx, int(by_place)):
-        return int(by_place)
-    return 0
+    if by_branch != entry.branch and (number := read_number(by_branch)):
+        return number
+    number = read_number(entry.path.name.removeprefix(f"{ctx.project.name}-"))
+    return number if number and follow_links(entry.path) == _place(ctx, number) else 0
 
 
 def _place(ctx: Context, issue: int) -> Path:

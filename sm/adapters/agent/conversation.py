@@ -7,11 +7,12 @@ still has. Lines are written about 0.1 s after the fact. Measured with 2.1.329.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from sm.foreign import read_time
+from sm.store.bounded import parse_json
 
 END = 4 * 1024 * 1024
 """Bytes; what has just been said stands at the end."""
@@ -70,7 +71,7 @@ def _said(path: Path) -> Iterator[Line]:
         return
     for data in found:
         try:
-            line = json.loads(data)
+            line = parse_json(data)
         except ValueError:
             continue
         if isinstance(line, dict) and line.get("type") in SAID and line.get("uuid"):
@@ -132,6 +133,6 @@ def _kept(boundary: Line) -> set[str]:
 
 def _time(line: Line) -> float:
     try:
-        return datetime.fromisoformat(str(line.get("timestamp"))).timestamp()
+        return read_time(str(line.get("timestamp")))
     except ValueError:
         return 0.0

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sys
 import time
 from collections.abc import Iterator
@@ -18,13 +17,13 @@ from pathlib import Path
 from sm.adapters.forge.checkfolder import CheckFolder, Verdict
 from sm.adapters.forge.command import end_leftovers
 from sm.adapters.forge.errors import AtWorkError, NotFoundError
+from sm.adapters.forge.fields import COMMIT
 from sm.adapters.process import spawn
 from sm.errors import StateError
 from sm.forge import NO_CHECK, Check, CheckState
 from sm.store.files import append_line, discard, open_guarded, read_guarded, write_json
 from sm.store.lock import is_held, try_hold_fd
 
-COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 MAX_STARTS = 3
 """Runners of one check that may die before it counts as broken."""
 

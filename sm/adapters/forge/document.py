@@ -26,13 +26,17 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from urllib.parse import quote as percent
 
+from sm.foreign import bound_time, tidy
 from sm.forge import Comment, InlineComment, Review
 
 SECTION = r"## (?:Comment|Review) by "
-INLINE = r"### On .+:[1-9]\d{0,8}[ \t\r]*$"
+INLINE = r"### On .+:[1-9][0-9]{0,8}[ \t\r]*$"
 META = r"<!-- sm:"
 HEADING = re.compile(rf"^\\*(?:{SECTION}|{INLINE}|{META})", re.MULTILINE)
 """What begins like a heading of ours, quoted any number of times or not at all."""
+
+BODY = ""
+"""Under which name `Document.lines` has the line that the body begins on."""
 
 PLAIN = r"""[A-Za-z0-9](?:[!"$-9;-~]|:(?=[A-Za-z0-9])| (?=[!"$-9;-~]))*"""
 """A text that YAML takes as it stands; only what it gives a meaning to has to be quoted."""
@@ -80,14 +84,9 @@ class Document:
         return replace(self, front=self.front | values)
 
 
-def one_line(text: str) -> str:
-    """`text` as a title or a name: every run of white space is one blank."""
-    return " ".join(text.split())
-
-
 def show_time(at: float) -> str:
     """Seconds since the epoch as ISO 8601 in UTC, to the millisecond."""
-    moment = datetime.fromtimestamp(round(at, 3), UTC)
+    moment = datetime.fromtimestamp(round(bound_time(at), 3), UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -143,7 +142,7 @@ def plain_value(line: re.Match[str]) -> str | list[str]:
 
 
 def _section(section: Comment | Review) -> Iterator[str]:
-    heading = f"by {one_line(section.author)}, {show_time(section.at)}"
+    heading = f"by {tidy(section.author)}, {show_time(section.at)}"
     if isinstance(section, Comment):
         meta = f"\n{META} marker={percent(section.marker)} -->" if section.marker else ""
         yield _block(f"## Comment {heading}{meta}", section.body)
@@ -155,7 +154,7 @@ def _section(section: Comment | Review) -> Iterator[str]:
 
 
 def _remark(remark: InlineComment) -> str:
-    return _block(f"### On {one_line(remark.path)}:{remark.line}", remark.body)
+    return _block(f"### On {tidy(remark.path)}:{remark.line}", remark.body)
 
 
 def _block(heading: str, text: str) -> str:

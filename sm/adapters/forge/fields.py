@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
-from sm.adapters.forge.document import Document, one_line
-from sm.adapters.forge.parse import DocumentError, read_time
+from sm.adapters.forge.document import Document
+from sm.adapters.forge.parse import DocumentError
+from sm.foreign import LABELS, NAME_LIMIT, brief, check_length, read_time, tidy
 
 S = TypeVar("S", bound=StrEnum)
+
+COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 NEAR = 0.75
 """How alike an unknown key and a known one are where it is taken for a slip of the finger."""
@@ -31,17 +35,25 @@ class Fields:
         """Refuse a key that is nearly, but not quite, one of `known`."""
         for key in self.document.front:
             if key not in known and (near := difflib.get_close_matches(str(key), known, 1, NEAR)):
-                raise self.error(str(key), f"unknown key '{key}': did you mean '{near[0]}'?")
+                raise self.error(
+                    str(key), f"unknown key '{brief(str(key))}': did you mean '{near[0]}'?"
+                )
 
-    def text(self, key: str, default: str | None = None) -> str:
-        """The text under `key`, on one line."""
+    def text(self, key: str, default: str | None = None, limit: int = NAME_LIMIT) -> str:
+        """The text under `key`, on one line, of up to `limit` characters."""
         value = self.document.front.get(key)
         if value is not None and not isinstance(value, str | int):
             raise self.error(key, f"'{key}' has to be a text: put it in quotes")
-        text = one_line(str(value if value is not None else ""))
+        text = tidy(str(value if value is not None else ""))
         if not text and default is None:
             raise self.error(key, f"'{key}' is missing: add a line '{key}: …'")
-        return text or default or ""
+        return self._within(key, text or default or "", limit)
+
+    def _within(self, key: str, text: str, limit: int) -> str:
+        try:
+            return check_length(f"'{key}'", text, limit)
+        except ValueError as error:
+            raise self.error(key, str(error)) from error
 
     def choice(self, key: str, among: type[S]) -> S:
         """The member of `among` that stands under `key`."""
@@ -50,16 +62,16 @@ class Fields:
             return among(text)
         except ValueError:
             options = " or ".join(str(member) for member in among)
-            raise self.error(key, f"{key} is '{text}': write {options}") from None
+            raise self.error(key, f"{key} is '{brief(text)}': write {options}") from None
 
     def time(self, key: str) -> float:
         """The moment under `key`, seconds since the epoch; the file's own where there is none."""
         text = self.text(key, "")
         try:
             return read_time(text) if text else self.document.at
-        except (ValueError, OverflowError):
+        except ValueError:
             advice = "write it as 2026-01-31T12:00:00Z, or leave it out"
-            raise self.error(key, f"{key} is '{text}', which is no time: {advice}") from None
+            raise self.error(key, f"{key} is '{brief(text)}', which is no time: {advice}") from None
 
     def texts(self, key: str) -> tuple[str, ...]:
         """The list under `key`, each text once; `a, b` without brackets will do as well."""
@@ -67,9 +79,21 @@ class Fields:
         items = value.split(",") if isinstance(value, str) else value
         if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
             raise self.error(key, f"'{key}' has to be a list: write {key}: [one, two]")
-        return tuple(dict.fromkeys(text for item in items if (text := one_line(item))))
+        texts = dict.fromkeys(text for item in items if (text := tidy(item)))
+        if len(texts) > LABELS:
+            raise self.error(key, f"'{key}' are {len(texts):,}, {LABELS} at most: take some off")
+        return tuple(self._within(key, text, NAME_LIMIT) for text in texts)
+
+    def commit(self, key: str) -> str:
+        """The full name of a commit under `key`, '' where there is none."""
+        text = self.text(key, "")
+        if text and not COMMIT.fullmatch(text):
+            raise self.error(
+                key, f"{key} is '{brief(text)}', which is no commit: take the line out"
+            )
+        return text
 
     def check_number(self, number: int) -> None:
         """Refuse a file that says it is another one than its name tells."""
         if (said := self.text("number", str(number))) != str(number):
-            raise self.error("number", f"number is '{said}', the file's name says {number}")
+            raise self.error("number", f"number is '{brief(said)}', the file's name says {number}")

@@ -23,6 +23,7 @@ from sm.adapters.forge.document import Document, render
 from sm.adapters.forge.errors import NotFoundError
 from sm.adapters.forge.parse import parse
 from sm.errors import StateError, UsageError
+from sm.foreign import NUMBER_LIMIT, brief, read_number
 from sm.store.files import open_guarded, read_guarded, write_atomic
 from sm.store.lock import hold
 
@@ -32,7 +33,7 @@ KINDS: tuple[Kind, ...] = ("issues", "pulls")
 NOUN = {"issues": "issue", "pulls": "pull request"}
 A_NOUN = {"issues": "an issue", "pulls": "a pull request"}
 
-FILE_NAME = re.compile(r"(\d{4,9})\.md")
+FILE_NAME = re.compile(r"(?!0000)([0-9]{4}|[1-9][0-9]{4,8})\.md")
 SIZE_LIMIT = 64 * 1024 * 1024
 """Bytes of one file; many comments of a megabyte each fit."""
 
@@ -120,7 +121,7 @@ class ForgeFolder:
         """What `read` makes of every number, and what is wrong with the files that are no good."""
         good: list[T] = []
         problems = [
-            f"'{self.path / kind / name}' is not named like '0007.md': rename it"
+            f"'{self.path / kind}/{brief(name)}' is not named like '0007.md': rename it"
             for name in self._names(kind)
             if name.endswith(".md") and not name.startswith(".") and not FILE_NAME.fullmatch(name)
         ]
@@ -141,6 +142,8 @@ class ForgeFolder:
     def add_locked(self, kind: Kind, document: Document) -> int:
         """As `add`, by one who holds the lock already."""
         number = self._last_number() + 1
+        if number > NUMBER_LIMIT:
+            raise StateError(f"'{self.path}' has a file of the last number there is: rename it")
         write_atomic(self.path / ".number", f"{number}\n")
         self._write(kind, number, Document({"number": number} | document.front, document.body))
         return number
@@ -198,9 +201,9 @@ class ForgeFolder:
         self.touch()
 
     def _last_number(self) -> int:
-        said = (read_guarded(self.path / ".number", 20) or b"").strip()
+        said = (read_guarded(self.path / ".number", 20) or b"").decode("ascii", "replace")
         numbers = [number for kind in KINDS for number in self.numbers(kind)]
-        return max([int(said) if said.isdigit() else 0, *numbers])
+        return max([read_number(said.strip()) or 0, *numbers])
 
     def _names(self, kind: Kind) -> list[str]:
         try:

@@ -8,10 +8,19 @@ from dataclasses import replace
 
 from msgspec import structs
 
-from sm.adapters.forge.document import Document, one_line, show_time
+from sm.adapters.forge.document import BODY, Document, show_time
 from sm.adapters.forge.fields import Fields
 from sm.adapters.forge.folder import ForgeFolder
 from sm.errors import UsageError
+from sm.foreign import (
+    DEPENDENCIES,
+    LABELS,
+    NAME_LIMIT,
+    TITLE_LIMIT,
+    brief,
+    check_length,
+    tidy,
+)
 from sm.forge import Comment, Issue, IssueState, Review
 
 KEYS = ("number", "title", "state", "author", "created", "labels")
@@ -27,9 +36,9 @@ def issue_of(folder: ForgeFolder, number: int, document: Document) -> Issue:
     fields = Fields(folder.name("issues", number), document)
     fields.check_keys(KEYS)
     fields.check_number(number)
-    return Issue(
+    issue = Issue(
         number=number,
-        title=fields.text("title"),
+        title=fields.text("title", limit=TITLE_LIMIT),
         state=fields.choice("state", IssueState),
         author=fields.text("author", "unknown"),
         at=fields.time("created"),
@@ -37,6 +46,16 @@ def issue_of(folder: ForgeFolder, number: int, document: Document) -> Issue:
         body=document.body,
         comments=document.comments,
     )
+    if issue.state is IssueState.OPEN:  # what is done waits for nothing
+        _check_dependencies(fields, issue)
+    return issue
+
+
+def _check_dependencies(fields: Fields, issue: Issue) -> None:
+    if beyond := issue.beyond_numbers():
+        raise fields.error(BODY, f"it depends on '{brief(beyond)}', which no issue can be: mend it")
+    if (count := len(issue.dependencies())) > DEPENDENCIES:
+        raise fields.error(BODY, f"it depends on {count:,} issues, {DEPENDENCIES} at most")
 
 
 def read_issue(folder: ForgeFolder, number: int) -> Issue:
@@ -76,20 +95,39 @@ def add_issue(
 ) -> Issue:
     """File an issue."""
     front = new_front(title, author) | {"labels": [_label(label) for label in labels]}
+    if len(labels) > LABELS:
+        raise UsageError(f"these are {len(labels):,} labels, {LABELS} at most: leave some out")
     number = folder.add("issues", Document(front, body))
     return read_issue(folder, number)
 
 
 def new_front(title: str, author: str) -> dict[str, object]:
     """The front matter of something filed now."""
-    if not one_line(title):
+    if not tidy(title):
         raise UsageError("the title is empty: say in a few words what it is about")
     return {
-        "title": one_line(title),
+        "title": _named("the title", title, TITLE_LIMIT),
         "state": "open",
-        "author": one_line(author) or "unknown",
+        "author": a_name(author),
         "created": show_time(time.time()),
     }
+
+
+def a_name(author: str) -> str:
+    """The author as a file of the forge has it.
+
+    Raises:
+        UsageError: it is too long.
+
+    """
+    return _named("a name", author) or "unknown"
+
+
+def _named(what: str, text: str, limit: int = NAME_LIMIT) -> str:
+    try:
+        return check_length(what, tidy(text), limit)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
 
 
 def set_issue_state(folder: ForgeFolder, number: int, state: IssueState) -> Issue:
@@ -106,6 +144,8 @@ def change_labels(folder: ForgeFolder, number: int, *, add: str = "", remove: st
         wanted = [label for label in labels if label != remove]
         if add and _label(add) not in wanted:
             wanted.append(_label(add))
+        if len(wanted) > max(LABELS, len(labels)):
+            raise UsageError(f"issue {number} has {LABELS} labels already: take one off first")
         return document if wanted == list(labels) else document.with_front(labels=wanted)
 
     folder.update("issues", number, change)
@@ -114,7 +154,7 @@ def change_labels(folder: ForgeFolder, number: int, *, add: str = "", remove: st
 
 def add_comment(folder: ForgeFolder, number: int, body: str, author: str, marker: str = "") -> bool:
     """Comment on an issue or pull request; False where one with that marker is there already."""
-    comment = Comment(one_line(author) or "unknown", round(time.time(), 3), body, marker)
+    comment = Comment(a_name(author), round(time.time(), 3), body, marker)
     posted = False
 
     def change(document: Document) -> Document:
@@ -127,7 +167,7 @@ def add_comment(folder: ForgeFolder, number: int, body: str, author: str, marker
 
 
 def _label(label: str) -> str:
-    name = one_line(label)
+    name = _named("a label", label)
     if not name or "," in name:
-        raise UsageError(f"'{label}' cannot be a label: use a word or two without a comma")
+        raise UsageError(f"'{brief(label)}' cannot be a label: use a word or two without a comma")
     return name

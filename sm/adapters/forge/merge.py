@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sm.adapters.forge.document import Document, one_line
+from sm.adapters.forge.document import Document
 from sm.adapters.forge.errors import (
     BaseMovedError,
     ChecksNotPassedError,
@@ -16,6 +16,7 @@ from sm.adapters.forge.errors import (
 )
 from sm.adapters.forge.pulls import Pulls
 from sm.adapters.gitcall import GitLockedError
+from sm.foreign import tidy
 from sm.forge import CheckState, PullRequest, PullState, ReviewState
 from sm.review import verdict
 from sm.store.crash import crash_point
@@ -141,4 +142,4 @@ def _merge(pulls: Pulls, pull: PullRequest, author: str, message: str) -> PullRe
 
 
 def _message(pull: PullRequest) -> str:
-    return f"Merge branch '{pull.branch}' (#{pull.number})\n\n{one_line(pull.title)}\n"
+    return f"Merge branch '{pull.branch}' (#{pull.number})\n\n{tidy(pull.title)}\n"

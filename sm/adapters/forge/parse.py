@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from urllib.parse import unquote as percent_decode
 
 from sm.adapters.forge.document import (
+    BODY,
     INLINE,
     META,
     PLAIN_LINE,
@@ -18,7 +18,9 @@ from sm.adapters.forge.document import (
     unquote,
 )
 from sm.errors import StateError
+from sm.foreign import bound_time, brief, check_length, read_time, tidy
 from sm.forge import Comment, InlineComment, Review, ReviewState
+from sm.store.bounded import UnboundedError, parse_yaml_texts
 
 SECTION_HEADING = re.compile(rf"^{SECTION}.*$", re.MULTILINE)
 INLINE_HEADING = re.compile(rf"^{INLINE}", re.MULTILINE)
@@ -29,6 +31,11 @@ REVIEW = re.compile(
 META_LINE = re.compile(rf"{META}(?P<pairs>[^\n]*?)-->[ \t\r]*(?:\n|\Z)")
 FRONT_END = re.compile(r"^---[ \t]*(?:\n|\Z)", re.MULTILINE)
 FRONT_KEY = re.compile(r"^([\w-]+):", re.MULTILINE)
+
+HEADING_LIMIT = 5000
+"""Characters of a heading: a path and a line number fit."""
+FRONT_LIMIT = 64 * 1024
+"""Characters of front matter; a title and all labels that an issue may have are a third of it."""
 
 STATES = {
     "approve": ReviewState.APPROVED,
@@ -91,7 +98,7 @@ def parse(name: str, data: bytes, at: float) -> Document:
     end = FRONT_END.search(text, 4)
     if end is None:
         raise DocumentError(name, 1, "the front matter has no end: put a line '---' after it")
-    source = Source(name, text, at)
+    source = Source(name, text, bound_time(at))
     front = _front(name, text[4 : end.start()])
     body, *chunks = _split(SECTION_HEADING, text[end.end() :], end.end(), last=True)
     sections = [_section(source, chunk) for chunk in chunks]
@@ -99,21 +106,10 @@ def parse(name: str, data: bytes, at: float) -> Document:
         front=front,
         body=body.text,
         sections=tuple(section for section, _ in sections),
-        at=at,
-        lines=_lines(text[: end.start()]),
+        at=source.at,
+        lines=_lines(text[: end.start()]) | {BODY: text.count("\n", 0, end.end()) + 1},
         unsettled="created" not in front or not all(complete for _, complete in sections),
     )
-
-
-def read_time(text: str) -> float:
-    """Seconds since the epoch of an ISO 8601 time; without a zone it is UTC.
-
-    Raises:
-        ValueError: it is no such time.
-
-    """
-    moment = datetime.fromisoformat(text.strip())
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _decode(name: str, data: bytes) -> str:
@@ -127,6 +123,9 @@ def _decode(name: str, data: bytes) -> str:
 
 
 def _front(name: str, text: str) -> dict[str, object]:
+    if len(text) > FRONT_LIMIT:
+        reason = f"the front matter has {len(text):,} characters, {FRONT_LIMIT:,} at most"
+        raise DocumentError(name, 1, f"{reason}: shorten it")
     lines = [PLAIN_LINE.fullmatch(line) for line in text.splitlines()]
     plain: dict[str, object] = {line["key"]: plain_value(line) for line in lines if line}
     return plain if None not in lines else _front_by_yaml(name, text)
@@ -136,8 +135,10 @@ def _front_by_yaml(name: str, text: str) -> dict[str, object]:
     import yaml
 
     try:
-        # The base loader makes texts of everything, so that a title such as 'yes' stays one.
-        found = yaml.load(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader))  # noqa: S506
+        # Texts of everything, so that a title such as 'yes' stays one.
+        found = parse_yaml_texts(text, FRONT_LIMIT)
+    except UnboundedError as error:
+        raise DocumentError(name, 2, f"the front matter cannot be used: {error}") from error
     except yaml.YAMLError as error:
         begun = str(getattr(error, "context", None)).startswith("while scanning")
         mark = getattr(error, "context_mark" if begun else "problem_mark", None)
@@ -171,10 +172,13 @@ def _section(source: Source, chunk: Chunk) -> tuple[Comment | Review, bool]:
     """A comment or review, and whether it has all that sm keeps with one."""
     meta = META_LINE.match(chunk.raw)
     known = _pairs(meta["pairs"]) if meta else {}
+    if len(chunk.heading) > HEADING_LIMIT:
+        raise source.error(chunk.start, f"a heading has {HEADING_LIMIT:,} characters at most")
     inner = Chunk(chunk.heading, chunk.start, chunk.raw[meta.end() if meta else 0 :], chunk.last)
     if found := COMMENT.fullmatch(chunk.heading):
         at = _time(source, chunk, found["at"])
-        comment = Comment(found["author"], at, inner.text, percent_decode(known.get("marker", "")))
+        author, marker = _author(source, chunk, found), percent_decode(known.get("marker", ""))
+        comment = Comment(author, at, inner.text, marker)
         return comment, bool(found["at"])
     if found := REVIEW.fullmatch(chunk.heading):
         return _review(source, inner, found, known)
@@ -192,12 +196,13 @@ def _review(
     if state is None:
         raise source.error(
             chunk.start,
-            f"'{found['state']}' is no verdict: write approved, changes-requested or commented",
+            f"'{brief(found['state'])}' is no verdict: "
+            "write approved, changes-requested or commented",
         )
     body, *remarks = _split(INLINE_HEADING, chunk.raw, chunk.start, last=chunk.last)
     review = Review(
         id=known.get("id", ""),
-        author=found["author"],
+        author=_author(source, chunk, found),
         at=_time(source, chunk, found["at"]),
         state=state,
         head=known.get("head", ""),
@@ -205,6 +210,13 @@ def _review(
         comments=tuple(_remark(remark) for remark in remarks),
     )
     return review, bool(found["at"] and review.id and review.head)
+
+
+def _author(source: Source, chunk: Chunk, found: re.Match[str]) -> str:
+    try:
+        return check_length("a name", tidy(found["author"])) or "unknown"
+    except ValueError as error:
+        raise source.error(chunk.start, str(error)) from error
 
 
 def _remark(chunk: Chunk) -> InlineComment:
@@ -219,6 +231,8 @@ def _pairs(text: str) -> dict[str, str]:
 def _time(source: Source, chunk: Chunk, text: str | None) -> float:
     try:
         return read_time(text) if text else source.at
-    except (ValueError, OverflowError) as error:
-        reason = f"'{text}' is no time: write it as 2026-01-31T12:00:00Z, or leave it out"
+    except ValueError as error:
+        reason = (
+            f"'{brief(text or '')}' is no time: write it as 2026-01-31T12:00:00Z, or leave it out"
+        )
         raise source.error(chunk.start, reason) from error

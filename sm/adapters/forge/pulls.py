@@ -9,13 +9,14 @@ from msgspec import structs
 
 from sm.adapters.forge.branches import Branches, Conflicts
 from sm.adapters.forge.checks import Checks
-from sm.adapters.forge.document import Document, one_line
+from sm.adapters.forge.document import Document
 from sm.adapters.forge.errors import NotFoundError, NothingToMergeError, PullClosedError
 from sm.adapters.forge.fields import Fields
 from sm.adapters.forge.folder import ForgeFolder
-from sm.adapters.forge.issues import new_front, new_id, settled
+from sm.adapters.forge.issues import a_name, new_front, new_id, settled
 from sm.adapters.forge.repository import BareRepository
 from sm.errors import StateError, UsageError
+from sm.foreign import TITLE_LIMIT, tidy
 from sm.forge import NO_CHECK, InlineComment, PullRequest, PullState, Review, ReviewState
 
 KEYS = ("number", "title", "state", "author", "created", "branch", "base", "head", "merged")
@@ -119,7 +120,7 @@ class Pulls:
     def _caught_up(self, number: int, document: Document, branches: Branches) -> Document:
         """`document` with what has happened to its branches; itself where nothing has."""
         fields = Fields(self.folder.name("pulls", number), document)
-        base, head = fields.text("base"), fields.text("head", "")
+        base, head = fields.text("base"), fields.commit("head")
         now = branches.heads.get(fields.text("branch"), head)
         if document.unsettled:
             document = settled(document, now)
@@ -138,13 +139,13 @@ class Pulls:
     def _value(self, number: int, document: Document, branches: Branches) -> PullRequest:
         fields = Fields(self.folder.name("pulls", number), document)
         state = fields.choice("state", PullState)
-        branch, base, head = fields.text("branch"), fields.text("base"), fields.text("head", "")
+        branch, base, head = fields.text("branch"), fields.text("base"), fields.commit("head")
         if state is PullState.OPEN:
             head = branches.heads.get(branch, head)
         whole = branches.heads.get(base, "")
         return PullRequest(
             number=number,
-            title=fields.text("title"),
+            title=fields.text("title", limit=TITLE_LIMIT),
             state=state,
             author=fields.text("author", "unknown"),
             at=fields.time("created"),
@@ -153,7 +154,7 @@ class Pulls:
             head=head,
             body=document.body,
             conflicts=state is PullState.OPEN and self.conflicts.between(whole, head),
-            merged_as=fields.text("merged", ""),
+            merged_as=fields.commit("merged"),
             reviews=document.reviews,
             comments=document.comments,
             check=self.checks.check(head) if head else NO_CHECK,
@@ -170,7 +171,7 @@ def new_review(
 
     """
     for remark in comments:
-        if not one_line(remark.path) or remark.line < 1:
+        if not tidy(remark.path) or remark.line < 1:
             raise UsageError(f"'{remark.path}:{remark.line}' is no line of a file: count from 1")
     at = round(time.time(), 3)
-    return Review(new_id(), one_line(author) or "unknown", at, state, head, body, comments)
+    return Review(new_id(), a_name(author), at, state, head, body, comments)

@@ -156,7 +156,7 @@ class BareRepository:
     def merged_by(self, head: str, base: str) -> str:
         """The commit that brought `head` into `base`: a merge of it, else `head` itself."""
         args = ("rev-list", "--merges", "--parents", "--ancestry-path", f"{head}..{base}")
-        for line in reversed(self.git(*args).stdout.splitlines()):
+        for line in reversed(self.git(*args).lines):
             merge, _, *merged = line.split()
             if head in merged:
                 return merge

@@ -8,11 +8,14 @@ from pathlib import Path
 
 from sm.adapters.forge.repository import BareRepository
 from sm.errors import SmError, StateError, UsageError
+from sm.store.bounded import UnboundedError, parse_yaml_texts
 from sm.store.files import follow_links, read_guarded, write_atomic
 
 FORMAT = 1
 HOOK_NAME = "post-receive"
 HOOK_NOTE = "# sm: tells the monitors that something was pushed"
+SETTINGS_LIMIT = 64 * 1024
+"""Bytes of `forge.yaml`."""
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
 
 
@@ -54,11 +57,13 @@ def read_settings(folder: Path) -> Path:
     import yaml
 
     path = folder / "forge.yaml"
-    data = read_guarded(path)
+    data = read_guarded(path, SETTINGS_LIMIT + 1)
     if data is None:
         raise UsageError(f"there is no forge in '{folder}': run 'sm init' to set one up")
     try:
-        said = yaml.load(data, Loader=yaml.BaseLoader)  # noqa: S506 - makes texts only
+        said = parse_yaml_texts(data.decode("utf-8-sig"), SETTINGS_LIMIT)
+    except UnboundedError as error:
+        raise StateError(f"'{path}' cannot be used: {error}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise StateError(f"'{path}' is no YAML: write 'format: {FORMAT}' into it") from error
     if not isinstance(said, dict) or not isinstance(said.get("repository"), str):
@@ -66,7 +71,7 @@ def read_settings(folder: Path) -> Path:
     if said.get("format") != str(FORMAT):
         raise StateError(f"'{path}' has a format other than {FORMAT}: use the sm that made it")
     repository = Path(os.path.abspath(folder / said["repository"]))  # noqa: PTH100 - links stay
-    if not (repository / "HEAD").is_file():
+    if not os.path.isfile(repository / "HEAD"):  # noqa: PTH113 - no error for what cannot be a path
         raise UsageError(
             f"there is no bare repository '{repository}', which '{path}' names: put it back"
         )
