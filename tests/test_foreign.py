@@ -125,6 +125,7 @@ def test_file_whose_name_is_no_text_is_named(hub: Hub) -> None:
     (hub.folder / "issues" / b"\xff\x1b]0;x\x07.md".decode("utf-8", "surrogateescape")).touch()
     [said] = hub.open().overview()[2]
     assert said.isprintable()
+    assert "/issues/\ufffd.md' is not named" in said
     assert said.encode()
 
 

@@ -121,7 +121,7 @@ class ForgeFolder:
         """What `read` makes of every number, and what is wrong with the files that are no good."""
         good: list[T] = []
         problems = [
-            f"'{self.path / kind}/{brief(name)}' is not named like '0007.md': rename it"
+            f"'{self.path / kind}/{_shown(name)}' is not named like '0007.md': rename it"
             for name in self._names(kind)
             if name.endswith(".md") and not name.startswith(".") and not FILE_NAME.fullmatch(name)
         ]
@@ -218,3 +218,8 @@ class ForgeFolder:
             if other != kind and self.file(other, number).exists():
                 return NotFoundError(f"{number} is no {NOUN[kind]}: it is {A_NOUN[other]}")
         return NotFoundError(f"there is no {NOUN[kind]} {number} in '{self.path}'")
+
+
+def _shown(name: str) -> str:
+    """A file's name in a message; bytes that are no text become U+FFFD."""
+    return brief(os.fsencode(name).decode("utf-8", "replace"))
