@@ -143,12 +143,12 @@ def modules() -> Iterator[tuple[str, Any]]:
 
 def held() -> list[Use]:
     """The patterns that modules hold, under a name of theirs or in a table."""
-    found: dict[int, Use] = {}
+    found: list[Use] = []
     for file, module in modules():
-        for name, value in vars(module).items():
-            for pattern in _patterns(value):
-                found.setdefault(id(pattern), Use(f"{file}: {name}", pattern))
-    return list(found.values())
+        own = {target(node) for node in _trees()[file].body}  # what is imported is another's
+        for name in own & set(vars(module)):
+            found += [Use(f"{file}: {name}", one) for one in _patterns(vars(module)[name])]
+    return found
 
 
 def _patterns(value: object) -> Iterator[re.Pattern[Any]]:
