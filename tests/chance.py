@@ -41,6 +41,15 @@ def walks(examples: int, steps: int) -> settings:
     )
 
 
+def tries(examples: int) -> settings:
+    """How often a property is tried whose examples are costly, when no search wants more."""
+    usual = settings()
+    return settings(
+        max_examples=examples if usual.derandomize else usual.max_examples,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
 def dice(number: int) -> random.Random:
     """Dice that fall as the `number` says; a failed test shows how they began."""
     seed = number + SEED

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sm.cli.table import plain
@@ -29,12 +29,10 @@ from sm.workflow.observe import last_known
 from sm.workflow.overview import overview
 from sm.workflow.poll import tick
 from sm.workflow.snapshot import last_snapshot, look
+from tests.chance import tries
 from tests.helpers import put_session
 from tests.hub import Hub, make_hub
 
-EXAMPLES = int(os.environ.get("SM_FUZZ", "0"))
-"""Try so many new ones of each kind; otherwise the same few every time."""
-pytestmark = pytest.mark.timeout(6 * 3600 if EXAMPLES else 180)
 LONGEST_S = 1.0
 """Processor time that all reading of one example may take."""
 
@@ -181,16 +179,6 @@ def soon(world: World) -> list[str]:
     return problems
 
 
-def fuzzed(examples: int) -> settings:
-    return settings(
-        max_examples=EXAMPLES or examples,
-        derandomize=not EXAMPLES,
-        database=None,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
-
-
 HUNG = "---\ntitle: t\nstate: open\n---\n"
 
 
@@ -203,7 +191,7 @@ HUNG = "---\ntitle: t\nstate: open\n---\n"
 @example(issue=f"---\ntitle: {'[' * 900}\nstate: open\n---\n")
 @example(issue=f"---\ntitle: {'[' * 100_000}\nstate: open\n---\n")
 @example(issue="---\ntitle: t\nx: &a [1]\n" + "y: [*a, *a, *a]\n" * 9 + "---\n")
-@fuzzed(60)
+@tries(60)
 def test_junk_in_an_issue_stops_nobody(world: World, issue: str) -> None:
     world.put("issues/0007.md", issue)
     soon(world)
@@ -219,7 +207,7 @@ def test_junk_in_an_issue_stops_nobody(world: World, issue: str) -> None:
     pull="---\ntitle: t\nstate: open\nbranch: x\nbase: main\nhead: main\n---\n", check="", log=""
 )
 @example(pull="", check="[" * 100_000, log="")
-@fuzzed(40)
+@tries(40)
 def test_junk_in_a_pull_request_and_its_check_stops_nobody(
     world: World, pull: str, check: str, log: str
 ) -> None:
@@ -237,7 +225,7 @@ def test_junk_in_a_pull_request_and_its_check_stops_nobody(
 @example(issue="", text="[" * 100_000)
 @example(issue="", text="format: 1\nrepository: " + "x" * 5000)
 @example(issue="", text='format: 1\nrepository: "\\0"')
-@fuzzed(60)
+@tries(60)
 def test_junk_in_the_settings_of_the_forge_is_an_error_in_words(
     world: World, issue: str, text: str
 ) -> None:
@@ -252,7 +240,7 @@ def test_junk_in_the_settings_of_the_forge_is_an_error_in_words(
 @given(title=junk, author=junk, label=junk, body=junk)
 @example(title="\udc80x", author="\udc80", label="\ud800", body="\ud800")
 @example(title="x" * 100_000, author="x", label="x", body="")
-@fuzzed(40)
+@tries(40)
 def test_what_may_be_filed_can_be_read(
     world: World, title: str, author: str, label: str, body: str
 ) -> None:
