@@ -27,7 +27,9 @@ NOISE = "\x1b]52;c;ZXZpbA==\x07\x1b[2J\x1b[8m\x9b31m\x9d52;c;eA==\x9c\x7f\x08\u2
 """Clipboard, clear screen, conceal; the same by C1 controls; backspace; bidirectional, hidden."""
 HOSTILE = f"evil{NOISE}\r\nsm: forged line\x85\u2028more\x00"
 LONG = HOSTILE + "x" * 300_000
-"""A title, a name: what people see of it is short."""
+"""What people see of it is short."""
+TITLE, NAME = HOSTILE + "x" * 900, HOSTILE + "x" * 100
+"""As long as the forge takes a title and a name."""
 FILE_NAME = f"evil{NOISE}\n\r.md"
 BRANCH = "fix/evil\u202e\u009b31m\u2028"
 """All that git allows in the name of a branch."""
@@ -98,10 +100,10 @@ def _fill_forge(ctx: Context, repository: Repository, forge: Path) -> None:
     git(repository.clone, "switch", "-q", "-c", BRANCH)
     words = HOSTILE.replace("\0", "")  # a file with NUL is binary to git, and none is in a message
     repository.commit("new.txt", f"{words}\n", words)
-    ctx.forge.add_issue(LONG, HOSTILE, labels=("backlog", HOSTILE), author=HOSTILE)
-    ctx.forge.add_issue(HOSTILE, f"{HOSTILE}\nDepends on #1", labels=("backlog",), author=LONG)
+    ctx.forge.add_issue(TITLE, HOSTILE, labels=("backlog", HOSTILE), author=HOSTILE)
+    ctx.forge.add_issue(HOSTILE, f"{HOSTILE}\nDepends on #1", labels=("backlog",), author=NAME)
     ctx.forge.comment(1, HOSTILE, author=HOSTILE)
-    pull = ctx.forge.open_pull(BRANCH, "main", LONG, HOSTILE, author=HOSTILE)
+    pull = ctx.forge.open_pull(BRANCH, "main", TITLE, HOSTILE, author=HOSTILE)
     remark = InlineComment(HOSTILE, 1, HOSTILE)
     ctx.forge.submit_review(
         pull.number,
@@ -114,6 +116,7 @@ def _fill_forge(ctx: Context, repository: Repository, forge: Path) -> None:
     (checks / "log").write_text(HOSTILE)
     write_json(checks / "result.json", Verdict(CheckState.FAILURE, HOSTILE, 1, time.time()))
     (forge / "issues" / FILE_NAME).write_text(HOSTILE)
+    (forge / "issues" / "0008.md").write_text(f"---\ntitle: {LONG!r}\nstate: open\n---\n")
     (forge / "issues" / "0009.md").write_text(f"---\n{HOSTILE}: [\n---\n")
 
 
