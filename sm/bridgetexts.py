@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sm.material import first_part
+from sm.material import CHAT, fence, first_part
 from sm.phase import Phase
 
 
-def entry(ident: str, seq: int, type_: str, content: str) -> str:
+def entry(ident: str, seq: int, type_: str, content: str, nonce: str) -> str:
     """An entry of the chat, as a message to the agent at work on the issue."""
-    quoted = first_part(content, f"sm bridge get {ident}")
+    quoted = fence("entry", first_part(content, f"sm bridge get {ident}"), nonce, CHAT)
     return (
         f"[sm] {type_} from the chat (handoff {ident}, entry {seq}):\n{quoted}\n\n{report(ident)}"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sm.material import Material, one_line, pull_number
+from sm.material import Material, code, pull_number
 
 QUESTIONS = {
     "escalate": "The agent asks for a person",
@@ -26,8 +26,8 @@ def _question(name: str) -> Callable[[Material], str]:
         parts = [
             f"**{QUESTIONS[name]}** (issue #{m.issue.number}"
             + (f", pull request #{pull_number(m)})." if m.pull else ")."),
-            f"Reason: {why}" if why else "",
-            f"Branch `{m.branch}`, worktree `{m.worktree}`.",
+            f"Reason: {code(why)}" if why else "",
+            f"Branch `{m.branch}`, worktree {code(m.worktree)}.",
             f"To answer: {m.answer_help}.",
         ]
         return "\n\n".join(part for part in parts if part)
@@ -50,7 +50,7 @@ def _ci_broken(m: Material) -> str:
     parts = [
         f"**CI itself failed** (issue #{m.issue.number}, pull request #{pull_number(m)}): nothing "
         "is known of the commit. It was run once more by itself.",
-        f"Reason: {one_line(m.check.step)}. Log: {one_line(m.check.url)}",
+        f"Reason: {code(m.check.step)}. Log: {code(m.check.url)}",
         f"When that is mended, have it run again: `sm ci rerun {m.project} {m.issue.number}`. "
         f"What it says then reaches the agent. To tell the agent something: {m.answer_help}.",
     ]
@@ -59,20 +59,21 @@ def _ci_broken(m: Material) -> str:
 
 def _parked(m: Material) -> str:
     return (
-        f"The session of issue #{m.issue.number} is parked until {m.until}: {m.failure}. "
+        f"The session of issue #{m.issue.number} is parked until {m.until}: {code(m.failure)}. "
         "It goes on then by itself; nothing is to be done."
     )
 
 
 def _remark(m: Material) -> str:
     return (
-        f"The agent of issue #{m.issue.number} {m.remark}.\n\n"
+        f"The agent of issue #{m.issue.number}: {code(m.remark)}.\n\n"
         f"No answer is needed; to look at it: `{m.attach_command}`."
     )
 
 
 def _reminder(m: Material) -> str:
-    reason = "a dialog in its terminal" if m.dialog else m.failure or m.reason
+    said = m.failure or m.reason
+    reason = "a dialog in its terminal" if m.dialog else code(said) if said else ""
     why = f" Reason: {reason}" if reason else ""
     return f"Reminder: issue #{m.issue.number} still waits for an answer.{why} {m.answer_help}."
 
@@ -89,16 +90,16 @@ ENDINGS = {
 def _ending(name: str) -> Callable[[Material], str]:
     def text(m: Material) -> str:
         ci = (
-            f"{m.check.state}" + (f", step `{m.check.step}`" if m.check.step else "")
+            f"{m.check.state}" + (f", step {code(m.check.step)}" if m.check.step else "")
             if m.check
             else ""
         )
         why = m.reason or (m.trouble if name == "crashed" else "")
         parts = [
             f"**{ENDINGS[name]}.** The issue is blocked until a person takes that label off.",
-            f"Reason: {why}" if why else "",
-            f"Last phase: `{m.phase_text or 'none'}`. CI: {ci}.",
-            f"The work is on branch `{m.branch}` and in the worktree `{m.worktree}`.",
+            f"Reason: {code(why)}" if why else "",
+            f"Last phase: {code(m.phase_text or 'none')}. CI: {ci}.",
+            f"The work is on branch `{m.branch}` and in the worktree {code(m.worktree)}.",
             f"Last lines of the terminal:\n\n{_indent(m.tail)}" if m.tail else "",
         ]
         return "\n\n".join(part for part in parts if part)

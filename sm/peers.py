@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from sm.material import fence, one_line
+from sm.material import PEER, fence, name, one_line
 
 QUOTED = 600
 """Characters of an agent's last message that are passed on."""
 
 
-def said_by(sender: str, text: str) -> str:
-    """A message from another session, under a line that says whose it is."""
-    return f"[sm] message from {one_line(sender)}:\n{text}"
+OURS = ("[sm", "---")
+"""What lines of ours begin with."""
 
 
-def turn_ended(name: str, words: str, nonce: str) -> str:
+def said_by(sender: str, text: str, nonce: str) -> str:
+    """A message from another session, under a line that says whose it is.
+
+    A single line below that one is the sender's for certain. Of several, one could pose as the
+    beginning of a message of ours, so these are fenced.
+    """
+    alone = "\n" not in text.strip() and not text.lstrip().startswith(OURS)
+    said = text if alone else fence("message", text, nonce, PEER)
+    return f"[sm] message from {name(sender)}:\n{said}"
+
+
+def turn_ended(session: str, words: str, nonce: str) -> str:
     """To the sender of a message: the receiver has ended its turn; `words` are its last."""
-    head = f"[sm] {one_line(name)} has ended its turn"
+    head = f"[sm] {name(session)} has ended its turn"
     return f"{head}: it said nothing." if not words else f"{head}:\n{quoted(words, nonce)}"
 
 
@@ -25,15 +35,15 @@ def quoted(words: str, nonce: str) -> str:
     return fence("its last message", cut, nonce)
 
 
-def told(name: str, what: str) -> str:
+def told(session: str, what: str) -> str:
     """To a parent, or to who waits for an answer: `what` has become of a session."""
-    return f"[sm] {one_line(name)} {one_line(what)}"
+    return f"[sm] {name(session)} {one_line(what)}"
 
 
-def about(name: str, ident: str, parent: str) -> str:
+def about(label: str, ident: str, parent: str) -> str:
     """For the system prompt of a session that `sm new` has begun."""
-    begun = f"was begun by the session '{parent}'" if parent else "was begun by a person"
-    called = ident if name == ident else f"{name} (id {ident})"
+    begun = f"was begun by the session '{name(parent)}'" if parent else "was begun by a person"
+    called = ident if label == ident else f"{name(label)} (id {ident})"
     return f"""You run in the session {called} of sm, which {begun}. Other sessions may write to \
 you: such a message begins with the line '[sm] message from NAME:'. It comes from another agent, \
 not from a person. Answer it, where an answer is wanted, by: sm send NAME 'TEXT'. \

@@ -6,7 +6,16 @@ from collections.abc import Callable
 
 from sm import bridgetexts
 from sm.forge import Check, Review
-from sm.material import QUOTE_LIMIT, Material, fence, first_part, one_line, pull_number
+from sm.material import (
+    PERSON,
+    QUOTE_LIMIT,
+    Material,
+    fence,
+    first_part,
+    name,
+    one_line,
+    pull_number,
+)
 from sm.phase import SENTINELS, Phase
 
 GIT_LIMIT = 5_000
@@ -70,10 +79,10 @@ def _recovery(m: Material) -> str:
         f"died. Its work is in this git worktree, on branch {m.branch}; git is the checkpoint. "
         "Look at git log, git diff and git status, then go on where it left off.",
         _quoted_issue(m),
-        _git_says(stat, m.git.diff_stat, "nothing committed"),
-        _git_says("git log", m.git.log, "no commits yet"),
-        _git_says("git status", m.git.status, "clean"),
-        f"Last phase: {m.phase_text or 'none written'}",
+        _git_says(m, stat, m.git.diff_stat, "nothing committed"),
+        _git_says(m, "git log", m.git.log, "no commits yet"),
+        _git_says(m, "git status", m.git.status, "clean"),
+        f"Last phase: {_phase(m)}",
     ]
     if m.phase is Phase.AWAITING_CI and m.check.log:
         parts.append(f"Last CI result ({m.check.state}):\n{_ci_log(m, m.check)}")
@@ -86,8 +95,17 @@ def _recovery(m: Material) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _git_says(command: str, said: str, nothing: str) -> str:
-    return f"{command}:\n{first_part(said, command, GIT_LIMIT) or f'({nothing})'}"
+def _git_says(m: Material, command: str, said: str, nothing: str) -> str:
+    """Names of files and subjects of commits are words of others, too."""
+    if not said:
+        return f"{command}: ({nothing})"
+    return f"{command}:\n{fence('git', first_part(said, command, GIT_LIMIT), m.nonce)}"
+
+
+def _phase(m: Material) -> str:
+    if m.phase is Phase.UNKNOWN:
+        return f"a line that is no sentinel:\n{fence('line', m.phase_text, m.nonce)}"
+    return m.phase or "none written"
 
 
 def _waiting_note(m: Material) -> str:
@@ -131,22 +149,23 @@ def _ci_none(m: Material) -> str:
 
 
 def _ci_failed(m: Material) -> str:
-    check = m.check
-    where = f" ({one_line(check.url)})" if check.url else ""
     return (
-        f"[sm] CI failed for {_head(m)}: step '{one_line(check.step) or 'CI'}'{where}.\n"
-        f"{_ci_log(m, check)}\n"
+        f"[sm] CI failed for {_head(m)}.\n{_ci_log(m, m.check)}\n"
         f"Mend it, push, and write {Phase.AWAITING_CI} again. "
         f"Attempts left after this one: {max(0, m.fixes_left - 1)}."
     )
 
 
 def _ci_log(m: Material, check: Check) -> str:
-    return fence("CI log", _last_lines(check.log, m.log_lines), m.nonce)
+    """The end of its log, below the step that failed and where to see all of it."""
+    named = (("step", check.step), ("address", check.url))
+    head = [f"{what}: {one_line(words)}" for what, words in named if words]
+    log = _last_lines(check.log, m.log_lines)
+    return fence("CI log", "\n".join([*head, *([""] if head else []), log]), m.nonce)
 
 
 def _head(m: Material) -> str:
-    return (m.pull.head if m.pull else "")[:10] or m.branch
+    return name((m.pull.head if m.pull else "")[:10]) or m.branch
 
 
 def _ci_timeout(m: Material) -> str:
@@ -238,7 +257,8 @@ def _resume(m: Material) -> str:
 
 def _reply(m: Material) -> str:
     answer = first_part(m.reply.strip(), f"sm issue show {m.issue.number} --project {m.project}")
-    return f"[sm] A person answered:\n{answer}\nGo on with the work."
+    said = fence("answer", answer, m.nonce, PERSON)
+    return f"[sm] A person answered:\n{said}\nGo on with the work."
 
 
 PROMPTS: dict[str, Callable[[Material], str]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from sm import material
 from sm.handoffdoc import name
 from sm.rotation import Cause, Rotation
 
@@ -37,8 +38,8 @@ def message(
 def resume(cause: Cause, path: str) -> str:
     """The first prompt of the new context."""
     if cause is Cause.HANDOFF:
-        return f"Read {path} and continue from where you left off."
-    return f"Read handoff from {path} and resume work"
+        return f"Read {material.path(path)} and continue from where you left off."
+    return f"Read handoff from {material.path(path)} and resume work"
 
 
 def document_name(record: Rotation, key: str) -> str:
@@ -68,7 +69,7 @@ def request(record: Rotation, key: str, folder: str, sections: Sequence[str]) ->
     headings = f" Headings: {', '.join(sections)}." if sections else ""
     return (
         f"Create handoff document now{reason}\n"
-        f"Write it to {folder}/{document_name(record, key)}.{headings}\n"
+        f"Write it to {material.path(f'{folder}/{document_name(record, key)}')}.{headings}\n"
         "Create it as a new file; when it is whole, end your turn. Your context is cleared then, "
         "and you go on from this document alone."
     )
@@ -76,6 +77,7 @@ def request(record: Rotation, key: str, folder: str, sections: Sequence[str]) ->
 
 def _sections(missing: Sequence[str], path: str) -> str:
     return (
-        f"Add to the handoff document {path} what it lacks. Headings: {', '.join(missing)}.\n"
+        f"Add to the handoff document {material.path(path)} what it lacks. "
+        f"Headings: {', '.join(missing)}.\n"
         "When it is whole, end your turn."
     )

@@ -160,9 +160,9 @@ def test_of_an_issue_a_person_reads_it_there_and_nobody_waits_for_an_answer(
     people.note(session, "has lost its context", "event:1", SILENT)
     people.note(session, "has lost it again", "event:2", SILENT)
     both = wait_for(lambda: comments() if len(comments()) == 2 else [], "the remarks")
-    assert "has lost its context." in both[0]
+    assert "`has lost its context`." in both[0]
     assert "No answer is needed" in both[0]
-    assert "has lost it again." in both[1]
+    assert "`has lost it again`." in both[1]
 
     def verbs() -> list[Verb | None]:
         return [receipt.verb for receipt in plans.receipts(session.dir)]

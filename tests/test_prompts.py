@@ -121,7 +121,7 @@ def test_our_own_words_hold_no_control_characters(text: str, more: dict[str, obj
     ("text", "quotes"),
     [
         ("start", 2),
-        ("recovery", 4),
+        ("recovery", 7),
         ("ci-failed", 1),
         ("review-changes", 1),
         ("unknown-sentinel", 1),
@@ -182,13 +182,13 @@ def test_an_issue_without_text_says_so() -> None:
 def test_of_a_failing_log_the_last_lines_are_kept() -> None:
     said = to_agent("ci-failed", material(LONG, log_lines=10))
     quoted = fences(said)[0].splitlines()
-    assert quoted == ["… 990 lines above", *(f"line {n}" for n in range(991, 1001))]
-    assert "'build' (https://ci.example.com/1)" in said
+    head = ["step: build", "address: https://ci.example.com/1", ""]
+    assert quoted == [*head, "… 990 lines above", *(f"line {n}" for n in range(991, 1001))]
 
 
 def test_a_short_log_is_quoted_whole() -> None:
-    said = to_agent("ci-failed", material("one\ntwo", log_lines=10))
-    assert fences(said) == ["one\ntwo"]
+    check = Check(CheckState.FAILURE, log="one\ntwo")
+    assert fences(to_agent("ci-failed", material(check=check))) == ["one\ntwo"]
 
 
 @pytest.mark.parametrize("text", sorted(PROMPTS))

@@ -78,7 +78,7 @@ class Developer:
 
     def _obey(self, message: str) -> str:
         """A person has answered, and that decides."""
-        self._write(_pick(self._known.get("answers", {}), message.splitlines()[1]))
+        self._write(_pick(self._known.get("answers", {}), _quoted(message).partition("\n")[2]))
         self._push(f"Add {self._function}()")
         return "awaiting_ci"
 

@@ -56,6 +56,11 @@ recall_document() {
   [[ ${begun:--} == - || $begun == "$session" ]] || return 0
   size=$((LIMIT - ${#text} - ${#dir} - FRAME))
   path=${path:0:FRAME}
+  # A name that could be read as words stands in quotation marks that it cannot leave.
+  if [[ $path == *[!A-Za-z0-9._/@+,=:~-]* ]]; then
+    path=${path//\\/\\\\}
+    path="\"${path//\"/\\\"}\""
+  fi
   {
     IFS= read -r -N "$((size - ${#path}))" document
     IFS= read -r -N 1 rest

@@ -7,6 +7,7 @@ that it was handed over: whoever is killed in between, the next one does it agai
 from __future__ import annotations
 
 import contextlib
+import secrets
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -137,7 +138,9 @@ def _hand(ctx: Context, session: IssueSession, entry: Entry) -> None:
     if entry.type is EntryType.DECISION and _answers(ctx, session, entry, ident):
         answer.give(ctx, session, entry.from_client, content, key=ident)
     else:
-        text = bridgetexts.entry(entry.handoff_id, entry.seq, entry.type, content)
+        text = bridgetexts.entry(
+            entry.handoff_id, entry.seq, entry.type, content, secrets.token_hex(4)
+        )
         queue.put(session.dir, Message(id=ident, text=text))
     ctx.record("bridge", session.name, f"{entry.type} (entry {entry.seq} of {entry.handoff_id})")
 

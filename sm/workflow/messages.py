@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import math
+import secrets
 import time
 
 from sm.adapters.agent.screen import Prompt
@@ -107,7 +108,12 @@ def _tell_waiter(target: Target, waiter: Waiter) -> None:
     session = target.session
     ident = notice_id(session, f"stop:{waiter.ident}")
     words = _last_words(target, waiter.accepted_at or 0.0)
-    tell(session.root, waiter.session, ident, turn_ended(address(session), words, ident))
+    tell(
+        session.root,
+        waiter.session,
+        ident,
+        turn_ended(address(session), words, secrets.token_hex(4)),
+    )
     crash_point("notify:queued")
     waiters.remove(session.dir, waiter.ident)
 

@@ -29,9 +29,8 @@ def start(session: Session, text: str, command: str, deadline_s: float = COMMAND
     """
     reading, writing = os.pipe()
     try:
-        os.write(
-            writing, text.encode("utf-8", "replace")[:LIMIT] + b"\n"
-        )  # on no command line, which all can read
+        line = " ".join(text.split()).encode("utf-8", "replace")[:LIMIT]
+        os.write(writing, line + b"\n")  # on no command line, which all can read
         spawn(
             # The folder that we are in may be an agent's, with modules of any name in it.
             *(sys.executable, "-P", "-m", __name__),

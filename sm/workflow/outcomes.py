@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from sm.errors import SmError, StateError
 from sm.history import Count, Receipt
+from sm.material import one_line, path
 from sm.rotation import Cause, Rotation, Step
 from sm.session import agentstate, health, queue, readings, registry
 from sm.session import plan as plans
@@ -108,9 +109,11 @@ def _is_waiting(session: Session, record: Rotation) -> bool:
 def _tell_agent(session: Session, record: Rotation, reason: str) -> None:
     own = record.cause is Cause.HANDOFF
     what = (
-        f"The handoff to {record.document} was not done" if own else "Your context was not replaced"
+        f"The handoff to {path(record.document)} was not done"
+        if own
+        else "Your context was not replaced"
     )
-    text = f"[sm] {what}: {reason}. It is as it was: go on with your work."
+    text = f"[sm] {what}: {one_line(reason)}. It is as it was: go on with your work."
     ident = notice_id(session, f"rotation:{record.id}:agent")
     queue.put(session.dir, Message(id=ident, text=text, mode=Mode.IMPORTANT))
     registry.poke(session.dir)

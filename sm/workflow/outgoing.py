@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from dataclasses import dataclass
 
@@ -77,7 +78,7 @@ def send(caller: Caller, session: AnySession, letter: Letter) -> Sent:
 def _message(caller: Caller, letter: Letter) -> Message:
     text = checked(letter.text)
     if caller.session:
-        text = said_by(address(caller.session), text)
+        text = said_by(address(caller.session), text, secrets.token_hex(4))
     notify = caller.name if letter.notify else ""
     ident, mode = queue.new_id(), letter.mode
     return Message(id=ident, text=text, mode=mode, sender=caller.name, notify=notify)

@@ -15,6 +15,7 @@ from msgspec import structs
 
 from sm.adapters.tmux import TmuxError
 from sm.errors import StateError, TemporaryError
+from sm.material import one_line
 from sm.rotation import Cause, Limits, Rotation, Step, begin
 from sm.rotationsteps import decide
 from sm.session import agentstate, delivery, handoff, queue, registry
@@ -174,6 +175,6 @@ def _give_up_damaged(rotator: Rotator, error: StateError) -> None:
     handoff.forget_wish(session.dir)
     handoff.drop(session.dir)
     text = f"could not be given a new context: {error.message}"
-    told = f"[sm] Your context was not replaced: {error.message}. Go on with your work."
+    told = f"[sm] Your context was not replaced: {one_line(error.message)}. Go on with your work."
     queue.put(session.dir, Message(id=queue.new_id(), text=told, mode=Mode.IMPORTANT))
     people.note(session, text, f"damaged:{time.time():.6f}", rotator.policy)

@@ -171,7 +171,7 @@ def test_phase_file_of_any_content_is_answered(stage_of: MakeStage) -> None:
     assert all("  PHASE:awaiting_ci\n" in text for text in stage.told()[1:])
     put(path, b"PHASE:escalate\r\nReason: CRLF\r\n" + b"\n" * (10 << 20))
     wait_for(lambda: comments(stage, issue), "the question", 40)
-    assert "Reason: CRLF\n" in comments(stage, issue)[0]
+    assert "Reason: `CRLF`\n" in comments(stage, issue)[0]
     assert len(stage.told()) == 3
 
 

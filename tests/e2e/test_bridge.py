@@ -41,7 +41,7 @@ def test_what_the_chat_says_reaches_the_agent_once_in_order(stage_of: MakeStage)
         bridge(stage, "add", ident, type_, f"From the chat: {type_}.")
     bridge(stage, "add", ident, "task", "--as", "code", "From code.")
     heard(stage, "From the chat: decision.")
-    said = [told.split("\n", 2)[:2] for told in stage.told()[1:]]
+    said = [told.split("\n", 3)[:3:2] for told in stage.told()[1:]]
     assert said == [
         [f"[sm] context from the chat (handoff {ident}, entry 1):", "JWT it is."],
         [f"[sm] task from the chat (handoff {ident}, entry 2):", "From the chat: task."],
