@@ -8,6 +8,8 @@ from collections.abc import Iterable
 
 MARK = "[redacted]"
 
+ROUNDS = 8
+
 SHORTEST = 6
 """Characters; a shorter literal would take ordinary words out of the text."""
 
@@ -15,51 +17,73 @@ _START = r"(?:(?<![A-Za-z0-9])|(?<=[0-9;\[]m))"
 """No letter or digit before it, save the end of a terminal's colour sequence."""
 
 _NAMES = (
-    r"[\w.-]{0,40}(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key"
-    r"|private[_-]?key|auth[_-]?key|credentials?)[\w-]{0,20}"
+    r"(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key"
+    r"|private[_-]?key|auth[_-]?key|credentials?|(?-i:[A-Z0-9]_(?:KEY|PASS|PWD|PAT)(?![A-Za-z])))[\w-]{0,20}"
 )
+WORDS = ("passw", "passp", "_pass", "secret", "token", "key", "credential", "_pwd", "_pat")
 _DIGIT_WITHIN = r"(?=[^\s\"',;]{0,200}\d)"
 
-PATTERNS: tuple[tuple[str, str], ...] = (
-    ("private key", r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-     r"(?:(?:(?!-----BEGIN )[\s\S]){0,16384}?-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("private key", ("-----begin",),
+     r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+     r"(?:(?:[^-]|-(?!----)){0,16384}+-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
      r"|[\sA-Za-z0-9+/=]*+)"),
-    ("end of a private key", r"(?m:^)(?:[ \t]{0,8}[A-Za-z0-9+/=]{16,}+\s++){1,200}+"
+    ("end of a private key", ("-----end",),
+     r"(?m:^)(?:[ \t]{0,8}[A-Za-z0-9+/=]{16,}+\s++){1,200}+"
      r"-----END [A-Z ]{0,40}PRIVATE KEY-----"),
-    ("AWS", _START + r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])"),
-    ("GitHub", _START + r"(?:gh[pousr]_|github_pat_)[A-Za-z0-9_]{20,}+"),
-    ("GitLab", _START + r"gl[a-z]{2,6}-[A-Za-z0-9_.-]{20,}+"),
-    ("Slack", _START + r"(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}+"),
-    ("Slack hook", r"(?<=hooks\.slack\.com/services/)[A-Za-z0-9/_-]{8,}+"),
-    ("Google", _START + r"(?:AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,}+"
+    ("AWS", ("akia", "asia", "abia", "acca"),
+     _START + r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])"),
+    ("GitHub", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+     _START + r"(?:gh[pousr]_|github_pat_)[A-Za-z0-9_]{20,}+"),
+    ("GitLab", ("gl",),
+     _START + r"gl[a-z]{2,6}-[A-Za-z0-9_.-]{20,}+"),
+    ("Slack", ("xox", "xapp-"),
+     _START + r"(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}+"),
+    ("Slack hook", ("hooks.slack.com",),
+     r"(?<=hooks\.slack\.com/services/)[A-Za-z0-9/_-]{8,}+"),
+    ("Google", ("aiza", "ya29.", "gocspx-"),
+     _START + r"(?:(?:AIza[A-Za-z0-9_-]{35})++|ya29\.[A-Za-z0-9_-]{20,}+"
      r"|GOCSPX-[A-Za-z0-9_-]{20,}+)"),
-    ("Anthropic, OpenAI, Stripe", _START + r"[rs]k[-_](?=[A-Za-z_-]{0,30}\d)"
+    ("Anthropic, OpenAI, Stripe", ("sk-", "sk_", "rk-", "rk_"),
+     _START + r"[rs]k[-_](?=[A-Za-z_-]{0,30}\d)"
      r"[A-Za-z0-9_-]{20,}+"),
-    ("package registries", _START + r"(?:npm_|pypi-|hf_)[A-Za-z0-9_-]{30,}+"),
-    ("JWT", _START + r"eyJ(?:(?!(?<![A-Za-z0-9])eyJ)[A-Za-z0-9_-]){8,}+"
+    ("package registries", ("npm_", "pypi-", "hf_"),
+     _START + r"(?:npm_|pypi-|hf_)[A-Za-z0-9_-]{30,}+"),
+    ("JWT", ("eyj",),
+     _START + r"eyJ(?:(?!(?<![A-Za-z0-9])eyJ)[A-Za-z0-9_-]){8,}+"
      r"\.eyJ[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]++)?"),
-    ("header", r"(?i:(?P<keep>(?:proxy-)?authorization[\"']?\s{0,5}[:=]\s{0,5}[\"']?"
+    ("header", ("authorization",),
+     r"(?i:(?P<keep>(?:proxy-)?authorization[\"']?\s{0,5}[:=]\s{0,5}[\"']?"
      r"(?:(?:basic|bearer|token|digest|negotiate)\s{1,5})?))[^\s\"',;]++"),
-    ("bearer", r"(?i:(?P<keep>\bbearer\s{1,5}))" + _DIGIT_WITHIN + r"[A-Za-z0-9._~+/-]{12,}+=*+"),
-    ("cookie", r"(?i:(?P<keep>\b(?:set-)?cookie:\s{0,5}[\w.-]{1,60}=))[^\s;]++"),
-    ("URL with password", r"(?i:(?P<keep>\b[a-z][a-z0-9+.-]{0,20}://))[^/\s@:\[\]]{0,200}:"
+    ("bearer", ("bearer",),
+     r"(?i:(?P<keep>\bbearer\s{1,5}))" + _DIGIT_WITHIN + r"[A-Za-z0-9._~+/-]{12,}+=*+"),
+    ("cookie", ("cookie:",),
+     r"(?i:(?P<keep>\b(?:set-)?cookie:\s{0,5}[\w.-]{1,60}=))[^\s;]++"),
+    ("URL with password", ("://",),
+     r"(?i:(?P<keep>\b[a-z][a-z0-9+.-]{0,20}://))[^/\s@:\[\]]{0,200}:"
      r"[^/\s@]{1,200}(?=@)"),
-    ("URL with token", r"(?i:(?P<keep>\bhttps?://))[^/\s@:\[\]]{1,200}(?=@)"),
-    ("option", r"(?i:(?P<keep>(?<![\w-])--?(?:password|passwd|token|secret|api-?key)[= ]))"
+    ("URL with token", ("://",),
+     r"(?i:(?P<keep>\bhttps?://))[^/\s@:\[\]]{1,200}(?=@)"),
+    ("option", ("-password", "-passwd", "-token", "-secret", "-api"),
+     r"(?i:(?P<keep>(?<![\w-])--?(?:password|passwd|token|secret|api-?key)[= ]))"
      r"(?![-$({<\[])[^\s\"']{4,}+"),
-    ("quoted value", r"(?i:(?P<keep>\b" + _NAMES + r"[\"']?\s{0,5}[:=]\s{0,5}(?P<q>[\"'])))"
+    ("quoted value", WORDS,
+     r"(?i:(?P<keep>" + _NAMES + r"[\"']?\s{0,5}[:=]\s{0,5}(?P<q>[\"'])))"
      r"(?:(?!(?P=q)|\n)[\s\S]){4,400}(?=(?P=q))"),
-    ("assignment", r"(?i:(?P<keep>\b" + _NAMES + r"=))(?![$({<\[\"'])[^\s\"'&;]{4,}+"),
-    ("spaced value", r"(?i:(?P<keep>\b" + _NAMES + r"[\"']?\s{0,5}[:=]\s{1,5}))(?![$({<\[\"'])"
+    ("assignment", WORDS,
+     r"(?i:(?P<keep>" + _NAMES + r"=))(?![$({<\[\"'])[^\s\"'&;]{4,}+"),
+    ("spaced value", WORDS,
+     r"(?i:(?P<keep>" + _NAMES + r"[\"']?\s{0,5}[:=]\s{1,5}))(?![$({<\[\"'])"
      + _DIGIT_WITHIN + r"[^\s\"',;()]{8,}+"),
 )  # fmt: skip
-"""Name and shape. What `keep` matches stays, so that a reader sees what was taken out."""
+"""Name, words of which one is in every match (in small letters), and shape: to look for words is
+a hundred times as fast. What `keep` matches stays, so that a reader sees what was taken out."""
 
 
 @functools.cache
-def _compiled() -> tuple[re.Pattern[str], ...]:
+def _compiled() -> tuple[tuple[tuple[str, ...], re.Pattern[str]], ...]:
     """Made when there is something to redact: it takes longer than all else that is imported."""
-    return tuple(re.compile(shape) for _, shape in PATTERNS)
+    return tuple((words, re.compile(shape)) for _, words, shape in PATTERNS)
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
@@ -70,9 +94,11 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     if not text:
         return text
     literal = _literal(secrets)
-    # One removal can uncover the next (a token glued to another), so this goes on until
-    # nothing changes; every round takes characters away, so it ends.
-    while (cleaner := _once(text, literal)) != text:
+    # One removal can uncover the next (a token glued to another), so this goes on until nothing
+    # changes; but a hostile text must not have as many rounds as it has words.
+    for _ in range(ROUNDS):
+        if (cleaner := _once(text, literal)) == text:
+            break
         text = cleaner
     return text
 
@@ -80,8 +106,10 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 def _once(text: str, literal: re.Pattern[str] | None) -> str:
     if literal is not None:
         text = literal.sub(MARK, text)
-    for pattern in _compiled():
-        text = pattern.sub(_replacement, text)
+    small = text.lower()
+    for words, pattern in _compiled():
+        if any(word in small for word in words):
+            text = pattern.sub(_replacement, text)
     return text
 
 

@@ -400,3 +400,26 @@ def test_broken_check_is_not_merged_and_says_what_to_do(tmp_path: Path) -> None:
     assert hub.checked(head) == "broken"
     with pytest.raises(ChecksNotPassedError, match=rf"sm ci rerun PROJECT {pull.number}"):
         forge.merge(pull.number, author="ada")
+
+
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
+PEM = r"-----BEGIN PRIVATE KEY-----\nMIIEpAIBAAKCAQEAabc\n-----END PRIVATE KEY-----\n"
+
+
+def test_secrets_are_gone_from_a_log_before_anybody_can_read_it(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    say = f"printf 'step: unit {TOKEN}\\nDEPLOY_KEY=hunter22 x\\n{PEM}half {TOKEN}'"
+    hub = make_hub(tmp_path, ci=f"{say}; read -r _ <{gate}; exit 3")
+    head = hub.push("fix/1")
+    hub.open().ensure_check(head)
+    wait_for(lambda: "step: unit [redacted]" in log_of(hub, head), "its first line", 30)
+    assert TOKEN not in log_of(hub, head)
+    gate.write_text("go\n")
+    wait_for(lambda: hub.open().check(head).state is CheckState.FAILURE, "the verdict", 30)
+    check = hub.open().check(head)
+    assert check.step == "unit [redacted]"
+    for words in (check.log, log_of(hub, head)):
+        assert not any(secret in words for secret in (TOKEN, "hunter22", "MIIEp"))
+        assert "DEPLOY_KEY=[redacted] x" in words
+        assert "half [redacted]" in words

@@ -127,3 +127,39 @@ def test_redacting_twice_changes_nothing_more(text: str) -> None:
 @given(st.text(), st.lists(st.text(max_size=12), max_size=3))
 def test_any_text_and_any_secret_are_taken(text: str, secrets: list[str]) -> None:
     redact(text, secrets)
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("STRIPE_KEY=abcd1234", "STRIPE_KEY=[redacted]"),
+        ("export FTP_PASS=hunter22", "export FTP_PASS=[redacted]"),
+        ("GH_PAT: a1b2c3d4e5", "GH_PAT: [redacted]"),
+        ("PYTHON_PATH=/usr/lib", "PYTHON_PATH=/usr/lib"),
+        ("primary_key=users", "primary_key=users"),
+    ],
+)
+def test_variables_that_hold_keys_are_known_by_their_names(text: str, cleaned: str) -> None:
+    assert redact(text) == cleaned
+
+
+REPEATED = (
+    "-----BEGIN PRIVATE KEY-----\n", "-----END PRIVATE KEY-----\n", "a.", "w-.", "sk-", "secret-",
+    "AIza" + "a" * 35, "https://u:p", "eyJaaaaaaaa.", "token=aaaa ", "QUJD" * 16 + "\n",
+    'password="',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", REPEATED)
+def test_time_grows_no_faster_than_a_hostile_text(piece: str) -> None:
+    def seconds(size: int) -> float:
+        text = (piece * (size // len(piece) + 1))[:size]
+        best = 1e9
+        for _ in range(3):
+            began = time.process_time()
+            redact(text)
+            best = min(best, time.process_time() - began)
+        return best
+
+    seconds(1000)
+    assert seconds(128_000) < 2 * 16 * seconds(8_000) + 0.05

@@ -14,12 +14,14 @@ from typing import NamedTuple
 
 from sm.adapters.forge.checkfolder import LOG_LIMIT, CheckFolder, Verdict
 from sm.adapters.forge.checks import Checks
+from sm.adapters.forge.cleanlog import CleanLog, cleaned
 from sm.adapters.forge.command import end_leftovers, running
 from sm.adapters.forge.killed import count_oom_kills, killer
 from sm.adapters.forge.repository import BareRepository
 from sm.adapters.process import run
 from sm.errors import SmError
 from sm.forge import CheckState
+from sm.redact import redact
 from sm.store.files import (
     ensure_private_dir,
     open_guarded,
@@ -110,16 +112,19 @@ def _run(job: Job, place: Path, folder: CheckFolder) -> Outcome:
     (place / "tmp").mkdir(mode=0o700)
     deadline, oom_kills = time.monotonic() + job.timeout_s, count_oom_kills()
     with running(job.command, place / "checkout", _environment(place / "tmp"), folder) as process:
-        in_time = _copy(process, folder, deadline)
+        log = CleanLog(lambda lines: _append(folder.log, lines))
+        in_time = _copy(process, log, deadline)
+        log.close()
     if not in_time:
         _note(folder, f"stopped after {job.timeout_s:g} s, the project's CI timeout")
     _cut(folder.log, LOG_LIMIT)
+    _clean(folder.log)
     code = process.returncode if in_time else OVERDUE
     if in_time and (by := killer(code, count_oom_kills() - oom_kills)):
         step = f"CI itself: its command was killed by {by}"
         return Outcome(CheckState.BROKEN, step, code)
     state = CheckState.FAILURE if code else CheckState.SUCCESS
-    return Outcome(state, _step(folder) or job.command, code)
+    return Outcome(state, _step(folder) or redact(job.command), code)
 
 
 def _environment(temporary: Path) -> dict[str, str]:
@@ -128,7 +133,7 @@ def _environment(temporary: Path) -> dict[str, str]:
     return {"LANG": "C.UTF-8"} | kept | {"TMPDIR": str(temporary), "CI": "true"}
 
 
-def _copy(process: subprocess.Popen[bytes], folder: CheckFolder, deadline: float) -> bool:
+def _copy(process: subprocess.Popen[bytes], log: CleanLog, deadline: float) -> bool:
     """Copy the command's output to its log until it ends; False where it has to be ended."""
     pipe = process.stdout
     assert pipe is not None
@@ -140,7 +145,7 @@ def _copy(process: subprocess.Popen[bytes], folder: CheckFolder, deadline: float
             ready = bool(selector.select(0 if ended else LOOK_S))
             chunk = os.read(pipe.fileno(), CHUNK) if ready else b""
             if chunk:
-                _append(folder.log, chunk)
+                log.write(chunk)
             elif ready or ended:
                 return _ends_by(process, deadline)
             if time.monotonic() >= deadline:
@@ -169,6 +174,13 @@ def _cut(log: Path, limit: int) -> None:
     if len(data) > limit:
         _, _, kept = data[-limit:].partition(b"\n")
         write_atomic(log, b"sm: the beginning of this log was left out\n" + kept)
+
+
+def _clean(log: Path) -> None:
+    """Take out what spans several lines, such as a private key."""
+    data = read_guarded(log, 4 * LOG_LIMIT) or b""
+    if (clean := cleaned(data)) != data:
+        write_atomic(log, clean)
 
 
 def _note(folder: CheckFolder, text: str) -> None:
