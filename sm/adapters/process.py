@@ -158,10 +158,12 @@ _spawned: list[subprocess.Popen[bytes]] = []
 def spawn(
     *argv: str,
     log: Path,
-    env: Mapping[str, str] | None = None,
+    env: Mapping[str, str],
     pass_fds: Sequence[int] = (),
 ) -> None:
     """Start a program that outlives us, in a session of its own; what it says is added to `log`.
+
+    `env` is all of its environment: `surroundings` says what such a program may have.
 
     Raises:
         SmError: it cannot be started.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 import sys
 
 from sm.adapters.process import spawn
-from sm.session.caller import OWN_VARIABLES
-from sm.session.registry import Session
+from sm.adapters.surroundings import lasting_environment
+from sm.errors import SmError
+from sm.session.registry import IssueSession, Session
 from sm.shellroot import shell_root
 from sm.store import journal, lock
 
@@ -34,11 +35,21 @@ def ensure(session: Session) -> bool:
 
 
 def _environment(session: Session) -> dict[str, str]:
-    """Ours, but for what names the session that we may have been called from."""
-    ours = {name: value for name, value in os.environ.items() if name not in OWN_VARIABLES}
+    """What its reactors need, and what the agents that they start may see."""
+    ours = lasting_environment(_passed(session))
     ours.pop("SM_CONFIG", None)
     return ours | {
         "SM_PYTHON": sys.executable,
         "SM_STATE_ROOT": str(session.state_root),
         **({"SM_CONFIG": str(session.config)} if session.config else {}),
     }
+
+
+def _passed(session: Session) -> tuple[str, ...]:
+    """The variables that the next agent of an issue is given; others keep those of their first."""
+    if isinstance(session, IssueSession):
+        from sm.workflow import host
+
+        with contextlib.suppress(SmError):  # its reactor says what is wrong with it
+            return host.context_of(session).project.agent.pass_env
+    return ()

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from sm.adapters.process import run, spawn
+from sm.adapters.surroundings import lasting_environment
 from sm.errors import SmError
 from sm.session.registry import Session
 from sm.store import journal
@@ -36,6 +37,7 @@ def start(session: Session, text: str, command: str, deadline_s: float = COMMAND
             *(sys.executable, "-P", "-m", __name__),
             *(str(session.root.path), session.name, command, str(deadline_s), str(reading)),
             log=session.dir.monitor_log,
+            env=lasting_environment(),
             pass_fds=(reading,),
         )
     finally:

@@ -19,6 +19,7 @@ from sm.adapters.forge.command import end_leftovers
 from sm.adapters.forge.errors import AtWorkError, NotFoundError
 from sm.adapters.forge.fields import COMMIT
 from sm.adapters.process import spawn
+from sm.adapters.surroundings import lasting_environment
 from sm.errors import StateError
 from sm.forge import NO_CHECK, Check, CheckState
 from sm.store.files import append_line, discard, open_guarded, read_guarded, write_json
@@ -116,7 +117,7 @@ class Checks:
         config = ["--config", str(self.config)] if self.config else []
         argv = [sys.executable, "-Im", "sm", *config]
         argv += ["ci-run", "--locked", "--project", self.project, head]
-        spawn(*argv, log=folder.log, pass_fds=(lock,))
+        spawn(*argv, log=folder.log, pass_fds=(lock,), env=lasting_environment())
 
     def _excerpt(self, folder: CheckFolder) -> str:
         try:

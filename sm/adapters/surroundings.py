@@ -1,0 +1,46 @@
+"""The environment of programs that outlive the call which starts them: no token among it.
+
+What a person's shell holds would else be in `/proc/PID/environ` of a monitor for days, and reach
+all that the monitor starts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from sm.adapters.gitcall import KEPT as GIT
+from sm.adapters.gitcall import KEPT_PREFIXES as GIT_PREFIXES
+from sm.adapters.tmux import plain_environment
+
+OURS = frozenset(
+    {
+        *("SM_PYTHON", "SM_STATE_ROOT", "SM_CONFIG", "SM_TMUX_SOCKET", "SM_BRIDGE_DATABASE"),
+        *("SM_CRASH_AT", "SM_CRASH_ONCE"),
+    }
+)
+REMOTES = frozenset(
+    {
+        *("SSH_AGENT_PID", "SSH_ASKPASS", "GNUPGHOME", "KRB5CCNAME", "CURL_CA_BUNDLE"),
+        *("SSL_CERT_FILE", "SSL_CERT_DIR", "EMAIL"),
+        *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+    }
+)
+"""What git needs to reach a remote as this person; `GIT_*` on top, as far as git gets it."""
+
+DESKTOP = frozenset({"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS"})
+"""What a `notify_command` needs to show something; `XDG_*` on top."""
+
+KEPT = OURS | REMOTES | DESKTOP | GIT
+KEPT_PREFIXES = ("XDG_", *GIT_PREFIXES)
+
+
+def lasting_environment(passed: Iterable[str] = ()) -> dict[str, str]:
+    """The part of our environment that such a program gets; `passed` names more of it."""
+    more = {
+        name: value
+        for name, value in os.environ.items()
+        if name in KEPT or name.startswith(KEPT_PREFIXES) or name in passed
+    }
+    return plain_environment() | more
