@@ -248,6 +248,8 @@ def take(prompt: str) -> None:
     turn, words = turn + 1, "done"
     os.write(1, "\x1b[2J\x1b[Hworking ...\r\n❯\u00a0".encode())
     more = hook("UserPromptSubmit", prompt=prompt)
+    if prompt.startswith("[sm] Task "):
+        prompt, more = more or Path(prompt.rpartition(": ")[2]).read_text(), ""
     obey(prompt if not more else f"{prompt}\n{more}")
     if gauges != "null":
         tell_gauge(json.loads(gauges))

@@ -42,8 +42,10 @@ def test_a_compaction_of_the_agent_before_is_over(session: Session) -> None:
 def test_a_prompt_is_no_command_to_the_agent_that_its_profile_describes(session: Session) -> None:
     odd = structs.replace(CLAUDE, command_characters="%", leave=("bye",))
     for prompt, given in (("%do", "Note: %do"), ("bye", "Note: bye"), ("/do", "/do")):
-        assert written(session, prompt, odd)[-1] == given
-    assert written(session, "/do")[-1] == "Note: /do"
+        written(session, prompt, odd)
+        assert session.dir.prompt.read_text() == given
+    written(session, "/do")
+    assert session.dir.prompt.read_text() == "Note: /do"
 
 
 def puts_status_line(folder: Path, command: str) -> None:

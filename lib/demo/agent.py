@@ -18,6 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))  # -I leaves it out
 from developer import Developer, StuckError
 
 PROMPT = " ".join(sys.argv[1:])
+if PROMPT.startswith("[sm] Task "):  # the command line of a program is not private
+    PROMPT = Path(PROMPT.rpartition(": ")[2]).read_text(encoding="utf-8")
 
 
 def show(text: str) -> None:

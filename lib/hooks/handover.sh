@@ -238,6 +238,18 @@ confirm() {
   poke
 }
 
+# bring_task: the prompt is the line that stands for the task, which comes with the answer. Each time,
+# as a person may take the line back and send it again.
+bring_task() {
+  local id answer
+  ours "$dir/opening" || return 0
+  {
+    read -r id
+    IFS= read -r answer
+  } <"$dir/opening"
+  [[ -z $id || $payload != *"[sm] Task $id "* ]] || printf '%s\n' "$answer"
+}
+
 # has_prompt WAY TEXT: TEXT is JSON without its quotes, so no quote of it stands alone.
 has_prompt() {
   if [[ $1 == exact ]]; then

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import shlex
 import sys
 import time
@@ -18,14 +19,11 @@ from sm.errors import UsageError
 from sm.session.hookfiles import write_settings
 from sm.session.personalhooks import default_settings, status_line_of
 from sm.session.registry import Session
-from sm.session.wire import as_message
+from sm.session.wire import added_by_hook, as_message
 from sm.shellroot import shell_root
 from sm.store.files import discard, ensure_private_dir, write_atomic
 from sm.store.paths import SessionDir
 from sm.text import normalise
-
-PROMPT_LIMIT = 120_000
-"""Bytes; Linux takes 128 KB in one argument."""
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -127,11 +125,22 @@ def _filled(template: Iterable[str], **values: str) -> list[str]:
 
 
 def _prompt(directory: SessionDir, launch: Launch) -> str:
-    text = normalise(launch.prompt)  # as if it were typed: an agent CLI shows it, or stops at it
-    if len(text.encode()) > PROMPT_LIMIT:
-        write_atomic(directory.prompt, text)
-        text = f"Read the file '{directory.prompt}' to its end: it is your task."
-    return as_message(launch.profile, text)
+    """The line that stands for the prompt on the command line, which all users can read.
+
+    The prompt is in a file of ours. The agent's hook adds it to the line, where there is a hook
+    and it can carry that much; else the agent reads the file.
+    """
+    directory.opening.unlink(missing_ok=True)
+    text = as_message(launch.profile, normalise(launch.prompt))
+    if not text:
+        return ""
+    write_atomic(directory.prompt, text)
+    ident, answer = secrets.token_hex(4), added_by_hook(launch.profile, text)
+    if not answer:
+        what = "is in a file: read it to its end and carry it out"
+        return f"[sm] Task {ident} {what}: {directory.prompt}"
+    write_atomic(directory.opening, f"{ident}\n{answer}\n")
+    return f"[sm] Task {ident} comes with this prompt, and is in a file, too: {directory.prompt}"
 
 
 def agent_environment(tmux: Tmux, session: Session, settings: Settings) -> dict[str, str]:

@@ -52,8 +52,8 @@ def wire(profile: Profile, ident: str, text: str) -> Wire:
     if is_plain(profile, text):
         return Wire((text,), text)
     line = as_message(profile, f"[sm] Message {ident}")
-    if size(text) <= profile.hook_characters:
-        return Wire((f"{line}: its text comes with this prompt.",), line, False, _answer(text))
+    if answer := added_by_hook(profile, text):
+        return Wire((f"{line}: its text comes with this prompt.",), line, False, answer)
     typed = f"{line}:\n{visible(text)}\n{last_line(ident)}"
     return Wire(pieces(profile, typed), line, False)
 
@@ -129,6 +129,9 @@ def _is_too_large(profile: Profile, piece: str) -> bool:
     return size(piece) > profile.paste_characters or piece.count("\n") >= profile.paste_lines
 
 
-def _answer(text: str) -> str:
+def added_by_hook(profile: Profile, text: str) -> str:
+    """What the prompt hook says to add `text` to a prompt, as JSON; '' where it is too long."""
+    if not profile.hooks or size(text) > profile.hook_characters:
+        return ""
     said = {"hookEventName": "UserPromptSubmit", "additionalContext": text}
     return json.dumps({"hookSpecificOutput": said})

@@ -202,8 +202,13 @@ class SessionDir:
 
     @property
     def prompt(self) -> Path:
-        """A first prompt that is too long for an argument."""
+        """The first prompt of the agent."""
         return self.path / "prompt.md"
+
+    @property
+    def opening(self) -> Path:
+        """The id of the first prompt, and what the prompt hook answers to bring it: two lines."""
+        return self.path / "opening"
 
     @property
     def plan(self) -> Path:

@@ -56,11 +56,18 @@ def work() -> None:
     signal("awaiting_ci")
 
 
+def meant(prompt: str) -> str:
+    """The task, where the prompt only names its file."""
+    named = prompt.startswith("[sm] Task ")
+    return Path(prompt.rpartition(": ")[2]).read_text() if named else prompt
+
+
 def obey(message: str) -> None:
     """The rules: what the protocol asks of an agent, without any thought."""
+    prompt, message = message, meant(message)
     tell("message", message)
     prompt_id = f"prompt-{time.time_ns()}"
-    call_hook("user-prompt-submit", "UserPromptSubmit", prompt_id=prompt_id, prompt=message)
+    call_hook("user-prompt-submit", "UserPromptSubmit", prompt_id=prompt_id, prompt=prompt)
     for line in message.splitlines():
         if line.startswith("run: "):
             tell("ran", subprocess.run(line[5:], shell=True, capture_output=True, text=True).stdout)

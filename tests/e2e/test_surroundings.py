@@ -1,14 +1,17 @@
-"""What others could read of the processes that live on: their environment."""
+"""What others could read of our processes: their command lines, and their environment."""
 
 from __future__ import annotations
 
 import contextlib
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.e2e.conftest import MakeStage
+from tests.e2e.stage import kill
 from tests.helpers import wait_for
 
 
@@ -46,3 +49,38 @@ def test_what_lives_on_has_no_token_of_its_starters_shell(
     assert "AGENT_KEY=for-the-agent\0" in monitor
     for command, environment in processes_of(stage.ctx.root.path).items():
         assert "planted-in-the-shell" not in environment, command
+
+
+@contextlib.contextmanager
+def reading_command_lines(word: str, found: set[str]) -> Iterator[None]:
+    """Look at all command lines of this machine again and again, for one that holds `word`."""
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            for path in Path("/proc").glob("[0-9]*/cmdline"):
+                with contextlib.suppress(OSError):
+                    line = path.read_bytes()
+                    if word.encode() in line:
+                        found.add(line.replace(b"\0", b" ").decode("utf-8", "replace"))
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    yield
+    over.set()
+    thread.join()
+
+
+def test_no_command_line_tells_what_an_issue_is_about(stage_of: MakeStage) -> None:
+    stage = stage_of(settings={"ci": {"command": "echo boom zebra''fish; false", "poll": "1s"}})
+    found: set[str] = set()
+    with reading_command_lines("zebrafish", found):
+        issue = stage.file_issue("A zebrafish", "zebrafish " * 20)
+        stage.poll()
+        wait_for(lambda: any("zebrafish" in said for said in stage.told()), "the first prompt")
+        stage.push_work(issue)
+        stage.write_phase(issue, "PHASE:awaiting_ci")
+        wait_for(lambda: any("boom zebrafish" in said for said in stage.told()), "CI's log", 40)
+        kill(stage.agent_pid(issue))
+        wait_for(lambda: any("take over" in said for said in stage.told()), "the next agent", 40)
+    assert found == set()

@@ -31,7 +31,10 @@ class Profile(Section, frozen=True):
 
     prompt: Annotated[
         tuple[str, ...],
-        Meta(description="arguments that give the first prompt, `{prompt}`; empty: it is typed"),
+        Meta(
+            description="arguments that give the first prompt: `{prompt}`, a line that names its "
+            "file; empty: it is typed"
+        ),
     ] = ("{prompt}",)
     system_prompt: Annotated[
         tuple[str, ...],
