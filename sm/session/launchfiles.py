@@ -130,7 +130,7 @@ def _prompt(directory: SessionDir, launch: Launch) -> str:
     The prompt is in a file of ours. The agent's hook adds it to the line, where there is a hook
     and it can carry that much; else the agent reads the file.
     """
-    directory.opening.unlink(missing_ok=True)
+    discard(directory.opening)
     text = as_message(launch.profile, normalise(launch.prompt))
     if not text:
         return ""
