@@ -115,7 +115,8 @@ def make_repository(folder: Path) -> Repository:
 
     A dozen processes make one; so each worker does that once, and copies it for its tests.
     """
-    made = _made_with(Path(os.environ["GIT_CONFIG_GLOBAL"]).read_text())
+    configuration = os.environ.get("GIT_CONFIG_GLOBAL") or Path.home() / ".gitconfig"
+    made = _made_with(Path(configuration).read_text())
     repository = Repository(folder / made.bare.name, folder / made.clone.name)
     folder.mkdir(parents=True, exist_ok=True)
     for source, copy in ((made.bare, repository.bare), (made.clone, repository.clone)):

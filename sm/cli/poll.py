@@ -27,7 +27,7 @@ def command(
     from sm.workflow.context import Context
     from sm.workflow.poll import tick
 
-    code = 0
+    code, root = 0, check_root(Root(config.state_root))
     for project in projects:
         now = time.strftime("%H:%M:%S")
         try:
@@ -39,7 +39,7 @@ def command(
                 # Of several projects the others are worth going on for.
                 code = error.exit_code if len(projects) == 1 else 1
     if not dry_run:
-        for line in keep_watched(check_root(Root(config.state_root))):
+        for line in keep_watched(root):
             say(f"{time.strftime('%H:%M:%S')} {line}")
     say(f"{min(project.poll_interval_s for project in projects):g}")
     click_context.exit(code)

@@ -25,6 +25,7 @@ from msgspec import Struct
 
 from sm.errors import StateError, UsageError
 from sm.store import lock
+from sm.store.damage import record_damage
 from sm.store.files import (
     create_exclusive,
     decode_json,
@@ -197,6 +198,7 @@ def _intact(directory: SessionDir, path: Path) -> Message | None:
             path.rename(aside / path.name)
             moved = f"nobody gets it, it is in '{aside}' now"
             warn(f"message '{path.name}' is damaged: {moved}")
+            record_damage(path, f"message '{path}' is damaged: {moved}")
         return None
 
 

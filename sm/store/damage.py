@@ -27,7 +27,7 @@ def read_rebuildable(path: Path, shape: type[T], *, limit: int = FILE_LIMIT) -> 
         return read_json(path, shape, limit=limit)
     except StateError as error:
         if _version(path) == before:  # else it has just been made anew
-            _say(path, f"{error.message}: it is removed, and made anew when it is needed")
+            record_damage(path, f"{error.message}: it is removed, and made anew when it is needed")
             with contextlib.suppress(StateError, OSError):
                 discard(path)
         return None
@@ -44,7 +44,9 @@ def read_irreplaceable(path: Path, shape: type[T], lost: str) -> T | None:
     except StateError as error:
         if _version(path) == before:
             with contextlib.suppress(OSError):
-                _say(path, f"{error.message}: {lost}; it is kept as '{set_aside(path).name}'")
+                record_damage(
+                    path, f"{error.message}: {lost}; it is kept as '{set_aside(path).name}'"
+                )
         return None
 
 
@@ -55,8 +57,8 @@ def _version(path: Path) -> tuple[int, int] | None:
     return None
 
 
-def _say(path: Path, what: str) -> None:
-    """Put it into the journal; a full disk is no reason to stop."""
+def record_damage(path: Path, what: str) -> None:
+    """Tell in the journal what is wrong with a file; a full disk is no reason to stop."""
     if place := journal_of(path):
         file, session = place
         with contextlib.suppress(StateError):

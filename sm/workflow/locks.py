@@ -16,10 +16,10 @@ def clear(ctx: Context, session: str = "") -> Iterator[str]:
     worktree it was.
 
     Raises:
-        SmError: the clone cannot be used.
+        SmError: the forge or the clone cannot be used.
 
     """
-    for git_dir in (ctx.git.common_dir(), ctx.forge.repository.path):
+    for git_dir in (ctx.forge.repository.path, ctx.git.common_dir()):
         for lock in gitlocks.clear(git_dir, [ctx.project.repo]):
             ctx.record("lock", session or _owner(ctx, Path(lock)), lock)
             yield f"removed '{lock}', which a killed git had left behind"

@@ -105,7 +105,8 @@ def test_file_that_becomes_unreadable_while_it_is_asked_holds_nothing_up(
     wait_for(file.exists, "the question in the vault")
     file.rename(file.with_name("moved"))
     file.mkdir()
-    assert f"'{file}' is not a regular file" in stage.sm("status", "--json").stdout
+    said = f"'{file}' is not a regular file"
+    wait_for(lambda: said in stage.sm("status", "--json").stdout, "what is in the way")
     answered(stage, issue)
 
 

@@ -432,6 +432,8 @@ def test_an_executor_that_dies_at_any_step_leaves_nothing_stuck(
     for number, point in enumerate(points):
         cleared, prompts = clears(managed), told_to_go_on_in_all(api)
         alone.notes.unlink(missing_ok=True)
+        # In the turn before it would come together with what has waited, and the model sees one.
+        managed.wait_state(State.IDLE)
         managed.send("Hand off.")
         wait_for(lambda: managed.state is State.IDLE and directory.rotation.exists(), "its wish")
         queue.put(directory, Message(id=queue.new_id(), text=f"<{number}> has waited."))
