@@ -26,7 +26,7 @@ _DIGIT_WITHIN = r"(?=[^\s\"',;]{0,200}\d)"
 PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("private key", ("-----begin",),
      r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-     r"(?:(?:[^-]|-(?!----)){0,16384}+-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+     r"(?:(?:[^-]|-(?!----)){0,16384}-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
      r"|[\sA-Za-z0-9+/=]*+)"),
     ("end of a private key", ("-----end",),
      r"(?m:^)(?:[ \t]{0,8}[A-Za-z0-9+/=]{16,}+\s++){1,200}+"

@@ -37,8 +37,8 @@ SHAPES = (
 )
 """What a configuration file is made of."""
 
-PLACE = r" - at (?:`key` in )?`\$"
-MESSAGE = re.compile(rf"(?P<what>(?:(?!{PLACE}).)*+)(?:{PLACE}(?P<path>.*)`)?", re.DOTALL)
+PLACE = re.compile(r" - at (?:`key` in )?`\$")
+"""Where msgspec's message goes on with the path; it ends with a backtick."""
 MISSING = re.compile(r"Object missing required field `(.*)`")
 PATH_PART = re.compile(r"\.(\w+)|\[(\d+)\]")
 
@@ -166,19 +166,18 @@ def key_paths(shape: type, at: KeyPath = ()) -> Iterator[KeyPath]:
 
 
 def _explain(entry: Entry, shape: type, message: str) -> str:
-    found = MESSAGE.fullmatch(message)
-    assert found is not None
+    what, *places = PLACE.split(message, maxsplit=1)
     path = tuple(
-        int(index) if index else name for name, index in PATH_PART.findall(found["path"] or "")
+        int(index) if index else name for name, index in PATH_PART.findall("".join(places))
     )
-    if missing := MISSING.fullmatch(found["what"]):
+    if missing := MISSING.fullmatch(what):
         path = (*path, missing[1])
         return f"missing key {entry.key(path)}: {_description(shape, path)}"
     value = _value(entry.data, path)
-    if found["what"].startswith("Invalid enum value"):
+    if what.startswith("Invalid enum value"):
         expected = " or ".join(choices(_type_at(shape, path)))
     else:
-        wanted = re.sub(r",? got .*", "", found["what"].removeprefix("Expected "), flags=re.DOTALL)
+        wanted = re.sub(r",? got .*", "", what.removeprefix("Expected "), flags=re.DOTALL)
         expected = re.sub(r"`(\w+)`", lambda kind: KINDS.get(kind[1], kind[1]), wanted)
     hint = ": put it in quotes" if expected == "text" and _is_plain(value) else ""
     return f"wrong value for {entry.key(path)}: expected {expected}, got {_shown(value)}{hint}"

@@ -23,7 +23,7 @@ NODES = 100_000
 PLAIN = 10_000
 """Characters of a YAML value without quotes: it may be read as a number, digit by digit."""
 
-STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+STRING = re.compile(rb'"(?:[^"\\]++|\\.)*"?', re.DOTALL)
 BRACKETS = b"[{]}"
 NO_BRACKETS = bytes(set(range(256)) - set(BRACKETS))
 STEPS = {byte: 1 if byte in b"[{" else -1 for byte in BRACKETS}
