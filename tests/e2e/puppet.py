@@ -56,7 +56,7 @@ def work() -> None:
     signal("awaiting_ci")
 
 
-def meant(prompt: str) -> str:
+def read_task(prompt: str) -> str:
     """The task, where the prompt only names its file."""
     named = prompt.startswith("[sm] Task ")
     return Path(prompt.rpartition(": ")[2]).read_text() if named else prompt
@@ -64,7 +64,7 @@ def meant(prompt: str) -> str:
 
 def obey(message: str) -> None:
     """The rules: what the protocol asks of an agent, without any thought."""
-    prompt, message = message, meant(message)
+    prompt, message = message, read_task(message)
     tell("message", message)
     prompt_id = f"prompt-{time.time_ns()}"
     call_hook("user-prompt-submit", "UserPromptSubmit", prompt_id=prompt_id, prompt=prompt)

@@ -272,7 +272,7 @@ REACTIONS: dict[str, Callable[[Worker, str], str]] = {
 """By the words of the message. The first that stand in it count."""
 
 
-def meant(prompt: str) -> str:
+def read_task(prompt: str) -> str:
     """The task, where the first prompt only names its file."""
     named = prompt.startswith("[sm] Task ")
     return Path(prompt.rpartition(": ")[2]).read_text() if named else prompt
@@ -286,7 +286,7 @@ def take(worker: Worker, prompt: str) -> None:
     note("told", prompt)
     if more := hook("UserPromptSubmit", prompt=prompt):
         note("told", more)
-    worker.hear(meant(prompt))
+    worker.hear(read_task(prompt))
     active = False
     while more := hook("Stop", stop_hook_active=active, last_assistant_message="done"):
         active = True
@@ -300,7 +300,7 @@ def main() -> None:
     prompt = sys.argv[-1]
     note("begins", str(Path.cwd()))
     hook("SessionStart", source="startup")
-    worker, buffer = Worker(meant(prompt)), b""
+    worker, buffer = Worker(read_task(prompt)), b""
     take(worker, prompt)
     while True:
         os.write(1, "\x1b[2J\x1b[H❯\u00a0".encode())

@@ -24,15 +24,15 @@ class CleanLog:
         if len(self._rest) > LONGEST:
             lines, end, self._rest = lines + end + self._rest, b"", b""
         if lines or end:
-            self._append(cleaned(lines + end))
+            self._append(clean_log(lines + end))
 
     def close(self) -> None:
         """Pass on what is left of a last line."""
         rest, self._rest = self._rest, b""
         if rest:
-            self._append(cleaned(rest))
+            self._append(clean_log(rest))
 
 
-def cleaned(log: bytes) -> bytes:
+def clean_log(log: bytes) -> bytes:
     """The log without well-known secrets; bytes that are no text stay."""
     return redact(log.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from sm.adapters.forge.checkfolder import LOG_LIMIT, CheckFolder, Verdict
 from sm.adapters.forge.checks import Checks
-from sm.adapters.forge.cleanlog import CleanLog, cleaned
+from sm.adapters.forge.cleanlog import CleanLog, clean_log
 from sm.adapters.forge.command import end_leftovers, running
 from sm.adapters.forge.killed import count_oom_kills, killer
 from sm.adapters.forge.repository import BareRepository
@@ -179,7 +179,7 @@ def _cut(log: Path, limit: int) -> None:
 def _clean(log: Path) -> None:
     """Take out what spans several lines, such as a private key."""
     data = read_guarded(log, 4 * LOG_LIMIT) or b""
-    if (clean := cleaned(data)) != data:
+    if (clean := clean_log(data)) != data:
         write_atomic(log, clean)
 
 
