@@ -117,4 +117,4 @@ def serving(
     finally:
         if process.poll() is None:
             code, stderr = served.stop()
-            assert not clean or (code, stderr) == (0, "")
+            assert not clean or (code, stderr) == (0, ""), f"{code} {stderr}"

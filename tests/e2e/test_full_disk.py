@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from sm.forge import CheckState
 from sm.store.lock import is_held
 from sm.store.paths import Root
 from tests.disks import fill, small_disk
@@ -28,6 +29,16 @@ def said_in_one_line(stage: Stage) -> None:
     said = [line for line in (done.stdout + done.stderr).splitlines() if "space left" in line]
     assert len(said) == 1, done
     assert "Traceback" not in done.stderr
+
+
+def run_ci_again(stage: Stage, issue: int) -> None:
+    """What the person does who has made room, if both runs of CI found none."""
+    pull = wait_for(lambda: stage.ctx.forge.pull_for(f"fix/{issue}"), "a pull request")
+    assert pull
+    head = pull.head
+    wait_for(lambda: stage.ctx.forge.check(head).state is not CheckState.PENDING, "CI")
+    if stage.ctx.forge.check(head).state is CheckState.BROKEN:
+        stage.sm("ci", "rerun", f"harb#{issue}", check=False)  # the second run may be at work
 
 
 def test_first_tick_on_a_full_disk_says_so_and_the_next_one_goes_on(
@@ -68,6 +79,7 @@ def test_disk_that_fills_up_during_the_work_loses_nothing(
     ballast.unlink()
     stage.poll()
     stage.approve(other)
+    run_ci_again(stage, issue)
     carry_on(stage, issue)
     assert stage.merged(issue)
     assert stage.merged(other)

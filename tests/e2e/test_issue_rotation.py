@@ -42,12 +42,18 @@ def told(stage: Stage) -> list[str]:
     return [one["text"] for one in peers_log(stage.folder) if one["kind"] == "message"]
 
 
+def story(stage: Stage) -> str:
+    """All details of the journal."""
+    return "\n".join(event.detail for event in journal.read(stage.ctx.root.journal))
+
+
 def hand_off(stage: Stage, *more: str) -> Path:
     """Have the agent call `sm handoff` in a turn with these further orders."""
     path = stage.folder / "notes.md"
     path.write_text("# What is to be done next\n")
     stage.sm("send", "harb#1", "\n".join([f"run: {SM} handoff {path}", *more]))
-    wait_for(stage.session(1).dir.hold.exists, "the handoff to be scheduled")
+    # On a slow machine the rotation is over before `sm send` has ended.
+    wait_for(lambda: f"handoff with {path}" in story(stage), "the handoff to be scheduled")
     return path
 
 

@@ -73,7 +73,7 @@ def newest(request: Request) -> list[str]:
     texts: list[str] = []
     for one in request.body["messages"]:
         texts = [] if one["role"] == "assistant" else texts + texts_of(one["content"])
-    return [re.sub(r"^.* hook additional context: ", "", text) for text in texts]
+    return [re.sub(r"^.* hook additional context: ", "", text, flags=re.M) for text in texts]
 
 
 def contexts(api: Api) -> dict[str, list[Request]]:

@@ -183,5 +183,5 @@ class Terminal:
     def wait_events(self, name: str, count: int = 1) -> list[Event]:
         """The events of this name, once there are `count`."""
         what = f"{count} × {name}"
-        wait_for(lambda: len(self.events(name)) >= count, what, 15.0)
+        wait_for(lambda: len(self.events(name)) >= count, what)
         return self.events(name)
