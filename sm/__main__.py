@@ -7,10 +7,11 @@ import sys
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, NoReturn
 
-import click
+from sm.cli.invocation import Invocation
+from sm.errors import SmError
 
 if TYPE_CHECKING:
-    from sm.cli.options import Invocation
+    import click
 
 USAGE = 2
 UNEXPECTED = 3
@@ -34,16 +35,11 @@ def _replace_unknown_characters() -> None:
 
 def run(argv: list[str]) -> int:
     """Run the command line `argv`; returns its exit code, after telling of an error on stderr."""
-    from sm.cli.options import Invocation
-
     invocation = Invocation()
     try:
         return _invoke(argv, invocation)
-    except click.ClickException as error:
-        _tell(error)
-        return error.exit_code
-    except click.Abort as error:
-        return _aborted(error)
+    except SmError as error:
+        return _say(error.message, error.exit_code)
     except KeyboardInterrupt:
         return _say("interrupted", INTERRUPTED)
     except BrokenPipeError:
@@ -53,9 +49,28 @@ def run(argv: list[str]) -> int:
 
 
 def _invoke(argv: list[str], invocation: Invocation) -> int:
+    from sm.cli.passes import PASSES
+
+    verb, words = argv[:1], argv[1:]
+    if verb and verb[0] in PASSES and not any(word.startswith("-") for word in words):
+        PASSES[verb[0]](invocation, words)
+        return 0
+    return _parse(argv, invocation)
+
+
+def _parse(argv: list[str], invocation: Invocation) -> int:
+    """Have click find the command, and tell of what is wrong with the words."""
+    import click
+
     from sm.cli.root import cli
 
-    code = cli.main(args=argv, prog_name="sm", standalone_mode=False, obj=invocation)
+    try:
+        code = cli.main(args=argv, prog_name="sm", standalone_mode=False, obj=invocation)
+    except click.ClickException as error:
+        _tell(error)
+        return error.exit_code
+    except click.Abort as error:
+        return _aborted(error)
     sys.stdout.flush()
     return code if isinstance(code, int) else 0
 
@@ -68,7 +83,9 @@ def _say(text: str, code: int) -> int:
 
 
 def _tell(error: click.ClickException) -> None:
-    """One line in the style of our own errors, whoever raised it."""
+    """One line in the style of our own errors."""
+    import click
+
     from sm.output import say_text
 
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
@@ -104,7 +121,7 @@ def _crashed(argv: list[str], invocation: Invocation) -> int:
     summary = report.strip().splitlines()[-1]
     try:
         log = _log_crash(argv, report, invocation)
-    except (click.ClickException, OSError):
+    except (SmError, OSError):
         say_text(report, err=True, nl=False)
         return _say(f"unexpected error: {summary}", UNEXPECTED)
     return _say(f"unexpected error: {summary}: see '{log}'", UNEXPECTED)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import click
 
-
-class SmError(click.ClickException):
+class SmError(Exception):
     """An expected failure: the message says what, where and what to do next.
 
     Exit codes: 1 refused or failed, 2 unusable input, 4 the world is temporarily
@@ -13,6 +11,10 @@ class SmError(click.ClickException):
     """
 
     exit_code = 1
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
 
 
 class UsageError(SmError):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from sm.failure import Failure
 from sm.forge import CheckState, PullState, ReviewState
@@ -26,8 +27,7 @@ LONG_PARK_S = 3600.0
 """A session that is parked longer than this is told of."""
 
 
-@dataclass(frozen=True)
-class Signs:
+class Signs(Struct, frozen=True):
     """What an agent's own hooks tell of it. Times are seconds since the epoch.
 
     `doing` is its state in one word, for people; `active_at` when any hook was called last.
@@ -50,8 +50,7 @@ class Signs:
 SILENT = Signs()
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """The project's limits: durations in seconds, counts, and who merges."""
 
     agent_timeout_s: float = 7200
@@ -70,8 +69,7 @@ class Limits:
     recovery_pause_s: float = 30
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """One observation. Times are seconds since the epoch; `write` identifies the phase write."""
 
     now: float

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from enum import StrEnum
+
+from msgspec import Struct
 
 from sm.foreign import read_seconds
 
@@ -46,8 +47,7 @@ FAULTS = (
 """By what the error's name begins with; any other is trouble that may pass."""
 
 
-@dataclass(frozen=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """A turn that failed at `at` (seconds since the epoch), and what to expect of waiting.
 
     `since` is when the first of `count` failures came between which nothing was done.
@@ -70,16 +70,14 @@ class Failure:
         return self.count >= PATIENCE
 
 
-@dataclass(frozen=True)
-class Allowance:
+class Allowance(Struct, frozen=True):
     """How much of one usage limit is used, and when it begins anew; None for what is unknown."""
 
     percent: float | None = None
     resets_at: float | None = None
 
 
-@dataclass(frozen=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """The limits that an agent CLI reports: one of five hours, one of seven days."""
 
     five_hours: Allowance = Allowance()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from msgspec import Struct
+from msgspec import Struct, field, structs
 
 
 class Verb(StrEnum):
@@ -71,8 +70,7 @@ NUDGES = frozenset({Count.REMINDER, Count.RESUME})
 """Injections that answer nothing: whoever's turn it was, it still is."""
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The last injection. A provisional one ("timeout") leaves the phase open for a late fact."""
 
     write: str
@@ -81,8 +79,7 @@ class Answer:
     provisional: bool
 
 
-@dataclass(frozen=True)
-class Escalation:
+class Escalation(Struct, frozen=True):
     """A question to a person, asked at `at` and last brought up at `told_at`.
 
     `write` is the phase write that it is about, or whatever else (see `Facts.matter`). `missed`
@@ -97,8 +94,7 @@ class Escalation:
     missed: str = ""
 
 
-@dataclass(frozen=True)
-class History:
+class History(Struct, frozen=True):
     """Everything that `decide` needs to know of the past."""
 
     done: frozenset[str] = frozenset()
@@ -135,14 +131,14 @@ def fold(receipts: Iterable[Receipt]) -> History:
 def _add(history: History, receipt: Receipt) -> History:
     # What a person could not be told is not told of in turn: a question's own time runs out.
     if receipt.trouble and receipt.verb not in (Verb.NOTIFY, Verb.REMIND, Verb.COMMENT):
-        history = replace(history, troubles=(*history.troubles, receipt.plan))
+        history = structs.replace(history, troubles=(*history.troubles, receipt.plan))
     if receipt.remark:
-        history = replace(history, remarks=(*history.remarks, receipt.plan))
+        history = structs.replace(history, remarks=(*history.remarks, receipt.plan))
     match receipt.verb:
         case None:
             forgotten = receipt.counts is Count.NEW_CONTEXT
             reminders = 0 if forgotten else history.reminders
-            return replace(history, done=history.done | {receipt.plan}, reminders=reminders)
+            return structs.replace(history, done=history.done | {receipt.plan}, reminders=reminders)
         case Verb.INJECT if not receipt.trouble:
             return _injected(history, receipt)
         case Verb.NOTIFY:
@@ -152,12 +148,12 @@ def _add(history: History, receipt: Receipt) -> History:
             return _asked(history, told)
         case Verb.REMIND if asked := history.escalations.get(receipt.write):
             return _asked(
-                history, replace(asked, told_at=receipt.at, reminders=asked.reminders + 1)
+                history, structs.replace(asked, told_at=receipt.at, reminders=asked.reminders + 1)
             )
         case Verb.START:
-            return replace(history, started_at=receipt.at, reminders=0)
+            return structs.replace(history, started_at=receipt.at, reminders=0)
         case Verb.RECOVER:
-            return replace(
+            return structs.replace(
                 history,
                 started_at=receipt.at,
                 recoveries=history.recoveries + 1,
@@ -170,19 +166,19 @@ def _add(history: History, receipt: Receipt) -> History:
 
 
 def _asked(history: History, asked: Escalation) -> History:
-    return replace(history, escalations={**history.escalations, asked.write: asked})
+    return structs.replace(history, escalations={**history.escalations, asked.write: asked})
 
 
 def _injected(history: History, receipt: Receipt) -> History:
     if receipt.counts in NUDGES:
         reminders = history.reminders + (receipt.counts is Count.REMINDER)
-        return replace(history, reminders=reminders, nudged_at=receipt.at)
+        return structs.replace(history, reminders=reminders, nudged_at=receipt.at)
     fixes, rounds = _count(history, receipt.counts)
     progressed = _is_phase(receipt.write) and receipt.write != history.recovered_write
     final = () if receipt.provisional else (receipt.write,)
     # What was asked while there was no phase is over, too, as soon as one has been answered.
     over = final and (*final, "")
-    return replace(
+    return structs.replace(
         history,
         answered=history.answered.union(final),
         answer=Answer(receipt.write, receipt.row, receipt.at, receipt.provisional),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sm.forge import NO_CHECK, Check, Issue, PullRequest, Review
 from sm.phase import Phase
@@ -14,8 +15,7 @@ QUOTE_LIMIT = 60_000
 """Characters of an issue, a review, a log, an entry that are quoted; see `first_part`."""
 
 
-@dataclass(frozen=True)
-class GitState:
+class GitState(Struct, frozen=True):
     """What git tells of the work so far, as its own commands print it."""
 
     diff_stat: str = ""
@@ -23,8 +23,7 @@ class GitState:
     status: str = ""
 
 
-@dataclass(frozen=True)
-class Material:
+class Material(Struct, frozen=True):
     """What texts are made of. `nonce` marks quoted text and cannot be guessed by its author."""
 
     project: str

@@ -11,8 +11,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-import click
-
 from sm.text import escape_json, one_line, printable
 
 if TYPE_CHECKING:
@@ -33,12 +31,20 @@ class Styled(NamedTuple):
 
 def say(*parts: str | Styled, err: bool = False) -> None:
     """Print a line, to stderr if `err`; a line break in it becomes a blank."""
-    click.echo("".join(map(_part, parts)), err=err)
+    _echo("".join(map(_part, parts)), err=err)
+
+
+def _echo(text: str, *, err: bool = False, nl: bool = True) -> None:
+    import click  # which a pass over a session does without: most say nothing
+
+    click.echo(text, err=err, nl=nl)
 
 
 def _part(part: str | Styled) -> str:
     if isinstance(part, str):
         return _line(part)
+    import click
+
     bold, underline = part.bold or None, part.underline or None  # None: no code for "not"
     return click.style(_line(part.text), part.colour, bold=bold, underline=underline)
 
@@ -50,22 +56,22 @@ def _line(text: str) -> str:
 
 def say_lines(lines: Iterable[str]) -> None:
     """Print each of `lines`."""
-    click.echo("\n".join(map(_line, lines)))
+    _echo("\n".join(map(_line, lines)))
 
 
 def say_text(text: str, *, err: bool = False, nl: bool = True) -> None:
     """Print a text whole, with its lines; without `nl` no line break is added at its end."""
-    click.echo(printable(text), err=err, nl=nl)
+    _echo(printable(text), err=err, nl=nl)
 
 
 def warn(text: str) -> None:
     """Tell a person one line on stderr, in the form of an error."""
-    click.echo(f"sm: {one_line(text, LINE_LIMIT)}", err=True)
+    _echo(f"sm: {one_line(text, LINE_LIMIT)}", err=True)
 
 
 def say_json(encoded: str) -> None:
     """Print JSON; what a terminal would act upon is escaped, which means the same."""
-    click.echo(escape_json(encoded))
+    _echo(escape_json(encoded))
 
 
 def pass_on(content: bytes) -> None:
@@ -77,12 +83,16 @@ def pass_on(content: bytes) -> None:
 
 def ask(question: str, default: str | None) -> str:
     """A person's answer, by default `default`; the question goes to stderr."""
+    import click
+
     shown = None if default is None else _line(default)
     return str(click.prompt(_line(question), default=shown, err=True))
 
 
 def confirm(question: str) -> bool:
     """Whether a person agrees, which they do by Enter alone; the question goes to stderr."""
+    import click
+
     return click.confirm(_line(question), default=True, err=True)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 REASON_LIMIT = 500
 """Characters of a reason that are kept."""
@@ -26,8 +27,7 @@ SENTINELS = tuple(p for p in Phase if p not in (Phase.NONE, Phase.UNKNOWN))
 """What an agent may write."""
 
 
-@dataclass(frozen=True)
-class PhaseWrite:
+class PhaseWrite(Struct, frozen=True):
     """One write of the phase file. `id` differs for any two writes, even of the same phase."""
 
     phase: Phase

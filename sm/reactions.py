@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sm.facts import DIALOG_PATIENCE_S, Facts
 from sm.matrix import ROWS
 from sm.rows import Row
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """The row that applies and its key; `wake_at` is when to look again at the latest.
 
     A row without steps, or none at all, means that there is nothing to do until then.

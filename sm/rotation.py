@@ -7,10 +7,9 @@ monitor at a threshold, a person by `sm cycle`. So these cannot get in each othe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 
 class Cause(StrEnum):
@@ -144,8 +143,7 @@ def begin(ident: str, cause: Cause, now: float, context: str, document: str = ""
     )
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(Struct, frozen=True):
     """What the agent has written since it was asked; `missing` are sections that it lacks.
 
     `stamp` is another one once it is written again; `written_at` may be of another machine's clock.
@@ -158,8 +156,7 @@ class Document:
     missing: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """How long each step may take, in seconds."""
 
     request_s: float = 1800
@@ -180,8 +177,7 @@ class Limits:
     answer_s: float = 600
 
 
-@dataclass(frozen=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """What is known of the agent at one moment. Times are seconds since 1970.
 
     `accepted` tells when it got each message of the rotation, by key; `lost` are those for which
@@ -213,8 +209,7 @@ class Standing:
     lost: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True)
-class Move:
+class Move(Struct, frozen=True):
     """One act, with the record as it is to be written before; `until`: look again at the latest."""
 
     act: Act

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sm.facts import Facts
 from sm.history import Count, Verb
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(Struct, frozen=True):
     """One action; `text` names the message that goes with it (see prompts)."""
 
     verb: Verb
@@ -36,8 +36,7 @@ def per_failure(facts: Facts) -> str:
     return f"{facts.failure.at:.3f}" if facts.failure else ""
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """A line of the matrix. `subject` tells what it reacts to: each subject once.
 
     `about` is what the question to a person, or the answer to the agent, is kept under.

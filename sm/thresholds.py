@@ -7,7 +7,6 @@ it may still be above the threshold, and what compaction, rotation and clear do 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import StrEnum
 
 from msgspec import Struct, structs
@@ -35,8 +34,7 @@ class Flags(Struct, frozen=True, kw_only=True):
     reset_at: float = 0.0
 
 
-@dataclass(frozen=True)
-class Levels:
+class Levels(Struct, frozen=True):
     """The percentages at which something is done; None: never."""
 
     warning: float | None = None
@@ -44,8 +42,7 @@ class Levels:
     cycle: float | None = None
 
 
-@dataclass(frozen=True)
-class Due:
+class Due(Struct, frozen=True):
     """What is to be done now: a notice, or the automated cycle, which goes before any."""
 
     notice: Notice | None = None

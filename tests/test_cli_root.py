@@ -75,7 +75,20 @@ def test_help_imports_no_verb_and_nothing_heavy() -> None:
         "print(sorted(heavy & set(sys.modules)), sorted(verbs))\n"
     )
     done = subprocess.run([sys.executable, "-Ic", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[] ['sm.cli.options', 'sm.cli.root']"
+    expected = "[] ['sm.cli.invocation', 'sm.cli.passes', 'sm.cli.root']"
+    assert done.stdout.splitlines()[-1] == expected
+
+
+def test_a_pass_imports_nothing_that_it_does_not_need() -> None:
+    """It is what runs most of all, and imports are most of its time."""
+    heavy = {"click", "dataclasses", "rich", "sh", "tenacity", "yaml", "difflib", "shutil"}
+    code = (
+        "import sys\nfrom sm.__main__ import run\nrun(['react', 'nobody'])\n"
+        "import sm.workflow.reactor, sm.workflow.tend, sm.workflow.rotate\n"
+        "print(*sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-Ic", code], capture_output=True, text=True, check=True)
+    assert not heavy & set(done.stdout.split())
 
 
 def test_help_names_every_verb_but_the_hidden_ones() -> None:

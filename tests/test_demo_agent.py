@@ -7,10 +7,10 @@ import pty
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from sm.forge import (
     NO_CHECK,
@@ -205,7 +205,7 @@ def test_it_goes_to_the_line_of_a_remark(repository: Repository, start: Start) -
     remark = InlineComment("textkit/names.py", 6, "an empty list ends in a ValueError")
     review = Review("1", "eve", 0.0, ReviewState.CHANGES_REQUESTED, "c0ffee", comments=(remark,))
 
-    agent.paste(to_agent("review-changes", replace(_material(), review=review)))
+    agent.paste(to_agent("review-changes", structs.replace(_material(), review=review)))
 
     module = git(repository.bare, "show", f"{BRANCH}:textkit/names.py").splitlines()
     assert module[5:8] == ["    if not names:", '        return ""', "    *others, last = names"]
@@ -221,9 +221,9 @@ def test_the_answer_decides(
         agent.phase() == "PHASE:escalate\nReason: 410 words are 2.05 minutes: round up, or down?\n"
     )
 
-    agent.paste(to_agent("reply", replace(_material(), reply="As you like it")))
+    agent.paste(to_agent("reply", structs.replace(_material(), reply="As you like it")))
     assert agent.phase().startswith("PHASE:escalate\nReason: what is to be done about")
-    agent.paste(to_agent("reply", replace(_material(), reply=answer)))
+    agent.paste(to_agent("reply", structs.replace(_material(), reply=answer)))
 
     assert f"math.{function}(" in git(repository.bare, "show", f"{BRANCH}:textkit/reading.py")
     assert agent.phase() == "PHASE:awaiting_ci\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterator
 from enum import Enum
@@ -70,12 +69,12 @@ def filled(words: str, phase: Phase, head: str) -> Material:
     )
     changes = {
         field.name: written(getattr(made, field.name), words)
-        for field in dataclasses.fields(made)
+        for field in structs.fields(made)
         if field.name not in (*OURS, "handoffs")
     }
-    made = dataclasses.replace(made, **changes, nonce=NONCE)
+    made = structs.replace(made, **changes, nonce=NONCE)
     assert made.pull
-    return dataclasses.replace(made, pull=structs.replace(made.pull, head=head))
+    return structs.replace(made, pull=structs.replace(made.pull, head=head))
 
 
 def written(value: Any, words: str) -> Any:
@@ -87,8 +86,6 @@ def written(value: Any, words: str) -> Any:
     if isinstance(value, Struct):
         changes = {f: written(getattr(value, f), words) for f in value.__struct_fields__}
         return structs.replace(value, **changes)
-    if isinstance(value, GitState):
-        return GitState(words, words, words)
     return value
 
 

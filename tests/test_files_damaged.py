@@ -60,7 +60,7 @@ def test_a_session_whose_record_holds_no_utf8_is_reported_and_passed_over(root: 
     identity.write_bytes(identity.read_bytes().replace(b"generic", b"\xff"))
     reported = list[SmError]()
     assert [session.name for session in registry.all(root, reported.append)] == ["s-2"]
-    assert [str(identity) in error.format_message() for error in reported] == [True]
+    assert [str(identity) in error.message for error in reported] == [True]
 
 
 def is_link(path: Path) -> None:

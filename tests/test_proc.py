@@ -4,9 +4,9 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from sm.adapters import proc
 from tests.helpers import wait_for
@@ -16,8 +16,8 @@ def test_a_process_is_told_from_a_later_one_with_its_pid() -> None:
     mine = proc.find(os.getpid())
     assert mine is not None
     assert proc.is_running(mine)
-    assert not proc.is_running(replace(mine, started=mine.started - 1))
-    assert proc.is_running(replace(mine, started=0))
+    assert not proc.is_running(structs.replace(mine, started=mine.started - 1))
+    assert proc.is_running(structs.replace(mine, started=0))
 
 
 def test_names_with_blanks_and_parentheses_are_read_past() -> None:
@@ -63,8 +63,8 @@ def test_family_is_found_with_its_strays_and_nobody_else(
         wait_for(lambda: len(proc.family([found])) == 4, "the whole family")
         family = proc.family([found])
         assert stranger.pid not in {process.pid for process in family}
-        assert proc.family([replace(found, started=1)]) == set()
-        proc.send([replace(process, started=1) for process in family], signal.SIGKILL)
+        assert proc.family([structs.replace(found, started=1)]) == set()
+        proc.send([structs.replace(process, started=1) for process in family], signal.SIGKILL)
         assert all(proc.is_running(process) for process in family)
         proc.send(family, signal.SIGKILL)
         wait_for(lambda: not any(proc.is_running(process) for process in family), "its end")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 
 import pytest
@@ -75,7 +74,7 @@ def material(words: str = "words", **more: object) -> Material:
 
 
 def replace(made: Material, **more: object) -> Material:
-    return dataclasses.replace(made, **more)  # type: ignore[arg-type]
+    return structs.replace(made, **more)
 
 
 def fences(text: str) -> list[str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from sm.facts import Facts, Life, Limits, Signs
 from sm.failure import PATIENCE, Failure, Fault
@@ -42,7 +42,7 @@ def answered(row: str, ago_s: float, **more: object) -> History:
     """The write was answered by `row`."""
     answer = Answer("w1", row, NOW - ago_s, provisional=False)
     history = History(answer=answer, answered=frozenset({"w1"}), done=frozenset({f"{row}:w1"}))
-    return replace(history, **more)  # type: ignore[arg-type]
+    return replace(history, **more)
 
 
 def asked(row: str, ago_s: float, *, told_ago_s: float | None = None, write: str = "w1") -> History:
@@ -67,9 +67,9 @@ PARKED = History(started_at=NOW - HOUR, done=frozenset({f"park:{FAILED_AT:.3f}"}
 
 def hooked(facts: Facts = LIVING, **signs: object) -> Facts:
     """An agent whose hooks say this; whatever is no sign is a fact."""
-    more = {key: signs.pop(key) for key in list(signs) if key in Facts.__dataclass_fields__}
-    told = replace(Signs(active_at=NOW - MINUTE), **signs)  # type: ignore[arg-type]
-    return replace(facts, signs=told, **more)  # type: ignore[arg-type]
+    more = {key: signs.pop(key) for key in list(signs) if key in Facts.__struct_fields__}
+    told = replace(Signs(active_at=NOW - MINUTE), **signs)
+    return replace(facts, signs=told, **more)
 
 
 def failed(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import yaml
@@ -166,7 +165,7 @@ def test_an_urgent_message_that_has_to_wait_is_tried_again_soon(company: Company
     company.new("ann", provider="mute")
     session = company.session("ann")
     target = of(session).target(session)
-    hooked = replace(target, profile=structs.replace(target.profile, hooks="claude"))
+    hooked = structs.replace(target, profile=structs.replace(target.profile, hooks="claude"))
     queue.put(session.dir, Message(id=queue.new_id(), text="Later."))
     assert next_try(hooked, Reason.BUSY) > time.time() + 30
     queue.put(session.dir, Message(id=queue.new_id(), text="Now!", mode=Mode.URGENT))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from msgspec import structs
 
@@ -104,7 +104,7 @@ class World:
         )
         marked = self.idle_since is not None and self.idle_since > facts.addressed_at
         answers = [at for at in self.replies if at > facts.asked_at] if facts.escalated else []
-        return replace(
+        return structs.replace(
             facts,
             idle_since=self.idle_since if marked else None,
             reply=f"a{answers[-1]}" if answers else "",

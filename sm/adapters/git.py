@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from sm.adapters.gitcall import call, first_line
 from sm.adapters.gitpush import ABSENT, RefMovedError, Update, push
@@ -24,8 +25,7 @@ FETCH = (
 )
 
 
-@dataclass(frozen=True)
-class WorktreeEntry:
+class WorktreeEntry(Struct, frozen=True):
     """What git has on record for a worktree. `branch` is None while HEAD is detached.
 
     `locked` and `prunable` are git's reasons, None where it is neither.
@@ -39,8 +39,7 @@ class WorktreeEntry:
     prunable: str | None = None
 
 
-@dataclass(frozen=True)
-class Git:
+class Git(Struct, frozen=True):
     """Git in the folder `repo`, a clone or a worktree. Errors: see `sm.adapters.gitcall.call`."""
 
     repo: Path

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from sm.adapters.gitcall import call, first_line
 from sm.adapters.process import CommandError, Result
@@ -36,8 +37,7 @@ class PushRefusedError(SmError):
     """The remote does not take the push (a protected branch, a hook, a name conflict)."""
 
 
-@dataclass(frozen=True)
-class Update:
+class Update(Struct, frozen=True):
     """One ref of a push: its full name, the new value, and the value it must have before.
 
     `new` empty deletes it; `expected` ABSENT demands that it does not exist yet.

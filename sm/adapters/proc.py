@@ -7,22 +7,33 @@ import os
 import signal
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct
 
 PROC = Path("/proc")
 ENDED = frozenset("ZX")
 """States of a process that runs no more; its parent has not noticed yet."""
 
 
-@dataclass(frozen=True)
-class Process:
+class Process(Struct, frozen=True, eq=False):
     """A running process. `started` is in clock ticks since boot; 0 where that cannot be known."""
 
     pid: int
     started: int
-    parent: int = field(default=0, compare=False)
-    session: int = field(default=0, compare=False)
+    parent: int = 0
+    session: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same process: its parent may have changed."""
+        return isinstance(other, Process) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[int, int]:
+        return self.pid, self.started
 
 
 def find(pid: int) -> Process | None:

@@ -8,9 +8,10 @@ import signal
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sm.errors import SmError, TemporaryError
 from sm.store.files import open_guarded
@@ -22,8 +23,7 @@ ANY_CODE = list(range(-64, 256))
 """sh raises for codes that it was not told of; which ones are errors is decided here."""
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(Struct, frozen=True):
     """What a program said: exit code and both outputs, decoded (wrong bytes become U+FFFD)."""
 
     code: int

@@ -6,9 +6,10 @@ import json
 import os
 import re
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from sm.errors import SmError, UsageError
 from sm.store.bounded import check_json
@@ -18,8 +19,7 @@ BACKUP = ".sm-backup"
 SIZE_LIMIT = 16 * 1024 * 1024
 
 
-@dataclass(frozen=True)
-class SettingsFile:
+class SettingsFile(Struct, frozen=True):
     """What is in the file at `path`; `raw` is None where there is none yet.
 
     A link is followed, since those who manage their settings elsewhere link them: `path` is

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from dataclasses import dataclass
 from functools import cached_property, reduce
 from pathlib import Path
+
+from msgspec import Struct
 
 from sm.adapters.process import Result, ask
 from sm.errors import SmError, TemporaryError, UsageError
@@ -88,8 +89,7 @@ ERRORS: tuple[tuple[str, type[TmuxError | TmuxBusyError]], ...] = (
 """What tmux says on stderr, and what it means; the first match counts."""
 
 
-@dataclass(frozen=True)
-class Pane:
+class Pane(Struct, frozen=True):
     """A session's first pane. `mark` is what `start` was given, `created` seconds since 1970."""
 
     session: str
@@ -102,8 +102,7 @@ class Pane:
     mark: str = ""
 
 
-@dataclass(frozen=True)
-class Tmux:
+class Tmux(Struct, frozen=True, dict=True):
     """The tmux server on `socket`; None is the person's own one."""
 
     socket: str | None = None

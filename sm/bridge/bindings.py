@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sm.bridge.database import transaction
 from sm.bridge.handoffs import Bridge
@@ -31,8 +31,7 @@ FROM_CHAT = (EntryType.TASK, EntryType.DECISION, EntryType.CONTEXT)
 """What of the chat's reaches the agent; the rest is for people to read."""
 
 
-@dataclass(frozen=True)
-class Binding:
+class Binding(Struct, frozen=True):
     """The issue that a handoff is about; up to `handed_seq` it has been handed over."""
 
     handoff_id: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import secrets
 import string
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 PREFIX = "hof_"
 ALPHABET = string.ascii_letters + string.digits + "_-"
@@ -46,8 +47,7 @@ class Status(StrEnum):
     COMPLETED = "completed"
 
 
-@dataclass(frozen=True)
-class Handoff:
+class Handoff(Struct, frozen=True):
     """One working session of two clients; the cursors are sequence numbers of entries.
 
     Times are ISO 8601 in UTC.
@@ -67,8 +67,7 @@ class Handoff:
         return self.chat_last_seen if client is Client.CHAT else self.code_last_seen
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """What one client has said; `seq` grows over all handoffs."""
 
     seq: int
@@ -79,8 +78,7 @@ class Entry:
     created_at: str
 
 
-@dataclass(frozen=True)
-class Thread:
+class Thread(Struct, frozen=True):
     """A handoff as `client` sees it, with all its entries in order."""
 
     handoff: Handoff

@@ -163,13 +163,11 @@ def bind(host: Host, ident: str, project: str, issue: int, as_json: bool) -> Non
 
     What the chat adds then reaches the agent at work on that issue, or the next one.
     """
-    from dataclasses import asdict
-
     from sm.workflow import bridge
 
     bound = bridge.bind(host, ident, project, issue)
     if as_json:
-        print_json(asdict(bound))
+        print_json(bound)
     else:
         say(f"{bound.handoff_id} is about {bound.project} #{bound.issue}")
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import Invocation, json_option, load_config
+from sm.cli.invocation import Invocation
+from sm.cli.options import json_option, load_config
 from sm.cli.words import print_json
 from sm.errors import SmError, UsageError
 from sm.output import Styled, say

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import os
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import click
 
+from sm.cli.invocation import ISSUE, Invocation, find_project, listed
 from sm.errors import UsageError
-from sm.store.paths import DEFAULT_ROOT, Root
 
 if TYPE_CHECKING:
     from sm.config.schema import Config, Project
@@ -25,36 +20,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-ISSUE = re.compile(r"[1-9][0-9]{0,8}")
-
-
-@dataclass
-class Invocation:
-    """One run of `sm`: what the root's options said, and the configuration once it is loaded."""
-
-    explicit: Path | None = None
-    config: Config | None = None
-
-    @property
-    def root(self) -> Root:
-        """The state root, as far as it is known yet."""
-        if self.config is not None:
-            return Root(self.config.state_root)
-        return Root(Path(os.environ.get("SM_STATE_ROOT") or DEFAULT_ROOT))
-
-    @property
-    def configured_root(self) -> Root:
-        """The state root that the configuration names, as far as that can be read.
-
-        Also for commands that have not read it, and for those that have ended in reading it.
-        """
-        from sm.workflow.host import here
-
-        if self.config is None:
-            with contextlib.suppress(Exception):  # whatever is wrong with it has been told already
-                return Root(here(self.explicit).machine.state_root)
-        return self.root
-
 
 def load_config(ctx: click.Context) -> Config:
     """The configuration of this run, read at the first call.
@@ -63,12 +28,7 @@ def load_config(ctx: click.Context) -> Config:
         UsageError: there is none, or it cannot be used.
 
     """
-    from sm.config.load import load
-
-    invocation = ctx.ensure_object(Invocation)
-    if invocation.config is None:
-        invocation.config = load(invocation.explicit, os.environ, Path.cwd())
-    return invocation.config
+    return ctx.ensure_object(Invocation).load_config()
 
 
 def pass_config(function: Callable[Concatenate[Config, P], R]) -> Callable[P, R]:
@@ -103,23 +63,6 @@ def pass_host(function: Callable[Concatenate[Host, P], R]) -> Callable[P, R]:
     return wrapper
 
 
-def find_project(config: Config, name: str) -> Project:
-    """The project of that name.
-
-    Raises:
-        UsageError: there is none; the nearest one is named, or all.
-
-    """
-    if found := config.project(name):
-        return found
-    names = [project.name for project in config.projects]
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, names, 1)
-    advice = f"did you mean '{near[0]}'?" if near else f"there is {_listed(names)}"
-    raise UsageError(f"no project '{name}' in '{config.source}': {advice}")
-
-
 def only_project(config: Config) -> Project:
     """The one project that there is.
 
@@ -130,11 +73,7 @@ def only_project(config: Config) -> Project:
     if len(config.projects) == 1:
         return config.projects[0]
     names = [project.name for project in config.projects]
-    raise UsageError(f"which project? name one with --project: there is {_listed(names)}")
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names)
+    raise UsageError(f"which project? name one with --project: there is {listed(names)}")
 
 
 def _project(ctx: click.Context, _param: click.Parameter, name: str) -> Project:

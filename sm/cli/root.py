@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import click
 
-from sm.cli.options import Invocation
+from sm.cli.invocation import Invocation
 from sm.errors import UsageError
 from sm.output import say
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from sm.cli.options import Invocation
+from sm.cli import passes
+from sm.cli.invocation import Invocation
 
 
 @click.command("rotate", help="Carry on the replacement of a session's context.")
@@ -12,10 +13,4 @@ from sm.cli.options import Invocation
 @click.pass_context
 def command(click_context: click.Context, name: str) -> None:
     """Do what is due now; a session that is gone is no error."""
-    from sm.session import registry
-    from sm.store.rootcheck import check_root
-    from sm.workflow.rotate import rotate
-
-    session = registry.find(check_root(click_context.ensure_object(Invocation).root), name)
-    if session:
-        rotate(session)
+    passes.rotate(click_context.ensure_object(Invocation), [name])

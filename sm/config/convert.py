@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
 
 import msgspec
-from msgspec import structs
+from msgspec import Struct, structs
 
 from sm.config import duration
 from sm.config.read import Document, KeyPath
@@ -43,8 +41,7 @@ MISSING = re.compile(r"Object missing required field `(.*)`")
 PATH_PART = re.compile(r"\.(\w+)|\[(\d+)\]")
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A section of a file that stands for one struct, with the file's defaults merged under it.
 
     `at` is where it stands in the file, `own` what it says itself, `data` all that holds for it.
@@ -138,16 +135,18 @@ def _is_section(shape: object) -> bool:
 
 
 def _nearest(entry: Entry, key: object, shape: type) -> str:
+    from difflib import get_close_matches
+
     if shape not in SHAPES:  # one that has keys of its own, as a profile
         names = [field.encode_name for field in structs.fields(shape)]
-        near = difflib.get_close_matches(str(key), names, 1, cutoff=0.4)
+        near = get_close_matches(str(key), names, 1, cutoff=0.4)
         return f"did you mean '{near[0]}'?" if near else f"known there: {', '.join(names)}"
     machine = [field.encode_name for field in structs.fields(Machine)]
     if key in machine:
         return "it belongs at the top of the file"
     names = [field.encode_name for field in structs.fields(shape)]
     top = ["projects", *machine] if shape is Project and not entry.at else []
-    if near := difflib.get_close_matches(str(key), names + top, 1):
+    if near := get_close_matches(str(key), names + top, 1):
         return f"did you mean '{near[0]}'?"
     elsewhere = [_dotted(path) for path in key_paths(Project) if path[-1] == key]
     if elsewhere:

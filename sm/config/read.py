@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from sm.errors import UsageError
 from sm.store.bounded import UnboundedError, parse_toml, yaml_parser
@@ -22,8 +23,7 @@ SIZE_LIMIT = 1024 * 1024
 KeyPath = tuple[str | int, ...]
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(Struct, frozen=True):
     """A file's keys and values; `shown` is how the file is called in messages.
 
     `lines` has the line of every key, counted from 1, where the parser tells it (YAML).

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import msgspec
-from msgspec import structs
+from msgspec import Struct, structs
 
 from sm.config import duration
 from sm.config.convert import choices
@@ -67,8 +66,7 @@ The first of these is used: the file or folder named by `--config`, the one name
 """
 
 
-@dataclass(frozen=True)
-class Key:
+class Key(Struct, frozen=True):
     """One key: its name in its section, the section's own dotted name, and what it is for."""
 
     section: str
@@ -140,8 +138,7 @@ def document() -> str:
     return "\n".join([DOCUMENT_HEAD, *tables])
 
 
-@dataclass(frozen=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """A section, or with the name '' what is in none, and in one line what it is for."""
 
     name: str

@@ -7,8 +7,9 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from sm.adapters.process import ANY_CODE, run
 from sm.adapters.tmux import Tmux
@@ -35,8 +36,7 @@ AGING = tuple(
 """Where systemd-tmpfiles(8) reads what it clears, the first file of a name counts."""
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(Struct, frozen=True):
     """What the machine's checks look at."""
 
     root: Root

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.screen import Prompt, Screen, read
@@ -20,8 +21,7 @@ LOOK_S = 0.01
 ERASE_LIMIT = 20
 
 
-@dataclass
-class Subject:
+class Subject(Struct):
     """The CLI in its session; `began` is when it was launched, by the monotonic clock.
 
     `signals` are those that have told us to end; `is_hopeless` once there is nothing left to try.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from sm.errors import SmError, StateError
 from sm.server import shapes, views
@@ -23,8 +24,7 @@ from sm.workflow.outgoing import Letter, send
 B = TypeVar("B")
 
 
-@dataclass(frozen=True)
-class Call(Generic[B]):
+class Call(Struct, Generic[B], frozen=True):
     """A request: `ident` as the path has it, `body` and the JSON that it was, where it has one."""
 
     root: Root

@@ -12,9 +12,9 @@ import contextlib
 import hmac
 import re
 import socket
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
+from msgspec import Struct
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -33,8 +33,7 @@ DRAIN_LIMIT = 8 * 1024 * 1024
 find the connection reset, and never read why."""
 
 
-@dataclass(frozen=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """The `token` that every request must bring, '' for none; `loopback`: only this machine."""
 
     token: str = ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -26,8 +25,7 @@ ACTION_S = 60.0
 """After so long a client is told that it goes on without it."""
 
 
-@dataclass(frozen=True)
-class Endpoint:
+class Endpoint(Struct, frozen=True):
     """One of them. `limit`: bytes that its body may have; `errors`: which statuses refusals have.
 
     A `slow` one has to do with terminals and forges: few at a time for each session.

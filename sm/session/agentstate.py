@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from sm.errors import StateError
 from sm.foreign import read_seconds
@@ -32,8 +33,7 @@ class State(StrEnum):
     DEAD = "dead"
 
 
-@dataclass(frozen=True)
-class AgentState:
+class AgentState(Struct, frozen=True):
     """A state since a moment (seconds since 1970; 0: nobody knows), in a context and prompt."""
 
     state: State = State.UNKNOWN

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sm.adapters import proc
 from sm.adapters.proc import Process
@@ -30,8 +31,7 @@ class CallerError(SmError):
     """Somebody acts as a session that he is not, or does what is not his to do."""
 
 
-@dataclass(frozen=True)
-class Caller:
+class Caller(Struct, frozen=True):
     """Who has called; `session` is None for a person's shell, which may act on any session."""
 
     session: AnySession | None = None

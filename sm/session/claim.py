@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import socket
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -214,7 +213,7 @@ def _name(algorithm: str, kind: str, content: bytes) -> str:
 
 def _host() -> str:
     """The first label of the host name: the rest changes with the network that one is in."""
-    return socket.gethostname().partition(".")[0]
+    return os.uname().nodename.partition(".")[0]
 
 
 def _machine() -> str:

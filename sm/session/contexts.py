@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from sm.store.bounded import parse_json
 from sm.store.files import read_harmless
 from sm.store.paths import SessionDir
 
 
-@dataclass(frozen=True)
-class Context:
+class Context(Struct, frozen=True):
     """A context, by the agent CLI's own id; `conversation` is where it is written down.
 
     `begun` is startup, resume, clear or compact, `at` when that was said, seconds since 1970. What

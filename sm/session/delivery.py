@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from sm.adapters.agent.screen import Prompt, Screen
 from sm.adapters.agent.screen import read as read_screen
@@ -91,8 +90,7 @@ class Status(StrEnum):
     REFUSED = "refused"
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """A status; with WAITING and REFUSED its reason."""
 
     status: Status
@@ -254,7 +252,7 @@ def _as_told(target: Target, pane: Pane, screen: Screen) -> Screen:
     """
     if not target.profile.hooks or target.profile.idle_colour or screen.prompt is not Prompt.IDLE:
         return screen
-    return replace(screen, prompt=Prompt.BUSY) if _is_at_work(target, pane) else screen
+    return structs.replace(screen, prompt=Prompt.BUSY) if _is_at_work(target, pane) else screen
 
 
 def _is_at_work(target: Target, pane: Pane) -> bool:

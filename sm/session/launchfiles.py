@@ -10,7 +10,8 @@ import shlex
 import sys
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sm.adapters.agent.profile import Profile
 from sm.adapters.tmux import Tmux, plain_environment
@@ -28,8 +29,7 @@ from sm.text import normalise
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """What an agent is started with.
 
     `protocol` goes into its system prompt, where the profile has a way; `resume` is the agent's

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sm.foreign import read_seconds
 from sm.store.files import create_exclusive, read_guarded, read_harmless, write_atomic
@@ -30,8 +31,7 @@ def events(directory: SessionDir, name: str = "") -> Iterator[list[str]]:
                 yield words
 
 
-@dataclass(frozen=True)
-class Compaction:
+class Compaction(Struct, frozen=True):
     """One summing up of a context: when, as the hook wrote it, and `auto` or `manual`."""
 
     at: str

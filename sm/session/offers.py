@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sm.foreign import read_seconds
 from sm.session import agentstate, queue
@@ -25,8 +26,7 @@ SETTLED_S = 1.0
 """An agent CLI writes its transcript so much later, at most."""
 
 
-@dataclass(frozen=True)
-class Offer:
+class Offer(Struct, frozen=True):
     """To which context and prompt of the agent a message was handed, and when; 0: not known."""
 
     context: str

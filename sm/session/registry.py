@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -216,7 +215,7 @@ def _remedy(root: Root, name: str) -> str:
 def _warn(error: SmError) -> None:
     from sm.output import warn
 
-    warn(error.format_message())
+    warn(error.message)
 
 
 def all(root: Root, report: Callable[[SmError], None] = _warn) -> list[AnySession]:
@@ -267,6 +266,8 @@ def forget(root: Root, session: Session) -> list[str]:
 def sweep(root: Root) -> None:
     """Clear the remnants of sessions whose removal was interrupted."""
     for remnant in root.sessions.glob(f"{REMOVED}*"):
+        import shutil
+
         shutil.rmtree(remnant, ignore_errors=True)
 
 

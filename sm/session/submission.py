@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
@@ -58,8 +57,7 @@ class Submitted(StrEnum):
     REFUSED_SHELL = "shell"
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(Struct, frozen=True):
     """A session as the receiver of messages."""
 
     tmux: Tmux

@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sm.session import queue
 from sm.store.files import create_exclusive, discard, ensure_private_dir, list_names, read_harmless
@@ -19,8 +20,7 @@ LOST_S = 60.0
 """After so long a message that is in no queue is not about to be put there."""
 
 
-@dataclass(frozen=True)
-class Waiter:
+class Waiter(Struct, frozen=True):
     """`session` is told when the turn ends in which the agent got message `ident`.
 
     `accepted_at` is when it got it, seconds since 1970; None: it waits still.

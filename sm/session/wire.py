@@ -12,7 +12,8 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sm.adapters.agent.profile import Profile
 from sm.session.queue import size
@@ -25,8 +26,7 @@ MENTION = re.compile(r"(^|\s)@")
 """An agent CLI opens a list of files where it begins a word."""
 
 
-@dataclass(frozen=True)
-class Wire:
+class Wire(Struct, frozen=True):
     """What is typed, piece by piece, and how its arrival is recognised.
 
     `expected` is what the agent's prompt hook reports: all of the prompt where `exact`, else a

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from sm.adapters.git import Git, WorktreeEntry
 from sm.adapters.gitcall import NoSuchBranchError
@@ -23,16 +24,14 @@ class WorktreeError(SmError):
     """The worktree cannot be made, and what is in the way is a person's to move."""
 
 
-@dataclass(frozen=True)
-class Worktree:
+class Worktree(Struct, frozen=True):
     """A worktree ready to work in; `note` says what a person might want to know about it."""
 
     path: Path
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Removed:
+class Removed(Struct, frozen=True):
     """Nothing is left of the worktree."""
 
     path: Path
@@ -41,8 +40,7 @@ class Removed:
         return "removed"
 
 
-@dataclass(frozen=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """The worktree is still there, and why."""
 
     path: Path

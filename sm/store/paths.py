@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
+
+from msgspec import Struct
 
 from sm.errors import UsageError
 
@@ -57,8 +58,7 @@ def journal_of(path: Path) -> tuple[Path, str] | None:
     return None
 
 
-@dataclass(frozen=True)
-class Root:
+class Root(Struct, frozen=True):
     """The state root: the protocol's files in it, everything else in one private directory."""
 
     path: Path
@@ -127,8 +127,7 @@ class Root:
         return ProjectDir(self.projects / project)
 
 
-@dataclass(frozen=True)
-class ProjectDir:
+class ProjectDir(Struct, frozen=True):
     """What is kept for a project as a whole."""
 
     path: Path
@@ -164,8 +163,7 @@ class ProjectDir:
         return self.path / "forge.lock"
 
 
-@dataclass(frozen=True)
-class SessionDir:
+class SessionDir(Struct, frozen=True):
     """One small file for each fact about a session; see docs/STATE.md."""
 
     path: Path

@@ -6,8 +6,9 @@ import re
 import secrets
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct, structs
 
 from sm.adapters.agent.profiles import check_terminal
 from sm.config.schema import Agent as Settings
@@ -34,8 +35,7 @@ KEPT_S = 7 * 86400.0
 """So long the record and the transcript of a session that has ended are kept."""
 
 
-@dataclass(frozen=True)
-class Order:
+class Order(Struct, frozen=True):
     """What `sm new` was asked for; `parent` is the id of the session that asks, '' for a person."""
 
     provider: str
@@ -112,7 +112,7 @@ def _put_on_record(host: Host, order: Order) -> AdHocSession:
 
 def _launch(host: Host, session: AdHocSession, order: Order) -> None:
     target, prompt = host.target(session), order.prompt
-    start = replace(
+    start = structs.replace(
         tend.launch_with(session, target.profile),
         settings=Settings(command=session.command, pass_env=order.pass_env),
         prompt=prompt if target.profile.prompt else "",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sm.adapters.tmux import Tmux
 from sm.errors import SmError
@@ -14,8 +15,7 @@ from sm.workflow import host
 from sm.workflow.context import Context
 
 
-@dataclass(frozen=True)
-class Attachment:
+class Attachment(Struct, frozen=True):
     """A command to become, its environment, and what to tell the person before."""
 
     argv: list[str]

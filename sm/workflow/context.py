@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sm.config.schema import Config, Project
 from sm.errors import SmError
@@ -28,8 +29,7 @@ IDLE_POLL_S = 10.0
 """The protocol's `idle_prompt` rule: three polls of this length."""
 
 
-@dataclass(frozen=True)
-class Context:
+class Context(Struct, frozen=True, dict=True):
     """A project of a configuration, with its adapters."""
 
     config: Config

@@ -6,8 +6,9 @@ import contextlib
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.profiles import BUILTIN, of_command
@@ -22,8 +23,7 @@ HUB = "hub"
 """The remote that is added where `origin` is somewhere else."""
 
 
-@dataclass(frozen=True)
-class Remote:
+class Remote(Struct, frozen=True):
     """A remote; `bare` is the repository, if it is a bare one on this machine."""
 
     name: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sm.errors import UsageError
 from sm.session import health, registry, targets
@@ -11,8 +12,7 @@ from sm.session.health import Health, Status
 from sm.store.paths import Root
 
 
-@dataclass(frozen=True)
-class Recorded:
+class Recorded(Struct, frozen=True):
     """A record, and what its session is called by people."""
 
     entry: Health

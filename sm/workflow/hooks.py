@@ -60,7 +60,7 @@ def _installed(file: SettingsFile) -> dict[str, object]:
     try:
         return personalhooks.installed(file.settings, hooks_dir())
     except UsageError as error:
-        raise UsageError(f"cannot use '{file.path}': {error.format_message()}") from error
+        raise UsageError(f"cannot use '{file.path}': {error.message}") from error
 
 
 def uninstall(path: Path) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sm.config.load import default_machine, load, load_machine
 from sm.config.schema import Machine
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     from sm.workflow.policy import Policy
 
 
-@dataclass(frozen=True)
-class Host:
+class Host(Struct, frozen=True, dict=True):
     """The machine's settings; `source` is the configuration that they are from, if there is one."""
 
     machine: Machine

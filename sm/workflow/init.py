@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from sm.adapters.agent.profile import Profile
 from sm.adapters.git import Git
@@ -28,8 +29,7 @@ COPY_S = 3600.0
 """Seconds for the first copy of a repository, which may be a large one."""
 
 
-@dataclass(frozen=True)
-class Hub:
+class Hub(Struct, frozen=True):
     """The bare repository that agents push to.
 
     `remote` is its name in the clone, `is_new` whether the clone has no such remote yet,
@@ -42,8 +42,7 @@ class Hub:
     beside: Remote | None = None
 
 
-@dataclass(frozen=True)
-class Setup:
+class Setup(Struct, frozen=True):
     """All that has been decided."""
 
     name: str

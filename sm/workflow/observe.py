@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, replace
+
+from msgspec import Struct, structs
 
 from sm.adapters.agent import screen
 from sm.adapters.agent.screen import Prompt, Screen
@@ -29,8 +30,7 @@ DRAWN_S = 2.0
 EMPTY_WRITE = PhaseWrite(Phase.NONE, "", "", "", 0.0)
 
 
-@dataclass(frozen=True)
-class Observation:
+class Observation(Struct, frozen=True):
     """The facts, and what they were read from, for the texts that follow from them."""
 
     facts: Facts
@@ -67,10 +67,10 @@ def observe(ctx: Context, session: IssueSession, *, newer_than: float = 0.0) -> 
     written = _read_phase(ctx, session)
     seen = snapshot(ctx, newer_than=max(newer_than, written.at))
     found = _gather(ctx, session, told, written, seen)
-    facts = replace(found.facts, session=life)
+    facts = structs.replace(found.facts, session=life)
     if facts.awaits:
         facts = _compare_with_remote(ctx, session, seen, facts)
-    return replace(found, facts=facts, question=shown.question if shown else "")
+    return structs.replace(found, facts=facts, question=shown.question if shown else "")
 
 
 def last_known(ctx: Context, session: IssueSession, seen: Snapshot) -> Observation:
@@ -85,8 +85,7 @@ def _signs(ctx: Context, session: IssueSession) -> Signs | None:
     return signs.read(session.dir) if ctx.profile.hooks else None
 
 
-@dataclass(frozen=True)
-class _Written:
+class _Written(Struct, frozen=True):
     write: PhaseWrite = EMPTY_WRITE
     lost: bool = False
     problem: str = ""
@@ -115,11 +114,11 @@ def _corrected(told: Signs, shown: Screen) -> Signs:
     """What the screen knows better: no hook tells that a dialog was answered, or turned down."""
     if told.dialog_at is not None and shown.prompt is Prompt.BUSY:
         drawn = time.time() > told.dialog_at + DRAWN_S
-        return replace(told, dialog_at=None, doing=str(State.BUSY)) if drawn else told
+        return structs.replace(told, dialog_at=None, doing=str(State.BUSY)) if drawn else told
     if shown.prompt is Prompt.IDLE and told.dialog_at is not None:
-        return replace(told, dialog_at=None, doing=str(State.IDLE))
+        return structs.replace(told, dialog_at=None, doing=str(State.IDLE))
     if shown.prompt is Prompt.DIALOG and told.starting_at is not None:
-        return replace(told, dialog_at=told.starting_at, doing=str(State.DIALOG))
+        return structs.replace(told, dialog_at=told.starting_at, doing=str(State.DIALOG))
     return told
 
 
@@ -164,7 +163,7 @@ def _gather(
     )
     asked = facts.escalation
     answers = replies(ctx, session, issue, asked.at) if asked else ()
-    facts = replace(
+    facts = structs.replace(
         facts,
         idle_since=_idle_since(ctx, session, facts),
         reply=answers[-1].id if answers else "",
@@ -185,7 +184,7 @@ def _compare_with_remote(
     pushed = bool(head) and not _is_merged(ctx, session, head, base)
     tip = _tip(ctx, session)
     unpushed = bool(tip) and tip != head and not ctx.git.is_ancestor(tip, head or base)
-    return replace(facts, pushed=pushed, unpushed=unpushed)
+    return structs.replace(facts, pushed=pushed, unpushed=unpushed)
 
 
 def _tip(ctx: Context, session: IssueSession) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import time
-from dataclasses import dataclass
 
 from msgspec import Struct
 
@@ -28,8 +27,7 @@ SHOWN_DONE = 5
 """Delivered messages that are listed."""
 
 
-@dataclass(frozen=True)
-class Letter:
+class Letter(Struct, frozen=True):
     """What `sm send` was asked for. `wait_s`: so long delivery is waited for."""
 
     text: str
@@ -38,8 +36,7 @@ class Letter:
     wait_s: float = 0.0
 
 
-@dataclass(frozen=True)
-class Sent:
+class Sent(Struct, frozen=True):
     """A message under its id, and what has become of it so far."""
 
     ident: str

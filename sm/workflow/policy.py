@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
 from sm.config.schema import ContextMonitor, HandoffCycle, Machine, Percentage, Project
 from sm.errors import StateError
@@ -33,8 +32,7 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     tell: tuple[Literal["parent", "person"], ...] | None = None
 
 
-@dataclass(frozen=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """What holds; `notify_command` is run by a shell for what a person has to know."""
 
     monitor: ContextMonitor = field(default_factory=ContextMonitor)

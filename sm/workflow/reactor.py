@@ -7,7 +7,8 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sm.adapters.forge.errors import MergeRefusedError
 from sm.adapters.gitcall import GitLockedError
@@ -68,8 +69,7 @@ STUCK_S = 600.0
 so does one whose context is being replaced."""
 
 
-@dataclass(frozen=True)
-class Moment:
+class Moment(Struct, frozen=True):
     """When a pass began (seconds since the epoch), and what time the phase file had then."""
 
     at: float

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sm.session.registry import IssueSession, Session
 from sm.session.submission import Target
@@ -14,8 +15,7 @@ Relaunch = Callable[[int], None]
 """Ends the agent and starts it anew, as the launch of this number, unless that has happened."""
 
 
-@dataclass(frozen=True)
-class Rotator:
+class Rotator(Struct, frozen=True):
     """A session whose context may be replaced; `relaunch` is None for who may not start agents."""
 
     target: Target

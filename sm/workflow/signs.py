@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
@@ -59,8 +58,7 @@ NOTHING = Payload()
 PAYLOAD = msgspec.json.Decoder(Payload)
 
 
-@dataclass(frozen=True)
-class _File:
+class _File(Struct, frozen=True):
     payload: Payload
     written_at: float
 

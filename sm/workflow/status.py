@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from enum import StrEnum
 
 from msgspec import Struct, structs
@@ -177,7 +176,7 @@ def _row(
 def _filled(
     ctx: Context, row: StatusRow, session: IssueSession, known: Observation, now: float
 ) -> StatusRow:
-    facts = replace(known.facts, now=now)
+    facts = structs.replace(known.facts, now=now)
     state = next(state for state, holds in STATES if holds(facts))
     verdict = VERDICTS.get(facts.review, "") if facts.review else ""
     return structs.replace(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from sm.config.schema import Agent as Settings
 from sm.errors import SmError, StateError
@@ -75,11 +76,11 @@ def _tend_context(rotator: Rotator, session: AdHocSession) -> float:
     target = rotator.target
 
     def relaunch(generation: int) -> None:
-        start = replace(launch_with(session, target.profile), keeps_environment=True)
+        start = structs.replace(launch_with(session, target.profile), keeps_environment=True)
         agent.relaunch(target.tmux, session, start, generation=generation)
 
     try:
-        return tend_context(replace(rotator, relaunch=relaunch))
+        return tend_context(structs.replace(rotator, relaunch=relaunch))
     except SmError as error:
         journal.record_once(session.root.journal, "problem", session.name, error.message)
         return time.time() + RETRY_S

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
+
+from msgspec import Struct, structs
 
 from sm.adapters.agent.profile import Profile
 
@@ -45,8 +46,7 @@ class Prompt(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True)
-class Screen:
+class Screen(Struct, frozen=True):
     """What is on it.
 
     `draft` is what somebody has typed and not sent, its rows joined by line breaks (a line that
@@ -64,8 +64,7 @@ class Screen:
     scrolled: bool = False
 
 
-@dataclass(frozen=True)
-class Style:
+class Style(Struct, frozen=True):
     """How a character is shown; `colour` as SGR has it, 39 is the terminal's own."""
 
     colour: str = "39"
@@ -73,8 +72,7 @@ class Style:
     reverse: bool = False
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """A row of the screen: its text, and a style for each character."""
 
     text: str
@@ -130,16 +128,16 @@ def _styled(style: Style, codes: str) -> Style:
         if code in ("", "0"):
             style = Style()
         elif code in ("2", "22"):
-            style = replace(style, dim=code == "2")
+            style = structs.replace(style, dim=code == "2")
         elif code in ("7", "27"):
-            style = replace(style, reverse=code == "7")
+            style = structs.replace(style, reverse=code == "7")
         elif code in ("38", "48", "58"):
             length = 2 if numbers[:1] == ["5"] else 4
             if code == "38":
-                style = replace(style, colour=";".join([code, *numbers[:length]]))
+                style = structs.replace(style, colour=";".join([code, *numbers[:length]]))
             del numbers[:length]
         elif re.fullmatch(r"3[0-79]|9[0-7]", code):
-            style = replace(style, colour=code)
+            style = structs.replace(style, colour=code)
     return style
 
 

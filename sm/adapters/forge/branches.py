@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from sm.adapters.forge.repository import BareRepository
 from sm.errors import StateError
@@ -19,8 +20,7 @@ REMEMBERED = 2000
 """Pairs of commits; the oldest are forgotten first."""
 
 
-@dataclass
-class Branches:
+class Branches(Struct, dict=True):
     """The branches at one moment, and what has been found out about them."""
 
     repository: BareRepository
@@ -49,8 +49,7 @@ class Branches:
         return self._ancestors[pair]
 
 
-@dataclass
-class Conflicts:
+class Conflicts(Struct):
     """Which commits conflict with which: never changes, so it is kept from run to run."""
 
     path: Path

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec import Struct
@@ -26,8 +25,7 @@ class Verdict(Struct, frozen=True):
     took_s: float = 0.0
 
 
-@dataclass(frozen=True)
-class CheckFolder:
+class CheckFolder(Struct, frozen=True):
     """Everything that is kept for one commit."""
 
     path: Path

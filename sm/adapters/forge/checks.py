@@ -11,8 +11,9 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from sm.adapters.forge.checkfolder import CheckFolder, Verdict
 from sm.adapters.forge.command import end_leftovers
@@ -32,8 +33,7 @@ EXCERPT_LIMIT = 64 * 1024
 """Bytes of a failing log that a `Check` carries."""
 
 
-@dataclass(frozen=True)
-class Checks:
+class Checks(Struct, frozen=True):
     """The checks of a project. `config` is the file that its runners are to read."""
 
     path: Path

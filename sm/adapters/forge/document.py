@@ -22,9 +22,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from urllib.parse import quote as percent
+
+from msgspec import Struct, field, structs
 
 from sm.foreign import bound_time, tidy
 from sm.forge import Comment, InlineComment, Review
@@ -50,8 +51,7 @@ PLAIN_LINE = re.compile(
 """The lines of front matter that need no YAML parser, which is nearly all of them."""
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(Struct, frozen=True, eq=False):
     """A file's content. `front` maps keys to texts and lists; sections are in file order.
 
     `at` is when the file was written, `lines` where the keys of `front` are.
@@ -61,9 +61,17 @@ class Document:
     front: dict[str, object]
     body: str = ""
     sections: tuple[Comment | Review, ...] = ()
-    at: float = field(default=0.0, compare=False)
-    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
-    unsettled: bool = field(default=False, compare=False)
+    at: float = 0.0
+    lines: Mapping[str, int] = field(default_factory=dict)
+    unsettled: bool = False
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the content is the same, wherever and whenever it was written."""
+        return isinstance(other, Document) and self._content == other._content
+
+    @property
+    def _content(self) -> tuple[object, ...]:
+        return self.front, self.body, self.sections
 
     @property
     def comments(self) -> tuple[Comment, ...]:
@@ -77,11 +85,11 @@ class Document:
 
     def plus(self, section: Comment | Review) -> Document:
         """The document with one more section at its end."""
-        return replace(self, sections=(*self.sections, section))
+        return structs.replace(self, sections=(*self.sections, section))
 
     def with_front(self, **values: object) -> Document:
         """The document with some of its front matter changed."""
-        return replace(self, front=self.front | values)
+        return structs.replace(self, front=self.front | values)
 
 
 def show_time(at: float) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
+
+from msgspec import Struct
 
 from sm.adapters.forge.document import Document
 from sm.adapters.forge.parse import DocumentError
@@ -20,8 +21,7 @@ NEAR = 0.75
 """How alike an unknown key and a known one are where it is taken for a slip of the finger."""
 
 
-@dataclass(frozen=True)
-class Fields:
+class Fields(Struct, frozen=True):
     """Reads the front matter of the file `name`; keys that only a person uses are let be."""
 
     name: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import time
-from dataclasses import replace
 
 from msgspec import structs
 
@@ -78,7 +77,7 @@ def settled(document: Document, head: str = "") -> Document:
         for section in document.sections
     )
     front = {"created": show_time(document.at)} | document.front
-    return replace(document, front=front, sections=sections, unsettled=False)
+    return structs.replace(document, front=front, sections=sections, unsettled=False)
 
 
 def _settled_review(review: Review, head: str) -> Review:

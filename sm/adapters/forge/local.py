@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sm.adapters.forge import issues, merge
 from sm.adapters.forge.branches import Conflicts
@@ -60,8 +61,7 @@ def open_forge(project: Project, config: Path | None = None) -> LocalForge:
     )
 
 
-@dataclass(frozen=True)
-class LocalForge:
+class LocalForge(Struct, frozen=True):
     """Issues, pull requests, reviews, checks and merges of one project."""
 
     folder: ForgeFolder

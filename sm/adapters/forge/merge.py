@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sm.adapters.forge.document import Document
 from sm.adapters.forge.errors import (
@@ -28,16 +28,14 @@ PAUSE_S = 0.2
 PASSED = (CheckState.SUCCESS, CheckState.NONE)
 
 
-@dataclass(frozen=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """What a project asks for before a merge: reviews, and whose count (empty: everybody's)."""
 
     review_required: bool = True
     trusted: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Wish:
+class Wish(Struct, frozen=True):
     """Who wants to merge, at which commit ('': the branch's current one), with what message."""
 
     author: str

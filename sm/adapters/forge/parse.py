@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from urllib.parse import unquote as percent_decode
+
+from msgspec import Struct
 
 from sm.adapters.forge.document import (
     BODY,
@@ -56,8 +57,7 @@ class DocumentError(StateError):
         super().__init__(f"'{name}' line {line}: {reason}")
 
 
-@dataclass(frozen=True)
-class Chunk:
+class Chunk(Struct, frozen=True):
     """A heading, at character `start` of the text, and the raw text up to the next heading."""
 
     heading: str
@@ -72,8 +72,7 @@ class Chunk:
         return unquote(text if self.last else text.removesuffix("\n"))
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(Struct, frozen=True):
     """A file being read; `at` stands for every date that a person left out."""
 
     name: str

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from sm.adapters.forge.branches import Branches, Conflicts
 from sm.adapters.forge.checks import Checks
@@ -22,8 +21,7 @@ from sm.forge import NO_CHECK, InlineComment, PullRequest, PullState, Review, Re
 KEYS = ("number", "title", "state", "author", "created", "branch", "base", "head", "merged")
 
 
-@dataclass(frozen=True)
-class Pulls:
+class Pulls(Struct, frozen=True):
     """The pull requests of a forge."""
 
     folder: ForgeFolder

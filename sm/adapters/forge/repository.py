@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from sm.adapters.forge.errors import BaseMovedError, NotFoundError
 from sm.adapters.gitcall import environment, locked
@@ -17,16 +18,14 @@ CHECKOUT_S = 600.0
 UNRELATED = "unrelated histories"
 
 
-@dataclass(frozen=True)
-class MergeTry:
+class MergeTry(Struct, frozen=True):
     """What merging would give: a tree, or the files that conflict."""
 
     tree: str
     conflicts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class BareRepository:
+class BareRepository(Struct, frozen=True):
     """Git in a repository without a work tree; commits are full object names."""
 
     path: Path

@@ -8,9 +8,10 @@ import selectors
 import shutil
 import subprocess
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from sm.adapters.forge.checkfolder import LOG_LIMIT, CheckFolder, Verdict
 from sm.adapters.forge.checks import Checks
@@ -41,8 +42,7 @@ OVERDUE = 124
 """The exit code of `timeout(1)` for a command that took too long."""
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(Struct, frozen=True):
     """What to run, on which repository, in which private folder; `timeout_s` in seconds."""
 
     command: str

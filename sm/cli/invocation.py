@@ -1,0 +1,83 @@
+"""What one run of `sm` was asked for: all that commands share and that needs no click."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sm.errors import UsageError
+
+if TYPE_CHECKING:
+    from sm.config.schema import Config, Project
+    from sm.store.paths import Root
+
+ISSUE = re.compile(r"[1-9][0-9]{0,8}")
+
+
+class Invocation:
+    """One run of `sm`: what the root's options said, and the configuration once it is loaded."""
+
+    def __init__(self) -> None:
+        self.explicit: Path | None = None
+        self.config: Config | None = None
+
+    @property
+    def root(self) -> Root:
+        """The state root, as far as it is known yet."""
+        from sm.store.paths import DEFAULT_ROOT, Root
+
+        if self.config is not None:
+            return Root(self.config.state_root)
+        return Root(Path(os.environ.get("SM_STATE_ROOT") or DEFAULT_ROOT))
+
+    @property
+    def configured_root(self) -> Root:
+        """The state root that the configuration names, as far as that can be read.
+
+        Also for commands that have not read it, and for those that have ended in reading it.
+        """
+        from sm.store.paths import Root
+        from sm.workflow.host import here
+
+        if self.config is None:
+            with contextlib.suppress(Exception):  # whatever is wrong with it has been told already
+                return Root(here(self.explicit).machine.state_root)
+        return self.root
+
+    def load_config(self) -> Config:
+        """The configuration, read at the first call.
+
+        Raises:
+            UsageError: there is none, or it cannot be used.
+
+        """
+        from sm.config.load import load
+
+        if self.config is None:
+            self.config = load(self.explicit, os.environ, Path.cwd())
+        return self.config
+
+
+def find_project(config: Config, name: str) -> Project:
+    """The project of that name.
+
+    Raises:
+        UsageError: there is none; the nearest one is named, or all.
+
+    """
+    if found := config.project(name):
+        return found
+    names = [project.name for project in config.projects]
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, names, 1)
+    advice = f"did you mean '{near[0]}'?" if near else f"there is {listed(names)}"
+    raise UsageError(f"no project '{name}' in '{config.source}': {advice}")
+
+
+def listed(names: list[str]) -> str:
+    """Each of them in quotes."""
+    return ", ".join(f"'{name}'" for name in names)
