@@ -29,7 +29,7 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
      r"(?:(?:[^-]|-(?!----)){0,16384}-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
      r"|[\sA-Za-z0-9+/=]*+)"),
     ("end of a private key", ("-----end",),
-     r"(?m:^)(?:[ \t]{0,8}[A-Za-z0-9+/=]{16,}+\s++){1,200}+"
+     r"(?m:^)(?:[ \t]{0,8}+[A-Za-z0-9+/=]{16,}+\s++){1,200}+"
      r"-----END [A-Z ]{0,40}PRIVATE KEY-----"),
     ("AWS", ("akia", "asia", "abia", "acca"),
      _START + r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])"),

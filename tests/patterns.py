@@ -247,6 +247,32 @@ def hostile(pattern: re.Pattern[Any]) -> list[tuple[str, str, str]]:
     return [one for one in dict.fromkeys(found) if one[1]]
 
 
+def misread_before_3_11_5(pattern: re.Pattern[Any]) -> bool:
+    """Whether a possessive repetition is of something that can match in more than one way.
+
+    Python before 3.11.5 matches these wrongly (gh-106052).
+    """
+
+    def walk(tree: Any) -> bool:
+        for op, value in tree:
+            parts = list(_parts(value))
+            if str(op) == "POSSESSIVE_REPEAT" and any(map(_has_a_choice, parts)):
+                return True
+            if any(map(walk, parts)):
+                return True
+        return False
+
+    return walk(PARSER.parse(pattern.pattern, pattern.flags & ~re.DEBUG))
+
+
+def _has_a_choice(tree: Any) -> bool:
+    for op, value in tree:
+        varies = str(op) in ("MAX_REPEAT", "MIN_REPEAT") and value[0] != value[1]
+        if varies or str(op) == "BRANCH" or any(map(_has_a_choice, _parts(value))):
+            return True
+    return False
+
+
 def _letters(tree: Any) -> list[str]:
     return sorted({char for char in whole_text(tree) if char})
 

@@ -98,6 +98,19 @@ def test_no_pattern_is_more_than_linear(part: int) -> None:
     assert [said for use in found[part::PARTS] for said in judged(use)] == []
 
 
+def test_every_python_matches_the_patterns_alike() -> None:
+    found = [use.name for use in uses(made()) if patterns.misread_before_3_11_5(use.pattern)]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("text", "is_misread"),
+    [("(?:a|bc)++d", True), ("x(y(?:a+b)*+)", True), ("[ab]++", False), ("(?:ab)*+(?:a|b)", False)],
+)
+def test_what_an_old_python_misreads_is_found_out(text: str, is_misread: bool) -> None:
+    assert patterns.misread_before_3_11_5(re.compile(text)) is is_misread
+
+
 def test_no_pattern_escapes_the_check() -> None:
     within = {(call.file, call.function) for call in calls() if call.function and not call.text}
     assert within == set(MADE), "patterns made in functions: enter each in MADE"

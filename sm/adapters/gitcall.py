@@ -186,7 +186,7 @@ def _named(error: CommandError, folder: Path, remote: str | None) -> SmError:
     return _named_remote(error, folder, remote)
 
 
-def locked(error: CommandError, folder: Path) -> GitLockedError | None:
+def find_lock(error: CommandError, folder: Path) -> GitLockedError | None:
     """The failure as that of a lock file of the repository `folder`, if it is one."""
     return _locked(error.result.stderr, folder, (LOCK_FILE, LOCK_CONFIG))
 

@@ -75,7 +75,7 @@ def locks(git_dir: Path) -> list[Lock]:
 def dead(found: list[Lock], folders: Iterable[Path]) -> list[Lock]:
     """Those of `found` that no process can be holding; none where that cannot be known."""
     try:
-        pids = [name for name in os.listdir(PROC) if name.isdigit()]  # noqa: PTH208 - names only
+        pids = proc.list_pids()
     except OSError:
         return []
     places = [os.fsencode(os.path.realpath(folder)) for folder in folders]
@@ -99,10 +99,9 @@ def git_at_work(folder: Path) -> bool:
     """Whether a git of any user runs in `folder` or names it; True where that is not known."""
     place = [os.fsencode(os.path.realpath(folder))]
     try:
-        pids = [name for name in os.listdir(PROC) if name.isdigit()]  # noqa: PTH208 - names only
+        return any(_works_in(PROC / pid, place, unknown=True) for pid in proc.list_pids())
     except OSError:
         return True
-    return any(_works_in(PROC / pid, place, unknown=True) for pid in pids)
 
 
 def _lock_files(git_dir: str) -> Iterator[str]:

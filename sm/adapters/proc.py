@@ -49,6 +49,16 @@ def find(pid: int) -> Process | None:
     return Process(pid, int(fields[18]), int(fields[0]), int(fields[2]))
 
 
+def list_pids() -> list[str]:
+    """The numbers of all processes that may be seen.
+
+    Raises:
+        OSError: this machine does not show them.
+
+    """
+    return [name for name in os.listdir(PROC) if name.isdigit()]  # noqa: PTH208 - names only
+
+
 def age_s(process: Process) -> float:
     """For how many seconds it has been running, also while the machine was suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) - process.started / os.sysconf("SC_CLK_TCK")
@@ -108,5 +118,4 @@ def send(processes: Iterable[Process], number: signal.Signals) -> None:
 
 
 def _all() -> list[Process]:
-    pids = [int(entry.name) for entry in os.scandir(PROC) if entry.name.isdigit()]
-    return [process for pid in pids if (process := find(pid))]
+    return [process for pid in list_pids() if (process := find(int(pid)))]

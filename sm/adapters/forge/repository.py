@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sm.adapters.forge.errors import BaseMovedError, NotFoundError
-from sm.adapters.gitcall import environment, locked
+from sm.adapters.gitcall import environment, find_lock
 from sm.adapters.process import CommandError, Result, run
 from sm.errors import SmError
 
@@ -50,7 +50,7 @@ class BareRepository(Struct, frozen=True):
         try:
             return run(*argv, env=own, stdin=stdin, accept=accept, timeout_s=timeout_s)
         except CommandError as error:
-            raise locked(error, self.path) or error from error
+            raise find_lock(error, self.path) or error from error
 
     def fingerprint(self) -> str:
         """Differs whenever a branch may have moved; read off the files, no git is started."""
