@@ -132,24 +132,25 @@ def test_a_damaged_session_hides_no_other(company: Company, served: Served) -> N
     ann = company.new("ann", provider="mute")
     bob = company.new("bob", provider="mute")
     directory = company.session("bob").dir
-    directory.handoff.write_text("{")
-    directory.handoff.chmod(0o600)
-    carl = company.root.session("s-carl")
-    carl.path.mkdir(mode=0o700)
-    carl.identity.write_text("{")
-    carl.identity.chmod(0o600)
-    listed = {one["id"]: one for one in served.get("/sessions").body["sessions"]}
-    assert set(listed) == {ann, bob, "s-carl"}
-    assert "error" not in listed[ann]
-    for ident, name in ((bob, "bob"), ("s-carl", None)):
-        row = listed[ident]
-        assert (row["name"], row["status"], row["waiting"]) == (name, "damaged", None)
-        assert "is damaged" in row["error"]
-    shutil.rmtree(carl.path)
-    said = served.get(f"/sessions/{bob}")
-    assert said.status == 500
-    assert "is damaged" in said.body["error"]
-    directory.handoff.unlink()
+    with lock.hold(directory.lock, timeout_s=60):  # a pass sets the damaged file aside
+        directory.handoff.write_text("{")
+        directory.handoff.chmod(0o600)
+        carl = company.root.session("s-carl")
+        carl.path.mkdir(mode=0o700)
+        carl.identity.write_text("{")
+        carl.identity.chmod(0o600)
+        listed = {one["id"]: one for one in served.get("/sessions").body["sessions"]}
+        assert set(listed) == {ann, bob, "s-carl"}
+        assert "error" not in listed[ann]
+        for ident, name in ((bob, "bob"), ("s-carl", None)):
+            row = listed[ident]
+            assert (row["name"], row["status"], row["waiting"]) == (name, "damaged", None)
+            assert "is damaged" in row["error"]
+        shutil.rmtree(carl.path)
+        said = served.get(f"/sessions/{bob}")
+        assert said.status == 500
+        assert "is damaged" in said.body["error"]
+        directory.handoff.unlink()
 
 
 # Handoff

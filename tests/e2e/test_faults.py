@@ -19,18 +19,19 @@ DEV_POLL = REPOSITORY / "bin" / "dev-poll"
 Points = tuple[str, ...]
 """Processes die at each of them, one after another, in one journey."""
 
-STARTING = [
-    ("start:recorded", "claim:before-push", "claim:after-push", "start:claimed"),
-    ("worktree:before-add", "worktree:after-add", "start:worktree"),
-    ("launch.before-start", "launch.after-start", "start:launched"),
-]
+STARTING = (
+    *("start:recorded", "claim:before-push", "claim:after-push", "start:claimed"),
+    *("worktree:before-add", "worktree:after-add", "start:worktree"),
+    *("launch.before-start", "launch.after-start", "start:launched"),
+)
 PLANNING = ("plan:before-save", "plan:after-save", "plan:before-drop")
 MERGING = [Verb.WRITE_CI_RESULT, Verb.INJECT, Verb.OPEN_PULL, Verb.KILL, Verb.CLEAN_LABELS]
 MERGING += [Verb.CLOSE_ISSUE, Verb.REMOVE_WORKTREE, Verb.DELETE_BRANCH, Verb.RELEASE_CLAIM]
 FAILING = [Verb.LABEL_BLOCKED, Verb.COMMENT, Verb.RESTORE_BACKLOG]
 
 
-def around(verb: Verb) -> tuple[str, ...]:
+def around(verb: Verb) -> Points:
+    """Three at the most: after each death in a row the monitor waits twice as long."""
     return tuple(f"{verb}:{moment}" for moment in ("before", "after", "receipt"))
 
 
@@ -77,7 +78,7 @@ ENDING = (f"{Verb.FORGET}:before", f"{Verb.FORGET}:after")
 
 
 @pytest.mark.parametrize(
-    "points", [*STARTING, PLANNING, *map(around, MERGING), ENDING], ids=lambda points: points[0]
+    "points", [STARTING, PLANNING, *map(around, MERGING), ENDING], ids=lambda points: points[0]
 )
 def test_issue_is_merged_although_a_process_dies_at(points: Points, stage_of: MakeStage) -> None:
     stage = stage_of(auto=True)
