@@ -74,10 +74,10 @@ def find_project(config: Config, name: str) -> Project:
     from difflib import get_close_matches
 
     near = get_close_matches(name, names, 1)
-    advice = f"did you mean '{near[0]}'?" if near else f"there is {listed(names)}"
+    advice = f"did you mean '{near[0]}'?" if near else f"there is {list_names(names)}"
     raise UsageError(f"no project '{name}' in '{config.source}': {advice}")
 
 
-def listed(names: list[str]) -> str:
+def list_names(names: list[str]) -> str:
     """Each of them in quotes."""
     return ", ".join(f"'{name}'" for name in names)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import click
 
-from sm.cli.invocation import ISSUE, Invocation, find_project, listed
+from sm.cli.invocation import ISSUE, Invocation, find_project, list_names
 from sm.errors import UsageError
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def only_project(config: Config) -> Project:
     if len(config.projects) == 1:
         return config.projects[0]
     names = [project.name for project in config.projects]
-    raise UsageError(f"which project? name one with --project: there is {listed(names)}")
+    raise UsageError(f"which project? name one with --project: there is {list_names(names)}")
 
 
 def _project(ctx: click.Context, _param: click.Parameter, name: str) -> Project:
