@@ -74,7 +74,7 @@ class Hooks:
     def send(self, sample: str, data: bytes) -> str:
         """Call the hook for `sample` with a payload of one's own."""
         done = subprocess.run(
-            self.argv(sample), input=data, capture_output=True, env=self.environment(), timeout=30
+            self.argv(sample), input=data, capture_output=True, env=self.environment(), timeout=60
         )
         assert (done.returncode, done.stderr) == (0, b"")
         return done.stdout.decode()

@@ -55,19 +55,19 @@ class Served:
         """Send a request; a body is called JSON unless the headers call it otherwise."""
         kind = {"Content-Type": "application/json"} if body is not None else {}
         sent = kind | {name.replace("_", "-").title(): text for name, text in headers.items()}
-        client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         with contextlib.closing(client):
             client.request(method, path, body, sent)
             return read(client.getresponse())
 
     def open(self) -> socket.socket:
         """A bare connection."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=60)
 
     def stop(self, number: int = signal.SIGTERM) -> tuple[int, str]:
         """Stop it; returns its exit code and what it said on stderr."""
         self.process.send_signal(number)
-        _, stderr = self.process.communicate(timeout=30)
+        _, stderr = self.process.communicate(timeout=60)
         return self.process.returncode, stderr
 
 
@@ -110,7 +110,7 @@ def serving(
     )
     assert process.stdout
     line = process.stdout.readline()
-    assert line.startswith("listening on http://"), process.communicate(timeout=10)
+    assert line.startswith("listening on http://"), process.communicate(timeout=60)
     served = Served(process, line.split()[-1])
     try:
         yield served

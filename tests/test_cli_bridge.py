@@ -303,7 +303,7 @@ class Watcher:
 
     def end(self) -> tuple[int, str]:
         """Its exit code and what it said on stderr, once it has ended by itself."""
-        _, stderr = self.process.communicate(timeout=20)
+        _, stderr = self.process.communicate(timeout=60)
         return self.process.returncode, stderr
 
 
@@ -365,7 +365,7 @@ def test_watching_ends_quietly_when_its_reader_is_gone_though_nothing_is_added(i
         for _ in range(5):  # all of what is there
             assert process.stdout.readline()
         process.stdout.close()
-        assert process.wait(timeout=20) == 1
+        assert process.wait(timeout=60) == 1
         assert process.stderr.read() == b""
 
 

@@ -243,4 +243,4 @@ def test_the_end_of_its_input_ends_it(start: Start) -> None:
 
     agent.press(b"\x04")
 
-    assert agent.process.wait(timeout=20) == 0
+    assert agent.process.wait(timeout=60) == 0

@@ -413,10 +413,10 @@ def test_secrets_are_gone_from_a_log_before_anybody_can_read_it(tmp_path: Path) 
     hub = make_hub(tmp_path, ci=f"{say}; read -r _ <{gate}; exit 3")
     head = hub.push("fix/1")
     hub.open().ensure_check(head)
-    wait_for(lambda: "step: unit [redacted]" in log_of(hub, head), "its first line", 30)
+    wait_for(lambda: "step: unit [redacted]" in log_of(hub, head), "its first line")
     assert TOKEN not in log_of(hub, head)
     gate.write_text("go\n")
-    wait_for(lambda: hub.open().check(head).state is CheckState.FAILURE, "the verdict", 30)
+    wait_for(lambda: hub.open().check(head).state is CheckState.FAILURE, "the verdict")
     check = hub.open().check(head)
     assert check.step == "unit [redacted]"
     for words in (check.log, log_of(hub, head)):

@@ -226,7 +226,7 @@ def limited(hooks: Hooks, sample: str) -> subprocess.CompletedProcess[bytes]:
         input=payload(sample),
         env=hooks.environment(),
         capture_output=True,
-        timeout=30,
+        timeout=60,
     )
 
 

@@ -166,7 +166,7 @@ def test_ctrl_c_ends_following_cleanly(transcript: Path) -> None:
     add(transcript, b"three\n")
     assert heard(process) == b"three\n"
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=20) == (b"", b"")
+    assert process.communicate(timeout=60) == (b"", b"")
     assert process.returncode == 0
 
 
@@ -175,7 +175,7 @@ def test_following_ends_when_the_session_is_forgotten(ctx: Context, transcript: 
     process = follow()
     assert heard(process) == b"one\n"
     registry.forget(ctx.root, registry.load(ctx.root, "dev-harb-7"))
-    assert process.communicate(timeout=20) == (b"", b"")
+    assert process.communicate(timeout=60) == (b"", b"")
     assert process.returncode == 0
 
 

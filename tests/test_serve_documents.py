@@ -86,7 +86,7 @@ def last_handoff(url: str) -> str:
     """As a script reads it: nothing where there is none."""
     command = f"curl -s --max-time 2 {url} | jq -r '.last_handoff_path // empty'"
     done = subprocess.run(
-        ["bash", "-c", command], capture_output=True, text=True, check=True, timeout=10
+        ["bash", "-c", command], capture_output=True, text=True, check=True, timeout=60
     )
     return done.stdout.strip()
 

@@ -285,7 +285,7 @@ def test_index_lock_of_a_git_at_work_is_left(clone: Git, project: Project) -> No
             with pytest.raises(GitLockedError, match=r"index\.lock' is in use"):
                 act(clone, project, 7)
     finally:
-        editor.communicate(timeout=20)
+        editor.communicate(timeout=60)
     assert lock.exists()
 
 

@@ -31,7 +31,7 @@ def comments(stage: Stage, issue: int) -> list[str]:
 
 
 def told(stage: Stage, text: str) -> list[str]:
-    return wait_for(lambda: [t for t in stage.told() if text in t], f"'{text}'", 40)
+    return wait_for(lambda: [t for t in stage.told() if text in t], f"'{text}'")
 
 
 def phase_file(stage: Stage, issue: int) -> Path:
@@ -128,7 +128,7 @@ def test_phase_file_that_cannot_be_trusted_is_told_once_and_the_session_goes_on_
     path = phase_file(stage, issue)
     path.unlink()
     make(path)
-    wait_for(lambda: comments(stage, issue), "a person to be told", 40)
+    wait_for(lambda: comments(stage, issue), "a person to be told")
     assert str(path) in comments(stage, issue)[0]
     assert str(path) in stage.sm("status").stdout
     for _ in range(2):
@@ -137,12 +137,12 @@ def test_phase_file_that_cannot_be_trusted_is_told_once_and_the_session_goes_on_
     remove(path)
     told(stage, "phase file was lost")
     stage.write_phase(issue, "PHASE:escalate\nReason: which colour?")
-    wait_for(lambda: len(comments(stage, issue)) == 2, "the question", 40)
+    wait_for(lambda: len(comments(stage, issue)) == 2, "the question")
     assert "which colour?" in comments(stage, issue)[1]
     assert len(stage.told()) == 2
     path.unlink()
     make(path)
-    wait_for(lambda: len(comments(stage, issue)) == 3, "a person to be told again", 40)
+    wait_for(lambda: len(comments(stage, issue)) == 3, "a person to be told again")
     remove(path)
 
 
@@ -163,14 +163,14 @@ def test_phase_file_of_any_content_is_answered(stage_of: MakeStage) -> None:
     issue = started(stage)
     path = phase_file(stage, issue)
     put(path, b"\0\xff\xfe\x1b[2J" * 100)
-    wait_for(lambda: len(stage.told()) == 2, "an answer to binary", 40)
+    wait_for(lambda: len(stage.told()) == 2, "an answer to binary")
     put(path, b"x" * (10 << 20))
-    wait_for(lambda: len(stage.told()) == 3, "an answer to 10 MB", 40)
+    wait_for(lambda: len(stage.told()) == 3, "an answer to 10 MB")
     assert max(map(len, stage.told()[1:])) < 1000
     assert all("no sentinel of the protocol" in text for text in stage.told()[1:])
     assert all("  PHASE:awaiting_ci\n" in text for text in stage.told()[1:])
     put(path, b"PHASE:escalate\r\nReason: CRLF\r\n" + b"\n" * (10 << 20))
-    wait_for(lambda: comments(stage, issue), "the question", 40)
+    wait_for(lambda: comments(stage, issue), "the question")
     assert "Reason: `CRLF`\n" in comments(stage, issue)[0]
     assert len(stage.told()) == 3
 
@@ -333,7 +333,7 @@ def test_issue_being_edited_while_its_agent_works_loses_nothing(stage_of: MakeSt
     file.write_text(whole[: whole.index("state")])
     stage.write_phase(issue, "PHASE:nonsense")
     problem = stage.session(issue).dir.problem
-    wait_for(problem.exists, "the problem to be noted", 40)
+    wait_for(problem.exists, "the problem to be noted")
     assert "the front matter has no end" in stage.sm("status").stdout
     file.write_text(whole)
     told(stage, "no sentinel of the protocol")
@@ -346,5 +346,5 @@ def test_stamp_that_is_gone_is_made_again_by_the_next_change(stage_of: MakeStage
     issue = started(stage)
     (stage.folder / "forge" / "stamp").unlink()
     stage.ctx.forge.close_issue(issue)
-    wait_for(lambda: not stage.sessions(), "the session's end", 40)
+    wait_for(lambda: not stage.sessions(), "the session's end")
     assert (stage.folder / "forge" / "stamp").exists()

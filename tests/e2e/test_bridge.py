@@ -23,7 +23,7 @@ def created(stage: Stage, issue: int | None = None, text: str = "JWT it is.") ->
 
 
 def heard(stage: Stage, text: str) -> list[str]:
-    return wait_for(lambda: [told for told in stage.told() if text in told], f"'{text}'", 40)
+    return wait_for(lambda: [told for told in stage.told() if text in told], f"'{text}'")
 
 
 def entries(stage: Stage, ident: str) -> list[tuple[str, str, str]]:

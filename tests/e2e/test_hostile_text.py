@@ -122,7 +122,7 @@ def test_review_and_its_remarks_are_data(stage_of: MakeStage) -> None:
 
 
 def wait_for_pull(stage: Stage, issue: int) -> int:
-    pull = wait_for(lambda: stage.ctx.forge.pull_for(f"fix/{issue}"), "a pull request", 40)
+    pull = wait_for(lambda: stage.ctx.forge.pull_for(f"fix/{issue}"), "a pull request")
     assert pull is not None
     return pull.number
 
@@ -140,7 +140,7 @@ def test_answer_of_a_person_is_typed_as_it_is(size: int, stage_of: MakeStage) ->
     issue = stage.file_issue()
     stage.poll()
     stage.write_phase(issue, f"PHASE:escalate\nReason: $(touch {canary}) `touch {canary}` /exit")
-    wait_for(lambda: stage.ctx.forge.issue(issue).comments, "the question", 40)
+    wait_for(lambda: stage.ctx.forge.issue(issue).comments, "the question")
     text = hostile(canary) + "\n" + "0123456789abcde\n" * (size // 16)
     stage.ctx.forge.comment(issue, text, author="ada")
     answer = heard(stage, "A person answered")

@@ -39,12 +39,12 @@ def started(stage: Stage) -> int:
     """An issue whose agent has had its first prompt."""
     issue = stage.file_issue()
     stage.poll()
-    wait_for(stage.told, "the first prompt", 40)
+    wait_for(stage.told, "the first prompt")
     return issue
 
 
 def heard(stage: Stage, words: str) -> list[str]:
-    return wait_for(lambda: [t for t in stage.told() if words in t], f"'{words}'", 40)
+    return wait_for(lambda: [t for t in stage.told() if words in t], f"'{words}'")
 
 
 @contextmanager
@@ -86,10 +86,10 @@ def test_two_dev_polls_two_monitors_and_many_reactors_do_everything_once(
     stage = stage_of(auto=True)
     issues = [stage.file_issue(f"Issue {n}") for n in range(2)]
     with looping(stage), looping(stage), ThreadPoolExecutor(4) as pool:
-        wait_for(lambda: len(stage.sessions()) == 2, "both sessions", 40)
+        wait_for(lambda: len(stage.sessions()) == 2, "both sessions")
         monitor = ["bash", str(REPOSITORY / "bin" / "agent-session"), "monitor", "harb"]
         for issue in issues:
-            wait_for(functools.partial(is_watched, stage, issue), "a monitor", 40)
+            wait_for(functools.partial(is_watched, stage, issue), "a monitor")
             assert stage.run(*monitor, str(issue), check=True).stderr == ""
             pool.submit(stage.approve, issue)
         reacting = [pool.submit(react_until_over, stage, issue) for issue in issues * 2]
@@ -154,7 +154,7 @@ def test_loop_and_its_tick_are_killed_and_the_next_one_goes_on(
     for name, value in crash_at(stage, (point,)).items():
         monkeypatch.setenv(name, value)
     with looping(stage) as process:
-        wait_for((stage.folder / "crashed" / point).exists, f"the tick to come to '{point}'", 40)
+        wait_for((stage.folder / "crashed" / point).exists, f"the tick to come to '{point}'")
         kill(process.pid)
         process.wait()
     carry_on(stage, issue)
@@ -170,9 +170,9 @@ def test_killed_ci_runner_is_replaced_and_its_result_told_once(stage_of: MakeSta
         stage.push_work(issue)
         stage.write_phase(issue, "PHASE:awaiting_ci")
         pids = Path(f"{gate}.pids")
-        wait_for(lambda: pids.exists() and pids.read_text().endswith("\n"), "CI to run", 40)
+        wait_for(lambda: pids.exists() and pids.read_text().endswith("\n"), "CI to run")
         kill(int(pids.read_text()))
-        wait_for(lambda: len(pids.read_text().split()) == 2, "CI to run again", 40)
+        wait_for(lambda: len(pids.read_text().split()) == 2, "CI to run again")
     heard(stage, "[sm] CI passed")
     assert len(stage.told()) == 2
 
@@ -190,7 +190,7 @@ def after_review(stage: Stage, issue: int) -> str:
 
 
 def after_escalate(stage: Stage, issue: int) -> str:
-    wait_for(lambda: stage.ctx.forge.issue(issue).comments, "the question", 40)
+    wait_for(lambda: stage.ctx.forge.issue(issue).comments, "the question")
     stage.sm("reply", "harb", str(issue), "blue")
     return "A person answered:"
 
@@ -212,7 +212,7 @@ def test_answer_reaches_the_agent_that_took_over_from_one_killed_while_it_waited
         stage.push_work(issue)
         stage.write_phase(issue, phase)
         if "escalate" not in phase:
-            wait_for(lambda: stage.ctx.forge.pull_for(f"fix/{issue}"), "a pull request", 40)
+            wait_for(lambda: stage.ctx.forge.pull_for(f"fix/{issue}"), "a pull request")
         kill(stage.agent_pid(issue))
         assert f"Last phase: {phase.split()[0]}" in heard(stage, "You take over")[0]
         words = answer(stage, issue)
@@ -244,7 +244,7 @@ def test_what_is_gone_for_a_while_is_named_and_all_goes_on_when_it_is_back(
     stage = stage_of(auto=True)
     issue = started(stage)
     # Its git would make folders in the empty place.
-    wait_for(lambda: "awaiting_ci" in stage.told("phase"), "the agent's first phase", 40)
+    wait_for(lambda: "awaiting_ci" in stage.told("phase"), "the agent's first phase")
     away = stage.folder / "away"
     place(stage).rename(away)
     done = stage.poll(check=False)
@@ -268,7 +268,7 @@ def in_review(stage: Stage) -> int:
     issue = started(stage)
     stage.push_work(issue, f"work-{issue}.txt")
     stage.write_phase(issue, "PHASE:awaiting_review")
-    wait_for(lambda: stage.ctx.forge.pull_for(f"fix/{issue}"), "a pull request", 40)
+    wait_for(lambda: stage.ctx.forge.pull_for(f"fix/{issue}"), "a pull request")
     return issue
 
 
@@ -286,7 +286,7 @@ def test_pull_request_closed_by_a_person_ends_the_session_and_keeps_the_work(
     worktree = Path(stage.session(issue).worktree)
     (worktree / "precious.txt").write_text("not committed\n")
     edit_pull(stage, "state: open", "state: closed")
-    wait_for(lambda: not stage.sessions(), "the session's end", 40)
+    wait_for(lambda: not stage.sessions(), "the session's end")
     assert (worktree / "precious.txt").exists()
     assert str(worktree) in stage.ctx.forge.issue(issue).comments[-1].body
     assert stage.ctx.forge.issue(issue).state == "open"
@@ -301,7 +301,7 @@ def test_branch_merged_by_hand_with_git_ends_the_session_as_merged(stage_of: Mak
     git(clone, "fetch", "-q", "origin")
     git(clone, "merge", "-q", "--no-ff", "-m", "by hand", f"origin/fix/{issue}")
     git(clone, "push", "-q", "origin", "main")
-    wait_for(lambda: stage.is_over(issue), "the session's end", 40)
+    wait_for(lambda: stage.is_over(issue), "the session's end")
     assert stage.merged(issue)
     assert_nothing_left(stage, issue)
     assert stage.ctx.forge.pulls(PullState.MERGED)[0]
@@ -319,7 +319,7 @@ def test_worktree_that_somebody_deleted_stops_neither_review_nor_merge(stage_of:
     assert pull is not None
     stage.ctx.forge.merge(pull.number, head=head, author="ada")
     stage.write_phase(issue, "PHASE:done")
-    wait_for(lambda: stage.is_over(issue), "the session's end", 40)
+    wait_for(lambda: stage.is_over(issue), "the session's end")
     assert stage.merged(issue)
     assert_nothing_left(stage, issue)
 
@@ -347,7 +347,7 @@ def test_folder_in_place_of_the_worktree_is_left_alone_and_named_in_the_end(
     worktree.mkdir()
     (worktree / "precious.txt").write_text("a person's own\n")
     kill(stage.agent_pid(issue))
-    wait_for(lambda: not stage.sessions(), "the session's end", 40)
+    wait_for(lambda: not stage.sessions(), "the session's end")
     said = [comment.body for comment in stage.ctx.forge.issue(issue).comments]
     assert len(said) == 1
     assert f"Reason: `failed: '{worktree}' cannot be used as a repository" in said[0]
@@ -370,7 +370,7 @@ def test_branch_switched_in_the_worktree_is_pointed_out_and_its_commits_are_kept
     git(stage.repository.clone, "push", "-q", "origin", f"fix/{issue}:main")
     stage.write_phase(issue, "PHASE:escalate")
     stage.ctx.forge.close_issue(issue)
-    wait_for(lambda: not stage.sessions(), "the session's end", 40)
+    wait_for(lambda: not stage.sessions(), "the session's end")
     assert (worktree / "precious.txt").exists()
     assert str(worktree) in stage.sm("status").stdout
 
@@ -406,7 +406,7 @@ def write_once_with_time(stage: Stage, mtime: float) -> None:
     prepared.write_text("PHASE:awaiting_ci\n")
     os.utime(prepared, (mtime, mtime))
     prepared.rename(stage.ctx.root.phase("harb", issue))
-    wait_for(lambda: stage.ctx.forge.pull_for(f"fix/{issue}"), "a pull request", 40)
+    wait_for(lambda: stage.ctx.forge.pull_for(f"fix/{issue}"), "a pull request")
     wait_for(lambda: plan.pending(directory) is None, "the plan's end")
     limit = time.time() + stage.ctx.project.ci.timeout_s
     wait_for(lambda: abs(int(directory.next.read_text()) - limit) < 60, "a sensible next look")
@@ -431,4 +431,4 @@ def at_rest(stage: Stage, issue: int) -> None:
         wait_for(lambda: sleeps() >= before + 3, "three looks")
         return seen.stat().st_mtime_ns == at
 
-    wait_for(quiet, "the monitor to rest", 20)
+    wait_for(quiet, "the monitor to rest")

@@ -31,7 +31,7 @@ from tests.helpers import wait_for
 from tests.real.api import Api
 from tests.real.client import environment, seal
 
-WAIT_S = 30.0
+WAIT_S = 60.0
 
 
 @dataclass

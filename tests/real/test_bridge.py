@@ -278,7 +278,7 @@ def test_an_agent_at_work_reports_to_the_chat_and_hears_from_it_once(
     at_work.sm("add", ident, "task", "Let them live for 30 days.")
     head = f"[sm] task from the chat (handoff {ident}, entry 4):"
     told = "(what the chat says)\nLet them live for 30 days."
-    wait_for(lambda: api.appearances(told), "the task", 30.0)
+    wait_for(lambda: api.appearances(told), "the task")
     at_work.sm("add", ident, "context", "That is all.")
-    wait_for(lambda: api.appearances("That is all."), "the context", 30.0)
+    wait_for(lambda: api.appearances("That is all."), "the context")
     assert (api.appearances(head), api.appearances(told)) == (1, 1)

@@ -42,7 +42,7 @@ def test_an_agent_that_hands_off_goes_on_in_a_new_context(target: Target, api: A
     send(target, "For the next one.")
     assert not rotated(target)
     hold.set()
-    wait_for(lambda: rotated(target), "the end of the rotation", 30.0)
+    wait_for(lambda: rotated(target), "the end of the rotation")
     go_on = f"Read {notes} and continue from where you left off."
     wait_for(lambda: api.main[-1].said[-1:] == [go_on], "its prompt")
     assert agentstate.read(target.session.dir).context != old

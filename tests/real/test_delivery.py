@@ -29,7 +29,7 @@ def wait_heard(managed: Managed, *texts: str) -> None:
     def heard() -> bool:
         return all(managed.api.appearances(text) == 1 for text in texts)
 
-    wait_for(heard, f"{[text[:60] for text in texts]} once", 30.0)
+    wait_for(heard, f"{[text[:60] for text in texts]} once")
 
 
 def test_an_idle_agent_accepts_a_plain_message_as_it_is(managed: Managed) -> None:
@@ -43,7 +43,7 @@ def new_texts(managed: Managed, text: str) -> list[str]:
     managed.wait_screen(lambda screen: screen.prompt == "idle", "an idle prompt")
     before = len(managed.api.main)
     assert managed.send(text) == ACCEPTED
-    wait_for(lambda: len(managed.api.main) > before, "the request", 10.0)
+    wait_for(lambda: len(managed.api.main) > before, "the request")
     managed.wait_state(State.IDLE)
     managed.drain_until_empty()
     assert len(managed.api.main) == before + 1
@@ -131,7 +131,7 @@ def test_a_busy_agent_gets_messages_at_the_end_of_its_turn(managed: Managed) -> 
     assert managed.send("first /x\tA") == Outcome(Status.WAITING, Reason.BUSY)
     managed.send("second !B")
     managed.send("the important one", Mode.IMPORTANT)
-    wait_for(lambda: len(managed.api.main) == 1, "the request", 10.0)
+    wait_for(lambda: len(managed.api.main) == 1, "the request")
     hold.set()
     wait_heard(managed, "first /x\tA", "second !B", "the important one")
     managed.drain_until_empty()
@@ -163,7 +163,7 @@ def test_an_urgent_message_interrupts(managed: Managed) -> None:
     managed.api.say(Reply("A very long story, told slowly.", hold=hold))
     managed.send("Begin.")
     managed.wait_screen(lambda screen: screen.prompt == "busy", "a busy prompt")
-    wait_for(lambda: len(managed.api.main) == 1, "the request", 10.0)
+    wait_for(lambda: len(managed.api.main) == 1, "the request")
     assert managed.send("Stop that.", Mode.URGENT) == ACCEPTED
     wait_heard(managed, "Stop that.")
     hold.set()
@@ -185,7 +185,7 @@ def test_a_message_that_an_interruption_takes_back_comes_again(
     managed.api.model = model
     told = "".join(f"line {number} of it\n" for number in range(lines)) + "all of it"
     managed.send(told)
-    wait_for(lambda: managed.api.main, "its request", 10.0)
+    wait_for(lambda: managed.api.main, "its request")
     managed.send("Stop that.", Mode.URGENT)
     begins.set()
     managed.drain_until_empty()
@@ -212,7 +212,7 @@ def in_a_text(managed: Managed) -> Callable[[], None]:
     hold = threading.Event()
     managed.api.say(Reply("A very long story, told slowly.", hold=hold))
     managed.send("Begin.")
-    wait_for(lambda: managed.api.main, "the request", 10.0)
+    wait_for(lambda: managed.api.main, "the request")
     return hold.set
 
 
@@ -220,7 +220,7 @@ def in_a_tool(managed: Managed) -> Callable[[], None]:
     begun, go = (managed.session.cwd / name for name in ("begun", "go"))
     managed.api.say(Reply("", (Tool.bash(f"touch {begun}; {until(go)}"),)))
     managed.send("Begin.")
-    wait_for(begun.exists, "the tool", 10.0)
+    wait_for(begun.exists, "the tool")
     return go.touch
 
 
@@ -230,7 +230,7 @@ def in_a_compaction(managed: Managed) -> Callable[[], None]:
     managed.wait_state(State.IDLE)
     managed.wait_screen(lambda screen: screen.prompt == "idle", "an idle prompt")
     managed.send("Go on.")
-    wait_for(lambda: is_compacting(managed.target), "a compaction", 10.0)
+    wait_for(lambda: is_compacting(managed.target), "a compaction")
     return (managed.folder / "summed-up").touch
 
 
@@ -296,7 +296,7 @@ def test_an_open_dialog_is_never_answered(unstarted: Managed) -> None:
 def test_the_first_prompt_and_the_protocol_go_with_the_launch(unstarted: Managed) -> None:
     prompt = "Do it:\n" + "a line of it\n" * 60 + "/end"
     unstarted.start(prompt, protocol="Signal by PHASE:done.", wait=False)
-    wait_for(lambda: unstarted.api.main, "a request", 20.0)
+    wait_for(lambda: unstarted.api.main, "a request")
     wait_heard(unstarted, prompt)
     assert "Signal by PHASE:done." in unstarted.api.main[-1].system
     assert "pasted_content" not in "".join(unstarted.api.main[-1].texts)

@@ -125,7 +125,7 @@ def test_an_api_that_is_down_for_a_while_is_waited_for(at_work: AtWork) -> None:
     at_work.api.up()
     assert at_work.times_resumed() == 0
     at_work.make_older(61)
-    wait_for(lambda: at_work.times_resumed() == 1, "the agent to go on", 30.0)
+    wait_for(lambda: at_work.times_resumed() == 1, "the agent to go on")
     at_work.wait_phase("working")
     assert not at_work.comments()
     assert "You work on issue #1" in "\n".join(at_work.api.main[-1].texts)
@@ -151,7 +151,7 @@ def test_a_limit_whose_pause_the_client_keeps_to_itself_is_tried_again_after_a_m
     assert parse_usage(directory.usage.read_text()) == Usage()
     assert at_work.times_resumed() == 0
     at_work.make_older(61)
-    wait_for(lambda: at_work.times_resumed() == 1, "the agent to go on", 30.0)
+    wait_for(lambda: at_work.times_resumed() == 1, "the agent to go on")
 
 
 def test_the_limit_of_a_subscription_is_waited_for_until_its_reset(subscribed: AtWork) -> None:
@@ -183,13 +183,13 @@ def test_a_refused_login_is_told_to_a_person_and_the_answer_goes_on(at_work: AtW
     assert "no access to the API" in comment
     at_work.api.model = lambda _: Reply()
     at_work.stage.sm("reply", "harb", "1", "the key is mended")
-    wait_for(lambda: at_work.api.appearances("the key is mended") == 1, "the answer", 30.0)
+    wait_for(lambda: at_work.api.appearances("the key is mended") == 1, "the answer")
 
 
 def test_a_dialog_is_told_to_a_person_who_answers_it(asking: AtWork) -> None:
     asking.api.say(Reply("", tools=(Tool.bash("touch allowed"),)), "That was it.")
     asking.begin()
-    wait_for(lambda: asking.state is State.DIALOG, "the dialog", 30.0)
+    wait_for(lambda: asking.state is State.DIALOG, "the dialog")
     assert asking.waits_for() == ("working", "an answer in its terminal")
     asking.make_older(61)
     comment = wait_for(asking.comments, "the question on the forge")[0]

@@ -272,7 +272,7 @@ def test_a_context_of_85_percent_is_replaced_and_the_agent_seen_to_go_on(
     writer.never = never
     is_new = new_context(managed, writer, 2)
     fill(managed, writer, 86)
-    wait_for(is_new, "another context", 30)
+    wait_for(is_new, "another context")
     wait_rotated(managed, api)
     (record,) = wait_for(lambda: health(managed), "the record")
     assert (record.status, record.details.context_at_trigger) == ("ok", 86)
@@ -288,7 +288,7 @@ def test_missing_sections_are_asked_for_once(managed: Managed, api: Api, writer:
     writer.lacking.append({"Next Steps", "Notes"})
     is_new = new_context(managed, writer, 2)
     fill(managed, writer, 90)
-    wait_for(is_new, "another context", 30)
+    wait_for(is_new, "another context")
     wait_rotated(managed, api)
     (record,) = wait_for(lambda: health(managed), "the record")
     old = next(iter(contexts(api).values()))
@@ -301,7 +301,7 @@ def test_an_agent_that_never_writes_a_document_keeps_its_context(
 ) -> None:
     writer.never = 2
     fill(managed, writer, 86)
-    (record,) = wait_for(lambda: health(managed), "the record", 30)
+    (record,) = wait_for(lambda: health(managed), "the record")
     assert (record.status, record.details.error) == (
         "critical",
         "it has written no document, asked twice",
@@ -320,7 +320,7 @@ def test_a_document_that_is_written_twice_is_taken_as_it_is_at_the_end(
     writer.turns += [writer.reply("I am full."), writer.reply("", again)]
     is_new = new_context(managed, writer, 2)
     managed.send("How full are you?")
-    wait_for(is_new, "another context", 30)
+    wait_for(is_new, "another context")
     wait_rotated(managed, api)
     (record,) = wait_for(lambda: health(managed), "the record")
     assert record.status == "ok"

@@ -33,7 +33,7 @@ def marker(managed: Managed) -> Path:
 def test_a_turn_is_told_from_its_beginning_to_its_end(managed: Managed, api: Api) -> None:
     assert managed.send("Begin.") == ACCEPTED
     managed.wait_state(State.IDLE)
-    wait_for(marker(managed).exists, "the idle marker", 5.0)
+    wait_for(marker(managed).exists, "the idle marker")
     first = agentstate.read(managed.session.dir)
     assert first.context == api.main[-1].session
     assert managed.send("Again.") == ACCEPTED
@@ -67,7 +67,7 @@ def test_an_event_of_a_cleared_context_changes_nothing(managed: Managed, api: Ap
     managed.type("/clear")
     managed.wait_screen(lambda screen: screen.draft == "/clear", "the command")
     managed.keys("Enter")
-    wait_for(lambda: agentstate.read(directory).context != old.context, "a new context", 10.0)
+    wait_for(lambda: agentstate.read(directory).context != old.context, "a new context")
     managed.wait_screen(lambda screen: screen.prompt == "idle", "an idle prompt")
     new = agentstate.read(directory)
     late = payload.replace(b'"hook_event_name":"Stop"', b'"hook_event_name":"UserPromptSubmit"')
@@ -79,7 +79,7 @@ def test_an_event_of_a_cleared_context_changes_nothing(managed: Managed, api: Ap
     now = agentstate.read(directory)
     assert (now.state, now.context, now.since) == (new.state, new.context, new.since)
     assert managed.send("In the new one.") == ACCEPTED
-    wait_for(lambda: api.appearances("In the new one."), "the message", 10.0)
+    wait_for(lambda: api.appearances("In the new one."), "the message")
     assert api.main[-1].session == new.context
     assert api.appearances("Begin.") == 0
 
@@ -94,21 +94,21 @@ def test_a_client_that_was_killed_gets_nothing_and_the_next_gets_on(
         managed.send("Begin.")
         managed.wait_screen(lambda screen: screen.prompt == "busy", "a busy prompt")
     os.kill(managed.agent.pid, signal.SIGKILL)
-    wait_for(lambda: tmux.pane(managed.session.name) is None, "its end", 10.0)
+    wait_for(lambda: tmux.pane(managed.session.name) is None, "its end")
     assert managed.send("To nobody.") == GONE
     assert queue.is_empty(managed.session.dir)
     assert tmux.panes()["keeper"].pid == keeper.pid
     agents.stop(tmux, managed.session)
     managed.start()
     assert managed.send("To the next.") == ACCEPTED
-    wait_for(lambda: api.appearances("To the next."), "the message", 10.0)
+    wait_for(lambda: api.appearances("To the next."), "the message")
     assert all(request.appearances("To nobody.") == 0 for request in api.main)
 
 
 def test_a_dead_pane_is_refused_and_the_server_lives(managed: Managed, tmux: Tmux) -> None:
     tmux.command("set-option", "-w", "-t", managed.agent.pane_id, "remain-on-exit", "on")
     os.kill(managed.agent.pid, signal.SIGKILL)
-    wait_for(lambda: tmux.panes()[managed.session.name].dead, "its end", 10.0)
+    wait_for(lambda: tmux.panes()[managed.session.name].dead, "its end")
     left = tmux.capture(managed.agent.pane_id)
     assert managed.send("To nobody.") == GONE
     assert queue.is_empty(managed.session.dir)
@@ -136,8 +136,8 @@ def test_a_shell_that_came_back_runs_nothing(unstarted: Managed, tmux: Tmux) -> 
         shown = tmux.command("display-message", "-p", "-t", pane, "#{pane_current_command}")
         return shown.strip() == "bash"
 
-    wait_for(shell, "the shell", 10.0)
-    wait_for(lambda: "bash-" in tmux.capture(pane), "its prompt", 10.0)
+    wait_for(shell, "the shell")
+    wait_for(lambda: "bash-" in tmux.capture(pane), "its prompt")
     left = tmux.capture(pane)
     assert "❯" in left  # what a sender would look for
     assert unstarted.send("touch broken") == Outcome(Status.WAITING, Reason.SHELL)
@@ -148,7 +148,7 @@ def test_a_shell_that_came_back_runs_nothing(unstarted: Managed, tmux: Tmux) -> 
     assert queue.count(unstarted.session.dir, Place.WAITING) == 3
     assert tmux.capture(pane) == left
     tmux.command("send-keys", "-t", pane, "touch its-own", "Enter")
-    wait_for((unstarted.session.cwd / "its-own").exists, "what the person types", 10.0)
+    wait_for((unstarted.session.cwd / "its-own").exists, "what the person types")
     assert not (unstarted.session.cwd / "broken").exists()
 
 
@@ -160,4 +160,4 @@ def test_a_persons_own_status_line_is_shown_in_sessions_too(unstarted: Managed) 
     home.write_text(json.dumps(settings | {"statusLine": line}))
     unstarted.start()
     wait_for(lambda: "my own line" in unstarted.tmux.capture(unstarted.agent.pane_id), "the line")
-    wait_for(unstarted.session.dir.usage.exists, "what the line was told", 10.0)
+    wait_for(unstarted.session.dir.usage.exists, "what the line was told")

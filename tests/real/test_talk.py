@@ -72,7 +72,7 @@ def begin_child(pair: Pair, program: list[str]) -> AnySession:
     given = order(pair.company, program, "kid", pair.bob)
     pair.ann.say(Reply("", (Tool.bash(shlex.join(["sm", *given])),)), "Begun.")
     pair.company.sm("send", "ann", "Begin.")
-    wait_for(lambda: find(pair.company, "kid"), "the child", 30)
+    wait_for(lambda: find(pair.company, "kid"), "the child")
     pair.company.sm("wait", "kid", "--timeout", "30")
     return pair.company.session("kid")
 
@@ -84,7 +84,7 @@ def heard(api: Api, part: str) -> str:
         said = api.main[-1].texts if api.main else []
         return next((text for text in said if part in text), "")
 
-    return wait_for(found, f"'{part}'", 30)
+    return wait_for(found, f"'{part}'")
 
 
 def test_real_clients_talk_by_name_and_hear_of_the_turn_s_end(pair: Pair) -> None:
@@ -106,7 +106,7 @@ def test_a_real_client_that_is_killed_is_told_of_and_not_begun_again(pair: Pair)
     order = "sm new --provider mute --name kid"
     pair.ann.say(Reply("", (Tool.bash(order),)), "Begun.")
     pair.company.sm("send", "ann", "Begin.")
-    kid = wait_for(lambda: find(pair.company, "kid"), "the child", 30)
+    kid = wait_for(lambda: find(pair.company, "kid"), "the child")
     pair.company.sm("kill", kid)
     assert "[sm] kid was ended" in heard(pair.ann, "kid was ended")
     bob = load(pair.company.session("bob").dir)
@@ -153,7 +153,7 @@ def test_a_shell_that_came_back_gets_nothing_and_the_parent_is_told(
         pane = tmux.pane(kid.name)
         return bool(pane and pane.command == "bash" and "bash-" in tmux.capture(pane.id))
 
-    wait_for(shell, "the shell", 10.0)
+    wait_for(shell, "the shell")
     left = tmux.capture(agent.pane_id)
     assert heard(pair.ann, "[sm] kid") == "[sm] kid has died"
     wait_for(kid.dir.over.exists, "its end to be noted")
