@@ -83,7 +83,7 @@ def test_a_pass_imports_nothing_that_it_does_not_need() -> None:
     """It is what runs most of all, and imports are most of its time."""
     heavy = {"click", "dataclasses", "rich", "sh", "tenacity", "yaml", "difflib", "shutil"}
     code = (
-        "import sys\nfrom sm.__main__ import run\nrun(['react', 'nobody'])\n"
+        "import sys\nfrom sm.__main__ import run\nrun(['react', 'gone'])\n"
         "import sm.workflow.reactor, sm.workflow.tend, sm.workflow.rotate\n"
         "print(*sys.modules)\n"
     )

@@ -82,7 +82,7 @@ def test_an_agent_with_a_status_line_of_its_own_is_not_spoken_for(
 def test_a_reading_while_a_handoff_waits_is_passed_over(company: Company, served: Served) -> None:
     ann = company.new("ann", provider="mute")
     directory = company.session("ann").dir
-    with lock.hold(directory.lock, timeout_s=60):  # a pass removes a hold that nobody has asked for
+    with lock.hold(directory.lock, timeout_s=60):  # a pass removes a hold without a wish
         directory.hold.write_text("\n")
         directory.hold.chmod(0o600)
         report(served, ann, 90)

@@ -30,8 +30,8 @@ from sm.store.lock import hold
 
 T = TypeVar("T")
 Kind = Literal["issues", "pulls"]
-TICK_NS = 100_000_000
-"""A file may be written twice within one tick of the kernel's clock, and no time tells of it."""
+FRESH_NS = 100_000_000
+"""So soon, a file may be written again within the same tick of the kernel's clock."""
 KINDS: tuple[Kind, ...] = ("issues", "pulls")
 NOUN = {"issues": "issue", "pulls": "pull request"}
 A_NOUN = {"issues": "an issue", "pulls": "a pull request"}
@@ -108,7 +108,7 @@ class ForgeFolder:
         if (known := self._read.get(path)) and known[0] == version:
             return known[1]
         document = parse(path, self.raw(kind, number), round(found.st_mtime, 3))
-        if time.time_ns() - found.st_mtime_ns > TICK_NS:
+        if time.time_ns() - found.st_mtime_ns > FRESH_NS:
             self._read[path] = (version, document)
         return document
 
