@@ -1,11 +1,11 @@
 # shellcheck shell=bash
 # Watching an agent: read_phase and monitor_phase_loop for scripts that drive a session by the
 # phase protocol themselves, agent_session_monitor for the sessions that sm drives.
-# Sourced, on its own if need be; works under `set -euo pipefail`; bash 5.1 or newer.
+# Sourced, also on its own; works under `set -euo pipefail`; bash 5.1 or newer.
 
 # read_phase FILE: prints the sentinel, which is the first line without its white space; nothing
-# for an empty or missing file. Returns 1, printing nothing, for what no agent of ours wrote:
-# a link, a FIFO, a directory, another user's file, one that others may write or that has a second
+# for an empty or missing file. Returns 1, printing nothing, for a file that no agent of ours wrote:
+# a link, a FIFO, a directory, another user's file, a file that others may write or that has a second
 # name, a line with anything but printable ASCII.
 read_phase() {
   local REPLY
@@ -14,23 +14,23 @@ read_phase() {
   printf '%s\n' "$REPLY"
 }
 
-# Whether others could write FILE: by its mode, or as they have put a second name of it there. It
-# starts a process, so the loop asks only about a phase that it has not handled yet.
+# Whether others could write FILE: by its mode, or because it has a second name there. This starts
+# a process, so the loop asks only about a phase that it has not handled yet.
 _is_ours_alone() {
   local names mode
   read -r names mode < <(stat -c '%h %a' -- "$1" 2>/dev/null) || return 1
   ((names == 1 && (8#$mode & 8#022) == 0))
 }
 
-# What can be told of FILE without a process; the sentinel is left in REPLY. At most 4096 bytes are
-# read; the delimiter is NUL, because read passes over NULs otherwise, however many there are. A
-# line ends where sm sees its end, too: at CR, VT, FF, the separators and Unicode's line breaks.
+# Checks FILE without a process, and leaves the sentinel in REPLY. It reads at most 4096 bytes. The
+# delimiter is NUL, because read would skip any number of NULs otherwise. A line ends where sm sees
+# its end, too: at CR, VT, FF, the separators and Unicode's line breaks.
 _read_phase() {
   local line='' size=4096 end LC_ALL=C
   REPLY=
   [[ -e $1 || -L $1 ]] || return 0
   [[ -f $1 && -O $1 && ! -L $1 ]] || return 1
-  # Missing after all: removed meanwhile.
+  # It was removed meanwhile.
   if { IFS= read -r -d '' -n "$size" line <"$1"; } 2>/dev/null; then
     [[ $line == *$'\n'* || ${#line} -eq $size ]] || return 1
   fi
@@ -51,8 +51,8 @@ _read_phase() {
 # Watches a tmux session (default: $SESSION_NAME) through its phase file until the end, looking
 # every $PHASE_POLL_INTERVAL seconds (default 10, fractions allowed). Every write of the file,
 # the same phase again included, is one call `CALLBACK PHASE`; what was written before the loop
-# began counts as one. A session found dead is one call `CALLBACK PHASE:crashed`: where the
-# callback brought it back, the loop goes on. $_MONITOR_SESSION is the session's name.
+# began counts as one. A session found dead is one call `CALLBACK PHASE:crashed`: if the callback
+# brings it back, the loop goes on. $_MONITOR_SESSION is the session's name.
 #
 # How it ended is in $_MONITOR_LOOP_EXIT, set before the last call of the callback:
 #
@@ -70,13 +70,13 @@ _read_phase() {
 # (default /tmp). Returns 2 for arguments that cannot be used.
 monitor_phase_loop() {
   local REPLY _stamp _pause _status=0
-  # All that the looks share, under one name, so that nothing a callback sets is ours by accident.
+  # All that the looks share, under one name, so that no callback overwrites it by accident.
   local -A _loop=([file]=$1 [callback]=$3 [interval]=${PHASE_POLL_INTERVAL:-10} [looks]=0)
   export _MONITOR_SESSION=${4:-${SESSION_NAME:-}}
   _MONITOR_LOOP_EXIT=
   _monitor_check_arguments "$2" || return 2
-  # A file without a name keeps the time of the last write handled; nobody ever writes into the
-  # pipe that is slept on. Both go with the shell, however it ends.
+  # A file without a name keeps the time of the last handled write. The loop sleeps by reading a pipe
+  # without a writer. Both go with the shell, however it ends.
   _monitor_unnamed_file || return 2
   exec {_pause}<> <(:)
   _loop[stamp]=/dev/fd/$_stamp
@@ -118,14 +118,14 @@ _monitor_look() {
   fi
 }
 
-# Looked at after the session, so that the last word of an agent that has just ended counts.
+# Comes after the look at the session, so that the last phase of an agent that has just ended counts.
 _monitor_has_ended() {
   _read_phase "${_loop[file]}" && _is_ours_alone "${_loop[file]}" || return 1
   [[ $REPLY == PHASE:done || $REPLY == PHASE:failed || $REPLY == PHASE:escalate ]]
 }
 
-# Whether there is a phase that was not handled yet. First its time is kept, then the text is
-# read: a write in between is seen as a new one at the next look.
+# Whether there is a phase that was not handled yet. It keeps the time first, then reads the text:
+# a write in between is a new one at the next look.
 _monitor_new_write() {
   local file=${_loop[file]} stamp=${_loop[stamp]}
   _monitor_phase
@@ -207,51 +207,56 @@ _monitor_unnamed_file() {
 
 # agent_session_monitor SESSION_DIR
 #
-# Stays beside a session that sm drives and runs `sm react` whenever there may be something to
-# react to: a watched file changed, appeared or vanished; the time in `next` has come; the agent's
-# process is gone; the forge is to be looked at and nobody else does; somebody wrote into the FIFO
-# `wake`; and once as it begins, as nobody could wake it before. Looks every second by builtins alone.
+# Stays beside a session that sm drives and asks for a pass of the reactor whenever there may be
+# something to react to: a watched file changed, appeared or vanished; the time in `next` has come;
+# the agent's process is gone; the terminal shows something new while `screen` says that this
+# decides; a look at the forge is due and no other monitor takes it; a byte came into the FIFO `wake`;
+# and once as it begins, because it could not be woken before. Looks every second by builtins alone.
 # Ends with 0 when the session's directory is gone or says that the session is `over`, or at once
 # when it has a monitor already.
 # Needs SM_PYTHON, and SM_CONFIG as any command does. What it and its reactors say goes to monitor.log.
 agent_session_monitor() {
-  local dir=$1 turn='' mask
-  local due=yes failures=0 not_before=0 next_unset=0 verified='' gone='' gone_handled=''
+  local dir=$1 turn='' mask ask='' answer='' asked_at=0
+  local due=yes failures=0 not_before=0 next_unset=0 verified='' gone='' gone_handled='' drawing=0
   local -A existed=()
   [[ -d $dir && -O $dir && ! -L $dir ]] || return 0
-  # Its own files are private whatever the caller's umask is, which what it starts gets back.
+  # Its own files are private, whatever the caller's umask is. Its children get that umask back.
   mask=$(umask)
   umask 077
   # Fixed numbers, because only those can be closed for a single command.
   exec 9>>"$dir/monitor.lock"
-  # 1: it is held. Who only asks for a monitor shares it for a moment, another monitor does not.
+  # 1: the lock is held. A process that only asks for a monitor shares it for a moment; another
+  # monitor does not.
   until flock -w 0.2 9; do
     (($? == 1)) || return 1
     flock -n -s 9 || return 0
   done
   exec >>"$dir/monitor.log" 2>&1 </dev/null
-  # No failure where the directory has gone meanwhile.
+  # It is no failure if the directory has gone meanwhile.
   [[ -p $dir/wake ]] || mkfifo -m 600 -- "$dir/wake" || [[ ! -d $dir ]] || return 1
   if ! exec 8<>"$dir/wake"; then
     [[ ! -d $dir ]]
     return
   fi
-  # From here on a file may be gone at any moment, and saying so for each would cost the most.
+  # From here on a file may be gone at any moment. A message for each would cost the most.
   exec 2>/dev/null
+  # A write to a killed server is an error, not the end. Children have the default again.
+  trap : PIPE
   # The lock is compared, too: a directory made anew under the same name has its own monitor.
   while [[ $dir/monitor.lock -ef /dev/fd/9 ]]; do
     _look_at_files
     _look_at_clock
     _look_at_agent
+    _look_at_screen
     _look_at_forge
+    _look_at_server
     [[ -z $due ]] || ((EPOCHSECONDS < not_before)) || _run_reactor || break
     _sleep_until_woken
   done
 }
 
-# For a second, or until somebody writes into the FIFO. What was read decides, not how read has ended:
-# a byte that comes in the moment in which the second is over is taken out all the same, and read
-# says that it has timed out.
+# Sleeps for a second, or until a byte comes into the FIFO. The byte decides, not the status of read:
+# if the byte comes at the end of the second, read takes it and still reports a timeout.
 _sleep_until_woken() {
   local REPLY=
   read -r -d '' -n 1 -t 1 -u 8 || [[ -n $REPLY ]] || return 0
@@ -280,9 +285,22 @@ _look_at_files() {
   fi
 }
 
-# The forge is asked once for all sessions of a project: whichever monitor first sees that it is
-# due, or has changed, takes the turn by creating its file, which only one can. The reactor that
-# it runs removes the file and writes the next time into `due`.
+# While a person is at the terminal, the screen decides: its log is newer than the last pass. A log
+# that changes without a pause is looked at only every fifth second.
+_look_at_screen() {
+  local log=
+  [[ ! -s $dir/screen ]] || read -r log <"$dir/screen" || :
+  if [[ -n $log && $log -nt $dir/seen ]]; then
+    drawing=$((drawing + 1))
+    ((drawing > 5 && drawing % 5)) || due=yes
+  else
+    drawing=0
+  fi
+}
+
+# One monitor asks the forge for all sessions of a project: the first one that sees that it is due,
+# or has changed. It takes the turn by creating a file, which only one can. The reactor that it
+# runs removes the file, and writes the next time into `due`.
 _look_at_forge() {
   local shared=() next=
   mapfile -t shared <"$dir/shared" || return 0
@@ -293,7 +311,7 @@ _look_at_forge() {
   set +o noclobber
 }
 
-# Without a time the reactor is to be asked for one, but not over and over.
+# Without a time, ask the reactor for one, but not over and over.
 _look_at_clock() {
   local next=
   read -r next <"$dir/next" || :
@@ -301,9 +319,9 @@ _look_at_clock() {
   ((EPOCHSECONDS < 10#$next)) || due=yes
 }
 
-# Due once for each agent that is gone: whatever is to be done later is a matter of the clock.
-# Its start is compared when the reactor has run; from one second to the next no number of a
-# process is given away anew, and a regular expression each time would double what a look costs.
+# Due once for each agent that is gone. The clock decides about everything later.
+# The start time is compared after a pass of the reactor. Within a second the kernel reuses no
+# process number, and a regular expression each time would double the cost of a look.
 _look_at_agent() {
   local agent='' client=''
   gone=
@@ -316,7 +334,7 @@ _look_at_agent() {
   else
     gone=$agent
   fi
-  # Where the agent is a script around its client, that may end and leave a shell.
+  # If the agent is a script around its client, the client may end and leave a shell.
   [[ ! -s $dir/client ]] || read -r client <"$dir/client" || :
   if [[ $client == [1-9]* && ! -d /proc/$client && -d /proc/self ]]; then gone="$agent $client"; fi
   [[ -z $gone || $gone == "$gone_handled" ]] || due=yes
@@ -334,12 +352,48 @@ _process_alive() {
   [[ ${lines[*]##*) } =~ $fields && ${BASH_REMATCH[1]} != [ZX] && ${BASH_REMATCH[3]} == "$2" ]]
 }
 
+_SERVER_REST_S=60 # without a pass, after which the server ends
+
+# One pass of the reactor; returns its exit code, or 1 if the server has gone before it told one.
+_ask_for_pass() {
+  local code=
+  [[ -n $ask ]] || _start_server || return 1
+  asked_at=$EPOCHSECONDS
+  if ! printf '\n' >&"$ask" || ! read -r -u "$answer" code; then _stop_server; fi
+  return "${code:-1}"
+}
+
+# The server of passes: sm/cli/fork_server.py. Asked by a line, it answers with the exit code.
+_start_server() {
+  local log to from
+  exec {log}>&1
+  coproc server {
+    umask "$mask" && exec "$SM_PYTHON" -Im sm react-server "${dir##*/}" \
+      2>&"$log" {log}>&- 8>&- 9>&-
+  }
+  # Under numbers of our own: those of a coprocess that has ended are closed by bash at any moment.
+  to=${server[1]} from=${server[0]}
+  exec {ask}>&"$to" {answer}<&"$from" {log}>&- {to}>&- {from}<&-
+}
+
+# The server ends when its pipe is closed.
+_stop_server() {
+  [[ -n $ask ]] || return 0
+  exec {ask}>&- {answer}<&-
+  ask=''
+}
+
+# Its speed is worth its memory only while there is something to do.
+_look_at_server() {
+  ((EPOCHSECONDS - asked_at < _SERVER_REST_S)) || _stop_server
+}
+
 # Returns 1 when the session is over.
 _run_reactor() {
   local status=0 pause
   verified=
-  (umask "$mask" && exec "$SM_PYTHON" -Im sm react "${dir##*/}" 2>&1 8>&- 9>&-) || status=$?
-  # A session that has just gone has not had the forge looked at: the turn is another's then.
+  _ask_for_pass || status=$?
+  # A session that has just gone has not looked at the forge: another one takes the turn.
   [[ -z $turn || -d $dir ]] || rm -f -- "$turn"
   turn=
   [[ ! -e $dir/over ]] || return 1
@@ -350,6 +404,6 @@ _run_reactor() {
   # Still due. 1, 2, 4 … 60 seconds.
   pause=$((failures < 6 ? 1 << failures : 60))
   failures=$((failures + 1)) not_before=$((EPOCHSECONDS + pause))
-  # On a full disk this cannot be written, which is no reason to end.
+  # A full disk prevents this write, and that is no reason to end.
   printf 'monitor: the reactor failed (%d), trying again in %d s\n' "$status" "$pause" || :
 }

@@ -19,7 +19,7 @@ log() {
   printf '%s: %s\n' "${0##*/}" "$REPLY" >&2
 }
 
-# show: what it reads, line by line for a person, on stderr.
+# show: prints its input for a person, line by line, on stderr.
 show() {
   local line REPLY
   while IFS= read -r line || [[ -n $line ]]; do
@@ -28,9 +28,9 @@ show() {
   done
 }
 
-# printable TEXT: sets REPLY to TEXT without what a terminal would act upon or would not show:
+# printable TEXT: sets REPLY to TEXT without the characters that control a terminal or stay hidden:
 # control characters of both sets, bidirectional and invisible ones. At most 4000 bytes. It is what
-# sm/output.py does, as far as patterns of bytes can say it.
+# sm/output.py does, as far as patterns of bytes can do it.
 printable() {
   local LC_ALL=C
   REPLY=${1:0:4000}
@@ -59,8 +59,8 @@ print_help() {
   printf '%s' "$help"
 }
 
-# sm_is_current STAMP: whether .venv is what setup.cfg and pyproject.toml ask for, by the stamp
-# that sm_setup left. Its first line is the root that it was made for: a moved clone is redone.
+# sm_is_current STAMP: whether .venv matches setup.cfg and pyproject.toml, by the stamp that sm_setup
+# left. The stamp's first line is the clone's root: a moved clone is set up again.
 sm_is_current() {
   local stamp=$sm_root/.venv/$1 made_for
   [[ -e $stamp && -x $sm_root/.venv/bin/python ]] || return 1
@@ -69,8 +69,8 @@ sm_is_current() {
 }
 
 # sm_find_python [test]: sets SM_PYTHON to the interpreter that has the core (and, with `test`,
-# the tools of the checks), setting the clone up where that was not done yet. An SM_PYTHON that
-# is there already is kept: the commands of an installed wheel hand over their own.
+# the tools of the checks). It sets the clone up if that was not done yet. An existing SM_PYTHON
+# stays: the commands of an installed wheel pass their own.
 sm_find_python() {
   if [[ -z ${SM_PYTHON:-} ]]; then
     if ! sm_is_current "sm-setup${1:+-$1}"; then

@@ -2,10 +2,10 @@
 # Makes a fresh clone usable: its Python environment in .venv, and the programs that it calls.
 # Sourced after common.sh, which says where the clone is (sm_root).
 
-# sm_setup [test]: set the clone up, with the tools of the checks if `test` is given; returns at
-# once where that was done already, and 1 after saying what is missing or went wrong.
-# One at a time works on a clone, the others wait and find it done. What is locked is the root
-# itself, so no lock file is left; pip keeps the lock too, should the rest of us be killed.
+# sm_setup [test]: sets the clone up, with the tools of the checks if `test` is given. It returns at
+# once if that was done already, and 1 after it has said what is missing or went wrong.
+# One process works on a clone at a time; the others wait and find it done. The lock is on the root
+# itself, so no lock file is left. pip keeps the lock, too, if this shell is killed.
 sm_setup() (
   set +eu
   [[ -f $sm_root/setup.cfg ]] || {
@@ -18,7 +18,7 @@ sm_setup() (
   sm_is_current "sm-setup${1:+-$1}" || _set_up "$@"
 )
 
-# An environment that this user cannot run may well be another user's, who can: it is left alone.
+# An environment that this user cannot run may belong to another user who can. It stays as it is.
 _require_own_clone() {
   local venv=$sm_root/.venv
   local advice="make a clone of your own, or set SM_PYTHON to a Python that has sm"
@@ -31,8 +31,8 @@ _require_own_clone() {
   fi
 }
 
-# The stamp is written as setup.begun before anything is read or made, and renamed when all is
-# done: a later change of setup.cfg is newer than it, and a set-up that was killed is noticed.
+# The stamp is written as setup.begun before anything else, and renamed when all is done. So a later
+# change of setup.cfg is newer than the stamp, and a killed set-up is noticed.
 _set_up() {
   local venv=$sm_root/.venv begun=$sm_root/.venv/setup.begun stamp=$sm_root/.venv/sm-setup${1:+-$1}
   _require_programs || return
@@ -63,7 +63,7 @@ _stamp_text() {
   printf '%s\n' "$sm_root" "$(<"$sm_root/setup.cfg")" "$(<"$sm_root/pyproject.toml")"
 }
 
-# A checkout gives files a new date without a change in them: no reason to install again.
+# A checkout gives files a new date without a change in them. That is no reason to install again.
 _restamp() {
   [[ -e $1 && -x $sm_root/.venv/bin/python && $(<"$1") == "$(_stamp_text)" ]] && touch -- "$1"
 }
@@ -85,7 +85,7 @@ _missing_packages() {
   printf '%s' "${packages[*]}"
 }
 
-# Installs what is missing where that is allowed, otherwise names it.
+# Installs what is missing if that is allowed; otherwise names it.
 _require_programs() {
   local missing output=
   missing=$(_missing_packages)

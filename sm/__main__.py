@@ -7,7 +7,7 @@ import sys
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, NoReturn
 
-from sm.cli.invocation import Invocation
+from sm.cli.invocation import Invocation, import_msgspec
 from sm.errors import SmError
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def _invoke(argv: list[str], invocation: Invocation) -> int:
 
     verb, words = argv[:1], argv[1:]
     if verb and verb[0] in PASSES and not any(word.startswith("-") for word in words):
+        import_msgspec()
         PASSES[verb[0]](invocation, words)
         return 0
     return _parse(argv, invocation)

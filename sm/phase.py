@@ -52,3 +52,19 @@ def parse(content: bytes, *, mtime_ns: int, inode: int, size: int) -> PhaseWrite
         phase = Phase.UNKNOWN
     digest = hashlib.sha256(f"{mtime_ns}:{size}:{inode}:".encode() + content).hexdigest()[:12]
     return PhaseWrite(phase, reason[:REASON_LIMIT], text[:80], digest, mtime_ns / 1e9)
+
+
+def explain_protocol(*, phase_file: str, remote: str, branch: str, base: str) -> str:
+    """How to signal: for the agent's system prompt, where no clear and no compaction loses it."""
+    return f"""How to signal. When a phase of the work ends, write one line to the phase file, as \
+your last action of that phase, then stop and wait for the next message:
+
+  echo "{Phase.AWAITING_CI}" > "$PHASE_FILE"      after you have pushed commits to \
+{remote} {branch}
+  echo "{Phase.AWAITING_REVIEW}" > "$PHASE_FILE"  after sm told you that CI passed
+  echo "{Phase.ESCALATE}" > "$PHASE_FILE"         when you need a person (reason on a second line)
+  echo "{Phase.DONE}" > "$PHASE_FILE"             when the pull request is merged
+  printf '{Phase.FAILED}\\nReason: %s\\n' "why" > "$PHASE_FILE"   when you cannot go on
+
+PHASE_FILE is {phase_file}. The pull request is opened for you after your first push. \
+Work only in this worktree and only on branch {branch}; never push to {base}."""

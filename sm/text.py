@@ -15,6 +15,9 @@ ESCAPE_SEQUENCE = re.compile(
 """ECMA-48 (5.4, 8.3). A string that is not closed on its line swallows nothing."""
 
 LINE_BREAK = re.compile(r"\r\n|[\r\v\f\x85\u2028\u2029]")
+LINE_END = re.compile(r"\r\n|[\r\v\f\x85]")
+"""The same without Unicode's separators, which no terminal acts upon."""
+SEPARATOR = re.compile(r"[\u2028\u2029]")
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 INVISIBLE = re.compile(
     r"[\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
@@ -45,12 +48,13 @@ def strip_ansi(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """`text` as it may be passed on: line breaks are LF, nothing that a terminal would act upon.
+    """`text` as it may be passed on: line ends are LF, nothing that a terminal would act upon.
 
-    Escape sequences go whole, so that no litter of them stays; then every control character
-    except LF and TAB, and white space at the end. Returns '' where nothing visible is left.
+    The line and paragraph separators of Unicode stay. Escape sequences go whole, so that no litter
+    of them stays; then every control character except LF and TAB, and white space at the end.
+    Returns '' where nothing visible is left.
     """
-    text = CONTROL.sub("", LINE_BREAK.sub("\n", strip_ansi(text))).rstrip()
+    text = CONTROL.sub("", LINE_END.sub("\n", strip_ansi(text))).rstrip()
     return text if INVISIBLE.sub("", text).strip() else ""
 
 
@@ -81,8 +85,8 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def normalise(text: str) -> str:
-    """`text` as it may be typed: `clean`, and without everything invisible."""
-    return INVISIBLE.sub("", clean(text)).rstrip()
+    """`text` as it may be typed: `clean`, its lines end with LF, nothing in it is invisible."""
+    return INVISIBLE.sub("", SEPARATOR.sub("\n", clean(text))).rstrip()
 
 
 def harmless(text: str, commands: str = COMMANDS, leave: Iterable[str] = LEAVE) -> str:
@@ -98,3 +102,8 @@ def harmless(text: str, commands: str = COMMANDS, leave: Iterable[str] = LEAVE) 
     if bare.startswith(tuple(commands)) or OPTION_OR_CHOICE.match(bare) or leaves:
         text = MARK + text
     return text + " " if text.endswith("\\") else text
+
+
+def utf16_length(text: str) -> int:
+    """Its length as agent CLIs count it: UTF-16 units."""
+    return len(text.encode("utf-16-le")) // 2

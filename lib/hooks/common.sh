@@ -2,21 +2,22 @@
 # What all hooks of the agent CLI do first: read the payload, find the session, know whether the
 # event is of the agent's current context, leave a sign of life. Sourced as
 #
-#   source common.sh EVENT [KEY]     KEY: whose value goes into the line in `events`
+#   source common.sh EVENT [KEY]     the value of KEY goes into the line in `events`
 #
-# Returns 1 where there is nothing to do for this event. Sets what the hooks go by:
+# Returns 1 if there is nothing to do for this event. Sets these variables:
 #
 #   began                          when the hook did
 #   dir                            the session's directory
 #   payload, head                  what the client said, and its part before any free object
 #   session, turn, agent, detail   the event's context, prompt, subagent (or empty), value of KEY
 #   state since context prompt     what the file `state` says, `-` where it does not
+#   present                        the context that is written down, `-` if none is known
 #
-# A hook never fails its agent: it ends with 0, says nothing but an answer for the client, and
-# passes over whatever is wrong with the state directory. Builtins only. Straight on instead of in
-# functions where it runs once: bash takes twice as long to define one as to read it.
+# A hook never fails its agent: it ends with 0, prints only an answer for the client, and ignores
+# problems of the state directory. Builtins only. Code that runs once is not in functions, because
+# bash takes twice as long to define one as to read it.
 
-# Files larger than allowed, and a client that has stopped listening, are errors, no death.
+# A file that is too large, and a client that has stopped listening, must not end the hook.
 trap '' PIPE XFSZ
 # A failed redirection would end the shell there.
 set +o posix
@@ -24,21 +25,21 @@ set +o posix
 LC_ALL=C
 umask 077
 
-# field KEY: REPLY is its value in $head, where that is a string of letters, digits and `_.:-`.
+# field KEY: REPLY is its value in $head, if that is a string of letters, digits and `_.:-`.
 # A quote inside a JSON string is escaped, so `"key":` is a key.
 field() {
   [[ $head =~ \"$1\":\ ?\"([A-Za-z0-9][A-Za-z0-9_.:-]*)\" ]] && REPLY=${BASH_REMATCH[1]}
 }
 
-# ours FILE: a plain file, or none yet. Opening a FIFO would wait, a device or a link lead away.
+# ours FILE: a plain file, or none yet. Opening a FIFO would wait; a device or a link leads away.
 ours() { [[ ! -L $1 && (-f $1 && -O $1 || ! -e $1) ]]; }
 
 # keep FILE TEXT: replaces a file of the session.
 keep() { ours "$dir/$1" && printf '%s' "$2" >"$dir/$1"; }
 
-# keep_line FILE LINE, keep_payload FILE: the same, but written over what is there, with blanks for
-# what is left of it. So it is never seen empty, needs no space on a full disk, and spares what
-# some file systems do (ext4: a flush) when a file is cut.
+# keep_line FILE LINE, keep_payload FILE: the same, but they overwrite the old content, and put blanks
+# over the rest. So the file is never empty, needs no space on a full disk, and spares the flush
+# of some file systems (ext4) after a truncation.
 keep_line() { ours "$dir/$1" && printf '%-159s\n' "$2" 1<>"$dir/$1"; }
 
 keep_payload() {
@@ -52,31 +53,39 @@ keep_payload() {
   fi
 }
 
-# set_state STATE [PROMPT]: keeps the time where nothing but the prompt is new, wakes the monitor
-# where more is.
+# set_state STATE [PROMPT]: keeps the time if only the prompt is new; otherwise wakes the monitor.
 set_state() {
   local new_prompt=${2:-${turn:-$prompt}}
-  if [[ $1 != "$state" || $session != "$context" ]]; then
-    keep_line state "$1 $EPOCHREALTIME $session $new_prompt"
+  if [[ $1 != "$state" || $present != "$context" ]]; then
+    keep_line state "$1 $EPOCHREALTIME $present $new_prompt"
     poke
   elif [[ $new_prompt != "$prompt" ]]; then
-    keep_line state "$1 $since $session $new_prompt"
+    keep_line state "$1 $since $present $new_prompt"
   fi
 }
 
-# Opened for both directions, so that nobody has to read; where bytes wait already, one more could
-# be the one that no longer fits.
+# Opened for both directions, so that this works without a reader. If bytes are waiting already, one
+# more might not fit.
 poke() {
   [[ -p $dir/wake && ! -L $dir/wake ]] || return 0
   { read -r -t 0 -u 8 || printf '\n' >&8; } 8<>"$dir/wake"
 }
 
 record() {
-  ours "$dir/events" && printf '%s %s %s %s\n' "$EPOCHREALTIME" "$1" "$session" "$2" >>"$dir/events"
+  ours "$dir/events" && printf '%s %s %s %s\n' "$EPOCHREALTIME" "$1" "$present" "$2" >>"$dir/events"
 }
 
-# handover: reads the parts that need more than builtins; only when there is something to hand
-# over or to account for. Whoever reports an event over HTTP would not pass it on to the agent.
+# told_context: REPLY is the id of the context that SessionStart has told of last, `-` if none has.
+told_context() {
+  local head=''
+  REPLY=-
+  [[ -s $dir/context ]] && ours "$dir/context" || return 0
+  IFS= read -r -N 1500 head <"$dir/context"
+  field session_id || REPLY=-
+}
+
+# handover: sources the parts that need more than builtins, and only if there is something to hand
+# over or to account for. An event over HTTP gets nothing, because the answer would not reach the agent.
 handover() {
   [[ ${SM_HOOKS:-} != http ]] || return 1
   # shellcheck source=lib/hooks/handover.sh
@@ -86,8 +95,8 @@ handover() {
 # shellcheck disable=SC2034 # what is said from now on, this hook cannot prove
 began=$EPOCHREALTIME
 
-# The payload. With -N in blocks; up to a newline or a NUL, or with a time limit, it would be byte
-# by byte. /dev/stdin cannot be opened where it is a socket.
+# The payload. With -N bash reads in blocks; up to a newline or a NUL, or with a time limit, it would
+# read byte by byte. /dev/stdin cannot be opened if it is a socket.
 IFS= read -r -N 33554432 payload || :
 
 # The session.
@@ -101,10 +110,10 @@ if [[ -z $dir ]]; then
 fi
 dir=${dir%/}
 [[ -d $dir && -O $dir && ! -L $dir ]] || return 1
-# Hooks in a person's own settings leave a session alone that was given its settings by sm.
+# Hooks in a person's own settings do nothing in a session with settings from sm.
 [[ ${SM_HOOKS:-} != user || ! -e $dir/settings.json ]] || return 1
 
-# The event. What the agent's tools are called with may have any key, so that is cut off.
+# The event. The arguments of the agent's tools may have any key, so they are cut off.
 head=${payload:0:1500}
 [[ $head == *'"hook_event_name":'* ]] || head=${payload:0:20000}
 [[ $head != *'"tool_input":'* ]] || head=${head%%'"tool_input":'*}
@@ -116,7 +125,7 @@ if { field prompt_id || field turn_id; } && ((${#REPLY} <= 60)); then turn=$REPL
 if field agent_id; then agent=$REPLY; fi
 if [[ -n ${2:-} ]] && field "$2"; then detail=${REPLY:0:128}; fi
 
-# The state. Another hook may be making the file just now, so an unfinished line is read again.
+# The state. Another hook may be writing the file just now, so an unfinished line is read again.
 state=- since=- context=- prompt=- REPLY=
 for _ in 1 2 3; do
   [[ -f $dir/state && ! -L $dir/state ]] || break
@@ -135,8 +144,17 @@ case ${REPLY%% *} in starting | idle | busy | waiting | dialog | limited | dead)
   ;;
 esac
 
-# The context. SessionStart is what changes it, and has a test of its own; the status line is no
-# event. An agent that has not begun yet cannot end: that is the one before it.
+# Hooks that a server runs, or that are in a person's own settings, may lack SessionStart. Then no
+# event says when another context begins, so the id of an event is not taken for it.
+present=$session
+if [[ -n ${SM_HOOKS:-} && ($1 != SessionStart || $detail == compact) ]]; then
+  told_context
+  [[ $REPLY == "$context" ]] || context=-
+  [[ $context != - || $REPLY == "$session" ]] || present=-
+fi
+
+# The context. SessionStart changes it, and has its own test; the status line is no event. An agent
+# that has not begun yet cannot end: such an end belongs to the agent before it.
 case $1 in
 SessionStart) return 0 ;;
 SessionEnd) [[ $session == "$context" ]] || detail=stale ;;

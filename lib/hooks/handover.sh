@@ -1,23 +1,30 @@
 # shellcheck shell=bash
-# Handing messages to the agent, and keeping account of it: read only when there is something.
-# Sourced by common.sh's handover. A message is a file of the queue, NANOSECONDS-ID.MODE; its first line
-# is its text as one JSON string, which is passed on without being understood.
+# Hands messages to the agent, and keeps account of them. common.sh's handover sources it, only if
+# there is something to hand over. A message is a file of the queue, NANOSECONDS-ID.MODE. Its first
+# line is its text as one JSON string, which is passed on without being understood. So is the third
+# line, if there is one: the text for a person.
 # shellcheck disable=SC2154 # began, dir, head, session are common.sh's
 
 MESSAGE='+([0-9])-+([a-z0-9]).@(sequential|important|steer|urgent)'
-# What the client shows the model whole, in UTF-16 units; more it would put into a file.
+# UTF-16 units that the client shows the model; it would put a longer text into a file.
 LIMIT=9000
-# Codex counts 10,000 bytes, of which a character may have three.
+# The limit of Codex is 10,000 bytes, and a character may have three.
 [[ ${SM_CLIENT:-} != codex ]] || LIMIT=3000
-# Characters of a file that holds no more than that: six for each unit, and the envelope.
-READ=58000
+# What Claude Code changes in a text that a hook adds, as it stands in JSON: `<` becomes `&lt;`. The
+# monitor types such a text instead. The profile has the same pattern as `hook_escapes`.
+BLANK='( |\\[nt]|\\u[0-9a-f]{4})*'
+ESCAPES="<${BLANK}/?${BLANK}[Ss][Yy][Ss][Tt][Ee][Mm]-[Rr][Ee][Mm][Ii][Nn][Dd][Ee][Rr]"
+[[ ${SM_CLIENT:-} != codex ]] || ESCAPES=
+# Characters of a file that holds no more than that, and the 4,200 that are shown of it: six for each
+# unit, and the envelope.
+READ=84000
 # The client ends the turn itself when hooks carry it on too often.
 BLOCKS=7
 # Characters of `offered` with more lines than one answer has messages.
 OFFERS=4000000
 locked=
 
-# hand_over: at a turn's end, goes on with the messages that are waiting; returns 1 for none.
+# hand_over: at a turn's end, continues with the waiting messages; returns 1 for none.
 hand_over() {
   local blocks=0 names=()
   [[ ! -s $dir/blocks ]] || ! ours "$dir/blocks" || read -r blocks <"$dir/blocks"
@@ -30,24 +37,26 @@ hand_over() {
   say Stop && set_state busy
 }
 
-# steer: within a turn, what is meant for it. The mark goes before the look into the queue:
-# what arrives in between has set it again. It stays as long as something is held back.
+# steer: within a turn, hands over the messages for it. The mark goes before the look into the queue,
+# because a message in between sets it again. It stays as long as a message is held back.
 steer() {
   local names=()
   ours "$dir/steer" && may_deliver || return 0
   [[ -n $passing ]] || keep steer ''
   choose steer
   collect && take || return 0
-  say PostToolUse
+  say PostToolUse "$shown"
   [[ -z $left ]] || keep steer $'more\n'
 }
 
-# say EVENT: answers with what was taken; returns 1 where nobody listens. Then notes in `offered`
-# when, over what is there. A hook that was killed before leaves lines without a time, which no
-# event proves.
+# say EVENT [SHOWN]: answers with the taken messages, and the texts for people; at a turn's end the
+# client shows the text itself. Returns 1 if the client does not listen. Then writes the time into the
+# lines of `offered`. A hook killed before that leaves lines without a time, which no event proves.
 say() {
-  local at=$EPOCHREALTIME before name lines='' said=''
-  printf '{"hookSpecificOutput":{"hookEventName":"%s","additionalContext":"%s"}}\n' "$1" "$text" || return 1
+  local at=$EPOCHREALTIME before name lines='' said='' more=''
+  [[ -z ${2:-} ]] || more="\"systemMessage\":\"$2\","
+  printf '{%s"hookSpecificOutput":{"hookEventName":"%s","additionalContext":"%s"}}\n' \
+    "$more" "$1" "$text" || return 1
   IFS= read -r -N "$OFFERS" lines <"$dir/offered" || :
   before=$((${#lines} - ${#notes}))
   ((before >= 0)) && [[ ${lines:before} == "$notes" ]] || return 0
@@ -55,8 +64,8 @@ say() {
   printf '%s' "${lines:0:before}$said" 1<>"$dir/offered" || :
 }
 
-# may_deliver: nobody else is delivering. While the context is being replaced, `passing` has blanks
-# and the ids of the only messages that go through.
+# may_deliver: no other process is delivering. During a rotation, `passing` has blanks and the ids of
+# the only messages that go through.
 may_deliver() {
   [[ -d $dir/queue/new && -d $dir/queue/cur ]] && lock || return 1
   passing=
@@ -71,8 +80,8 @@ may_pass() {
   [[ -z $passing || $passing == *" ${id%.*} "* ]]
 }
 
-# lock: nobody else hands over, or rewrites `offered`, until the hook ends. It may take a second, so
-# it is tried once.
+# lock: no other process hands over, or rewrites `offered`, until the hook ends. It may take a second,
+# so it is tried once.
 lock() {
   if [[ -z $locked ]]; then
     locked=no
@@ -92,24 +101,24 @@ choose() {
   done
 }
 
-# collect: fills $texts and $files with the messages of $names, until one does not fit any more.
-# `left` says that the next hook can go on; what is too long in itself is left to the monitor.
+# collect: fills $texts, $views and $files with the messages of $names, until one does not fit.
+# `left` says that the next hook can go on. The monitor types a message that is too long in itself.
 collect() {
-  local name line size total=0
-  texts=() files=() left=''
+  local name line view size total=0
+  texts=() views=() files=() left=''
   for name in "${names[@]}"; do
     read_message "$name" || break
     if ((total + size > LIMIT)); then
       left=yes
       break
     fi
-    texts+=("$line") files+=("$name") total=$((total + size + 2))
+    texts+=("$line") views+=("$view") files+=("$name") total=$((total + size + 2))
   done
   ((${#files[@]}))
 }
 
-# read_message NAME: sets `line`, its text as JSON without the quotes, and `size`; returns 1 where
-# it is too long or damaged.
+# read_message NAME: sets `line`, its text as JSON without the quotes, `size`, and `view`, the text for
+# people; returns 1 if it is too long or damaged, or the client would change it.
 read_message() {
   local text='' envelope
   IFS= read -r -N "$READ" text <"$dir/queue/new/$1" || :
@@ -117,18 +126,21 @@ read_message() {
   ((${#line} < ${#text})) || return 1
   envelope=${text:${#line}+1}
   [[ $line == '"'*'"' && $line != *[!\ -~]* ]] || return 1
-  line=${line:1:-1} size=${#line}
+  [[ -z $ESCAPES || $line != *'<'* || ! $line =~ $ESCAPES ]] || return 1
+  line=${line:1:-1} size=${#line} view=${envelope#*$'\n'} envelope=${envelope%%$'\n'*}
+  if [[ $view == '"'*'"'$'\n' && ${view%?} != *[!\ -~]* ]]; then view=${view:1:-2}; else view=; fi
   if [[ $envelope == *'"size":'* ]]; then
     size=${envelope##*'"size":'} size=${size# } size=${size%%[!0-9]*}
   fi
   [[ $size == +([0-9]) && ${#size} -le 6 ]] && size=$((10#$size)) && ((size <= LIMIT))
 }
 
-# take: claims $files by moving them, which makes those $taken; notes in `offered` that they are
-# handed out; joins their texts to $text with blank lines. What cannot be noted is put back.
+# take: claims $files by moving them: these are $taken. Notes in `offered` that they are handed out.
+# Joins their texts to $text with blank lines, and the texts for people to $shown. A message that
+# cannot be noted is put back.
 take() {
   local index name
-  taken=() text='' notes=''
+  taken=() text='' shown='' notes=''
   mv -f -- "${files[@]/#/"$dir/queue/new/"}" "$dir/queue/cur/"
   for index in "${!files[@]}"; do
     name=${files[index]}
@@ -136,6 +148,7 @@ take() {
     taken+=("$name")
     notes+="$name $session ${turn:--}"$'\n'
     text+="${text:+\\n\\n}${texts[index]}"
+    [[ -z ${views[index]} ]] || shown+="${shown:+\\n\\n}${views[index]}"
   done
   ((${#taken[@]})) || return 1
   if ! { ours "$dir/offered" && printf '%s' "$notes" >>"$dir/offered"; }; then
@@ -144,8 +157,8 @@ take() {
   fi
 }
 
-# mark_compacted: a compaction has come between what was handed out and its proof, at this time.
-# Without the lock it is added, and holds for the lines before it.
+# mark_compacted: notes that a compaction came between the handing out and its proof, and when.
+# Without the lock this is a new line, and holds for the lines before it.
 mark_compacted() {
   local name of_context rest others='' marked=''
   ours "$dir/offered" || return 0
@@ -160,15 +173,15 @@ mark_compacted() {
   if lock; then keep offered "$others$marked"; else printf '%s' "$marked" >>"$dir/offered"; fi
 }
 
-# is_in_doubt: a compaction may have swallowed what was handed out before, which then goes first.
+# is_in_doubt: a compaction may have lost what was handed out before, which then goes first.
 is_in_doubt() {
   local lines=''
   [[ ! -s $dir/offered ]] || ! ours "$dir/offered" || IFS= read -r -N "$OFFERS" lines <"$dir/offered"
   [[ $lines == *' compacted:'* ]]
 }
 
-# prove: what was said in this turn before this hook began is accepted; what belongs to another turn
-# stays, for sm to decide. A turn that a Stop hook has carried on is the same one.
+# prove: accepts what was said in this turn before this hook began. Messages of another turn stay, and
+# sm decides about them. A turn that a Stop hook has continued keeps its id.
 prove() {
   local name of_context of_prompt at names=() in_doubt='' settled=''
   ours "$dir/offered" || return 0
@@ -177,7 +190,7 @@ prove() {
       settled=yes
     elif [[ $of_prompt == compacted:* ]]; then
       in_doubt+=" $name "
-    elif [[ $of_context == "$session" && -n $at && $at < $began ]] && same_turn "$of_prompt"; then
+    elif [[ $of_context == "$session" && -n $at && $at < $began && $of_prompt == "${turn:--}" ]]; then
       names+=("$name")
     fi
   done <"$dir/offered"
@@ -188,10 +201,8 @@ prove() {
   [[ -z $settled ]] || forget_settled
 }
 
-same_turn() { [[ $1 == "${turn:--}" || $head == *'"stop_hook_active":'?( )true* ]]; }
-
-# forget_settled: takes the lines of what is not under way any more out of `offered`. Without the
-# lock they stay until the next event.
+# forget_settled: removes the lines of settled messages from `offered`. Without the lock they stay
+# until the next event.
 forget_settled() {
   local name rest lines=''
   lock || return 0
@@ -221,8 +232,8 @@ accept() {
   ours "$dir/accepted/$1" && : >"$dir/accepted/$1"
 }
 
-# confirm: the prompt is the one that is expected, perhaps; then it is accepted. The answer goes
-# first: a hook that dies in between has confirmed nothing.
+# confirm: accepts the expected prompt, if this is it. The answer goes first: a hook that dies in
+# between has confirmed nothing.
 confirm() {
   local id way expected answer
   ours "$dir/expect" || return 0
@@ -238,8 +249,8 @@ confirm() {
   poke
 }
 
-# bring_task: the prompt is the line that stands for the task, which comes with the answer. Each time,
-# as a person may take the line back and send it again.
+# bring_task: if the prompt is the line that stands for the task, answers with the task. It does so
+# each time, because a person may take the line back and send it again.
 bring_task() {
   local id answer
   ours "$dir/opening" || return 0
@@ -247,7 +258,7 @@ bring_task() {
     read -r id
     IFS= read -r answer
   } <"$dir/opening"
-  [[ -z $id || $payload != *"[sm] Task $id "* ]] || printf '%s\n' "$answer"
+  [[ -z $id || -z $answer || $payload != *"[sm] Task $id "* ]] || printf '%s\n' "$answer"
 }
 
 # has_prompt WAY TEXT: TEXT is JSON without its quotes, so no quote of it stands alone.

@@ -1,24 +1,27 @@
 # shellcheck shell=bash
-# What an agent is told again when its context was summed up: its phase with the protocol of it, and
-# the handoff document that it has last gone on from. Sourced by session-start when there is any.
+# Tells an agent again after a compaction: its phase with the phase protocol, and the handoff
+# document of its context. session-start sources it if there is one of them.
 #
-# Taken from the files themselves, at that moment and by builtins: nothing of sm has to run, or to
-# have run since, and there is no prepared answer that could be older than what it was made of. It
-# takes some milliseconds, once in a compaction.
+# It reads the files themselves, at that moment and by builtins. So sm need not run, and no prepared
+# answer can be out of date. It takes some milliseconds, once in a compaction. People see what was
+# told again, but not its text.
 # shellcheck disable=SC2154 # dir and session are common.sh's
 
-# Bytes. The client shows the model 10,000 characters whole, Codex as many bytes.
+# Bytes. The client shows the model 10,000 characters, Codex as many bytes.
 LIMIT=9000
 FRAME=400
 
 recall() {
-  local text=''
+  local text='' shown=''
   recall_phase
   recall_document
   [[ -n $text ]] || return 0
   text="[sm context] Your context was summed up.$text"
-  to_json
-  printf '{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"%s"}}\n' "$text"
+  shown="[sm context] After the compaction the agent is told again: $shown"
+  to_json text
+  to_json shown
+  printf '{"systemMessage":"%s",' "$shown"
+  printf '"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"%s"}}\n' "$text"
 }
 
 # recall_phase: adds the phase that an issue's agent has written last, if any, and the protocol.
@@ -39,14 +42,15 @@ recall_phase() {
     } <"$dir/system-prompt.md"
     [[ -z $rest ]] || cut_short protocol
   fi
+  shown=$phase
   text+=$'\n\n'"The phase that you have written last: $phase${protocol:+$'\n\n'}${protocol%$'\n'}"
 }
 
-# recall_document: adds the handoff document that this context was begun with; of a long one its
-# beginning, and where it is whole. Behind a person's own clear the task is another one.
+# recall_document: adds the handoff document with which this context began; of a long one only the
+# beginning, and its path. After a person's own clear the task is another one.
 recall_document() {
   local document='' path='' begun='' rest='' size
-  # One that was copied, but never handed on, has no path there.
+  # A document that was copied, but never handed on, has no path there.
   [[ -s $dir/handoff.md && -s $dir/last-handoff ]] || return 0
   ours "$dir/handoff.md" && ours "$dir/last-handoff" || return 0
   {
@@ -56,7 +60,7 @@ recall_document() {
   [[ ${begun:--} == - || $begun == "$session" ]] || return 0
   size=$((LIMIT - ${#text} - ${#dir} - FRAME))
   path=${path:0:FRAME}
-  # A name that could be read as words stands in quotation marks that it cannot leave.
+  # A name that could be read as words is in quotation marks that it cannot leave.
   if [[ $path == *[!A-Za-z0-9._/@+,=:~-]* ]]; then
     path=${path//\\/\\\\}
     path="\"${path//\"/\\\"}\""
@@ -66,13 +70,15 @@ recall_document() {
     IFS= read -r -N 1 rest
   } <"$dir/handoff.md"
   [[ -z $rest ]] || cut_short document
+  keep recalled "$EPOCHREALTIME"$'\n'
+  shown+="${shown:+, }the handoff document $path"
   text+=$'\n\n'"The handoff document that you went on from ($path); what your summary says is newer:"
   text+=$'\n\n'"${document%$'\n'}"
   [[ -z $rest ]] || text+=$'\n\n'"[That was its beginning. The whole of it is in $dir/handoff.md]"
 }
 
-# cut_short NAME: takes from the end of that variable what may be half a character: bytes that go
-# on with one, then the byte that begins it.
+# cut_short NAME: removes half a character from the end of that variable: its later bytes, then its
+# first byte.
 cut_short() {
   local -n whole=$1
   for _ in 1 2 3; do
@@ -81,11 +87,12 @@ cut_short() {
   [[ $whole != *[$'\xc0'-$'\xff'] ]] || whole=${whole%?}
 }
 
-# to_json: makes $text what stands between the quotes of a JSON string.
+# to_json NAME: turns that variable into the inside of a JSON string.
 to_json() {
-  text=${text//\\/\\\\}
-  text=${text//\"/\\\"}
-  text=${text//$'\n'/\\n}
-  text=${text//$'\t'/\\t}
-  text=${text//[$'\x01'-$'\x1f\x7f']/}
+  local -n raw=$1
+  raw=${raw//\\/\\\\}
+  raw=${raw//\"/\\\"}
+  raw=${raw//$'\n'/\\n}
+  raw=${raw//$'\t'/\\t}
+  raw=${raw//[$'\x01'-$'\x1f\x7f']/}
 }

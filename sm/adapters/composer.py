@@ -9,10 +9,17 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Sequence
-from enum import StrEnum
 
-from sm.adapters.tmux import MissingPaneError, NoServerError, Pane, Tmux, all_of, sequence
+from sm.adapters.tmux import (
+    MissingPaneError,
+    NoServerError,
+    Pane,
+    Tmux,
+    join_commands,
+    join_conditions,
+)
 from sm.errors import UsageError
+from sm.refusal import Refusal
 
 MESSAGE_ID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 KEY = re.compile(r"[A-Za-z0-9-]+")
@@ -30,17 +37,6 @@ ROW_ENDS = 60
 """Of a long row, so many characters at its beginning and as many at its end."""
 
 
-class Typed(StrEnum):
-    """What became of a message, or of keys. A REFUSED one has left the pane untouched."""
-
-    TYPED = "typed"
-    ALREADY = "already"
-    REFUSED_GONE = "gone"
-    REFUSED_MODE = "mode"
-    REFUSED_SCREEN = "screen"
-    REFUSED_SHELL = "shell"
-
-
 def type_once(
     tmux: Tmux,
     pane: Pane,
@@ -50,19 +46,22 @@ def type_once(
     row: str = "",
     stash: str = "",
     submit: Sequence[str] = ("Enter",),
-) -> Typed:
+) -> Refusal | None:
     """Put a draft aside (`stash`), paste the text, press `submit`: once for each `message_id`.
+
+    Returns None when it is typed, by this call or by an earlier one, else what was in the way:
+    then the pane is as it was.
 
     A text in one chunk is one paste, bracketed if the program has asked for that; one that did
     not gets line breaks as Ctrl-J in raw mode, and in cooked mode every line is a message of its
     own. Of several chunks each becomes a bracketed paste, so the program must know these. No
     chunk may hold an escape character.
 
-    Refused when the pane is dead, is in a mode (copy mode …), takes no input, runs another
-    program than `pane.pid`, has fallen to a shell that it was not under when `pane` was looked
-    at, or when the screen does not show exactly `row` any more, the composer as `screen.read`
-    has it: somebody has begun to type. Check, paste and keys are one step: nothing can come
-    between.
+    GONE: the pane is dead, or runs another program than `pane.pid`. MODE: it is in a mode (copy
+    mode …), or takes no input. SHELL: it has fallen to a shell that it was not under when `pane`
+    was looked at. CHANGED: the screen does not show exactly `row` any more, the composer as
+    `screen.read` has it, so somebody has begun to type. Check, paste and keys are one step:
+    nothing can come between.
 
     An id is remembered as long as the pane lives, at about 100 bytes each.
 
@@ -77,8 +76,12 @@ def type_once(
     return _guarded(tmux, pane, message_id, do, row, buffer=buffer, data=_data(chunks))
 
 
-def press(tmux: Tmux, pane: Pane, keys: Sequence[str], *, row: str = "", once: str = "") -> Typed:
+def press(
+    tmux: Tmux, pane: Pane, keys: Sequence[str], *, row: str = "", once: str = ""
+) -> Refusal | None:
     """Press keys, guarded as by `type_once`; with an id in `once`, no second time.
+
+    Returns None when they are pressed, else what was in the way.
 
     Raises:
         UsageError: `once` or a key is none.
@@ -100,7 +103,7 @@ def is_typed(tmux: Tmux, pane: Pane, message_id: str) -> bool:
 def forget(tmux: Tmux, pane_id: str, *message_ids: str) -> None:
     """Let `type_once` type these again, which the agent has given back."""
     options = [f"@sm_typed_{_checked(ident)}" for ident in message_ids]
-    tmux.command(*sequence(*[("set-option", "-qpu", "-t", pane_id, each) for each in options]))
+    tmux.command(*join_commands(*[("set-option", "-qpu", "-t", pane_id, each) for each in options]))
 
 
 def _safe(literal: str) -> str:
@@ -156,10 +159,10 @@ def _guarded(
     *,
     buffer: str = "",
     data: bytes | None = None,
-) -> Typed:
+) -> Refusal | None:
     """Run the tmux commands `do` if the pane allows it and `ident` has not been done yet."""
     typed = f"#{{@sm_typed_{ident}}}" if ident else ""
-    guard = all_of(
+    guard = join_conditions(
         "#{==:#{pane_dead},0}",
         "#{==:#{pane_in_mode},0}",
         "#{==:#{pane_input_off},0}",
@@ -178,9 +181,9 @@ def _guarded(
     choose = ("if-shell", "-F", "-t", pane.id, guard)
     branches = (" ; ".join([*do, *remember, "display-message -p typed"]), " ; ".join(refuse))
     try:
-        said = tmux.command(*sequence(*load, (*choose, *branches)), stdin=data)
+        said = tmux.command(*join_commands(*load, (*choose, *branches)), stdin=data)
     except (NoServerError, MissingPaneError):
-        return Typed.REFUSED_GONE
+        return Refusal.GONE
     return _verdict(said.strip(), pane)
 
 
@@ -188,18 +191,18 @@ def _say(pane: Pane, facts: str) -> str:
     return f"display-message -p -t {pane.id} '{facts}'"
 
 
-def _verdict(said: str, pane: Pane) -> Typed:
+def _verdict(said: str, pane: Pane) -> Refusal | None:
     if said == "typed":
-        return Typed.TYPED
+        return None
     typed, dead, pid, in_mode, input_off, command = said.split(":", 5)
     if typed:
-        return Typed.ALREADY
+        return None  # by an earlier call
     if dead != "0" or pid != str(pane.pid):
-        return Typed.REFUSED_GONE
+        return Refusal.GONE
     if in_mode != "0" or input_off != "0":
-        return Typed.REFUSED_MODE
+        return Refusal.MODE
     fallen = command in SHELLS and pane.command not in SHELLS
-    return Typed.REFUSED_SHELL if fallen else Typed.REFUSED_SCREEN
+    return Refusal.SHELL if fallen else Refusal.CHANGED
 
 
 def _checked(message_id: str) -> str:

@@ -1,4 +1,4 @@
-"""Git, by its own words: one object for a clone or for one of its worktrees."""
+"""Git: one object for a clone, or for one of its worktrees."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from sm.adapters.gitcall import call, first_line
-from sm.adapters.gitpush import ABSENT, RefMovedError, Update, push
+from sm.adapters.git_call import call, read_first_line
+from sm.adapters.git_push import ABSENT, RefMovedError, Update, push
 from sm.errors import SmError
 
 CHECKOUT_S = 600.0
-"""Seconds for filling a worktree; large files may come over the network meanwhile."""
+"""Seconds for a worktree's files; large files may come over the network."""
 
 FETCH = (
     "fetch",
@@ -26,9 +26,9 @@ FETCH = (
 
 
 class WorktreeEntry(Struct, frozen=True):
-    """What git has on record for a worktree. `branch` is None while HEAD is detached.
+    """Git's record of a worktree. `branch` is None while HEAD is detached.
 
-    `locked` and `prunable` are git's reasons, None where it is neither.
+    `locked` and `prunable` are git's reasons, or None.
     """
 
     path: Path
@@ -40,59 +40,62 @@ class WorktreeEntry(Struct, frozen=True):
 
 
 class Git(Struct, frozen=True):
-    """Git in the folder `repo`, a clone or a worktree. Errors: see `sm.adapters.gitcall.call`."""
+    """Git in the folder `repo`, a clone or a worktree. Errors: see `sm.adapters.git_call.call`."""
 
     repo: Path
 
     def at(self, folder: Path) -> Git:
-        """Git in another folder of the repository, such as one of its worktrees."""
+        """Return git in another folder of the repository, such as one of its worktrees."""
         return Git(folder)
 
     # The remote
 
-    def fetch(self, remote: str, *refspecs: str) -> None:
+    def fetch(self, remote: str, *refspecs: str, timeout_s: float | None = None) -> None:
         """Fetch the refspecs and nothing else: no tags, no pruning, FETCH_HEAD untouched."""
-        call(self.repo, *FETCH, "--", remote, *refspecs, remote=remote)
+        call(self.repo, *FETCH, "--", remote, *refspecs, remote=remote, timeout_s=timeout_s)
 
-    def fetch_branch(self, remote: str, branch: str) -> str:
-        """Bring `refs/remotes/{remote}/{branch}` up to date; returns its commit.
+    def fetch_branch(self, remote: str, branch: str, *, timeout_s: float | None = None) -> str:
+        """Update `refs/remotes/{remote}/{branch}`; return its commit.
 
         Raises:
             NoSuchBranchError: the remote has no such branch.
 
         """
         tracking = f"refs/remotes/{remote}/{branch}"
-        self.fetch(remote, f"+refs/heads/{branch}:{tracking}")
+        self.fetch(remote, f"+refs/heads/{branch}:{tracking}", timeout_s=timeout_s)
         return self._out("rev-parse", "--verify", tracking)
 
     def ls_remote(self, remote: str, *patterns: str) -> dict[str, str]:
-        """The remote's refs that match (all without a pattern): full name to SHA."""
+        """Return the remote's matching refs (all without a pattern): full name to SHA."""
         result = call(self.repo, "ls-remote", "--refs", "--", remote, *patterns, remote=remote)
         rows = (line.split("\t", 1) for line in result.lines)
         return {ref: sha for sha, ref in rows}
 
-    def push(self, remote: str, *updates: Update) -> frozenset[str]:
-        """Make all the updates on the remote, or none; returns the refs that this push changed.
+    def push(
+        self, remote: str, *updates: Update, verify: bool = False, timeout_s: float | None = None
+    ) -> frozenset[str]:
+        """Make all updates on the remote, or none; return the refs that this push changed.
 
-        A ref that has its new value already is not among them, whatever was expected.
+        A ref that already has its new value is not among them, whatever was expected. With `verify`
+        the user's pre-push hook may refuse the push.
 
         Raises:
-            RefExistsError: a ref expected to be absent is there.
+            RefExistsError: a ref exists that must not.
             RefMovedError: a ref has another value than the expected one.
             PushRefusedError: the remote refuses; its words are in the message.
 
         """
-        return push(self.repo, remote, updates)
+        return push(self.repo, remote, updates, verify=verify, timeout_s=timeout_s)
 
     def create_refs(self, remote: str, refs: dict[str, str]) -> frozenset[str]:
-        """Create refs (name to SHA) that must not exist, all or none; returns those created."""
+        """Create refs (name to SHA) that must not exist, all or none; return the created ones."""
         return self.push(remote, *(Update(ref, sha, ABSENT) for ref, sha in refs.items()))
 
     def delete_ref(self, remote: str, ref: str, expect: str) -> None:
-        """Delete `ref` on the remote, provided that it is at `expect`; one that is gone is fine.
+        """Delete `ref` on the remote if it is at `expect`; a missing ref is fine.
 
         Raises:
-            RefMovedError: it is elsewhere.
+            RefMovedError: the ref is at another commit.
 
         """
         try:
@@ -104,41 +107,41 @@ class Git(Struct, frozen=True):
     # Commits
 
     def rev_parse(self, rev: str) -> str | None:
-        """The full SHA of the commit `rev`; None where there is none."""
+        """Return the full SHA of the commit `rev`; None if there is none."""
         args = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{rev}^{{commit}}")
         return call(self.repo, *args, accept=(0, 1)).stdout.strip() or None
 
     def merge_base(self, one: str, other: str) -> str | None:
-        """The best common ancestor; None where the histories are unrelated."""
+        """Return the best common ancestor; None if the histories are unrelated."""
         return call(self.repo, "merge-base", one, other, accept=(0, 1)).stdout.strip() or None
 
     def is_ancestor(self, ancestor: str, rev: str) -> bool:
-        """Whether `rev` contains `ancestor`; a commit contains itself.
+        """Say whether `rev` contains `ancestor`; a commit contains itself.
 
-        Also False where this repository does not know one of the two (it was never fetched).
+        Also False if this repository does not know one of the two (it was never fetched).
         """
         return self.ancestry(ancestor, rev) or False
 
     def ancestry(self, ancestor: str, rev: str) -> bool | None:
-        """As `is_ancestor`, but None where this repository does not know one of the two."""
+        """As `is_ancestor`, but None if this repository does not know one of the two."""
         args = ("merge-base", "--is-ancestor", ancestor, rev)
         result = call(self.repo, *args, accept=(0, 1, 128))
         if result.code == 128 and self.rev_parse(ancestor) and self.rev_parse(rev):
-            raise SmError(f"git cannot compare commits in '{self.repo}': {first_line(result)}")
+            raise SmError(f"git cannot compare commits in '{self.repo}': {read_first_line(result)}")
         return None if result.code == 128 else result.code == 0
 
     def ahead(self, base: str, rev: str = "HEAD") -> int:
-        """How many commits `rev` has that `base` lacks."""
+        """Count the commits that `rev` has and `base` lacks."""
         return int(self._out("rev-list", "--count", f"{base}..{rev}"))
 
     def unpushed(self, remote: str) -> tuple[str, ...]:
-        """Commits of HEAD that no remote-tracking ref of `remote` has, newest first."""
+        """Return commits of HEAD that no tracking ref of `remote` has, newest first."""
         return tuple(self._out("rev-list", "HEAD", "--not", f"--remotes={remote}").split())
 
     def missing_from(self, tips: Iterable[str], holders: Iterable[str]) -> tuple[str, ...]:
-        """Commits of `tips` that none of `holders` contains, newest first.
+        """Return commits of `tips` that none of `holders` contains, newest first.
 
-        Holders that this repository does not know are passed over.
+        Holders that this repository does not know are skipped.
         """
         lines = [*tips, *(f"^{sha}" for sha in holders)]
         result = call(
@@ -149,21 +152,21 @@ class Git(Struct, frozen=True):
         return tuple(result.stdout.split())
 
     def diff_stat(self, base: str, rev: str = "HEAD") -> str:
-        """What changed between the two, a line for each file."""
+        """Return what changed between the two, a line for each file."""
         return self._out("diff", "--no-ext-diff", "--no-textconv", "--stat", f"{base}..{rev}", "--")
 
     def log_oneline(self, base: str, rev: str = "HEAD", limit: int = 50) -> str:
-        """Short SHA and subject of the commits that `rev` has and `base` lacks, newest first."""
+        """Return short SHA and subject of the commits that `base` lacks, newest first."""
         args = ("log", f"--max-count={limit}", "--no-show-signature", "--format=%h %s")
         return self._out(*args, f"{base}..{rev}", "--")
 
     def write_object(self, kind: str, content: bytes) -> str:
-        """Store an object of that kind and return its SHA; the same content gives the same SHA."""
+        """Store an object and return its SHA; the same content gives the same SHA."""
         args = ("hash-object", "-t", kind, "-w", "--stdin")
         return call(self.repo, *args, stdin=content).stdout.strip()
 
     def commit_text(self, sha: str) -> str:
-        """The raw commit object: headers, an empty line, the message."""
+        """Return the raw commit object: headers, an empty line, the message."""
         return call(self.repo, "cat-file", "commit", sha).stdout
 
     # Branches and worktrees
@@ -184,7 +187,7 @@ class Git(Struct, frozen=True):
     def track(self, branch: str, remote: str) -> None:
         """Let `branch` pull from and push to the branch of the same name on `remote`.
 
-        Written as settings because `--track` refuses in a clone that fetches a single branch.
+        Settings are written because `--track` refuses in a clone that fetches a single branch.
         """
         for key, value in (("remote", remote), ("merge", f"refs/heads/{branch}")):
             name = f"branch.{branch}.{key}"
@@ -192,7 +195,7 @@ class Git(Struct, frozen=True):
                 call(self.repo, "config", "--replace-all", name, value)
 
     def worktrees(self) -> tuple[WorktreeEntry, ...]:
-        """Every worktree on record, the clone itself first."""
+        """Return every worktree on record, the clone itself first."""
         records = self._out("worktree", "list", "--porcelain", "-z").split("\0\0")
         return tuple(_worktree_entry(record) for record in records if record.strip("\0"))
 
@@ -200,36 +203,40 @@ class Git(Struct, frozen=True):
         """Check the local `branch` out at `path`, which must be missing or empty."""
         call(self.repo, "worktree", "add", "--quiet", str(path), branch, timeout_s=CHECKOUT_S)
 
-    def remove_worktree(self, path: Path) -> None:
-        """Remove a clean worktree, or the record of a missing one; git refuses a dirty one."""
-        call(self.repo, "worktree", "remove", str(path))
+    def remove_worktree(self, path: Path, *, force: bool = False) -> None:
+        """Remove a clean worktree, or the record of a missing one; a dirty one by `force`."""
+        call(self.repo, "worktree", "remove", *(["--force"] if force else []), str(path))
 
     def unlock_worktree(self, path: Path) -> None:
-        """Take back `git worktree lock`, also the one that git sets while it makes a worktree."""
+        """Undo `git worktree lock`, also git's own one while it makes a worktree."""
         call(self.repo, "worktree", "unlock", str(path))
 
     def restore(self) -> None:
-        """Make every tracked file what HEAD has, in a worktree whose making was cut short."""
+        """Give every tracked file the content of HEAD, after an interrupted checkout."""
         call(self.repo, "reset", "--quiet", "--hard", "HEAD", timeout_s=CHECKOUT_S)
 
     def status(self) -> tuple[str, ...]:
-        """Paths with uncommitted changes, untracked ones that are not ignored included."""
+        """Return paths with uncommitted changes, with untracked ones that are not ignored."""
         args = ("--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=none")
         result = call(self.repo, "status", "--no-renames", *args)
         return tuple(entry[3:] for entry in result.stdout.split("\0") if entry)
 
     def git_dir(self) -> Path:
-        """Where git keeps what belongs to this worktree alone."""
+        """Return where git keeps what belongs to this worktree alone."""
         return Path(self._out("rev-parse", "--absolute-git-dir"))
 
     def common_dir(self) -> Path:
-        """Where git keeps what all worktrees of the repository share."""
+        """Return where git keeps what all worktrees of the repository share."""
         args = ("rev-parse", "--path-format=absolute", "--git-common-dir")
         return Path(self._out(*args))
 
     def forward(self, rev: str) -> None:
-        """Move the branch that is checked out here, and its files, forward to `rev`."""
+        """Move the checked out branch and its files forward to `rev`."""
         call(self.repo, "merge", "--quiet", "--ff-only", rev)
+
+    def switch_to(self, rev: str) -> None:
+        """Check `rev` out without a branch; git refuses to overwrite a file."""
+        call(self.repo, "switch", "--quiet", "--detach", rev, timeout_s=CHECKOUT_S)
 
     def _out(self, *args: str) -> str:
         return call(self.repo, *args).stdout.rstrip("\n")

@@ -1,4 +1,4 @@
-"""Processes as Linux shows them in /proc, told apart for certain by pid and moment of start."""
+"""Processes as Linux shows them in /proc, identified by pid and start time."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
 
 PROC = Path("/proc")
 ENDED = frozenset("ZX")
-"""States of a process that runs no more; its parent has not noticed yet."""
+"""States of a process that has ended, which its parent has not noticed yet."""
 
 
 class Process(Struct, frozen=True, eq=False):
-    """A running process. `started` is in clock ticks since boot; 0 where that cannot be known."""
+    """A running process. `started` is in clock ticks since boot; 0 if unknown."""
 
     pid: int
     started: int
@@ -25,7 +25,7 @@ class Process(Struct, frozen=True, eq=False):
     session: int = 0
 
     def __eq__(self, other: object) -> bool:
-        """Whether it is the same process: its parent may have changed."""
+        """Say whether it is the same process, even with another parent."""
         return isinstance(other, Process) and self._key == other._key
 
     def __hash__(self) -> int:
@@ -37,12 +37,12 @@ class Process(Struct, frozen=True, eq=False):
 
 
 def find(pid: int) -> Process | None:
-    """The process that runs under `pid` now; see proc(5) for the fields."""
+    """Return the process with `pid` now; see proc(5) for the fields."""
     try:
         stat = (PROC / str(pid) / "stat").read_text("utf-8", "replace")
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # The program's name is in parentheses and may hold blanks and parentheses itself.
+    # The program's name is in parentheses, and may contain blanks and parentheses.
     state, *fields = stat.rpartition(")")[2].split()
     if state in ENDED:
         return None
@@ -50,7 +50,7 @@ def find(pid: int) -> Process | None:
 
 
 def list_pids() -> list[str]:
-    """The numbers of all processes that may be seen.
+    """Return the numbers of all visible processes.
 
     Raises:
         OSError: this machine does not show them.
@@ -59,13 +59,13 @@ def list_pids() -> list[str]:
     return [entry.name for entry in os.scandir(PROC) if entry.name.isdigit()]
 
 
-def age_s(process: Process) -> float:
-    """For how many seconds it has been running, also while the machine was suspended."""
+def measure_age(process: Process) -> float:
+    """Return for how many seconds it has run, including time in suspension."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) - process.started / os.sysconf("SC_CLK_TCK")
 
 
 def is_running(process: Process) -> bool:
-    """Whether this very process still runs, not another one with its pid."""
+    """Say whether this very process still runs, and no other one has its pid."""
     if process.started and PROC.joinpath("self").exists():
         found = find(process.pid)
         return found is not None and found.started == process.started
@@ -78,8 +78,8 @@ def is_running(process: Process) -> bool:
     return True
 
 
-def with_variable(*entries: bytes) -> list[Process]:
-    """What runs with one of these entries, each `NAME=VALUE`, in the environment it began with."""
+def find_with_variable(*entries: bytes) -> list[Process]:
+    """Return the processes whose initial environment has one of these `NAME=VALUE`."""
     found: list[Process | None] = []
     for entry in PROC.glob("[1-9]*"):
         with contextlib.suppress(OSError):  # another user's, or one that has just ended
@@ -88,11 +88,29 @@ def with_variable(*entries: bytes) -> list[Process]:
     return [process for process in found if process]
 
 
-def family(leaders: Iterable[Process]) -> set[Process]:
-    """What runs of `leaders`: themselves, their descendants, the members of their sessions.
+def find_by_variable(name: str) -> Iterator[tuple[Process, str]]:
+    """Yield the processes whose initial environment has this variable, with its value."""
+    start = b"\0" + os.fsencode(name) + b"="
+    for entry in PROC.glob("[1-9]*"):
+        with contextlib.suppress(OSError):  # another user's, or one that has just ended
+            _, found, rest = (b"\0" + (entry / "environ").read_bytes()).partition(start)
+            if found and (process := find(int(entry.name))):
+                yield process, os.fsdecode(rest.partition(b"\0")[0])
 
-    A member of a process session is found even when all between have ended: the kernel gives
-    a session's number to nobody else before its last member is gone.
+
+def read_name(process: Process) -> str:
+    """Return the name of its program, '' if it has ended."""
+    try:
+        return (PROC / str(process.pid) / "comm").read_text("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
+def find_family(leaders: Iterable[Process]) -> set[Process]:
+    """Return what runs of `leaders`: they, their descendants, members of their sessions.
+
+    A member of a process session is found even if all between have ended: the kernel reuses a
+    session's number only after its last member is gone.
     """
     table = {process.pid: process for process in _all()}
     certain = [leader for leader in leaders if table.get(leader.pid, leader) == leader]
@@ -106,12 +124,15 @@ def family(leaders: Iterable[Process]) -> set[Process]:
 
 
 def send(processes: Iterable[Process], number: signal.Signals) -> None:
-    """Signal each of them that still runs; a pid that was given to another one is left alone."""
-    for process in processes:
+    """Signal each process that still runs, and no other process with its pid.
+
+    The older ones come first: a shell whose command ended before it would start the next command.
+    """
+    for process in sorted(processes, key=lambda process: (process.started, process.pid)):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             handle = os.pidfd_open(process.pid)
             try:
-                if is_running(process):  # from here on the handle cannot mean another one
+                if is_running(process):  # from here on the handle cannot mean another process
                     signal.pidfd_send_signal(handle, number)
             finally:
                 os.close(handle)

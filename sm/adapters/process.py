@@ -1,4 +1,4 @@
-"""Runs other programs: argv only, no terminal, a clean environment, a deadline (by `sh`)."""
+"""Runs other programs by `sh`: argv only, no terminal, a clean environment, a deadline."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,11 +21,15 @@ if TYPE_CHECKING:
     from sh import RunningCommand
 
 ANY_CODE = list(range(-64, 256))
-"""sh raises for codes that it was not told of; which ones are errors is decided here."""
+"""sh raises for unknown codes. This module decides which codes are errors."""
+
+
+HELD_S = 2.0
+"""Seconds that outputs are read after the program's end, while something else has them open."""
 
 
 class Result(Struct, frozen=True):
-    """What a program said: exit code and both outputs, decoded (wrong bytes become U+FFFD)."""
+    """A program's exit code and both outputs, decoded (wrong bytes become U+FFFD)."""
 
     code: int
     stdout: str
@@ -32,7 +37,7 @@ class Result(Struct, frozen=True):
 
     @property
     def lines(self) -> list[str]:
-        """The lines of stdout. Only LF ends one: `splitlines` also cuts at U+2028 in a name."""
+        """The lines of stdout. Only LF ends a line: `splitlines` would cut at U+2028 in a name."""
         return self.stdout.removesuffix("\n").split("\n") if self.stdout else []
 
 
@@ -40,7 +45,7 @@ class CommandError(SmError):
     """A program ended with an exit code that its caller did not expect."""
 
     def __init__(self, argv: tuple[str, ...], result: Result) -> None:
-        """Keep what was run and what came of it."""
+        """Keep the command and its result."""
         self.argv = argv
         self.result = result
         said = (result.stderr or result.stdout).strip().splitlines()
@@ -50,11 +55,11 @@ class CommandError(SmError):
 
 
 class CommandTimeoutError(TemporaryError):
-    """A program was still running at its deadline and has been killed."""
+    """A program still ran at its deadline, and was killed."""
 
 
 class MissingProgramError(SmError):
-    """A program that is needed is not installed."""
+    """A needed program is not installed."""
 
 
 def run(
@@ -65,9 +70,9 @@ def run(
     timeout_s: float = 60.0,
     accept: tuple[int, ...] = (0,),
 ) -> Result:
-    """Run a program to its end and return what it said.
+    """Run a program to its end and return its result.
 
-    `env` replaces the environment. Only exit codes in `accept` are no error.
+    `env` replaces the environment. Exit codes outside of `accept` are errors.
 
     Raises:
         CommandError: another exit code.
@@ -81,7 +86,7 @@ def run(
         program = sh.Command(argv[0])
     except sh.CommandNotFound as error:
         raise MissingProgramError(f"'{argv[0]}' is not installed, or not on PATH") from error
-    # sh's own _timeout polls every 100 ms; a timer beside it costs nothing.
+    # sh's own _timeout polls every 100 ms; our own timer costs nothing.
     process = program(
         *argv[1:],
         _bg=True,
@@ -89,7 +94,7 @@ def run(
         _cwd=str(cwd) if cwd else None,
         _env=dict(env if env is not None else os.environ),
         _in=stdin,
-        _new_session=True,  # a group of its own, which can be killed whole
+        _new_session=True,  # its own group, which can be killed as a whole
         _tty_out=False,
         _truncate_exc=False,
         _ok_code=ANY_CODE,
@@ -118,7 +123,7 @@ def ask(
     timeout_s: float = 60.0,
     accept: tuple[int, ...] = (0,),
 ) -> Result:
-    """As `run`, for a small program that is called often: in half the time, and without `sh`.
+    """Run a small program that is called often: in half the time of `run`, and without `sh`.
 
     Raises:
         CommandError, CommandTimeoutError, MissingProgramError: as `run`.
@@ -132,13 +137,13 @@ def ask(
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            start_new_session=True,  # a group of its own, which can be killed whole
+            start_new_session=True,  # its own group, which can be killed as a whole
         )
     except FileNotFoundError as error:
         raise MissingProgramError(f"'{argv[0]}' is not installed, or not on PATH") from error
     with process:
         try:
-            stdout, stderr = process.communicate(stdin or b"", timeout=timeout_s)
+            stdout, stderr = _communicate(process, stdin or b"", timeout_s)
         except subprocess.TimeoutExpired as error:
             late = f"'{_short(argv)}' was stopped after {timeout_s:g} s"
             raise CommandTimeoutError(late) from error
@@ -151,8 +156,30 @@ def ask(
     return result
 
 
+def _communicate(
+    process: subprocess.Popen[bytes], stdin: bytes, timeout_s: float
+) -> tuple[bytes, bytes]:
+    """Both outputs, until their end; once the program has ended, for `HELD_S` at least.
+
+    A hook of git may leave something behind that keeps them open for ever.
+    """
+    deadline = time.monotonic() + timeout_s
+    given: bytes | None = stdin
+    while True:
+        has_ended = process.poll() is not None
+        left_s = deadline - time.monotonic()
+        try:
+            return process.communicate(given, timeout=max(0.0, min(HELD_S, left_s)))
+        except subprocess.TimeoutExpired as error:
+            given = None  # the program was given all of it, or what it has read
+            if has_ended:
+                return error.output or b"", error.stderr or b""
+            if left_s <= HELD_S:
+                raise
+
+
 _spawned: list[subprocess.Popen[bytes]] = []
-"""Kept so that the end of each is collected by a later call."""
+"""Kept so that a later call collects the end of each."""
 
 
 def spawn(
@@ -161,12 +188,12 @@ def spawn(
     env: Mapping[str, str],
     pass_fds: Sequence[int] = (),
 ) -> None:
-    """Start a program that outlives us, in a session of its own; what it says is added to `log`.
+    """Start a program that outlives us, in its own session; append its output to `log`.
 
-    `env` is all of its environment: `surroundings` says what such a program may have.
+    `env` is its whole environment: `surroundings` says what such a program may have.
 
     Raises:
-        SmError: it cannot be started.
+        SmError: the program cannot be started.
 
     """
     _spawned[:] = [process for process in _spawned if process.poll() is None]

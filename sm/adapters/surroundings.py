@@ -1,7 +1,7 @@
-"""The environment of programs that outlive the call which starts them: no token among it.
+"""The environment of programs that outlive the call that starts them, without any token.
 
-What a person's shell holds would else be in `/proc/PID/environ` of a monitor for days, and reach
-all that the monitor starts.
+Otherwise a token in a person's shell would be in `/proc/PID/environ` of a monitor for days, and
+would reach all programs that the monitor starts.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from sm.adapters.gitcall import KEPT as GIT
-from sm.adapters.gitcall import KEPT_PREFIXES as GIT_PREFIXES
-from sm.adapters.tmux import plain_environment
+from sm.adapters.git_call import KEPT as GIT
+from sm.adapters.git_call import KEPT_PREFIXES as GIT_PREFIXES
+from sm.adapters.tmux import select_plain_environment
 
 OURS = frozenset(
     {
         *("SM_PYTHON", "SM_STATE_ROOT", "SM_CONFIG", "SM_TMUX_SOCKET", "SM_BRIDGE_DATABASE"),
-        *("SM_CRASH_AT", "SM_CRASH_ONCE"),
+        *("SM_CRASH_AT", "SM_CRASH_ONCE", "CLAUDE_TIMEOUT"),
     }
 )
 REMOTES = frozenset(
@@ -30,17 +30,17 @@ REMOTES = frozenset(
 """What git needs to reach a remote as this person; `GIT_*` on top, as far as git gets it."""
 
 DESKTOP = frozenset({"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS"})
-"""What a `notify_command` needs to show something; `XDG_*` on top."""
+"""What a `notify_command` needs to show something; `XDG_*` as well."""
 
 KEPT = OURS | REMOTES | DESKTOP | GIT
 KEPT_PREFIXES = ("XDG_", *GIT_PREFIXES)
 
 
-def lasting_environment(passed: Iterable[str] = ()) -> dict[str, str]:
-    """The part of our environment that such a program gets; `passed` names more of it."""
+def select_lasting_environment(passed: Iterable[str] = ()) -> dict[str, str]:
+    """Return our environment for such a program; `passed` adds variables."""
     more = {
         name: value
         for name, value in os.environ.items()
         if name in KEPT or name.startswith(KEPT_PREFIXES) or name in passed
     }
-    return plain_environment() | more
+    return select_plain_environment() | more

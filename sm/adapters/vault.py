@@ -1,4 +1,4 @@
-"""Questions to a person, as Markdown files in a folder, answered by writing into the file."""
+"""Asks a person by Markdown files in a folder; the person answers in the file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SETTLED = "answered"
 READ_LIMIT = 1024 * 1024
 
 QUIET_S = 2.0
-"""Seconds that a file must have rested: editors save while their user is still typing."""
+"""Seconds that a file must be unchanged: editors save while their user still types."""
 
 COMMENT = re.compile(r"<!--.*?(?:-->|\Z)|<!?-?\Z", re.DOTALL)
 
@@ -36,12 +36,12 @@ An agent waits for your answer: write it below the last heading and save the fil
 
 
 def ask(path: Path, *, title: str, body: str, marker: str) -> Path:
-    """Put the question `marker` into the file `path`; asked again, it leaves the file alone.
+    """Write the question `marker` into the file `path`; a repeated call changes nothing.
 
-    An earlier question in the same file is settled first. Returns `path`.
+    An earlier question in the file is settled first. Returns `path`.
 
     Raises:
-        StateError: the file is a person's own, or cannot be written.
+        StateError: the file belongs to a person, or cannot be written.
 
     """
     there = _read(path)
@@ -64,13 +64,13 @@ def ask(path: Path, *, title: str, body: str, marker: str) -> Path:
 
 
 def answer(path: Path, *, quiet_s: float = QUIET_S) -> str | None:
-    """What the person wrote under the heading; None where that is nothing (yet).
+    """Return what the person wrote under the heading; None if there is nothing yet.
 
-    A file that was saved less than `quiet_s` seconds ago is not read yet. A person's own file
-    answers nothing.
+    A file that was saved less than `quiet_s` seconds ago is not read yet. A person's own file holds
+    no answer.
 
     Raises:
-        StateError: the file cannot be read, is a link or another user's.
+        StateError: the file cannot be read, is a link, or belongs to another user.
 
     """
     try:
@@ -84,7 +84,7 @@ def answer(path: Path, *, quiet_s: float = QUIET_S) -> str | None:
     if not _is_ours(text):
         return None
     lines = text.splitlines()
-    # The question is quoted line by line, so the first such heading is the real one.
+    # Every line of the question is quoted, so the first such heading is the real one.
     start = next((n for n, line in enumerate(lines, 1) if line.rstrip() == HEADING), None)
     if start is None:
         return None
@@ -92,12 +92,12 @@ def answer(path: Path, *, quiet_s: float = QUIET_S) -> str | None:
 
 
 def settle(path: Path) -> Path:
-    """Move the file to `answered/` beside it, under a name not used there; returns where it is.
+    """Move the file to `answered/` beside it, under a free name; return its new path.
 
-    A file that is gone already is no error. What is no question of ours stays where it is.
+    A missing file is no error. A file that is not our question stays where it is.
 
     Raises:
-        StateError: it cannot be moved.
+        StateError: the file cannot be moved.
 
     """
     folder = path.parent / SETTLED
@@ -113,7 +113,7 @@ def settle(path: Path) -> Path:
 
 
 def _is_question(path: Path) -> bool:
-    """Whether a question of ours is there; what cannot be read is none."""
+    """Say whether the file is a question of ours; an unreadable file is none."""
     try:
         return _is_ours(_read(path) or "")
     except SmError:
@@ -121,7 +121,7 @@ def _is_question(path: Path) -> bool:
 
 
 def _is_ours(text: str) -> bool:
-    """Whether a file with that text is a question; what it quotes begins its lines with '>'."""
+    """Say whether a text is a question of ours; quoted lines in it begin with '>'."""
     return any(line.startswith("<!-- sm:") for line in text.splitlines())
 
 

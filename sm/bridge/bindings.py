@@ -1,4 +1,4 @@
-"""Handoffs that are about an issue: what the chat has said is handed to who works on it, once."""
+"""Binds threads to issues: what the chat writes goes once to the agent that works on the issue."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ WHERE (handoff_id, project, issue) = (?, ?, ?)
 """
 
 FROM_CHAT = (EntryType.TASK, EntryType.DECISION, EntryType.CONTEXT)
-"""What of the chat's reaches the agent; the rest is for people to read."""
+"""The chat's entries that go to the agent. People read the others."""
 
 
 class Binding(Struct, frozen=True):
-    """The issue that a handoff is about; up to `handed_seq` it has been handed over."""
+    """The issue of a thread. Entries up to `handed_seq` have been handed over."""
 
     handoff_id: str
     project: str
@@ -41,49 +41,49 @@ class Binding(Struct, frozen=True):
 
 
 def bind(bridge: Bridge, ident: str, project: str, issue: int) -> Binding:
-    """Make an active handoff one about this issue; about another one it is no longer.
+    """Bind an active thread to this issue, and to no other.
 
     Raises:
-        UsageError: there is no such handoff.
-        CompletedError: it was closed.
+        UsageError: there is no such thread.
+        CompletedError: the thread was closed.
 
     """
     with transaction(bridge.connection):
         bridge.active(ident)
         bridge.connection.execute(BOUND, (ident, project, issue))
-        found = of_handoff(bridge, ident)
+        found = find_binding(bridge, ident)
     assert found is not None, "it was just written"
     return found
 
 
-def of_handoff(bridge: Bridge, ident: str) -> Binding | None:
-    """What the handoff is about, None where it is about no issue."""
+def find_binding(bridge: Bridge, ident: str) -> Binding | None:
+    """Return the issue that the thread is about, or None."""
     row = bridge.connection.execute(OF_HANDOFF, (ident,)).fetchone()
     return Binding(*row) if row else None
 
 
-def of_issue(bridge: Bridge, project: str, issue: int) -> tuple[Binding, ...]:
-    """The active handoffs about this issue, oldest first."""
+def list_about_issue(bridge: Bridge, project: str, issue: int) -> tuple[Binding, ...]:
+    """Return the active threads about this issue, oldest first."""
     rows = bridge.connection.execute(OF_ISSUE, (project, issue))
     return tuple(Binding(*row) for row in rows)
 
 
-def waiting(bridge: Bridge, binding: Binding) -> tuple[Entry, ...]:
-    """What of the chat's has not been handed over, in order."""
-    # Often only the agent has written since, and much: its entries are not even read.
+def list_waiting(bridge: Bridge, binding: Binding) -> tuple[Entry, ...]:
+    """Return the chat's entries that still have to be handed over, in order."""
+    # Often only the agent has written since, and a lot. So its entries are not read at all.
     said = bridge.entries(binding.handoff_id, after=binding.handed_seq, by=Client.CHAT)
     return tuple(filter(is_for_agent, said))
 
 
 def is_for_agent(entry: Entry) -> bool:
-    """Whether it is handed to who works on the issue."""
+    """Say whether the entry goes to the agent that works on the issue."""
     return entry.from_client is Client.CHAT and entry.type in FROM_CHAT
 
 
-def handed(bridge: Bridge, binding: Binding, entry: Entry) -> None:
+def mark_handed(bridge: Bridge, binding: Binding, entry: Entry) -> None:
     """Note that the entry, and all before it, have been handed over for that issue.
 
-    Where the handoff was bound to another one meanwhile, nothing has been handed over there.
+    If the thread was bound to another issue meanwhile, nothing changes.
     """
     about = (binding.handoff_id, binding.project, binding.issue)
     with transaction(bridge.connection):

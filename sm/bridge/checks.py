@@ -1,6 +1,6 @@
-"""What callers hand in, checked in one place for tools and shells: the messages are read by models.
+"""Checks what callers pass, in one place for tools and shells. Models read the messages.
 
-Pure. Every error says what to do next, since whoever reads it can only call again.
+Pure. Every error says what to do next, because a model can only call again.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ PROJECT_LIMIT = 200
 """Bytes of UTF-8."""
 
 
-def handoff_id(given: object) -> str:
-    """An id that may be looked up.
+def check_handoff_id(given: object) -> str:
+    """Return `given` as an id to look up.
 
     Raises:
         UsageError: it cannot be one.
@@ -35,11 +35,11 @@ def handoff_id(given: object) -> str:
     return text
 
 
-def client(given: object) -> Client:
-    """Who calls.
+def check_client(given: object) -> Client:
+    """Return `given` as the client that calls.
 
     Raises:
-        UsageError: it is neither of the two.
+        UsageError: it is not one of the two clients.
 
     """
     try:
@@ -51,8 +51,8 @@ def client(given: object) -> Client:
         ) from error
 
 
-def entry_type(given: object) -> EntryType:
-    """What an entry is for.
+def check_entry_type(given: object) -> EntryType:
+    """Return `given` as the type of an entry.
 
     Raises:
         UsageError: there is no such type.
@@ -66,8 +66,8 @@ def entry_type(given: object) -> EntryType:
         ) from error
 
 
-def content(given: object) -> str:
-    """The text of an entry, as it was given.
+def check_content(given: object) -> str:
+    """Return `given` as the text of an entry, unchanged.
 
     Raises:
         UsageError: there is none, or too much of it.
@@ -76,8 +76,8 @@ def content(given: object) -> str:
     return _text(given, "content", CONTENT_LIMIT, "put it into a file and name that, or split it")
 
 
-def title(given: object) -> str:
-    """The title of a handoff, on one line.
+def check_title(given: object) -> str:
+    """Return `given` as the title of a thread, on one line.
 
     Raises:
         UsageError: there is none, or too much of it.
@@ -86,8 +86,8 @@ def title(given: object) -> str:
     return " ".join(_text(given, "title", TITLE_LIMIT, "a few words do").split())
 
 
-def project(given: object) -> str | None:
-    """The tag of a handoff, None for none.
+def check_project(given: object) -> str | None:
+    """Return `given` as the tag of a thread, or None.
 
     Raises:
         UsageError: it is no short text.
@@ -98,8 +98,8 @@ def project(given: object) -> str | None:
     return _text(given, "project", PROJECT_LIMIT, "it is a tag")
 
 
-def issue(given: object) -> int | None:
-    """The number of an issue, None for none.
+def check_issue(given: object) -> int | None:
+    """Return `given` as the number of an issue, or None.
 
     Raises:
         UsageError: it cannot be one.

@@ -1,6 +1,6 @@
-"""The database file of the bridge: made, opened, brought up to date; many processes share it.
+"""Makes, opens and updates the database file of the bridge, which many processes share.
 
-SQLite in WAL mode: readers and the one writer do not wait for each other, and what a killed
+It is SQLite in WAL mode: readers and the one writer do not wait for each other. What a killed
 process had not committed is gone as a whole.
 """
 
@@ -11,8 +11,8 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from sm.bridge import place
-from sm.bridge.faults import damaged, explained
+from sm.bridge import place, takeover
+from sm.bridge.faults import explain_errors, make_damage_error
 from sm.errors import StateError
 from sm.store import lock
 
@@ -20,7 +20,7 @@ APPLICATION = 0x736D6272
 """`application_id` of our files: "smbr"."""
 
 BUSY_S = 30.0
-"""So long a writer waits for the others."""
+"""How long a writer waits for the others."""
 
 MIGRATIONS = (
     """
@@ -56,7 +56,7 @@ MIGRATIONS = (
     CREATE UNIQUE INDEX entries_once ON handoff_entries(handoff_id, key) WHERE key IS NOT NULL;
     """,
 )
-"""Number n leads from `user_version` n to n + 1. One that was released is never changed."""
+"""Number n leads from `user_version` n to n + 1. A released one never changes."""
 
 VERSION = len(MIGRATIONS)
 
@@ -64,18 +64,18 @@ Connection = sqlite3.Connection
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[Connection]:
-    """The database at `path`, which is made where it is missing; closed afterwards.
+def open_database(path: Path) -> Iterator[Connection]:
+    """Open the database at `path`, which is made if it is missing; close it afterwards.
 
-    What SQLite reports while it is open comes out as one of our errors.
+    Meanwhile errors of SQLite become our own errors.
 
     Raises:
         StateError: it is not ours, damaged, of a newer version, or cannot be written.
         TemporaryError: others held it too long, or the disk is full.
 
     """
-    with explained(path, BUSY_S):
-        place.make(path)
+    with explain_errors(path, BUSY_S):
+        place.make_file(path)
         place.check_file(path)
         with contextlib.closing(_connect(path)) as connection:
             if _is_behind(connection, path):
@@ -85,28 +85,28 @@ def opened(path: Path) -> Iterator[Connection]:
 
 
 def check(path: Path) -> None:
-    """Look whether the database that is there can be used; nothing is changed.
+    """Check that the existing database can be used; change nothing.
 
     Raises:
-        StateError, TemporaryError: as `opened`.
+        StateError, TemporaryError: as `open_database`.
 
     """
-    with explained(path, BUSY_S):
+    with explain_errors(path, BUSY_S):
         place.check_folder(path.parent)
         place.check_file(path)
         with contextlib.closing(_connect(path)) as connection:
             _is_behind(connection, path)
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
-        raise damaged(path)
+        raise make_damage_error(path)
 
 
 @contextlib.contextmanager
 def transaction(connection: Connection, *, writes: bool = True) -> Iterator[None]:
-    """All that is written inside, or nothing; all that is read is of one moment.
+    """Write everything inside or nothing, and read everything of one moment.
 
-    Other writers wait from the beginning on, unless it says that it only reads. Inside another one
-    it is a part of that.
+    Other writers wait from the start, unless `writes` is False. Inside another transaction it is a
+    part of that one.
     """
     if connection.in_transaction:
         yield
@@ -116,7 +116,7 @@ def transaction(connection: Connection, *, writes: bool = True) -> Iterator[None
         yield
         connection.execute("COMMIT")
     except BaseException:
-        with contextlib.suppress(sqlite3.Error):  # a full disk has rolled it back already
+        with contextlib.suppress(sqlite3.Error):  # a full disk has already rolled it back
             connection.execute("ROLLBACK")
         raise
 
@@ -127,24 +127,29 @@ def _connect(path: Path) -> Connection:
     )
     try:
         connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA synchronous = FULL")  # what was answered survives a power cut
-    except BaseException:  # the file is no database, or is held by another program
+        connection.execute(
+            "PRAGMA synchronous = FULL"
+        )  # what we have confirmed survives a power cut
+    except BaseException:  # the file is no database, or another program holds it
         connection.close()
         raise
     return connection
 
 
 def _is_behind(connection: Connection, path: Path) -> bool:
-    """Whether something is to be done before it can be used.
+    """Say whether something must be done before the database can be used.
 
     Raises:
-        StateError: it is another program's, or of a newer version.
+        StateError: it belongs to another program, or to a newer version.
 
     """
-    with transaction(connection, writes=False):  # somebody may be making it just now
+    with transaction(connection, writes=False):  # another process may be making it right now
         version = _pragma(connection, "user_version")
         application = _pragma(connection, "application_id")
         tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+        taken_over = _is_taken_over(connection)
+    if taken_over:
+        return True
     if application != APPLICATION and (application or version or tables):
         raise StateError(
             f"'{path}' is the database of another program: name another file, it was not touched"
@@ -157,16 +162,24 @@ def _is_behind(connection: Connection, path: Path) -> bool:
     return version < VERSION
 
 
+def _is_taken_over(connection: Connection) -> bool:
+    """Say whether it was made without sm, and sm can use it."""
+    return not _pragma(connection, "application_id") and takeover.fits(connection)
+
+
 def _pragma(connection: Connection, name: str) -> int:
     return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
 
 
 def _bring_up_to_date(connection: Connection, path: Path) -> None:
     if not _is_behind(connection, path):
-        return  # somebody else was first
+        return  # another process was first
+    copy = takeover.back_up(connection, path) if _is_taken_over(connection) else None
     connection.execute("PRAGMA journal_mode = WAL")
     with transaction(connection):
-        for number in range(_pragma(connection, "user_version"), VERSION):
+        if copy:
+            takeover.adopt(connection)
+        for number in range(1 if copy else _pragma(connection, "user_version"), VERSION):
             for statement in MIGRATIONS[number].split(";"):
                 connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION}")

@@ -1,4 +1,4 @@
-"""What SQLite reports, in words that say what to do."""
+"""Explains errors of SQLite, and says what to do."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 NOT_WRITABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
-"""The latter: the index of the journal, which every reader needs too, could not be made larger."""
+"""The second one: the journal's index, which every reader needs, could not grow."""
 
 
 class RowError(sqlite3.DataError):
-    """A row holds what nobody can have written."""
+    """A row holds a value that sm never writes."""
 
 
 @contextlib.contextmanager
-def explained(path: Path, waited_s: float) -> Iterator[None]:
-    """Has errors of SQLite come out as ours; `waited_s`: so long it waits for other writers.
+def explain_errors(path: Path, waited_s: float) -> Iterator[None]:
+    """Turn errors of SQLite into ours. `waited_s` is how long SQLite waits for other writers.
 
     Raises:
         StateError: the database at `path` is damaged, or cannot be used as it is.
@@ -35,8 +35,8 @@ def explained(path: Path, waited_s: float) -> Iterator[None]:
         raise _explanation(path, error, waited_s) from error
 
 
-def damaged(path: Path) -> StateError:
-    """The error of a file that is no sound database."""
+def make_damage_error(path: Path) -> StateError:
+    """Return the error for a file that is no sound database."""
     return StateError(
         f"'{path}' is damaged: nothing was written; put a copy in its place, or move it away to "
         "begin anew"
@@ -53,7 +53,7 @@ def _explanation(path: Path, error: sqlite3.Error, waited_s: float) -> SmError:
             f"no space left for '{path}': nothing was written; make room, then try again"
         )
     if code in DAMAGED or isinstance(error, RowError):
-        return damaged(path)
+        return make_damage_error(path)
     if code in NOT_WRITABLE:
         return StateError(f"cannot write '{path}', or beside it: {error}: mend its permissions")
     return StateError(f"cannot use '{path}': {error}")

@@ -1,4 +1,4 @@
-"""What can be done with handoffs: the five operations, each one transaction."""
+"""The five operations on threads, each of them one transaction."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sm.bridge.records import (
     Handoff,
     Status,
     Thread,
-    new_id,
+    make_id,
 )
 from sm.errors import SmError, UsageError
 
@@ -61,18 +61,18 @@ SEEN = {
 
 
 class CompletedError(SmError):
-    """The handoff was closed."""
+    """The thread was closed."""
 
 
 @contextlib.contextmanager
-def bridge(path: Path) -> Iterator[Bridge]:
-    """The handoffs in the database at `path`; for errors see `database.opened`."""
-    with database.opened(path) as connection:
+def open_bridge(path: Path) -> Iterator[Bridge]:
+    """Open the threads in the database at `path`; for errors see `database.open_database`."""
+    with database.open_database(path) as connection:
         yield Bridge(connection)
 
 
 class Bridge:
-    """The handoffs of one database. Arguments have been through `sm.bridge.checks`."""
+    """The threads of one database. `sm.bridge.checks` has checked the arguments."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         """Work on an open database."""
@@ -81,15 +81,15 @@ class Bridge:
     def create(
         self, title: str, content: str, *, project: str | None = None, client: Client
     ) -> Thread:
-        """Begin a handoff, whose first entry is `content`, of type context."""
-        now, ident = _now(), new_id()
+        """Begin a thread with `content` as its first entry, of type context."""
+        now, ident = _now(), make_id()
         with transaction(self.connection):
             self.connection.execute(BEGUN, (ident, title, project, now, now))
             self._append(ident, EntryType.CONTEXT, content, client)
             return self._thread(ident, client)
 
     def get(self, ident: str, client: Client) -> Thread:
-        """All of a handoff, and what of it is new to `client`; no cursor moves.
+        """Return a whole thread, and what is new in it for `client`; move no cursor.
 
         Raises:
             UsageError: there is none.
@@ -101,9 +101,9 @@ class Bridge:
     def add(
         self, ident: str, type_: EntryType, content: str, client: Client, *, key: str | None = None
     ) -> tuple[Handoff, Entry]:
-        """Append an entry; the cursor of `client` moves to it.
+        """Append an entry, and move the cursor of `client` to it.
 
-        With a `key` this happens once: called again, it returns the entry that is there.
+        With a `key` this happens once: a second call returns the existing entry.
 
         Raises:
             UsageError: there is no such handoff.
@@ -131,7 +131,7 @@ class Bridge:
             return self.handoff(ident)
 
     def close(self, ident: str) -> Handoff:
-        """Delete the entries and mark the handoff as completed; one that is stays as it is.
+        """Delete the entries, and mark the thread as completed. A completed one stays as it is.
 
         Raises:
             UsageError: there is no such handoff.
@@ -144,7 +144,7 @@ class Bridge:
             return self.handoff(ident)
 
     def handoff(self, ident: str) -> Handoff:
-        """The row of a handoff.
+        """Return the row of a thread.
 
         Raises:
             UsageError: there is none.
@@ -159,7 +159,7 @@ class Bridge:
         return _record(Handoff, row)
 
     def active(self, ident: str) -> Handoff:
-        """The row of a handoff that can be written to.
+        """Return the row of a thread that is open for entries.
 
         Raises:
             UsageError: there is none.
@@ -175,7 +175,7 @@ class Bridge:
         return found
 
     def entries(self, ident: str, *, after: int = 0, by: Client | None = None) -> tuple[Entry, ...]:
-        """The entries of a handoff behind number `after`, in order; `by`: those of one client."""
+        """Return the entries after number `after`, in order; with `by` those of one client."""
         rows = self.connection.execute(ENTRIES, (ident, after, by))
         return tuple(_record(Entry, row) for row in rows)
 
@@ -199,10 +199,10 @@ class Bridge:
 
 
 def _record(shape: type[Record], row: tuple[object, ...]) -> Record:
-    """A row as the record whose fields its columns are, in that order."""
+    """Return a row as a record with the columns as fields, in that order."""
     try:
         return msgspec.convert(dict(zip(shape.__match_args__, row, strict=True)), shape)
-    except msgspec.ValidationError as error:  # a page may be damaged, and be a page all the same
+    except msgspec.ValidationError as error:  # a damaged page can still be a valid page
         raise RowError(str(error)) from error
 
 

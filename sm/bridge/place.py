@@ -1,7 +1,7 @@
-"""Where the database is: its file is made, and looked at before SQLite opens it.
+"""Makes the file of the database, and checks it before SQLite opens it.
 
-It is looked at without being opened: closing it would drop the locks that other connections of the
-process hold on it (https://www.sqlite.org/howtocorrupt.html, "Posix advisory locks canceled").
+It checks without opening: a close would drop the locks of other connections in this process
+(https://www.sqlite.org/howtocorrupt.html, "Posix advisory locks canceled").
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from sm.bridge.faults import damaged
+from sm.bridge.faults import make_damage_error
 from sm.errors import StateError
 from sm.store.files import check_regular, create_exclusive
 
@@ -20,33 +20,43 @@ SMALLEST = 512
 """Bytes of a page; see https://www.sqlite.org/fileformat.html."""
 
 making = threading.Lock()
-"""Held until a file that was made is closed: nobody else in this process has it open then."""
+"""Held until a new file is closed, so that no other thread of this process has it open then."""
 
 
 def is_there(path: Path) -> bool:
-    """Whether a database, or anything else, is at `path`.
+    """Say whether a database, or anything else, is at `path`.
 
     Raises:
-        StateError: it cannot be looked for.
+        StateError: the folder cannot be read.
 
     """
     with _named("look for", path):
         return path.exists()
 
 
-def make(path: Path) -> None:
-    """Make an empty file (0600) where there is none.
+def make_file(path: Path) -> None:
+    """Make an empty file (0600) if there is none.
 
     Raises:
-        StateError: it cannot be made, or would be where other users may write.
+        StateError: it cannot be made, or other users may write to its folder.
 
     """
-    with _named("make", path.parent):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    check_folder(path.parent)
+    make_folder(path.parent)
     with making:
         if not is_there(path):
             create_exclusive(path)
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder (0700) if there is none.
+
+    Raises:
+        StateError: it cannot be made, or other users may write to it.
+
+    """
+    with _named("make", folder):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    check_folder(folder)
 
 
 def check_folder(folder: Path) -> None:
@@ -58,7 +68,7 @@ def check_folder(folder: Path) -> None:
     """
     with _named("look at", folder):
         found = folder.stat()
-    # Whoever can put a journal beside a database can change what is read from it.
+    # A user who can put a journal beside a database can change what we read from it.
     if found.st_mode & 0o022 or found.st_uid not in (os.geteuid(), 0):
         raise StateError(
             f"'{folder}' can be written by other users: keep the database in a folder of your own"
@@ -66,7 +76,7 @@ def check_folder(folder: Path) -> None:
 
 
 def check_file(path: Path) -> None:
-    """Refuse a file that is not ours alone, or cannot be a database.
+    """Refuse a file that is not ours alone, or that cannot be a database.
 
     Raises:
         StateError: it is one, or cannot be looked at.
@@ -77,8 +87,8 @@ def check_file(path: Path) -> None:
     check_regular(path, found)
     if found.st_mode & 0o077:
         raise StateError(f"'{path}' is open to other users: run chmod 600 on it")
-    if 0 < found.st_size < SMALLEST:  # SQLite would take the rest of a database for a new one
-        raise damaged(path)
+    if 0 < found.st_size < SMALLEST:  # SQLite would take a truncated database for a new one
+        raise make_damage_error(path)
 
 
 @contextlib.contextmanager

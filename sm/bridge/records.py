@@ -1,4 +1,4 @@
-"""What a thread between two clients consists of. Pure."""
+"""The parts of a thread between two clients. Pure."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from msgspec import Struct
 PREFIX = "hof_"
 ALPHABET = string.ascii_letters + string.digits + "_-"
 LENGTH = 21
-"""126 random bits, as a nanoid has them: whoever has the id was given it."""
+"""126 random bits, like a nanoid, so that an id cannot be guessed."""
 
 ID = re.compile(rf"{PREFIX}[{re.escape(ALPHABET)}]{{{LENGTH}}}")
 
 
 class Client(StrEnum):
-    """Who writes: the chat decides, the coding client carries out."""
+    """A client: the chat decides, the coding client carries out."""
 
     CHAT = "chat"
     CODE = "code"
 
     @property
     def cursor(self) -> str:
-        """The column that says up to which entry it has seen."""
+        """The column with the last entry that it has seen."""
         return f"{self}_last_seen"
 
 
 class EntryType(StrEnum):
-    """What an entry is for."""
+    """The purpose of an entry."""
 
     CONTEXT = "context"
     TASK = "task"
@@ -41,14 +41,14 @@ class EntryType(StrEnum):
 
 
 class Status(StrEnum):
-    """Whether a handoff is under way."""
+    """Whether a thread is open."""
 
     ACTIVE = "active"
     COMPLETED = "completed"
 
 
 class Handoff(Struct, frozen=True):
-    """One working session of two clients; the cursors are sequence numbers of entries.
+    """One thread of two clients; the cursors are sequence numbers of entries.
 
     Times are ISO 8601 in UTC.
     """
@@ -63,12 +63,12 @@ class Handoff(Struct, frozen=True):
     updated_at: str
 
     def last_seen(self, client: Client) -> int:
-        """The number of the last entry that this client has seen; 0 for none."""
+        """Return the number of the last entry that this client has seen; 0 for none."""
         return self.chat_last_seen if client is Client.CHAT else self.code_last_seen
 
 
 class Entry(Struct, frozen=True):
-    """What one client has said; `seq` grows over all handoffs."""
+    """What one client has written; `seq` grows over all threads."""
 
     seq: int
     handoff_id: str
@@ -79,7 +79,7 @@ class Entry(Struct, frozen=True):
 
 
 class Thread(Struct, frozen=True):
-    """A handoff as `client` sees it, with all its entries in order."""
+    """A thread as `client` sees it, with all its entries in order."""
 
     handoff: Handoff
     entries: tuple[Entry, ...]
@@ -91,10 +91,10 @@ class Thread(Struct, frozen=True):
         return tuple(filter(self.is_new, self.entries))
 
     def is_new(self, entry: Entry) -> bool:
-        """Whether the client has not seen the entry."""
+        """Say whether the client has not seen the entry yet."""
         return entry.seq > self.handoff.last_seen(self.client)
 
 
-def new_id() -> str:
-    """An id for a handoff, from a cryptographic source."""
+def make_id() -> str:
+    """Make an id for a thread, from a cryptographic source."""
     return PREFIX + "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))

@@ -1,4 +1,4 @@
-"""What the operations return, as JSON has it: the same for tools and for `--json`. Pure."""
+"""Shapes the results of the operations as JSON: the same for tools and for `--json`. Pure."""
 
 from __future__ import annotations
 
@@ -11,22 +11,24 @@ from sm.bridge.records import Entry, Handoff, Thread
 Shape = dict[str, Any]
 
 
-def created(thread: Thread) -> Shape:
-    """The new handoff and its first entry."""
-    return row(thread.handoff) | {"entries": [structs.asdict(entry) for entry in thread.entries]}
+def shape_created(thread: Thread) -> Shape:
+    """Return the new thread and its first entry."""
+    return shape_handoff(thread.handoff) | {
+        "entries": [structs.asdict(entry) for entry in thread.entries]
+    }
 
 
-def got(thread: Thread) -> Shape:
-    """All of a handoff, and what of it is new to the one who asks."""
+def shape_thread(thread: Thread) -> Shape:
+    """Return a whole thread, and what is new for the caller."""
     new = [structs.asdict(entry) for entry in thread.new_entries]
-    return created(thread) | {"new_entries": new, "new_count": len(new)}
+    return shape_created(thread) | {"new_entries": new, "new_count": len(new)}
 
 
-def added(handoff: Handoff, entry: Entry) -> Shape:
-    """The handoff as it is now, and the entry."""
-    return row(handoff) | {"entry": structs.asdict(entry)}
+def shape_added(handoff: Handoff, entry: Entry) -> Shape:
+    """Return the thread in its new state, and the entry."""
+    return shape_handoff(handoff) | {"entry": structs.asdict(entry)}
 
 
-def row(handoff: Handoff) -> Shape:
-    """The handoff alone."""
+def shape_handoff(handoff: Handoff) -> Shape:
+    """Return the thread alone."""
     return {"handoff": structs.asdict(handoff)}

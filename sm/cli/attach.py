@@ -14,8 +14,8 @@ from sm.output import say
 
 if TYPE_CHECKING:
     from sm.config.schema import Project
-    from sm.session.registry import AnySession
-    from sm.workflow.attach import Attachment
+    from sm.sessions.attach import Attachment
+    from sm.sessions.registry import AnySession
 
 
 @click.command("attach")
@@ -41,15 +41,15 @@ def command(
 def _way(
     click_context: click.Context, place: AnySession | tuple[Project, int], read_only: bool
 ) -> Attachment:
-    from sm.session.registry import AdHocSession
-    from sm.workflow.attach import attachment, to_ad_hoc
-    from sm.workflow.context import Context
-    from sm.workflow.host import context_of
+    from sm.sessions.attach import prepare_ad_hoc_attachment, prepare_attachment
+    from sm.sessions.machine import load_project
+    from sm.sessions.project import Context
+    from sm.sessions.registry import AdHocSession
 
     if isinstance(place, tuple):
         ctx, issue = Context(load_config(click_context), place[0]), place[1]
     elif isinstance(place, AdHocSession):
-        return to_ad_hoc(place, os.environ, read_only=read_only)
+        return prepare_ad_hoc_attachment(place, os.environ, read_only=read_only)
     else:
-        ctx, issue = context_of(place), place.issue
-    return attachment(ctx, issue, os.environ, read_only=read_only)
+        ctx, issue = load_project(place), place.issue
+    return prepare_attachment(ctx, issue, os.environ, read_only=read_only)

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sm.cli.options import issue_argument, json_option, pass_host
+from sm.cli.options import about_argument, json_option, pass_host
 from sm.cli.words import print_json, read_text
 from sm.output import say, say_json, say_text
 from sm.text import clean, one_line
 
 if TYPE_CHECKING:
     from sm.bridge.records import Entry, Handoff
-    from sm.workflow.host import Host
+    from sm.sessions.machine import Host
 
 ident_argument = click.argument("ident", metavar="ID")
 content_argument = click.argument("content", metavar="CONTENT", nargs=-1, required=True)
@@ -63,13 +63,13 @@ def create(
     CONTENT is what the other side is to know first; '-' reads it from standard input.
     """
     from sm.bridge import shapes
-    from sm.workflow import bridge
+    from sm.issues import bridge
 
     made = bridge.create(
         host, title, read_text(content), project=project, issue=issue, client=_client(host, client)
     )
     if as_json:
-        print_json(shapes.created(made))
+        print_json(shapes.shape_created(made))
     else:
         say(made.handoff.id)
 
@@ -87,13 +87,13 @@ def get(host: Host, ident: str, client: str | None, watch: bool, as_json: bool) 
     line of its own.
     """
     from sm.bridge import shapes
-    from sm.workflow import bridge
+    from sm.issues import bridge
 
     thread = bridge.get(host, ident, _client(host, client))
     if not as_json:
         say(_head(thread.handoff))
     elif not watch:
-        print_json(shapes.got(thread))
+        print_json(shapes.shape_thread(thread))
     show = _print_line if as_json else _print_entry
     for entry in () if as_json and not watch else thread.entries:
         show(entry, is_new=thread.is_new(entry))
@@ -120,11 +120,11 @@ def add(
     agent at work on it.
     """
     from sm.bridge import shapes
-    from sm.workflow import bridge
+    from sm.issues import bridge
 
     added = bridge.add(host, ident, type_, read_text(content), _client(host, client))
     if as_json:
-        print_json(shapes.added(*added))
+        print_json(shapes.shape_added(*added))
     else:
         say(f"added entry {added[1].seq}")
 
@@ -136,7 +136,7 @@ def add(
 @pass_host
 def read(host: Host, ident: str, client: str | None, as_json: bool) -> None:
     """Note that you have seen all of a handoff."""
-    from sm.workflow import bridge
+    from sm.issues import bridge
 
     _told(bridge.mark_read(host, ident, _client(host, client)), "read", as_json=as_json)
 
@@ -147,25 +147,24 @@ def read(host: Host, ident: str, client: str | None, as_json: bool) -> None:
 @pass_host
 def close(host: Host, ident: str, as_json: bool) -> None:
     """End a handoff: its entries are deleted for good."""
-    from sm.workflow import bridge
+    from sm.issues import bridge
 
     _told(bridge.close(host, ident), "closed", as_json=as_json)
 
 
 @command.command()
 @ident_argument
-@click.argument("project")
-@issue_argument
+@about_argument
 @json_option
 @pass_host
-def bind(host: Host, ident: str, project: str, issue: int, as_json: bool) -> None:
+def bind(host: Host, ident: str, about: tuple[str, int], as_json: bool) -> None:
     """Have a handoff be about ISSUE of PROJECT.
 
     What the chat adds then reaches the agent at work on that issue, or the next one.
     """
-    from sm.workflow import bridge
+    from sm.issues import bridge
 
-    bound = bridge.bind(host, ident, project, issue)
+    bound = bridge.bind(host, ident, *about)
     if as_json:
         print_json(bound)
     else:
@@ -173,17 +172,17 @@ def bind(host: Host, ident: str, project: str, issue: int, as_json: bool) -> Non
 
 
 def _client(host: Host, given: str | None) -> str:
-    from sm.session.caller import identify
-    from sm.workflow import bridge
+    from sm.issues import bridge
+    from sm.sessions.caller import identify
 
-    return bridge.speaker(identify(host.root, os.environ), given)
+    return bridge.find_speaker(identify(host.root, os.environ), given)
 
 
 def _told(handoff: Handoff, what: str, *, as_json: bool) -> None:
     from sm.bridge import shapes
 
     if as_json:
-        print_json(shapes.row(handoff))
+        print_json(shapes.shape_handoff(handoff))
     else:
         say(f"{what} {handoff.id}")
 
@@ -194,7 +193,7 @@ def _head(handoff: Handoff) -> str:
 
 
 def _pause(seconds: float) -> None:
-    """Sleep, and end where nobody reads any more: with `| head`, not only at the next entry."""
+    """Sleep, and end as soon as the reader is gone: with `| head`, not only at the next entry."""
     time.sleep(seconds)
     reader = select.poll()
     reader.register(sys.stdout, 0)

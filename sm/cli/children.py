@@ -15,9 +15,9 @@ from sm.output import say, say_lines
 from sm.text import one_line
 
 if TYPE_CHECKING:
-    from sm.session.registry import AnySession
-    from sm.workflow.host import Host
-    from sm.workflow.kin import Relative
+    from sm.sessions.machine import Host
+    from sm.sessions.registry import AnySession
+    from sm.views.family import Relative
 
 
 @click.command("children")
@@ -29,8 +29,8 @@ def command(host: Host, session: AnySession | None, as_json: bool) -> None:
 
     Without TARGET: those of the session that asks; for a person, all sessions.
     """
-    from sm.session.caller import identify
-    from sm.workflow.kin import tree
+    from sm.sessions.caller import identify
+    from sm.views.family import tree
 
     top = session or identify(host.root, os.environ).session
     found = tree(host.root, top)

@@ -23,8 +23,8 @@ def rerun(config: Config, numbered: tuple[Project, int]) -> None:
     What it said before is forgotten; what it says now reaches the agent that waits for it. For a
     failure that was not the commit's: a machine without memory, a service that was down.
     """
-    from sm.workflow.ci import rerun
-    from sm.workflow.context import Context
+    from sm.issues.ci import rerun
+    from sm.sessions.project import Context
 
     project, number = numbered
     head = rerun(Context(config, project), number)

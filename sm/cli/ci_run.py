@@ -9,7 +9,7 @@ import click
 from sm.cli.options import pass_config, project_option
 from sm.output import say
 from sm.store.paths import Root
-from sm.store.rootcheck import check_root
+from sm.store.root_check import check_root
 
 if TYPE_CHECKING:
     from sm.config.schema import Config, Project
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @pass_config
 def command(config: Config, project: Project, locked: bool, commit: str) -> None:
     """Run the project's CI command on COMMIT and keep the result, also where there is one."""
-    from sm.adapters.forge.local import open_forge
+    from sm.adapters.forge.local.forge import open_forge
 
     work = check_root(Root(config.state_root)).project(project.name).ci
     verdict = open_forge(project).run_check(commit, project.ci, work, locked=locked)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import click
 
-from sm.cli.options import json_option, pass_config
+from sm.cli.options import json_option, load_any_config
 from sm.cli.words import print_json
-from sm.config.schema import Config
 from sm.output import say, say_lines, say_text
 
 
@@ -17,16 +16,18 @@ def command() -> None:
 
 @command.command()
 @json_option
-@pass_config
-def check(config: Config, as_json: bool) -> None:
+@click.pass_context
+def check(ctx: click.Context, as_json: bool) -> None:
     """Check the configuration and what it points at; exit code 2 where something is wrong."""
-    from sm.workflow.checkup import machine_problems, project_problems
+    from sm.setup.check import list_machine_problems, list_project_problems
 
+    config = load_any_config(ctx)
     found = {
-        project.name: list(project_problems(project, config.profiles))
+        project.name: list(list_project_problems(project, config.profiles))
         for project in config.projects
     }
-    if general := list(machine_problems(config)):
+    general = list(list_machine_problems(config))
+    if general or not found:
         found = {"machine": general, **found}
     if as_json:
         print_json(found)
@@ -39,13 +40,14 @@ def check(config: Config, as_json: bool) -> None:
 
 @command.command()
 @json_option
-@pass_config
-def show(config: Config, as_json: bool) -> None:
+@click.pass_context
+def show(ctx: click.Context, as_json: bool) -> None:
     """Show every key with its value, defaults included."""
-    from sm.config.show import as_yaml, effective
+    from sm.config.show import format_yaml, list_effective
 
+    config = load_any_config(ctx)
     if as_json:
-        print_json({"source": str(config.source), **effective(config)})
+        print_json({"source": str(config.source), **list_effective(config)})
     else:
         say(f"# {config.source}")
-        say_text(as_yaml(effective(config)), nl=False)
+        say_text(format_yaml(list_effective(config)), nl=False)

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import click
 
+from sm.cli.live import show_live
 from sm.cli.options import json_option, load_host
 from sm.cli.words import print_json
+from sm.context import settings
 from sm.errors import UsageError
 from sm.output import console, say, say_lines
 
 if TYPE_CHECKING:
-    from sm.session.registry import AnySession
-    from sm.workflow.gauges import Gauge
+    from sm.sessions.registry import AnySession
+    from sm.views.contexts import Gauge
 
-REFRESH_S = 1.0
 VERBS = ("enable", "disable")
 NOTHING = "nothing is done about its context"
 HEARERS = ("parent", "person", "nobody")
@@ -104,14 +104,14 @@ def _hearers(names: tuple[str, ...]) -> tuple[str, ...] | None:
 
 def _own(click_context: click.Context, target: str) -> AnySession:
     """The session that may be set."""
-    from sm.session import registry, targets
-    from sm.session.caller import identify
+    from sm.sessions import address, registry
+    from sm.sessions.caller import identify
 
     root = load_host(click_context).root
     caller = identify(root, os.environ)
     if target:
-        found = targets.find(root, target)
-        caller.check_may_rotate(found, registry.all(root, lambda _: None))
+        found = address.find(root, target)
+        caller.check_may_rotate(found, registry.list_all(root, lambda _: None))
         return found
     if caller.session is None:
         raise UsageError("which session? name one: 'sm context' lists them")
@@ -119,19 +119,22 @@ def _own(click_context: click.Context, target: str) -> AnySession:
 
 
 def _set(session: AnySession, verb: str, values: Mapping[str, object]) -> None:
-    from sm.workflow import ownsettings
+    from sm.context import settings
+    from sm.store import lock
 
-    ownsettings.switch(session, on=verb == "enable", values=values)
-    say(_told(session))
+    # Held while it is read, too: the answer is what was set, not what has come of it since.
+    with lock.hold(session.dir.lock, timeout_s=120):
+        settings.switch(session, on=verb == "enable", values=values)
+        told = _told(session)
+    say(told)
 
 
 def _told(session: AnySession) -> str:
-    from sm.thresholds import Levels
-    from sm.workflow import host
-    from sm.workflow.gauges import gauge
+    from sm.context.thresholds import Levels
+    from sm.views.contexts import gauge
 
     found = gauge(session)
-    is_on = host.policy_of(session).levels() != Levels()
+    is_on = settings.read_policy(session).levels() != Levels()
     none = "in its present context nothing more is to be done"
     return f"{found.name}: {', '.join(found.next) or (none if is_on else NOTHING)}"
 
@@ -140,19 +143,21 @@ def _told(session: AnySession) -> str:
 
 
 def _looker(click_context: click.Context, target: str) -> Callable[[], list[Gauge]]:
-    from sm.session import targets
-    from sm.workflow.gauges import gauge, gauges
+    from sm.sessions import address
+    from sm.views.contexts import gauge, gauges
 
     root = load_host(click_context).root
     if not target:
         return lambda: gauges(root)
-    session = targets.find(root, target)
+    session = address.find(root, target)
     return lambda: [gauge(session)]
 
 
 def _show(look: Callable[[], list[Gauge]], *, as_json: bool, watch: bool, one: bool) -> None:
     if watch:
-        _watch(look, as_json=as_json)
+        from sm.cli.contexttable import view
+
+        show_live("context", lambda _wide, _high: view(look()), as_json=as_json)
         return
     found = look()
     if as_json:
@@ -174,19 +179,3 @@ def _print(found: list[Gauge], *, one: bool) -> None:
         from sm.cli.table import plain
 
         say_lines(plain(found, contexttable.COLUMNS))
-
-
-def _watch(look: Callable[[], list[Gauge]], *, as_json: bool) -> None:
-    from rich.live import Live
-
-    from sm.cli.contexttable import view
-
-    if as_json or not sys.stdout.isatty():
-        raise UsageError("--watch is for a terminal: leave --json and pipes to plain 'sm context'")
-    try:
-        with Live(console=console(), screen=True, auto_refresh=False) as live:
-            while True:
-                live.update(view(look()), refresh=True)
-                time.sleep(REFRESH_S)
-    except KeyboardInterrupt:
-        return  # the way to end it, so no error

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from sm.cli.table import VERY_WIDE, WIDE, Column, below, table
+from sm.cli.table import LONGEST_AGE, VERY_WIDE, WIDE, Column, below, table
 from sm.cli.times import age
-from sm.workflow.gauges import Gauge
+from sm.views.contexts import Gauge
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -61,7 +61,7 @@ COLUMNS = (
     Column("Context", _percent),
     Column("Tokens", lambda one: _count(one.tokens)),
     Column("Window", lambda one: _count(one.window), WIDE),
-    Column("Seen", lambda one: "" if one.age_s is None else age(one.age_s)),
+    Column("Seen", lambda one: "" if one.age_s is None else age(one.age_s), least=LONGEST_AGE),
     Column("Told", lambda one: one.told),
     Column("Next", lambda one: one.next[0] if one.next else ""),
     Column("Replaced", _replaced, share=3),

@@ -15,9 +15,9 @@ from sm.errors import SmError, UsageError
 from sm.output import say, say_lines
 
 if TYPE_CHECKING:
-    from sm.rotation import Rotation
-    from sm.session.registry import AnySession
-    from sm.workflow.cycle import Preview
+    from sm.context.cycle import Preview
+    from sm.context.rotation import Rotation
+    from sm.sessions.registry import AnySession
 
 
 @click.command("cycle")
@@ -32,7 +32,7 @@ def command(session: AnySession, dry_run: bool, wait: bool, as_json: bool) -> No
     session's monitor carries it on; with --wait at its end, with exit code 1 if it was given up.
     A session may do that to itself and to those that it has begun.
     """
-    from sm.workflow import cycle
+    from sm.context import cycle
 
     if dry_run:
         found = cycle.preview(session)
@@ -49,19 +49,19 @@ def command(session: AnySession, dry_run: bool, wait: bool, as_json: bool) -> No
 
 
 def _check_caller(session: AnySession, wait: bool) -> None:
-    from sm.session import registry
-    from sm.session.caller import identify
+    from sm.sessions import registry
+    from sm.sessions.caller import identify
 
     caller = identify(session.root, os.environ)
-    caller.check_may_rotate(session, registry.all(session.root, lambda _: None))
+    caller.check_may_rotate(session, registry.list_all(session.root, lambda _: None))
     if wait and caller.name == session.name:
         raise UsageError("a session cannot wait for its own new context: leave --wait out")
 
 
 def _begun(session: AnySession, record: Rotation) -> str:
-    from sm.session.targets import address
+    from sm.sessions.address import format_address
 
-    name = address(session)
+    name = format_address(session)
     return (
         f"{name} is asked for a handoff document in {record.folder}; when it is whole, its context "
         f"is cleared, and it goes on from there: 'sm health {name}' has what came of it"
@@ -69,18 +69,18 @@ def _begun(session: AnySession, record: Rotation) -> str:
 
 
 def _follow(session: AnySession, record: Rotation, as_json: bool) -> None:
-    from sm.session.targets import address
-    from sm.workflow import cycle
-    from sm.workflow.trace import tell
+    from sm.context import cycle
+    from sm.sessions.address import format_address
+    from sm.views.event_words import tell
 
     for event in cycle.follow(session, record):
         line = f"{'+' + span(event.at - record.began_at):>7}  {tell(event)}"
         say(line, err=as_json)
-    found = cycle.outcome(session, record)
+    found = cycle.find_outcome(session, record)
     if as_json and found:
         print_json(found)
     if found is None:
-        raise SmError(f"'{address(session)}' has ended before: see 'sm trace'")
+        raise SmError(f"'{format_address(session)}' has ended before: see 'sm trace'")
     if found.details.error:
         raise SmError(f"it was given up: {found.details.error}")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.cli.invocation import Invocation
-from sm.cli.options import json_option, load_config
+from sm.cli.options import json_option, load_any_config
 from sm.cli.words import print_json
 from sm.errors import SmError, UsageError
 from sm.output import Styled, say
@@ -27,10 +27,11 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 @click.option("--probe", is_flag=True, help="Start the agent CLI, and try its profile with it.")
 @click.option("--profile", metavar="NAME", help="With --probe: this one, not those in use.")
 @click.option("--full", is_flag=True, help="With --probe: one tiny prompt too, which costs.")
+@click.option("--ci", is_flag=True, help="Run each project's CI command on its primary branch.")
 @json_option
 @click.pass_context
 def command(
-    ctx: click.Context, probe: bool, profile: str | None, full: bool, as_json: bool
+    ctx: click.Context, probe: bool, profile: str | None, full: bool, ci: bool, as_json: bool
 ) -> None:
     """Look at the whole installation and say what to do.
 
@@ -39,12 +40,17 @@ def command(
 
     With --probe it starts the agent CLI, in a directory and a tmux server of its own, and says
     which of its profile's assumptions hold with the version that is installed.
+
+    With --ci it runs each project's CI command once, on the primary branch, in a clean checkout
+    and for ci.timeout at most, as CI does. One that fails there fails on every issue.
     """
     from sm.doctor.finding import Level
 
     if not probe and (profile or full):
         raise UsageError("'--profile' and '--full' belong to '--probe': add it")
-    found = _probed(ctx, profile, full) if probe else _examined(ctx)
+    if probe and ci:
+        raise UsageError("'--ci' is about projects, '--probe' about agents: give one of them")
+    found = _probed(ctx, profile, full) if probe else _examined(ctx, ci=ci)
     findings: list[Finding] = []
     for finding in found:
         findings.append(finding)
@@ -56,12 +62,13 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _examined(ctx: click.Context) -> Iterator[Finding]:
+def _examined(ctx: click.Context, *, ci: bool) -> Iterator[Finding]:
     from sm.doctor.examine import examine
+    from sm.store.paths import Root
 
     try:
-        config = load_config(ctx)
-        return examine(config, ctx.ensure_object(Invocation).root, config.tmux_socket)
+        config = load_any_config(ctx)
+        return examine(config, Root(config.state_root), config.tmux_socket, ci=ci)
     except SmError as error:
         socket = os.environ.get("SM_TMUX_SOCKET")
         return examine(error, ctx.ensure_object(Invocation).configured_root, socket)
@@ -70,13 +77,13 @@ def _examined(ctx: click.Context) -> Iterator[Finding]:
 def _probed(ctx: click.Context, name: str | None, full: bool) -> Iterator[Finding]:
     """A configuration is needed only where there is one: an agent can be tried before it."""
     from sm.config.load import NoConfigError
-    from sm.doctor.probe import probe, targets
+    from sm.doctor.probe import list_targets, probe
 
     config = None
     with contextlib.suppress(NoConfigError):
-        config = load_config(ctx)
+        config = load_any_config(ctx)
     root = ctx.ensure_object(Invocation).configured_root
-    for agent, profile in targets(config, name):
+    for agent, profile in list_targets(config, name):
         yield from probe(root, agent, profile, full=full)
 
 

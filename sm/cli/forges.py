@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sm.cli.invocation import ISSUE
 from sm.cli.words import read_stdin, read_up_to
 from sm.errors import UsageError
 from sm.output import Styled, console, say, say_text, warn
 from sm.text import normalise, one_line
 
 if TYPE_CHECKING:
+    from sm.adapters.forge.model import Comment, Review
+    from sm.adapters.forge.protocol import Forge
     from sm.config.schema import Project
-    from sm.forge import Comment, Review
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -34,23 +36,39 @@ file_option: Decorator = click.option(
 )
 """`file: Path | None`."""
 
-number_argument: Decorator = click.argument("number", type=click.IntRange(1, 10**9))
-"""`number: int`."""
+
+def _number(ctx: click.Context, _param: click.Parameter, text: str) -> int:
+    """The number in `7`, `#7` or `PROJECT#7`; the last names the project for `project_option`."""
+    from sm.cli.options import name_project
+    from sm.sessions.address import OF_ISSUE
+
+    if found := OF_ISSUE.fullmatch(text):
+        name_project(ctx, found[1])
+        return int(found[2])
+    if not ISSUE.fullmatch(text.removeprefix("#")):
+        raise UsageError(f"'{text}' is no number: use a whole number from 1 up, or PROJECT#NUMBER")
+    return int(text.removeprefix("#"))
+
+
+number_argument: Decorator = click.argument(
+    "number", metavar="NUMBER", callback=_number, is_eager=True
+)
+"""`number: int`, which may name the project as well: `shop#7`."""
 
 WIDTH_OF_A_PIPE = 10_000
 
 
 def author_name(project: Project, given: str | None) -> str:
     """Who speaks: the one named, else git's user, else the user of this machine."""
-    from sm.adapters.gitcall import call
-    from sm.workflow.context import person
+    from sm.adapters.git_call import call
+    from sm.sessions.project import find_person
 
     if given is not None:
         if not given.strip():
             raise UsageError("--as is empty: give a name")
         return given
     name = call(project.repo, "config", "user.name", accept=(0, 1)).stdout.strip()
-    return name or person()
+    return name or find_person()
 
 
 def text_of(text: str | None, file: Path | None) -> str:
@@ -96,8 +114,8 @@ def print_text(text: str) -> None:
 
 def print_remarks(remarks: Iterable[Comment | Review]) -> None:
     """Print comments and reviews, oldest first."""
+    from sm.adapters.forge.model import Review
     from sm.cli.times import moment
-    from sm.forge import Review
 
     for remark in sorted(remarks, key=lambda one: one.at):
         verdict = f", {remark.state} at {remark.head[:12]}" if isinstance(remark, Review) else ""
@@ -108,6 +126,27 @@ def print_remarks(remarks: Iterable[Comment | Review]) -> None:
             say()
             say(Styled(f"{one_line(note.path)}:{note.line}", underline=True))
             print_text(note.body)
+
+
+def check_labels(
+    forge: Forge, project: Project, labels: Iterable[str], *, new: bool = False
+) -> None:
+    """Refuse a label that nothing has, and that is nearly one which is known.
+
+    Raises:
+        UsageError: there is such a one.
+
+    """
+    from sm.nearest import nearest
+
+    own = project.labels
+    configured = {own.backlog, own.in_progress, own.blocked}
+    if new or not (unknown := [label for label in labels if label not in configured]):
+        return
+    known = configured | forge.labels()
+    for label in unknown:
+        if label not in known and (near := nearest(label, sorted(known))):
+            raise UsageError(f"there is no label '{label}': did you mean '{near}'?")
 
 
 def end_with(problems: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from sm.errors import StateError, UsageError
 from sm.output import say
 
 if TYPE_CHECKING:
-    from sm.workflow.host import Host
+    from sm.sessions.machine import Host
 
 
 @click.command("handoff")
@@ -26,9 +26,9 @@ def command(host: Host, file: Path) -> None:
     call this as the last thing of your turn: the context is cleared, and the new one is told to
     read FILE and to go on. The last call wins.
     """
-    from sm.session import handoff
-    from sm.session.caller import VARIABLE, identify
-    from sm.workflow.host import target_of
+    from sm.context import files
+    from sm.sessions.caller import VARIABLE, identify
+    from sm.sessions.machine import load_target
 
     if not os.environ.get(VARIABLE):
         raise UsageError(
@@ -41,5 +41,5 @@ def command(host: Host, file: Path) -> None:
     except StateError as error:
         raise UsageError(f"cannot reach the session: {error.message}") from error
     assert session is not None, "one that the environment names is found, or refused"
-    handoff.schedule(session, target_of(session).profile, handoff.document(file))
+    files.schedule(session, load_target(session).profile, files.find_document(file))
     say("Handoff scheduled — will execute after current turn completes")

@@ -16,8 +16,8 @@ from sm.output import console, say, say_lines
 
 if TYPE_CHECKING:
     from sm.cli.table import Column
-    from sm.workflow.healthreport import Recorded
-    from sm.workflow.host import Host
+    from sm.sessions.machine import Host
+    from sm.views.health import Recorded
 
 SHOWN = 20
 
@@ -43,12 +43,15 @@ SHOWN = 20
 def command(host: Host, target: str | None, lines: int, check: bool, as_json: bool) -> None:
     """Show what became of each replacement of a context, of all sessions or of TARGET.
 
+    The status is 'confirmed' if the new context has named its task, 'unconfirmed' if it has only
+    got its prompt, and 'failed' if the context was not replaced or nothing has come from it.
+
     The newest is the last. TARGET may also be a session that is long over, by its id or as
     PROJECT#ISSUE. With --check, for cron: those that a person has to see to.
     """
-    from sm.workflow.healthreport import critical, recorded
+    from sm.views.health import given_up, recorded
 
-    all_of_them = critical if check else recorded
+    all_of_them = given_up if check else recorded
     found = list(islice(all_of_them(host.root, target), lines))[::-1]
     if as_json:
         print_json([one.entry for one in found])
@@ -97,9 +100,9 @@ def _context(row: Recorded) -> str:
 
 
 def _outcome(row: Recorded) -> str:
-    """Why it was given up, else the document that the new context has begun with."""
+    """Why it was given up, else the task, else the document that the new context has begun with."""
     details = row.entry.details
-    return details.error or details.handoff_file.rpartition("/")[2]
+    return details.error or details.task or details.handoff_file.rpartition("/")[2]
 
 
 def _steps(row: Recorded) -> str:

@@ -31,7 +31,7 @@ def command() -> None:
 @settings_option
 def install(settings: Path | None) -> None:
     """Add the hooks, and wrap the status line that you have; nothing else is changed."""
-    from sm.workflow import hooks
+    from sm.setup import hooks
 
     say(hooks.install(settings or hooks.default_settings(os.environ)))
 
@@ -40,7 +40,7 @@ def install(settings: Path | None) -> None:
 @settings_option
 def uninstall(settings: Path | None) -> None:
     """Take the hooks out again and give the status line back."""
-    from sm.workflow import hooks
+    from sm.setup import hooks
 
     say(hooks.uninstall(settings or hooks.default_settings(os.environ)))
 
@@ -50,7 +50,7 @@ def uninstall(settings: Path | None) -> None:
 @json_option
 def show(settings: Path | None, as_json: bool) -> None:
     """Show each hook: its command, and whether it is installed."""
-    from sm.workflow import hooks
+    from sm.setup import hooks
 
     found = hooks.look(settings or hooks.default_settings(os.environ))
     if as_json:

@@ -8,15 +8,19 @@ from pathlib import Path
 
 import click
 
+from sm.cli.invocation import find_project
 from sm.config.check import check_path
-from sm.config.convert import absolute
-from sm.config.load import find, load, user_folder
+from sm.config.convert import make_absolute
+from sm.config.load import find, find_user_folder, load
+from sm.config.schema import Agent, LocalSettings
 from sm.errors import SmError, UsageError
-from sm.output import ask, confirm, say
+from sm.output import ask, confirm, say, say_text
 from sm.redact import redact
-from sm.shellroot import spelled
-from sm.workflow import discover, init
-from sm.workflow.init import Setup
+from sm.sessions.hidden_variables import describe, list_hidden
+from sm.setup import discover, init
+from sm.setup.check import list_first_questions
+from sm.setup.init import Setup
+from sm.shell_root import spelled
 
 PATH = click.Path(path_type=Path)
 
@@ -27,7 +31,16 @@ PATH = click.Path(path_type=Path)
 @click.option("--remote", help="The remote that agents push to.")
 @click.option("--primary-branch", metavar="BRANCH", help="What their work is merged into.")
 @click.option("--agent", metavar="COMMAND", help="The agent's command line.")
+@click.option(
+    "--pass-env",
+    metavar="VARIABLE",
+    multiple=True,
+    help="A variable of your environment that agents may see; several times.",
+)
 @click.option("--ci", metavar="COMMAND", help="How a push is tested; 'none' for no CI.")
+@click.option(
+    "--try-ci/--no-try-ci", default=None, help="Run the CI command once; without it: asks."
+)
 @click.option("--forge-path", type=PATH, help="The embedded forge's folder.")
 @click.option("--output", type=PATH, help="The file to write; default: ~/.config/sm/NAME.yaml.")
 @click.option("--toml", is_flag=True, help="Write TOML instead of YAML.")
@@ -37,6 +50,8 @@ def command(
     repo: Path | None,
     forge_path: Path | None,
     output: Path | None,
+    pass_env: tuple[str, ...],
+    try_ci: bool | None,
     toml: bool,
     force: bool,
     yes: bool,
@@ -44,29 +59,36 @@ def command(
 ) -> None:
     """Set a repository up: finds what it can and asks for the rest.
 
+    At the end it offers to run the CI command once on the primary branch, in a clean checkout.
+
     Makes a bare repository and the embedded forge beside the clone where there are none, and
     writes a commented configuration. Your working tree is not touched. Run again, it goes on
     where it stopped.
     """
     cwd = Path.cwd()
-    folder = absolute(cwd, str(repo)) if repo else cwd
+    folder = make_absolute(cwd, str(repo)) if repo else cwd
     check_path(folder)
-    clone = discover.repository(folder)
+    clone = discover.find_repository(folder)
     check_path(clone)
     say(f"repository: {clone}")
-    hub = init.choose_hub(clone, discover.remotes(clone), given["remote"])
-    name = _answer("project name", given["name"], init.project_name(clone), yes)
+    hub = init.choose_hub(clone, discover.list_remotes(clone), given["remote"])
+    name = _answer("project name", given["name"], init.name_project(clone), yes)
     setup = Setup(
         name=name,
         repo=clone,
         hub=hub,
         primary=_answer(
-            "primary branch", given["primary_branch"], init.primary_branch(clone, hub), yes
+            "primary branch", given["primary_branch"], init.choose_primary_branch(clone, hub), yes
         ),
-        agent=_answer("agent command", given["agent"], discover.agent_command(), yes),
-        ci=_answer("CI command", given["ci"], discover.ci_command(clone) or init.NO_CI, yes),
-        forge=absolute(cwd, str(forge_path)) if forge_path else init.hub_folder(clone) / "forge",
+        agent=_answer("agent command", given["agent"], discover.find_agent_command(), yes),
+        ci=_answer("CI command", given["ci"], discover.guess_ci_command(clone) or init.NO_CI, yes),
+        forge=LocalSettings(
+            path=make_absolute(cwd, str(forge_path))
+            if forge_path
+            else init.locate_hub(clone) / "forge"
+        ),
         output=_output(cwd, output, name, toml),
+        pass_env=pass_env,
     )
     init.check(setup, force=force)
     _announce(setup)
@@ -74,7 +96,50 @@ def command(
         raise SmError("nothing was changed")
     for line in init.carry_out(setup):
         say(line)
+    _offer_ci(setup, cwd, try_ci, yes)
     _say_next(setup, cwd)
+
+
+def _offer_ci(setup: Setup, cwd: Path, wanted: bool | None, yes: bool) -> None:
+    """Try the CI command if the person wants that; `--yes` skips it and asks nothing."""
+    if setup.ci in ("", init.NO_CI):
+        return
+    if wanted is None and not yes:
+        wanted = _agrees(f"run the CI command once now, on '{setup.primary}', to see it pass?")
+    if wanted:
+        _try_ci(setup, cwd)
+    else:
+        say(f"CI was not tried: {spelled('sm', cwd)} doctor --ci runs it once")
+
+
+def _agrees(question: str) -> bool:
+    """A person's answer; input that has ended is a no, as all is set up by then."""
+    try:
+        return confirm(question)
+    except click.Abort as error:
+        if isinstance(error.__cause__ or error.__context__, EOFError):
+            return False
+        raise
+
+
+def _try_ci(setup: Setup, cwd: Path) -> None:
+    from sm.sessions.project import Context
+    from sm.setup.trial import try_ci
+
+    config = load(setup.output, os.environ, cwd)
+    ctx = Context(config, find_project(config, setup.name))
+    limit = ctx.project.ci.timeout_s
+    say(f"CI runs in a clean checkout of '{setup.primary}', for {limit:g} s at most …")
+    found = try_ci(ctx)
+    if found.passed:
+        say(f"CI passes, in {found.took_s:.1f} s")
+        return
+    say_text(found.log, err=True)
+    say(
+        f"CI: {found.state} on '{setup.primary}' ({found.step}): mend 'ci.command' in "
+        f"'{setup.output}', or the branch: every issue would fail by it, and spend its attempts",
+        err=True,
+    )
 
 
 def _answer(question: str, given: str | None, found: str | None, yes: bool) -> str:
@@ -90,8 +155,8 @@ def _answer(question: str, given: str | None, found: str | None, yes: bool) -> s
 
 def _output(cwd: Path, output: Path | None, name: str, toml: bool) -> Path:
     if output is not None:
-        return absolute(cwd, str(output))
-    return user_folder(os.environ) / f"{name}{'.toml' if toml else '.yaml'}"
+        return make_absolute(cwd, str(output))
+    return find_user_folder(os.environ) / f"{name}{'.toml' if toml else '.yaml'}"
 
 
 def _announce(setup: Setup) -> None:
@@ -100,19 +165,28 @@ def _announce(setup: Setup) -> None:
     if hub.beside is not None:
         say(
             f"'{hub.beside.name}' is at {redact(hub.beside.url)}, which the embedded forge cannot "
-            f"merge into: agents push to a new remote '{hub.remote}', and you carry finished work "
-            f"over with: git fetch {hub.remote} && git push {hub.beside.name} "
-            f"{hub.remote}/{setup.primary}:{setup.primary}"
+            f"merge into: agents push to a new remote '{hub.remote}'"
+        )
+    if other := discover.find_shared_remote(discover.list_remotes(setup.repo), hub.remote):
+        say(
+            f"'{spelled('sm', Path.cwd())} sync' exchanges finished work with '{other}': what "
+            f"agents merge goes there, what people push to its '{setup.primary}' comes here"
         )
     say(f"remote: {hub.remote} ({hub.bare}{', new' if hub.is_new else ''})")
     say(f"primary branch: {setup.primary}")
-    say(f"forge: {setup.forge}")
+    say(f"forge: {setup.forge.place}")
     say(f"agent: {setup.command}")
     if not setup.profile.program:
         say(
             f"  sm does not know this program: if its input line does not begin with "
             f"'{setup.profile.glyph}', give it a profile (docs/PROFILES.md)"
         )
+    agent = Agent(command=setup.command, pass_env=setup.pass_env)
+    worktrees = setup.repo.with_name(setup.repo.name + "-worktrees")
+    for what, advice in list_first_questions(agent, {}, setup.repo, worktrees):
+        say(f"  {what}: {advice}")
+    if names := list_hidden(agent):
+        say(f"  {describe(names)}, or give --pass-env now")
     say(f"CI: {setup.ci or init.NO_CI}")
     say(f"configuration: {setup.output}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,22 @@ if TYPE_CHECKING:
     from sm.store.paths import Root
 
 ISSUE = re.compile(r"[1-9][0-9]{0,8}")
+
+OPTIONAL = "typing_extensions"
+
+
+def import_msgspec() -> None:
+    """Import msgspec without `typing_extensions`, which is a tenth of what a pass costs.
+
+    msgspec asks for it, but does the same without it on the Python that we need.
+    """
+    if OPTIONAL in sys.modules:
+        return
+    sys.modules[OPTIONAL] = None  # type: ignore[assignment]  # an import of it fails
+    try:
+        import msgspec  # noqa: F401
+    finally:
+        del sys.modules[OPTIONAL]  # the servers' libraries need it
 
 
 class Invocation:
@@ -39,12 +56,12 @@ class Invocation:
 
         Also for commands that have not read it, and for those that have ended in reading it.
         """
+        from sm.sessions.machine import load_here
         from sm.store.paths import Root
-        from sm.workflow.host import here
 
         if self.config is None:
             with contextlib.suppress(Exception):  # whatever is wrong with it has been told already
-                return Root(here(self.explicit).machine.state_root)
+                return Root(load_here(self.explicit).machine.state_root)
         return self.root
 
     def load_config(self) -> Config:
@@ -59,6 +76,17 @@ class Invocation:
         if self.config is None:
             self.config = load(self.explicit, os.environ, Path.cwd())
         return self.config
+
+    def load_any_config(self) -> Config:
+        """The configuration, also one without a project.
+
+        Raises:
+            UsageError: there is none, or it cannot be used.
+
+        """
+        from sm.config.load import load_any
+
+        return self.config or load_any(self.explicit, os.environ, Path.cwd())
 
 
 def find_project(config: Config, name: str) -> Project:

@@ -1,14 +1,17 @@
-"""`sm issue`: file, list, show and close issues."""
+"""`sm issue`: file, list, show, edit and close issues."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from sm.cli.forges import (
     author_name,
     author_option,
+    check_labels,
     end_with,
     file_option,
     number_argument,
@@ -24,51 +27,123 @@ from sm.errors import UsageError
 from sm.output import Styled, say
 from sm.text import one_line
 
+if TYPE_CHECKING:
+    from sm.adapters.forge.protocol import Forge
+
 STATES = click.Choice(["open", "closed", "all"])
 
+new_option = click.option(
+    "--new", is_flag=True, help="The labels are new, however like known ones they are."
+)
 body_option = click.option("-b", "--body", metavar="TEXT", help="The text, Markdown.")
 
 
 @click.group()
 def command() -> None:
-    """File, list, show and close issues.
+    """File, list, show, edit, close and reopen issues.
 
     Each is a Markdown file in the forge's folder, which may as well be edited there.
     """
 
 
 @command.command()
-@click.argument("title")
+@click.argument("title", required=False)
 @body_option
 @file_option
+@click.option("-e", "--edit", "edited", is_flag=True, help="Write it in $EDITOR.")
 @click.option(
     "-l", "--label", "labels", multiple=True, help="A label; default: the one for new work."
 )
+@new_option
 @author_option
 @project_option
 @pass_config
 def add(
     config: Config,
     project: Project,
-    title: str,
+    title: str | None,
     body: str | None,
     file: Path | None,
+    edited: bool,
     labels: tuple[str, ...],
+    new: bool,
     author: str | None,
 ) -> None:
     """File an issue; dev-poll has an agent work on it.
 
-    A line 'Depends on #7' in the text lets it wait until issue 7 is closed. Prints the number.
+    Without a title it is written in $EDITOR. 'Depends on #7' in the text lets it wait until issue
+    7 is closed. Prints the number.
     """
-    from sm.workflow.context import Context
+    from sm.cli.editor import edit, keep
+    from sm.sessions.project import Context
 
-    made = Context(config, project).forge.add_issue(
-        title,
-        text_of(body, file),
-        labels or (project.labels.backlog,),
-        author=author_name(project, author),
-    )
+    forge, text, name = Context(config, project).forge, text_of(body, file), title or ""
+    check_labels(forge, project, labels, new=new)
+    author = author_name(project, author)
+    by_hand = edited or title is None
+    if by_hand:
+        name, text = edit(name, text)
+    with keep(f"{name}\n\n{text}\n") if by_hand else nullcontext():
+        made = forge.add_issue(name, text, labels or (project.labels.backlog,), author=author)
     say(f"#{made.number}")
+
+
+@command.command()
+@number_argument
+@click.option("-t", "--title", metavar="TEXT", help="Another title.")
+@body_option
+@file_option
+@click.option("--add-label", "added", multiple=True, metavar="LABEL", help="Give it this label.")
+@click.option("--remove-label", "removed", multiple=True, metavar="LABEL", help="Take it off.")
+@new_option
+@project_option
+@pass_config
+def edit(
+    config: Config,
+    project: Project,
+    number: int,
+    title: str | None,
+    body: str | None,
+    file: Path | None,
+    added: tuple[str, ...],
+    removed: tuple[str, ...],
+    new: bool,
+) -> None:
+    """Change the title, the text or the labels of an issue; without options, in $EDITOR.
+
+    A session that works on it is not told: sm send tells it.
+    """
+    from sm.sessions.project import Context
+
+    forge = Context(config, project).forge
+    check_labels(forge, project, (*added, *removed), new=new)
+    text = None if body is None and file is None else text_of(body, file)
+    if title is None and text is None and not (added or removed):
+        _edit_by_hand(forge, number)
+    else:
+        if title is not None and not title.strip():
+            raise UsageError("the title is empty: say in a few words what it is about")
+        forge.edit_issue(number, title=title or "", body=text)
+        _change_labels(forge, number, added, removed)
+    say(f"changed #{number}")
+
+
+def _edit_by_hand(forge: Forge, number: int) -> None:
+    from sm.cli import editor
+
+    known = forge.issue(number)
+    title, body = editor.edit(known.title, known.body)
+    with editor.keep(f"{title}\n\n{body}\n"):
+        forge.edit_issue(number, title=title, body=body, instead_of=known.body)
+
+
+def _change_labels(
+    forge: Forge, number: int, added: tuple[str, ...], removed: tuple[str, ...]
+) -> None:
+    for name in removed:
+        forge.remove_label(number, name)
+    for name in added:
+        forge.add_label(number, name)
 
 
 @command.command("list")
@@ -81,11 +156,13 @@ def list_(
     config: Config, project: Project, state: str, labels: tuple[str, ...], as_json: bool
 ) -> None:
     """List issues, oldest first."""
-    from sm.forge import IssueState
-    from sm.workflow.context import Context
+    from sm.adapters.forge.model import IssueState
+    from sm.sessions.project import Context
 
     wanted = None if state == "all" else IssueState(state)
-    found, problems = Context(config, project).forge.issues(wanted, labels)
+    forge = Context(config, project).forge
+    check_labels(forge, project, labels)
+    found, problems = forge.issues(wanted, labels)
     if as_json:
         print_json(found)
     else:
@@ -104,7 +181,7 @@ def list_(
 def show(config: Config, project: Project, number: int, as_json: bool) -> None:
     """Show an issue with its comments."""
     from sm.cli.times import moment
-    from sm.workflow.context import Context
+    from sm.sessions.project import Context
 
     found = Context(config, project).forge.issue(number)
     if as_json:
@@ -117,13 +194,32 @@ def show(config: Config, project: Project, number: int, as_json: bool) -> None:
     print_remarks(found.comments)
 
 
+command.add_command(show, "view")  # as gh calls it
+
+
+@command.command()
+@number_argument
+@project_option
+@pass_config
+def reopen(config: Config, project: Project, number: int) -> None:
+    """Open a closed issue again; with the backlog label an agent takes it up."""
+    from sm.sessions.project import Context
+
+    found = Context(config, project).forge.reopen_issue(number)
+    say(f"reopened #{number}")
+    if project.labels.backlog not in found.labels:
+        name = f"{project.name}#{number}"
+        hint = f"sm issue label {name} --add {project.labels.backlog}"
+        say(f"to have it worked on: {hint}", err=True)
+
+
 @command.command()
 @number_argument
 @project_option
 @pass_config
 def close(config: Config, project: Project, number: int) -> None:
-    """Close an issue; a session that works on it is stopped, its work is kept."""
-    from sm.workflow.context import Context
+    """Close an issue; its session is stopped, its pull request closed, its work kept."""
+    from sm.sessions.project import Context
 
     Context(config, project).forge.close_issue(number)
     say(f"closed #{number}")
@@ -133,6 +229,7 @@ def close(config: Config, project: Project, number: int) -> None:
 @number_argument
 @click.option("-a", "--add", "added", multiple=True, metavar="LABEL", help="Give it this label.")
 @click.option("-r", "--remove", "removed", multiple=True, metavar="LABEL", help="Take it off.")
+@new_option
 @project_option
 @pass_config
 def label(
@@ -141,15 +238,14 @@ def label(
     number: int,
     added: tuple[str, ...],
     removed: tuple[str, ...],
+    new: bool,
 ) -> None:
     """Give an issue labels, or take them off. Prints those that it has then."""
-    from sm.workflow.context import Context
+    from sm.sessions.project import Context
 
     forge = Context(config, project).forge
-    for name in removed:
-        forge.remove_label(number, name)
-    for name in added:
-        forge.add_label(number, name)
+    check_labels(forge, project, (*added, *removed), new=new)
+    _change_labels(forge, number, added, removed)
     say(one_line(", ".join(forge.issue(number).labels)))
 
 
@@ -172,7 +268,7 @@ def comment(
 
     On an issue whose agent has asked something, a comment is an answer.
     """
-    from sm.workflow.context import Context
+    from sm.sessions.project import Context
 
     text = text_of(body, file)
     if not text.strip():

@@ -14,7 +14,7 @@ from sm.output import say
 
 if TYPE_CHECKING:
     from sm.config.schema import Project
-    from sm.session.registry import AnySession
+    from sm.sessions.registry import AnySession
 
 
 @click.command("kill")
@@ -24,38 +24,42 @@ def command(click_context: click.Context, place: AnySession | tuple[Project, int
     """End a session: by id, name or PROJECT#ISSUE, or the one of PROJECT ISSUE.
 
     One that works on an issue: the issue is labelled blocked; uncommitted or unpushed work stays
-    in its worktree, the branch and the pull request stay as they are. Take the label off, and
-    give the issue the backlog label, to have it worked on again.
+    in its worktree, what was pushed on its branch, and the pull request as it is. Take the label
+    off, and give the issue the backlog label, to have it worked on again.
 
-    One that was begun by sm new: its agent ends, its record and its transcript go.
+    One that was begun by sm new: its agent ends and its record goes. What its terminal
+    showed is kept for a while, as that of any session: sm logs ID.
 
     A session may end only itself and those that it has begun.
     """
     # A session that ends itself ends the terminal that this runs in.
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    for line in _end(click_context, place):
-        say(line)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        for line in _end(click_context, place):
+            say(line)
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def _end(click_context: click.Context, place: AnySession | tuple[Project, int]) -> Iterator[str]:
-    from sm.session import registry
-    from sm.session.caller import identify
-    from sm.session.registry import AdHocSession
-    from sm.store.paths import session_name
-    from sm.workflow import adhoc, host
-    from sm.workflow.context import Context
-    from sm.workflow.kill import kill
+    from sm.issues.kill import kill
+    from sm.personal import lifecycle
+    from sm.sessions import machine, registry
+    from sm.sessions.caller import identify
+    from sm.sessions.project import Context
+    from sm.sessions.registry import AdHocSession
+    from sm.store.paths import name_session
 
     if isinstance(place, tuple):
         ctx = Context(load_config(click_context), place[0])
-        session = registry.load(ctx.root, session_name(place[0].name, place[1]))
+        session = registry.load(ctx.root, name_session(place[0].name, place[1]))
     else:
         session = place
     root = session.root
-    identify(root, os.environ).check_may_end(session, registry.all(root, lambda _: None))
+    identify(root, os.environ).check_may_end(session, registry.list_all(root, lambda _: None))
     if isinstance(session, AdHocSession):
-        yield from adhoc.end(host.of(session), session)
+        yield from lifecycle.end(machine.load_of(session), session)
     elif isinstance(place, tuple):
         yield from kill(ctx, session.issue)
     else:
-        yield from kill(host.context_of(session), session.issue)
+        yield from kill(machine.load_project(session), session.issue)

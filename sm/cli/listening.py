@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from sm.errors import UsageError
 from sm.output import say
 
 if TYPE_CHECKING:
     import socket
 
     from sm.server.guard import Rules
-    from sm.workflow.host import Host
+    from sm.sessions.machine import Host
 
 
 def listening_options(port: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -56,9 +59,17 @@ def listening_options(port: int) -> Callable[[Callable[..., Any]], Callable[...,
 
 @contextlib.contextmanager
 def listening(
-    host: Host, address: str, port: int, token_file: Path | None, *, path: str = ""
+    host: Host,
+    address: str,
+    port: int,
+    token_file: Path | None,
+    *,
+    path: str = "",
+    public_url: str = "",
 ) -> Iterator[tuple[socket.socket, Rules]]:
     """A socket that listens as the options say, and who may ask; prints its URL, with `path`.
+
+    `public_url`: where a proxy on this machine offers it to others, '' for nowhere.
 
     Raises:
         UsageError: an agent has called, or there is no such place or token.
@@ -66,11 +77,37 @@ def listening(
     """
     from sm.server import listening
     from sm.server.guard import Rules
-    from sm.session.caller import identify
+    from sm.sessions.caller import identify
 
     identify(host.root, os.environ).check_may_serve()
-    token = listening.token(token_file, os.environ)
+    token = listening.read_token(token_file, os.environ)
+    public = listening.parse_public_origin(public_url)
     with listening.listen(address, port, protected=bool(token)) as listener:
-        url = listening.url(address, listener.getsockname()[1])
-        say(f"listening on {url}{path}")
-        yield listener, Rules(token, listening.is_loopback(listener))
+        is_loopback = listening.is_loopback(listener)
+        if public and not is_loopback:
+            raise UsageError(
+                f"with a public URL others come through its proxy: listen on 127.0.0.1, not on "
+                f"'{address}'"
+            )
+        url = listening.format_url(address, listener.getsockname()[1])
+        with _ending_quietly():
+            say(f"listening on {url}{path}")
+            yield listener, Rules(token, is_loopback, public)
+
+
+@contextlib.contextmanager
+def _ending_quietly() -> Iterator[None]:
+    """Let SIGTERM and Ctrl-C end the process without an error: a server is stopped by them.
+
+    The server has its own way once it runs. Before that it still loads what it needs.
+    """
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(0)
+
+    before = {each: signal.signal(each, end) for each in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

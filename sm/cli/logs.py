@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import load_config, place_argument
+from sm.cli.options import load_config, load_host, past_place_argument
 from sm.output import pass_on, say_text
 
 if TYPE_CHECKING:
     from sm.config.schema import Project
-    from sm.session.registry import AnySession
+    from sm.sessions.registry import AnySession
 
 
 @click.command("logs")
-@place_argument
+@past_place_argument
 @click.option("--follow", "-f", is_flag=True, help="Go on until the session ends, or Ctrl-C.")
 @click.option(
     "--lines",
@@ -33,21 +33,30 @@ if TYPE_CHECKING:
 @click.pass_context
 def command(
     click_context: click.Context,
-    place: AnySession | tuple[Project, int],
+    place: AnySession | tuple[Project, int] | str,
     follow: bool,
     lines: int,
     raw: bool,
     monitor: bool,
 ) -> None:
-    """Show what the terminal of a session's agent said.
+    """Show what the terminal of a session's agent said, line by line as it was in the end.
 
-    The session by id, name or PROJECT#ISSUE, or the one of PROJECT ISSUE.
+    What a program has drawn over is left out. What --follow adds is told as it comes, without the
+    control sequences; --raw has all of it.
+
+    The session by id, name or PROJECT#ISSUE, or the one of PROJECT ISSUE. Of one that has ended
+    the log is kept as 'logs' in the configuration has it; one of 'sm new' is then found by its id.
     """
-    from sm.workflow import logs
+    from sm.views import logs
 
     path, is_over = _source(click_context, place, monitor)
     size = path.stat().st_size
-    _put(logs.last_lines(path, lines, end=size, raw=raw), raw)
+    if raw or monitor:
+        _put(logs.last_lines(path, lines, end=size, raw=raw), raw)
+    else:
+        text = logs.shown_lines(path, lines, end=size)
+        goes_on = follow and logs.ends_within_line(path, size)
+        _put(text.removesuffix("\n") if goes_on else text, raw)
     if not follow:
         return
     try:
@@ -58,22 +67,24 @@ def command(
 
 
 def _source(
-    click_context: click.Context, place: AnySession | tuple[Project, int], monitor: bool
+    click_context: click.Context, place: AnySession | tuple[Project, int] | str, monitor: bool
 ) -> tuple[Path, Callable[[], bool]]:
     """The file, and whether nothing more will be added to it."""
-    from sm.session import targets
-    from sm.session.registry import AdHocSession
-    from sm.workflow import logs
-    from sm.workflow.context import Context
-    from sm.workflow.host import context_of
+    from sm.sessions import address
+    from sm.sessions.machine import load_project
+    from sm.sessions.project import Context
+    from sm.sessions.registry import AdHocSession
+    from sm.views import logs
 
     if isinstance(place, AdHocSession):
         path = logs.ad_hoc_file(place, monitor=monitor)
-        return path, lambda: not targets.is_living(place)
+        return path, lambda: not address.is_living(place)
+    if isinstance(place, str):
+        return logs.kept_file(load_host(click_context).root, place, monitor=monitor), lambda: True
     if isinstance(place, tuple):
         ctx, issue = Context(load_config(click_context), place[0]), place[1]
     else:
-        ctx, issue = context_of(place), place.issue
+        ctx, issue = load_project(place), place.issue
     return logs.log_file(ctx, issue, monitor=monitor), lambda: logs.is_over(ctx, issue)
 
 

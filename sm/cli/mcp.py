@@ -10,22 +10,43 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.cli.listening import listening, listening_options
-from sm.cli.options import load_host, pass_host
+from sm.cli.options import json_option, load_host, pass_host
+from sm.cli.times import moment
 from sm.cli.words import print_json
 from sm.errors import UsageError
-from sm.output import say, warn
+from sm.output import say, say_lines, warn
 
 if TYPE_CHECKING:
     from sm.mcp.clients import McpClient
-    from sm.workflow.host import Host
+    from sm.sessions.machine import Host
 
 
 @click.group(invoke_without_command=True)
 @click.option("--http", "over_http", is_flag=True, help="Over HTTP, at /mcp, instead of stdio.")
 @listening_options(port=8421)
+@click.option(
+    "--public-url",
+    metavar="URL",
+    default="",
+    help="Where a TLS proxy offers it to Claude.ai and other remote clients, such as "
+    "https://sm.example.org: they ask you for permission by a page.",
+)
+@click.option(
+    "--client-host",
+    "client_hosts",
+    metavar="HOST",
+    multiple=True,
+    help="Remote clients of this host may ask, besides claude.ai, claude.com and this machine.",
+)
 @click.pass_context
 def command(
-    ctx: click.Context, over_http: bool, address: str, port: int, token_file: Path | None
+    ctx: click.Context,
+    over_http: bool,
+    address: str,
+    port: int,
+    token_file: Path | None,
+    public_url: str,
+    client_hosts: tuple[str, ...],
 ) -> None:
     """Offer the handoffs of 'sm bridge' as MCP tools, over standard input and output.
 
@@ -34,35 +55,55 @@ def command(
     """
     if ctx.invoked_subcommand:
         return
+    if (public_url or client_hosts) and not over_http:
+        raise UsageError("--public-url and --client-host are for remote clients: add --http")
+    if client_hosts and not public_url:
+        raise UsageError("--client-host is for remote clients: add --public-url")
     host = load_host(ctx)
     if over_http:
-        _serve_http(host, address, port, token_file)
+        _serve_http(host, address, port, token_file, public_url, client_hosts)
     else:
         _serve_stdio(host)
 
 
 def _serve_stdio(host: Host) -> None:
     from sm.cli.root import version
-    from sm.session.caller import identify
+    from sm.sessions.caller import identify
 
     caller = identify(host.root, os.environ)
     if sys.stdin.isatty():
         warn("an MCP client is to write here; see 'sm mcp install'. Ctrl-D ends this")
     from sm.mcp import stdio
-    from sm.mcp.server import Tools, server
+    from sm.mcp.server import Tools, make_server
 
-    stdio.serve(server(Tools(host, caller), version()))
+    stdio.serve(make_server(Tools(host, caller), version()))
 
 
-def _serve_http(host: Host, address: str, port: int, token_file: Path | None) -> None:
+def _serve_http(
+    host: Host,
+    address: str,
+    port: int,
+    token_file: Path | None,
+    public_url: str,
+    client_hosts: tuple[str, ...],
+) -> None:
     from sm.cli.root import version
     from sm.mcp import http
-    from sm.mcp.server import Tools, server
-    from sm.session.caller import Caller
+    from sm.mcp.server import Tools, make_server
+    from sm.sessions.caller import Caller
 
-    with listening(host, address, port, token_file, path=http.PATH) as (listener, rules):
-        tools = Tools(host, Caller())
-        http.serve(server(tools, version(), leaves_calls=True), listener, rules)
+    where = (address, port, token_file)
+    with listening(host, *where, path=http.PATH, public_url=public_url) as (listener, rules):
+        remote = http.make_remote(_folder(host), client_hosts) if rules.public else None
+        if remote:
+            say(f"remote clients use {rules.public}{http.PATH}; 'sm mcp secret' allows them")
+        tools = make_server(Tools(host, Caller()), version(), leaves_calls=True)
+        http.serve(tools, listener, rules, remote)
+
+
+def _folder(host: Host) -> Path:
+    """Where it is kept what remote clients may do."""
+    return host.machine.bridge_database.parent
 
 
 clients_argument = click.argument(
@@ -83,7 +124,7 @@ def install(host: Host, names: tuple[str, ...], only_print: bool) -> None:
     from sm.mcp import clients
 
     if only_print:
-        print_json(clients.printed(host, os.environ))
+        print_json(clients.format_entry(host, os.environ))
         return
     for client in _clients(names):
         say(clients.install(client, host, os.environ))
@@ -106,9 +147,72 @@ def _clients(names: tuple[str, ...]) -> tuple[McpClient, ...]:
     for name in names:
         if name not in known:
             raise UsageError(f"unknown client '{name}': {' or '.join(known)}")
-    if found := tuple(map(clients.McpClient, names)) or clients.present(os.environ):
+    if found := tuple(map(clients.McpClient, names)) or clients.list_present(os.environ):
         return found
     raise UsageError(
         f"neither {' nor '.join(known)} is here: name one nevertheless, or add what "
         "'sm mcp install --print' prints to the configuration of your client"
     )
+
+
+@command.command("secret")
+@click.option("--new", "renewed", is_flag=True, help="Replace it; what was allowed stays allowed.")
+@pass_host
+def secret_command(host: Host, renewed: bool) -> None:
+    """Print the secret by which you allow a remote client to use the tools.
+
+    The page that asks you wants it. It is in a file of yours alone beside the handoffs, and one of
+    your own may stand there as well.
+    """
+    from sm.mcp import secret
+
+    _check_is_person(host)
+    file = secret.locate(_folder(host))
+    say(secret.renew(file) if renewed else secret.read(file))
+
+
+@command.command()
+@json_option
+@pass_host
+def grants(host: Host, as_json: bool) -> None:
+    """List the remote clients that you have allowed to use the tools.
+
+    A grant ends when it is revoked, or was not used for 90 days.
+    """
+    from sm.mcp.grants import Grants
+
+    found = [each.shown() for each in Grants(_folder(host)).listed()]
+    if as_json:
+        print_json(found)
+    elif found:
+        say_lines(
+            f"{each.id}  {each.name or '-'} at {each.host}, since {moment(each.granted_at)}, "
+            f"last used {moment(each.used_at)}"
+            for each in found
+        )
+    else:
+        say("no remote client is allowed", err=True)
+
+
+@command.command()
+@click.argument("ids", metavar="ID...", nargs=-1)
+@click.option("--all", "all_of_them", is_flag=True, help="Each of them.")
+@pass_host
+def revoke(host: Host, ids: tuple[str, ...], all_of_them: bool) -> None:
+    """Take back what remote clients were allowed, at once; 'sm mcp grants' has the IDs."""
+    from sm.mcp.grants import Grants, find
+
+    if bool(ids) == all_of_them:
+        raise UsageError("which? name them as 'sm mcp grants' does, or give --all")
+    _check_is_person(host)
+    known = Grants(_folder(host))
+    there = known.listed()
+    meant = there if all_of_them else tuple(find(there, each) for each in ids)
+    for each in known.revoke(*(each.id for each in meant)):
+        say(f"revoked {each.id}, {each.name or each.host}")
+
+
+def _check_is_person(host: Host) -> None:
+    from sm.sessions.caller import identify
+
+    identify(host.root, os.environ).check_may_grant()

@@ -13,7 +13,7 @@ from sm.cli.words import read_text
 from sm.output import say
 
 if TYPE_CHECKING:
-    from sm.workflow.host import Host
+    from sm.sessions.machine import Host
 
 
 @click.command("new")
@@ -60,11 +60,14 @@ def command(
 
     Prints the session's id, and its name where it has one. No configuration is needed; one that
     is found gives the profiles and the tmux server. A session that calls this is its parent.
-    Of your environment the agent gets what every agent gets, HOME and PATH among it, and no
-    token that you do not pass by name.
+    Of your environment the agent gets what every agent gets, HOME and PATH among it, what the
+    configuration names in agent.pass_env, and no token that you do not pass by name. An agent
+    that ends in its first two seconds is an error, with the last line of its terminal.
     """
-    from sm.session.caller import identify
-    from sm.workflow.adhoc import Order, begin
+    from sm.config.schema import Agent
+    from sm.personal.lifecycle import Order, begin, select_environment
+    from sm.sessions.caller import identify
+    from sm.sessions.hidden_variables import describe, list_hidden
 
     caller = identify(host.root, os.environ)
     order = Order(
@@ -76,10 +79,13 @@ def command(
         parent=caller.name,
         pass_env=pass_env,
     )
+    names = list_hidden(Agent(command=line, pass_env=select_environment(host, order)))
+    if names and not caller.name:  # an agent has what it was given
+        say(f"{describe(names)}, or give --pass-env", err=True)
     session = begin(host, order)
     if as_json:
         from sm.cli.words import print_json
-        from sm.workflow.kin import relative
+        from sm.views.family import relative
 
         print_json(relative(session))
     else:

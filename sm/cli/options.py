@@ -13,8 +13,8 @@ from sm.errors import UsageError
 
 if TYPE_CHECKING:
     from sm.config.schema import Config, Project
-    from sm.session.registry import AnySession
-    from sm.workflow.host import Host
+    from sm.sessions.machine import Host
+    from sm.sessions.registry import AnySession
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,6 +41,16 @@ def pass_config(function: Callable[Concatenate[Config, P], R]) -> Callable[P, R]
     return wrapper
 
 
+def load_any_config(ctx: click.Context) -> Config:
+    """The configuration of this run, also one without a project.
+
+    Raises:
+        UsageError: there is none, or it cannot be used.
+
+    """
+    return ctx.ensure_object(Invocation).load_any_config()
+
+
 def load_host(ctx: click.Context) -> Host:
     """The machine's settings of this run; a configuration need not be there.
 
@@ -48,9 +58,9 @@ def load_host(ctx: click.Context) -> Host:
         UsageError: there is one, and it cannot be used.
 
     """
-    from sm.workflow.host import here
+    from sm.sessions.machine import load_here
 
-    return here(ctx.ensure_object(Invocation).explicit)
+    return load_here(ctx.ensure_object(Invocation).explicit)
 
 
 def pass_host(function: Callable[Concatenate[Host, P], R]) -> Callable[P, R]:
@@ -80,8 +90,20 @@ def _project(ctx: click.Context, _param: click.Parameter, name: str) -> Project:
     return find_project(load_config(ctx), name)
 
 
+NAMED_PROJECT = "sm.named_project"
+"""Where a run keeps the project that an argument such as `shop#7` has named."""
+
+
+def name_project(ctx: click.Context, name: str) -> None:
+    """Have `project_option` mean this project, which an argument names; it is read after that."""
+    ctx.meta[NAMED_PROJECT] = name
+
+
 def _default_project(ctx: click.Context, _param: click.Parameter, name: str | None) -> Project:
-    config = load_config(ctx)
+    config, named = load_config(ctx), ctx.meta.get(NAMED_PROJECT)
+    if name and named and name != named:
+        raise UsageError(f"--project names '{name}', the argument '{named}': leave one of them out")
+    name = name or named
     return only_project(config) if name is None else find_project(config, name)
 
 
@@ -142,48 +164,109 @@ known_projects_option: Decorator = click.option(
 )
 """The same, none where there is no configuration."""
 
-project_argument: Decorator = click.argument("project", callback=_project)
-"""`project: Project`."""
-
-issue_argument: Decorator = click.argument("issue", callback=_issue)
-"""`issue: int`."""
-
-
-def project_issue(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The arguments PROJECT ISSUE: `project: Project, issue: int`, both valid."""
-    return project_argument(issue_argument(function))
-
 
 def _numbered(
     ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
 ) -> tuple[Project, int]:
-    from sm.session.targets import OF_ISSUE
+    name, number = _named(ctx, param, words)
+    project = _project(ctx, param, name) if name else _sole_project(ctx, number)
+    return project, _issue(ctx, param, number)
 
-    if len(words) == 1 and (found := OF_ISSUE.fullmatch(words[0])):
-        words = (found[1], found[2])
-    if len(words) != 2:
-        raise UsageError("expected a project and a number, such as 'harb 7' or 'harb#7'")
-    return _project(ctx, param, words[0]), _issue(ctx, param, words[1])
+
+def _named(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> tuple[str, str]:
+    """The project's name, '' where it goes without saying, and the number."""
+    from sm.sessions.address import OF_ISSUE
+
+    match words:
+        case (word,) if found := OF_ISSUE.fullmatch(word):
+            return found[1], found[2]
+        case (number,) if ISSUE.fullmatch(number):
+            return "", number
+        case (name, number):
+            return name, number
+    more = "".join(f", then {one.make_metavar(ctx)}" for one in _arguments_after(ctx, param))
+    raise UsageError(f"expected a project and a number, such as 'harb 7' or 'harb#7'{more}")
+
+
+def _arguments_after(ctx: click.Context, param: click.Parameter) -> list[click.Argument]:
+    arguments = [one for one in ctx.command.params if isinstance(one, click.Argument)]
+    return arguments[arguments.index(param) + 1 :] if isinstance(param, click.Argument) else []
+
+
+def _about(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> tuple[str, int]:
+    name, number = _named(ctx, param, words)
+    return name or _sole_project(ctx, number).name, _issue(ctx, param, number)
+
+
+about_argument: Decorator = click.argument(
+    "about", metavar="PROJECT ISSUE", callback=_about, nargs=-1
+)
+"""`about: tuple[str, int]`: the same of a project that need not be configured here."""
+
+
+def _sole_project(ctx: click.Context, number: str) -> Project:
+    """The project that a number alone is of.
+
+    Raises:
+        UsageError: there are several.
+
+    """
+    config = load_config(ctx)
+    if len(config.projects) == 1:
+        return config.projects[0]
+    names = [project.name for project in config.projects]
+    raise UsageError(
+        f"'{number}' of which project? there is {list_names(names)}: write '{names[0]}#{number}'"
+    )
 
 
 numbered_argument: Decorator = click.argument(
-    "numbered",
-    metavar="PROJECT ISSUE|PR",
-    callback=_numbered,
-    nargs=-1,
-    required=True,
+    "numbered", metavar="PROJECT ISSUE|PR", callback=_numbered, nargs=-1
 )
-"""`numbered: tuple[Project, int]`, an issue or a pull request, also as `PROJECT#NUMBER`."""
+"""`numbered: tuple[Project, int]`, an issue or a pull request.
+
+Also as `PROJECT#NUMBER`, and as `NUMBER` where there is one project.
+"""
+
+
+def project_issue(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The arguments PROJECT ISSUE, written in any of these ways: `project: Project, issue: int`."""
+
+    @click.argument("numbered", metavar="PROJECT ISSUE", callback=_numbered, nargs=-1)
+    @functools.wraps(function)
+    def wrapper(*args: Any, numbered: tuple[Project, int], **kwargs: Any) -> Any:
+        return function(*args, project=numbered[0], issue=numbered[1], **kwargs)
+
+    return wrapper
 
 
 def _target(ctx: click.Context, _param: click.Parameter, text: str | None) -> AnySession | None:
-    from sm.session.targets import find
+    from sm.sessions.address import find
 
-    return None if text is None else find(load_host(ctx).root, text)
+    return None if text is None else find(load_host(ctx).root, _in_full(ctx, text))
+
+
+def _in_full(ctx: click.Context, text: str) -> str:
+    """`7` as `PROJECT#7`, unless a session has that name; any other text as it is."""
+    from sm.config.load import NoConfigError
+    from sm.sessions import registry
+    from sm.sessions.address import format_address
+
+    if not ISSUE.fullmatch(text):
+        return text
+    if any(format_address(one) == text for one in registry.list_all(load_host(ctx).root)):
+        return text
+    try:
+        return f"{_sole_project(ctx, text).name}#{text}"
+    except NoConfigError:
+        return text
 
 
 target_argument: Decorator = click.argument("session", metavar="TARGET", callback=_target)
-"""`session: AnySession`, by id, name, `PROJECT#ISSUE` or the start of an id."""
+"""`session: AnySession`, by id, name, `PROJECT#ISSUE` or the start of an id.
+
+Where there is one project, the number of the issue is enough.
+"""
 
 optional_target: Decorator = click.argument(
     "session", metavar="[TARGET]", callback=_target, required=False
@@ -201,6 +284,8 @@ def find_place(
 
     """
     if len(words) == 1:
+        if ISSUE.fullmatch(words[0]) and _in_full(ctx, words[0]) != words[0]:
+            return _numbered(ctx, param, words)
         found = _target(ctx, param, words[0])
         assert found is not None
         return found
@@ -213,3 +298,51 @@ place_argument: Decorator = click.argument(
     "place", metavar="TARGET | PROJECT ISSUE", callback=find_place, nargs=-1, required=True
 )
 """`place: AnySession | tuple[Project, int]`: any session, or an issue that may have none."""
+
+
+def _past_place(
+    ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
+) -> AnySession | tuple[Project, int] | str:
+    """As any command has it; else the id of a session that is over, if the journal knows it."""
+    try:
+        return find_place(ctx, param, words)
+    except UsageError:
+        if len(words) == 1 and (name := _past(ctx, words[0])):
+            return name
+        raise
+
+
+def _past(ctx: click.Context, text: str) -> str:
+    from sm.sessions.address import resolve_id
+    from sm.store import journal
+
+    name = resolve_id(text)
+    known = name and next(iter(journal.read(load_host(ctx).root.journal, name)), None)
+    return name if known else ""
+
+
+past_place_argument: Decorator = click.argument(
+    "place",
+    metavar="TARGET | PROJECT ISSUE",
+    callback=_past_place,
+    nargs=-1,
+    required=True,
+)
+"""`place: AnySession | tuple[Project, int] | str`: the same, or the id of one that is over."""
+
+
+def _past_name(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> str:
+    from sm.store.paths import name_session
+
+    if not words:
+        return ""
+    place = _past_place(ctx, param, words)
+    if isinstance(place, tuple):
+        return name_session(place[0].name, place[1])
+    return place if isinstance(place, str) else place.name
+
+
+optional_past_name: Decorator = click.argument(
+    "name", metavar="[TARGET | PROJECT ISSUE]", callback=_past_name, nargs=-1
+)
+"""`name: str`, the id of any session, also of one that is over or is to come; '' for none."""

@@ -1,4 +1,4 @@
-"""The two verbs that programs call all the time: a pass of the reactor, and one of a rotation.
+"""The verbs that programs call all the time: a pass of the reactor, one of a rotation, the news.
 
 They have no options, so they do without click, whose import would be a fifth of their time.
 """
@@ -11,7 +11,7 @@ from sm.cli.invocation import ISSUE, Invocation, find_project
 from sm.errors import UsageError
 
 if TYPE_CHECKING:
-    from sm.session.registry import AnySession
+    from sm.sessions.registry import AnySession
 
 
 def react(invocation: Invocation, words: list[str]) -> None:
@@ -36,7 +36,7 @@ def rotate(invocation: Invocation, words: list[str]) -> None:
         UsageError: `words` are not one session.
 
     """
-    from sm.workflow.rotate import rotate
+    from sm.context.run import rotate
 
     if len(words) != 1:
         raise UsageError("expected a session")
@@ -44,36 +44,76 @@ def rotate(invocation: Invocation, words: list[str]) -> None:
         rotate(session)
 
 
-PASSES = {"react": react, "rotate": rotate}
+def serve_passes(invocation: Invocation, words: list[str]) -> None:
+    """A pass over `SESSION` for each line of stdin, as `sm.cli.fork_server` has it.
+
+    Raises:
+        UsageError: `words` are not one session.
+
+    """
+    from sm.cli import fork_server
+
+    if len(words) != 1:
+        raise UsageError("expected a session")
+    if fork_server.serve():
+        react(invocation, words)
+
+
+def news(_invocation: Invocation, words: list[str]) -> None:
+    """Tell what `JOURNAL POSITION PROJECT…` has behind that position; the last line is its end.
+
+    Raises:
+        UsageError: `words` are something else.
+
+    """
+    from pathlib import Path
+
+    from sm.output import say
+    from sm.views.news import news
+
+    if len(words) < 2 or not words[1].isdecimal():
+        raise UsageError("expected a journal, a position in it, and projects")
+    lines, end = news(Path(words[0]), int(words[1]), words[2:])
+    for line in lines:
+        say(line)
+    say(str(end))
+
+
+PASSES = {
+    "react": react,
+    "react-server": serve_passes,
+    "rotate": rotate,
+    "news": news,
+}
 
 
 def _find(invocation: Invocation, name: str) -> AnySession | None:
-    from sm.session import registry
-    from sm.store.rootcheck import check_root
+    from sm.sessions import registry
+    from sm.store.root_check import check_root
 
     return registry.find(check_root(invocation.root), name)
 
 
 def _react_by_record(invocation: Invocation, name: str) -> None:
     """As what the session is on record decides. The monitor names the state root."""
-    from sm.session.registry import AdHocSession
+    from sm.sessions.registry import AdHocSession
 
     session = _find(invocation, name)
     if isinstance(session, AdHocSession):
-        from sm.workflow.tend import tend
+        from sm.personal.reactor import run_pass
 
-        tend(session)
+        run_pass(session)
     elif session:
-        from sm.workflow.host import context_of
-        from sm.workflow.reactor import react
+        from sm.issues.reactor import react
+        from sm.sessions.machine import load_project
 
-        react(context_of(session), name)
+        react(load_project(session), name)
 
 
 def _react_by_issue(invocation: Invocation, project: str, issue: int) -> None:
-    from sm.store.paths import session_name
-    from sm.workflow.context import Context
-    from sm.workflow.reactor import react
+    from sm.issues.reactor import react
+    from sm.sessions.project import Context
+    from sm.store.paths import name_session
 
     config = invocation.load_config()
-    react(Context(config, find_project(config, project)), session_name(project, issue))
+    react(Context(config, find_project(config, project)), name_session(project, issue))

@@ -2,37 +2,50 @@
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import click
 
 from sm.cli.options import pass_config, projects_option
 from sm.config.schema import Config, Project
 from sm.errors import SmError, TemporaryError
-from sm.output import say
+from sm.output import pass_on, say
+from sm.store import journal
 from sm.store.paths import Root
-from sm.store.rootcheck import check_root
+from sm.store.root_check import check_root
 
 
 @click.command("poll", help="One tick; the last line is the seconds until the next one is due.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--loop", is_flag=True, hidden=True, help="Tell what makes a tick due earlier, too.")
 @projects_option
 @pass_config
 @click.pass_context
 def command(
-    click_context: click.Context, config: Config, projects: tuple[Project, ...], dry_run: bool
+    click_context: click.Context,
+    config: Config,
+    projects: tuple[Project, ...],
+    dry_run: bool,
+    loop: bool,
 ) -> None:
-    """Tick every project; one that cannot be used does not keep the others waiting."""
-    from sm.workflow.adhoc import keep_watched
-    from sm.workflow.context import Context
-    from sm.workflow.poll import tick
+    """Tick every project; one that cannot be used does not keep the others waiting.
 
-    code, root = 0, check_root(Root(config.state_root))
+    Where something could not be started the exit code is 1, but for a loop, which tries again.
+    """
+    from sm.personal.lifecycle import keep_watched
+    from sm.sessions.undone import Unable
+
+    code, root, unable = 0, check_root(Root(config.state_root)), False
+    begins_at = journal.size(root.journal) if loop else 0
     for project in projects:
         now = time.strftime("%H:%M:%S")
         try:
-            for line in tick(Context(config, project), dry_run=dry_run):
+            for line in _tick(config, project, dry_run=dry_run):
                 say(f"{now} {project.name}: {line}")
+                unable |= isinstance(line, Unable)
         except SmError as error:
             say(f"{now} {project.name}: {error.message}", err=True)
             if not isinstance(error, TemporaryError):
@@ -41,5 +54,40 @@ def command(
     if not dry_run:
         for line in keep_watched(root):
             say(f"{time.strftime('%H:%M:%S')} {line}")
+            unable |= isinstance(line, Unable)
+    if loop:
+        _tell_loop(root, begins_at, _signs(config, projects), projects)
     say(f"{min(project.poll_interval_s for project in projects):g}")
-    click_context.exit(code)
+    click_context.exit(code or (1 if unable and not loop else 0))
+
+
+def _tick(config: Config, project: Project, *, dry_run: bool) -> Iterator[str]:
+    from sm.issues.poll import tick
+    from sm.sessions.project import Context
+
+    return tick(Context(config, project), dry_run=dry_run)
+
+
+def _signs(config: Config, projects: Iterable[Project]) -> Iterator[Path]:
+    """What brings work to these projects; one that cannot be looked at is left to the clock."""
+    from sm.issues.poll import list_signs
+    from sm.sessions.project import Context
+
+    for project in projects:
+        try:
+            yield from list_signs(Context(config, project))
+        except SmError:
+            continue  # its tick has said what is wrong
+
+
+def _tell_loop(
+    root: Root, position: int, signs: Iterable[Path], projects: Iterable[Project]
+) -> None:
+    """Lines for the loop: what to look at until the next tick, and where its news begin."""
+    lines = [
+        *(f"watch {path}" for path in signs),
+        f"sessions {root.sessions}",
+        f"journal {position} {root.journal}",
+        *(f"project {project.name}" for project in projects),
+    ]
+    pass_on(b"".join(os.fsencode(line) + b"\n" for line in lines if "\n" not in line))

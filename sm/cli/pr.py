@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,11 +18,16 @@ from sm.cli.forges import (
     print_table,
     print_text,
 )
+from sm.cli.issue import comment
 from sm.cli.options import json_option, pass_config, project_option
 from sm.cli.words import print_json
 from sm.config.schema import Config, Project
 from sm.output import Styled, pass_on, say
 from sm.text import one_line
+
+if TYPE_CHECKING:
+    from sm.adapters.forge.model import Check, PullRequest
+    from sm.adapters.forge.trust import Trust
 
 COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 HEADS = ("diff ", "index ", "--- ", "+++ ")
@@ -31,7 +38,7 @@ STATES = click.Choice(["open", "merged", "closed", "all"])
 
 @click.group()
 def command() -> None:
-    """List, show, compare and merge pull requests."""
+    """List, show, compare, check out, merge and close pull requests."""
 
 
 @command.command("list")
@@ -41,16 +48,20 @@ def command() -> None:
 @pass_config
 def list_(config: Config, project: Project, state: str, as_json: bool) -> None:
     """List pull requests, oldest first."""
-    from sm.forge import PullState
-    from sm.workflow.context import Context
+    from sm.adapters.forge.model import PullState
+    from sm.adapters.forge.trust import Trust
+    from sm.sessions.project import Context
 
     wanted = None if state == "all" else PullState(state)
-    found, problems = Context(config, project).forge.pulls(wanted)
+    forge = Context(config, project).forge
+    found, problems = forge.pulls(wanted)
+    reviewers = {review.author for pull in found for review in pull.reviews}
+    trust = Trust(project.trusted, forge.find_writers(reviewers))
     if as_json:
         print_json(found)
     else:
         print_table(
-            ("#", "Title", "State", "Branch", "Into", "Head", "CI", "Merges"),
+            ("#", "Title", "State", "Branch", "Into", "Head", "CI", "Review", "Merges"),
             [
                 (
                     str(pull.number),
@@ -60,6 +71,7 @@ def list_(config: Config, project: Project, state: str, as_json: bool) -> None:
                     pull.base,
                     pull.head[:12],
                     pull.check.state,
+                    _verdict(pull, trust),
                     "conflicts" if pull.conflicts else "",
                 )
                 for pull in found
@@ -68,15 +80,24 @@ def list_(config: Config, project: Project, state: str, as_json: bool) -> None:
     end_with(problems)
 
 
+def _verdict(pull: PullRequest, trust: Trust) -> str:
+    """What the reviewers agree on, as `sm status` says it; '' for nothing yet."""
+    from sm.adapters.forge.review import verdict
+    from sm.views.session import VERDICTS
+
+    found = verdict(pull.reviews, pull.head, trust)
+    return VERDICTS.get(found.state, "") if found else ""
+
+
 @command.command()
 @number_argument
 @json_option
 @project_option
 @pass_config
 def show(config: Config, project: Project, number: int, as_json: bool) -> None:
-    """Show a pull request with its checks, reviews and comments."""
+    """Show a pull request with its checks, the failing log, reviews and comments."""
     from sm.cli.times import moment
-    from sm.workflow.context import Context
+    from sm.sessions.project import Context
 
     pull = Context(config, project).forge.pull(number)
     if as_json:
@@ -86,12 +107,50 @@ def show(config: Config, project: Project, number: int, as_json: bool) -> None:
     conflicts = " · conflicts" if pull.conflicts else ""
     say(f"{pull.state} · {one_line(pull.author)}, {moment(pull.at)}{conflicts}")
     say(f"{one_line(pull.branch)} at {pull.head[:12]} into {one_line(pull.base)}")
-    step = f" ({one_line(pull.check.step)})" if pull.check.step else ""
-    say(f"CI: {pull.check.state}{step} {one_line(pull.check.url)}".rstrip())
+    _say_check(pull.check)
     if pull.merged_as:
         say(f"merged as {pull.merged_as[:12]}")
     print_text(pull.body)
     print_remarks([*pull.comments, *pull.reviews])
+
+
+def _say_check(check: Check) -> None:
+    """What CI says, with its log where it failed."""
+    step = f" ({one_line(check.step)})" if check.step else ""
+    say(f"CI: {check.state}{step} {one_line(check.url)}".rstrip())
+    print_text(check.log)
+
+
+command.add_command(show, "view")  # as gh calls it
+command.add_command(comment)
+
+
+@command.command()
+@number_argument
+@project_option
+@pass_config
+def checks(config: Config, project: Project, number: int) -> None:
+    """Show what CI says of a pull request, and its log where it failed: exit code 1 then."""
+    from sm.adapters.forge.model import CheckState
+    from sm.sessions.project import Context
+
+    forge = Context(config, project).forge
+    found = forge.check(forge.pull(number).head)
+    _say_check(found)
+    if found.state in (CheckState.FAILURE, CheckState.BROKEN):
+        click.get_current_context().exit(1)
+
+
+@command.command()
+@number_argument
+@project_option
+@pass_config
+def close(config: Config, project: Project, number: int) -> None:
+    """Close a pull request unmerged; a session that works on its issue is stopped."""
+    from sm.sessions.project import Context
+
+    Context(config, project).forge.close_pull(number)
+    say(f"closed #{number}")
 
 
 @command.command()
@@ -101,7 +160,7 @@ def show(config: Config, project: Project, number: int, as_json: bool) -> None:
 @pass_config
 def diff(config: Config, project: Project, number: int, stat: bool) -> None:
     """Show what a pull request changes; in a pipe it is the patch as it is."""
-    from sm.workflow.context import Context
+    from sm.sessions.project import Context
 
     options = ["--no-color", *(["--stat"] if stat else [])]
     found = Context(config, project).forge.diff(number, *options)
@@ -123,6 +182,23 @@ def _coloured(line: str) -> tuple[str | Styled, ...]:
 
 @command.command()
 @number_argument
+@project_option
+@pass_config
+def checkout(config: Config, project: Project, number: int) -> None:
+    """Check a pull request out in the clone that you are in, to look at it and try it.
+
+    It is the last commit without the branch: that one is the agent's, in a worktree of its own.
+    'git switch -' goes back.
+    """
+    from sm.issues.checkout import check_out
+    from sm.sessions.project import Context
+
+    pull = check_out(Context(config, project), number, Path.cwd())
+    say(f"at {pull.head[:12]}, the last commit of #{number}; git switch - goes back")
+
+
+@command.command()
+@number_argument
 @click.option("--head", metavar="COMMIT", default="", help="Only if the branch is still at it.")
 @click.option("-m", "--message", metavar="TEXT", default="", help="The merge commit's message.")
 @author_option
@@ -137,7 +213,7 @@ def merge(
     is not approved though the project wants reviews, or where it is not the one that --head
     names.
     """
-    from sm.workflow.context import Context
+    from sm.sessions.project import Context
 
     forge = Context(config, project).forge
     name = author_name(project, author)

@@ -11,30 +11,39 @@ import click
 from sm.cli.options import json_option, target_argument
 from sm.cli.times import age
 from sm.cli.words import print_json
-from sm.output import say, say_lines, warn
+from sm.output import say, say_lines, say_text, warn
 from sm.text import one_line
 
 if TYPE_CHECKING:
-    from sm.session.registry import AnySession
-    from sm.workflow.outgoing import Entry
+    from sm.messages.send import Entry
+    from sm.sessions.registry import AnySession
 
 
 @click.command("queue")
 @target_argument
-@click.option("--cancel", "ident", metavar="ID", help="Take a message back.")
+@click.option("--cancel", "cancelled", metavar="ID", help="Take a message back.")
+@click.option("--show", "wanted", metavar="ID", help="Print the text of a message.")
 @json_option
-def command(session: AnySession, ident: str | None, as_json: bool) -> None:
+def command(session: AnySession, cancelled: str | None, wanted: str | None, as_json: bool) -> None:
     """Show what waits for TARGET, what is under way, and what it got last.
 
     With --cancel a message that waits is taken back, and the agent never gets it. One that was
     handed over more than a minute ago and stays under way, as the agent does not confirm it, is
     given up: it is not typed again, nobody waits for it, but the agent may have read it.
-    """
-    from sm.session import queue
-    from sm.workflow.outgoing import entries
 
-    if ident is not None:
-        _cancel(session, ident)
+    With --show the whole text of a message is printed, as the agent gets it; with --json what is
+    known of the message as well. The last 500 messages that a session got can be shown.
+    """
+    from sm.messages import queue
+    from sm.messages.send import entries
+
+    if cancelled is not None and wanted is not None:
+        raise click.UsageError("give --show or --cancel, not both")
+    if cancelled is not None:
+        _cancel(session, cancelled)
+        return
+    if wanted is not None:
+        _show(session, wanted, as_json)
         return
     found = entries(session)
     for path in queue.damaged(session.dir):
@@ -48,11 +57,21 @@ def command(session: AnySession, ident: str | None, as_json: bool) -> None:
 
 
 def _cancel(session: AnySession, ident: str) -> None:
-    from sm.session.caller import identify
-    from sm.session.cancel import cancel
+    from sm.messages.cancel import cancel
+    from sm.sessions.caller import identify
 
     may_be_read = cancel(identify(session.root, os.environ), session, ident)
     say(f"took {ident} back{', but the agent may have read it' if may_be_read else ''}")
+
+
+def _show(session: AnySession, ident: str, as_json: bool) -> None:
+    from sm.messages.send import shown
+
+    found = shown(session, ident)
+    if as_json:
+        print_json(found)
+    else:
+        say_text(found.text)
 
 
 def _lines(found: list[Entry]) -> Iterator[str]:

@@ -19,8 +19,8 @@ def command(config: Config, project: Project, issue: int) -> None:
     the work, the last phase and the last CI result or review. An issue that no session here
     works on is taken over, even from another machine.
     """
-    from sm.workflow.context import Context
-    from sm.workflow.recover import recover
+    from sm.issues.recover import recover
+    from sm.sessions.project import Context
 
     session = recover(Context(config, project), issue)
     say(f"recovering {session.name} in {session.worktree}")

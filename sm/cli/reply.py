@@ -20,8 +20,8 @@ def command(config: Config, project: Project, issue: int, text: str) -> None:
     TEXT reaches the agent as a message, and the issue as a comment. '-' reads it from standard
     input.
     """
-    from sm.workflow.answer import answer
-    from sm.workflow.context import Context, person
+    from sm.issues.answer import answer
+    from sm.sessions.project import Context, find_person
 
-    answer(Context(config, project), issue, person(), read_text((text,)))
+    answer(Context(config, project), issue, find_person(), read_text((text,)))
     say(f"answered #{issue}: the agent gets it as soon as it can be typed")

@@ -11,11 +11,14 @@ from sm.cli.forges import author_name, author_option, number_argument
 from sm.cli.options import pass_config, project_option
 from sm.config.schema import Config, Project
 from sm.errors import UsageError
+from sm.nearest import advice
 from sm.output import say
 
 if TYPE_CHECKING:
-    from sm.forge import InlineComment
+    from sm.adapters.forge.model import InlineComment
 
+NAMED = 5
+"""How many files an error lists."""
 REMARK = re.compile(r"(?P<path>.+?):(?P<line>[1-9]\d{0,8}):(?P<text>.*\S.*)", re.DOTALL)
 
 
@@ -52,29 +55,47 @@ def command(
 ) -> None:
     """Review pull request NUMBER: approve it, request changes, or only comment.
 
+    A remark is on a line of a file that the pull request changes.
+
     The verdict counts for the commit that the branch is at now, or for the one that --head
     names. When commits are pushed after it, an approval has to be given again; a request for
     changes stands until you approve.
     """
-    from sm.forge import ReviewState
-    from sm.workflow.context import Context
+    from sm.adapters.forge.model import ReviewState
+    from sm.sessions.project import Context
 
+    forge = Context(config, project).forge
     if not message.strip() and not remarks and verdict != "approved":
         raise UsageError("the review says nothing: add --approve, or a text with -m or --comment")
-    review = Context(config, project).forge.submit_review(
+    comments = [read_remark(remark) for remark in remarks]
+    if comments:
+        _check_files(comments, forge.files_changed(number, head))
+    review = forge.submit_review(
         number,
         ReviewState(verdict) if verdict else ReviewState.COMMENTED,
         message,
-        [read_remark(remark) for remark in remarks],
+        comments,
         author=author_name(project, author),
         head=head,
     )
     say(f"{review.state} #{number} at {review.head[:12]}")
 
 
+def _check_files(comments: list[InlineComment], changed: list[str]) -> None:
+    for comment in comments:
+        if comment.path not in changed:
+            meant = advice(comment.path, changed, f"it changes {_some(changed)}")
+            raise UsageError(f"the pull request does not change '{comment.path}': {meant}")
+
+
+def _some(files: list[str]) -> str:
+    more = f" and {len(files) - NAMED} more" if len(files) > NAMED else ""
+    return ", ".join(f"'{name}'" for name in files[:NAMED]) + more or "no file"
+
+
 def read_remark(text: str) -> InlineComment:
     """The remark in `FILE:LINE:TEXT`."""
-    from sm.forge import InlineComment
+    from sm.adapters.forge.model import InlineComment
 
     found = REMARK.fullmatch(text)
     if found is None:

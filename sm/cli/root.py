@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import click
 
-from sm.cli.invocation import Invocation
+from sm.cli.invocation import Invocation, import_msgspec
 from sm.errors import UsageError
+from sm.nearest import advice
 from sm.output import say
 
 
@@ -25,15 +26,18 @@ COMMANDS: dict[str, Verb] = {
     "init": Verb("init", "Set a repository up: finds what it can, asks for the rest."),
     "config": Verb("config", "Check or show the configuration."),
     "doctor": Verb("doctor", "Look at the whole installation and say what to do."),
-    "issue": Verb("issue", "File, list, show and close issues."),
-    "pr": Verb("pr", "List, show, compare and merge pull requests."),
+    "issue": Verb("issue", "File, list, show, edit and close issues."),
+    "pr": Verb("pr", "List, show, check out and merge pull requests."),
     "ci": Verb("ci", "Have CI run again."),
+    "sync": Verb("sync", "Exchange finished work with people on another remote."),
     "review": Verb("review", "Approve a pull request or request changes."),
     "reply": Verb("reply", "Answer an agent that waits for a person."),
     "status": Verb("status", "Show every session: phase, CI, review, age."),
     "trace": Verb("trace", "Tell the whole story of a session, in order."),
+    "events": Verb("events", "Print what happens, an event a line, for people and programs."),
     "logs": Verb("logs", "Show what a session's terminal said."),
     "attach": Verb("attach", "Enter a session's terminal."),
+    "worktree": Verb("worktree", "List worktrees, drop those that were kept."),
     "recover": Verb("recover", "Restart a session's agent in its worktree."),
     "kill": Verb("kill", "End a session; no work is lost."),
     "new": Verb("new", "Begin a session of your own, for no issue."),
@@ -52,7 +56,9 @@ COMMANDS: dict[str, Verb] = {
     "bridge": Verb("bridge", "Share handoffs between a chat client and a coding client."),
     "mcp": Verb("mcp", "Offer these handoffs as MCP tools."),
     "react": Verb("react", "React to what happened in one session.", hidden=True),
+    "react-server": Verb("react_server", "React, once for each line of input.", hidden=True),
     "rotate": Verb("rotate", "Carry on a session's rotation.", hidden=True),
+    "news": Verb("news", "Tell what has happened meanwhile.", hidden=True),
     "poll": Verb("poll", "One tick of dev-poll.", hidden=True),
     "start-session": Verb("start_session", "Start the session of one issue.", hidden=True),
     "ci-run": Verb("ci_run", "Run the CI command for one commit.", hidden=True),
@@ -72,6 +78,7 @@ class Verbs(click.Group):
         if verb is None:
             return None
         module = f"sm.cli.{verb.module}"
+        import_msgspec()
         try:
             command = import_module(module).command
         except ModuleNotFoundError as error:
@@ -86,11 +93,8 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As in click; an unknown name is answered with the nearest one."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from difflib import get_close_matches
-
-            near = get_close_matches(args[0], self.list_commands(ctx), 1)
-            advice = f"did you mean '{near[0]}'?" if near else "see 'sm --help'"
-            raise UsageError(f"no such command '{args[0]}': {advice}")
+            meant = advice(args[0], self.list_commands(ctx), "see 'sm --help'")
+            raise UsageError(f"no such command '{args[0]}': {meant}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -12,8 +12,8 @@ from sm.cli.words import TIME_UP, print_json, read_text
 from sm.output import say
 
 if TYPE_CHECKING:
-    from sm.session.registry import AnySession
-    from sm.workflow.outgoing import Sent
+    from sm.messages.send import Sent
+    from sm.sessions.registry import AnySession
 
 MODES = ("sequential", "important", "steer", "urgent")
 
@@ -53,9 +53,9 @@ def command(
     accepted, typed (to an agent that cannot confirm), queued and why, or indeterminate. What was
     not refused is in the hands of sm: do not send it again.
     """
-    from sm.session.caller import identify
-    from sm.session.queue import Mode
-    from sm.workflow.outgoing import Letter, send
+    from sm.messages.queue import Mode
+    from sm.messages.send import Letter, send
+    from sm.sessions.caller import identify
 
     caller = identify(session.root, os.environ)
     letter = Letter(read_text(text), Mode(mode), notify_on_stop, wait_s or 0.0)
@@ -64,33 +64,33 @@ def command(
         print_json(_as_dict(session, sent))
     else:
         say(_told(session, sent))
-    if wait_s is not None and not sent.outcome.delivered:
+    if wait_s is not None and not sent.outcome.is_delivered:
         click_context.exit(TIME_UP)
 
 
 def _told(session: AnySession, sent: Sent) -> str:
-    from sm.session.delivery import Status
-    from sm.session.targets import address
+    from sm.refusal import Status
+    from sm.sessions.address import format_address
 
-    name, reason = address(session), sent.outcome.reason
+    name = format_address(session)
     match sent.outcome.status:
         case Status.ACCEPTED:
             return f"accepted by {name}"
         case Status.TYPED:
             return f"typed to {name} (its client cannot confirm)"
         case Status.WAITING:
-            return f"queued for {name}: {reason} ({sent.ident})"
+            return f"queued for {name}: {sent.outcome.sentence} ({sent.ident})"
         case _:
             return f"indeterminate: typed to {name}, not confirmed yet; sm queue {name} tells more"
 
 
 def _as_dict(session: AnySession, sent: Sent) -> dict[str, str]:
-    from sm.session.targets import address
+    from sm.sessions.address import format_address
 
     return {
         "id": sent.ident,
         "session": session.name,
-        "name": address(session),
+        "name": format_address(session),
         "status": sent.outcome.status,
-        "reason": sent.outcome.reason or "",
+        "reason": sent.outcome.sentence,
     }

@@ -11,7 +11,7 @@ from sm.cli.listening import listening, listening_options
 from sm.cli.options import pass_host
 
 if TYPE_CHECKING:
-    from sm.workflow.host import Host
+    from sm.sessions.machine import Host
 
 
 @click.command("serve")
@@ -27,4 +27,4 @@ def command(host: Host, address: str, port: int, token_file: Path | None) -> Non
     with listening(host, address, port, token_file) as (listener, rules):
         from sm.server.app import serve
 
-        serve(host.root, version(), listener, rules)
+        serve(host, version(), listener, rules)

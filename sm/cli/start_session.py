@@ -14,8 +14,8 @@ from sm.output import say
 @pass_config
 def command(config: Config, project: Project, issue: int) -> None:
     """Claim, worktree, agent, monitor."""
-    from sm.workflow.by_hand import start_by_hand
-    from sm.workflow.context import Context
+    from sm.issues.by_hand import start_by_hand
+    from sm.sessions.project import Context
 
     session = start_by_hand(Context(config, project), issue)
     say(f"{session.name} is at work in {session.worktree}")

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from sm.cli.live import show_live
 from sm.cli.options import json_option, known_projects_option, load_config, load_host
 from sm.cli.times import age
 from sm.cli.words import print_json
-from sm.errors import UsageError
 from sm.output import console, say_lines
 from sm.text import one_line
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
 
+    from sm.cli.table import Column
     from sm.config.schema import Project
-    from sm.workflow.overview import Overview
+    from sm.views.project import Kept, Merged, Overview
 
-REFRESH_S = 1.0
 LISTED = 5
 """Issues of the backlog that are listed; the others are counted."""
 ROOM = 4
@@ -40,13 +40,13 @@ def command(
 ) -> None:
     """Show every session: phase, CI, review, attempts, age, and what it waits for.
 
-    Below it: the issues that are next, those that wait and why, kept worktrees, problems. At the
-    end the sessions of sm new. In a pipe the tables are plain text, cells whole up to
-    1,000 characters.
+    Below it: the issues that are next, those that wait and why, what was merged within a day, kept
+    worktrees, problems. At the end the sessions of sm new. In a pipe the tables are plain text,
+    cells whole up to 1,000 characters.
     """
     look = _looker(click_context, projects)
     if watch:
-        _watch(look, as_json=as_json)
+        show_live("status", lambda wide, high: view(look(), wide, high), as_json=as_json)
         return
     seen = look()
     if as_json:
@@ -62,8 +62,8 @@ def _looker(
     click_context: click.Context, projects: tuple[Project, ...]
 ) -> Callable[[], list[Overview]]:
     """What reads everything anew. Without a configuration, only what needs none."""
-    from sm.workflow.context import Context
-    from sm.workflow.overview import no_project, overview
+    from sm.sessions.project import Context
+    from sm.views.project import no_project, overview
 
     named = bool(click_context.get_parameter_source("projects") is ParameterSource.COMMANDLINE)
     root = load_host(click_context).root
@@ -79,21 +79,6 @@ def _looker(
     return look
 
 
-def _watch(look: Callable[[], list[Overview]], *, as_json: bool) -> None:
-    from rich.live import Live
-
-    if as_json or not sys.stdout.isatty():
-        raise UsageError("--watch is for a terminal: leave --json and pipes to plain 'sm status'")
-    terminal = console()
-    try:
-        with Live(console=terminal, screen=True, auto_refresh=False) as live:
-            while True:
-                live.update(view(look(), terminal.width, terminal.height), refresh=True)
-                time.sleep(REFRESH_S)
-    except KeyboardInterrupt:
-        return  # the way to end it, so no error
-
-
 def view(seen: Sequence[Overview], width: int, height: int | None = None) -> Group:
     """The projects for a terminal; with a `height`, no more sessions than it has room for."""
     from rich.console import Group
@@ -104,36 +89,40 @@ def view(seen: Sequence[Overview], width: int, height: int | None = None) -> Gro
 def _view(one: Overview, width: int, height: int | None) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    from sm.cli.table import KIN, below, table
+    from sm.cli.table import below, explain, table
 
+    live = height is not None
     notes = [
         (label, Text(text, "yellow" if label in URGENT else "")) for label, text in _notes(one)
     ]
+    if initials := explain(one.sessions, width):
+        notes.insert(0, ("tries", Text(initials, "dim")))
     yield Text(_heading(one), "bold")
-    if one.ad_hoc:
-        yield table(one.ad_hoc, width, KIN)
-        yield below(notes)
-        yield Text("")
-        return
-    room = max(ROOM, height - ROOM - len(notes)) if height else len(one.sessions)
-    if one.sessions:
-        yield table(one.sessions[:room], width)
-    if len(one.sessions) > room:
-        yield Text(f"… and {len(one.sessions) - room} more sessions", "dim")
+    rows, columns = _rows(one)
+    room = max(ROOM, height - ROOM - len(notes)) if height and one.sessions else len(rows)
+    if rows:
+        yield table(rows[:room], width, columns, live=live)
+    if len(rows) > room:
+        yield Text(f"… and {len(rows) - room} more sessions", "dim")
     yield below(notes)
     yield Text("")
 
 
 def _plain(seen: Sequence[Overview]) -> Iterator[str]:
-    from sm.cli.table import KIN, plain
+    from sm.cli.table import plain
 
     for one in seen:
         yield _heading(one)
-        if one.ad_hoc:
-            yield from plain(one.ad_hoc, KIN)
-        if one.sessions:
-            yield from plain(one.sessions)
+        rows, columns = _rows(one)
+        if rows:
+            yield from plain(rows, columns)
         yield from (f"{label} {text}" for label, text in _notes(one))
+
+
+def _rows(one: Overview) -> tuple[Sequence[object], Sequence[Column]]:
+    from sm.cli.table import COLUMNS, KIN
+
+    return (one.ad_hoc, KIN) if one.ad_hoc else (one.sessions, COLUMNS)
 
 
 URGENT = ("asks", "problem", "hint")
@@ -152,15 +141,13 @@ def _heading(one: Overview) -> str:
 
 def _notes(one: Overview) -> Iterator[tuple[str, str]]:
     """What is said below the table: a label and one line each."""
-    for kin in one.ad_hoc:
-        if kin.rotation:
-            yield "context", f"{kin.name}: {one_line(kin.rotation)}"
     if one.ad_hoc:
+        told = ((kin.name, one_line(kin.rotation)) for kin in one.ad_hoc if kin.rotation)
+        yield from (("context", f"{name}: {rotation}") for name, rotation in told)
         return
     for row in one.sessions:
         if row.phase == "escalated":
-            reason = f" ({one_line(row.reason)})" if row.reason else ""
-            yield "asks", f"#{row.issue}{reason} waits for {row.waits_for}"
+            yield "asks", f"#{row.issue} {row.why} waits for {row.waits_for}"
         if row.problem:
             yield "problem", f"#{row.issue}: {one_line(row.problem)}"
         if row.rotation:
@@ -170,9 +157,19 @@ def _notes(one: Overview) -> Iterator[tuple[str, str]]:
     yield from (("problem", one_line(problem)) for problem in one.problems)
     yield from _issues("next", [f"#{w.issue} {w.title}" for w in one.waiting if w.ready])
     yield from _issues("waits", [f"#{w.issue} {w.title}: {w.why}" for w in one.waiting if w.why])
-    yield from _issues("kept", [f"#{kept.issue} {kept.worktree}" for kept in one.kept])
+    yield from _issues("merged", list(map(_merged, one.merged)))
+    yield from _issues("kept", list(map(_kept, one.kept)))
     if hint := one.hint or _next_step(one):
         yield "hint", hint
+
+
+def _merged(merged: Merged) -> str:
+    issue = f"#{merged.issue} " if merged.issue else ""
+    return f"{issue}{merged.title}: pull request #{merged.pull}, {age(merged.age_s)} ago"
+
+
+def _kept(kept: Kept) -> str:
+    return f"#{kept.issue} {kept.worktree}: sm worktree list says why"
 
 
 def _issues(label: str, lines: list[str]) -> Iterator[tuple[str, str]]:
@@ -182,6 +179,15 @@ def _issues(label: str, lines: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _next_step(one: Overview) -> str:
+    from sm.cli.table import plural
+
     if one.sessions or any(issue.ready for issue in one.waiting):
         return ""
+    if one.waiting:
+        return "nothing can be taken up now: each issue above says what it waits for"
+    if one.unlisted:
+        return (
+            f"nothing to do: {plural(len(one.unlisted), 'open issue')} without the label "
+            f"'{one.backlog}': sm issue label {one.unlisted[0]} --add {one.backlog}"
+        )
     return 'nothing to do: file an issue with sm issue add "TITLE"'

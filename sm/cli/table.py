@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sm.cli.times import age
 from sm.text import one_line
-from sm.workflow.status import StatusRow
+from sm.views.session import CHECKS, STATES, VERDICTS, StatusRow
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -34,13 +34,27 @@ STYLES = {
 
 
 class Column(NamedTuple):
-    """A column, shown from `narrowest` up to below `widest`; `share` of the room that is left."""
+    """A column, shown from `narrowest` up to below `widest`; `share` of the room that is left.
+
+    It is at least `least` characters wide: what grows by itself moves no other column. In a live
+    view it has room for `longest` characters, so that another word moves none either.
+    """
 
     header: str
     cell: Callable[[Any], str]
     narrowest: int = NARROW
     widest: int = 10**9
     share: int = 0
+    least: int = 0
+    longest: int = 0
+
+
+def _longest(words: Iterable[str]) -> int:
+    return max(map(len, words))
+
+
+LONGEST_AGE = 3
+"""Characters of an age of less than a hundred days."""
 
 
 def _counted(row: StatusRow) -> list[tuple[int, str]]:
@@ -64,23 +78,46 @@ def plural(count: int, what: str) -> str:
     return f"{count} {what}{ending}"
 
 
+TRIES_HELP = "f: fixes after a CI failure, r: review rounds, x: restarts"
+
+
+def explain(rows: Iterable[StatusRow], width: int) -> str:
+    """What the initials mean that a table of this width has for the `rows`; '' for none."""
+    abbreviated = any(column.cell is tries for column in columns(width))
+    return TRIES_HELP if abbreviated and any(map(tries, rows)) else ""
+
+
+SEE_BELOW = "see the problem below"
+
+
+def _event(row: StatusRow) -> str:
+    """The last event, without the error that is told below the table already."""
+    if row.problem and row.problem in row.last_event:
+        return row.last_event.partition(":")[0]
+    return row.last_event
+
+
 def _last_event(row: StatusRow) -> str:
-    return f"{age(row.last_event_age_s)} ago {row.last_event}" if row.last_event else ""
+    return f"{age(row.last_event_age_s)} ago {_event(row)}" if row.last_event else ""
+
+
+def _waits_for(row: StatusRow) -> str:
+    return SEE_BELOW if row.problem else row.waits_for
 
 
 COLUMNS = (
     Column("#", lambda row: str(row.issue)),
     Column("Title", lambda row: row.title, share=2),
     Column("Session", lambda row: row.session, WIDE),
-    Column("Phase", lambda row: row.phase),
-    Column("CI", lambda row: row.ci),
-    Column("Review", lambda row: row.review),
+    Column("Phase", lambda row: row.phase, longest=_longest(state for state, _ in STATES)),
+    Column("CI", lambda row: row.ci, longest=_longest(CHECKS.values())),
+    Column("Review", lambda row: row.review, longest=_longest(VERDICTS.values())),
     Column("Tries", tries, widest=WIDE),
     Column("Attempts", attempts, WIDE),
-    Column("Age", lambda row: age(row.age_s)),
-    Column("Last event", lambda row: row.last_event, widest=WIDE, share=3),
+    Column("Age", lambda row: age(row.age_s), least=LONGEST_AGE),
+    Column("Last event", _event, widest=WIDE, share=3),
     Column("Last event", _last_event, WIDE, share=3),
-    Column("Waits for", lambda row: row.problem or row.waits_for, WIDE, share=3),
+    Column("Waits for", _waits_for, WIDE, share=3),
     Column("Worktree", lambda row: row.worktree, VERY_WIDE),
 )
 
@@ -88,8 +125,10 @@ COLUMNS = (
 KIN = (
     Column("Name", lambda row: row.name, share=2),
     Column("State", lambda row: row.state),
-    Column("For", lambda row: age(row.state_age_s) if row.state_age_s else "", WIDE),
-    Column("Age", lambda row: age(row.age_s)),
+    Column(
+        "For", lambda row: age(row.state_age_s) if row.state_age_s else "", WIDE, least=LONGEST_AGE
+    ),
+    Column("Age", lambda row: age(row.age_s), least=LONGEST_AGE),
     Column("Agent", lambda row: row.provider),
     Column("Waiting", lambda row: str(row.waiting) if row.waiting else ""),
     Column("Id", lambda row: row.id),
@@ -105,9 +144,16 @@ def columns(width: int, of: Sequence[Column] = COLUMNS) -> list[Column]:
 
 
 def table(
-    rows: Iterable[object], width: int | None = None, of: Sequence[Column] = COLUMNS
+    rows: Iterable[object],
+    width: int | None = None,
+    of: Sequence[Column] = COLUMNS,
+    *,
+    live: bool = False,
 ) -> Table:
-    """The rows as a table for a terminal of `width` characters, by default this one's."""
+    """The rows as a table for a terminal of `width` characters, by default this one's.
+
+    The columns of a `live` one stay where they are while its rows go on.
+    """
     import shutil
 
     from rich import box
@@ -130,6 +176,7 @@ def table(
             no_wrap=True,
             overflow="ellipsis",
             ratio=column.share or None,
+            min_width=max(column.least, column.longest if live else 0) or None,
             justify="right" if column.header in ("#", "Age") else "left",
         )
     for row in rows:

@@ -10,7 +10,7 @@ from sm.cli.options import target_argument
 from sm.output import say, say_text
 
 if TYPE_CHECKING:
-    from sm.session.registry import AnySession
+    from sm.sessions.registry import AnySession
 
 
 @click.command("tail")
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 )
 def command(session: AnySession, lines: int) -> None:
     """Show the last lines that TARGET's terminal has; of one that has ended, what it said last."""
-    from sm.workflow.glance import last_lines
+    from sm.views.logs import screen_lines
 
-    if text := last_lines(session, lines):
+    if text := screen_lines(session, lines):
         say_text(text)
     else:
         say("nothing to see", err=True)

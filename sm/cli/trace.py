@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import find_place, json_option, load_config, load_host
+from sm.cli.options import json_option, load_config, load_host, past_place_argument
 from sm.cli.times import moment, span
 from sm.cli.words import print_json
-from sm.errors import UsageError
 from sm.output import Styled, say
 from sm.text import one_line
 
 if TYPE_CHECKING:
     from sm.config.schema import Project
-    from sm.session.registry import AnySession
-    from sm.workflow.trace import Entry, Story, Summary
+    from sm.sessions.registry import AnySession
+    from sm.store.paths import Root
+    from sm.views.trace import Entry, Story, Summary
 
 COLOURS = {
     "decided": "cyan",
@@ -34,29 +35,8 @@ COLOURS = {
 }
 
 
-def _place(
-    ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
-) -> AnySession | tuple[Project, int] | str:
-    """As any command has it; else the id of a session that is over, if the journal knows it."""
-    try:
-        return find_place(ctx, param, words)
-    except UsageError:
-        if len(words) == 1 and (name := _past(ctx, words[0])):
-            return name
-        raise
-
-
-def _past(ctx: click.Context, text: str) -> str:
-    from sm.session.targets import id_of
-    from sm.store import journal
-
-    name = id_of(text)
-    known = name and next(iter(journal.read(load_host(ctx).root.journal, name)), None)
-    return name if known else ""
-
-
 @click.command("trace")
-@click.argument("place", metavar="TARGET | PROJECT ISSUE", callback=_place, nargs=-1, required=True)
+@past_place_argument
 @json_option
 @click.pass_context
 def command(
@@ -64,28 +44,37 @@ def command(
 ) -> None:
     """Tell the whole story of a session, in order.
 
-    The session by id, name or PROJECT#ISSUE, or that of PROJECT ISSUE. Also after it has ended, and
-    by its id after 'sm kill'.
-    Each line: when, how long after the one before, what happened. The last line sums it up.
+    The session by id, name or PROJECT#ISSUE, or that of PROJECT ISSUE; where there is one project,
+    the number alone is enough. Also after it has ended, and by its id after 'sm kill'.
+    Each line: when, how long after the one before, what happened. The last line sums it up: how it
+    ended, or how it stands now, and how long it took so far.
     """
-    told = _story(click_context, place)
+    told = _so_far(load_host(click_context).root, _story(click_context, place))
     if as_json:
         print_json(told)
         return
     for line in _lines(told):
         say(*line)
+    if told.log:
+        say(f"terminal log: {told.log}")
+
+
+def _so_far(root: Root, told: Story) -> Story:
+    from sm.views.so_far import find, up_to_now
+
+    return up_to_now(told, find(root, told.session), time.time())
 
 
 def _story(click_context: click.Context, place: AnySession | tuple[Project, int] | str) -> Story:
-    from sm.session.targets import address
-    from sm.workflow.context import Context
-    from sm.workflow.trace import story, story_of
+    from sm.sessions.address import format_address
+    from sm.sessions.project import Context
+    from sm.views.trace import story, story_of
 
     if isinstance(place, tuple):
         return story(Context(load_config(click_context), place[0]), place[1])
     if isinstance(place, str):
         return story_of(load_host(click_context).root, place, f"'{place}'")
-    return story_of(place.root, place.name, f"'{address(place)}'")
+    return story_of(place.root, place.name, f"'{format_address(place)}'")
 
 
 def _lines(told: Story) -> Iterator[tuple[str | Styled, ...]]:

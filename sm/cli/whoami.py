@@ -13,7 +13,7 @@ from sm.errors import SmError
 from sm.output import say
 
 if TYPE_CHECKING:
-    from sm.workflow.host import Host
+    from sm.sessions.machine import Host
 
 
 @click.command("whoami")
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 @pass_host
 def command(host: Host, as_json: bool) -> None:
     """Show the session that this is called from; exit code 1 outside of any."""
-    from sm.session.caller import identify
-    from sm.workflow.kin import relative
+    from sm.sessions.caller import identify
+    from sm.views.family import relative
 
     session = identify(host.root, os.environ).session
     if session is None:

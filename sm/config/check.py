@@ -1,7 +1,7 @@
-"""What a right type does not show: names that git, tmux and the file system take.
+"""Checks the values that have a right type: names for git, tmux and the file system.
 
-Every check of a configuration that is more than its schema is a row of `CHECKS` or `SHARED_CHECKS`,
-or, where it needs several projects, in `check_together`.
+Every check beyond the schema is a row of `CHECKS` or `SHARED_CHECKS`. Checks that need several
+projects are in `check_together`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from sm.config.convert import Entry, convert
 from sm.config.read import KeyPath
 from sm.config.schema import Machine, Project
 from sm.errors import UsageError
-from sm.store.paths import check_name, session_name
+from sm.store.paths import check_name, name_session
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 REF_FORBIDDEN = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|^/|/$|\.$|^-")
 
 
-def ref_problem(name: str) -> str | None:
-    """Why git would refuse `name` as a branch (git-check-ref-format), or None."""
+def find_ref_problem(name: str) -> str | None:
+    """Say why git would refuse `name` as a branch (git-check-ref-format), or None."""
     parts = name.split("/")
     if not name or REF_FORBIDDEN.search(name) or name == "@":
         return f"git refuses '{name}' as part of a branch name"
@@ -33,8 +33,8 @@ def ref_problem(name: str) -> str | None:
     return None
 
 
-def path_problem(path: Path) -> str | None:
-    """Why work in the folder `path` would fail for ever, or None."""
+def find_path_problem(path: Path) -> str | None:
+    """Say why work in the folder `path` would always fail, or None."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -45,13 +45,13 @@ def path_problem(path: Path) -> str | None:
 
 
 def check_path(path: Path) -> None:
-    """Refuse a folder in which work would fail for ever.
+    """Refuse a folder in which work would always fail.
 
     Raises:
         UsageError: its name is not UTF-8, or has a line break.
 
     """
-    if problem := path_problem(path):
+    if problem := find_path_problem(path):
         raise UsageError(f"cannot use the path {problem}")
 
 
@@ -63,11 +63,17 @@ def _name(project: Project) -> str | None:
     return None
 
 
+def _forge_path(project: Project) -> str | None:
+    """Only a forge on this machine has one."""
+    path = getattr(project.forge, "path", None)
+    return find_path_problem(path) if isinstance(path, Path) else None
+
+
 def _branch_prefix(project: Project) -> str | None:
     prefix, primary = project.branch_prefix, project.primary_branch
     if prefix == primary or prefix.startswith(f"{primary}/"):
         return f"git cannot have '{project.branch(1)}' beside the primary branch '{primary}'"
-    return ref_problem(prefix)
+    return find_ref_problem(prefix)
 
 
 def _labels(project: Project) -> str | None:
@@ -128,11 +134,11 @@ def _folder(holder: Machine | Project) -> str | None:
 
 CHECKS: tuple[tuple[KeyPath, Callable[[Project], str | None]], ...] = (
     (("name",), _name),
-    (("repo",), lambda project: path_problem(project.repo)),
-    (("worktree_root",), lambda project: path_problem(project.worktrees)),
-    (("forge", "path"), lambda project: path_problem(project.forge.path)),
-    (("remote",), lambda project: ref_problem(project.remote)),
-    (("primary_branch",), lambda project: ref_problem(project.primary_branch)),
+    (("repo",), lambda project: find_path_problem(project.repo)),
+    (("worktree_root",), lambda project: find_path_problem(project.worktrees)),
+    (("forge", "path"), _forge_path),
+    (("remote",), lambda project: find_ref_problem(project.remote)),
+    (("primary_branch",), lambda project: find_ref_problem(project.primary_branch)),
     (("branch_prefix",), _branch_prefix),
     (("labels",), _labels),
     (("agent", "command"), _command),
@@ -146,7 +152,7 @@ CHECKS: tuple[tuple[KeyPath, Callable[[Project], str | None]], ...] = (
     (("merge", "remind"), lambda project: _pause(project.merge.remind_s)),
     (("escalation", "timeout"), lambda project: _pause(project.escalation.timeout_s)),
 )
-"""A key, and what is wrong with its value, if anything is."""
+"""Each row names a key, and a function that says what is wrong with its value, or None."""
 
 SHARED_CHECKS: tuple[tuple[KeyPath, Callable[[Machine | Project], str | None]], ...] = (
     (("context_monitor", "critical_percentage"), _critical),
@@ -154,11 +160,11 @@ SHARED_CHECKS: tuple[tuple[KeyPath, Callable[[Machine | Project], str | None]], 
     (("handoff_cycle", "sections"), _sections),
     (("handoff_cycle", "timeout"), lambda holder: _pause(holder.handoff_cycle.timeout_s)),
 )
-"""The same, of what may be said of the machine as well as of a project."""
+"""The same for the keys that a machine and a project share."""
 
 
 def check_machine(entry: Entry) -> Machine:
-    """What an entry says of the machine.
+    """Return the machine's settings of an entry.
 
     Raises:
         UsageError: it cannot be used; the message names the key and the file.
@@ -171,7 +177,7 @@ def check_machine(entry: Entry) -> Machine:
 
 
 def make_project(entry: Entry) -> Project:
-    """The project that an entry describes.
+    """Return the project that an entry describes.
 
     Raises:
         UsageError: it cannot be used; the message names the key and the file.
@@ -194,12 +200,12 @@ def check_together(projects: list[tuple[Entry, Project]]) -> None:
     """Refuse projects that would use the same names.
 
     Raises:
-        UsageError: two of them do.
+        UsageError: two of them would.
 
     """
     by_session: dict[str, tuple[Entry, Project]] = {}
     for entry, project in projects:
-        other_entry, other = by_session.setdefault(session_name(project.name, 1), (entry, project))
+        other_entry, other = by_session.setdefault(name_session(project.name, 1), (entry, project))
         if other is project:
             continue
         if other.name == project.name:

@@ -1,4 +1,4 @@
-"""From a file's keys to the schema's structs; an unknown key or a wrong type is explained."""
+"""Makes the schema's structs from a file's keys, and explains an unknown key or a wrong type."""
 
 from __future__ import annotations
 
@@ -14,6 +14,14 @@ from msgspec import Struct, structs
 from sm.config import duration
 from sm.config.read import Document, KeyPath
 from sm.config.schema import Machine, Project, Section
+from sm.config.variants import (
+    explain_kinds,
+    first_line,
+    kind_key,
+    kind_name,
+    variant_with,
+    variants,
+)
 from sm.errors import UsageError
 from sm.store.files import follow_links
 
@@ -31,20 +39,21 @@ KINDS = {
 SHAPES = (
     Machine,
     Project,
-    *(field.type for field in structs.fields(Project) if isinstance(field.type, type)),
+    *(shape for field in structs.fields(Project) for shape in variants(field.type)),
 )
-"""What a configuration file is made of."""
+"""The structs that a configuration file consists of."""
 
 PLACE = re.compile(r" - at (?:`key` in )?`\$")
-"""Where msgspec's message goes on with the path; it ends with a backtick."""
+"""Where the path of the key begins in a message of msgspec; the path ends with a backtick."""
 MISSING = re.compile(r"Object missing required field `(.*)`")
 PATH_PART = re.compile(r"\.(\w+)|\[(\d+)\]")
 
 
 class Entry(Struct, frozen=True):
-    """A section of a file that stands for one struct, with the file's defaults merged under it.
+    """One section of a file, which becomes one struct.
 
-    `at` is where it stands in the file, `own` what it says itself, `data` all that holds for it.
+    `at` is its place in the file, `own` what the section itself says, `data` the same merged over
+    the file's defaults.
     """
 
     document: Document
@@ -53,7 +62,7 @@ class Entry(Struct, frozen=True):
     data: dict[str, Any]
 
     def key(self, path: KeyPath) -> str:
-        """A key in the words of the file, and where it stands."""
+        """Name a key as the file does, and say where it stands."""
         name = f"'{_dotted(path)}'"
         if not self.at:
             return f"{name} in {self.document.place(path)}"
@@ -63,7 +72,7 @@ class Entry(Struct, frozen=True):
         return f"{name} of '{owner}' in {self.document.place((*self.at, *path))}"
 
     def place(self) -> str:
-        """Where its name stands."""
+        """Say where the entry's name stands."""
         return self.document.place((*self.at, "name"))
 
 
@@ -76,7 +85,7 @@ def _has(data: object, path: KeyPath) -> bool:
 
 
 def convert(entry: Entry, shape: type[S]) -> S:
-    """The struct that an entry stands for; relative paths start at the folder of its file.
+    """Return the struct of an entry. Relative paths start at the folder of its file.
 
     Raises:
         UsageError: a key is unknown, missing, or of a wrong type.
@@ -102,39 +111,57 @@ def _decoder(base: Path) -> Callable[[type, Any], Any]:
 def _path(base: Path, value: object) -> Path:
     if not isinstance(value, str) or not value.strip() or "\0" in value:
         raise ValueError(f"Expected a path, got {_shown(value)}")
-    return absolute(base, value)
+    return make_absolute(base, value)
 
 
-def absolute(base: Path, text: str) -> Path:
-    """The path that `text` means to somebody in the folder `base`; `~` is expanded."""
+def make_absolute(base: Path, text: str) -> Path:
+    """Return the path that `text` means in the folder `base`; `~` is expanded."""
     path = base / os.path.expanduser(text)  # noqa: PTH111 - Path's own raises for an unknown user
     # Only '..' needs the links followed; without it a path stays as it was written.
     return follow_links(path) if ".." in path.parts else Path(os.path.abspath(path))  # noqa: PTH100
 
 
-def _known(entry: Entry, data: dict[str, Any], shape: type, at: KeyPath) -> dict[str, Any]:
+def _known(entry: Entry, data: dict[str, Any], shape: type[Section], at: KeyPath) -> dict[str, Any]:
     """`data` without empty sections, once all of its keys are known."""
     shapes = {field.encode_name: field.type for field in structs.fields(shape)}
     found: dict[str, Any] = {}
     for key, value in data.items():
+        if key == kind_key(shape):
+            found[key] = value
+            continue
         if key not in shapes:
             raise UsageError(
                 f"unknown key {entry.key((*at, str(key)))}: {_nearest(entry, key, shape)}"
             )
-        if not _is_section(shapes[key]):
+        if not (kinds := variants(shapes[key])):
             found[key] = value
         elif isinstance(value, dict):
-            found[key] = _known(entry, value, shapes[key], (*at, key))
+            path = (*at, key)
+            found[key] = _known(entry, value, _kind(entry, value, kinds, path), path)
         elif value is not None:
             found[key] = value
     return found
 
 
-def _is_section(shape: object) -> bool:
-    return isinstance(shape, type) and issubclass(shape, Section)
+def _kind(
+    entry: Entry, data: dict[str, Any], kinds: tuple[type[Section], ...], at: KeyPath
+) -> type[Section]:
+    """Which of these sections is meant."""
+    if not (key := kind_key(kinds[0])):
+        return kinds[0]
+    named = {kind_name(one): one for one in kinds}
+    if key not in data:
+        raise UsageError(f"missing key {entry.key((*at, key))}: {explain_kinds(kinds)}")
+    said = data[key]
+    if not isinstance(said, str) or said not in named:
+        raise UsageError(
+            f"wrong value for {entry.key((*at, key))}: expected {' or '.join(named)}, "
+            f"got {_shown(said)}"
+        )
+    return named[said]
 
 
-def _nearest(entry: Entry, key: object, shape: type) -> str:
+def _nearest(entry: Entry, key: object, shape: type[Section]) -> str:
     from difflib import get_close_matches
 
     if shape not in SHAPES:  # one that has keys of its own, as a profile
@@ -144,22 +171,31 @@ def _nearest(entry: Entry, key: object, shape: type) -> str:
     machine = [field.encode_name for field in structs.fields(Machine)]
     if key in machine:
         return "it belongs at the top of the file"
-    names = [field.encode_name for field in structs.fields(shape)]
+    names = [*filter(None, [kind_key(shape)]), *_names(shape)]
     top = ["projects", *machine] if shape is Project and not entry.at else []
     if near := get_close_matches(str(key), names + top, 1):
         return f"did you mean '{near[0]}'?"
-    elsewhere = [_dotted(path) for path in key_paths(Project) if path[-1] == key]
+    elsewhere = [_dotted(path) for path in list_key_paths(Project) if path[-1] == key]
     if elsewhere:
         return f"did you mean '{elsewhere[0]}'?"
     return f"known there: {', '.join(names)}"
 
 
-def key_paths(shape: type, at: KeyPath = ()) -> Iterator[KeyPath]:
-    """Every key that a struct can hold, sections followed, in their order."""
+def _names(shape: type[Section]) -> list[str]:
+    return [field.encode_name for field in structs.fields(shape)]
+
+
+def list_key_paths(shape: type[Section], at: KeyPath = ()) -> Iterator[KeyPath]:
+    """Every key that a struct can hold, sections followed, in their order.
+
+    Of a section of several kinds it is every key that any of them has.
+    """
+    if key := kind_key(shape):
+        yield (*at, key)
     for field in structs.fields(shape):
         path = (*at, field.encode_name)
-        if _is_section(field.type):
-            yield from key_paths(field.type, path)
+        if kinds := variants(field.type):
+            yield from dict.fromkeys(one for kind in kinds for one in list_key_paths(kind, path))
         else:
             yield path
 
@@ -174,7 +210,7 @@ def _explain(entry: Entry, shape: type, message: str) -> str:
         return f"missing key {entry.key(path)}: {_description(shape, path)}"
     value = _value(entry.data, path)
     if what.startswith("Invalid enum value"):
-        expected = " or ".join(choices(_type_at(shape, path)))
+        expected = " or ".join(list_choices(_type_at(shape, path)))
     else:
         wanted = re.sub(r",? got .*", "", what.removeprefix("Expected "), flags=re.DOTALL)
         expected = re.sub(r"`(\w+)`", lambda kind: KINDS.get(kind[1], kind[1]), wanted)
@@ -210,14 +246,15 @@ def _shown(value: object) -> str:
 def _type_at(shape: type, path: KeyPath) -> Any:
     kind: Any = shape
     for part in path:
-        if not _is_section(kind):
+        kind = variant_with(kind, str(part))
+        if not variants(kind):
             break
         kind = next(field.type for field in structs.fields(kind) if field.encode_name == part)
     return kind
 
 
-def choices(kind: Any) -> tuple[str, ...]:
-    """The values that a key of that type, or an item of it, may have; none where any may be."""
+def list_choices(kind: Any) -> tuple[str, ...]:
+    """Return the values that a key or an item of this type can have; none if any value can be."""
     literal = get_args(kind)[0] if hasattr(kind, "__metadata__") else kind
     if get_origin(literal) is tuple:
         literal = get_args(literal)[0]
@@ -228,7 +265,8 @@ def _description(shape: type, path: KeyPath) -> str:
     kind = _type_at(shape, path)
     for meta in getattr(kind, "__metadata__", ()):
         return str(meta.description)
-    return (getattr(kind, "__doc__", None) or "").splitlines()[0].rstrip(".").lower()
+    section = next(iter(variants(kind)), None)
+    return first_line(section).rstrip(".").lower() if section else ""
 
 
 def _dotted(path: KeyPath) -> str:

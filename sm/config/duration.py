@@ -9,11 +9,11 @@ PATTERN = re.compile(r"(?<!\d)(\d++(?:\.\d++)?)([dhms])")
 
 
 class Seconds(float):
-    """A duration in seconds. A type of its own, so that the schema reads it by `parse`."""
+    """A duration in seconds. It has its own type so that the schema reads it by `parse`."""
 
 
 def parse(value: object) -> Seconds:
-    """Seconds from `"3h"`, `"1h30m"`, `90` or `"90"`.
+    """Read seconds from `"3h"`, `"1h30m"`, `90` or `"90"`.
 
     Raises:
         ValueError: it is none of these, or negative.
@@ -24,7 +24,7 @@ def parse(value: object) -> Seconds:
     if isinstance(value, str) and not re.fullmatch(r"\d+(\.\d+)?", value.strip()):
         seconds = _parse_units(value.strip())
     else:
-        seconds = float(str(value))  # of a whole number beyond all floats: inf, no error
+        seconds = float(str(value))  # a whole number beyond all floats gives inf, no error
     if not 0 <= seconds < float("inf"):
         raise ValueError(f"Expected a duration of zero or more, got {value!r}")
     return Seconds(seconds)
@@ -38,7 +38,7 @@ def _parse_units(text: str) -> float:
 
 
 def show(seconds: float) -> str:
-    """The shortest of `parse`'s forms for a duration: 5400 is `1h30m`, 0.5 is `0.5s`."""
+    """Write a duration in the shortest form of `parse`: 5400 is `1h30m`, 0.5 is `0.5s`."""
     whole, text = int(seconds), ""
     if whole != seconds:
         return f"{seconds:.6f}".rstrip("0") + "s"

@@ -1,4 +1,4 @@
-"""Finds the configuration and makes one value of it."""
+"""Finds the configuration and reads it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 
 from msgspec import structs
 
+from sm.config import duration
 from sm.config.check import check_machine, check_path, check_together, make_project
-from sm.config.convert import Entry, absolute
+from sm.config.convert import Entry, make_absolute
 from sm.config.read import SUFFIXES, Document, KeyPath, read_document
 from sm.config.schema import SHARED, Config, Machine
 from sm.errors import UsageError
@@ -18,17 +19,32 @@ from sm.store.paths import check_name
 
 
 class NoConfigError(UsageError):
-    """There is no configuration, and none was named; or there is no project in it."""
+    """There is no configuration and none was named, or it has no project."""
 
 
 MACHINE_KEYS = tuple(field.encode_name for field in structs.fields(Machine))
 
 
 def load(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Config:
-    """The configuration: `explicit`, else SM_CONFIG, else `sm.yaml` in `cwd`, else the user's.
+    """Read the configuration: `explicit`, else SM_CONFIG, else `sm.yaml` in `cwd`, else the user's.
 
-    The user's is the folder `~/.config/sm`, all of its files together; `explicit` and SM_CONFIG
-    may name such a folder too. SM_STATE_ROOT and SM_TMUX_SOCKET go before what files say.
+    The user's configuration is the folder `~/.config/sm` with all its files; `explicit` and
+    SM_CONFIG may name such a folder, too. SM_STATE_ROOT and SM_TMUX_SOCKET override the files.
+    CLAUDE_TIMEOUT is the default of `agent.timeout`.
+
+    Raises:
+        UsageError: there is none, or no project in it, or it cannot be used.
+
+    """
+    config = load_any(explicit, env, cwd)
+    if not config.projects:
+        shown = _shown(config.source, cwd)
+        raise NoConfigError(f"no project in '{shown}': run 'sm init' to add one")
+    return config
+
+
+def load_any(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Config:
+    """Read the configuration as `load` does, but accept one without a project.
 
     Raises:
         UsageError: there is none, or it cannot be used.
@@ -38,13 +54,11 @@ def load(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Config:
     check_path(source)
     documents = [read_document(path, _shown(path, cwd)) for path in _files(source, cwd)]
     machine = _from_env(_machine(documents), env, cwd)
-    shared: dict[str, Any] = {}
+    shared: dict[str, Any] = _timeout(env)
     for document in documents:
         shared |= {key: value for key, value in _said(document).items() if key in SHARED}
     entries = [entry for item in documents for entry in _entries(item, shared)]
     projects = [(entry, make_project(entry)) for entry in entries]
-    if not projects:
-        raise NoConfigError(f"no project in '{_shown(source, cwd)}': run 'sm init' to add one")
     check_together(projects)
     return Config(
         **structs.asdict(machine),
@@ -56,7 +70,7 @@ def load(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Config:
 def load_machine(
     explicit: Path | None, env: Mapping[str, str], cwd: Path
 ) -> tuple[Machine, Path | None]:
-    """The machine's settings alone, and where they are from; the defaults where no file is.
+    """Return the machine's settings and their source; the defaults if there is no file.
 
     Raises:
         UsageError: a file was named and is not there, or it cannot be used.
@@ -65,23 +79,23 @@ def load_machine(
     try:
         source = find(explicit, env, cwd)
     except NoConfigError:
-        return default_machine(env, cwd), None
+        return make_default_machine(env, cwd), None
     documents = [read_document(path, _shown(path, cwd)) for path in _files(source, cwd)]
     return _from_env(_machine(documents), env, cwd), source
 
 
-def default_machine(env: Mapping[str, str], cwd: Path) -> Machine:
-    """The settings of a machine without a configuration; relative paths count from `cwd`."""
+def make_default_machine(env: Mapping[str, str], cwd: Path) -> Machine:
+    """Return the settings without a configuration; relative paths start at `cwd`."""
     return _from_env(Machine(), env, cwd)
 
 
-def user_folder(env: Mapping[str, str]) -> Path:
-    """Where a user's configuration is when no project folder has one."""
+def find_user_folder(env: Mapping[str, str]) -> Path:
+    """Return the folder of the user's own configuration."""
     return Path(env.get("HOME") or Path.home()) / ".config" / "sm"
 
 
 def find(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Path:
-    """The file, or the folder of files, that `load` reads.
+    """Return the file, or the folder of files, that `load` reads.
 
     Raises:
         UsageError: there is none.
@@ -96,8 +110,8 @@ def find(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Path:
         raise UsageError(f"both '{here[0].name}' and '{here[1].name}' are here: remove one")
     if here:
         return _trusted(here[0])
-    folder = user_folder(env)
-    if in_folder(folder):
+    folder = find_user_folder(env)
+    if list_files(folder):
         return folder
     raise NoConfigError(
         f"no configuration: no sm.yaml or sm.toml here and none in '{folder}': run 'sm init' "
@@ -106,16 +120,16 @@ def find(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Path:
 
 
 def _named(path: Path, by: str, cwd: Path) -> Path:
-    full = absolute(cwd, str(path))
+    full = make_absolute(cwd, str(path))
     if not full.exists():
         raise UsageError(f"cannot read '{path}', named by {by}: there is no such file")
     return full
 
 
 def _trusted(path: Path) -> Path:
-    """Refuse a file that merely lies where `sm` was called, but is somebody else's.
+    """Refuse a file of another user that merely lies in the working directory.
 
-    It names commands that would run as this user.
+    A configuration names commands, and they would run as this user.
     """
     if path.stat().st_uid not in (os.geteuid(), 0):
         raise UsageError(f"'{path.name}' is not owned by you: name it with --config to use it")
@@ -127,13 +141,13 @@ def _files(source: Path, cwd: Path) -> list[Path]:
         return [source]
     if source.stem == "sm" and source.suffix in SUFFIXES:
         raise UsageError(f"cannot read '{_shown(source, cwd)}': it is a directory")
-    if files := in_folder(source):
+    if files := list_files(source):
         return files
     raise UsageError(f"no *.yaml or *.toml in the directory '{_shown(source, cwd)}'")
 
 
-def in_folder(folder: Path) -> list[Path]:
-    """The configuration files of a folder, by name; none where there is no such folder."""
+def list_files(folder: Path) -> list[Path]:
+    """Return the configuration files of a folder, sorted by name; none if the folder is missing."""
     try:
         names = sorted(path.name for path in folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
@@ -150,9 +164,9 @@ def _shown(path: Path, cwd: Path) -> str:
 
 
 def _entries(document: Document, shared: dict[str, Any]) -> Iterator[Entry]:
-    """The projects of one file: those of its list, or else the one that its top level is.
+    """Yield the projects of one file: those of its list, else the one at its top level.
 
-    `shared` is what the machine says that each project may say otherwise.
+    `shared` are the machine's values that a project may override.
     """
     machine = _said(document)
     top = {key: value for key, value in document.data.items() if key not in machine}
@@ -160,7 +174,7 @@ def _entries(document: Document, shared: dict[str, Any]) -> Iterator[Entry]:
         if top:
             yield Entry(document, (), top, _merged(shared, top))
         return
-    top |= shared
+    top = _merged(shared, top)
     listed = top.pop("projects")
     if not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed):
         raise UsageError(
@@ -171,8 +185,19 @@ def _entries(document: Document, shared: dict[str, Any]) -> Iterator[Entry]:
         yield Entry(document, ("projects", index), own, _merged(top, own))
 
 
+def _timeout(env: Mapping[str, str]) -> dict[str, Any]:
+    """Return the default for each project that CLAUDE_TIMEOUT (in seconds) gives."""
+    told = env.get("CLAUDE_TIMEOUT")
+    if not told:
+        return {}
+    try:
+        return {"agent": {"timeout": duration.parse(told)}}
+    except ValueError as error:
+        raise UsageError(f"wrong value for CLAUDE_TIMEOUT in the environment: {error}") from error
+
+
 def _merged(defaults: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """`defaults` with everything that `own` says put over it, key by key in sections too."""
+    """Return `defaults` with everything of `own` put over it, key by key in sections, too."""
     both = dict(defaults)
     for key, value in own.items():
         under = defaults.get(key)
@@ -184,14 +209,14 @@ def _merged(defaults: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
 
 
 def _said(document: Document) -> dict[str, Any]:
-    """What a file says of the machine: in that of one project, nothing of what is shared."""
+    """Return a file's settings of the machine, without shared ones if it holds one project."""
     is_project = "projects" not in document.data and not document.data.keys() <= {*MACHINE_KEYS}
     keys = [key for key in MACHINE_KEYS if not (is_project and key in SHARED)]
     return {key: document.data[key] for key in keys if key in document.data}
 
 
 def _machine(documents: list[Document]) -> Machine:
-    """The machine's settings, which any of the files may hold; each profile may be in another."""
+    """Collect the machine's settings from all files. Each profile may be in a different file."""
     found: dict[str, tuple[Any, Document]] = {}
     profiles: dict[str, tuple[Any, Document]] = {}
     for document in documents:
@@ -209,7 +234,7 @@ def _machine(documents: list[Document]) -> Machine:
 def _only(
     found: dict[str, tuple[Any, Document]], path: KeyPath, value: object, document: Document
 ) -> None:
-    """Add a key of the machine to `found`, unless another file says something else."""
+    """Add a key of the machine to `found`. Refuse it if another file gives it another value."""
     before, other = found.setdefault(str(path[-1]), (value, document))
     if before != value:
         raise UsageError(
@@ -224,7 +249,7 @@ def _from_env(machine: Machine, env: Mapping[str, str], cwd: Path) -> Machine:
     database = env.get("SM_BRIDGE_DATABASE") or str(machine.bridge_database)
     return structs.replace(
         machine,
-        state_root=absolute(cwd, root) if root else machine.state_root,
+        state_root=make_absolute(cwd, root) if root else machine.state_root,
         tmux_socket=check_name(socket, "tmux socket") if socket else None,
-        bridge_database=absolute(cwd, database),
+        bridge_database=make_absolute(cwd, database),
     )

@@ -1,4 +1,4 @@
-"""One configuration file, YAML or TOML, as data that knows where each key stands."""
+"""Reads one configuration file, YAML or TOML, as data that knows where each key stands."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 
 from sm.errors import UsageError
-from sm.store.bounded import UnboundedError, parse_toml, yaml_parser
+from sm.store.bounded import UnboundedError, make_yaml_parser, parse_toml
 
 if TYPE_CHECKING:
     from yaml.nodes import Node
 
 SUFFIXES = (".yaml", ".yml", ".toml")
 SIZE_LIMIT = 1024 * 1024
-"""Bytes; no configuration comes near it, so a larger file is some other file."""
+"""Bytes. No configuration is as large, so a larger file is something else."""
 
 KeyPath = tuple[str | int, ...]
 
 
 class Document(Struct, frozen=True):
-    """A file's keys and values; `shown` is how the file is called in messages.
+    """A file's keys and values; `shown` is the file's name in messages.
 
-    `lines` has the line of every key, counted from 1, where the parser tells it (YAML).
+    `lines` has the line of every key, counted from 1, if the parser reports it (YAML).
     """
 
     path: Path
@@ -35,7 +35,7 @@ class Document(Struct, frozen=True):
     lines: dict[KeyPath, int] = field(default_factory=dict)
 
     def place(self, key: KeyPath = ()) -> str:
-        """Where a key stands, for a message: `'sm.yaml' (line 3)`."""
+        """Say where a key stands, for a message: `'sm.yaml' (line 3)`."""
         line = self.lines.get(key)
         return f"'{self.shown}'" + (f" (line {line})" if line else "")
 
@@ -44,7 +44,7 @@ def read_document(path: Path, shown: str) -> Document:
     """Read one file.
 
     Raises:
-        UsageError: it is no readable text file, or does not parse, or holds no keys.
+        UsageError: the file is no readable text, does not parse, or holds no keys.
 
     """
     text = _read_text(path, shown)
@@ -58,7 +58,7 @@ def read_document(path: Path, shown: str) -> Document:
 
 def _read_text(path: Path, shown: str) -> str:
     try:
-        # Not blocking, or a FIFO would be waited for.
+        # Without blocking, because opening a FIFO would wait.
         with open(path, "rb", opener=_open_nonblocking) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise UsageError(f"cannot read '{shown}': it is not a regular file")
@@ -98,7 +98,7 @@ def _yaml(text: str, shown: str) -> tuple[object, dict[KeyPath, int]]:
     import yaml
 
     try:
-        parser = yaml_parser(text)
+        parser = make_yaml_parser(text)
         node = parser.get_single_node()
         if node is None:
             return None, {}
@@ -116,9 +116,9 @@ def _yaml(text: str, shown: str) -> tuple[object, dict[KeyPath, int]]:
 
 
 def _lines(node: Node, path: KeyPath, seen: set[int], shown: str) -> Iterator[tuple[KeyPath, int]]:
-    """The line of every key under `node`; a key written twice is an error (YAML 1.2, 3.2.1.3).
+    """Yield the line of every key under `node`; a repeated key is an error (YAML 1.2, 3.2.1.3).
 
-    `seen` holds the nodes that an alias could lead to a second time, or for ever.
+    `seen` holds the nodes that an alias could lead to again, or without end.
     """
     from yaml.nodes import MappingNode, SequenceNode
 

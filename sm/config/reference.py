@@ -14,8 +14,9 @@ import msgspec
 from msgspec import Struct, structs
 
 from sm.config import duration
-from sm.config.convert import choices
+from sm.config.convert import list_choices
 from sm.config.schema import SHARED, Machine, Project, Section
+from sm.config.variants import explain_kinds, first_line, kind_key, kind_name, variants
 
 TYPES: dict[object, str] = {
     str: "text",
@@ -35,7 +36,7 @@ EXAMPLES = {
     "forge.kind": "local",
     "forge.path": "~/src/harb-hub/forge",
 }
-"""Values for the keys that have no default."""
+"""Values of the example for the keys without a default."""
 
 EXAMPLE_HEAD = """\
 # Every key of sm, with its default; only name, repo and forge have none.
@@ -53,21 +54,22 @@ The first of these is used: the file or folder named by `--config`, the one name
 `*.toml` files of `~/.config/sm` together. `sm config check` tells whether it is sound,
 `sm config show` prints it with all defaults.
 
-- A file holds one project, its keys at the top, or several as a list under `projects`. In the
-  latter case the project keys beside `projects` are defaults for each of them.
+- A file holds one project, with its keys at the top, or a list of projects under `projects`.
+- In a file with such a list, project keys beside `projects` are defaults for all its projects.
 - Relative paths start at the folder of the file; `~` is your home.
-- `context_monitor` and `handoff_cycle` in a file that holds one project are that project's alone.
+- `context_monitor` and `handoff_cycle` at the top of a file with one project hold for that project.
   Beside `projects`, or in a file without a project, they hold for the whole machine: for sessions
-  without a project too, and for each project whose own file, or entry of `projects`, does not say
-  otherwise, key by key. So where every file holds one project, a session without a project has the
-  defaults, until a file such as `~/.config/sm/machine.yaml` says otherwise.
+  without a project, and for every project. A project can override each of their keys in its own
+  file or in its entry of `projects`. If every file holds one project, a session without a project
+  has the defaults; a file such as `~/.config/sm/machine.yaml` can change them.
 - A duration is `30s`, `45m`, `3h`, `1d`, `1h30m`, or a number of seconds.
+- `CLAUDE_TIMEOUT` in the environment, in seconds, is `agent.timeout` where no file says otherwise.
 - `config.example.yaml` has every key in its place.
 """
 
 
 class Key(Struct, frozen=True):
-    """One key: its name in its section, the section's own dotted name, and what it is for."""
+    """One key: its name, the dotted name of its section, and its meaning."""
 
     section: str
     name: str
@@ -78,15 +80,15 @@ class Key(Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """Its full name."""
+        """The key's full name."""
         return f"{self.section}.{self.name}" if self.section else self.name
 
 
-def keys(shape: type[Section], section: str = "") -> Iterator[Key]:
-    """Every key of a struct, sections followed, in their order."""
+def list_keys(shape: type[Section], section: str = "") -> Iterator[Key]:
+    """Yield every key of a struct, with those of its sections, in order."""
     for field in structs.fields(shape):
-        if isinstance(field.type, type) and issubclass(field.type, Section):
-            yield from keys(field.type, field.encode_name)
+        if kinds := variants(field.type):
+            yield from _keys_of_kinds(kinds, field.encode_name)
             continue
         kind, *metas = get_args(field.type)
         descriptions = [meta.description for meta in metas if meta.description]
@@ -100,10 +102,19 @@ def keys(shape: type[Section], section: str = "") -> Iterator[Key]:
         )
 
 
+def _keys_of_kinds(kinds: tuple[type[Section], ...], section: str) -> Iterator[Key]:
+    """The keys of a section; if it has kinds, their names first, then the keys of all of them."""
+    if name := kind_key(kinds[0]):
+        several = " or ".join(f"`{kind_name(one)}`" for one in kinds)
+        yield Key(section, name, several, True, None, explain_kinds(kinds))
+    every = [key for kind in kinds for key in list_keys(kind, section)]
+    yield from {key.name: key for key in every}.values()
+
+
 def _type(annotated: Any, kind: Any) -> str:
     if kind in TYPES:
         return TYPES[kind]
-    if several := choices(annotated):
+    if several := list_choices(annotated):
         return " or ".join(f"`{value}`" if value else "nothing" for value in several)
     options = [option for option in get_args(kind) if option is not type(None)]
     return f"{TYPES[options[0]]} or nothing"
@@ -119,15 +130,15 @@ def _default(field: structs.FieldInfo) -> Any:
 
 
 def _scalar(value: object) -> str:
-    """A value as it stands behind a key in YAML."""
+    """Write a value as it stands behind a key in YAML."""
     import yaml
 
     text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=1000)
     return str(text).removesuffix("\n").removesuffix("\n...")
 
 
-def document() -> str:
-    """The text of `docs/CONFIG.md`."""
+def render_document() -> str:
+    """Return the text of `docs/CONFIG.md`."""
     tables = [
         _table(f"`{part.name}`" if part.name else title, part.doc, part.rows)
         for title, part in (
@@ -139,7 +150,7 @@ def document() -> str:
 
 
 class _Part(Struct, frozen=True):
-    """A section, or with the name '' what is in none, and in one line what it is for."""
+    """A section and its purpose in one line; '' is the name for keys outside of sections."""
 
     name: str
     doc: str
@@ -147,34 +158,34 @@ class _Part(Struct, frozen=True):
 
 
 def _parts(shape: type[Section], but: tuple[str, ...] = ()) -> Iterator[_Part]:
-    """What a struct is made of, in order, without the sections named by `but`."""
+    """Yield the sections of a struct in order, without those that `but` names."""
     shapes = {field.encode_name: field.type for field in structs.fields(shape)}
-    every = [key for key in keys(shape) if key.section not in but]
+    every = [key for key in list_keys(shape) if key.section not in but]
     for name in dict.fromkeys(key.section for key in every):
-        doc = str((shapes[name] if name else shape).__doc__).strip().splitlines()[0]
+        doc = first_line(variants(shapes[name])[0] if name else shape)
         yield _Part(name, doc, [key for key in every if key.section == name])
 
 
 def _table(title: str, doc: str, rows: list[Key]) -> str:
     lines = [f"## {title}", "", doc, ""]
     lines += ["| key | type | default | meaning |", "|---|---|---|---|"]
-    return "\n".join([*lines, *map(row, rows)]) + "\n"
+    return "\n".join([*lines, *map(render_row, rows)]) + "\n"
 
 
-def row(key: Key) -> str:
-    """A key's row in such a table."""
+def render_row(key: Key) -> str:
+    """Return a key's row in such a table."""
     default = "required" if key.required else f"`{_scalar(key.default)}`"
     return f"| `{key.path}` | {key.type} | {default} | {_capital(key.description)} |"
 
 
 def _capital(text: str) -> str:
-    """A meaning that starts with a value of the key keeps it as it is."""
+    """Capitalize a meaning, unless it starts with a value of the key."""
     head = text.split(":")[0]
     return text if ":" in text and " " not in head else text[:1].upper() + text[1:]
 
 
-def example() -> str:
-    """The text of `config.example.yaml`."""
+def render_example() -> str:
+    """Return the text of `config.example.yaml`."""
     lines = [EXAMPLE_HEAD.rstrip("\n")]
     for part in (*_parts(Machine), *_parts(Project, but=SHARED)):
         lines += ["", f"# {part.doc}"]
@@ -191,7 +202,7 @@ def _example_lines(rows: list[Key], indent: str) -> Iterator[str]:
 
 def main(argv: list[str]) -> None:
     """Write both files to the two paths."""
-    for path, text in zip(argv, (document(), example()), strict=True):
+    for path, text in zip(argv, (render_document(), render_example()), strict=True):
         Path(path).write_text(text, encoding="utf-8")
 
 

@@ -1,7 +1,7 @@
-"""Every key of the configuration, its type, its default and one line of why.
+"""Every key of the configuration, with its type, its default and its meaning in one line.
 
-The description of a key is the `meta` beside it: `docs/CONFIG.md` and the comments of
-`config.example.yaml` are made from it.
+The meaning is the `meta` beside the key. `docs/CONFIG.md` and the comments of `config.example.yaml`
+are made from it.
 """
 
 from __future__ import annotations
@@ -25,14 +25,36 @@ def _seconds(value: float) -> Seconds:
 
 
 class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What all sections share: they never change, and a key that they do not know is an error."""
+    """The base of all sections. They never change, and an unknown key is an error."""
 
 
-class Forge(Section, frozen=True):
+class ForgeSettings(Section, frozen=True, tag_field="kind"):
     """Where issues, pull requests and reviews are."""
 
-    kind: Annotated[Literal["local"], Meta(description="local: a folder beside a bare repository")]
+    @property
+    def kind(self) -> str:
+        """Which forge it is: the tag of the subclass."""
+        return str(self.__struct_config__.tag)
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people."""
+        raise NotImplementedError
+
+
+class LocalSettings(ForgeSettings, frozen=True, tag="local"):
+    """A folder beside a bare repository."""
+
     path: Annotated[Path, Meta(description="the folder of the local forge")]
+
+    @property
+    def place(self) -> str:
+        """The folder."""
+        return str(self.path)
+
+
+AnyForgeSettings = LocalSettings
+"""The kinds of forges, joined by `|`. `sm.adapters.forge.kinds` opens them."""
 
 
 class Labels(Section, frozen=True):
@@ -40,26 +62,30 @@ class Labels(Section, frozen=True):
 
     backlog: Annotated[str, Meta(description="work that may be picked up")] = "backlog"
     in_progress: Annotated[str, Meta(description="a session works on it")] = "in-progress"
-    blocked: Annotated[str, Meta(description="a person has to look; never picked up")] = "blocked"
+    blocked: Annotated[
+        str, Meta(description="a person has to look at it; sm never picks it up")
+    ] = "blocked"
 
 
 class Agent(Section, frozen=True, rename={"timeout_s": "timeout"}):
     """The coding agent and its terminal."""
 
     command: Annotated[
-        str, Meta(description="command line, the prompt is added to it; empty: the profile's own")
+        str, Meta(description="command line, to which sm adds the prompt; empty: the profile's own")
     ] = ""
     profile: Annotated[
-        str, Meta(description="how it is driven, docs/PROFILES.md; empty: by the command's program")
+        str,
+        Meta(description="a profile's name (docs/PROFILES.md); empty: by the command's program"),
     ] = ""
     timeout_s: Annotated[
-        Seconds, Meta(description="no sign of life for so long while it should work: restarted")
+        Seconds, Meta(description="a working agent without a sign of life for so long is restarted")
     ] = msgspec.field(default_factory=lambda: _seconds(7200))
     env: Annotated[dict[str, str], Meta(description="variables set for the agent")] = msgspec.field(
         default_factory=dict
     )
     pass_env: Annotated[
-        tuple[str, ...], Meta(description="variables of your own environment that it may see")
+        tuple[str, ...],
+        Meta(description="variables of your own environment that the agent may see"),
     ] = ()
 
 
@@ -68,29 +94,33 @@ class Ci(Section, frozen=True, rename={"poll_s": "poll", "timeout_s": "timeout"}
 
     command: Annotated[
         str | None,
-        Meta(description="local forge: run by a shell in a clean checkout; empty: no CI"),
+        Meta(description="local forge: a shell runs it in a clean checkout; empty: no CI"),
     ] = None
     poll_s: Annotated[
-        Seconds, Meta(description="how often the forge is asked, once for all sessions")
+        Seconds, Meta(description="how often sm asks the forge, once for all sessions")
     ] = msgspec.field(default_factory=lambda: _seconds(30))
-    timeout_s: Annotated[Seconds, Meta(description="no verdict for so long: a person is told")] = (
-        msgspec.field(default_factory=lambda: _seconds(1800))
-    )
+    timeout_s: Annotated[
+        Seconds, Meta(description="after so long without a verdict sm tells a person")
+    ] = msgspec.field(default_factory=lambda: _seconds(1800))
     max_fixes: Annotated[
-        Count, Meta(description="failures handed to the agent before a person is told")
+        Count, Meta(description="failures that go to the agent before sm tells a person")
     ] = 3
-    log_lines: Annotated[Positive, Meta(description="lines of a failing log that it gets")] = 200
+    log_lines: Annotated[
+        Positive, Meta(description="lines of a failing log that the agent gets")
+    ] = 200
 
 
 class Review(Section, frozen=True, rename={"timeout_s": "timeout"}):
-    """Who looks at the work before it is merged."""
+    """Who reviews the work before sm merges it."""
 
-    required: Annotated[bool, Meta(description="false: merged when CI has passed")] = True
-    timeout_s: Annotated[Seconds, Meta(description="no review for so long: a person is told")] = (
-        msgspec.field(default_factory=lambda: _seconds(3 * 3600))
-    )
+    required: Annotated[
+        bool, Meta(description="false: work is merged as soon as CI has passed")
+    ] = True
+    timeout_s: Annotated[
+        Seconds, Meta(description="after so long without a review sm tells a person")
+    ] = msgspec.field(default_factory=lambda: _seconds(3 * 3600))
     max_rounds: Annotated[
-        Count, Meta(description="rounds of changes requested before a person is told")
+        Count, Meta(description="rounds of requested changes before sm tells a person")
     ] = 5
 
 
@@ -99,26 +129,33 @@ class Merge(Section, frozen=True, rename={"remind_s": "remind"}):
 
     by: Annotated[
         Literal["agent", "sm"],
-        Meta(description="agent: told to merge; sm: merges at exactly the reviewed commit"),
+        Meta(description="agent: sm tells it to merge; sm: sm merges exactly the reviewed commit"),
     ] = "agent"
     remind_s: Annotated[
         Seconds,
-        Meta(description="approved, green and not merged for so long: reminded, then escalated"),
+        Meta(
+            description="after so long approved, green and unmerged, sm reminds the agent, then "
+            "escalates"
+        ),
     ] = msgspec.field(default_factory=lambda: _seconds(1800))
 
 
 class Escalation(Section, frozen=True, rename={"timeout_s": "timeout", "remind_s": "remind"}):
-    """What happens while a person is asked."""
+    """What happens while sm waits for a person's answer."""
 
-    remind_s: Annotated[Seconds, Meta(description="a person is reminded so often; 0: never")] = (
+    remind_s: Annotated[Seconds, Meta(description="how often sm reminds the person; 0: never")] = (
         msgspec.field(default_factory=lambda: _seconds(6 * 3600))
     )
     timeout_s: Annotated[
-        Seconds, Meta(description="no answer for so long: labelled blocked, session ended")
+        Seconds,
+        Meta(
+            description="after so long without an answer sm labels the issue blocked and ends the "
+            "session"
+        ),
     ] = msgspec.field(default_factory=lambda: _seconds(24 * 3600))
     vault: Annotated[
         Path | None,
-        Meta(description="folder for questions as Markdown files, answered in the file"),
+        Meta(description="folder for questions as Markdown files; a person answers in the file"),
     ] = None
 
 
@@ -132,65 +169,108 @@ class Recovery(Section, frozen=True, rename={"pause_s": "pause"}):
 
 
 class ContextMonitor(Section, frozen=True):
-    """What an agent is told when its context fills up."""
+    """What sm tells an agent when its context fills up."""
 
     enabled: Annotated[bool, Meta(description="false: the agent is told nothing")] = True
     warning_percentage: Annotated[
-        Percentage, Meta(description="from here on it is told, once, to think of a handoff")
+        Percentage,
+        Meta(description="from this percentage on sm tells the agent, once, to think of a handoff"),
     ] = 50
     critical_percentage: Annotated[
-        Percentage, Meta(description="from here on it is told, at once, to hand off now")
+        Percentage,
+        Meta(description="from this percentage on sm tells the agent at once to hand off"),
     ] = 65
     tell: Annotated[
         tuple[Literal["parent", "person"], ...],
-        Meta(description="who else hears that a context was summed up"),
+        Meta(description="whom else sm tells that a context was summed up"),
     ] = ("parent", "person")
 
 
 class HandoffCycle(Section, frozen=True, rename={"timeout_s": "timeout"}):
-    """What happens when an agent fills its context without handing off by itself."""
+    """What happens when an agent fills its context and does not hand off by itself."""
 
     enabled: Annotated[
-        bool, Meta(description="false: only by hand, with sm cycle, or by the agent itself")
+        bool, Meta(description="false: only `sm cycle` or the agent itself starts a rotation")
     ] = True
     percentage: Annotated[
-        Percentage, Meta(description="from here on its context is replaced, by way of a document")
+        Percentage,
+        Meta(description="from this percentage on sm asks for a handoff and replaces the context"),
     ] = 85
     folder: Annotated[
-        str, Meta(description="where the documents are, in the agent's working directory")
+        str, Meta(description="folder of the documents in the agent's working directory")
     ] = ".sm/handoffs"
     sections: Annotated[
         tuple[str, ...],
-        Meta(description="headings that a document needs; a missing one is asked for, once"),
+        Meta(description="headings that a document needs; sm asks once for a missing one"),
     ] = (
         *("Current Work", "Completed Since Last Handoff", "Next Steps"),
         *("Critical State", "Blockers / Issues", "Notes"),
     )
-    keep: Annotated[Positive, Meta(description="so many documents of a session stay")] = 20
+    header: Annotated[
+        tuple[str, ...],
+        Meta(description="lines such as '**Created**: today' that sm asks a document to have"),
+    ] = ("Created", "Context Usage", "Project", "Active Epic", "Progress")
+    require_header: Annotated[
+        bool, Meta(description="true: sm asks once for a missing line, as for a missing heading")
+    ] = False
+    resumed: Annotated[
+        str,
+        Meta(
+            description="how the line begins in which the new context names its task",
+            pattern=r"^[^\x00-\x1f\x7f`]*[^\s\x00-\x1f\x7f`][^\x00-\x1f\x7f`]*$",
+        ),
+    ] = "Resumed:"
+    keep: Annotated[Positive, Meta(description="how many documents of a session sm keeps")] = 20
     timeout_s: Annotated[
-        Seconds, Meta(description="no document for so long: asked for again, then a person is told")
+        Seconds,
+        Meta(
+            description="how long sm waits for the document and asks twice; then it tells a person"
+        ),
     ] = msgspec.field(default_factory=lambda: _seconds(300))
+
+    @property
+    def needed_lines(self) -> tuple[str, ...]:
+        """The lines of the header that a complete document needs."""
+        return self.header if self.require_header else ()
+
+
+class Logs(Section, frozen=True, rename={"keep_s": "keep"}):
+    """How long sm keeps the terminal logs of ended sessions."""
+
+    keep_s: Annotated[
+        Seconds,
+        Meta(description="how long sm keeps a terminal log after the session's end; 0: not at all"),
+    ] = msgspec.field(default_factory=lambda: _seconds(14 * 86400))
+    megabytes: Annotated[
+        Count,
+        Meta(
+            description="limit of all logs together: the oldest go, the last one stays; 0: none "
+            "is kept"
+        ),
+    ] = 500
 
 
 class Project(Section, frozen=True, rename={"poll_interval_s": "poll_interval"}):
     """One repository and the forge that its issues come from."""
 
     name: Annotated[str, Meta(description="part of session and file names")]
-    repo: Annotated[Path, Meta(description="your clone; its working tree is never touched")]
-    forge: Forge
+    repo: Annotated[Path, Meta(description="your clone; sm never touches its working tree")]
+    forge: AnyForgeSettings
     remote: Annotated[str, Meta(description="where branches are pushed")] = "origin"
     primary_branch: Annotated[str, Meta(description="what work is merged into")] = "main"
     branch_prefix: Annotated[str, Meta(description="branch of issue 7: PREFIX/7")] = "fix"
     worktree_root: Annotated[
         Path | None, Meta(description="worktrees go here; default: REPO-worktrees beside the clone")
     ] = None
-    max_sessions: Annotated[Count, Meta(description="agents at work at the same time")] = 2
+    max_sessions: Annotated[Count, Meta(description="how many agents work at the same time")] = 2
     poll_interval_s: Annotated[
-        Seconds, Meta(description="pause between two ticks of dev-poll --loop")
+        Seconds, Meta(description="longest pause between two ticks of dev-poll --loop")
     ] = msgspec.field(default_factory=lambda: _seconds(60))
     trusted: Annotated[
         tuple[str, ...],
-        Meta(description="whose issues and comments reach an agent; empty: all collaborators"),
+        Meta(
+            description="people whose issues and comments reach an agent; empty: all collaborators"
+        ),
     ] = ()
     labels: Labels = msgspec.field(default_factory=Labels)
     agent: Agent = msgspec.field(default_factory=Agent)
@@ -203,16 +283,16 @@ class Project(Section, frozen=True, rename={"poll_interval_s": "poll_interval"})
     handoff_cycle: HandoffCycle = msgspec.field(default_factory=HandoffCycle)
 
     def branch(self, issue: int) -> str:
-        """The branch on which `issue` is worked on."""
+        """Return the branch of `issue`."""
         return f"{self.branch_prefix}/{issue}"
 
     @property
     def worktrees(self) -> Path:
-        """The folder that holds the worktrees."""
+        """The folder of the worktrees."""
         return self.worktree_root or self.repo.with_name(self.repo.name + "-worktrees")
 
     def worktree(self, issue: int) -> Path:
-        """Where the worktree of `issue` is made."""
+        """Return the path of the worktree of `issue`."""
         return self.worktrees / f"{self.name}-{issue}"
 
 
@@ -220,43 +300,48 @@ DEFAULT_BRIDGE = Path("~/.local/share/sm/core.db")
 
 
 class Machine(Section, frozen=True):
-    """What holds for all projects on this machine: at the top of a file."""
+    """The settings of the whole machine, at the top of a file."""
 
     state_root: Annotated[
-        Path, Meta(description="folder of the state files; SM_STATE_ROOT goes before it")
+        Path, Meta(description="folder of the state files; SM_STATE_ROOT overrides it")
     ] = DEFAULT_ROOT
     tmux_socket: Annotated[
         str | None,
-        Meta(description="a tmux server of its own (tmux -L); SM_TMUX_SOCKET goes before it"),
+        Meta(description="a tmux server of its own (tmux -L); SM_TMUX_SOCKET overrides it"),
     ] = None
     profiles: Annotated[
         dict[str, dict[str, Any]],
-        Meta(description="agent CLIs of your own, or what is different in one that is known"),
+        Meta(description="agent CLIs of your own, or changes to a known one"),
     ] = msgspec.field(default_factory=dict)
     bridge_database: Annotated[
-        Path, Meta(description="handoffs of chat and code; SM_BRIDGE_DATABASE goes before it")
+        Path,
+        Meta(
+            description="database of the threads of chat and code; SM_BRIDGE_DATABASE overrides it"
+        ),
     ] = DEFAULT_BRIDGE
     notify_command: Annotated[
-        str, Meta(description="run by a shell for what a person has to know, which it reads")
+        str,
+        Meta(description="a shell runs it with one line for each thing that a person has to know"),
     ] = ""
+    logs: Logs = msgspec.field(default_factory=Logs)
     context_monitor: ContextMonitor = msgspec.field(default_factory=ContextMonitor)
     handoff_cycle: HandoffCycle = msgspec.field(default_factory=HandoffCycle)
 
 
 SHARED = ("context_monitor", "handoff_cycle")
-"""What the machine says of these is what a project starts from."""
+"""The machine's values of these sections are defaults for each project."""
 
 
 class Config(Machine, frozen=True, kw_only=True):
     """The machine's settings and its projects.
 
-    `source` is the file, or the folder of files, that they were read from: `--config source`
-    leads another process to the same ones.
+    `source` is the file or the folder that they come from; `--config source` gives another process
+    the same.
     """
 
     source: Path
     projects: tuple[Project, ...]
 
     def project(self, name: str) -> Project | None:
-        """The project of that name, if there is one."""
+        """Return the project of that name, or None."""
         return next((project for project in self.projects if project.name == name), None)

@@ -1,4 +1,4 @@
-"""The configuration as it is in effect: every key with its value, as it could stand in a file."""
+"""Shows the configuration in effect: every key with its value, in the form of a file."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from sm.config import duration
 from sm.config.schema import Config, Machine
 
 
-def effective(config: Config) -> dict[str, Any]:
-    """Every key of the machine and of each project as plain data; durations as people write them.
+def list_effective(config: Config) -> dict[str, Any]:
+    """Return every key of the machine and of each project as plain data.
 
-    Written down as YAML or TOML it is the same configuration again.
+    Durations are as people write them. Written as YAML or TOML, the data is the same configuration
+    again.
     """
     data: dict[str, Any] = msgspec.to_builtins(config, enc_hook=_plain)
     data.pop("source")
@@ -26,8 +27,8 @@ def _plain(value: object) -> str:
     return duration.show(value) if isinstance(value, duration.Seconds) else str(value)
 
 
-def as_yaml(data: object) -> str:
-    """`data` as YAML, keys in their order."""
+def format_yaml(data: object) -> str:
+    """Write `data` as YAML, with its keys in order."""
     import yaml
 
     text = yaml.safe_dump(_lists(data), sort_keys=False, allow_unicode=True, width=1000)
@@ -36,7 +37,7 @@ def as_yaml(data: object) -> str:
 
 
 def _lists(data: object) -> object:
-    """`data` with lists for tuples, which plain YAML does not know."""
+    """Return `data` with lists instead of tuples, which plain YAML does not know."""
     if isinstance(data, dict):
         return {key: _lists(value) for key, value in data.items()}
     return [_lists(item) for item in data] if isinstance(data, list | tuple) else data

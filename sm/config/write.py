@@ -1,4 +1,4 @@
-"""A short configuration file for one project: what matters, with a word on each line."""
+"""Writes a short configuration file for one project: the important keys, each with a comment."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ COMMENTS = {
     "ci": "run in a clean checkout of each push; without a command there is no CI",
 }
 
-Values = dict[str, str | dict[str, str]]
+Values = dict[str, str | dict[str, str | list[str]]]
 
 
 def check_values(values: Values, path: Path) -> Project:
-    """The project that `values` make in the file `path`.
+    """Return the project that `values` describe in the file `path`.
 
     Raises:
         UsageError: one of them cannot be used.
@@ -34,8 +34,8 @@ def check_values(values: Values, path: Path) -> Project:
     return make_project(Entry(Document(path, str(path), data), (), data, data))
 
 
-def as_text(values: Values, path: Path) -> str:
-    """The file's content, TOML where its name says so, else YAML; keys in the order given."""
+def format_text(values: Values, path: Path) -> str:
+    """Return the file's content, TOML if its name ends so, else YAML; keys stay in order."""
     is_toml = path.suffix == ".toml"
     lines = [
         f"# sm, project '{values['name']}'. Every other key has a default:",
@@ -51,7 +51,7 @@ def _lines(values: Values, sign: str, is_toml: bool) -> Iterator[str]:
         if isinstance(value, str):
             comment = f"  # {COMMENTS[key]}" if key in COMMENTS else ""
             yield f"{key}{sign}{_quoted(value)}{comment}"
-    # Here: behind the first section of a TOML file, a key would belong to that section.
+    # Before the first section: behind it, in TOML, the key would belong to the section.
     yield f"# max_sessions{sign}2"
     for key, value in values.items():
         if isinstance(value, dict):
@@ -65,6 +65,6 @@ def _lines(values: Values, sign: str, is_toml: bool) -> Iterator[str]:
     )
 
 
-def _quoted(text: str) -> str:
-    """A double-quoted string, which JSON, YAML and TOML write alike."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+def _quoted(value: str | list[str]) -> str:
+    """Quote a string, or a list of strings, in the way that JSON, YAML and TOML share."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,29 +1,34 @@
-"""The assumptions of a profile, each with the check that tells whether it holds, in their order."""
+"""The assumptions of a profile, in their order, each with its check."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 
 from sm.adapters.agent.screen import Prompt, Screen
 from sm.doctor.finding import Finding, fail, ok, warn
 from sm.doctor.probed import LOOK_S, WAIT_S, Subject
-from sm.session.agentstate import State
-from sm.session.transcript import tail
+from sm.sessions.agent_state import State
+from sm.sessions.terminal import read_tail
 
 START_S = 30.0
 SETTLED_S = 3.0
-"""A screen that shows no prompt and has not changed for so long will not show one."""
+"""A screen without a prompt that has not changed for so long will not show one."""
 BRIEF_S = 0.5
 TURN_S = 120.0
 DOCUMENT = "see docs/PROFILES.md"
 PROMPT = "Reply with the single word ok."
 
 
-def prompt(subject: Subject) -> Iterator[Finding]:
-    """It shows its composer, idle and empty."""
+def check_prompt(subject: Subject) -> Iterator[Finding]:
+    """The CLI shows its composer, idle and empty."""
     profile = subject.profile
     screen, text = _first_prompt(subject)
+    if screen.prompt is Prompt.DIALOG and _trusts(subject):
+        yield ok(f"trust: it asked for '{subject.session.cwd}', which is empty, and was told yes")
+        subject.began = time.monotonic()
+        screen, text = _first_prompt(subject)
     what = f"glyph '{profile.glyph}'" + (f", frame '{profile.frame}'" if profile.frame else "")
     if screen.prompt is Prompt.IDLE:
         yield ok(f"{what}: the composer shows after {time.monotonic() - subject.began:.2f} s")
@@ -41,12 +46,29 @@ def prompt(subject: Subject) -> Iterator[Finding]:
         shown = " / ".join(rows[-6:])
         yield fail(f"{what}: no composer begins so; it shows: {shown}", f"set it, {DOCUMENT}")
     else:
-        said = " / ".join(tail(subject.session.transcript, 3).splitlines())
+        said = " / ".join(read_tail(subject.session.transcript, 3).splitlines())
         yield fail(f"it ended before it showed a prompt: {said or 'it said nothing'}")
 
 
+def _trusts(subject: Subject) -> bool:
+    """Say whether it asked to trust the probe's directory, and accepted yes."""
+    chosen = re.compile(rf"^ *{re.escape(subject.profile.glyph)} .*{subject.profile.trust}")
+
+    def is_chosen() -> bool:
+        return any(map(chosen.search, subject.look()[2].splitlines()))
+
+    if not subject.profile.trust or not re.search(subject.profile.trust, subject.look()[2]):
+        return False
+    if not is_chosen():
+        subject.press("Down")
+    if not subject.holds(is_chosen):
+        return False
+    subject.press("Enter")
+    return subject.holds(lambda: not is_chosen())
+
+
 def _first_prompt(subject: Subject) -> tuple[Screen, str]:
-    """The first screen with a prompt, or the one at which nothing more happens."""
+    """Return the first screen with a prompt, or the last one before it stood still."""
     seen, since = "", time.monotonic()
     while True:
         pane, screen, text = subject.look()
@@ -59,8 +81,8 @@ def _first_prompt(subject: Subject) -> tuple[Screen, str]:
         time.sleep(LOOK_S)
 
 
-def started(subject: Subject) -> Iterator[Finding]:
-    """Its hooks are called, and tell its own session id."""
+def check_hooks(subject: Subject) -> Iterator[Finding]:
+    """It calls its hooks, and they name its own session id."""
     if not (hooks := subject.profile.hooks):
         return
     if not subject.holds(lambda: subject.state.context):
@@ -75,8 +97,8 @@ def started(subject: Subject) -> Iterator[Finding]:
         yield ok(f"hooks '{hooks}': SessionStart told, idle")
 
 
-def erased(subject: Subject) -> Iterator[Finding]:
-    """A paste is seen in the composer, and the key to erase takes it away."""
+def check_erase(subject: Subject) -> Iterator[Finding]:
+    """A paste shows in the composer, and the erase key removes it."""
     yield _reads(subject, "a line", "one line")
     key = subject.profile.erase_key
     if subject.erase():
@@ -89,8 +111,8 @@ def erased(subject: Subject) -> Iterator[Finding]:
         yield warn("erase_key: none, so nothing more can be tried", DOCUMENT)
 
 
-def limits(subject: Subject) -> Iterator[Finding]:
-    """As much as may be in one paste stays as it is, and several pastes stand side by side."""
+def check_limits(subject: Subject) -> Iterator[Finding]:
+    """The largest allowed paste arrives unchanged, and several pastes stay side by side."""
     profile = subject.profile
     if profile.paste_lines or profile.frame:
         count = profile.paste_lines or 3
@@ -106,8 +128,8 @@ def limits(subject: Subject) -> Iterator[Finding]:
         subject.erase()
 
 
-def stash(subject: Subject) -> Iterator[Finding]:
-    """A draft goes out of the way, and comes back."""
+def check_stash(subject: Subject) -> Iterator[Finding]:
+    """A draft can be put aside, and comes back."""
     if not (key := subject.profile.stash_key):
         return
     subject.paste("a draft")
@@ -129,8 +151,8 @@ def stash(subject: Subject) -> Iterator[Finding]:
         yield fail("stashed: nothing on the screen tells that a draft is put aside", DOCUMENT)
 
 
-def interrupt(subject: Subject) -> Iterator[Finding]:
-    """The key that stops a turn does no harm where there is none."""
+def check_interrupt(subject: Subject) -> Iterator[Finding]:
+    """The key that stops a turn is harmless without a turn."""
     if not (key := subject.profile.interrupt_key):
         return
     subject.press(key)
@@ -141,8 +163,8 @@ def interrupt(subject: Subject) -> Iterator[Finding]:
         yield ok(f"interrupt_key '{key}': harmless when idle")
 
 
-def clear(subject: Subject) -> Iterator[Finding]:
-    """A new context, told by the hooks where there are any."""
+def check_clear(subject: Subject) -> Iterator[Finding]:
+    """It begins a new context; its hooks say so, if it has any."""
     if not (text := subject.profile.clear):
         return
     before, began = subject.state.context, time.monotonic()
@@ -151,7 +173,7 @@ def clear(subject: Subject) -> Iterator[Finding]:
         yield ok(f"clear '{text}': a new context after {time.monotonic() - began:.2f} s")
     elif before:
         yield fail(f"clear '{text}': no SessionStart with a new session id", DOCUMENT)
-    subject.holds(lambda: subject.screen.draft, BRIEF_S)  # it may be on its way yet
+    subject.holds(lambda: subject.screen.draft, BRIEF_S)  # it may still be on its way
     if not subject.holds(lambda: _is_ready(subject)):
         subject.is_hopeless = True
         yield fail(f"clear '{text}': the prompt does not come back", DOCUMENT)
@@ -159,13 +181,13 @@ def clear(subject: Subject) -> Iterator[Finding]:
         yield ok(f"clear '{text}': the prompt is back; no hook tells of a new context")
 
 
-def answer(subject: Subject) -> Iterator[Finding]:
-    """One prompt: received, worked on, answered."""
+def check_answer(subject: Subject) -> Iterator[Finding]:
+    """It receives one prompt, works on it, and answers."""
     hooks, began = subject.profile.hooks, time.monotonic()
     subject.paste(PROMPT, submit=subject.profile.submit_keys)
     if subject.holds(lambda: subject.screen.prompt is Prompt.BUSY):
         yield ok("idle_colour, busy: the screen tells that it works")
-    elif hooks:  # which tell it for certain; a short turn may pass between two looks
+    elif hooks:  # they are certain; a short turn may pass between two looks
         yield warn("idle_colour, busy: the screen did not tell that it works", DOCUMENT)
     else:
         yield fail("idle_colour, busy: the screen did not tell that it works", DOCUMENT)
@@ -183,8 +205,8 @@ def answer(subject: Subject) -> Iterator[Finding]:
         yield fail(f"idle_colour, busy: the screen tells '{subject.screen.prompt}' ever after")
 
 
-def leave(subject: Subject) -> Iterator[Finding]:
-    """A word that ends it, which is why it is never typed for anybody."""
+def check_leave(subject: Subject) -> Iterator[Finding]:
+    """One of its words ends it. That is why sm never types these words."""
     if not subject.profile.leave:
         return
     word, began = subject.profile.leave[0], time.monotonic()
@@ -217,18 +239,18 @@ def _short(text: str) -> str:
 
 
 CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
-    prompt,
-    started,
-    erased,
-    limits,
-    stash,
-    interrupt,
-    clear,
+    check_prompt,
+    check_hooks,
+    check_erase,
+    check_limits,
+    check_stash,
+    check_interrupt,
+    check_clear,
 )
-"""What costs nothing."""
+"""Checks without any cost."""
 
-FULL: tuple[Callable[[Subject], Iterator[Finding]], ...] = (answer,)
-"""What the account is charged for."""
+FULL: tuple[Callable[[Subject], Iterator[Finding]], ...] = (check_answer,)
+"""Checks that cost the account something."""
 
-LAST: tuple[Callable[[Subject], Iterator[Finding]], ...] = (leave,)
-"""What ends it."""
+LAST: tuple[Callable[[Subject], Iterator[Finding]], ...] = (check_leave,)
+"""Checks that end the CLI."""

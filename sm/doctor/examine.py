@@ -1,4 +1,4 @@
-"""Looks at the whole installation, check by check; changes nothing."""
+"""Checks the whole installation, and changes nothing."""
 
 from __future__ import annotations
 
@@ -9,40 +9,45 @@ from msgspec import structs
 
 from sm.adapters.tmux import Tmux
 from sm.config.schema import Config
-from sm.doctor.finding import Finding, fail, guarded, ok
+from sm.doctor.finding import Finding, fail, guard, ok
 from sm.doctor.machine import CHECKS as OF_MACHINE
-from sm.doctor.machine import Machine, handoffs
+from sm.doctor.machine import Machine, check_handoffs
 from sm.doctor.project import CHECKS as OF_PROJECT
+from sm.doctor.project import check_ci, check_ci_exists
 from sm.errors import SmError
+from sm.sessions.project import Context
 from sm.store.paths import Root
-from sm.workflow.context import Context
 
 
-def examine(config: Config | SmError, root: Root, socket: str | None) -> Iterator[Finding]:
-    """Everything that is found, machine first; with a config that is an error, only the machine.
+def examine(
+    config: Config | SmError, root: Root, socket: str | None, *, ci: bool = False
+) -> Iterator[Finding]:
+    """Yield all findings, the machine's first; if `config` is an error, only the machine's.
 
-    `root` and `socket` are where state and agents are as far as that is known. What keeps several
-    checks from looking is told once.
+    `root` and `socket` are where state and agents are, as far as known. With `ci` each project's CI
+    command runs once, too. A problem that blocks several checks is told once.
     """
     told: set[Finding] = set()
-    for finding in _examine(config, root, socket):
+    for finding in _examine(config, root, socket, ci):
         if finding not in told:
             told.add(finding)
             yield finding
 
 
-def _examine(config: Config | SmError, root: Root, socket: str | None) -> Iterator[Finding]:
+def _examine(
+    config: Config | SmError, root: Root, socket: str | None, ci: bool
+) -> Iterator[Finding]:
     yield _configuration(config)
     machine = Machine(root, Tmux(socket))
     for look in OF_MACHINE:
-        yield from guarded(partial(look, machine))
+        yield from guard(partial(look, machine))
     if isinstance(config, SmError):
         return
-    yield from guarded(partial(handoffs, config.bridge_database))
+    yield from guard(partial(check_handoffs, config.bridge_database))
     for project in config.projects:
         ctx = Context(config, project)
-        for check in OF_PROJECT:
-            for finding in guarded(partial(check, ctx)):
+        for check in (*OF_PROJECT, check_ci if ci else check_ci_exists):
+            for finding in guard(partial(check, ctx)):
                 yield structs.replace(finding, where=project.name)
 
 
@@ -50,4 +55,4 @@ def _configuration(config: Config | SmError) -> Finding:
     if isinstance(config, SmError):
         return fail(config.message)
     names = ", ".join(project.name for project in config.projects)
-    return ok(f"configuration '{config.source}': {names}")
+    return ok(f"configuration '{config.source}': {names or 'no project'}")

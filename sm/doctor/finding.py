@@ -1,4 +1,4 @@
-"""What a check found: one line of `sm doctor`."""
+"""The result of a check: one line of `sm doctor`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sm.errors import SmError
 
 
 class Level(StrEnum):
-    """Whether it is as it should be, worth a look, or in the way of any work."""
+    """Whether all is well, a person should look, or nothing works."""
 
     OK = "ok"
     WARN = "warn"
@@ -19,7 +19,7 @@ class Level(StrEnum):
 
 
 class Finding(Struct, frozen=True):
-    """`what` was found in `where` (a project, or the machine), and what to do about it."""
+    """What was found: `what`, in `where` (a project, or the machine), and what to do about it."""
 
     level: Level
     what: str
@@ -28,22 +28,22 @@ class Finding(Struct, frozen=True):
 
 
 def ok(what: str) -> Finding:
-    """All is well."""
+    """Return the finding that all is well."""
     return Finding(Level.OK, what)
 
 
 def warn(what: str, advice: str) -> Finding:
-    """Work goes on, and somebody should look."""
+    """Return the finding that work goes on, and a person should look."""
     return Finding(Level.WARN, what, advice)
 
 
 def fail(what: str, advice: str = "") -> Finding:
-    """Nothing works before this is mended."""
+    """Return the finding that nothing works before this is mended."""
     return Finding(Level.FAIL, what, advice)
 
 
-def guarded(check: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
-    """What `check` finds; where it cannot even look, that is what it found."""
+def guard(check: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+    """Yield what `check` finds. If the check itself fails, that is the finding."""
     try:
         yield from check()
     except SmError as error:

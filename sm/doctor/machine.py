@@ -1,4 +1,4 @@
-"""What `sm doctor` looks at once for all projects."""
+"""The checks of `sm doctor` that concern all projects."""
 
 from __future__ import annotations
 
@@ -11,13 +11,18 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from sm.adapters import proc
 from sm.adapters.process import ANY_CODE, run
 from sm.adapters.tmux import Tmux
-from sm.bridge import database, place
+from sm.bridge import database, place, takeover
+from sm.context import usage
+from sm.context.flags import read_flags
 from sm.doctor.finding import Finding, fail, ok, warn
 from sm.errors import SmError
+from sm.sessions import agent, registry, strays
+from sm.sessions.address import format_address
 from sm.store.paths import Root
-from sm.store.rootcheck import private_fault, root_fault
+from sm.store.root_check import find_private_fault, find_root_fault
 
 PYTHON = (3, 11)
 PROGRAMS = (
@@ -25,10 +30,10 @@ PROGRAMS = (
     ("git", "--version", (2, 38)),
     ("bash", "--version", (5, 1)),
 )
-"""Name, how it tells its version, the oldest that will do."""
+"""Name, how it shows its version, the oldest sufficient version."""
 
 SCARCE, TOO_SCARCE = 200 << 20, 10 << 20
-"""Bytes free where the state is."""
+"""Free bytes where the state is."""
 
 AGING = tuple(
     Path(folder) for folder in ("/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/lib/tmpfiles.d")
@@ -43,8 +48,8 @@ class Machine(Struct, frozen=True):
     tmux: Tmux
 
 
-def python(_machine: Machine) -> Iterator[Finding]:
-    """The interpreter."""
+def check_python(_machine: Machine) -> Iterator[Finding]:
+    """Check the interpreter."""
     found = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] < PYTHON:
         yield fail(f"python {found} is too old", f"run sm with {_dotted(PYTHON)} or newer")
@@ -52,8 +57,8 @@ def python(_machine: Machine) -> Iterator[Finding]:
         yield ok(f"python {found}")
 
 
-def programs(_machine: Machine) -> Iterator[Finding]:
-    """The programs that everything is done with."""
+def check_programs(_machine: Machine) -> Iterator[Finding]:
+    """Check the programs that sm calls."""
     for name, option, oldest in PROGRAMS:
         try:
             said = run(name, option, timeout_s=10, accept=tuple(ANY_CODE)).stdout
@@ -76,8 +81,8 @@ def _dotted(version: tuple[int, int]) -> str:
     return ".".join(map(str, version))
 
 
-def state_root(machine: Machine) -> Iterator[Finding]:
-    """The folder of the protocol's files: one's own, or sticky as /tmp is."""
+def check_state_root(machine: Machine) -> Iterator[Finding]:
+    """Check the folder of the protocol's files: our own, or sticky like /tmp."""
     path = machine.root.path
     if not path.is_dir():
         yield fail(f"the state root '{path}' is no directory", "create it")
@@ -85,14 +90,14 @@ def state_root(machine: Machine) -> Iterator[Finding]:
     if not os.access(path, os.W_OK | os.X_OK):
         yield fail(f"you may not write in the state root '{path}'", "set 'state_root'")
         return
-    fault = root_fault(path)
+    fault = find_root_fault(path)
     yield fail(*fault) if fault else ok(f"state root '{path}'")
 
 
-def private_dir(machine: Machine) -> Iterator[Finding]:
-    """The directory of everything else: nobody's but ours."""
+def check_private_dir(machine: Machine) -> Iterator[Finding]:
+    """Check the directory with everything else: only we may enter it."""
     path = machine.root.private
-    if fault := private_fault(path):
+    if fault := find_private_fault(path):
         yield fail(*fault)
     elif path.exists():
         yield ok(f"'{path}' is yours alone")
@@ -100,8 +105,8 @@ def private_dir(machine: Machine) -> Iterator[Finding]:
         yield ok(f"'{path}' is made when it is first needed")
 
 
-def free_space(machine: Machine) -> Iterator[Finding]:
-    """Room for state and transcripts."""
+def check_free_space(machine: Machine) -> Iterator[Finding]:
+    """Check the room for state and terminal logs."""
     if not machine.root.path.is_dir():
         return
     free = shutil.disk_usage(machine.root.path).free
@@ -114,8 +119,8 @@ def free_space(machine: Machine) -> Iterator[Finding]:
         yield ok(what)
 
 
-def aging(machine: Machine) -> Iterator[Finding]:
-    """Whether the system clears the state root of what is old."""
+def check_aging(machine: Machine) -> Iterator[Finding]:
+    """Check whether the system removes old files from the state root."""
     if not Path("/run/systemd/system").is_dir():
         return
     for file, age in _ages(machine.root.path):
@@ -126,7 +131,7 @@ def aging(machine: Machine) -> Iterator[Finding]:
 
 
 def _ages(path: Path) -> Iterator[tuple[Path, str]]:
-    """Lines such as `q /tmp 1777 root root 10d`."""
+    """Yield lines such as `q /tmp 1777 root root 10d`."""
     files = {file.name: file for folder in reversed(AGING) for file in folder.glob("*.conf")}
     for file in files.values():
         for line in file.read_text(errors="replace").splitlines():
@@ -135,29 +140,58 @@ def _ages(path: Path) -> Iterator[tuple[Path, str]]:
                 yield file, fields[5]
 
 
-def tmux_server(machine: Machine) -> Iterator[Finding]:
-    """Whether the server answers; none yet is fine."""
+def check_tmux_server(machine: Machine) -> Iterator[Finding]:
+    """Check whether the tmux server answers; it need not run yet."""
     where = f"on socket '{machine.tmux.socket}'" if machine.tmux.socket else "on your own socket"
     count = len(machine.tmux.panes())
     yield ok(f"tmux {where}: " + (f"{count} sessions" if count else "no server needed so far"))
 
 
-def handoffs(path: Path) -> Iterator[Finding]:
-    """The database of the bridge between chat and code, which need not be there."""
+def check_left_running(machine: Machine) -> Iterator[Finding]:
+    """Look for processes that ended agents have left running."""
+    for directory, process in strays.find_all_strays(machine.root):
+        known = agent.read_process(directory)
+        if known is None or not proc.is_running(known):
+            yield warn(
+                f"process {process.pid} ({proc.read_name(process)}) was left running by the agent "
+                f"of '{directory.path.name}', which has ended",
+                f"the session's next start or end ends it, else: kill {process.pid}",
+            )
+
+
+def check_contexts(machine: Machine) -> Iterator[Finding]:
+    """Find agents whose status line and transcript differ on how full their contexts are."""
+    for session in registry.list_all(machine.root, report=lambda _: None):
+        reading = usage.read_current(session.dir, read_flags(session.dir))
+        if found := usage.compare_with_transcript(session.dir, reading):
+            yield warn(
+                f"{format_address(session)}: {found}",
+                "warnings and cycles go by the status line: see that nothing else writes it, and "
+                "'sm doctor --probe'",
+            )
+
+
+def check_handoffs(path: Path) -> Iterator[Finding]:
+    """Check the database of the bridge, which need not exist."""
     if not place.is_there(path):
         yield ok(f"'{path}' is made with the first handoff")
         return
     database.check(path)
-    yield ok(f"handoffs in '{path}'")
+    told = "".join(
+        f"; as another program had made it: '{copy}'" for copy in takeover.list_copies(path)
+    )
+    yield ok(f"handoffs in '{path}'{told}")
 
 
 CHECKS: tuple[Callable[[Machine], Iterator[Finding]], ...] = (
-    python,
-    programs,
-    state_root,
-    private_dir,
-    free_space,
-    aging,
-    tmux_server,
+    check_python,
+    check_programs,
+    check_state_root,
+    check_private_dir,
+    check_free_space,
+    check_aging,
+    check_tmux_server,
+    check_left_running,
+    check_contexts,
 )
-"""In the order in which they are told."""
+"""In the order of the output."""

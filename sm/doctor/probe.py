@@ -1,7 +1,7 @@
-"""Starts an agent CLI to see which assumptions of its profile hold with the installed version.
+"""Starts an agent CLI to check which assumptions of its profile its installed version meets.
 
-In a tmux server and a state root of its own, with the person's own account: nothing is sent to
-the model unless a prompt is asked for.
+It has its own tmux server and state root, and the person's account. It sends nothing to the model
+unless a prompt is asked for.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from sm.adapters.process import ANY_CODE, run
 from sm.adapters.tmux import Tmux, TmuxBusyError, TmuxError
 from sm.config.schema import Agent, Config
 from sm.doctor.assumptions import CHECKS, FULL, LAST
-from sm.doctor.finding import Finding, fail, guarded, ok
+from sm.doctor.finding import Finding, fail, guard, ok
 from sm.doctor.probed import Subject
 from sm.errors import SmError
-from sm.session import agent as agents
-from sm.session import registry
-from sm.session.launchfiles import Launch, split_command
-from sm.session.registry import AdHocSession
+from sm.sessions import agent as agents
+from sm.sessions import registry
+from sm.sessions.launch import Launch, split_command
+from sm.sessions.registry import AdHocSession
 from sm.store.files import ensure_private_dir
 from sm.store.paths import Root
 
@@ -38,32 +38,34 @@ NAME = "sm-probe"
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def targets(config: Config | None, name: str | None) -> list[tuple[Agent, Profile]]:
-    """The agents that are probed: of profile `name`, else those that the projects have.
+def list_targets(config: Config | None, name: str | None) -> list[tuple[Agent, Profile]]:
+    """Return the agents to probe: those of profile `name`, else those of the projects.
 
     Raises:
-        UsageError: there is no such profile, or one cannot be used.
+        UsageError: there is no such profile, or it cannot be used.
 
     """
     overrides = config.profiles if config else {}
-    configured = [project.agent for project in config.projects] if config else [Agent()]
+    configured = [project.agent for project in config.projects] if config else []
+    if not configured:
+        configured = [Agent()]
     found = [(agent, profiles.resolve(agent, overrides)) for agent in configured]
     if name is not None:
-        wanted = profiles.named(name, overrides)
+        wanted = profiles.find(name, overrides)
         found = [(agent, profile) for agent, profile in found if profile == wanted]
         found = found or [(Agent(profile=name), wanted)]
-    # Projects that run the same command have the same answer.
+    # Projects with the same command have the same result.
     return list(
         {(agent.command, profile.name): (agent, profile) for agent, profile in found}.values()
     )
 
 
 def probe(root: Root, agent: Agent, profile: Profile, *, full: bool) -> Iterator[Finding]:
-    """What holds of `profile` with the program that `agent` runs, one assumption at a time.
+    """Yield which assumptions of `profile` hold with the program of `agent`, one by one.
 
-    The program runs in the `probe` directory of `root`. With `full` it is given one tiny prompt.
+    The program runs in the `probe` directory of `root`. With `full` it gets one tiny prompt.
     """
-    for finding in guarded(lambda: _probe(root, agent, profile, full)):
+    for finding in guard(lambda: _probe(root, agent, profile, full)):
         yield structs.replace(finding, where=profile.name)
 
 
@@ -91,7 +93,7 @@ def _version(agent: Agent, profile: Profile) -> Finding:
     if path is None:
         raise SmError(f"agent '{words[0]}' is not on PATH: install it, or set 'agent.command'")
     if Path(path).name not in {known.program for known in profiles.BUILTIN.values()}:
-        return ok(f"'{path}'")  # one that is not known is not started just to ask
+        return ok(f"'{path}'")  # an unknown program is not started just to ask
     done = run(path, "--version", timeout_s=20, accept=tuple(ANY_CODE))
     if done.code:
         return fail(f"'{path} --version' failed", "run it by hand, and install it anew")
@@ -112,10 +114,10 @@ def _session(place: Root, cwd: Path, agent: Agent, profile: Profile) -> AdHocSes
 
 @contextlib.contextmanager
 def _ending_in_order() -> Iterator[list[int]]:
-    """Yields the signals that have told us to end; the probe does so where it looks at the screen.
+    """Yield the signals that told us to end; the probe ends where it looks at the screen.
 
-    An exception out of the handler could come while another program is being started, and would
-    then be lost, or leave a lock behind. What the probe has started goes with it in any case.
+    An exception from the handler could come while another program starts, and would be lost or
+    leave a lock behind. What the probe has started ends with it in any case.
     """
     told: list[int] = []
 
@@ -132,7 +134,7 @@ def _ending_in_order() -> Iterator[list[int]]:
 
 @contextlib.contextmanager
 def _place() -> Iterator[Root]:
-    """A state root that goes with the probe."""
+    """Yield a state root that is removed with the probe."""
     path = Path(tempfile.mkdtemp(prefix=f"{NAME}-"))
     try:
         yield Root(path)
@@ -142,7 +144,7 @@ def _place() -> Iterator[Root]:
 
 @contextlib.contextmanager
 def _server() -> Iterator[Tmux]:
-    """A tmux server that goes with the probe, its socket too."""
+    """Yield a tmux server that ends with the probe, its socket too."""
     name = f"{NAME}-{secrets.token_hex(4)}"
     try:
         yield (tmux := Tmux(name))

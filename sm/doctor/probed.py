@@ -1,4 +1,4 @@
-"""An agent CLI that is being probed: what it shows, and the same means to type as for messages."""
+"""An agent CLI under probe: its screen, and the means of messages to type into it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from msgspec import Struct
 
 from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.screen import Prompt, Screen, read
-from sm.adapters.composer import Typed, press, type_once
+from sm.adapters.composer import press, type_once
 from sm.adapters.tmux import MissingPaneError, NoServerError, Pane, Tmux
-from sm.session import agentstate
-from sm.session.agentstate import AgentState
-from sm.session.registry import Session
+from sm.sessions import agent_state
+from sm.sessions.agent_state import AgentState
+from sm.sessions.registry import Session
 from sm.store.files import read_guarded
 
 WAIT_S = 3.0
@@ -22,9 +22,9 @@ ERASE_LIMIT = 20
 
 
 class Subject(Struct):
-    """The CLI in its session; `began` is when it was launched, by the monotonic clock.
+    """The CLI in its session; `began` is the time of its launch, by the monotonic clock.
 
-    `signals` are those that have told us to end; `is_hopeless` once there is nothing left to try.
+    `signals` are those that told us to end. `is_hopeless` says that there is nothing left to try.
     """
 
     tmux: Tmux
@@ -36,10 +36,10 @@ class Subject(Struct):
     pastes: int = 0
 
     def look(self) -> tuple[Pane | None, Screen, str]:
-        """Its pane, what its screen says, and the screen itself; no pane when it has ended.
+        """Return its pane, the reading of its screen, and the screen; no pane if it has ended.
 
         Raises:
-            SystemExit: a signal has told us to end.
+            SystemExit: a signal told us to end.
 
         """
         if self.signals:
@@ -55,25 +55,25 @@ class Subject(Struct):
 
     @property
     def screen(self) -> Screen:
-        """What its screen says."""
+        """The reading of its screen."""
         return self.look()[1]
 
     @property
     def state(self) -> AgentState:
         """What its hooks say."""
-        return agentstate.read(self.session.dir)
+        return agent_state.read(self.session.dir)
 
     def has_told(self, event: str) -> bool:
-        """Whether its hooks have told of such an event."""
+        """Say whether its hooks have reported such an event."""
         events = read_guarded(self.session.dir.events) or b""
         return any(line.split()[1:2] == [event.encode()] for line in events.splitlines())
 
     def holds(self, condition: Callable[[], object], timeout_s: float = WAIT_S) -> bool:
-        """Whether `condition` holds in time."""
+        """Say whether `condition` becomes true in time."""
         return self.until(condition, timeout_s) is not None
 
     def until(self, condition: Callable[[], object], timeout_s: float = WAIT_S) -> float | None:
-        """Seconds until `condition` holds; None where it does not in time."""
+        """Return after how many seconds `condition` becomes true; None if it does not in time."""
         began = time.monotonic()
         while not condition():
             if time.monotonic() >= began + timeout_s:
@@ -82,26 +82,28 @@ class Subject(Struct):
         return time.monotonic() - began
 
     def paste(self, *chunks: str, stash: str = "", submit: Sequence[str] = ()) -> bool:
-        """Type into the composer as messages are typed; whether it was possible."""
+        """Type into the composer as for messages; say whether that was possible."""
         pane, screen, _ = self.look()
         if pane is None:
             return False
         self.pastes += 1
         ident = f"probe-{self.pastes}"
-        done = type_once(self.tmux, pane, ident, chunks, row=screen.row, stash=stash, submit=submit)
-        return done is Typed.TYPED
+        kept_out = type_once(
+            self.tmux, pane, ident, chunks, row=screen.row, stash=stash, submit=submit
+        )
+        return kept_out is None
 
     def press(self, *keys: str) -> bool:
-        """Press keys; whether it was possible."""
+        """Press keys; say whether that was possible."""
         pane, screen, _ = self.look()
-        return pane is not None and press(self.tmux, pane, keys, row=screen.row) is Typed.TYPED
+        return pane is not None and press(self.tmux, pane, keys, row=screen.row) is None
 
     def shows(self, draft: str) -> bool:
-        """Whether the composer holds this text, in any rows, and nothing else."""
+        """Say whether the composer holds exactly this text, in any rows."""
         return self.screen.draft.replace("\n", "") == draft.replace("\n", "")
 
     def erase(self) -> bool:
-        """Empty the composer, by the key for that; whether it is empty."""
+        """Empty the composer by its key; say whether it is empty."""
         for _ in range(ERASE_LIMIT):
             before = self.screen
             if not before.draft:
@@ -111,7 +113,7 @@ class Subject(Struct):
         return False
 
     def _erase_line(self, row: str) -> bool:
-        """Press the key; whether the composer shows another row than `row` then."""
+        """Press the key; say whether the composer then shows another row than `row`."""
         if not self.profile.erase_key or not self.press(self.profile.erase_key):
             return False
         return self.holds(lambda: self.screen.row != row, 1.0)

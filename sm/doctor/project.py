@@ -1,4 +1,4 @@
-"""What `sm doctor` looks at for each project: its settings, its sessions, what they left."""
+"""The checks of `sm doctor` for each project: its settings, its sessions, and their leftovers."""
 
 from __future__ import annotations
 
@@ -14,43 +14,45 @@ from sm.adapters.process import ANY_CODE, run
 from sm.doctor.finding import Finding, fail, ok, warn
 from sm.errors import SmError
 from sm.foreign import read_number
-from sm.session import claim
-from sm.store.paths import session_name
+from sm.issues import claim, worktrees
+from sm.redact import redact
+from sm.sessions import hidden_variables, launch, monitors
+from sm.sessions.project import Context
+from sm.setup.check import list_first_questions, list_project_problems
+from sm.setup.trial import try_ci
+from sm.store.paths import name_session
 from sm.text import one_line
-from sm.workflow import monitors, worktrees
-from sm.workflow.checkup import project_problems
-from sm.workflow.context import Context
-from sm.workflow.overview import MISSED
-from sm.workflow.status import seen
+from sm.views.project import MISSED
+from sm.views.session import seen
 
 DEV_POLL = "the next dev-poll does it: dev-poll --once"
 
 
-def settings(ctx: Context) -> Iterator[Finding]:
-    """Repository, remote, primary branch, forge folder, vault, agent program."""
-    problems = list(project_problems(ctx.project, ctx.config.profiles))
+def check_settings(ctx: Context) -> Iterator[Finding]:
+    """Check repository, remote, primary branch, forge, vault, agent program."""
+    problems = list(list_project_problems(ctx.project, ctx.config.profiles))
     yield from map(fail, problems)
     if not problems:
         project = ctx.project
         yield ok(f"'{project.repo}', {project.remote}/{project.primary_branch}")
 
 
-def forge(ctx: Context) -> Iterator[Finding]:
-    """Every file of the forge can be read."""
-    issues, pulls, problems = ctx.forge.overview()
-    for problem in problems:
+def check_forge(ctx: Context) -> Iterator[Finding]:
+    """Check that everything on the forge can be read."""
+    found = ctx.forge.observe(start_checks=False)
+    for problem in found.problems:
         yield warn(one_line(problem), "the others go on without it")
-    if not problems:
-        yield ok(f"forge: {len(issues)} issues, {len(pulls)} pull requests")
+    if not found.problems:
+        yield ok(f"forge: {len(found.issues)} issues, {len(found.pulls)} pull requests")
 
 
-def agent_cli(ctx: Context) -> Iterator[Finding]:
-    """The version of an agent that is known; any other program is not started just to ask."""
+def check_agent_cli(ctx: Context) -> Iterator[Finding]:
+    """Check the version of a known agent. An unknown program is not started just to ask."""
     settings, overrides = ctx.project.agent, ctx.config.profiles
-    words = shlex.split(profiles.command_line(settings, overrides))
+    words = shlex.split(profiles.make_command_line(settings, overrides))
     path = shutil.which(words[0], path=settings.env.get("PATH")) if words else None
     if path is None:
-        return  # told by the settings' check
+        return  # the check of the settings reports it
     if Path(path).name not in {known.program for known in profiles.BUILTIN.values()}:
         yield ok(f"agent '{path}', profile '{profiles.resolve(settings, overrides).name}'")
         return
@@ -61,8 +63,37 @@ def agent_cli(ctx: Context) -> Iterator[Finding]:
         yield ok(f"agent '{path}', {one_line(done.stdout)}")
 
 
-def sessions(ctx: Context) -> Iterator[Finding]:
-    """Every record is whole, every session has its monitor."""
+def check_first_questions(ctx: Context) -> Iterator[Finding]:
+    """Check whether the agent's questions at a first start are answered."""
+    project = ctx.project
+    found = list_first_questions(
+        project.agent, ctx.config.profiles, project.repo, project.worktrees
+    )
+    yield from (warn(what, advice) for what, advice in found)
+
+
+def check_environment(ctx: Context) -> Iterator[Finding]:
+    """Look for variables of your shell, and folders of its PATH, that agents do not see."""
+    agent = ctx.project.agent
+    if names := hidden_variables.list_hidden(agent):
+        what, _, advice = hidden_variables.describe(names).partition(": ")
+        yield warn(what, advice)
+    paths = {"agent.env": agent.env["PATH"]} if "PATH" in agent.env else {}
+    for session in ctx.sessions():
+        if path := launch.read_environment(session.dir).get("PATH"):
+            paths[f"session '{session.name}'"] = path
+    for where, path in paths.items():
+        if missing := hidden_variables.list_missing_folders(path):
+            yield warn(
+                f"the PATH of {where} lacks {', '.join(missing)} of yours",
+                "if its tools are there: set PATH in agent.env, or start dev-poll with yours",
+            )
+    if not names:
+        yield ok("agents see what your shell has for them")
+
+
+def check_sessions(ctx: Context) -> Iterator[Finding]:
+    """Check that every record is whole, and every session has its monitor."""
     damaged: list[SmError] = []
     found = ctx.sessions(damaged.append)
     yield from (fail(error.message) for error in damaged)
@@ -73,9 +104,9 @@ def sessions(ctx: Context) -> Iterator[Finding]:
         yield ok(f"sessions: {len(found)}, each with its monitor" if found else "no sessions")
 
 
-def strangers(ctx: Context) -> Iterator[Finding]:
-    """Terminals with the name of a session that nothing is known of."""
-    ours = re.compile(re.escape(session_name(ctx.project.name, 0)[:-1]) + r"[1-9]\d*")
+def check_strangers(ctx: Context) -> Iterator[Finding]:
+    """Look for terminals with a session's name whose session is unknown."""
+    ours = re.compile(re.escape(name_session(ctx.project.name, 0)[:-1]) + r"[1-9]\d*")
     known = {session.name for session in ctx.sessions()}
     kill = " ".join(["tmux", *(["-L", ctx.tmux.socket] if ctx.tmux.socket else []), "kill-session"])
     for name in ctx.tmux.panes():
@@ -86,10 +117,10 @@ def strangers(ctx: Context) -> Iterator[Finding]:
             )
 
 
-def claims(ctx: Context) -> Iterator[Finding]:
-    """Claims that we hold and have no session for."""
+def check_claims(ctx: Context) -> Iterator[Finding]:
+    """Look for claims of ours without a session."""
     project = ctx.project
-    refs = ctx.git.ls_remote(project.remote, claim.ref(0).replace("/0", "/*"))
+    refs = ctx.git.ls_remote(project.remote, claim.name_ref(0).replace("/0", "/*"))
     known = {session.issue for session in ctx.sessions()}
     numbers = {n for ref in refs if (n := read_number(ref.rpartition("/")[2]))} - known
     for number in sorted(numbers):
@@ -97,21 +128,22 @@ def claims(ctx: Context) -> Iterator[Finding]:
             yield warn(
                 f"issue #{number} is claimed by us and has no session",
                 f"dev-poll takes it up again while it is open; to give it up: git -C "
-                f"{shlex.quote(str(project.repo))} push {project.remote} :{claim.ref(number)}",
+                f"{shlex.quote(str(project.repo))} push {project.remote} :{claim.name_ref(number)}",
             )
 
 
-def kept(ctx: Context) -> Iterator[Finding]:
-    """Worktrees whose session has ended."""
-    for number, path in worktrees.kept(ctx, ctx.sessions()).items():
+def check_kept(ctx: Context) -> Iterator[Finding]:
+    """Look for worktrees of ended sessions."""
+    for number, path in worktrees.list_kept(ctx, ctx.sessions()).items():
         yield warn(
             f"a worktree of issue #{number} was kept: '{path}'",
-            "it goes when the issue is closed and its work is on the remote",
+            "it goes when the issue is closed and its work is on the remote; to see what would be "
+            f"lost with it, and to remove it now: sm worktree drop {ctx.project.name}#{number}",
         )
 
 
-def dev_poll(ctx: Context) -> Iterator[Finding]:
-    """Whether somebody has looked at the forge lately."""
+def check_dev_poll(ctx: Context) -> Iterator[Finding]:
+    """Check whether the forge was looked at lately."""
     at = seen(ctx).taken_at
     late = time.time() - at > MISSED * max(ctx.project.poll_interval_s, ctx.project.ci.poll_s)
     if late:
@@ -123,14 +155,45 @@ def dev_poll(ctx: Context) -> Iterator[Finding]:
         yield ok("dev-poll has run lately")
 
 
+def check_ci_exists(ctx: Context) -> Iterator[Finding]:
+    """Check whether there is CI. It runs only when a person asks for it."""
+    if command := ctx.project.ci.command:
+        shown = one_line(redact(command))
+        yield ok(f"CI: '{shown}'; sm doctor --ci runs it once on the primary branch")
+    else:
+        yield ok("no CI: 'ci.command' is empty")
+
+
+def check_ci(ctx: Context) -> Iterator[Finding]:
+    """Run the CI command on the primary branch as it is."""
+    project = ctx.project
+    if not project.ci.command:
+        yield from check_ci_exists(ctx)
+        return
+    found = try_ci(ctx)
+    if found.passed:
+        yield ok(f"CI passes on '{project.primary_branch}', in {found.took_s:.1f} s")
+        return
+    last = one_line(" / ".join(found.log.splitlines()[-LAST_LINES:]))
+    yield fail(
+        f"CI: {found.state} on '{project.primary_branch}' ({one_line(found.step)}): {last}",
+        "mend 'ci.command', or the branch: every issue would fail by it, and spend its attempts",
+    )
+
+
+LAST_LINES = 3
+"""Of a failing log."""
+
 CHECKS: tuple[Callable[[Context], Iterator[Finding]], ...] = (
-    settings,
-    agent_cli,
-    forge,
-    sessions,
-    strangers,
-    claims,
-    kept,
-    dev_poll,
+    check_settings,
+    check_agent_cli,
+    check_first_questions,
+    check_environment,
+    check_forge,
+    check_sessions,
+    check_strangers,
+    check_claims,
+    check_kept,
+    check_dev_poll,
 )
-"""In the order in which they are told."""
+"""In the order of the output."""

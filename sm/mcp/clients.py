@@ -1,4 +1,4 @@
-"""The configuration of MCP clients: our server is put into it, and nothing else is changed."""
+"""Adds our server to the configuration of MCP clients, and changes nothing else there."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from sm.adapters import settingsfile
+from sm.adapters import settings_file
 from sm.errors import UsageError
-from sm.workflow.host import Host
+from sm.sessions.machine import Host
 
 SERVERS = "mcpServers"
 NAME = "sm"
 
 
 class McpClient(StrEnum):
-    """A client whose configuration we know."""
+    """A client whose configuration sm knows."""
 
     CLAUDE_CODE = "claude-code"
     CLAUDE_DESKTOP = "claude-desktop"
 
 
-def entry(host: Host, env: Mapping[str, str]) -> dict[str, Any]:
-    """How a client starts our server: by the very Python that runs now, wherever it is called."""
+def make_entry(host: Host, env: Mapping[str, str]) -> dict[str, Any]:
+    """Return how a client starts our server: by the running Python, from any folder."""
     named = ["--config", str(host.source)] if host.source else []
-    # What our environment says of where things are: a client may be started in another one, and
+    # The places that our environment names: a client may start with another environment, and
     # in another folder.
     places = {
         "SM_STATE_ROOT": host.machine.state_root,
@@ -42,13 +42,13 @@ def entry(host: Host, env: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def printed(host: Host, env: Mapping[str, str]) -> dict[str, Any]:
-    """The same as the part of a configuration that a person adds by hand."""
-    return {SERVERS: {NAME: entry(host, env)}}
+def format_entry(host: Host, env: Mapping[str, str]) -> dict[str, Any]:
+    """Return the entry as the part of a configuration that a person adds by hand."""
+    return {SERVERS: {NAME: make_entry(host, env)}}
 
 
-def present(env: Mapping[str, str]) -> tuple[McpClient, ...]:
-    """The clients that this person seems to use."""
+def list_present(env: Mapping[str, str]) -> tuple[McpClient, ...]:
+    """Return the clients that this person seems to use."""
     found = {
         McpClient.CLAUDE_CODE: _claude_code(env).exists() or bool(shutil.which("claude")),
         McpClient.CLAUDE_DESKTOP: _claude_desktop(env).parent.is_dir(),
@@ -57,43 +57,43 @@ def present(env: Mapping[str, str]) -> tuple[McpClient, ...]:
 
 
 def install(client: McpClient, host: Host, env: Mapping[str, str]) -> str:
-    """Add our server to the client's configuration, or bring it up to date; returns what to tell.
+    """Add our server to the client's configuration, or update it; return what to tell.
 
     Raises:
         UsageError: the file cannot be used as a configuration, or has another server of our name.
         SmError: it cannot be read or written.
 
     """
-    file = settingsfile.read(configuration(client, env))
+    file = settings_file.read(find_configuration(client, env))
     servers = _servers(file)
-    ours = servers.get(NAME, {}) | entry(host, env)
+    ours = servers.get(NAME, {}) | make_entry(host, env)
     wanted = file.settings | {SERVERS: servers | {NAME: ours}}
     if wanted == file.settings:
         return f"{client}: already in '{file.path}'"
     is_first = file.raw is not None and not file.backup.exists()
-    settingsfile.write(file, wanted)
+    settings_file.write(file, wanted)
     backup = f" (before: '{file.backup}')" if is_first else ""
     return f"{client}: added the server '{NAME}' to '{file.path}'{backup}; restart the client"
 
 
 def uninstall(client: McpClient, env: Mapping[str, str]) -> str:
-    """Take our server out of the client's configuration again; returns what to tell.
+    """Remove our server from the client's configuration; return what to tell.
 
     Raises:
         UsageError, SmError: as `install`.
 
     """
-    file = settingsfile.read(configuration(client, env))
+    file = settings_file.read(find_configuration(client, env))
     servers = _servers(file)
     if NAME not in servers:
         return f"{client}: nothing of sm in '{file.path}'"
     del servers[NAME]
-    settingsfile.write(file, file.settings | {SERVERS: servers})
+    settings_file.write(file, file.settings | {SERVERS: servers})
     return f"{client}: removed the server '{NAME}' from '{file.path}'"
 
 
-def configuration(client: McpClient, env: Mapping[str, str]) -> Path:
-    """Where the client keeps the servers that it uses everywhere."""
+def find_configuration(client: McpClient, env: Mapping[str, str]) -> Path:
+    """Return the file in which the client keeps the servers that it uses everywhere."""
     return _claude_code(env) if client is McpClient.CLAUDE_CODE else _claude_desktop(env)
 
 
@@ -113,7 +113,7 @@ def _home(env: Mapping[str, str]) -> Path:
     return Path(env.get("HOME") or Path.home())
 
 
-def _servers(file: settingsfile.SettingsFile) -> dict[str, Any]:
+def _servers(file: settings_file.SettingsFile) -> dict[str, Any]:
     servers = file.settings.get(SERVERS, {})
     if not isinstance(servers, dict):
         raise UsageError(f"'{SERVERS}' in '{file.path}' is not an object: mend it first")
@@ -125,7 +125,7 @@ def _servers(file: settingsfile.SettingsFile) -> dict[str, Any]:
 
 
 def _is_ours(server: object) -> bool:
-    """Whether it is how `sm mcp` is started: by `entry`, once, or by a person's own hand."""
+    """Say whether it starts `sm mcp`: written by `make_entry`, or by a person."""
     match server:
         case {"args": ["-Im", "sm", *_, "mcp"]}:
             return True

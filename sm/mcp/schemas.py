@@ -12,7 +12,7 @@ from sm.bridge.records import Client, EntryType, Status
 Schema = dict[str, Any]
 
 SHOWN_LIMIT = 200_000
-"""Characters of a result that a model gets whole, 50,000 tokens or so; what is new counts twice."""
+"""Characters of a result that a model gets whole, about 50,000 tokens; new entries count twice."""
 
 INSTRUCTIONS = """\
 A handoff is a thread of entries that two clients share: the chat, where a person decides, and the \
@@ -135,7 +135,7 @@ TOOLS = (
             }
         ),
         annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
-        # Unless told, Claude Code puts one of over 50,000 characters into a file (2.1.329).
+        # Without this, Claude Code puts a result of over 50,000 characters into a file (2.1.329).
         _meta={"anthropic/maxResultSizeChars": SHOWN_LIMIT},
     ),
     Tool(

@@ -1,4 +1,4 @@
-"""The bridge as an MCP server: five tools over the functions behind `sm bridge`."""
+"""The bridge as an MCP server: five tools, which call the functions behind `sm bridge`."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from sm.bridge import shapes
 from sm.bridge.records import Client
 from sm.bridge.shapes import Shape
 from sm.errors import SmError, UsageError
+from sm.issues import bridge
 from sm.mcp.schemas import INSTRUCTIONS, TOOLS
 from sm.output import say_text
-from sm.session.caller import Caller
-from sm.workflow import bridge
-from sm.workflow.host import Host
+from sm.sessions.caller import Caller
+from sm.sessions.machine import Host
 
 Arguments = dict[str, Any]
 Context = ServerRequestContext[Any]
 
 
 class Tools:
-    """The five tools over the handoffs of a host, for whoever `caller` is."""
+    """The five tools over the threads of a host, for this `caller`."""
 
     def __init__(self, host: Host, caller: Caller) -> None:
-        """Called by one client, or by several where nobody knows who they are."""
+        """Serve one client, or several that cannot be told apart."""
         self.host = host
         self.caller = caller
         self._operations: dict[str, Callable[[Arguments], Shape]] = {
@@ -48,7 +48,7 @@ class Tools:
         }
 
     def call(self, name: str, arguments: Arguments) -> CallToolResult:
-        """What a tool has to say; an error is a result, too, for the model to read."""
+        """Run a tool, and return its result. An error is a result, too, for the model to read."""
         try:
             _check(name, arguments)
             return _success(self._operations[name](arguments))
@@ -60,36 +60,38 @@ class Tools:
 
     def _create(self, given: Arguments) -> Shape:
         asked = {key: given.get(key) for key in ("title", "content", "project", "issue")}
-        return shapes.created(bridge.create(self.host, **asked, client=self._client(given)))
+        return shapes.shape_created(bridge.create(self.host, **asked, client=self._client(given)))
 
     def _get(self, given: Arguments) -> Shape:
-        return shapes.got(bridge.get(self.host, given.get("id"), self._client(given)))
+        return shapes.shape_thread(bridge.get(self.host, given.get("id"), self._client(given)))
 
     def _add(self, given: Arguments) -> Shape:
         asked = (given.get("id"), given.get("type"), given.get("content"))
-        return shapes.added(*bridge.add(self.host, *asked, self._client(given)))
+        return shapes.shape_added(*bridge.add(self.host, *asked, self._client(given)))
 
     def _mark_read(self, given: Arguments) -> Shape:
-        return shapes.row(bridge.mark_read(self.host, given.get("id"), self._client(given)))
+        return shapes.shape_handoff(
+            bridge.mark_read(self.host, given.get("id"), self._client(given))
+        )
 
     def _close(self, given: Arguments) -> Shape:
-        return shapes.row(bridge.close(self.host, given.get("id")))
+        return shapes.shape_handoff(bridge.close(self.host, given.get("id")))
 
     def _client(self, given: Arguments) -> Client:
-        return bridge.speaker(self.caller, given.get("as_client"))
+        return bridge.find_speaker(self.caller, given.get("as_client"))
 
 
-def server(tools: Tools, version: str, *, leaves_calls: bool = False) -> Server[Any]:
-    """An MCP server with these tools, for any transport.
+def make_server(tools: Tools, version: str, *, leaves_calls: bool = False) -> Server[Any]:
+    """Make an MCP server with these tools, for any transport.
 
-    `leaves_calls`: it can be stopped while a call waits for the database.
+    With `leaves_calls` the server may stop while a call waits for the database.
     """
 
     async def list_tools(_: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=list(TOOLS))
 
     async def call_tool(_: Context, params: CallToolRequestParams) -> CallToolResult:
-        # A thread: another process may hold the database for a moment.
+        # In a thread, because another process may hold the database for a moment.
         given = (params.name, params.arguments or {})
         return await anyio.to_thread.run_sync(tools.call, *given, abandon_on_cancel=leaves_calls)
 
@@ -104,7 +106,7 @@ def server(tools: Tools, version: str, *, leaves_calls: bool = False) -> Server[
 
 
 def _check(name: str, arguments: Arguments) -> None:
-    """Refuse what the SDK lets through.
+    """Refuse what the SDK does not refuse itself.
 
     Raises:
         UsageError: there is no such tool, or no such parameter.

@@ -1,4 +1,4 @@
-"""The server on standard input and output: one client, which has started us."""
+"""Serves one client on standard input and output, which has started us."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ Item = SessionMessage | Exception
 Write = Callable[[SessionMessage], Awaitable[None]]
 
 PATIENCE_S = 2 * BUSY_S
-"""So long calls are carried to their end when the client asks nothing more."""
+"""How long calls may take to finish after the client's last request."""
 
 
 def serve(server: Server[Any]) -> None:
-    """Answer until the client closes our standard input, or is gone."""
+    """Answer until the client closes our standard input, or ends."""
 
     async def answer() -> None:
         options = server.create_initialization_options()
@@ -46,24 +46,24 @@ def serve(server: Server[Any]) -> None:
             tasks.start_soon(_pass_on, answered, write.send, unanswered)
             await server.run(messages, answers, options)
 
-    # The thread that waits for a line cannot be interrupted: Python's own way would wait for it.
+    # The thread that waits for a line cannot be interrupted, and Python's own handler would wait.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         anyio.run(answer)
     except* (BrokenPipeError, anyio.BrokenResourceError):
-        pass  # who was to read the answers has ended
+        pass  # the reader of the answers has ended
 
 
 class Unanswered:
     """The requests that wait for their answers."""
 
     def __init__(self) -> None:
-        """Of a client that has not asked yet."""
+        """Begin without any request."""
         self._ids: set[str] = set()
         self._changed = anyio.Event()
 
     def note(self, message: JSONRPCMessage) -> None:
-        """Take up what was asked, answered, or is not waited for any more."""
+        """Note a request, an answer, or a cancelled request."""
         match message:
             case JSONRPCRequest(id=ident):
                 self._ids.add(str(ident))
@@ -75,7 +75,7 @@ class Unanswered:
         self._changed = anyio.Event()
 
     async def settled(self) -> None:
-        """Wait until there are none."""
+        """Wait until no request is left."""
         while self._ids:
             await self._changed.wait()
 
@@ -86,10 +86,10 @@ async def _relay(
     write: Write,
     unanswered: Unanswered,
 ) -> None:
-    """Pass on what is a message; the SDK leaves what is none without an answer.
+    """Pass on each message, and answer lines that are none, which the SDK ignores.
 
-    Where nothing more comes the SDK drops the calls that it is at work on: it hears of the end only
-    when they have been answered, as they have been carried out.
+    At the end of the input the SDK would drop its running calls. So it hears of the end only when
+    all calls have their answers.
     """
     async with messages:
         async for item in read:
@@ -106,7 +106,7 @@ async def _relay(
 async def _pass_on(
     answers: MemoryObjectReceiveStream[SessionMessage], write: Write, unanswered: Unanswered
 ) -> None:
-    """Write what the server says, and note what has been answered by it."""
+    """Write what the server says, and note which requests it answers."""
     async with answers:
         async for item in answers:
             await write(item)
@@ -114,16 +114,16 @@ async def _pass_on(
 
 
 def _refusal(error: ValidationError) -> JSONRPCError | None:
-    """What to answer to a line that is no message, None for an empty one.
+    """Return the answer to a line that is no message; None for an empty line.
 
-    It carries the id of the request as far as one can be made out: the client waits for that.
+    It carries the request's id if one can be found, because the client waits for that.
     """
     found = error.errors(include_url=False)
     if broken := next((each for each in found if each["type"] == "json_invalid"), None):
         line = str(broken["input"])
         data = ErrorData(code=PARSE_ERROR, message=f"cannot read the message: {broken['msg']}")
         return JSONRPCError(jsonrpc="2.0", id=_id(line), error=data) if line.strip() else None
-    # Where a field is missing, what it is missing in is the whole.
+    # If a field is missing, the input of the error is the whole message.
     whole = next((each["input"] for each in found if each["type"] == "missing"), None)
     data = ErrorData(code=INVALID_REQUEST, message="this is no request of JSON-RPC 2.0")
     return JSONRPCError(jsonrpc="2.0", id=_id(whole), error=data)

@@ -1,50 +1,96 @@
-"""What each endpoint does: those with a command of that name call the function behind it."""
+"""What each endpoint does. An endpoint with a command's name calls the function behind that."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
+from sm.adapters.agent.profiles import resolve
+from sm.config.schema import Agent
+from sm.context import files, settings
 from sm.errors import SmError, StateError
+from sm.issues.kill import kill as kill_issue
+from sm.messages.delivery import TEXT_LIMIT
+from sm.messages.send import Letter, send
+from sm.personal import edit, lifecycle
 from sm.server import shapes, views
 from sm.server.errors import HttpError, UnknownSessionError
 from sm.server.shapes import HandoffAnswer, InputAnswer, KillAnswer
-from sm.session import handoff, registry
-from sm.session.caller import Caller
-from sm.session.delivery import TEXT_LIMIT
-from sm.session.registry import AdHocSession, AnySession
-from sm.session.targets import address, check_living
+from sm.sessions import machine, registry
+from sm.sessions.address import check_living, format_address
+from sm.sessions.caller import Caller
+from sm.sessions.machine import Host
+from sm.sessions.registry import AdHocSession, AnySession
 from sm.store.paths import Root
-from sm.workflow import adhoc, host
-from sm.workflow.kill import kill as kill_issue
-from sm.workflow.outgoing import Letter, send
 
 B = TypeVar("B")
 
 
 class Call(Struct, Generic[B], frozen=True):
-    """A request: `ident` as the path has it, `body` and the JSON that it was, where it has one."""
+    """A request: `ident` from the path, `body`, and the JSON of the body, if there is one."""
 
-    root: Root
+    host: Host
     ident: str
     body: B
     raw: bytes = b""
 
+    @property
+    def root(self) -> Root:
+        """The root of the sessions' state."""
+        return self.host.root
+
 
 def list_sessions(call: Call[None]) -> shapes.Sessions:
-    """All there are."""
+    """List all sessions."""
     return shapes.Sessions(views.all_shown(call.root))
 
 
 def show_session(call: Call[None]) -> shapes.Session:
-    """One of them."""
+    """Show one session."""
     return views.shown(views.meant(call.root, call.ident))
 
 
+def begin_session(call: Call[shapes.NewSession]) -> shapes.Session:
+    """Begin a session. Only a profile names the program, never a request."""
+    wish = call.body
+    directory = Path(wish.working_dir)
+    if not directory.is_absolute():
+        raise HttpError(422, "working_dir has to be an absolute path")
+    if len(wish.prompt) > TEXT_LIMIT:
+        raise HttpError(413, f"the prompt is above {TEXT_LIMIT:,} characters: name a file in it")
+    order = lifecycle.Order(
+        provider=resolve(Agent(profile=wish.provider), call.host.machine.profiles).name,
+        directory=directory,
+        name=wish.name,
+        prompt=wish.prompt,
+        parent=_caller(call.root, wish.parent_session_id).name,
+    )
+    return views.shown(lifecycle.begin(call.host, order))
+
+
+def change_session(call: Call[shapes.SessionChange]) -> shapes.Session:
+    """Change the record of a session in the named fields."""
+    session, wish = views.exactly(call.root, call.ident), call.body
+    caller = _caller(call.root, wish.requester_session_id)
+    caller.check_may_change(session, registry.list_all(call.root, lambda _: None))
+    if wish.name is not UNSET:
+        session = edit.rename(session, wish.name or "")
+    if wish.parent_session_id is not UNSET:
+        session = edit.adopt(session, wish.parent_session_id or "")
+    if wish.context_monitor is not UNSET:
+        settings.switch(session, on=wish.context_monitor, values={})
+    return views.shown(session)
+
+
+def delete_session(call: Call[None]) -> KillAnswer:
+    """End a session as a person would."""
+    return _ended(views.exactly(call.root, call.ident))
+
+
 def schedule_handoff(call: Call[shapes.HandoffRequest]) -> HandoffAnswer:
-    """Have a session's context replaced at the end of its turn; a refusal is an answer, too."""
+    """Rotate a session's context at the end of its turn; a refusal is an answer, too."""
     wish = call.body
     if wish.requester_session_id != call.ident:
         return HandoffAnswer(
@@ -54,11 +100,11 @@ def schedule_handoff(call: Call[shapes.HandoffRequest]) -> HandoffAnswer:
     try:
         session = views.named(call.root, call.ident)
         check_living(session)
-        profile = host.of(session).profile(session.provider)
-        handoff.check(profile)
-        if not path.is_absolute() or not handoff.is_typeable(path):
+        profile = machine.load_of(session).profile(session.provider)
+        files.check(profile)
+        if not path.is_absolute() or not files.is_typeable(path):
             return HandoffAnswer(error="file_path has to be an absolute path on one line")
-        handoff.schedule(session, profile, handoff.document(path))
+        files.schedule(session, profile, files.find_document(path))
     except StateError:
         raise
     except SmError as error:
@@ -78,8 +124,8 @@ def send_input(call: Call[shapes.InputRequest]) -> InputAnswer:
         status=sent.outcome.status,
         session_id=session.name,
         id=sent.ident,
-        name=address(session),
-        reason=sent.outcome.reason or "",
+        name=format_address(session),
+        reason=sent.outcome.sentence,
     )
 
 
@@ -87,7 +133,11 @@ def kill(call: Call[shapes.KillRequest]) -> KillAnswer:
     """End a session."""
     session = views.exactly(call.root, call.ident)
     caller = _caller(call.root, call.body.requester_session_id)
-    caller.check_may_end(session, registry.all(call.root, lambda _: None))
+    caller.check_may_end(session, registry.list_all(call.root, lambda _: None))
+    return _ended(session)
+
+
+def _ended(session: AnySession) -> KillAnswer:
     notes = _end(session)
     over = not session.dir.identity.exists()
     return KillAnswer("killed" if over else "pending", session.name, notes)
@@ -95,12 +145,12 @@ def kill(call: Call[shapes.KillRequest]) -> KillAnswer:
 
 def _end(session: AnySession) -> list[str]:
     if isinstance(session, AdHocSession):
-        return list(adhoc.end(host.of(session), session))
-    return list(kill_issue(host.context_of(session), session.issue))
+        return list(lifecycle.end(machine.load_of(session), session))
+    return list(kill_issue(machine.load_project(session), session.issue))
 
 
 def _caller(root: Root, ident: str | None) -> Caller:
-    """Who says to be calling: over HTTP nobody can prove it. Without an id it is a person."""
+    """Return the caller. Over HTTP there is no proof of the id; without an id it is a person."""
     if not ident:
         return Caller()
     try:

@@ -1,4 +1,4 @@
-"""Answers, always in JSON."""
+"""Answers in JSON."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ class Answer(Response):
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
-        """The bytes of it."""
+        """Return the answer's bytes."""
         return json.encode(content) + b"\n"
 
 
-def success(value: Struct | dict[str, Any]) -> Answer:
-    """What was asked for."""
+def answer_success(value: Struct | dict[str, Any]) -> Answer:
+    """Answer with this value."""
     return Answer(value)
 
 
-def failure(status: int, why: str, headers: dict[str, str] | None = None) -> Answer:
-    """Why it is not given."""
+def answer_failure(status: int, why: str, headers: dict[str, str] | None = None) -> Answer:
+    """Answer with an error, and say why."""
     known = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
     return Answer(Error(why), status, known | (headers or {}))

@@ -14,27 +14,30 @@ from starlette.routing import Route
 
 from sm.output import say_text
 from sm.server import openapi, running
-from sm.server.answers import Answer, failure, success
+from sm.server.answers import Answer, answer_failure, answer_success
 from sm.server.guard import Guard, Rules
-from sm.server.routes import routes
+from sm.server.routes import make_routes
 from sm.server.shapes import Health
-from sm.store.paths import Root
+from sm.sessions.machine import Host
 
 
-def serve(root: Root, version: str, listener: socket.socket, rules: Rules) -> None:
+def serve(host: Host, version: str, listener: socket.socket, rules: Rules) -> None:
     """Answer on that socket until SIGTERM or Ctrl-C."""
-    running.run(application(root, version, rules), listener)
+    running.run(make_application(host, version, rules), listener)
 
 
-def application(root: Root, version: str, rules: Rules) -> Starlette:
-    """The interface over the sessions of a state root."""
-    described = openapi.description(version, token=bool(rules.token))
+def make_application(host: Host, version: str, rules: Rules) -> Starlette:
+    """Make the interface to the sessions of a state root."""
+    described = openapi.describe(version, token=bool(rules.token))
     fixed: dict[str, Health | dict[str, object]] = {
         openapi.HEALTH: Health("healthy", version),
         openapi.DESCRIPTION: described,
     }
     app = Starlette(
-        routes=[*routes(root), *(Route(path, _constant(said)) for path, said in fixed.items())],
+        routes=[
+            *make_routes(host),
+            *(Route(path, _constant(said)) for path, said in fixed.items()),
+        ],
         middleware=[Middleware(Guard, rules)],
         exception_handlers={HTTPException: _refused, Exception: _failed},
     )
@@ -44,7 +47,7 @@ def application(root: Root, version: str, rules: Rules) -> Starlette:
 
 def _constant(value: Health | dict[str, object]) -> Callable[[Request], object]:
     async def answer(_request: Request) -> Answer:
-        return success(value)
+        return answer_success(value)
 
     return answer
 
@@ -53,9 +56,9 @@ async def _refused(_request: Request, error: Exception) -> Answer:
     assert isinstance(error, HTTPException)
     what = {404: "there is nothing here: see /openapi.json", 405: "not with this method"}
     headers = dict(error.headers or {})
-    return failure(error.status_code, what.get(error.status_code, error.detail), headers)
+    return answer_failure(error.status_code, what.get(error.status_code, error.detail), headers)
 
 
 async def _failed(_request: Request, error: Exception) -> Answer:
     say_text("".join(traceback.format_exception(error)), err=True, nl=False)
-    return failure(500, "unexpected error: what 'sm serve' printed has the details")
+    return answer_failure(500, "unexpected error: what 'sm serve' printed has the details")

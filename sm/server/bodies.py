@@ -1,4 +1,4 @@
-"""The body of a request: JSON of a bounded size, sent in a bounded time, of a known shape."""
+"""Reads the body of a request: JSON of a limited size, in a limited time, with a known shape."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from sm.store.bounded import UnboundedError, check_json
 T = TypeVar("T")
 
 BODY_S = 10.0
-"""So long it may take to arrive."""
+"""How long a body may take to arrive."""
 
 
 async def read(request: Request, limit: int) -> bytes:
-    """The whole body.
+    """Read the whole body.
 
     Raises:
-        HttpError: it is no JSON by what its sender says (415), above `limit` bytes (413), or does
-            not arrive in time (408).
+        HttpError: its type is not JSON (415), it is above `limit` bytes (413), or it does not
+            arrive in time (408).
 
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -54,10 +54,10 @@ def _too_large(limit: int) -> HttpError:
 
 
 def decode(body: bytes, shape: type[T]) -> T:
-    """The value of that shape.
+    """Return the value of that shape.
 
     Raises:
-        HttpError: it is no JSON (400), or of another shape (422).
+        HttpError: it is no JSON (400), or has another shape (422).
 
     """
     try:

@@ -1,6 +1,6 @@
-"""A connection that nobody can hold open: for each part of a request there is a time.
+"""A connection with a deadline for each part of a request, so that no client can hold it open.
 
-The server beneath has a limit only for the pause between two requests.
+The server beneath limits only the pause between two requests.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from typing import Any, ClassVar
 from msgspec import json
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from sm.server.heads import Parser, refusal
+from sm.server.heads import Parser, explain_refusal
 from sm.server.shapes import Error
 
 CONNECTIONS = 200
-"""At once; of 1024 file descriptors, as most systems have it."""
+"""At the same time. Most systems allow 1024 file descriptors."""
 REFUSED = 200
-"""So many more at once are told why they are refused; the others are only closed."""
+"""So many more connections are told why they are refused. Others are only closed."""
 
 
 class Stage(Enum):
-    """What a connection is at, and the seconds after which it is given up."""
+    """What a connection is doing, and after how many seconds sm gives it up."""
 
     HEAD = 10.0
     """Its client sends the head of a request, which fits into one packet."""
     ANSWER = 90.0
-    """From there until the client has the answer's last byte; longer than anything takes here."""
+    """From the head until the client has the answer's last byte: longer than any answer takes."""
     END = 5.0
-    """It was refused: its client reads why, and goes."""
+    """It was refused. Its client reads why, and leaves."""
 
 
 class Connection(H11Protocol):
-    """HTTP/1.1 with deadlines; what cannot be a request is answered in JSON as well."""
+    """HTTP/1.1 with deadlines. It answers an invalid request in JSON, too."""
 
     _refused: ClassVar[set[Connection]] = set()
     _stage = Stage.HEAD
@@ -43,12 +43,12 @@ class Connection(H11Protocol):
     _timed: RequestResponseCycle | None = None
 
     def __init__(self, *given: Any, **named: Any) -> None:
-        """Made by the server for each client, with what it knows itself."""
+        """Take what the server passes for each client."""
         super().__init__(*given, **named)
         self.conn = Parser()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to wait for a request, unless there are too many already."""
+        """Wait for a request, unless there are too many connections."""
         assert isinstance(transport, asyncio.Transport), "a socket's goes both ways"
         super().connection_made(transport)
         if len(self.connections) > CONNECTIONS:
@@ -57,14 +57,14 @@ class Connection(H11Protocol):
             self._enter(Stage.HEAD)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait for nothing any more."""
+        """Stop waiting."""
         self._refused.discard(self)
         if self._deadline:
             self._deadline.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what was sent; the first bytes after an answer begin the time for a head."""
+        """Take data. The first bytes after an answer start the time for a head."""
         if self in self._refused:
             return
         super().data_received(data)
@@ -73,22 +73,22 @@ class Connection(H11Protocol):
             self._enter(Stage.HEAD)
 
     def on_response_complete(self) -> None:
-        """Go on with the next request, if it is there.
+        """Go on with the next request, if there is one.
 
-        The time goes on, too: who does not read the answer holds the connection no longer.
+        The time runs on, so a client that does not read the answer cannot hold the connection.
         """
         super().on_response_complete()
         self._look()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP, or not as we have it."""
-        self._refuse(*refusal(sys.exception()))
+        """Answer an invalid request."""
+        self._refuse(*explain_refusal(sys.exception()))
 
     def _is_at_work(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
     def _look(self) -> None:
-        """Begin the time for an answer with the end of each head."""
+        """Start the time for an answer at the end of each head."""
         if self.cycle is not self._timed and self not in self._refused:
             self._timed = self.cycle
             self._enter(Stage.ANSWER)
@@ -100,10 +100,10 @@ class Connection(H11Protocol):
         self._deadline = self.loop.call_later(stage.value, self.transport.abort)
 
     def _refuse(self, status: int, why: str) -> None:
-        """Say why, and listen on for a moment.
+        """Say why, and listen for a moment.
 
-        Closed at once, a connection on which the client still sends is reset, and what was said
-        may be lost.
+        If we closed at once while the client still sends, the connection would be reset, and the
+        client might not read the answer.
         """
         self.connections.discard(self)
         at_work = self.cycle if self._is_at_work() else None

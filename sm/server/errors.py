@@ -1,13 +1,13 @@
-"""Which status an error is answered with."""
+"""Chooses the HTTP status for an error."""
 
 from __future__ import annotations
 
 from sm.errors import SmError, StateError, TemporaryError, UsageError
-from sm.session.caller import CallerError
+from sm.sessions.caller import CallerError
 
 
 class HttpError(SmError):
-    """A request that is refused with a status of its own."""
+    """A refused request with a status of its own."""
 
     def __init__(self, status: int, message: str) -> None:
         """Keep the status."""
@@ -29,8 +29,8 @@ _STATUS: tuple[tuple[type[SmError], int], ...] = (
 )
 
 
-def status_of(error: SmError) -> int:
-    """The status for an error: 409 for what is refused as things are now."""
+def choose_status(error: SmError) -> int:
+    """Return the status for an error: 409 if the present state refuses the request."""
     if isinstance(error, HttpError):
         return error.status
     return next(status for kind, status in _STATUS if isinstance(error, kind))

@@ -1,8 +1,8 @@
-"""Who may ask at all, before anything is looked at: no web page, and nobody without the token.
+"""Decides first who may ask at all: no web page, and no client without the token.
 
-A page that a browser shows can send requests to this machine. It cannot choose the names `Host`
-and `Origin`, so a name that is not ours (CWE-350, DNS rebinding) or another origin is refused.
-Whoever brings the token is no such page: from a container this machine has another name.
+A page in a browser can send requests to this machine. But it cannot choose `Host` and `Origin`. So
+a foreign name (CWE-350, DNS rebinding) or another origin is refused. A client with the token is no
+such page: from a container, for example, this machine has another name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msgspec import Struct
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sm.server.answers import failure
+from sm.server.answers import answer_failure
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 AUTHORITY = re.compile(
@@ -29,35 +29,43 @@ ORIGIN = re.compile(r"https?://(.+)")
 
 DRAIN_S = 1.0
 DRAIN_LIMIT = 8 * 1024 * 1024
-"""So much of a body that nobody wants is read nevertheless: a client that is still writing would
-find the connection reset, and never read why."""
+"""How much of an unwanted body we read. Otherwise a client that still writes would find
+the\nconnection reset, and would never read why."""
 
 
 class Rules(Struct, frozen=True):
-    """The `token` that every request must bring, '' for none; `loopback`: only this machine."""
+    """The `token` that every request must bring, '' for none; `loopback`: only this machine.
+
+    `public` is the origin under which a proxy offers us, '' for none. Then the application decides
+    who may ask, because it also issues tokens of its own.
+    """
 
     token: str = ""
     loopback: bool = True
+    public: str = ""
 
     def refusal(self, headers: Headers) -> tuple[int, str] | None:
-        """Status and reason for a request with these headers, None for one that is let in."""
+        """Return status and reason for refusing these headers; None if they are allowed."""
         if self.token and self._has_token(headers.get("authorization", "")):
-            return None  # no page has it, so whatever it calls us, it may
+            return None  # no page has the token, so any name for us is fine
         if not self._is_ours(_name(headers.get("host", ""))):
             return 403, "the name in 'Host' is not one of this server"
         origin = headers.get("origin")
-        if origin is not None and _origin(origin) not in LOOPBACK:
+        if origin is not None and not self._may_ask(origin):
             return 403, "web pages of other origins may not ask"
-        if self.token:
+        if self.token and not self.public:
             return 401, "a token is needed: send 'Authorization: Bearer …'"
         return None
 
+    def _may_ask(self, origin: str) -> bool:
+        return _origin(origin) in LOOPBACK or (self.public != "" and origin == self.public)
+
     def _is_ours(self, name: str) -> bool:
-        if name in LOOPBACK:
+        if name in LOOPBACK or (self.public and name == _origin(self.public)):
             return True
         if self.loopback:
             return _is_address(name, loopback=True)
-        # An address that stands in a name's place leads nowhere else.
+        # An address in the place of a name cannot lead elsewhere.
         return _is_address(name, loopback=False) or name == socket.gethostname().lower()
 
     def _has_token(self, authorization: str) -> bool:
@@ -67,7 +75,7 @@ class Rules(Struct, frozen=True):
 
 
 def _name(authority: str) -> str:
-    """The name or address in it, without brackets; '' if it cannot be one."""
+    """Return the name or address in it, without brackets; '' if it is invalid."""
     found = AUTHORITY.fullmatch(authority)
     if found is None:
         return ""
@@ -78,7 +86,7 @@ def _name(authority: str) -> str:
 
 
 def _origin(origin: str) -> str:
-    """The name in an origin, '' if it is that of no page that a server sent."""
+    """Return the name in an origin; '' if it is not the origin of a server's page."""
     found = ORIGIN.fullmatch(origin)
     return _name(found[1]) if found else ""
 
@@ -93,12 +101,14 @@ def _address(name: str) -> IPv4Address | IPv6Address | None:
 def _is_address(name: str, *, loopback: bool) -> bool:
     address = _address(name)
     if isinstance(address, IPv6Address):
-        address = address.ipv4_mapped or address  # newer Pythons look through it, older do not
+        address = (
+            address.ipv4_mapped or address
+        )  # newer Pythons do this themselves, older ones do not
     return address is not None and (address.is_loopback or not loopback)
 
 
 class Guard:
-    """Lets in what the rules allow, and ends the connection of whoever goes on sending."""
+    """Admits what the rules allow, and closes the connection of a client that goes on sending."""
 
     def __init__(self, app: ASGIApp, rules: Rules) -> None:
         """Stand before `app`."""
@@ -112,12 +122,12 @@ class Guard:
             return
         request = _Request(scope, receive, send)
         refused = self.rules.refusal(request.headers)
-        app: ASGIApp = failure(*refused) if refused else self.app
+        app: ASGIApp = answer_failure(*refused) if refused else self.app
         await app(scope, request.receive, request.send)
 
 
 class _Request:
-    """A request whose body has to be read to its end before the connection can be used again."""
+    """A request whose body must be read to its end before the connection can be used again."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.headers = Headers(scope=scope)

@@ -1,7 +1,7 @@
-"""The head of a request: what has to hold before any name or path in it is believed.
+"""Checks the head of a request before sm trusts a name or a path in it.
 
-The parser beneath reads what the grammar allows. Two readers of one request must not understand
-different things by it, so what can be read in two ways is refused here (CWE-444).
+The parser beneath reads what the grammar allows. Two readers must not understand one request
+differently, so an ambiguous head is refused here (CWE-444).
 """
 
 from __future__ import annotations
@@ -11,32 +11,32 @@ import h11
 HEAD_LIMIT = 16 * 1024
 """Bytes, from the method to the empty line."""
 SINGLE = (b"authorization", b"content-type", b"origin")
-"""What the answer depends on; of 'Host' and 'Content-Length' the parser beneath sees to it."""
+"""The answer depends on these. The parser beneath checks 'Host' and 'Content-Length'."""
 TOO_LARGE = f"the head is above {HEAD_LIMIT:,} bytes"
 
 
 class HeadError(h11.RemoteProtocolError):
-    """A head that is refused, and why; with the status for the answer."""
+    """A refused head, the reason, and the status for the answer."""
 
 
 class Parser(h11.Connection):
-    """HTTP/1.1 as the server's end hears it, with heads that hold to these rules."""
+    """HTTP/1.1 from the server's side, with these rules for heads."""
 
     def __init__(self) -> None:
-        """Nothing was heard yet."""
+        """Begin without any data."""
         super().__init__(h11.SERVER, HEAD_LIMIT)
 
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        """What comes next.
+        """Return the next event.
 
         Raises:
-            h11.RemoteProtocolError: it cannot be understood; with the status for the answer.
+            h11.RemoteProtocolError: the data is invalid; the error has the status for the answer.
 
         """
         if self.their_state is not h11.IDLE:
             return super().next_event()
-        # The limit beneath is for a head that is still incomplete: one that comes in a single
-        # piece would pass it.
+        # The limit beneath applies to incomplete heads. A head that comes in a single piece would
+        # pass it.
         before = len(self.trailing_data[0])
         event = super().next_event()
         if isinstance(event, h11.Request):
@@ -44,8 +44,8 @@ class Parser(h11.Connection):
         return event
 
 
-def refusal(error: BaseException | None) -> tuple[int, str]:
-    """Status and reason for what the parser stopped at."""
+def explain_refusal(error: BaseException | None) -> tuple[int, str]:
+    """Return status and reason for the error of the parser."""
     status = error.error_status_hint if isinstance(error, h11.RemoteProtocolError) else 400
     if isinstance(error, HeadError):
         return status, str(error)
@@ -53,10 +53,10 @@ def refusal(error: BaseException | None) -> tuple[int, str]:
 
 
 def check(head: h11.Request, size: int) -> None:
-    """Refuse a head of `size` bytes that says too much, or can be read in two ways.
+    """Refuse a head of `size` bytes that is too large or ambiguous.
 
     Raises:
-        HeadError: that is so.
+        HeadError: it is one of these.
 
     """
     names = [name for name, _ in head.headers]

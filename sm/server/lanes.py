@@ -1,6 +1,6 @@
-"""Threads for what takes a while: so many for each session, so that a stuck one holds up no other.
+"""Runs slow work in threads: a few for each session, so that a stuck one does not block others.
 
-A thread cannot be ended. One that nobody waits for any more counts until it ends by itself.
+A thread cannot be ended. An abandoned one counts until it ends by itself.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ T = TypeVar("T")
 
 
 class Lanes:
-    """`each`: threads at once for one session, `total`: for all together. Of one event loop."""
+    """Allows `each` threads at once for one session, and `total` for all. For one event loop."""
 
     def __init__(self, each: int, total: int) -> None:
-        """Nothing runs yet."""
+        """Begin without a running thread."""
         self._each, self._total = each, total
         self._running: Counter[str] = Counter()
         self._waiting: list[asyncio.Future[None]] = []
 
     async def run(self, session: str, act: Callable[[], T]) -> T:
-        """What `act` returns, in a thread, as soon as there is room for it."""
+        """Run `act` in a thread as soon as there is room, and return its result."""
         while not self._has_room(session):
             await self._a_change()
         self._running[session] += 1
@@ -49,7 +49,7 @@ class Lanes:
         await change
 
     def _leave(self, session: str) -> None:
-        self._running -= Counter((session,))  # who has none left is forgotten
+        self._running -= Counter((session,))  # drops a session without threads
         woken, self._waiting = self._waiting, []
         for change in woken:
             if not change.done():
@@ -57,7 +57,7 @@ class Lanes:
 
 
 class _Place:
-    """One of those that may run; `free` gives it back, once."""
+    """The place of one running thread; `free` gives it back, once."""
 
     def __init__(self, leave: Callable[[], None]) -> None:
         self.taken = False
@@ -65,7 +65,7 @@ class _Place:
         self._loop = asyncio.get_running_loop()
 
     def hold(self, act: Callable[[], T]) -> T:
-        """In the thread."""
+        """Run in the thread."""
         self.taken = True
         try:
             return act()

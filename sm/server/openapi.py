@@ -1,4 +1,4 @@
-"""The description of the interface (OpenAPI 3.1), made from the shapes that bodies are read by."""
+"""Describes the interface (OpenAPI 3.1), from the shapes by which bodies are read."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ ALWAYS = (401, 403, 500)
 WITH_BODY = (400, 408, 413, 415, 422)
 
 
-def description(version: str, *, token: bool) -> dict[str, Any]:
-    """The document; `token` tells whether requests have to bring one."""
+def describe(version: str, *, token: bool) -> dict[str, Any]:
+    """Return the document; `token` says whether requests need one."""
     kinds = (*(each.answer for each in ENDPOINTS), *(each.body for each in ENDPOINTS if each.body))
     _, components = msgspec.json.schema_components(
         (shapes.Error, shapes.Health, *kinds), ref_template="#/components/schemas/{name}"

@@ -1,4 +1,4 @@
-"""The endpoints in one table: from it requests are carried out, and the description is made."""
+"""The endpoints in one table, which carries out requests and makes the description."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from starlette.routing import Route
 from sm.errors import SmError
 from sm.server import actions, bodies, hooks, shapes
 from sm.server.actions import Call
-from sm.server.answers import Answer, failure, success
-from sm.server.errors import status_of
+from sm.server.answers import Answer, answer_failure, answer_success
+from sm.server.errors import choose_status
 from sm.server.lanes import Lanes
-from sm.store.paths import Root
+from sm.sessions.machine import Host
 
 KIB = 1024
 ACTION_S = 60.0
-"""After so long a client is told that it goes on without it."""
+"""After so long a client is told that the action goes on without it."""
 
 
 class Endpoint(Struct, frozen=True):
-    """One of them. `limit`: bytes that its body may have; `errors`: which statuses refusals have.
+    """One endpoint. `limit`: bytes of its body; `errors`: the statuses of its refusals.
 
-    A `slow` one has to do with terminals and forges: few at a time for each session.
+    A `slow` one works on terminals and forges: few run at a time for each session.
     """
 
     method: str
@@ -54,6 +54,35 @@ ENDPOINTS = (
     ),
     Endpoint(
         "POST",
+        "/sessions",
+        actions.begin_session,
+        "Begin a session that works on no issue.",
+        shapes.Session,
+        body=shapes.NewSession,
+        limit=2048 * KIB,
+        errors=(409, 503),
+        slow=True,
+    ),
+    Endpoint(
+        "PATCH",
+        "/sessions/{session_id}",
+        actions.change_session,
+        "Change its name, its parent, or whether its context is watched.",
+        shapes.Session,
+        body=shapes.SessionChange,
+        errors=(403, 404),
+    ),
+    Endpoint(
+        "DELETE",
+        "/sessions/{session_id}",
+        actions.delete_session,
+        "End the session, as a person does.",
+        shapes.KillAnswer,
+        errors=(404, 409, 503),
+        slow=True,
+    ),
+    Endpoint(
+        "POST",
         "/sessions/{session_id}/handoff",
         actions.schedule_handoff,
         "Replace the session's own context when its turn ends; refusals are in `error`.",
@@ -67,7 +96,7 @@ ENDPOINTS = (
         "Send a message to the session's agent.",
         shapes.InputAnswer,
         body=shapes.InputRequest,
-        limit=2048 * KIB,  # of 250,000 characters, most of them escaped
+        limit=2048 * KIB,  # for 250,000 characters, most of them escaped
         errors=(404, 409, 503),
         slow=True,
     ),
@@ -84,7 +113,7 @@ ENDPOINTS = (
     Endpoint(
         "POST",
         "/hooks/context-usage",
-        hooks.context_usage,
+        hooks.note_usage,
         "How full an agent's context is, or that it is being summed up.",
         shapes.ContextAnswer,
         body=shapes.ContextUsage,
@@ -92,7 +121,7 @@ ENDPOINTS = (
     Endpoint(
         "POST",
         "/hooks/claude",
-        hooks.claude,
+        hooks.run_claude_hook,
         "What the agent CLI told a hook.",
         shapes.HookAnswer,
         body=shapes.HookEvent,
@@ -101,42 +130,42 @@ ENDPOINTS = (
 )
 
 
-def routes(root: Root) -> list[Route]:
-    """The table as Starlette has it, over the sessions of this state root."""
+def make_routes(host: Host) -> list[Route]:
+    """Return the table for Starlette, over the sessions of this host."""
     lanes = {True: Lanes(each=4, total=64), False: Lanes(each=16, total=16)}
     return [
         Route(
             each.path,
-            functools.partial(_answer, root, each, lanes[each.slow]),
+            functools.partial(_answer, host, each, lanes[each.slow]),
             methods=[each.method],
         )
         for each in ENDPOINTS
     ]
 
 
-async def _answer(root: Root, endpoint: Endpoint, lanes: Lanes, request: Request) -> Answer:
+async def _answer(host: Host, endpoint: Endpoint, lanes: Lanes, request: Request) -> Answer:
     try:
-        call = await _call(root, endpoint, request)
+        call = await _call(host, endpoint, request)
         with anyio.fail_after(ACTION_S):
             return await lanes.run(call.ident, functools.partial(_act, endpoint, call))
     except SmError as error:
-        return failure(status_of(error), error.message)
+        return answer_failure(choose_status(error), error.message)
     except TimeoutError:
-        return failure(503, f"not done after {ACTION_S:g} s: it may still be carried out")
+        return answer_failure(503, f"not done after {ACTION_S:g} s: it may still be carried out")
     except asyncio.CancelledError:
-        return failure(503, "the server stops: it may still be carried out")
+        return answer_failure(503, "the server stops: it may still be carried out")
     except ClientDisconnect:
-        return failure(400, "the client has gone")
+        return answer_failure(400, "the client has gone")
 
 
-async def _call(root: Root, endpoint: Endpoint, request: Request) -> Call[Any]:
+async def _call(host: Host, endpoint: Endpoint, request: Request) -> Call[Any]:
     ident = request.path_params.get("session_id", "")
     if endpoint.body is None:
-        return Call(root, ident, None)
+        return Call(host, ident, None)
     raw = await bodies.read(request, endpoint.limit)
-    return Call(root, ident, bodies.decode(raw, endpoint.body), raw)
+    return Call(host, ident, bodies.decode(raw, endpoint.body), raw)
 
 
 def _act(endpoint: Endpoint, call: Call[Any]) -> Answer:
-    """In a thread, the answer's encoding included: of a thousand sessions it takes a while."""
-    return success(endpoint.act(call))
+    """Run in a thread, with the answer's encoding, which is slow for a thousand sessions."""
+    return answer_success(endpoint.act(call))

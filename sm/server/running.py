@@ -14,14 +14,14 @@ from sm.server.connection import Connection
 from sm.server.listening import BACKLOG
 
 GRACE_S = 5
-"""So long requests under way may take when the server is to stop."""
+"""How long running requests may take when the server stops."""
 
 
 def run(app: ASGIApp, listener: socket.socket, *, lifespan: bool = False) -> None:
-    """Answer on that socket until SIGTERM or Ctrl-C; `lifespan`: the application wants to know.
+    """Answer on that socket until SIGTERM or Ctrl-C. `lifespan`: the application wants to know.
 
-    What is under way then has some seconds. Where that is not enough the process ends with it, as
-    any process of sm may at any moment: whoever looks after the session next goes on with it.
+    Requests under way then have some seconds. After that the process ends with them, as any process
+    of sm may at any moment: the next pass over the session goes on with the work.
     """
     config = uvicorn.Config(
         app,

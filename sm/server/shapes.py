@@ -10,7 +10,9 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from sm.session.queue import Mode
+from sm.messages.queue import Mode
+from sm.sessions.activity import Proof
+from sm.views.states import State
 
 Number = Annotated[float, Meta(ge=0, le=1e12)]
 """A count of tokens, a percentage: JSON makes no difference between 8 and 8.0."""
@@ -43,19 +45,22 @@ class PendingRotation(Struct, frozen=True):
 
 
 class Session(Struct, frozen=True, kw_only=True):
-    """A session, and how full its agent's context is: null is what nobody has told yet.
+    """A session, and how full its agent's context is: null is what is not known yet.
 
-    `status` is as in `sm children`; `waiting` counts the messages that wait for the agent. Of one
-    that cannot be read `status` is `damaged`, `error` says why, and what is not known is null.
+    `transcript_path` is the file in which the agent CLI writes down the present context.
+    `status` is as in `sm children`, `state_since` in seconds since 1970, and `proof` is what the
+    status was read from; `waiting` counts the messages that wait for the agent. Of one that cannot
+    be read `status` is `damaged`, `error` says why, and what is not known is null.
     """
 
     id: str
     name: str | None = None
-    status: str
+    status: State
     provider: str | None = None
     parent_session_id: str | None = None
     working_dir: str | None = None
     tmux_session: str | None = None
+    transcript_path: str | None = None
     created_at: str | None = None
     project: str | None = None
     issue: int | None = None
@@ -65,6 +70,8 @@ class Session(Struct, frozen=True, kw_only=True):
     context_window_size: int | None = None
     last_handoff_path: str | None = None
     pending_rotation: PendingRotation | None = None
+    state_since: float | None = None
+    proof: Proof
     error: str | UnsetType = UNSET
 
 
@@ -72,6 +79,28 @@ class Sessions(Struct, frozen=True):
     """All sessions on record, by id."""
 
     sessions: list[Session]
+
+
+class NewSession(Struct, frozen=True):
+    """As for `sm new`: an agent CLI by its profile, in a directory by its absolute path."""
+
+    working_dir: FilePath
+    provider: str = ""
+    name: str = ""
+    prompt: str = ""
+    parent_session_id: str | None = None
+
+
+class SessionChange(Struct, frozen=True):
+    """What is left out stays as it is; null is no name, no parent.
+
+    `context_monitor` switches the warnings and the cycle, as `sm context enable` and `disable` do.
+    """
+
+    name: str | UnsetType | None = UNSET
+    parent_session_id: str | UnsetType | None = UNSET
+    context_monitor: bool | UnsetType = UNSET
+    requester_session_id: str | None = None
 
 
 class HandoffRequest(Struct, frozen=True):
@@ -134,10 +163,11 @@ class ContextUsage(Struct, frozen=True):
 
 
 class ContextAnswer(Struct, frozen=True, omit_defaults=True):
-    """`used_percentage` is given back where a reading was sent."""
+    """`used_percentage` is given back where a reading was sent, `reason` if it was passed over."""
 
     status: Literal["ok", "compaction_logged", "unknown_session"]
     used_percentage: float | UnsetType | None = UNSET
+    reason: str | UnsetType = UNSET
 
 
 class HookEvent(Struct, frozen=True):

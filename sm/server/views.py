@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 
-from sm.errors import SmError, UsageError
+from sm.context import files, usage
+from sm.errors import UsageError
 from sm.server.errors import UnknownSessionError
 from sm.server.shapes import PendingRotation, Session
-from sm.session import handoff, queue, readings, registry, targets
-from sm.session.queue import Place
-from sm.session.registry import AnySession, IssueSession
-from sm.session.targets import address
+from sm.sessions import address as targets
+from sm.sessions import agent_state, hooks, registry, window
+from sm.sessions.address import format_address
+from sm.sessions.registry import AnySession
 from sm.store.paths import Root
-from sm.workflow import kin
-from sm.workflow.gauges import percent_of
+from sm.views.known import Damaged, Known, read_records, show
+from sm.views.states import State
+
+RECALLED_S = 30.0
+"""A recovery script runs at the same moment as our hook; so late it may ask on a slow machine."""
 
 
 def find(root: Root, ident: str | None) -> AnySession | None:
@@ -59,28 +64,20 @@ def exactly(root: Root, text: str) -> AnySession:
 
     """
     found = meant(root, text)
-    if text in (found.name, address(found)):
+    if text in (found.name, format_address(found)):
         return found
     raise UnknownSessionError(f"no session '{text}': send the whole id '{found.name}', or the name")
 
 
 def all_shown(root: Root) -> list[Session]:
     """Every session on record, by id; of one that is damaged what is wrong with it."""
-    rows = [_row(session) for session in registry.all(root, lambda _: None)]
-    rows += [_damaged(name, why.message) for name, why in registry.damaged(root).items()]
-    return sorted(rows, key=lambda row: row.id)
+    found, damaged = read_records(root)
+    rows = [show(one, shown, _damaged) for one in found]
+    return sorted([*rows, *map(_damaged, damaged)], key=lambda row: row.id)
 
 
-def _row(session: AnySession) -> Session:
-    try:
-        return shown(session)
-    except (SmError, OSError, ValueError, OverflowError) as error:
-        why = error.message if isinstance(error, SmError) else str(error)
-        return _damaged(session.name, why, address(session))
-
-
-def _damaged(ident: str, why: str, name: str | None = None) -> Session:
-    return Session(id=ident, name=name, status="damaged", error=why)
+def _damaged(one: Damaged) -> Session:
+    return Session(id=one.id, name=one.name, status=State.DAMAGED, error=one.why, proof=one.proof)
 
 
 def shown(session: AnySession) -> Session:
@@ -90,32 +87,55 @@ def shown(session: AnySession) -> Session:
         StateError: files of it are not what they must be.
 
     """
-    directory = session.dir
-    reading = readings.current(directory, readings.flags(directory))
-    last = handoff.last(directory)
-    issue = session if isinstance(session, IssueSession) else None
+    known, last = Known(session), files.read_last_document(session.dir)
+    reading = known.reading
     return Session(
         id=session.name,
-        name=address(session),
-        status=kin.standing(session),
+        name=known.name,
+        status=known.state,
         provider=session.provider,
         parent_session_id=session.parent or None,
         working_dir=str(session.cwd),
         tmux_session=session.name,
+        transcript_path=_transcript(session),
         created_at=datetime.fromtimestamp(session.created_at, UTC).isoformat(timespec="seconds"),
-        project=issue.project if issue else None,
-        issue=issue.issue if issue else None,
-        waiting=queue.count(directory, Place.WAITING),
+        project=known.project or None,
+        issue=known.issue or None,
+        waiting=known.waiting,
         tokens_used=reading.used if reading else None,
-        used_percentage=percent_of(reading),
+        used_percentage=known.percent,
         context_window_size=reading.window if reading else None,
-        last_handoff_path=str(last) if last else None,
+        last_handoff_path=str(last) if last and not _is_recalled(session) else None,
         pending_rotation=_pending(session),
+        state_since=known.standing.since or None,
+        proof=known.standing.proof,
     )
 
 
+def _transcript(session: AnySession) -> str | None:
+    """That of the present context; a name that is no text cannot be told."""
+    known = window.read(session.dir)
+    if known.conversation is None or known.id != agent_state.read(session.dir).context:
+        return None
+    return str(known.conversation)
+
+
+def _is_recalled(session: AnySession) -> bool:
+    """Whether the agent is told its document by our hook, as its context was just summed up.
+
+    A recovery script of a person's own runs beside that hook, and would tell it a second time.
+    """
+    directory = session.dir
+    if hooks.are_ours(directory) and usage.is_compacting(directory):
+        return True
+    try:
+        return time.time() < directory.recalled.lstat().st_mtime + RECALLED_S
+    except OSError:
+        return False
+
+
 def _pending(session: AnySession) -> PendingRotation | None:
-    if under_way := handoff.record(session.dir):
+    if under_way := files.read_record(session.dir):
         return PendingRotation(under_way.step, under_way.document or None, under_way.since)
-    wish = handoff.pending(session.dir)
+    wish = files.read_wish(session.dir)
     return PendingRotation("scheduled", wish.path, wish.at) if wish else None

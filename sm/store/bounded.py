@@ -1,8 +1,8 @@
-"""YAML and JSON that other people wrote, or that was damaged: measured before it is parsed.
+"""Reads YAML and JSON of others, or damaged files: measures a text before it parses it.
 
-What is built of nested brackets, is built by calls that nest as deep: in Python they end with an
-error, in the C library of YAML with the whole process. So the depth is counted on the way, by what
-does not nest itself, and only what is flat enough is built.
+A parser calls itself for each nested bracket. A deep nesting ends Python's parser with an error,
+and the C library of YAML with the whole process. So this module counts the depth first, without
+calling itself, and parses only what is flat enough.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ DEPTH = 64
 """Levels of brackets or indentation, in either language."""
 TOO_DEEP = f"it is nested too deeply: {DEPTH} levels at most"
 NODES = 100_000
-"""Values in a text of YAML, an alias counted as all that it stands for."""
+"""Values in a YAML text; an alias counts as all the values that it stands for."""
 PLAIN = 10_000
-"""Characters of a YAML value without quotes: it may be read as a number, digit by digit."""
+"""Characters of a YAML value without quotes. YAML may read it as a number, digit by digit."""
 
 STRING = re.compile(rb'"(?:[^"\\]++|\\.)*"?', re.DOTALL)
 BRACKETS = b"[{]}"
@@ -30,14 +30,14 @@ STEPS = {byte: 1 if byte in b"[{" else -1 for byte in BRACKETS}
 
 
 class UnboundedError(ValueError):
-    """A text is nested too deeply, or stands for more than anything of its kind."""
+    """A text is nested too deeply, or has too many values."""
 
 
 def parse_yaml_texts(text: str, limit: int) -> object:
-    """The mapping, list or text that `text` stands for; numbers, dates and so on stay texts.
+    """Return the mapping, list or text in `text`. Numbers, dates and so on stay texts.
 
     Raises:
-        UnboundedError: it has over `limit` characters, too many levels, or an alias.
+        UnboundedError: the text has over `limit` characters, too many levels, or an alias.
         yaml.YAMLError: it is no YAML.
 
     """
@@ -49,11 +49,11 @@ def parse_yaml_texts(text: str, limit: int) -> object:
     return yaml.load(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader))  # noqa: S506
 
 
-def yaml_parser(text: str) -> SafeLoader | CSafeLoader:
-    """A parser for `text`, which may make numbers, dates and aliases of it.
+def make_yaml_parser(text: str) -> SafeLoader | CSafeLoader:
+    """Return a parser for `text`, which may read numbers, dates and aliases.
 
     Raises:
-        UnboundedError: it has too many levels or values.
+        UnboundedError: the text has too many levels or values.
         yaml.YAMLError: it is no YAML.
 
     """
@@ -98,7 +98,7 @@ def _check_scalar(event: ScalarEvent) -> None:
 def _size(
     event: AliasEvent, sizes: dict[str, int], above: list[tuple[str | None, int]], *, aliases: bool
 ) -> int:
-    """How many values an alias stands for; one for what it may not mean, which YAML will say."""
+    """Count the values of an alias; one for an invalid alias, which YAML will report."""
     name = event.anchor
     if not aliases:
         raise UnboundedError(f"it has an alias, '*{name}': write out what it stands for")
@@ -108,7 +108,7 @@ def _size(
 
 
 def parse_toml(text: str) -> dict[str, object]:
-    """The keys and values of `text`.
+    """Return the keys and values of `text`.
 
     Raises:
         UnboundedError: it has too many levels.
@@ -118,7 +118,9 @@ def parse_toml(text: str) -> dict[str, object]:
     import tomllib
 
     try:
-        found = tomllib.loads(text)  # a parser in Python, which Python stops before it is too deep
+        found = tomllib.loads(
+            text
+        )  # a parser in Python: Python ends it before the nesting is too deep
     except RecursionError as error:
         raise UnboundedError(TOO_DEEP) from error
     level: list[object] = [found]
@@ -136,7 +138,7 @@ def _within(value: object) -> Iterable[object]:
 
 
 def check_json(data: bytes) -> bytes:
-    """`data`.
+    """Check that `data` is not nested too deeply, and return it.
 
     Raises:
         UnboundedError: it is nested too deeply.
@@ -150,10 +152,10 @@ def check_json(data: bytes) -> bytes:
 
 
 def parse_json(data: bytes) -> object:
-    """The value that `data` stands for.
+    """Return the value of `data`.
 
     Raises:
-        ValueError: it is no JSON, or not bounded (UnboundedError).
+        ValueError: `data` is no JSON, or not bounded (UnboundedError).
 
     """
     import json

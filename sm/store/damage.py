@@ -1,6 +1,6 @@
-"""Damaged files of the private directory: out of the way, so that they stop nothing, and said once.
+"""Moves damaged files of the private directory out of the way, and says so once.
 
-What can be made anew goes; what cannot stays beside its place, for a person to look at.
+A file that can be made anew is removed. Any other is renamed, so that a person can look at it.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ from pathlib import Path
 from typing import TypeVar
 
 from sm.errors import StateError
-from sm.store import journal
+from sm.store import events, journal
 from sm.store.files import FILE_LIMIT, discard, read_json, set_aside
-from sm.store.paths import journal_of
+from sm.store.paths import find_journal
 
 T = TypeVar("T")
 
 
 def read_rebuildable(path: Path, shape: type[T], *, limit: int = FILE_LIMIT) -> T | None:
-    """The value in `path`, checked against `shape`; None where it is missing or damaged.
+    """Return the value in `path`, checked against `shape`; None if missing or damaged.
 
-    What is damaged is removed, so that what it was made from makes it anew.
+    A damaged file is removed, so that sm makes it anew.
     """
     before = _version(path)
     try:
         return read_json(path, shape, limit=limit)
     except StateError as error:
-        if _version(path) == before:  # else it has just been made anew
+        if _version(path) == before:  # otherwise another process has just made it anew
             record_damage(path, f"{error.message}: it is removed, and made anew when it is needed")
             with contextlib.suppress(StateError, OSError):
                 discard(path)
@@ -34,9 +34,9 @@ def read_rebuildable(path: Path, shape: type[T], *, limit: int = FILE_LIMIT) -> 
 
 
 def read_irreplaceable(path: Path, shape: type[T], lost: str) -> T | None:
-    """The same for what nothing can make anew: `lost` says what that means, and what to do.
+    """Read as `read_rebuildable` does, but rename a damaged file instead of removing it.
 
-    What is damaged is renamed.
+    Use it for files that nothing can make anew. `lost` says what that means, and what to do.
     """
     before = _version(path)
     try:
@@ -58,8 +58,8 @@ def _version(path: Path) -> tuple[int, int] | None:
 
 
 def record_damage(path: Path, what: str) -> None:
-    """Tell in the journal what is wrong with a file; a full disk is no reason to stop."""
-    if place := journal_of(path):
+    """Write into the journal what is wrong with a file; a full disk is no error here."""
+    if place := find_journal(path):
         file, session = place
         with contextlib.suppress(StateError):
-            journal.record_once(file, "problem", session, what)
+            journal.record_once(file, events.Problem(session=session, text=what))

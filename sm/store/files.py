@@ -1,7 +1,7 @@
-"""The only writer of state: whole files or nothing, nobody else's files, no links followed.
+"""The only writer of state: it writes whole files, refuses files of others, and follows no link.
 
-`/tmp` is shared with every user of the machine, so every open checks what it opened
-(CWE-59, CWE-377): a link, a special file, a second hard link or another owner is refused.
+All users share `/tmp`, so every open checks what it has opened (CWE-59, CWE-377). It refuses a
+link, a special file, a second hard link and another owner.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from typing import TypeVar
 import msgspec
 
 from sm.errors import StateError
-from sm.store.rootcheck import private_fault
+from sm.store.root_check import find_private_fault
 
 T = TypeVar("T")
 
 CLOCK_SLACK_S = 0.02
-"""A file's mtime is the kernel's coarse clock, which lags a few milliseconds behind."""
+"""The kernel stamps files by a coarse clock, which is a few milliseconds late."""
 
 
-def just_before(at: float) -> int:
-    """An mtime in ns that is certain to be older than whatever was written since `at` (seconds)."""
+def backdate(at: float) -> int:
+    """Return an mtime (ns) that is older than anything written since `at` (seconds)."""
     return int((at - CLOCK_SLACK_S) * 1e9)
 
 
 FILE_LIMIT = 16 * 1024 * 1024
-"""Bytes of one file, for its writer and its reader alike; more is a mistake or an attack."""
+"""Bytes of one file, for its writer and its reader. A larger file is a mistake or an attack."""
 SNAPSHOT_LIMIT = 64 * 1024 * 1024
-"""The same for the last look at a forge, in which every issue and pull request has its line."""
+"""The same for `forge.json`, which has a line for every issue and pull request."""
 
 
 def list_names(folder: Path) -> list[str]:
-    """The names in `folder`, sorted; none where there is no such folder.
+    """Return the names in `folder`, sorted; none if there is no such folder.
 
     Raises:
         StateError: it cannot be read, or is no folder.
@@ -54,21 +54,20 @@ def list_names(folder: Path) -> list[str]:
 
 
 def follow_links(path: Path) -> Path:
-    """Where `path` leads, whether it is there or not; a link that leads to itself leads nowhere.
+    """Return where `path` leads, even if nothing is there. A link to itself stays as it is.
 
-    `Path.resolve` raises RuntimeError for such a link before Python 3.13, and returns it since.
+    For such a link `Path.resolve` raises RuntimeError before Python 3.13.
     """
     return Path(os.path.realpath(path))
 
 
 def ensure_private_dir(path: Path, *, parents: bool = True) -> Path:
-    """Create `path` (0700) where it is missing, and refuse it where it is not ours alone.
+    """Create the folder `path` (0700) if it is missing, and refuse one that is not ours.
 
-    Missing parents are created the same way, unless `parents` says that they have to be there.
-    Returns `path`.
+    Missing parents are created the same way, unless `parents` is False. Returns `path`.
 
     Raises:
-        StateError: it cannot be made, or is a link, no directory, another's, or open to others.
+        StateError: it cannot be made, is a link, no directory, another user's, or open to others.
 
     """
     try:
@@ -80,13 +79,13 @@ def ensure_private_dir(path: Path, *, parents: bool = True) -> Path:
     except OSError as error:
         reason = os.strerror(error.errno or 0)
         raise StateError(f"cannot make '{path}': {reason}: choose another state root") from error
-    if fault := private_fault(path):
+    if fault := find_private_fault(path):
         raise StateError(str(fault))
     return path
 
 
 def check_regular(path: Path, found: os.stat_result) -> None:
-    """Refuse what is no plain file of this user with exactly one name."""
+    """Refuse anything but a plain file of this user with exactly one name."""
     if not stat.S_ISREG(found.st_mode):
         raise StateError(f"'{path}' is not a regular file: remove it")
     if found.st_uid != os.geteuid():
@@ -97,12 +96,12 @@ def check_regular(path: Path, found: os.stat_result) -> None:
 
 @contextlib.contextmanager
 def open_guarded(path: Path, flags: int, mode: int = 0o600) -> Iterator[int]:
-    """Open without following a link or waiting for a FIFO, and check what was opened.
+    """Open a file and check it. It follows no link and waits for no FIFO.
 
-    Yields a file descriptor, closed afterwards.
+    Yields a file descriptor, and closes it afterwards.
 
     Raises:
-        StateError: `path` is not a plain file of ours, or a directory leading to it is gone.
+        StateError: `path` is no plain file of ours, or a directory above it is gone.
         FileNotFoundError: there is no such file and `flags` do not create one.
 
     """
@@ -122,7 +121,7 @@ def open_guarded(path: Path, flags: int, mode: int = 0o600) -> Iterator[int]:
 
 
 def read_guarded(path: Path, limit: int = FILE_LIMIT) -> bytes | None:
-    """The content of `path`, at most `limit` bytes of it; None where there is no such file."""
+    """Return at most `limit` bytes of `path`; None if there is no such file."""
     try:
         with open_guarded(path, os.O_RDONLY) as fd:
             return _read_up_to(fd, limit)
@@ -131,9 +130,9 @@ def read_guarded(path: Path, limit: int = FILE_LIMIT) -> bytes | None:
 
 
 def read_harmless(path: Path, limit: int = FILE_LIMIT) -> bytes:
-    """The same, b'' also where a link, a FIFO or another's file is in its place.
+    """Read as `read_guarded` does, but return b'' for a link, a FIFO or another's file.
 
-    For what must not hold a session up whatever has become of it, as what its hooks have said.
+    Use it for files that must never hold a session up, such as those of its hooks.
     """
     try:
         return read_guarded(path, limit) or b""
@@ -142,7 +141,7 @@ def read_harmless(path: Path, limit: int = FILE_LIMIT) -> bytes:
 
 
 def read_foreign(path: Path, limit: int) -> bytes:
-    """The first `limit` bytes of a plain file whosesoever; b'' where it is something else.
+    """Return the first `limit` bytes of a plain file of any user; b'' for anything else.
 
     Raises:
         OSError: it cannot be opened, or is a link.
@@ -162,7 +161,7 @@ def _read_up_to(fd: int, limit: int) -> bytes:
 
 
 def check_size(path: Path, size: int, limit: int) -> None:
-    """Refuse what no reader of `path` would take; both sizes in bytes.
+    """Refuse a content that is too large for the readers of `path`; sizes in bytes.
 
     Raises:
         StateError: it is too large.
@@ -182,11 +181,11 @@ def write_atomic(
     mtime_ns: int | None = None,
     limit: int = FILE_LIMIT,
 ) -> None:
-    """Replace `path` (0600) so that a reader finds the old content or the new, never half.
+    """Replace `path` (0600): a reader finds the old content or the new one, never half.
 
-    `durable` also survives a power cut. `mtime_ns` (since the epoch) is what the file says of
-    its own age; default: now. `limit` is the reader's, in bytes. A full disk leaves the old file
-    as it was.
+    With `durable` the content survives a power cut. `mtime_ns` (since the epoch) sets the file's
+    time; by default it is now. `limit` is the reader's limit in bytes. On a full disk the old file
+    stays.
 
     Raises:
         StateError: the file could not be written, or is too large; `path` is unchanged.
@@ -209,7 +208,7 @@ def write_atomic(
 
 
 def create_exclusive(path: Path, content: bytes | str = b"") -> bool:
-    """Create `path` (0600) with `content`; False where something of that name exists already."""
+    """Create `path` (0600) with `content`; False if the name is taken already."""
     data = content.encode() if isinstance(content, str) else content
     try:
         _create(path, data, durable=False)
@@ -243,15 +242,15 @@ def _write_all(fd: int, data: bytes) -> None:
 def append_line(path: Path, line: bytes, *, limit: int | None = None) -> None:
     """Append one line, so that lines of several processes never mix.
 
-    A line that a full disk or a power cut has left unfinished before it stays a line of its own.
-    `limit` is that of a reader who reads the file whole, in bytes; None: there is none.
+    An unfinished line, left by a full disk or a power cut, stays a line of its own. `limit` is the
+    limit in bytes of a reader that reads the whole file; None means no limit.
 
     Raises:
         StateError: the file is not ours, or too large, or could not be written.
 
     """
     with open_guarded(path, os.O_RDWR | os.O_CREAT | os.O_APPEND) as fd:
-        # While another process writes, the file grows page by page: half a line would be seen.
+        # While another process writes, the file grows page by page, and we would see half a line.
         fcntl.flock(fd, fcntl.LOCK_EX)
         size = os.fstat(fd).st_size
         unfinished = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
@@ -267,7 +266,7 @@ def append_line(path: Path, line: bytes, *, limit: int | None = None) -> None:
 
 
 def discard(path: Path) -> None:
-    """Remove whatever is there, if anything; a directory only goes aside, with all that is in it.
+    """Remove the file at `path`, if there is one. A directory is only renamed, with its content.
 
     Raises:
         StateError: it cannot be removed.
@@ -282,7 +281,7 @@ def discard(path: Path) -> None:
 
 
 def set_aside(path: Path) -> Path:
-    """Rename whatever is there, with all that is in it, to a name that nobody reads; returns that.
+    """Rename the file or directory at `path` to a name that sm does not read; return that name.
 
     Raises:
         OSError: it cannot be renamed.
@@ -308,16 +307,16 @@ def write_json(
     mtime_ns: int | None = None,
     limit: int = FILE_LIMIT,
 ) -> None:
-    """Replace `path` by `value` as JSON; otherwise like `write_atomic`."""
+    """Write `value` as JSON to `path`; otherwise like `write_atomic`."""
     data = msgspec.json.encode(value, enc_hook=_plain) + b"\n"
     write_atomic(path, data, durable=durable, mtime_ns=mtime_ns, limit=limit)
 
 
 def read_json(path: Path, shape: type[T], *, limit: int = FILE_LIMIT) -> T | None:
-    """The value in `path`, checked against `shape`; None where there is no such file.
+    """Return the value in `path`, checked against `shape`; None if there is no such file.
 
     Raises:
-        StateError: the file is not ours or does not hold such a value.
+        StateError: the file is not ours, or holds no such value.
 
     """
     data = read_guarded(path, limit)
@@ -325,16 +324,16 @@ def read_json(path: Path, shape: type[T], *, limit: int = FILE_LIMIT) -> T | Non
 
 
 def decode_json(data: bytes, shape: type[T], path: Path) -> T:
-    """The value that `data`, read from `path`, stands for, checked against `shape`.
+    """Return the value of `data`, which was read from `path`, checked against `shape`.
 
     Raises:
-        StateError: it does not stand for such a value.
+        StateError: `data` is no such value.
 
     """
     try:
         return msgspec.json.decode(data, type=shape, dec_hook=_typed)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        # msgspec has errors of its own for neither bytes that are no text nor endless nesting.
+        # msgspec raises no error of its own for bytes that are no text, or for endless nesting.
         raise StateError(f"'{path}' is damaged ({error})") from error
 
 

@@ -1,17 +1,24 @@
-"""The story of every session: one JSON line an event, appended, never rewritten."""
+"""The story of every session: one JSON line an event, appended, never rewritten.
+
+`sm.store.events` has the kinds of events and their fields.
+"""
 
 from __future__ import annotations
 
+import functools
+import operator
 import os
 import time
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
+from msgspec import structs
 
+from sm.store.events import KINDS, Event
 from sm.store.files import append_line, open_guarded
 
 LINE_LIMIT = 4000
@@ -30,36 +37,31 @@ AGAIN_S = 3600.0
 """What goes on is told of so often."""
 
 
-class Event(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Something that happened: `at` seconds since the epoch, to which session, what, details."""
-
-    at: float
-    event: str
-    session: str = ""
-    detail: str = ""
+def record(path: Path, event: Event) -> None:
+    """Append an event that happens now; an over-long text in it is cut, its end replaced by '…'."""
+    append(path, msgspec.json.encode(_fitting(structs.replace(event, at=time.time()))))
 
 
-def record(path: Path, event: str, session: str = "", detail: str = "") -> None:
-    """Append an event that happens now; an over-long detail is cut, its end replaced by '…'."""
-    entry = Event(time.time(), event, session, detail)
-    line = msgspec.json.encode(entry)
-    if len(line) > LINE_LIMIT:
-        keep = max(0, len(detail) - (len(line) - LINE_LIMIT) - 3)
-        # Escapes can make a character six bytes long, so what is kept is cut to a sixth.
-        short = detail[: min(keep, LINE_LIMIT // 6)] + "…"
-        line = msgspec.json.encode(Event(entry.at, event, session, short))
-    append(path, line)
-
-
-def record_once(path: Path, event: str, session: str = "", detail: str = "") -> None:
+def record_once(path: Path, event: Event) -> None:
     """The same for what is found at every look: once within the hour."""
-    new = Event(time.time(), event, session, detail)
+    new = _fitting(structs.replace(event, at=time.time()))
     for known in newest_first(path):
         if known.at < new.at - AGAIN_S:
             break
-        if msgspec.structs.replace(known, at=new.at) == new:
+        if structs.replace(known, at=new.at) == new:
             return
-    record(path, event, session, detail)
+    append(path, msgspec.json.encode(new))
+
+
+def _fitting(event: Event) -> Event:
+    """The event with its longest texts cut until its line is short enough."""
+    while len(msgspec.json.encode(event)) > LINE_LIMIT:
+        texts = {name: text for name, text in structs.asdict(event).items() if type(text) is str}
+        longest = max(texts, key=lambda name: len(texts[name]))
+        # Escapes can make a character six bytes long, so what is kept is cut to a sixth.
+        keep = min(LINE_LIMIT // 6, len(texts[longest]) // 2)
+        event = structs.replace(event, **{longest: texts[longest][:keep] + "…"})
+    return event
 
 
 def append(path: Path, line: bytes) -> None:
@@ -71,7 +73,7 @@ def append(path: Path, line: bytes) -> None:
     """
     with suppress(OSError):  # better too long than without this line
         if path.stat().st_size > ROTATE_AT:
-            path.replace(path.with_name(path.name + ".1"))
+            path.replace(before(path))
     append_line(path, line)
 
 
@@ -82,16 +84,81 @@ def read(path: Path, session: str = "") -> Iterator[Event]:
         StateError: what is there is no plain file of ours.
 
     """
-    decoder = msgspec.json.Decoder(Event)
-    for file in (path.with_name(path.name + ".1"), path):
+    for file in (before(path), path):
         with _reading(file) as lines:
-            for line in lines:
-                try:
-                    entry = decoder.decode(line)
-                except UNREADABLE:
-                    continue
-                if not session or entry.session == session:
-                    yield entry
+            yield from events_of(lines, session)
+
+
+def before(path: Path) -> Path:
+    """Where the journal goes when it has become too large, and a new one is begun."""
+    return path.with_name(path.name + ".1")
+
+
+def events_of(lines: Iterable[bytes], session: str = "") -> Iterator[Event]:
+    """The events (of one session) that the lines tell; those that are none are passed over."""
+    named = msgspec.json.encode(session) if session else b""
+    for line in lines:
+        # Most lines of a long journal are of other sessions: these need no decoding.
+        if named in line and (event := _decoded(line)) and session in ("", event.session):
+            yield event
+
+
+def _decoded(line: bytes) -> Event | None:
+    try:
+        event = _decoder().decode(line)
+    except UNREADABLE:
+        return _decoded_old(line)
+    return event if event.at else None
+
+
+def _decoded_old(line: bytes) -> Event | None:
+    if b'"event":' not in line:
+        return None
+    from sm.store.old_events import read_old  # its patterns: most journals have no such line
+
+    with suppress(*UNREADABLE):
+        return read_old(line)
+    return None
+
+
+@functools.cache
+def _decoder() -> msgspec.json.Decoder[Event]:
+    return msgspec.json.Decoder(functools.reduce(operator.or_, KINDS))
+
+
+def since(path: Path, position: int) -> tuple[list[Event], int]:
+    """The events behind byte `position`, oldest first, and the position behind the last of them.
+
+    A journal that was begun anew is shorter than it was: what the one before it had is read first.
+    Only the last `LOOK_BACK` bytes are read of each.
+
+    Raises:
+        StateError: what is there is no plain file of ours.
+
+    """
+    with _reading(path) as lines:
+        if position <= lines.seek(0, 2):
+            return _behind(lines, position)
+    with _reading(before(path)) as lines:
+        earlier, _ = _behind(lines, position)
+    with _reading(path) as lines:
+        events, end = _behind(lines, 0)
+    return earlier + events, end
+
+
+def _behind(lines: BinaryIO, position: int) -> tuple[list[Event], int]:
+    """The whole lines behind `position` that are events, and where the last line ends."""
+    start = max(position, lines.seek(0, 2) - LOOK_BACK)
+    lines.seek(start)
+    whole = lines.read()
+    whole = whole[: whole.rfind(b"\n") + 1]
+    return list(events_of(whole.splitlines())), start + len(whole)
+
+
+def size(path: Path) -> int:
+    """How many bytes the journal has, 0 where there is none."""
+    with _reading(path) as lines:
+        return lines.seek(0, 2)
 
 
 def latest(path: Path, sessions: Set[str]) -> dict[str, Event]:
@@ -108,12 +175,7 @@ def latest(path: Path, sessions: Set[str]) -> dict[str, Event]:
 
 def newest_first(path: Path) -> Iterator[Event]:
     """The events of the last `LOOK_BACK` bytes; lines that are no events are passed over."""
-    decoder = msgspec.json.Decoder(Event)
-    for line in backwards(path):
-        try:
-            yield decoder.decode(line)
-        except UNREADABLE:
-            continue
+    return events_of(backwards(path))
 
 
 def backwards(path: Path) -> Iterator[bytes]:
@@ -124,7 +186,7 @@ def backwards(path: Path) -> Iterator[bytes]:
 
     """
     left = LOOK_BACK
-    for file in (path, path.with_name(path.name + ".1")):
+    for file in (path, before(path)):
         with _reading(file) as lines:
             position, rest = lines.seek(0, 2), b""
             while position > 0 and left > 0:

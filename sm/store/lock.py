@@ -1,4 +1,4 @@
-"""Locks that the kernel releases when their holder dies, however it dies (flock)."""
+"""Locks that the kernel releases when their holder dies, in whatever way (flock)."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from sm.store.files import open_guarded
 
 RETRY_S = 0.02
 ASKED_S = 1.0
-"""So long whoever takes a lock waits for those that only ask for its holder."""
+"""How long a process that takes a lock waits for those that only ask who holds it."""
 ASKED_RETRY_S = 0.001
 
 
 class HeldError(TemporaryError):
-    """Somebody else holds the lock."""
+    """Another process holds the lock."""
 
 
 @contextlib.contextmanager
 def hold(path: Path, *, timeout_s: float = 30.0) -> Iterator[None]:
-    """Hold the lock file `path`, waiting up to `timeout_s` seconds for it.
+    """Hold the lock file `path`; wait up to `timeout_s` seconds for it.
 
     Raises:
-        HeldError: somebody else held it all that time.
+        HeldError: another process held it all that time.
 
     """
     with open_guarded(path, os.O_RDWR | os.O_CREAT) as fd:
@@ -41,23 +41,23 @@ def hold(path: Path, *, timeout_s: float = 30.0) -> Iterator[None]:
 
 @contextlib.contextmanager
 def try_hold(path: Path) -> Iterator[bool]:
-    """Hold the lock file `path` if nobody does; yields whether it is held now."""
+    """Hold the lock file `path` if it is free; yields whether we hold it now."""
     with try_hold_fd(path) as fd:
         yield fd is not None
 
 
 @contextlib.contextmanager
 def try_hold_fd(path: Path) -> Iterator[int | None]:
-    """As `try_hold`, but yields the descriptor: a child that inherits it goes on holding."""
+    """As `try_hold`, but yield the descriptor: a child that inherits it keeps the lock."""
     with open_guarded(path, os.O_RDWR | os.O_CREAT) as fd:
         yield fd if _take(fd) else None
 
 
 @contextlib.contextmanager
 def try_hold_folder(path: Path) -> Iterator[bool]:
-    """Hold a folder that is not ours to put a lock file into; yields whether it is held now.
+    """Lock a folder in which we may not make a lock file; yields whether we hold it now.
 
-    False also where it cannot be locked, as on some file systems of other machines.
+    Yields False, too, if the folder cannot be locked, as on some network file systems.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -71,10 +71,10 @@ def try_hold_folder(path: Path) -> Iterator[bool]:
 
 
 def is_held(path: Path) -> bool:
-    """Whether some process holds `path`; creates nothing.
+    """Say whether a process holds `path`; creates nothing.
 
-    Asking shares the lock for a moment, so that others who ask are told the same, and who takes it
-    can tell them from a holder.
+    The question takes a shared lock for a moment. So others who ask get the same answer, and a
+    process that takes the lock can tell the question from a holder.
     """
     try:
         with open_guarded(path, os.O_RDWR) as fd:
@@ -84,7 +84,7 @@ def is_held(path: Path) -> bool:
 
 
 def _take(fd: int) -> bool:
-    """Whether it could be taken at once, but for those who only ask."""
+    """Take the lock if only processes that ask have it; say whether that worked."""
     deadline = time.monotonic() + ASKED_S
     while not _try(fd, fcntl.LOCK_EX):
         if not _try(fd, fcntl.LOCK_SH) or time.monotonic() >= deadline:

@@ -1,4 +1,4 @@
-"""Where every file lives. The names directly under the root are the protocol's own."""
+"""Where every file is. The names directly under the root are those of the protocol."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from sm.errors import UsageError
 DEFAULT_ROOT = Path("/tmp")  # noqa: S108 - the protocol's well-known place; every open is guarded
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
-"""What may become part of a path, a branch or a tmux name."""
+"""A name that may be a part of a path, a branch or a tmux session."""
 
 
 def check_name(name: str, what: str) -> str:
-    """`name`, if it is safe as part of a file name.
+    """Return `name`, if it is safe as a part of a file name.
 
     Raises:
-        UsageError: it is not.
+        UsageError: it is not safe.
 
     """
     if not NAME.fullmatch(name):
@@ -33,23 +33,23 @@ def check_name(name: str, what: str) -> str:
     return name
 
 
-def session_name(project: str, issue: int) -> str:
-    """The tmux session of an issue; tmux gives '.' and ':' a meaning of their own."""
+def name_session(project: str, issue: int) -> str:
+    """Return the name of an issue's tmux session, without the '.' and ':' that tmux interprets."""
     return f"dev-{project.replace('.', '_')}-{issue}"
 
 
 class Kind(StrEnum):
-    """What a name in the private directory stands for."""
+    """What kind of thing a name in the private directory is."""
 
     FILE = "file"
     DIRECTORY = "directory"
     FIFO = "FIFO"
 
 
-def journal_of(path: Path) -> tuple[Path, str] | None:
-    """Where the story of `path` is told, and of which session, '' for none.
+def find_journal(path: Path) -> tuple[Path, str] | None:
+    """Return the journal that has the events of `path`, and the session ('' for none).
 
-    None for a file that is not in a private directory.
+    None for a file outside of a private directory.
     """
     for place in path.parents:
         if place.parent.name == f"sm-{os.geteuid()}":
@@ -59,7 +59,7 @@ def journal_of(path: Path) -> tuple[Path, str] | None:
 
 
 class Root(Struct, frozen=True):
-    """The state root: the protocol's files in it, everything else in one private directory."""
+    """The state root: the protocol's files, and one private directory with everything else."""
 
     path: Path
 
@@ -70,71 +70,76 @@ class Root(Struct, frozen=True):
 
     @property
     def journal(self) -> Path:
-        """Every event, one JSON line each."""
+        """All events, one JSON line each."""
         return self.private / "journal.jsonl"
 
     @property
     def health(self) -> Path:
-        """What became of each rotation of a context, one JSON line each."""
+        """How each rotation of a context ended, one JSON line each."""
         return self.private / "health.jsonl"
 
     def phase(self, project: str, issue: int) -> Path:
-        """The sentinel file, written by the agent."""
+        """The phase file, which the agent writes."""
         return self.path / f"dev-session-{project}-{issue}.phase"
 
     def ci_result(self, project: str, issue: int) -> Path:
-        """The last CI output, as it was injected."""
+        """The last output of CI, as the agent got it."""
         return self.path / f"ci-result-{project}-{issue}.txt"
 
     def transcript(self, project: str, issue: int) -> Path:
-        """What the agent's terminal showed, written by tmux."""
+        """The terminal log, which tmux writes."""
         return self.path / f"dev-{project}-{issue}.log"
 
     def renotify(self, project: str, issue: int) -> Path:
-        """Touched when the last reminder of an escalation went out."""
+        """Touched by the last reminder of an escalation."""
         return self.path / f"dev-renotify-{project}-{issue}"
 
     def idle_marker(self, session: str) -> Path:
-        """Written by the agent's Stop hook: it has finished a response."""
+        """Written by the agent's Stop hook when a turn is over."""
         return self.path / f"claude-idle-{session}.ts"
 
     @property
     def projects(self) -> Path:
-        """One directory a project."""
+        """One directory for each project."""
         return self.private / "projects"
 
     @property
     def probe(self) -> Path:
-        """Where an agent CLI runs that is only tried out."""
+        """The folder in which `sm doctor` tries an agent CLI."""
         return self.private / "probe"
 
     @property
+    def logs(self) -> Path:
+        """The terminal logs of ended sessions."""
+        return self.private / "logs"
+
+    @property
     def sessions(self) -> Path:
-        """One directory a session."""
+        """One directory for each session."""
         return self.private / "sessions"
 
     def session(self, name: str) -> SessionDir:
-        """The directory of session `name`."""
+        """Return the directory of session `name`."""
         return SessionDir(self.sessions / name)
 
     @property
     def new_lock(self) -> Path:
-        """Held while a name is given to a new session."""
+        """Held while a new session gets its name."""
         return self.private / "new.lock"
 
     def project(self, project: str) -> ProjectDir:
-        """The directory of `project`."""
+        """Return the directory of `project`."""
         return ProjectDir(self.projects / project)
 
 
 class ProjectDir(Struct, frozen=True):
-    """What is kept for a project as a whole."""
+    """The files of a project as a whole."""
 
     path: Path
 
     @property
     def ci(self) -> Path:
-        """Checkouts in which the embedded forge runs CI, one a commit, gone afterwards."""
+        """Checkouts in which the embedded forge runs CI, one for each commit, removed later."""
         return self.path / "ci"
 
     @property
@@ -144,22 +149,22 @@ class ProjectDir(Struct, frozen=True):
 
     @property
     def snapshot(self) -> Path:
-        """The last observation of the forge."""
+        """The last look at the forge."""
         return self.path / "forge.json"
 
     @property
     def due(self) -> Path:
-        """When the forge is to be observed again: seconds since the epoch."""
+        """When the forge is to be looked at again: seconds since the epoch."""
         return self.path / "due"
 
     @property
     def turn(self) -> Path:
-        """Created by the monitor that has the forge observed, removed when that is done."""
+        """Made by the monitor that has the forge looked at, and removed afterwards."""
         return self.path / "turn"
 
     @property
     def snapshot_lock(self) -> Path:
-        """Held by whoever observes the forge."""
+        """Held by the process that looks at the forge."""
         return self.path / "forge.lock"
 
 
@@ -170,12 +175,12 @@ class SessionDir(Struct, frozen=True):
 
     @property
     def identity(self) -> Path:
-        """Who the session is: never changes."""
+        """Who the session is; it never changes."""
         return self.path / "identity.json"
 
     @property
     def agent(self) -> Path:
-        """The agent process last launched."""
+        """The process of the last launched agent."""
         return self.path / "agent.json"
 
     @property
@@ -205,52 +210,52 @@ class SessionDir(Struct, frozen=True):
 
     @property
     def opening(self) -> Path:
-        """The id of the first prompt, and what the prompt hook answers to bring it: two lines."""
+        """The id of the first prompt, and the prompt hook's answer that brings it, if it can."""
         return self.path / "opening"
 
     @property
     def plan(self) -> Path:
-        """Intent: the steps under way, written before the first of them."""
+        """Intent: the steps under way, written before the first one."""
         return self.path / "plan.json"
 
     @property
     def receipts(self) -> Path:
-        """One line for every step done."""
+        """One line for every finished step."""
         return self.path / "receipts.jsonl"
 
     @property
     def replies(self) -> Path:
-        """Answers of people, one file each, waiting to be injected."""
+        """Answers of people that wait for the agent, one file each."""
         return self.path / "replies"
 
     @property
     def problem(self) -> Path:
-        """Why the step under way has not been possible so far."""
+        """Why the step under way is not possible yet."""
         return self.path / "problem"
 
     @property
     def next(self) -> Path:
-        """When to react at the latest: seconds since the epoch, a whole number."""
+        """When the next pass is due at the latest: seconds since the epoch, a whole number."""
         return self.path / "next"
 
     @property
     def watch(self) -> Path:
-        """Paths whose change wakes the monitor, one a line."""
+        """Paths whose change wakes the monitor, one on each line."""
         return self.path / "watch"
 
     @property
     def shared(self) -> Path:
-        """The project's directory, and the file that changes with its forge: one a line."""
+        """The project's directory, and the file that changes with its forge: one on each line."""
         return self.path / "shared"
 
     @property
     def seen(self) -> Path:
-        """Its mtime is the moment up to which changes have been reacted to."""
+        """Its mtime is the moment up to which the last pass has seen changes."""
         return self.path / "seen"
 
     @property
     def phase_seen(self) -> Path:
-        """Its mtime is that of the phase file when it was last read."""
+        """Its mtime is the phase file's mtime when sm last read it."""
         return self.path / "phase.seen"
 
     @property
@@ -260,7 +265,7 @@ class SessionDir(Struct, frozen=True):
 
     @property
     def lock(self) -> Path:
-        """Held by whoever reacts for the session."""
+        """Held by the process that makes a pass over the session."""
         return self.path / "lock"
 
     @property
@@ -270,23 +275,33 @@ class SessionDir(Struct, frozen=True):
 
     @property
     def monitor_log(self) -> Path:
-        """What the monitor and its reactors said."""
+        """The output of the monitor and its reactors."""
         return self.path / "monitor.log"
 
     @property
     def settings(self) -> Path:
-        """What the agent CLI is given as its settings: the hooks and the status line."""
+        """The settings that the agent CLI gets: the hooks and the status line."""
         return self.path / "settings.json"
 
     @property
     def system_prompt(self) -> Path:
-        """What is appended to the agent's system prompt: the phase protocol."""
+        """The phase protocol, which is added to the agent's system prompt."""
         return self.path / "system-prompt.md"
 
     @property
     def state(self) -> Path:
-        """One line `STATE SINCE CONTEXT PROMPT`, written by the hooks; `-` for what is unknown."""
+        """One line `STATE SINCE CONTEXT PROMPT`, written by the hooks; `-` if unknown."""
         return self.path / "state"
+
+    @property
+    def shown(self) -> Path:
+        """One line `STATE SINCE SHOWN AT`: what the screen has shown after `state` was written."""
+        return self.path / "shown"
+
+    @property
+    def screen(self) -> Path:
+        """The path of the terminal log, while the terminal decides: its change wakes."""
+        return self.path / "screen"
 
     @property
     def events(self) -> Path:
@@ -300,7 +315,7 @@ class SessionDir(Struct, frozen=True):
 
     @property
     def client(self) -> Path:
-        """The process number of the agent CLI, where the agent is a wrapper around it."""
+        """The process number of the agent CLI, if the agent is a wrapper around it."""
         return self.path / "client"
 
     @property
@@ -310,17 +325,17 @@ class SessionDir(Struct, frozen=True):
 
     @property
     def dialog(self) -> Path:
-        """The payload of the hook that told of the last dialog: tool and its input."""
+        """The payload of the hook that reported the last dialog: the tool and its input."""
         return self.path / "dialog"
 
     @property
     def failure(self) -> Path:
-        """The payload of the last StopFailure: its error, the message shown."""
+        """The payload of the last StopFailure: its error and its message."""
         return self.path / "failure"
 
     @property
     def usage(self) -> Path:
-        """One line: time, context, percentage, window, then per limit its percentage and reset."""
+        """One line: time, context, percentage, window; percentage and reset of each limit."""
         return self.path / "usage"
 
     @property
@@ -330,17 +345,17 @@ class SessionDir(Struct, frozen=True):
 
     @property
     def delivery_lock(self) -> Path:
-        """Held by whoever hands anything to the agent."""
+        """Held by the process that hands anything to the agent."""
         return self.path / "delivery.lock"
 
     @property
     def expect(self) -> Path:
-        """What the prompt hook is to recognise, and what it then answers: three lines."""
+        """The prompt that the prompt hook waits for, and its answer: three lines."""
         return self.path / "expect"
 
     @property
     def offered(self) -> Path:
-        """Lines `NAME CONTEXT PROMPT`: messages that a hook handed out, not yet proven."""
+        """Lines `NAME CONTEXT PROMPT`: messages that a hook handed out, still without proof."""
         return self.path / "offered"
 
     @property
@@ -355,42 +370,47 @@ class SessionDir(Struct, frozen=True):
 
     @property
     def interrupted(self) -> Path:
-        """The message whose turn was interrupted, until it is known whether it was taken back."""
+        """The message whose turn was interrupted, until it is clear whether it came back."""
         return self.path / "interrupted.json"
 
     @property
+    def recalled(self) -> Path:
+        """When a hook last told the agent its handoff document again, after a compaction."""
+        return self.path / "recalled"
+
+    @property
     def compacting(self) -> Path:
-        """Since when the context is being summed up, seconds since 1970; empty: it is not."""
+        """When a compaction began, seconds since 1970; empty if none is under way."""
         return self.path / "compacting"
 
     @property
     def blocks(self) -> Path:
-        """How many turns in a row the Stop hook has carried on with messages."""
+        """How many turns in a row the Stop hook has continued with messages."""
         return self.path / "blocks"
 
     @property
     def hold(self) -> Path:
-        """While it is there, the context is being replaced: only messages it names go through."""
+        """There during a rotation: only the messages that it names go through."""
         return self.path / "hold"
 
     @property
     def handoff(self) -> Path:
-        """The last `sm handoff` of the agent, until it is taken up."""
+        """The last `sm handoff` of the agent, until sm takes it up."""
         return self.path / "handoff.json"
 
     @property
     def rotation(self) -> Path:
-        """Intent: the rotation of the agent's context that is under way."""
+        """Intent: the rotation under way."""
         return self.path / "rotation.json"
 
     @property
     def last_handoff(self) -> Path:
-        """The path of the document that the agent's context was last begun with."""
+        """The path of the document with which the current context began."""
         return self.path / "last-handoff"
 
     @property
     def document(self) -> Path:
-        """A copy of that document, made before the context before it was cleared."""
+        """A copy of that document, made before the old context was cleared."""
         return self.path / "handoff.md"
 
     @property
@@ -410,37 +430,37 @@ class SessionDir(Struct, frozen=True):
 
     @property
     def context_settings(self) -> Path:
-        """What a person has set for the context of this session alone."""
+        """A person's settings for the context of this session alone."""
         return self.path / "context-settings.json"
 
     @property
     def transcript(self) -> Path:
-        """What the terminal of an ad-hoc session showed, written by tmux."""
+        """The terminal log of a session without an issue, written by tmux."""
         return self.path / "transcript.log"
 
     @property
     def typed(self) -> Path:
-        """The message that was last typed, and its line."""
+        """The last typed message, and its line."""
         return self.path / "typed.json"
 
     @property
     def notify(self) -> Path:
-        """A file for each message whose sender is told when its turn ends: `notify/{id}`."""
+        """A file `notify/{id}` for each message whose sender wants to hear of the turn's end."""
         return self.path / "notify"
 
     @property
     def events_before(self) -> Path:
-        """The lines that were in `events` before it was begun anew."""
+        """The lines of `events` before it was begun anew."""
         return self.path / "events.1"
 
     @property
     def told(self) -> Path:
-        """The moment of the last compaction that the parent was told of, as `events` has it."""
+        """The last compaction that the parent was told of: its time as in `events`."""
         return self.path / "told"
 
     @property
     def over(self) -> Path:
-        """How an ad-hoc session has ended; its monitor has nothing more to do."""
+        """How a session without an issue has ended; its monitor has nothing more to do."""
         return self.path / "over"
 
 
@@ -450,7 +470,7 @@ Layout = dict[str, Kind]
 PRIVATE: Layout = {
     **dict.fromkeys(("journal.jsonl", "journal.jsonl.1", "health.jsonl"), Kind.FILE),
     **dict.fromkeys(("health.jsonl.1", "crash.log", "new.lock"), Kind.FILE),
-    **dict.fromkeys(("sessions", "projects", "probe"), Kind.DIRECTORY),
+    **dict.fromkeys(("sessions", "projects", "probe", "logs"), Kind.DIRECTORY),
 }
 QUEUE: Layout = {
     **dict.fromkeys(("tmp", "new", "cur", "done", "damaged"), Kind.DIRECTORY),
@@ -460,7 +480,7 @@ QUEUE: Layout = {
 
 @cache
 def layout(of: type[SessionDir | ProjectDir]) -> Layout:
-    """What is in the directory of a session or of a project: files, but for a few names."""
+    """Return what the directory of a session or a project holds: files, and a few others."""
     here = of(Path())
     files = [getattr(here, name).name for name, it in vars(of).items() if isinstance(it, property)]
     folders = ("accepted", "ci", "notify", "queue", "replies")

@@ -1,8 +1,8 @@
-"""The private directory put in order: what is no file where one has to be, or may not be read.
+"""Repairs the private directory: names of the wrong kind, and files that we cannot read.
 
-Nobody else can have made it so, but a backup that links files, a script, a person in a hurry can.
-It goes aside under a name that nobody reads, and the journal says so; what is missing then is made
-anew as after any loss. What stands in a file is another matter: see `damage`.
+Only this user can have caused that: by a backup that links files, a script, a slip. The wrong file
+is renamed to a name that sm does not read, and the journal says so. The missing file is made anew,
+as after any loss. Damaged content is the subject of `damage`.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sm.errors import StateError
-from sm.store import journal
+from sm.store import events, journal
 from sm.store.files import set_aside, write_atomic
 from sm.store.paths import PRIVATE, QUEUE, Kind, Layout, ProjectDir, Root, SessionDir, layout
 
 IS = {Kind.FILE: stat.S_ISREG, Kind.DIRECTORY: stat.S_ISDIR, Kind.FIFO: stat.S_ISFIFO}
 NEEDED = {Kind.FILE: 0o600, Kind.DIRECTORY: 0o700, Kind.FIFO: 0o600}
-"""The permissions without which we cannot use it."""
+"""The permissions that we need."""
 
 
 def repair(root: Root, *directories: SessionDir | ProjectDir) -> None:
-    """Put the private directory in order, and in it those of these sessions and projects.
+    """Repair the private directory, and the directories of these sessions and projects.
 
-    What cannot be put in order now stays: whatever needs it says what is wrong.
+    What cannot be repaired now stays. The code that needs it reports it.
     """
     _repair(root.private, PRIVATE, root.journal, "")
     for directory in directories:
@@ -47,11 +47,11 @@ def _repair(folder: Path, kinds: Layout, story: Path, session: str) -> None:
         with _alone(folder):
             told = [_put_right(*each) for each in list(_wrong(folder, kinds))]
         for what in filter(None, told):  # the journal itself may have been among them
-            journal.record(story, "problem", session, what)
+            journal.record(story, events.Problem(session=session, text=what))
 
 
 def _wrong(folder: Path, kinds: Layout) -> Iterator[tuple[Path, Kind, str]]:
-    """Each name that is not what it has to be, and what is wrong with it."""
+    """Yield each name of the wrong kind, and what is wrong with it."""
     for name, kind in kinds.items():
         path = f"{folder}/{name}"
         try:
@@ -76,7 +76,7 @@ def _fault(found: os.stat_result, kind: Kind) -> str:
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """One at a time: what another has just made anew must not be put aside."""
+    """Let one process repair at a time, so that no process moves away another's new file."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -86,14 +86,14 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _put_right(path: Path, kind: Kind, what: str) -> str:
-    """Mend what is wrong; what was done, '' where it cannot be done now."""
+    """Mend what is wrong; return what was done, '' if it is not possible now."""
     with contextlib.suppress(OSError, StateError):
         return f"'{path}' {what}: {_mended(path, kind, path.lstat())}"
     return ""
 
 
 def _mended(path: Path, kind: Kind, found: os.stat_result) -> str:
-    """Make `path` usable, or room for it; returns what was done."""
+    """Make `path` usable, or make room for it; return what was done."""
     if not IS[kind](found.st_mode) or found.st_uid != os.geteuid():
         aside = set_aside(path)
         _make(path, kind)
@@ -106,7 +106,7 @@ def _mended(path: Path, kind: Kind, found: os.stat_result) -> str:
 
 
 def _separate(path: Path) -> None:
-    """Leave the other names to the old file; not while it is a lock that somebody holds."""
+    """Make a file of its own for this name; fails while a process holds the old one as a lock."""
     with path.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         data, found = file.read(), os.fstat(file.fileno())
@@ -114,7 +114,7 @@ def _separate(path: Path) -> None:
 
 
 def _make(path: Path, kind: Kind) -> None:
-    """Make what hooks and monitors cannot make by themselves."""
+    """Make what hooks and monitors cannot make themselves."""
     if kind is Kind.DIRECTORY:
         path.mkdir(mode=0o700)
     elif kind is Kind.FIFO:

@@ -1,4 +1,4 @@
-"""Claude Code, as measured with 2.1.329; `sm doctor --probe` tells what holds with another."""
+"""Claude Code, as measured with 2.1.329; `sm doctor --probe` checks another version."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ CLAUDE = Profile(
     resume=("--resume", "{context}"),
     glyph="❯",
     frame="─",
-    idle_colour="39",  # busy it is 246, in the light theme 241
+    idle_colour="39",  # busy: 246, or 241 in the light theme
     dim_placeholder=True,
     dialog=(
         r"\bEsc to (cancel|exit|go back|reject)\b",
         r"\bEnter to (confirm|select|continue|save|submit)\b",
-        r"^ +{glyph} ",  # a choice; what was said before stands at the margin
+        r"^ +{glyph} ",  # a choice; earlier words stand at the margin
     ),
+    trust=r"\bYes, I trust this folder\b",
     scrolled=(r"↑ [0-9]+ more\b",),
     stash_key="C-s",
     stashed=(r"\bdraft stashed\b",),
@@ -30,7 +31,8 @@ CLAUDE = Profile(
     tells_of_clear=True,
     paste_lines=3,
     paste_characters=800,
-    hook_characters=9000,  # at 10,100 the client keeps it in a file and shows the model a preview
+    hook_characters=9000,  # from 10,100 on the model gets a preview, and a file
+    hook_escapes=r"(?i)<\s*+(?:/\s*+)?system-reminder",  # of which `<` becomes `&lt;`
     command_characters="/!",
     leave=("exit", "quit", ":q", ":q!", ":wq", ":wq!"),
 )

@@ -24,20 +24,23 @@ def _hook(event: str, script: str) -> tuple[str, str]:
 CODEX = Profile(
     name="codex",
     program="codex",
-    # A background server would be shared with whatever else runs as this user.
+    # This user's other programs would share a background server.
     command="codex --dangerously-bypass-approvals-and-sandbox --no-daemon",
     system_prompt=("-c", "developer_instructions={text}"),
     settings=(
-        "--dangerously-bypass-hook-trust",  # else it asks at each start
+        "--dangerously-bypass-hook-trust",  # otherwise it asks at each start
         *("-c", "allow_login_shell=false"),  # /etc/profile may take `sm` off the PATH again
-        # It tells no hook how full its context is, so its footer has to.
+        # No hook gets to know how full the context is, so its footer must show it.
         *("-c", 'tui.status_line=["context-used","model-with-reasoning","current-dir"]'),
         *(argument for hook in HOOKS.items() for argument in _hook(*hook)),
     ),
     hooks="codex",
     resume=("resume", "{context}"),
     glyph="›",
-    busy=(r"\besc to interrupt\)", r"^ *tab to queue message\b"),  # in mid-text it shows neither
+    busy=(
+        r"\besc to interrupt\)",
+        r"^ *tab to queue message\b",
+    ),  # while it prints a text, it shows neither
     dim_placeholder=True,
     dialog=(
         r"^ *{glyph} ?[0-9]+\. ",
@@ -45,10 +48,10 @@ CODEX = Profile(
     ),
     interrupt_key="Escape",
     erase_key="C-u",
-    clear="/clear",
+    clear="/clear",  # `/new` opens a menu, and the next Enter would choose there; measured
     context_pattern=r"^ *Context ([0-9]{1,3})% used( · .*)?$",
     context_footer=True,
-    hook_characters=3000,  # it counts 10,000 bytes, of which a character may have three
+    hook_characters=3000,  # its limit is 10,000 bytes, and a character may have three
     command_characters="/!",
     leave=(),
 )

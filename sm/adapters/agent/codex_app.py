@@ -1,4 +1,4 @@
-"""The Codex app: a session that is run elsewhere, known by name, with no terminal to type into."""
+"""The Codex app: a session that runs elsewhere, known by name, without a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any program with an input line: no hooks, so only its screen tells how it is."""
+"""Any program with an input line: it has no hooks, so only its screen shows its state."""
 
 from __future__ import annotations
 

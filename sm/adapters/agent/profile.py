@@ -18,27 +18,28 @@ from sm.config.schema import Count, Section
 class Profile(Section, frozen=True):
     """One agent CLI. The defaults are those of a program of which nothing is known."""
 
-    name: Annotated[str, Meta(description="what it is called; given by its key, never set")] = ""
+    name: Annotated[str, Meta(description="its name, which is its key; never set")] = ""
     program: Annotated[
-        str, Meta(description="a command that runs this program is taken for this CLI")
+        str, Meta(description="its program: a command that runs it gets this profile")
     ] = ""
     command: Annotated[
-        str, Meta(description="command line where `agent.command` is empty; it must ask nothing")
+        str,
+        Meta(description="command line if `agent.command` is empty; the agent must ask nothing"),
     ] = ""
     terminal: Annotated[
-        bool, Meta(description="false: it has no terminal, so nothing is typed and nothing rotated")
+        bool, Meta(description="false: it has no terminal, so sm types nothing and rotates nothing")
     ] = True
 
     prompt: Annotated[
         tuple[str, ...],
         Meta(
-            description="arguments that give the first prompt: `{prompt}`, a line that names its "
-            "file; empty: it is typed"
+            description="arguments that give the first prompt: `{prompt}` is a line that names "
+            "its file; empty: sm types the prompt"
         ),
     ] = ("{prompt}",)
     system_prompt: Annotated[
         tuple[str, ...],
-        Meta(description="arguments that add to its system prompt: `{file}`, or its `{text}`"),
+        Meta(description="arguments that add to its system prompt, as a `{file}` or as `{text}`"),
     ] = ()
     settings: Annotated[
         tuple[str, ...],
@@ -46,14 +47,14 @@ class Profile(Section, frozen=True):
     ] = ()
     hooks: Annotated[
         Literal["", "claude", "codex"],
-        Meta(description="whose hooks it has; empty: none, only its screen tells how it is"),
+        Meta(description="its kind of hooks; empty: none, and only its screen shows its state"),
     ] = ""
     resume: Annotated[
-        tuple[str, ...], Meta(description="arguments that go on with its own session `{context}`")
+        tuple[str, ...], Meta(description="arguments that resume its own session `{context}`")
     ] = ()
 
     glyph: Annotated[
-        str, Meta(description="what the composer begins with; nothing is typed without it")
+        str, Meta(description="the sign at the start of its composer; sm types nothing without it")
     ] = "❯"
     frame: Annotated[
         str, Meta(description="the character of the ruled rows around the composer; empty: none")
@@ -61,32 +62,45 @@ class Profile(Section, frozen=True):
     idle_colour: Annotated[
         str,
         Meta(
-            description="the SGR colour of the glyph when idle (39: the terminal's own), any other "
-            "means busy; empty: its colour tells nothing"
+            description="the SGR colour of the glyph while the agent is idle (39: the terminal's "
+            "own); any other means busy; empty: the colour says nothing"
         ),
     ] = ""
     busy: Annotated[
-        tuple[str, ...], Meta(description="patterns of rows that are there only while it works")
+        tuple[str, ...],
+        Meta(description="patterns of rows that are on the screen only while it works"),
     ] = ()
     dim_placeholder: Annotated[
-        bool, Meta(description="dim text (SGR 2) behind the glyph was typed by nobody")
+        bool, Meta(description="dim text (SGR 2) behind the glyph is a placeholder, not a draft")
     ] = False
     placeholders: Annotated[
-        tuple[str, ...], Meta(description="patterns of text behind the glyph that nobody has typed")
+        tuple[str, ...],
+        Meta(description="patterns of placeholders: text behind the glyph that is not a draft"),
     ] = ()
     dialog: Annotated[
-        tuple[str, ...], Meta(description="patterns of rows of a question that a person answers")
+        tuple[str, ...], Meta(description="patterns of rows that belong to a question for a person")
     ] = (r"^ *{glyph}.?[0-9]+[.)]",)
+    trust: Annotated[
+        str,
+        Meta(
+            description="pattern of the choice that makes it trust a directory, if it asks for "
+            "that; only a probe chooses it, for an empty directory of its own"
+        ),
+    ] = ""
     gone: Annotated[
-        tuple[str, ...], Meta(description="patterns of rows that are there when it has ended")
+        tuple[str, ...],
+        Meta(description="patterns of rows that are on the screen after it has ended"),
     ] = ()
 
     scrolled: Annotated[
         tuple[str, ...],
-        Meta(description="patterns of the ruled row above a composer that shows but a draft's end"),
+        Meta(
+            description="patterns of the ruled row above a composer that shows only the end of a "
+            "draft"
+        ),
     ] = ()
 
-    submit_keys: Annotated[tuple[str, ...], Meta(description="keys that send what is typed")] = (
+    submit_keys: Annotated[tuple[str, ...], Meta(description="keys that submit the typed text")] = (
         "Enter",
     )
     stash_key: Annotated[
@@ -97,45 +111,56 @@ class Profile(Section, frozen=True):
     ] = ()
     interrupt_key: Annotated[str, Meta(description="key that stops the turn; empty: none")] = ""
     erase_key: Annotated[
-        str, Meta(description="key that deletes a line of what is typed; empty: none")
+        str, Meta(description="key that deletes a line of the typed text; empty: none")
     ] = ""
     clear: Annotated[
         str, Meta(description="command that begins a new, empty context; empty: none")
     ] = ""
 
     tells_of_clear: Annotated[
-        bool, Meta(description="its hooks tell of a new context at once, not with the next prompt")
+        bool,
+        Meta(
+            description="true: its hooks report a new context at once; false: with the next prompt"
+        ),
     ] = False
 
     context_pattern: Annotated[
         str,
         Meta(
-            description="pattern of a row that shows how full its context is; its group is the "
-            "percentage used, or what is left if it is called `left`; empty: none shows it"
+            description="pattern of a row that shows how full its context is; the group is the "
+            "used percentage, or the remaining one if it is called `left`; empty: no "
+            "row shows it"
         ),
     ] = ""
     context_footer: Annotated[
-        bool, Meta(description="the pattern is looked for below the composer only")
+        bool, Meta(description="true: sm looks for that pattern only below the composer")
     ] = False
     context_command: Annotated[
         str,
         Meta(
-            description="shell command that prints that percentage, with the session's variables; "
-            "goes before the pattern"
+            description="shell command that prints that percentage; it gets the session's "
+            "variables, and sm prefers it to the pattern"
         ),
     ] = ""
 
     paste_lines: Annotated[
-        Count, Meta(description="lines in one paste that still arrive unmarked; 0: any number")
+        Count, Meta(description="lines of one paste that arrive without a mark; 0: any number")
     ] = 0
     paste_characters: Annotated[
-        Count, Meta(description="characters in one paste that still arrive unmarked; 0: any number")
+        Count, Meta(description="characters of one paste that arrive without a mark; 0: any number")
     ] = 0
     hook_characters: Annotated[
         Count, Meta(description="characters that a hook can add to a prompt; 0: none")
     ] = 0
+    hook_escapes: Annotated[
+        str,
+        Meta(
+            description="pattern of what it changes in a text that a hook adds; sm types such a "
+            "text instead; empty: it changes nothing"
+        ),
+    ] = ""
     command_characters: Annotated[
-        str, Meta(description="a text that begins with one of these is taken as a command")
+        str, Meta(description="characters at the start of a text that make it a command")
     ] = "/!"
     leave: Annotated[
         tuple[str, ...], Meta(description="texts that end the program when typed alone")

@@ -1,4 +1,4 @@
-"""Which profile holds: the built-in ones, and what the configuration changes or adds."""
+"""Finds profiles: the built-in ones, with the configuration's changes and additions."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from sm.errors import SmError, UsageError
 from sm.store.paths import check_name
 
 Overrides = Mapping[str, Mapping[str, Any]]
-"""`profiles` of the configuration: names, and the fields that each of them sets."""
+"""`profiles` of the configuration: the names, and the fields that each one sets."""
 
 BUILTIN = {profile.name: profile for profile in (CLAUDE, CODEX, CODEX_APP, GENERIC)}
 DEFAULT = CLAUDE.name
-"""The profile of a project that names neither a profile nor a command."""
+"""The profile of a project without a profile and a command."""
 
 LIKE = "like"
 PATTERNS = ("busy", "placeholders", "dialog", "gone", "scrolled", "stashed")
@@ -40,23 +40,23 @@ TEMPLATES = {
 
 
 class NoTerminalError(SmError):
-    """The agent has no terminal: nothing can be typed into it, and nothing cleared."""
+    """The agent has no terminal, so sm cannot type into it or clear it."""
 
 
 def resolve(agent: Agent, overrides: Overrides) -> Profile:
-    """The profile of a project's agent: the one it names, else that of its command's program.
+    """Return the profile of a project's agent: the named one, else the one of its program.
 
     Raises:
         UsageError: there is no such profile, or one cannot be used.
 
     """
     if agent.profile:
-        return named(agent.profile, overrides)
-    return of_command(agent.command, overrides) if agent.command else named(DEFAULT, overrides)
+        return find(agent.profile, overrides)
+    return find_by_command(agent.command, overrides) if agent.command else find(DEFAULT, overrides)
 
 
-def command_line(agent: Agent, overrides: Overrides) -> str:
-    """What runs the agent: its own command, else its profile's.
+def make_command_line(agent: Agent, overrides: Overrides) -> str:
+    """Return the command line of the agent: its own, else its profile's.
 
     Raises:
         UsageError: as `resolve`.
@@ -65,44 +65,44 @@ def command_line(agent: Agent, overrides: Overrides) -> str:
     return agent.command or resolve(agent, overrides).command
 
 
-def of_command(command: str, overrides: Overrides) -> Profile:
-    """The profile of the program that a command line begins with; the generic one if none is.
+def find_by_command(command: str, overrides: Overrides) -> Profile:
+    """Return the profile of the program at the start of a command line, else the generic.
 
     Raises:
         UsageError: the profile cannot be used.
 
     """
     program = _program(command)
-    for profile in every(overrides):  # a person's own ones go before
+    for profile in list_all(overrides):  # a person's own profiles come first
         if profile.program and profile.program == program:
             return profile
-    return named(GENERIC.name, overrides)
+    return find(GENERIC.name, overrides)
 
 
 def _program(command: str) -> str:
     try:
         words = shlex.split(command)
-    except ValueError:  # told where the command is checked
+    except ValueError:  # the check of the command reports it
         words = command.split()
     return Path(words[0]).name if words else ""
 
 
-def every(overrides: Overrides) -> Iterator[Profile]:
-    """All profiles, those of the configuration first.
+def list_all(overrides: Overrides) -> Iterator[Profile]:
+    """Yield all profiles, those of the configuration first.
 
     Raises:
         UsageError: one of them cannot be used.
 
     """
     for name in (*overrides, *(name for name in BUILTIN if name not in overrides)):
-        yield named(name, overrides)
+        yield find(name, overrides)
 
 
-def named(name: str, overrides: Overrides) -> Profile:
-    """The profile of that name.
+def find(name: str, overrides: Overrides) -> Profile:
+    """Return the profile of that name.
 
     Raises:
-        UsageError: there is none, or the configuration says something that cannot be.
+        UsageError: there is none, or the configuration of it is invalid.
 
     """
     if name not in overrides:
@@ -134,7 +134,7 @@ def _base(name: str, like: object) -> Profile:
 
 
 def check_terminal(profile: Profile, what: str) -> None:
-    """Refuse what needs a terminal where there is none; `what` says what it is: `rotation`.
+    """Refuse an act that needs a terminal if the agent has none; `what` names the act.
 
     Raises:
         NoTerminalError: the profile has none.
@@ -148,7 +148,7 @@ def check_terminal(profile: Profile, what: str) -> None:
 
 
 def _problems(profile: Profile) -> Iterator[tuple[str, str]]:
-    """Each field that has a right type and cannot be used all the same, and why."""
+    """Yield each field with a right type that still cannot be used, and the reason."""
     for check in CHECKS:
         yield from check(profile)
 

@@ -1,7 +1,7 @@
-"""Reads the screen of an agent CLI: does it take text, has somebody typed, does it ask something.
+"""Reads the screen of an agent CLI: whether it takes text, holds a draft, or asks a question.
 
-A pure function of what `capture-pane -e -p` shows. The screen alone decides whether anything may
-be typed, so where it is not understood the answer is that there is no prompt.
+A pure function of the output of `capture-pane -e -p`. The screen alone decides whether sm may type.
+If it cannot be understood, there is no prompt.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from msgspec import Struct, structs
 from sm.adapters.agent.profile import Profile
 
 COMPOSER_ROWS = 12
-"""Without a frame: the composer is above at most so many rows, a status line and a short menu."""
+"""Without a frame, at most so many rows are below the composer: a status line, a short menu."""
 
 DIALOG_ROWS = 30
-"""The rows at the end of the screen in which a question is looked for."""
+"""The rows at the end of the screen that may hold a question."""
 
 HINT_ROWS = 4
-"""The rows above the composer in which the client gives hints."""
+"""The rows above the composer that may hold the client's hints."""
 
 RULE = 3
-"""A row that begins with so many of the frame's characters is ruled; a name may stand behind."""
+"""A ruled row begins with so many of the frame's characters; a name may follow."""
 
 OVERLAY = "▔"
-"""What a full-screen menu is ruled with."""
+"""The character of the rules of a full-screen menu."""
 
 ESCAPE = re.compile(r"\x1b\[([0-9;:]*)m|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x0e\x0f]")
 
 
 class Prompt(StrEnum):
-    """What would become of a text that is typed now.
+    """What would happen to a text that is typed now.
 
     IDLE: it begins a turn. BUSY: it is queued, or joins the turn. DIALOG: it answers a question.
-    NONE: nobody knows; the composer is not on the screen.
+    NONE: unknown, because the composer is not on the screen.
     """
 
     IDLE = "idle"
@@ -47,12 +47,12 @@ class Prompt(StrEnum):
 
 
 class Screen(Struct, frozen=True):
-    """What is on it.
+    """What is on the screen.
 
-    `draft` is what somebody has typed and not sent, its rows joined by line breaks (a line that
-    was too long for the screen looks like several). `row` is the composer's text exactly as tmux
-    has it, for `composer.type_once`. `question` is a dialog's text, for a person. `scrolled`: of
-    a long draft only the end shows, and not whether the agent is at work.
+    `draft` is typed but unsent text, its rows joined by line breaks (a line that is too long for
+    the screen looks like several). `row` is the composer's text exactly as in tmux, for
+    `composer.type_once`. `question` is a dialog's text, for a person. `scrolled`: the screen shows
+    only the end of a long draft, and not whether the agent works.
     """
 
     prompt: Prompt
@@ -65,7 +65,7 @@ class Screen(Struct, frozen=True):
 
 
 class Style(Struct, frozen=True):
-    """How a character is shown; `colour` as SGR has it, 39 is the terminal's own."""
+    """How a character is shown; `colour` is an SGR code, 39 is the terminal's own."""
 
     colour: str = "39"
     dim: bool = False
@@ -80,7 +80,7 @@ class Row(Struct, frozen=True):
 
 
 def read(profile: Profile, capture: str) -> Screen:
-    """What `capture`, the text of `capture-pane -e -p`, shows of a CLI of this profile."""
+    """Read `capture`, the text of `capture-pane -e -p`, of a CLI with this profile."""
     rows = parse(capture)
     while rows and not rows[-1].text:
         rows.pop()
@@ -105,7 +105,7 @@ def read(profile: Profile, capture: str) -> Screen:
 
 
 def parse(capture: str) -> list[Row]:
-    """The rows of a capture; a style holds on over their ends, as tmux writes it."""
+    """Return the rows of a capture; a style goes on over the end of a row, as tmux writes it."""
     style, rows = Style(), []
     for line in capture.split("\n"):
         text, styles, at = "", list[Style](), 0
@@ -116,7 +116,7 @@ def parse(capture: str) -> list[Row]:
                 style = _styled(style, escape[1])
         text += line[at:]
         styles += [style] * (len(text) - len(styles))
-        kept = text.rstrip(" \t\r")  # but no other blank: tmux has these in the row
+        kept = text.rstrip(" \t\r")  # but no other blank: those are in tmux's row
         rows.append(Row(kept, tuple(styles[: len(kept)])))
     return rows
 
@@ -142,7 +142,7 @@ def _styled(style: Style, codes: str) -> Style:
 
 
 def _composer(profile: Profile, texts: list[str]) -> range | None:
-    """The rows of the composer, None where there is none."""
+    """Return the rows of the composer, None if there is none."""
     begins = re.compile((r"" if profile.frame else r" *") + re.escape(profile.glyph))
     if not profile.frame:
         first = max(0, len(texts) - COMPOSER_ROWS)
@@ -155,7 +155,7 @@ def _composer(profile: Profile, texts: list[str]) -> range | None:
 
 
 def _framed(profile: Profile, texts: list[str]) -> Iterator[range]:
-    """The rows between two ruled ones, the last on the screen first."""
+    """Yield the rows between two ruled ones, the last on the screen first."""
     ruled = [index for index, text in enumerate(texts) if text.startswith(profile.frame * RULE)]
     for above, below in reversed(list(pairwise(ruled))):
         if below > above + 1:
@@ -163,7 +163,7 @@ def _framed(profile: Profile, texts: list[str]) -> Iterator[range]:
 
 
 def _scrolled(profile: Profile, texts: list[str]) -> range | None:
-    """The rows of a composer that shows but the end of a draft, None where there is none."""
+    """Return the rows of a composer that shows only the end of a draft, or None."""
     if not profile.frame:
         return None
     for rows in _framed(profile, texts):
@@ -182,11 +182,11 @@ def _prompt(profile: Profile, rows: list[Row], composer: range) -> Prompt:
 
 
 def _draft(profile: Profile, rows: list[Row]) -> str:
-    """What was typed: the rows without glyph and indent, and without what nobody has typed."""
+    """Return the typed text: the rows without glyph, indent and placeholder."""
     start = rows[0].text.index(profile.glyph) + len(profile.glyph)
     margin = start + 1
     cells = [(row.text[margin:], row.styles[margin:]) for row in rows]
-    if rows[0].text[start : start + 1].strip():  # no blank behind the glyph
+    if rows[0].text[start : start + 1].strip():  # no blank follows the glyph
         cells[0] = (rows[0].text[start:], rows[0].styles[start:])
     typed = "\n".join(_typed(profile, text, styles).rstrip() for text, styles in cells)
     typed = typed.rstrip() if typed.strip() else ""
@@ -198,7 +198,7 @@ def _draft_end(rows: list[Row]) -> str:
 
 
 def _typed(profile: Profile, text: str, styles: tuple[Style, ...]) -> str:
-    """A row without its placeholder, whose first character is under the cursor and not dim."""
+    """Return a row without its placeholder, whose first character is at the cursor and not dim."""
     if not profile.dim_placeholder:
         return text
     seen = [(char, style) for char, style in zip(text, styles, strict=True) if not style.dim]
@@ -209,7 +209,7 @@ def _typed(profile: Profile, text: str, styles: tuple[Style, ...]) -> str:
 
 
 def _question(profile: Profile, texts: list[str]) -> str:
-    """The dialog at the end of the screen, '' where there is none."""
+    """Return the dialog at the end of the screen, '' if there is none."""
     if not _found(profile, profile.dialog, texts):
         return ""
     marks = (profile.frame * RULE, OVERLAY * RULE) if profile.frame else (OVERLAY * RULE,)

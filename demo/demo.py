@@ -1,0 +1,181 @@
+"""Runs the main job on a small real project and shows it live. Started by bin/demo."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agents import Agent
+    from progress import Played
+    from show import View
+    from stage import Stage
+
+LOOK_S = 0.4
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
+IMPATIENCE_S = 1.0
+"""Signals that follow one so closely mean the same."""
+
+
+class Interrupted(BaseException):
+    """Somebody wants the demo to stop."""
+
+
+_interrupted_at = -IMPATIENCE_S
+
+
+def interrupt(_number: int, _frame: FrameType | None) -> None:
+    """Stop."""
+    global _interrupted_at
+    before, _interrupted_at = _interrupted_at, time.monotonic()
+    if _interrupted_at - before > IMPATIENCE_S:
+        raise Interrupted
+
+
+def ignore_signals() -> None:
+    """Let nothing interrupt us from here on."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def main() -> int:
+    """Run the demo; returns its exit code."""
+    for number in SIGNALS:
+        signal.signal(number, interrupt)
+    parser = argparse.ArgumentParser(prog="demo", add_help=False)
+    parser.add_argument("--plain", action="store_true")
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--agent", choices=["script", "claude"], default="script")
+    parser.add_argument("--yes", action="store_true")
+    options = parser.parse_args()
+    try:
+        agent = chosen(options.agent, yes=options.yes)
+        if isinstance(agent, int):
+            return agent
+        return run(agent, plain=options.plain, keep=options.keep)
+    except Interrupted:
+        print("demo: interrupted, all is stopped", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # whoever read what we print has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+
+
+def chosen(name: str, *, yes: bool) -> Agent | int:
+    """The agent that is asked for, once the person has agreed; else an exit code."""
+    from agents import SCRIPTED, AgentError, check_answers, own_claude, question
+
+    if name == "script":
+        return SCRIPTED
+    try:
+        agent = own_claude(os.environ)
+        print(question(agent), flush=True)
+        if not yes and not sys.stdin.isatty():
+            print(
+                "demo: this uses your account, so you are asked first: start it in a terminal, or "
+                "say '--yes'",
+                file=sys.stderr,
+            )
+            return UNUSABLE
+        if not yes and input("Go on? [y/N] ").strip().lower() not in ("y", "yes"):
+            print("nothing was started")
+            return FAILED
+        check_answers(agent)
+    except EOFError:
+        print("\nnothing was started")
+        return FAILED
+    except AgentError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return FAILED
+    return agent
+
+
+def run(agent: Agent, *, plain: bool, keep: bool) -> int:
+    """Set the stage up, play, check, and clear everything away again."""
+    from rich.console import Console
+    from show import Board, Lines, summary
+    from stage import DemoError, Stage
+
+    from sm.errors import SmError
+
+    console, stage = Console(highlight=False), Stage.new(agent)
+    view = Lines() if plain or not console.is_terminal else Board(console, stage)
+    try:
+        # Two of them, because an interrupt may come in the midst of any line, of this one too.
+        try:
+            played = play(stage, view)
+            summary(console, played)
+            code = FAILED if played.problems else 0
+            if played.problems:
+                explain(stage, DemoError("\n".join(played.problems)))
+                keep = True
+        except (DemoError, SmError) as error:
+            explain(stage, error)
+            code, keep = FAILED, True
+        finally:
+            ignore_signals()
+    finally:
+        stage.clear()
+        if keep:
+            print(f"kept: '{stage.path}'", file=sys.stderr)
+        else:
+            stage.remove()
+    return code
+
+
+def play(stage: Stage, view: View) -> Played:
+    """Run dev-poll and be the people around it until all is over; returns how it ended.
+
+    Raises:
+        DemoError: the end does not come.
+
+    """
+    from check import problems
+    from person import People
+    from progress import Played, Progress
+    from stage import DemoError
+
+    with view:
+        stage.enter()
+        stage.build(view.say)
+        progress, people = Progress(stage), People(stage, view.deed)
+        stage.start()
+        while not progress.is_over:
+            stage.check_poll()
+            progress.look()
+            view.update(progress)
+            people.look(progress.active)
+            if progress.elapsed_s > stage.agent.deadline_s:
+                raise DemoError(f"not all issues were over within {stage.agent.deadline_s:g} s")
+            time.sleep(LOOK_S)
+        took_s = progress.elapsed_s
+        stage.end()
+    return Played(progress, people, took_s, tuple(problems(stage, progress, people)))
+
+
+def explain(stage: Stage, error: Exception) -> None:
+    """Say what went wrong, and tell the story of every issue that was begun and is not closed."""
+    from cast import NAME
+
+    from sm.adapters.forge.model import IssueState
+    from sm.store import journal
+    from sm.store.paths import name_session
+
+    print(f"demo: {error}", file=sys.stderr, flush=True)
+    if not stage.config.exists():
+        return
+    begun = {event.session for event in journal.read(stage.context.root.journal)}
+    for issue in stage.context.forge.issues(IssueState.OPEN)[0]:
+        if name_session(NAME, issue.number) in begun:
+            story = stage.run("sm", "trace", NAME, str(issue.number))
+            print(f"\n$ sm trace {NAME} {issue.number}\n{story}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,136 @@
+"""What people do in the demo: review, answer, and pull the plug. All by commands."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cast import PARTS, Journey, Part, Remark
+from stage import DemoError, Stage
+
+from sm.adapters.forge.model import BOT, CheckState, PullRequest
+from sm.views.session import StatusRow, seen
+from sm.views.states import State
+
+ANSWERS = 4
+"""To an agent that nobody can foresee; one that asks more often gets nowhere."""
+NO_ANSWER = "Decide it yourself, in the way that fits the issue best."
+
+
+@dataclass(frozen=True)
+class Deed:
+    """Something that a person did at `at`, seconds since the epoch: the command and why."""
+
+    at: float
+    command: str
+    why: str
+
+
+@dataclass
+class People:
+    """The people around the project. `report` is called with every deed, before it is done."""
+
+    stage: Stage
+    report: Callable[[Deed], None]
+    _done: set[tuple[object, ...]] = field(default_factory=set)
+
+    def look(self, rows: list[StatusRow]) -> None:
+        """Do what is to be done now, once each.
+
+        Raises:
+            DemoError: an agent asks for something that is not in the scenario.
+
+        """
+        for row in rows:
+            part = PARTS[row.issue - 1]
+            if part.journey is Journey.KILLED:
+                self._kill(row)
+            if row.phase is State.ESCALATED:
+                self._answer(row, part)
+            elif row.phase is State.AWAITING_REVIEW:
+                self._review(row, part)
+
+    def _review(self, row: StatusRow, part: Part) -> None:
+        pull = next((p for p in seen(self.stage.context).pulls if p.number == row.pull), None)
+        if pull is None or pull.check.state is not CheckState.SUCCESS:
+            return
+        if part.remark and self._first("remark", row.issue):
+            self._first("review", pull.head)
+            self._request(pull, part.remark)
+        elif self._first("review", pull.head):
+            why = "the remark is dealt with" if part.remark else "it looks good"
+            self._sm(why, "review", str(pull.number), "--approve", "--head", pull.head[:12])
+
+    def _request(self, pull: PullRequest, remark: Remark) -> None:
+        tree = self.stage.git("ls-tree", "-r", "--name-only", pull.head, folder=self.stage.hub)
+        if remark.path not in tree.split("\n"):  # an agent's own idea of where it belongs
+            self._sm(
+                "one thing is missing",
+                "review",
+                str(pull.number),
+                "--request-changes",
+                "-m",
+                remark.less,
+            )
+            return
+        text = self.stage.git("show", f"{pull.head}:{remark.path}", folder=self.stage.hub)
+        lines = enumerate(text.splitlines(), 1)
+        line = next((number for number, each in lines if remark.anchor in each), 0)
+        wish = f"{line}:{remark.text}" if line else f"1:{remark.less}"
+        self._sm(
+            "one thing is missing",
+            *("review", str(pull.number), "--request-changes"),
+            *("--comment", f"{remark.path}:{wish}"),
+        )
+
+    def _answer(self, row: StatusRow, part: Part) -> None:
+        """Answer the question, once it can be read on the issue."""
+        answered = sum(deed[:2] == ("answer", row.issue) for deed in self._done)
+        if not (part.answer or self.stage.agent.own) or answered > ANSWERS:
+            what = row.reason or row.last_event
+            raise DemoError(f"#{row.issue} needs a person where none was foreseen: {what}")
+        comments = self.stage.context.forge.issue(row.issue).comments
+        asked = sum(comment.author == BOT for comment in comments)
+        if asked and self._first("answer", row.issue, asked if self.stage.agent.own else 1):
+            answer = part.answer or NO_ANSWER
+            self._sm("the agent has asked", "reply", row.project, str(row.issue), answer)
+
+    def _kill(self, row: StatusRow) -> None:
+        """Pull the plug once the agent has edited all that it wants to, and committed nothing."""
+        if row.recoveries or ("kill", row.issue) in self._done or not self._has_edited(row):
+            return
+        pane = self.stage.context.tmux.pane(row.session)
+        if pane and self._first("kill", row.issue):
+            why = f"the agent of #{row.issue} is at work, nothing committed"
+            self.report(Deed(time.time(), f"kill -9 {pane.pid}", why))
+            os.kill(pane.pid, signal.SIGKILL)  # the program of that name is an extra package
+
+    def _has_edited(self, row: StatusRow) -> bool:
+        """README.md is what the script edits last; with others, any file will do."""
+        if not Path(row.worktree).is_dir():
+            return False
+        try:
+            changed = self.stage.run("git", "-C", row.worktree, "status", "--porcelain")
+        except DemoError:  # it is just being made
+            return False
+        return bool(changed) if self.stage.agent.own else "README.md" in changed
+
+    def has_answered(self, issue: int) -> bool:
+        """Whether the agent of this issue was told what it had asked."""
+        return any(deed[:2] == ("answer", issue) for deed in self._done)
+
+    def _sm(self, why: str, *args: str) -> None:
+        self.report(Deed(time.time(), shlex.join(["sm", *args]), why))
+        self.stage.run("sm", *args)
+
+    def _first(self, *deed: object) -> bool:
+        """Whether this has not been done yet; from now on it has."""
+        if deed in self._done:
+            return False
+        self._done.add(deed)
+        return True

@@ -1,0 +1,82 @@
+"""Plays the demo and keeps its table, at the moment that shows most, as docs/status.svg.
+
+.venv/bin/python demo/picture.py docs/status.svg
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from progress import Progress
+from rich._export_format import CONSOLE_SVG_FORMAT
+from rich.console import Console, RenderableType
+from rich.terminal_theme import MONOKAI
+from show import Board
+from stage import Stage
+
+from demo import play
+
+WIDTH = 108
+"""Columns; as many as stay legible in the width that a README is given."""
+
+PLACE = Path("/tmp/sm-demo")
+"""The same for everybody, as it can be read in the picture."""
+
+# An address in a picture would be asked for by everybody who looks at it; and some programs take
+# blanks at the ends of a text for none.
+FORMAT = re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL).replace(
+    "<svg ", '<svg xml:space="preserve" ', 1
+)
+
+
+class Picture(Board):
+    """The live table, which nobody watches, and its best moment so far."""
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(Console(file=io.StringIO(), force_terminal=True, width=WIDTH), stage)
+        self._best: tuple[int, Sequence[RenderableType]] = (0, ())
+
+    def update(self, progress: Progress) -> None:
+        """Draw the table anew; the later of two moments that show as much is the better one."""
+        super().update(progress)
+        moment = (_worth(progress) + len(self._deeds), list(self._parts(progress)))
+        if moment[0] >= self._best[0]:
+            self._best = moment
+
+    def save(self, path: Path) -> None:
+        """Write the best moment as SVG."""
+        console = Console(file=io.StringIO(), record=True, width=WIDTH)
+        console.print(*self._best[1], sep="\n")
+        console.save_svg(
+            str(path), title="bin/demo", theme=MONOKAI, code_format=FORMAT, unique_id="sm"
+        )
+
+
+def _worth(progress: Progress) -> int:
+    """How much there is to see: how different the rows are, and that some are yet to come."""
+    rows = progress.rows
+    shown = {row.phase for row in rows} | {row.ci for row in rows} | {row.review for row in rows}
+    tried = sum(bool(row.fixes or row.rounds or row.recoveries) for row in rows)
+    return len(shown) + 2 * tried + 2 * bool(progress.next)
+
+
+def main(path: Path) -> None:
+    """Play the demo to its end, then write the picture."""
+    stage = Stage(PLACE)
+    picture = Picture(stage)
+    try:
+        played = play(stage, picture)
+    finally:
+        stage.clear()
+        stage.remove()
+    if played.problems:
+        sys.exit("\n".join(played.problems))
+    picture.save(path)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).resolve())

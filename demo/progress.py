@@ -1,0 +1,109 @@
+"""How far the demo is: the rows that `sm status` has, plus those of issues that are over."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from cast import PARTS
+from msgspec import structs
+from person import People
+from stage import DemoError, Stage
+
+from sm.adapters.forge.model import PullState
+from sm.views import trace
+from sm.views.project import overview
+from sm.views.session import StatusRow, seen
+from sm.views.states import State
+
+
+@dataclass(frozen=True)
+class Played:
+    """A demo at its end, and what is not as it should be then."""
+
+    progress: Progress
+    people: People
+    took_s: float
+    problems: tuple[str, ...]
+
+
+@dataclass
+class Progress:
+    """The state of all issues, as of the last look."""
+
+    stage: Stage
+    started_at: float = field(default_factory=time.time)
+    active: list[StatusRow] = field(default_factory=list)
+    over: dict[int, StatusRow] = field(default_factory=dict)
+    _ended_at: dict[int, float] = field(default_factory=dict)
+
+    def look(self) -> None:
+        """Look at everything again.
+
+        Raises:
+            DemoError: a session of the script has ended without a merge.
+
+        """
+        found = overview(self.stage.context, time.time())
+        at_work = {row.issue for row in found.sessions}
+        for row in self.active:
+            if row.issue not in at_work:
+                self.over[row.issue] = self._settled(row)
+        self.active = list(found.sessions)
+
+    def _settled(self, row: StatusRow) -> StatusRow:
+        """The last row of a session that is over, with what came of it."""
+        known = seen(self.stage.context)
+        pull = known.pull(self.stage.context.project.branch(row.issue))
+        self._ended_at[row.issue] = time.time()
+        told = self.summary(row.issue)
+        if pull is None or pull.state is not PullState.MERGED:
+            if self.stage.agent.own:
+                return structs.replace(row, phase=State.FAILED, waits_for="", age_s=told.took_s)
+            raise DemoError(f"the session of issue #{row.issue} has ended, and nothing was merged")
+        return structs.replace(
+            row,
+            phase=State.MERGED,
+            fixes=told.fixes,
+            rounds=told.rounds,
+            recoveries=told.recoveries,
+            age_s=max(row.age_s, told.took_s),  # the first event comes a while after its beginning
+            last_event=f"merged as pull request #{pull.number}",
+            waits_for="",
+            problem="",
+        )
+
+    def summary(self, issue: int) -> trace.Summary:
+        """What `sm trace` says of the issue at its end."""
+        return trace.story(self.stage.context, issue).summary
+
+    @property
+    def rows(self) -> list[StatusRow]:
+        """Everything that was taken up, by issue."""
+        now = time.time()
+        over = [
+            structs.replace(row, last_event_age_s=now - self._ended_at[issue])
+            for issue, row in self.over.items()
+        ]
+        return sorted([*over, *self.active], key=lambda row: row.issue)
+
+    @property
+    def next(self) -> list[int]:
+        """The issues that were not taken up yet."""
+        taken_up = {row.issue for row in self.rows}
+        return [number for number in range(1, len(PARTS) + 1) if number not in taken_up]
+
+    @property
+    def merged(self) -> int:
+        """How many issues are merged."""
+        return sum(row.phase is State.MERGED for row in self.over.values())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every issue is."""
+        return len(self.over) == len(PARTS)
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since dev-poll was started."""
+        return time.time() - self.started_at

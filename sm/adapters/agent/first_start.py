@@ -1,0 +1,89 @@
+"""Reads from Claude Code's files what it would ask or refuse at its first start.
+
+Measured with 2.1.329. Trust in a folder includes all below it; a worktree has its repository's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sm.adapters.agent.claude import CLAUDE
+from sm.adapters.agent.profile import Profile
+from sm.store.bounded import parse_json
+
+BYPASS = ("--dangerously-skip-permissions", "bypassPermissions")
+QUIETLY = "skipDangerousModePermissionPrompt"
+KEY_END = 20
+"""Characters: so much of an API key's end is kept with the answer whether it may be used."""
+
+
+def list_questions(
+    profile: Profile, command: Sequence[str], folders: Sequence[Path], env: Mapping[str, str]
+) -> Iterator[str]:
+    """Return what an agent run by `command` with `env` asks in a folder of `folders`.
+
+    It asks each question once, and waits for a person. Nothing if that cannot be known.
+    """
+    if profile.program != CLAUDE.program or not env.get("HOME"):
+        return
+    own = Path(env.get("CLAUDE_CONFIG_DIR") or env["HOME"])
+    state = _read(own / ".claude.json")
+    folder = own if env.get("CLAUDE_CONFIG_DIR") else own / ".claude"
+    settings = _read(folder / "settings.json")
+    if state is None or settings is None:
+        return
+    if not state.get("hasCompletedOnboarding"):
+        yield "how it looks, and to log in"
+    key = env.get("ANTHROPIC_API_KEY", "")
+    if key and key[-KEY_END:] not in _list(_dict(state, "customApiKeyResponses"), "approved"):
+        yield "whether to use the ANTHROPIC_API_KEY of its environment"
+    if not any(_is_trusted(state, folder) for folder in folders):
+        yield f"whether '{folders[0]}' is trusted"
+    accepted = (state, "bypassPermissionsModeAccepted"), (settings, QUIETLY)
+    if _skips_permissions(command) and not any(place.get(name) is True for place, name in accepted):
+        yield "whether permissions may be skipped"
+
+
+def find_refusal(profile: Profile, command: Sequence[str], env: Mapping[str, str]) -> str:
+    """Return why the agent would end at once, with what to do; '' if it would not."""
+    is_claude = profile.program == CLAUDE.program
+    if is_claude and _skips_permissions(command) and not os.geteuid() and not env.get("IS_SANDBOX"):
+        return (
+            "Claude Code does not skip permissions for root: run sm as another user, or, if this "
+            'machine is a sandbox, set IS_SANDBOX: "1" in agent.env'
+        )
+    return ""
+
+
+def _skips_permissions(command: Sequence[str]) -> bool:
+    return any(word.removeprefix("--permission-mode=") in BYPASS for word in command)
+
+
+def _is_trusted(state: dict[str, Any], folder: Path) -> bool:
+    projects = _dict(state, "projects")
+    places = (folder, *folder.parents)
+    return any(_dict(projects, str(one)).get("hasTrustDialogAccepted") is True for one in places)
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """Return the object in a file; an empty one if there is no file, None if it cannot be read."""
+    try:
+        found = parse_json(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _dict(place: dict[str, Any], key: str) -> dict[str, Any]:
+    found = place.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _list(place: dict[str, Any], key: str) -> list[Any]:
+    found = place.get(key)
+    return found if isinstance(found, list) else []

@@ -1,0 +1,57 @@
+"""The kinds of forges: `forge.kind` of a project's configuration names the module that knows it.
+
+Another kind is a struct in `sm.config.schema` and a module that is named here.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from sm.adapters.forge.protocol import Forge
+    from sm.config.schema import ForgeSettings, Project
+
+MODULES = {"local": "sm.adapters.forge.local.entry"}
+
+
+class Kind(Protocol):
+    """What such a module has."""
+
+    def open_forge(self, project: Project, config: Path | None = None) -> Forge:
+        """The forge of `project`. `config` is the file that helper processes are to read.
+
+        Raises:
+            UsageError: the settings of the project lead to no forge.
+
+        """
+        ...
+
+    def find_problems(self, project: Project, url: str) -> Iterator[str]:
+        """What is wrong with the settings, a line each. `url` is the remote that agents push to.
+
+        '' for `url` if the clone has no such remote, which is told elsewhere.
+        """
+        ...
+
+    def prepare(self, settings: ForgeSettings, repository: Path) -> Iterator[str]:
+        """Make what is missing of the forge for the bare `repository`; a line for what was made.
+
+        Raises:
+            UsageError: the forge belongs to another repository.
+
+        """
+        ...
+
+
+def kind_of(settings: ForgeSettings) -> Kind:
+    """The module for the kind of forge that the settings are of."""
+    return cast("Kind", import_module(MODULES[settings.kind]))
+
+
+def open_forge(project: Project, config: Path | None = None) -> Forge:
+    """The forge of a project, see `Kind.open_forge`."""
+    return kind_of(project.forge).open_forge(project, config)

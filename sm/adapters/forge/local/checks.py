@@ -1,0 +1,175 @@
+"""What CI said of each commit, and runners started for commits that it has said nothing of.
+
+A runner inherits the lock of its check from whoever starts it, so there is no moment in which
+two could start one, and a runner that dies is known by its lock being free with no result.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from sm.adapters.forge.errors import AtWorkError, NotFoundError
+from sm.adapters.forge.local.check_folder import CheckFolder, Verdict, fingerprint
+from sm.adapters.forge.local.command import end_leftovers
+from sm.adapters.forge.local.fields import COMMIT
+from sm.adapters.forge.model import NO_CHECK, Check, CheckState
+from sm.adapters.process import spawn
+from sm.adapters.surroundings import select_lasting_environment
+from sm.errors import StateError
+from sm.store.files import append_line, discard, open_guarded, read_guarded, write_json
+from sm.store.lock import is_held, try_hold_fd
+
+MAX_STARTS = 3
+"""Runners of one check that may die before it counts as broken."""
+
+EXCERPT_LIMIT = 64 * 1024
+"""Bytes of a failing log that a `Check` carries."""
+
+
+class Checks(Struct, frozen=True):
+    """The checks of a project. `config` is the file that its runners are to read."""
+
+    path: Path
+    project: str
+    command: str | None
+    log_lines: int = 200
+    config: Path | None = None
+
+    def folder(self, head: str) -> CheckFolder:
+        """What is kept for the commit `head`.
+
+        Raises:
+            NotFoundError: that is no full name of a commit.
+
+        """
+        if not COMMIT.fullmatch(head):
+            raise NotFoundError(f"'{head}' is no commit: give all of its 40 digits")
+        return CheckFolder(self.path / head)
+
+    def check(self, head: str, *, settled: bool = False, logged: bool = True) -> Check:
+        """What CI says of `head`, as far as it is known; with its log only if `logged`.
+
+        What another command has said counts only for what is `settled`, merged for instance.
+        """
+        if not self.command:
+            return NO_CHECK
+        folder = self.folder(head)
+        verdict = folder.verdict() if settled else self._verdict(folder)
+        if verdict is None:
+            return Check(CheckState.PENDING, head, at=_started_at(folder))
+        failed = verdict.state is not CheckState.SUCCESS
+        log = self._excerpt(folder) if failed and logged else ""
+        url = folder.log.absolute().as_uri()
+        return Check(verdict.state, head, verdict.step if failed else "", url, log, verdict.at)
+
+    def ensure(self, head: str, *, logged: bool = True) -> Check:
+        """As `check`; a runner is started where there is neither a result nor one at work."""
+        check = self.check(head, logged=logged)
+        if check.state is not CheckState.PENDING:
+            return check
+        folder = self.folder(head)
+        with _usable(self.path):
+            folder.path.mkdir(mode=0o755, parents=True, exist_ok=True)
+        with try_hold_fd(folder.lock) as lock:
+            if lock is None or self._verdict(folder) is not None:
+                return self.check(head, logged=logged)
+            if folder.verdict() is not None:
+                _forget(folder)
+            if _count(folder) >= MAX_STARTS:
+                give_up(folder, self.command or "")
+                return self.check(head, logged=logged)
+            self._start(folder, head, lock)
+        return check
+
+    def rerun(self, head: str) -> None:
+        """Forget what CI said of `head`, and start a runner.
+
+        Raises:
+            AtWorkError: a runner is at work on it.
+
+        """
+        folder = self.folder(head)
+        folder.path.mkdir(mode=0o755, parents=True, exist_ok=True)
+        with try_hold_fd(folder.lock) as lock:
+            if lock is None:
+                raise AtWorkError(f"CI is at work on {head[:12]}: wait for what it says")
+            _forget(folder)
+            self._start(folder, head, lock)
+
+    def _verdict(self, folder: CheckFolder) -> Verdict | None:
+        """The result of the command that is configured now."""
+        verdict = folder.verdict()
+        return verdict if verdict is not None and verdict.is_of(self.command or "") else None
+
+    def stalled(self) -> list[str]:
+        """The commits whose runner has died without a result."""
+        with _usable(self.path):
+            try:
+                folders = [CheckFolder(Path(entry.path)) for entry in os.scandir(self.path)]
+            except FileNotFoundError:
+                return []
+        return sorted(
+            folder.path.name
+            for folder in folders
+            if folder.starts.exists() and not folder.result.exists() and not is_held(folder.lock)
+        )
+
+    def _start(self, folder: CheckFolder, head: str, lock: int) -> None:
+        append_line(folder.starts, f"{time.time():.3f}".encode())
+        config = ["--config", str(self.config)] if self.config else []
+        argv = [sys.executable, "-Im", "sm", *config]
+        argv += ["ci-run", "--locked", "--project", self.project, head]
+        spawn(*argv, log=folder.log, pass_fds=(lock,), env=select_lasting_environment())
+
+    def _excerpt(self, folder: CheckFolder) -> str:
+        try:
+            with open_guarded(folder.log, os.O_RDONLY) as fd:
+                start = max(0, os.fstat(fd).st_size - EXCERPT_LIMIT)
+                data = os.pread(fd, EXCERPT_LIMIT, start)
+        except FileNotFoundError:
+            return ""
+        lines = data.decode("utf-8", "replace").splitlines(keepends=True)
+        return "".join(lines[-self.log_lines :])
+
+
+@contextlib.contextmanager
+def _usable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno or 0).lower()
+        raise StateError(f"cannot use '{path}': {reason}: remove it, sm makes it anew") from error
+
+
+def _forget(folder: CheckFolder) -> None:
+    """What was said of the commit, and how often a runner has died."""
+    discard(folder.result)
+    discard(folder.starts)
+
+
+def give_up(folder: CheckFolder, command: str) -> None:
+    """Say that CI itself has failed, because its runners keep dying."""
+    end_leftovers(folder)
+    step = f"CI itself: its runner died {MAX_STARTS} times before it could tell a result"
+    append_line(folder.log, f"sm: {step}".encode())
+    verdict = Verdict(CheckState.BROKEN, step, -1, time.time(), of=fingerprint(command))
+    write_json(folder.result, verdict, durable=True)
+
+
+def _started_at(folder: CheckFolder) -> float:
+    """When the last runner was started; 0 where none was."""
+    try:
+        return folder.starts.lstat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _count(folder: CheckFolder) -> int:
+    return (read_guarded(folder.starts) or b"").count(b"\n")

@@ -1,0 +1,50 @@
+"""The embedded forge as one of the kinds of forges, see `sm.adapters.forge.kinds`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from sm.adapters.forge.local.forge import open_forge
+from sm.adapters.forge.local.repository import is_bare
+from sm.adapters.forge.local.setup import create, read_settings
+from sm.config.schema import ForgeSettings, LocalSettings, Project
+from sm.errors import SmError
+from sm.store.files import follow_links
+
+__all__ = ["find_bare", "find_problems", "open_forge", "prepare"]
+
+
+def find_problems(project: Project, url: str) -> Iterator[str]:
+    """Agents must push to where the forge merges."""
+    assert isinstance(project.forge, LocalSettings)
+    try:
+        ours = follow_links(read_settings(project.forge.path))
+    except SmError as error:
+        yield error.message
+        return
+    if url and find_bare(project.repo, url) != ours:
+        yield (
+            f"remote '{project.remote}' of '{project.repo}' is not '{ours}', the repository of "
+            "the forge: set 'remote' or 'forge.path'"
+        )
+
+
+def prepare(settings: ForgeSettings, repository: Path) -> Iterator[str]:
+    """Make the forge's folder."""
+    assert isinstance(settings, LocalSettings)
+    is_new = not settings.path.exists()
+    create(settings.path, repository)
+    if is_new:
+        yield f"made the forge '{settings.path}'"
+
+
+def find_bare(repo: Path, url: str) -> Path | None:
+    """The bare repository that a URL means in the clone `repo`, if it is one on this machine."""
+    place = url.removeprefix("file://")
+    if not place or re.match(r"[^/]+:", place):  # https://…, or host:path as scp has it
+        return None
+    path = repo / place
+    candidates = (path, path.with_name(path.name + ".git"))  # git tries both, gitrepository-layout
+    return next((follow_links(one) for one in candidates if one.is_dir() and is_bare(one)), None)

@@ -1,0 +1,230 @@
+"""The forge's folder: numbers, one file each, changed whole and under one lock.
+
+forge.yaml         format, and where the repository is
+issues/0001.md     issues
+pulls/0006.md      pull requests, out of the same run of numbers
+checks/COMMIT/     what CI said of a commit
+.number            the last number given out
+.lock              held while anything is changed
+stamp              touched by every change: its mtime is what monitors watch
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from sm.adapters.forge.errors import NotFoundError
+from sm.adapters.forge.local.document import Document, render
+from sm.adapters.forge.local.parse import parse
+from sm.errors import StateError, UsageError
+from sm.foreign import NUMBER_LIMIT, brief, read_number
+from sm.store.files import open_guarded, read_guarded, write_atomic
+from sm.store.lock import hold
+
+T = TypeVar("T")
+Kind = Literal["issues", "pulls"]
+FRESH_NS = 100_000_000
+"""So soon, a file may be written again within the same tick of the kernel's clock."""
+KINDS: tuple[Kind, ...] = ("issues", "pulls")
+NOUN = {"issues": "issue", "pulls": "pull request"}
+A_NOUN = {"issues": "an issue", "pulls": "a pull request"}
+
+FILE_NAME = re.compile(r"(?!0000)([0-9]{4}|[1-9][0-9]{4,8})\.md")
+SIZE_LIMIT = 64 * 1024 * 1024
+"""Bytes of one file; many comments of a megabyte each fit."""
+
+
+class ForgeFolder:
+    """The files of a forge. What has been read is kept as long as the file does not change."""
+
+    def __init__(self, path: Path) -> None:
+        """`path` is where `forge.yaml` is."""
+        self.path = path
+        self._folders = {kind: str(path / kind) for kind in KINDS}
+        self._read: dict[str, tuple[tuple[int, ...], Document]] = {}
+
+    @property
+    def checks(self) -> Path:
+        """What CI said, a folder a commit."""
+        return self.path / "checks"
+
+    @property
+    def stamp(self) -> Path:
+        """The file whose mtime tells that something has changed."""
+        return self.path / "stamp"
+
+    def touch(self) -> None:
+        """Tell those who watch that something has changed."""
+        with self._there(), open_guarded(self.stamp, os.O_WRONLY | os.O_CREAT) as fd:
+            now = time.time_ns()  # the kernel's clock stands still for some milliseconds
+            os.utime(fd, ns=(now, now))
+
+    def file(self, kind: Kind, number: int) -> Path:
+        """Where that issue or pull request is kept."""
+        return Path(self.name(kind, number))
+
+    def name(self, kind: Kind, number: int) -> str:
+        """The file's name as errors show it."""
+        return f"{self._folders[kind]}/{number:04d}.md"
+
+    def kind_of(self, number: int) -> Kind:
+        """Whether `number` is an issue or a pull request.
+
+        Raises:
+            NotFoundError: it is neither.
+
+        """
+        for kind in KINDS:
+            if self.file(kind, number).exists():
+                return kind
+        raise NotFoundError(f"there is no issue or pull request {number} in '{self.path}'")
+
+    def numbers(self, kind: Kind) -> list[int]:
+        """The numbers that there are, in order."""
+        matches = map(FILE_NAME.fullmatch, self._names(kind))
+        return sorted(int(found[1]) for found in matches if found)
+
+    def read(self, kind: Kind, number: int) -> Document:
+        """That issue or pull request.
+
+        Raises:
+            NotFoundError: there is none of that number.
+            StateError: the file cannot be read or understood.
+
+        """
+        path = self.name(kind, number)
+        try:
+            found = os.lstat(path)
+        except FileNotFoundError:
+            raise self._missing(kind, number) from None
+        version = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
+        if (known := self._read.get(path)) and known[0] == version:
+            return known[1]
+        document = parse(path, self.raw(kind, number), round(found.st_mtime, 3))
+        if time.time_ns() - found.st_mtime_ns > FRESH_NS:
+            self._read[path] = (version, document)
+        return document
+
+    def raw(self, kind: Kind, number: int) -> bytes:
+        """The file as it is."""
+        path = self.file(kind, number)
+        data = read_guarded(path, SIZE_LIMIT + 1)
+        if data is None:
+            raise self._missing(kind, number)
+        if len(data) > SIZE_LIMIT:
+            raise StateError(f"'{path}' is larger than {SIZE_LIMIT} bytes: shorten it")
+        return data
+
+    def each(self, kind: Kind, read: Callable[[int], T]) -> tuple[list[T], list[str]]:
+        """What `read` makes of every number, and what is wrong with the files that are no good."""
+        good: list[T] = []
+        problems = [
+            f"'{self.path / kind}/{_shown(name)}' is not named like '0007.md': rename it"
+            for name in self._names(kind)
+            if name.endswith(".md") and not name.startswith(".") and not FILE_NAME.fullmatch(name)
+        ]
+        for number in self.numbers(kind):
+            try:
+                good.append(read(number))
+            except NotFoundError:
+                continue  # removed since we looked
+            except StateError as error:
+                problems.append(error.message)
+        return good, problems
+
+    def add(self, kind: Kind, document: Document) -> int:
+        """Keep a new document; returns the number that it got, which nobody had before."""
+        with self.changing():
+            return self.add_locked(kind, document)
+
+    def add_locked(self, kind: Kind, document: Document) -> int:
+        """As `add`, by one who holds the lock already."""
+        number = self._last_number() + 1
+        if number > NUMBER_LIMIT:
+            raise StateError(f"'{self.path}' has a file of the last number there is: rename it")
+        write_atomic(self.path / ".number", f"{number}\n")
+        self._write(kind, number, Document({"number": number} | document.front, document.body))
+        return number
+
+    def update(self, kind: Kind, number: int, change: Callable[[Document], Document]) -> Document:
+        """Replace a document by what `change` makes of it; returns the new one.
+
+        Nothing is written where it changes nothing.
+        """
+        with self.changing():
+            before = self.read(kind, number)
+            after = change(before)
+            if after != before or after.unsettled != before.unsettled:
+                self._write(kind, number, after)
+            return after
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Hold the forge's lock."""
+        with self._there(), hold(self.path / ".lock"):
+            yield
+
+    @contextmanager
+    def _there(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            reason = os.strerror(error.errno or 0).lower()
+            raise StateError(f"cannot use the forge '{self.path}': {reason}") from error
+
+    def fingerprint(self) -> str:
+        """Differs whenever a file of an issue or pull request may have, or the stamp has."""
+        digest = hashlib.sha256()
+        with self._there():
+            for kind in KINDS:
+                for name in self._names(kind):
+                    digest.update(self._mark(f"{self._folders[kind]}/{name}"))
+            digest.update(self._mark(str(self.stamp)))
+        return digest.hexdigest()
+
+    def _mark(self, path: str) -> bytes:
+        try:
+            found = os.lstat(path)
+        except FileNotFoundError:
+            return b"gone"
+        return f"{path} {found.st_mtime_ns} {found.st_size}\n".encode("utf-8", "surrogateescape")
+
+    def _write(self, kind: Kind, number: int, document: Document) -> None:
+        data = render(document)
+        if len(data) > SIZE_LIMIT:
+            raise UsageError(
+                f"{NOUN[kind]} {number} would be larger than {SIZE_LIMIT} bytes: shorten the text"
+            )
+        write_atomic(self.file(kind, number), data, durable=True, limit=SIZE_LIMIT)
+        self.touch()
+
+    def _last_number(self) -> int:
+        said = (read_guarded(self.path / ".number", 20) or b"").decode("ascii", "replace")
+        numbers = [number for kind in KINDS for number in self.numbers(kind)]
+        return max([read_number(said.strip()) or 0, *numbers])
+
+    def _names(self, kind: Kind) -> list[str]:
+        try:
+            with os.scandir(self.path / kind) as entries:
+                return sorted(entry.name for entry in entries)
+        except OSError as error:
+            reason = os.strerror(error.errno or 0).lower()
+            raise StateError(f"cannot read '{self.path / kind}': {reason}") from error
+
+    def _missing(self, kind: Kind, number: int) -> NotFoundError:
+        for other in KINDS:
+            if other != kind and self.file(other, number).exists():
+                return NotFoundError(f"{number} is no {NOUN[kind]}: it is {A_NOUN[other]}")
+        return NotFoundError(f"there is no {NOUN[kind]} {number} in '{self.path}'")
+
+
+def _shown(name: str) -> str:
+    """A file's name in a message; bytes that are no text become U+FFFD."""
+    return brief(os.fsencode(name).decode("utf-8", "replace"))

@@ -1,0 +1,160 @@
+"""Merging on the forge: a real merge commit, made without a work tree, or a reason why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from sm.adapters.forge.errors import (
+    BaseMovedError,
+    ChecksNotPassedError,
+    ConflictError,
+    HeadMovedError,
+    NotApprovedError,
+    NotFoundError,
+    PullClosedError,
+)
+from sm.adapters.forge.local.document import Document
+from sm.adapters.forge.local.pulls import Pulls, ended
+from sm.adapters.forge.model import CheckState, PullRequest, PullState, ReviewState
+from sm.adapters.forge.review import verdict
+from sm.adapters.forge.trust import Trust
+from sm.adapters.git_call import GitLockedError
+from sm.foreign import tidy
+from sm.store.failpoint import crash_point
+
+ATTEMPTS = 20
+PAUSE_S = 0.2
+"""Longest wait before another attempt; each is as long as chance will have it."""
+
+PASSED = (CheckState.SUCCESS, CheckState.NONE)
+
+
+class Rules(Struct, frozen=True):
+    """What a project asks for before a merge: reviews, and by whom (`trusted` of its settings)."""
+
+    review_required: bool = True
+    trusted: tuple[str, ...] = ()
+
+    def trust(self, authors: Iterable[str]) -> Trust:
+        """Which of these authors count."""
+        return Trust(self.trusted, find_writers(authors))
+
+
+def find_writers(authors: Iterable[str]) -> frozenset[str]:
+    """All of them: whoever can write into the forge's folder is a collaborator.
+
+    So an embedded forge trusts everybody unless `trusted` names people. This is the only place
+    that says so, and it holds for no other forge.
+    """
+    return frozenset(authors)
+
+
+class Wish(Struct, frozen=True):
+    """Who wants to merge, at which commit ('': the branch's current one), with what message."""
+
+    author: str
+    head: str = ""
+    message: str = ""
+
+
+def merge(pulls: Pulls, number: int, wish: Wish, rules: Rules) -> PullRequest:
+    """Merge a pull request; returns it as it is then, also where it was merged before.
+
+    Raises:
+        MergeRefusedError: it may not be merged; the subclass says why.
+        BaseMovedError: others kept pushing to the base.
+        GitLockedError: a git that was killed has left a lock on it.
+
+    """
+    from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random
+
+    again = Retrying(
+        retry=retry_if_exception_type((BaseMovedError, GitLockedError)),
+        stop=stop_after_attempt(ATTEMPTS),
+        wait=wait_random(0, PAUSE_S),
+        reraise=True,
+    )
+
+    def attempt() -> PullRequest:
+        pull = pulls.read(number)
+        if pull.state is PullState.MERGED:
+            return pull
+        pulls.checks.ensure(pull.head)
+        refuse(pull, wish.head, rules)
+        return _merge(pulls, pull, wish.author, wish.message or _message(pull))
+
+    return again(attempt)
+
+
+def refuse(pull: PullRequest, head: str, rules: Rules) -> None:
+    """Raise the reason for which `pull` may not be merged at `head`, if there is one."""
+    if pull.state is PullState.CLOSED:
+        raise PullClosedError(f"pull request {pull.number} is closed: open a new one")
+    if head and head != pull.head:
+        raise HeadMovedError(
+            f"'{pull.branch}' is at {pull.head[:12]} and not at {head[:12]} any more: "
+            "have the new commits checked and reviewed"
+        )
+    _refuse_unchecked(pull)
+    _refuse_unreviewed(pull, rules)
+
+
+def _refuse_unreviewed(pull: PullRequest, rules: Rules) -> None:
+    trust = rules.trust(review.author for review in pull.reviews)
+    decisive = verdict(pull.reviews, pull.head, trust)
+    if decisive and decisive.state is ReviewState.CHANGES_REQUESTED:
+        raise NotApprovedError(
+            f"'{decisive.author}' wants changes in pull request {pull.number}: "
+            "make them and ask for another review"
+        )
+    if rules.review_required and decisive is None:
+        raise NotApprovedError(
+            f"pull request {pull.number} is not approved at {pull.head[:12]}: "
+            f"run 'sm review {pull.number} --approve' after a look at it"
+        )
+
+
+def _refuse_unchecked(pull: PullRequest) -> None:
+    if pull.check.state in PASSED:
+        return
+    if pull.check.state is CheckState.PENDING:
+        raise ChecksNotPassedError(f"CI has not finished on {pull.head[:12]}: merge when it has")
+    if pull.check.state is CheckState.BROKEN:
+        raise ChecksNotPassedError(
+            f"nothing is known of {pull.head[:12]} ({pull.check.step}): have CI run again by "
+            f"'sm ci rerun PROJECT {pull.number}'"
+        )
+    raise ChecksNotPassedError(
+        f"CI failed on {pull.head[:12]} ({pull.check.step}): see '{pull.check.url}'"
+    )
+
+
+def _merge(pulls: Pulls, pull: PullRequest, author: str, message: str) -> PullRequest:
+    repository = pulls.repository
+    old = repository.heads().get(pull.base)
+    if old is None:
+        raise NotFoundError(f"there is no branch '{pull.base}' on the forge: push it first")
+    if repository.contains(old, pull.head):
+        raise BaseMovedError(f"'{pull.base}' has got '{pull.branch}' in this moment: look again")
+    tried = repository.try_merge(old, pull.head)
+    if tried.conflicts:
+        files = ", ".join(f"'{name}'" for name in tried.conflicts[:5])
+        raise ConflictError(
+            f"'{pull.branch}' conflicts with '{pull.base}' in {files}: rebase it and push"
+        )
+    commit = repository.commit_merge(tried.tree, (old, pull.head), message, author)
+    crash_point("forge.before-merge")
+    repository.advance(pull.base, commit, old, pull.branch, pull.head)
+    crash_point("forge.after-merge")
+
+    def note(document: Document) -> Document:
+        return ended(document, PullState.MERGED, head=pull.head, merged=commit)
+
+    pulls.folder.update("pulls", pull.number, note)
+    return pulls.read(pull.number)
+
+
+def _message(pull: PullRequest) -> str:
+    return f"Merge branch '{pull.branch}' (#{pull.number})\n\n{tidy(pull.title)}\n"

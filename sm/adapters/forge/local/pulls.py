@@ -1,0 +1,225 @@
+"""Pull requests of the local forge: a document, seen together with the branches it is about."""
+
+from __future__ import annotations
+
+import time
+
+from msgspec import Struct, structs
+
+from sm.adapters.forge.errors import NotFoundError, NothingToMergeError, PullClosedError
+from sm.adapters.forge.local.branches import Branches, Conflicts
+from sm.adapters.forge.local.checks import Checks
+from sm.adapters.forge.local.document import Document, show_time
+from sm.adapters.forge.local.fields import Fields
+from sm.adapters.forge.local.folder import ForgeFolder
+from sm.adapters.forge.local.issues import a_name, new_front, new_id, settled
+from sm.adapters.forge.local.repository import BareRepository
+from sm.adapters.forge.model import (
+    NO_CHECK,
+    InlineComment,
+    PullRequest,
+    PullState,
+    Review,
+    ReviewState,
+)
+from sm.errors import StateError, UsageError
+from sm.foreign import TITLE_LIMIT, tidy
+
+KEYS = (
+    "number",
+    "title",
+    "state",
+    "author",
+    "created",
+    "branch",
+    "base",
+    "head",
+    "merged",
+    "closed",
+)
+
+
+class Pulls(Struct, frozen=True):
+    """The pull requests of a forge."""
+
+    folder: ForgeFolder
+    repository: BareRepository
+    checks: Checks
+    conflicts: Conflicts
+
+    def read(self, number: int) -> PullRequest:
+        """One pull request."""
+        pull = self._read(number, Branches(self.repository))
+        self.conflicts.keep()
+        return pull
+
+    def read_all(self, *, logged: bool = True) -> tuple[list[PullRequest], list[str]]:
+        """Every pull request in order, and what is wrong with the files that hold none.
+
+        Their checks have a log only if `logged`.
+        """
+        branches = Branches(self.repository)
+        self._learn_conflicts(branches)
+        found = self.folder.each(
+            "pulls", lambda number: self._read(number, branches, logged=logged)
+        )
+        self.conflicts.keep()
+        return found
+
+    def _learn_conflicts(self, branches: Branches) -> None:
+        """What `_value` will ask of each, for all at once."""
+        heads: dict[str, list[str]] = {}
+        for document in self.folder.each("pulls", lambda n: self.folder.read("pulls", n))[0]:
+            base, head = (
+                branches.heads.get(str(document.front.get(k))) for k in ("base", "branch")
+            )
+            if base and head and document.front.get("state") == PullState.OPEN:
+                heads.setdefault(base, []).append(head)
+        for base, offered in heads.items():
+            self.conflicts.learn(base, offered)
+
+    def open(self, branch: str, base: str, title: str, body: str, author: str) -> PullRequest:
+        """Offer a branch for merging; where it is on offer already, that is what is returned."""
+        branches = Branches(self.repository)
+        for name in (branch, base):
+            if name not in branches.heads:
+                raise NotFoundError(f"there is no branch '{name}' on the forge: push it first")
+        self.read_all()  # what has been merged by a push is not open any more
+        with self.folder.changing():
+            number = self._open_for(branch)
+            if number is None:
+                number = self._add(branches, branch, base, new_front(title, author), body)
+        return self.read(number)
+
+    def add_review(self, number: int, review: Review) -> Review:
+        """Keep a review; without a head of its own it is one of the branch's current commit."""
+        pull = self.read(number)
+        if pull.state is not PullState.OPEN and review.state is not ReviewState.COMMENTED:
+            raise PullClosedError(f"pull request {number} is {pull.state}: only comment on it")
+        review = structs.replace(review, head=review.head or pull.head)
+        self.folder.update("pulls", number, lambda found: found.plus(review))
+        return review
+
+    def close(self, number: int) -> PullRequest:
+        """Close it unmerged; one that is closed stays so.
+
+        Raises:
+            PullClosedError: it is merged.
+
+        """
+        if self.read(number).state is PullState.MERGED:  # a merge by a push counts as well
+            raise PullClosedError(f"pull request {number} is merged: nothing to close")
+        self.folder.update("pulls", number, _closed)
+        return self.read(number)
+
+    def _open_for(self, branch: str) -> int | None:
+        return next((n for n in self.folder.numbers("pulls") if self._offers(n, branch)), None)
+
+    def _offers(self, number: int, branch: str) -> bool:
+        try:
+            document = self.folder.read("pulls", number)
+            fields = Fields(self.folder.name("pulls", number), document)
+            if fields.text("branch") != branch:
+                return False
+            return fields.choice("state", PullState) is PullState.OPEN
+        except StateError:
+            # A file that is being edited must neither hide the pull request nor stop all others.
+            if f"\nbranch: {branch}\n".encode() in self.folder.raw("pulls", number):
+                raise
+            return False
+
+    def _add(
+        self, branches: Branches, branch: str, base: str, front: dict[str, object], body: str
+    ) -> int:
+        head = branches.heads[branch]
+        if branches.contains(base, head):
+            raise NothingToMergeError(
+                f"branch '{branch}' has no commits that '{base}' lacks: commit and push first"
+            )
+        front |= {"branch": branch, "base": base, "head": head}
+        return self.folder.add_locked("pulls", Document(front, body))
+
+    def _read(self, number: int, branches: Branches, *, logged: bool = True) -> PullRequest:
+        document = self.folder.read("pulls", number)
+        fields = Fields(self.folder.name("pulls", number), document)
+        fields.check_keys(KEYS)
+        fields.check_number(number)
+        if self._caught_up(number, document, branches) is not document:
+            document = self.folder.update(
+                "pulls", number, lambda found: self._caught_up(number, found, branches)
+            )
+        return self._value(number, document, branches, logged=logged)
+
+    def _caught_up(self, number: int, document: Document, branches: Branches) -> Document:
+        """`document` with what has happened to its branches; itself where nothing has."""
+        fields = Fields(self.folder.name("pulls", number), document)
+        base, head = fields.text("base"), fields.commit("head")
+        now = branches.heads.get(fields.text("branch"), head)
+        if document.unsettled:
+            document = settled(document, now)
+        if fields.choice("state", PullState) is not PullState.OPEN:
+            return document
+        # A branch that was set back to its base has nothing to merge, but was not merged either:
+        # only the last commit that the base lacked tells when it has been.
+        if now != head and not branches.contains(base, now):
+            head = now
+            document = document.with_front(head=head)
+        if branches.contains(base, head):
+            merged = self.repository.merged_by(head, branches.heads[base])
+            document = ended(document, PullState.MERGED, merged=merged)
+        return document
+
+    def _value(
+        self, number: int, document: Document, branches: Branches, *, logged: bool
+    ) -> PullRequest:
+        fields = Fields(self.folder.name("pulls", number), document)
+        state = fields.choice("state", PullState)
+        branch, base, head = fields.text("branch"), fields.text("base"), fields.commit("head")
+        if state is PullState.OPEN:
+            head = branches.heads.get(branch, head)
+        whole = branches.heads.get(base, "")
+        return PullRequest(
+            number=number,
+            title=fields.text("title", limit=TITLE_LIMIT),
+            state=state,
+            author=fields.text("author", "unknown"),
+            at=fields.time("created"),
+            branch=branch,
+            base=base,
+            head=head,
+            body=document.body,
+            conflicts=state is PullState.OPEN and self.conflicts.between(whole, head),
+            merged_as=fields.commit("merged"),
+            closed_at=0.0 if state is PullState.OPEN else fields.time("closed"),
+            reviews=document.reviews,
+            comments=document.comments,
+            check=self.checks.check(head, settled=state is not PullState.OPEN, logged=logged)
+            if head
+            else NO_CHECK,
+        )
+
+
+def ended(document: Document, state: PullState, **front: object) -> Document:
+    """The document of a pull request that was merged or closed just now."""
+    return document.with_front(state=str(state), closed=show_time(time.time()), **front)
+
+
+def _closed(document: Document) -> Document:
+    over = document.front.get("state") == PullState.CLOSED
+    return document if over else ended(document, PullState.CLOSED)
+
+
+def new_review(
+    state: ReviewState, body: str, comments: tuple[InlineComment, ...], author: str, head: str = ""
+) -> Review:
+    """A review written now.
+
+    Raises:
+        UsageError: a remark is on no line of a file.
+
+    """
+    for remark in comments:
+        if not tidy(remark.path) or remark.line < 1:
+            raise UsageError(f"'{remark.path}:{remark.line}' is no line of a file: count from 1")
+    at = round(time.time(), 3)
+    return Review(new_id(), a_name(author), at, state, head, body, comments)

@@ -1,0 +1,210 @@
+"""Runs the CI command for one commit: clean checkout, clean environment, bounded time and log."""
+
+from __future__ import annotations
+
+import os
+import re
+import selectors
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from sm.adapters.forge.local.check_folder import LOG_LIMIT, CheckFolder, Verdict, fingerprint
+from sm.adapters.forge.local.checks import Checks
+from sm.adapters.forge.local.clean_log import CleanLog, clean_log
+from sm.adapters.forge.local.command import end_leftovers, running
+from sm.adapters.forge.local.killed import count_oom_kills, killer
+from sm.adapters.forge.local.repository import BareRepository
+from sm.adapters.forge.model import CheckState
+from sm.adapters.process import run
+from sm.errors import SmError
+from sm.redact import redact
+from sm.store.files import (
+    ensure_private_dir,
+    open_guarded,
+    read_guarded,
+    write_atomic,
+    write_json,
+)
+from sm.store.lock import is_held, try_hold
+
+STEP = re.compile(rb"^step: *(\S[^\r\n]*)", re.MULTILINE)
+"""How a CI command may tell what it is at; the last one before a failure is its name."""
+
+KEPT_VARIABLES = ("HOME", "PATH", "LANG", "USER")
+LOOK_S = 0.1
+CHUNK = 1 << 16
+OVERDUE = 124
+"""The exit code of `timeout(1)` for a command that took too long."""
+
+
+class Job(Struct, frozen=True):
+    """What to run, on which repository, in which private folder; `timeout_s` in seconds."""
+
+    command: str
+    timeout_s: float
+    repository: BareRepository
+    work: Path
+
+
+class Outcome(NamedTuple):
+    """What came of one try: the exit code, and the step where it failed."""
+
+    state: CheckState
+    step: str
+    code: int
+
+
+def run_if_free(job: Job, checks: Checks, head: str, *, locked: bool) -> Verdict | None:
+    """As `run_check`, unless somebody is at it; `locked`: we inherited the lock ourselves."""
+    folder = checks.folder(head)
+    if locked:
+        return run_check(job, checks, head)
+    folder.path.mkdir(parents=True, exist_ok=True)
+    with try_hold(folder.lock) as free:
+        return run_check(job, checks, head) if free else None
+
+
+def run_check(job: Job, checks: Checks, head: str) -> Verdict:
+    """Check the commit `head` and keep the verdict; the caller holds the check's lock.
+
+    Where CI itself fails, it is run once more: what is in its way is often over by then.
+    """
+    folder = checks.folder(head)
+    started = time.time()
+    end_leftovers(folder)
+    _sweep(job, checks, head)
+    with open_guarded(folder.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC):
+        pass  # emptied and not replaced: what this program itself says goes there too
+    outcome = _try(job, head, folder)
+    if outcome.state is CheckState.BROKEN:
+        _note(folder, f"{outcome.step}; that says nothing of the commit: run once more")
+        outcome = _try(job, head, folder)
+    state, step, code = outcome
+    took_s, of = round(time.time() - started, 3), fingerprint(job.command)
+    verdict = Verdict(state, step, code, time.time(), took_s, of)
+    write_json(folder.result, verdict, durable=True)
+    return verdict
+
+
+def _try(job: Job, head: str, folder: CheckFolder) -> Outcome:
+    place = ensure_private_dir(job.work / head)
+    try:
+        return _check_out(job, head, place, folder) or _run(job, place, folder)
+    finally:
+        _remove(place)
+
+
+def _check_out(job: Job, head: str, place: Path, folder: CheckFolder) -> Outcome | None:
+    """What there is to say where that fails: no commit of the forge's is to blame for it."""
+    try:
+        job.repository.check_out(head, place / "checkout")
+    except SmError as error:
+        _note(folder, error.message)
+        return Outcome(CheckState.BROKEN, "CI itself: the commit could not be checked out", 1)
+    return None
+
+
+def _run(job: Job, place: Path, folder: CheckFolder) -> Outcome:
+    (place / "tmp").mkdir(mode=0o700)
+    deadline, oom_kills = time.monotonic() + job.timeout_s, count_oom_kills()
+    with running(job.command, place / "checkout", _environment(place / "tmp"), folder) as process:
+        log = CleanLog(lambda lines: _append(folder.log, lines))
+        in_time = _copy(process, log, deadline)
+        log.close()
+    if not in_time:
+        _note(folder, f"stopped after {job.timeout_s:g} s, the project's CI timeout")
+    _cut(folder.log, LOG_LIMIT)
+    _clean(folder.log)
+    code = process.returncode if in_time else OVERDUE
+    if in_time and (by := killer(code, count_oom_kills() - oom_kills)):
+        step = f"CI itself: its command was killed by {by}"
+        return Outcome(CheckState.BROKEN, step, code)
+    state = CheckState.FAILURE if code else CheckState.SUCCESS
+    return Outcome(state, _step(folder) or redact(job.command), code)
+
+
+def _environment(temporary: Path) -> dict[str, str]:
+    """Nothing of the caller's that a command could leak or depend on."""
+    kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+    return {"LANG": "C.UTF-8"} | kept | {"TMPDIR": str(temporary), "CI": "true"}
+
+
+def _copy(process: subprocess.Popen[bytes], log: CleanLog, deadline: float) -> bool:
+    """Copy the command's output to its log until it ends; False where it has to be ended."""
+    pipe = process.stdout
+    assert pipe is not None
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        while True:
+            # A child left in the background may keep the pipe open for ever.
+            ended = process.poll() is not None
+            ready = bool(selector.select(0 if ended else LOOK_S))
+            chunk = os.read(pipe.fileno(), CHUNK) if ready else b""
+            if chunk:
+                log.write(chunk)
+            elif ready or ended:
+                return _ends_by(process, deadline)
+            if time.monotonic() >= deadline:
+                return False
+
+
+def _ends_by(process: subprocess.Popen[bytes], deadline: float) -> bool:
+    try:
+        process.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _append(log: Path, chunk: bytes) -> None:
+    with open_guarded(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as fd:
+        os.write(fd, chunk)
+        size = os.fstat(fd).st_size
+    if size > 2 * LOG_LIMIT:
+        _cut(log, LOG_LIMIT)
+
+
+def _cut(log: Path, limit: int) -> None:
+    """Keep the end of the log only, and say so at its beginning."""
+    data = read_guarded(log, 4 * LOG_LIMIT) or b""
+    if len(data) > limit:
+        _, _, kept = data[-limit:].partition(b"\n")
+        write_atomic(log, b"sm: the beginning of this log was left out\n" + kept)
+
+
+def _clean(log: Path) -> None:
+    """Take out what spans several lines, such as a private key."""
+    data = read_guarded(log, 4 * LOG_LIMIT) or b""
+    if (clean := clean_log(data)) != data:
+        write_atomic(log, clean)
+
+
+def _note(folder: CheckFolder, text: str) -> None:
+    data = read_guarded(folder.log, 4 * LOG_LIMIT) or b""
+    gap = b"" if not data or data.endswith(b"\n") else b"\n"
+    _append(folder.log, gap + f"sm: {text}\n".encode())
+
+
+def _step(folder: CheckFolder) -> str:
+    found = STEP.findall(read_guarded(folder.log, 4 * LOG_LIMIT) or b"")
+    return found[-1].decode("utf-8", "replace").strip() if found else ""
+
+
+def _sweep(job: Job, checks: Checks, head: str) -> None:
+    """End and remove what runners that were killed have left, of this commit and of others."""
+    for place in ensure_private_dir(job.work).iterdir():
+        if place.name == head or not is_held(checks.path / place.name / "lock"):
+            end_leftovers(CheckFolder(checks.path / place.name))
+            _remove(place)
+
+
+def _remove(place: Path) -> None:
+    """Remove a checkout, also one that has write-protected folders, as some caches do."""
+    if place.exists():
+        run("chmod", "-R", "u+rwX", str(place), accept=tuple(range(256)))
+        shutil.rmtree(place, ignore_errors=True)

@@ -1,0 +1,184 @@
+"""What a forge holds, whichever forge it is: issues, pull requests, reviews, checks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from enum import StrEnum
+
+from msgspec import Struct
+
+DEPENDS_ON = re.compile(
+    r"^[^\S\n]*+[-*]?[^\S\n]*+depends on:?\s++(.*)$", re.IGNORECASE | re.MULTILINE
+)
+"""What stands before the words is on their line: blank lines are not gone through once for each."""
+WITHIN_A_SENTENCE = re.compile(
+    r"(?<!longer )(?<!not )\bdepends on:? (?:issues? )?(#[0-9]+(?:(?:,? and |, )#[0-9]+){0,200})",
+    re.IGNORECASE,
+)
+"""The same in mid-line, where only the numbers that follow at once are meant."""
+REFERENCE = re.compile(r"#([0-9]{1,9})(?![0-9])")
+BEYOND_NUMBERS = re.compile(r"#[0-9]{10,}+")
+
+BOT = "sm"
+"""The author of what sm itself writes on a forge."""
+
+
+class IssueState(StrEnum):
+    """Whether an issue is still to be worked on."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+
+
+class PullState(StrEnum):
+    """What became of a pull request."""
+
+    OPEN = "open"
+    MERGED = "merged"
+    CLOSED = "closed"
+
+
+class ReviewState(StrEnum):
+    """A reviewer's verdict."""
+
+    APPROVED = "approved"
+    CHANGES_REQUESTED = "changes-requested"
+    COMMENTED = "commented"
+
+
+class CheckState(StrEnum):
+    """What CI says of a commit; NONE where no CI is configured.
+
+    BROKEN: CI itself has failed, so nothing is known of the commit.
+    """
+
+    NONE = "none"
+    PENDING = "pending"
+    SUCCESS = "success"
+    FAILURE = "failure"
+    BROKEN = "broken"
+
+
+class Comment(Struct, frozen=True):
+    """A remark on an issue or a pull request. `marker` identifies one that sm wrote itself."""
+
+    author: str
+    at: float
+    body: str
+    marker: str = ""
+
+
+class Issue(Struct, frozen=True):
+    """Something to do. `at` is when it was filed, in seconds since the epoch."""
+
+    number: int
+    title: str
+    state: IssueState
+    author: str
+    at: float
+    labels: tuple[str, ...] = ()
+    body: str = ""
+    comments: tuple[Comment, ...] = ()
+
+    def dependencies(self) -> tuple[int, ...]:
+        """The issues named after the words `Depends on`, each once."""
+        numbers = (int(number) for said in self._needs() for number in REFERENCE.findall(said))
+        return tuple(dict.fromkeys(numbers))
+
+    def beyond_numbers(self) -> str:
+        """What is named there as an issue, and can be the number of none; '' for nothing.
+
+        Passed over, it would not be waited for: such an issue is not to be used at all.
+        """
+        found = map(BEYOND_NUMBERS.search, self._needs())
+        return next((one[0] for one in found if one), "")
+
+    def _needs(self) -> list[str]:
+        """What it says it depends on: the rest of such a line, or the numbers in a sentence."""
+        return [*DEPENDS_ON.findall(self.body), *WITHIN_A_SENTENCE.findall(self.body)]
+
+
+class InlineComment(Struct, frozen=True):
+    """A reviewer's remark on one line of one file."""
+
+    path: str
+    line: int
+    body: str
+
+
+class Review(Struct, frozen=True):
+    """One review of one commit (`head`, a full SHA)."""
+
+    id: str
+    author: str
+    at: float
+    state: ReviewState
+    head: str
+    body: str = ""
+    comments: tuple[InlineComment, ...] = ()
+
+
+class Check(Struct, frozen=True):
+    """What CI says of the commit `head`, since `at` (seconds since the epoch).
+
+    `log` is the output of the failing `step`.
+    """
+
+    state: CheckState
+    head: str = ""
+    step: str = ""
+    url: str = ""
+    log: str = ""
+    at: float = 0.0
+
+
+NO_CHECK = Check(CheckState.NONE)
+
+
+class PullRequest(Struct, frozen=True):
+    """A branch that is offered for merging. `conflicts`: it cannot be merged into its base.
+
+    `closed_at` is when it was merged or closed, 0 while it is open.
+    """
+
+    number: int
+    title: str
+    state: PullState
+    author: str
+    at: float
+    branch: str
+    base: str
+    head: str
+    body: str = ""
+    conflicts: bool = False
+    merged_as: str = ""
+    closed_at: float = 0.0
+    reviews: tuple[Review, ...] = ()
+    comments: tuple[Comment, ...] = ()
+    check: Check = NO_CHECK
+
+
+class Batch(Struct, frozen=True):
+    """All that one observation of a forge has found.
+
+    `writers` are the authors in it who may push to the repository. `problems` tell what could not
+    be read, and why. `validators` are the forge's own: cursors, ETags, a stamp. They are worth
+    something only together with the rest, so they are kept with it or not at all.
+    """
+
+    issues: tuple[Issue, ...] = ()
+    pulls: tuple[PullRequest, ...] = ()
+    writers: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    validators: dict[str, str] = {}
+
+
+def authors_in(issues: Iterable[Issue], pulls: Iterable[PullRequest]) -> set[str]:
+    """Everyone who has said something there."""
+    found = set[str]()
+    for issue in issues:
+        found |= {issue.author, *(comment.author for comment in issue.comments)}
+    for pull in pulls:
+        found |= {pull.author, *(review.author for review in pull.reviews)}
+    return found

@@ -1,0 +1,244 @@
+"""What `sm` asks of a forge, whichever forge it is.
+
+`sm.adapters.forge.kinds` opens the one that a project's configuration names. Each forge passes
+the same tests, `tests/adapters/forge_contract.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from sm.adapters.forge.model import (
+    Batch,
+    Check,
+    CheckState,
+    InlineComment,
+    Issue,
+    IssueState,
+    PullRequest,
+    PullState,
+    Review,
+    ReviewState,
+)
+
+if TYPE_CHECKING:
+    from sm.config.schema import Ci
+
+
+class CheckRun(Protocol):
+    """What came of running CI once."""
+
+    @property
+    def state(self) -> CheckState:
+        """What it says of the commit."""
+        ...
+
+    @property
+    def step(self) -> str:
+        """Where it failed."""
+        ...
+
+    @property
+    def took_s(self) -> float:
+        """How long it took, in seconds."""
+        ...
+
+
+class Forge(Protocol):
+    """Issues, pull requests, reviews, checks and merges of one project.
+
+    A forge keeps nothing between two calls that an answer depends on: what it needs for the next
+    observation is in the `Batch` of the last one, which the caller has on disk.
+
+    Each write may be repeated, by a process that does not know whether the first try was done. It
+    finds the first one's traces: a comment its marker, a pull request its branch, a merge the
+    merged state, a label and a closed issue themselves.
+
+    Errors are those of `sm.adapters.forge.errors`, and `TemporaryError` if the forge cannot be
+    reached.
+    """
+
+    # Observing
+
+    def observe(self, since: Batch | None = None, *, start_checks: bool = True) -> Batch:
+        """Every issue and pull request, each open pull request with the check of its head.
+
+        `since` is an earlier observation: the forge is asked for what has changed after it, and
+        the rest is taken from it, without the texts if `since` has none. None: all is read anew.
+        A check has no log. With `start_checks`, a forge that runs CI itself starts what has no
+        result yet.
+        """
+        ...
+
+    def is_stale(self, since: Batch) -> bool:
+        """Whether the forge is known to have changed since, as far as this machine can tell.
+
+        It is called in each pass over a session, so it sends no request: a forge elsewhere says
+        no, and is observed when the interval is over.
+        """
+        ...
+
+    def signs(self) -> tuple[Path, ...]:
+        """Files that get a new time when the forge changes; none for a forge elsewhere.
+
+        The first one changes with everything that is done through `sm`, and with every push.
+        """
+        ...
+
+    def git_dirs(self) -> tuple[Path, ...]:
+        """Its repositories on this machine, in which a killed git may leave a lock behind."""
+        ...
+
+    def find_writers(self, authors: Iterable[str]) -> frozenset[str]:
+        """Those of `authors` who may push to the repository, as the forge knows them."""
+        ...
+
+    # Issues
+
+    def issues(
+        self, state: IssueState | None = None, labels: Iterable[str] = ()
+    ) -> tuple[list[Issue], list[str]]:
+        """The issues in that state that have all of `labels`, oldest first; and the problems."""
+        ...
+
+    def issue(self, number: int) -> Issue:
+        """One issue with its texts; NotFoundError if there is none."""
+        ...
+
+    def add_issue(
+        self, title: str, body: str = "", labels: Iterable[str] = (), *, author: str
+    ) -> Issue:
+        """File an issue."""
+        ...
+
+    def edit_issue(
+        self,
+        number: int,
+        *,
+        title: str = "",
+        body: str | None = None,
+        instead_of: str | None = None,
+    ) -> Issue:
+        """Give an issue another title or text; UsageError if its text is not `instead_of`."""
+        ...
+
+    def labels(self) -> set[str]:
+        """Every label that there is."""
+        ...
+
+    def close_issue(self, number: int) -> Issue:
+        """Close an issue; a closed one stays so."""
+        ...
+
+    def reopen_issue(self, number: int) -> Issue:
+        """Open an issue again; an open one stays so."""
+        ...
+
+    def add_label(self, number: int, label: str) -> Issue:
+        """Give an issue a label, if it lacks it."""
+        ...
+
+    def remove_label(self, number: int, label: str) -> Issue:
+        """Take a label off an issue, if it has it."""
+        ...
+
+    def comment(self, number: int, body: str, *, author: str, marker: str = "") -> bool:
+        """Comment on an issue or pull request; False if one with `marker` is there already."""
+        ...
+
+    # Pull requests
+
+    def is_pull(self, number: int) -> bool:
+        """Whether the number is a pull request and no issue; NotFoundError if it is neither."""
+        ...
+
+    def pulls(self, state: PullState | None = None) -> tuple[list[PullRequest], list[str]]:
+        """The pull requests in that state, oldest first; and the problems."""
+        ...
+
+    def pull(self, number: int) -> PullRequest:
+        """One pull request with its texts; NotFoundError if there is none."""
+        ...
+
+    def pull_for(self, branch: str) -> PullRequest | None:
+        """The newest pull request of `branch`."""
+        ...
+
+    def open_pull(
+        self, branch: str, base: str, title: str, body: str = "", *, author: str
+    ) -> PullRequest:
+        """Offer a branch for merging; the one that is open for it, if there is one.
+
+        Raises:
+            NotFoundError: one of the branches has not been pushed.
+            NothingToMergeError: the branch has no commits of its own.
+
+        """
+        ...
+
+    def close_pull(self, number: int) -> PullRequest:
+        """Close a pull request unmerged; PullClosedError if it is merged."""
+        ...
+
+    def submit_review(
+        self,
+        number: int,
+        state: ReviewState,
+        body: str = "",
+        comments: Iterable[InlineComment] = (),
+        *,
+        author: str,
+        head: str = "",
+    ) -> Review:
+        """Review the commit `head`, by default the branch's current one."""
+        ...
+
+    def diff(self, number: int, *options: str) -> str:
+        """What a pull request changes, as `git diff` shows it."""
+        ...
+
+    def files_changed(self, number: int, head: str = "") -> list[str]:
+        """The files that a pull request changes up to `head`, by default its last commit."""
+        ...
+
+    def merge(self, number: int, *, author: str, head: str = "", message: str = "") -> PullRequest:
+        """Merge at `head`, by default the branch's current commit; a merged one is returned.
+
+        Raises:
+            MergeRefusedError: it may not be merged; the subclass says why.
+
+        """
+        ...
+
+    def branch_head(self, branch: str) -> str:
+        """The commit of a branch, '' if there is no such branch."""
+        ...
+
+    # Checks
+
+    def check(self, head: str) -> Check:
+        """What CI says of a commit, with the failing log."""
+        ...
+
+    def rerun_check(self, head: str) -> None:
+        """Have CI run on a commit again, whatever it said before.
+
+        Raises:
+            AtWorkError: it is at work on it.
+            UsageError: no CI is configured.
+
+        """
+        ...
+
+    def run_check(self, head: str, ci: Ci, work: Path) -> CheckRun | None:
+        """Run CI on a commit, now and here, in the private folder `work`.
+
+        None if CI is at work on that commit already.
+
+        Raises:
+            UsageError: CI is not run on this machine, or none is configured.
+
+        """
+        ...

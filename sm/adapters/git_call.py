@@ -1,0 +1,215 @@
+"""Calls git: limits the user's settings that it sees, names its failures, and retries some."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from sm.adapters.process import ANY_CODE, CommandError, CommandTimeoutError, Result, ask
+from sm.errors import SmError, TemporaryError
+from sm.redact import redact
+
+LOCAL_S = 120.0
+"""Seconds for a call that stays on this machine; hooks of the user run within it."""
+
+REMOTE_S = 60.0
+"""Seconds for a call that talks to a remote."""
+
+RETRIES = 4
+RETRY_FOR_S = 15.0
+
+KEPT = frozenset(
+    {
+        "GIT_ALLOW_PROTOCOL",
+        "GIT_ASKPASS",
+        "GIT_CONFIG_COUNT",
+        "GIT_CONFIG_GLOBAL",
+        "GIT_CONFIG_NOSYSTEM",
+        "GIT_CONFIG_SYSTEM",
+        "GIT_EXEC_PATH",
+        "GIT_SSH",
+        "GIT_SSH_COMMAND",
+        "GIT_SSH_VARIANT",
+    }
+)
+"""How this user's git behaves. Every other GIT_* says where (a hook's GIT_DIR, an index, object
+folders) and would lead us into another repository, or writes traces into what we read."""
+
+KEPT_PREFIXES = (
+    "GIT_AUTHOR_",
+    "GIT_COMMITTER_",
+    "GIT_CONFIG_KEY_",
+    "GIT_CONFIG_VALUE_",
+    "GIT_HTTP_",
+    "GIT_PROXY_",
+    "GIT_SSL_",
+)
+
+LOCK_FILE = re.compile(
+    r"Unable to create '(?P<file>(?:(?!Unable to create ').)+\.lock)': File exists"
+)
+LOCK_CONFIG = re.compile(
+    r"could not lock config file (?P<file>(?! )(?:(?!could not lock config file ).)+): File exists"
+)
+LOCK_RACE = re.compile(r"^error: cannot lock ref '(?P<file>.+)': is at ", re.MULTILINE)
+"""Another git of this clone changed the ref just then; a remote's lines begin with `remote:`."""
+
+
+class GitLockedError(TemporaryError):
+    """Another git holds a lock file, or a killed git has left it behind."""
+
+
+class RemoteUnreachableError(TemporaryError):
+    """The remote does not answer, or refuses us."""
+
+
+class NotARepositoryError(SmError):
+    """The folder is missing or is no repository."""
+
+
+class NoSuchRemoteError(SmError):
+    """The repository has no remote of that name."""
+
+
+class NoSuchBranchError(SmError):
+    """The remote has no such branch or ref."""
+
+
+def make_environment(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
+    """Return `env` for git: nothing that points elsewhere, no prompts, English texts."""
+    kept = {
+        name: value
+        for name, value in env.items()
+        if not name.startswith("GIT_") or name in KEPT or name.startswith(KEPT_PREFIXES)
+    }
+    return kept | {
+        # A folder without a repository must not count as a part of the repository around it.
+        "GIT_CEILING_DIRECTORIES": str(folder.parent),
+        # `git status` must not take the index lock while the agent's git needs it.
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "LC_ALL": "C",
+    }
+
+
+def call(
+    folder: Path,
+    *args: str,
+    remote: str | None = None,
+    stdin: bytes | None = None,
+    accept: tuple[int, ...] = (0,),
+    timeout_s: float | None = None,
+) -> Result:
+    """Run git in `folder`; `remote` names the remote that it talks to, if any.
+
+    It retries for a few seconds if a remote is unreachable or another git holds a lock.
+
+    Raises:
+        GitLockedError, RemoteUnreachableError: the last try failed, too.
+        NotARepositoryError, NoSuchRemoteError, NoSuchBranchError: what the name says.
+        CommandError: git failed for another reason.
+
+    """
+
+    def once() -> Result:
+        return _once(folder, args, remote, stdin, accept, timeout_s)
+
+    try:
+        return once()
+    except (GitLockedError, RemoteUnreachableError):
+        import tenacity  # imported here: nearly every call succeeds, and should not pay for it
+
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type((GitLockedError, RemoteUnreachableError)),
+            wait=tenacity.wait_random_exponential(multiplier=0.1, max=2),
+            stop=tenacity.stop_after_attempt(RETRIES) | tenacity.stop_after_delay(RETRY_FOR_S),
+            reraise=True,
+        )
+        return retrying(once)
+
+
+def _once(
+    folder: Path,
+    args: tuple[str, ...],
+    remote: str | None,
+    stdin: bytes | None,
+    accept: tuple[int, ...],
+    timeout_s: float | None,
+) -> Result:
+    try:
+        return _git(folder, args, stdin, accept, timeout_s or (REMOTE_S if remote else LOCAL_S))
+    except CommandTimeoutError as error:
+        if remote is None:
+            raise
+        raise RemoteUnreachableError(f"remote '{remote}' of '{folder}': {error.message}") from error
+    except CommandError as error:
+        raise _named(error, folder, remote) from error
+
+
+def _git(
+    folder: Path,
+    args: tuple[str, ...],
+    stdin: bytes | None,
+    accept: tuple[int, ...],
+    timeout_s: float,
+) -> Result:
+    return ask(
+        *("git", "-C", str(folder), "-c", "color.ui=false", *args),
+        env=make_environment(folder, os.environ),
+        stdin=stdin,
+        accept=accept,
+        timeout_s=timeout_s,
+    )
+
+
+def _named(error: CommandError, folder: Path, remote: str | None) -> SmError:
+    """Return the failure by its name. If the exit code does not tell it, ask git."""
+    said = error.result.stderr
+    if known := _locked(said, folder, (LOCK_FILE, LOCK_CONFIG, LOCK_RACE)):
+        return known
+    check = _git(folder, ("rev-parse", "--git-dir"), None, tuple(ANY_CODE), LOCAL_S)
+    if check.code:
+        return NotARepositoryError(
+            f"'{folder}' cannot be used as a repository: {read_first_line(check)}"
+        )
+    if remote is None:
+        return error
+    return _named_remote(error, folder, remote)
+
+
+def find_lock(error: CommandError, folder: Path) -> GitLockedError | None:
+    """Return the failure as one of a lock file of the repository `folder`, if it is one."""
+    return _locked(error.result.stderr, folder, (LOCK_FILE, LOCK_CONFIG))
+
+
+def _locked(
+    said: str, folder: Path, patterns: tuple[re.Pattern[str], ...]
+) -> GitLockedError | None:
+    if not (found := next((match for one in patterns if (match := one.search(said))), None)):
+        return None
+    return GitLockedError(
+        f"'{found['file']}' is locked by another git, or by one that was killed: dev-poll removes "
+        f"a lock that is a minute old and that no git in '{folder}' holds"
+    )
+
+
+def _named_remote(error: CommandError, folder: Path, remote: str) -> SmError:
+    known = _git(folder, ("remote", "get-url", remote), None, tuple(ANY_CODE), LOCAL_S)
+    if known.code:
+        return NoSuchRemoteError(f"'{folder}' has no remote '{remote}': set 'remote' to one it has")
+    reason = read_first_line(error.result)
+    if "couldn't find remote ref" in reason:
+        return NoSuchBranchError(f"remote '{remote}' of '{folder}': {reason}")
+    if error.result.code == 128:
+        return RemoteUnreachableError(f"cannot reach remote '{remote}' of '{folder}': {reason}")
+    return error
+
+
+def read_first_line(result: Result) -> str:
+    """Return git's first complaint, without credentials."""
+    for line in result.stderr.splitlines():
+        if line.strip() and not line.lower().startswith("warning:"):
+            return redact(line.strip().removeprefix("fatal: ").removeprefix("error: "))
+    return f"exit code {result.code}"

@@ -1,0 +1,49 @@
+"""Texts that a person writes in an editor: the first line is a title, the rest the text."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from sm.errors import SmError, UsageError
+
+SCISSORS = "<!-- sm: the first line is the title, the rest the text; this line and all below go -->"
+
+
+def edit(title: str = "", body: str = "") -> tuple[str, str]:
+    """What a person makes of the title and the text, in $VISUAL, $EDITOR or the system's editor.
+
+    Raises:
+        UsageError: there is no terminal, the editor failed, or nothing was written.
+
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("there is no terminal for an editor: give a title, --body or --file")
+    try:
+        written = click.edit(f"{title}\n\n{body}\n\n{SCISSORS}\n", extension=".md")
+    except click.ClickException as error:
+        raise UsageError(f"the editor failed: {error.message}") from error
+    if written is None:
+        raise UsageError("nothing was saved: nothing is changed")
+    first, _, rest = written.partition(SCISSORS)[0].strip().partition("\n")
+    if not first.strip():
+        raise UsageError("the title is empty: nothing is changed")
+    return first.strip(), rest.strip()
+
+
+@contextmanager
+def keep(text: str) -> Iterator[None]:
+    """Keep in a file what a person has written, where it cannot be used."""
+    try:
+        yield
+    except SmError as error:
+        handle, path = tempfile.mkstemp(prefix="sm-text-", suffix=".md")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        error.message = f"{error.message} (what you wrote is in '{path}')"
+        raise

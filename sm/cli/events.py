@@ -1,0 +1,92 @@
+"""`sm events`: what happens, an event a line."""
+
+from __future__ import annotations
+
+import select
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from sm.cli.options import json_option, load_host, optional_past_name
+from sm.cli.times import moment
+from sm.output import say, say_json
+from sm.text import one_line
+
+if TYPE_CHECKING:
+    from sm.store.events import Event
+
+LOOK_S = 0.25
+"""Pause between two looks at a journal that is followed."""
+
+
+def _seconds(_ctx: click.Context, _param: click.Parameter, text: str | None) -> float | None:
+    from sm.config import duration
+
+    if text is None:
+        return None
+    try:
+        return duration.parse(text)
+    except ValueError as error:
+        raise click.BadParameter(f"expected a time such as 30s, 10m or 2h, got {text!r}") from error
+
+
+@click.command("events")
+@optional_past_name
+@click.option("--follow", "-f", is_flag=True, help="Go on with what happens, until Ctrl-C.")
+@click.option(
+    "--since",
+    metavar="TIME",
+    callback=_seconds,
+    help="Only the last TIME of the past, such as 10m; with --follow it is 0s by default.",
+)
+@json_option
+@click.pass_context
+def command(
+    click_context: click.Context, name: str, follow: bool, since: float | None, as_json: bool
+) -> None:
+    """Print the events of all sessions, or of one, oldest first, an event a line.
+
+    Each line says when, in which session, and what. With --json each is a JSON object on a line of
+    its own, whose fields docs/EVENTS.md tells. With --follow only what happens from now on is
+    printed, with --since also what happened before.
+    """
+    from sm.views.stream import stream
+
+    path = load_host(click_context).root.journal
+    earliest = 0.0
+    if since is not None or follow:
+        earliest = time.time() - (since or 0.0)
+    try:
+        found = stream(path, since=earliest, session=name, pause=_pause if follow else None)
+        for event in found:
+            _print(event, as_json)
+    except KeyboardInterrupt:
+        return  # the way to end it, so no error
+
+
+def _print(event: Event, as_json: bool) -> None:
+    from sm.views.event_words import tell
+    from sm.views.stream import as_json as fields_of
+
+    if as_json:
+        import msgspec
+
+        say_json(msgspec.json.encode(fields_of(event)).decode())
+    else:
+        say(f"{moment(event.at)}  {event.session or '-':14}  {one_line(tell(event))}")
+
+
+def _pause() -> None:
+    """Wait a moment.
+
+    Raises:
+        BrokenPipeError: the reader of the output has gone, who would not be missed before the next
+            event otherwise.
+
+    """
+    gone = select.poll()
+    gone.register(sys.stdout.fileno(), 0)
+    if gone.poll(LOOK_S * 1000):
+        raise BrokenPipeError

@@ -1,0 +1,16 @@
+"""`sm react-server`: called by the monitor."""
+
+from __future__ import annotations
+
+import click
+
+from sm.cli import passes
+from sm.cli.invocation import Invocation
+
+
+@click.command("react-server", help="React to what has happened, once for each line of input.")
+@click.argument("words", metavar="SESSION", nargs=-1, required=True)
+@click.pass_context
+def command(click_context: click.Context, words: tuple[str, ...]) -> None:
+    """A pass of the reactor for each line."""
+    passes.serve_passes(click_context.ensure_object(Invocation), list(words))

@@ -1,0 +1,72 @@
+"""`sm sync`: exchange finished work with a remote beside the hub."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from sm.cli.options import project_option
+from sm.cli.table import plural
+from sm.config.schema import Project
+from sm.output import say, say_lines, warn
+
+if TYPE_CHECKING:
+    from sm.setup.sync import Standing, Synced
+
+SHOWN = 10
+
+
+@click.command()
+@click.option("--remote", metavar="NAME", help="The remote that people push to; default: origin.")
+@click.option("--dry-run", is_flag=True, help="Say what would be carried over, and change nothing.")
+@project_option
+@click.pass_context
+def command(ctx: click.Context, project: Project, remote: str | None, dry_run: bool) -> None:
+    """Exchange finished work with the people on another remote.
+
+    For a project whose agents push to a hub of their own beside 'origin'. What people have pushed
+    to the primary branch of 'origin' gets into the hub, where the agents begin from it; what agents
+    have finished is pushed to 'origin'. If both have gone on, nothing is changed: it says what
+    helps, and ends with 1. Your branches and your working tree are not touched.
+    """
+    from sm.setup import sync
+    from sm.setup.sync import Direction
+
+    other = sync.choose_remote(project, remote)
+    found = (sync.look if dry_run else sync.sync)(project, other)
+    if found.standing.direction is Direction.APART:
+        _tell_apart(project, found.standing)
+        ctx.exit(1)
+    say_lines(_lines(found, dry_run))
+
+
+def _lines(found: Synced, is_dry: bool) -> Iterator[str]:
+    from sm.setup.sync import Direction
+
+    standing = found.standing
+    names = f"'{standing.beside}/{standing.branch}' and '{standing.hub}/{standing.branch}'"
+    if standing.direction is Direction.NONE:
+        yield f"up to date: {names} are at {standing.ours[:12]}"
+        return
+    giver = standing.beside if standing.receiver == standing.hub else standing.hub
+    count = plural(standing.only_ours + standing.only_theirs, "commit")
+    verb = "would carry" if is_dry else "carried"
+    yield f"{verb} {count} from '{giver}' to '{standing.receiver}':"
+    yield from (f"  {line}" for line in found.commits[:SHOWN])
+    if (more := standing.only_ours + standing.only_theirs - SHOWN) > 0:
+        yield f"  and {more} more"
+
+
+def _tell_apart(project: Project, standing: Standing) -> None:
+    from sm.setup.sync import list_remedies
+
+    ours, theirs = (f"'{each}/{standing.branch}'" for each in (standing.hub, standing.beside))
+    warn(
+        f"both have gone on: {theirs} has {plural(standing.only_theirs, 'commit')} that {ours} "
+        f"lacks, {ours} has {plural(standing.only_ours, 'commit')} that {theirs} lacks: nothing "
+        "was changed"
+    )
+    for line in list_remedies(project, standing):
+        say(line, err=True)

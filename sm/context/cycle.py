@@ -1,0 +1,227 @@
+"""`sm cycle`: a handoff cycle because a person says so; what it would do, and how it goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from itertools import takewhile
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from sm.adapters.tmux import TmuxError
+from sm.context import documents, files, history, progress, usage
+from sm.context.decide import REQUESTS
+from sm.context.flags import read_flags
+from sm.context.history import Health
+from sm.context.rotation import Cause, Limits, Rotation, begin
+from sm.context.run import begin_cycle
+from sm.context.settings import Policy, make_rotator
+from sm.context.texts import (
+    Form,
+    ask_again_for_task,
+    ask_for_document,
+    ask_for_task,
+    name_requested,
+    say_times,
+    write_prompt,
+)
+from sm.errors import SmError, TemporaryError
+from sm.messages import delivery
+from sm.sessions import agent, monitors, registry
+from sm.sessions.activity import describe_activity
+from sm.sessions.address import check_living, format_address
+from sm.sessions.registry import AnySession
+from sm.sessions.target import Target
+from sm.store import journal
+from sm.store.events import Rotation as RotationEvent
+
+LOOK_S = 0.1
+
+
+class Preview(Struct, frozen=True, kw_only=True):
+    """What a cycle would do. `percent` of its context and `read_age_s` are None if not known.
+
+    `state` is what the agent is at in a word, `steps` what would be done, in order, `obstacles`
+    what would be in the way now; with a `refusal` it would not begin at all.
+    """
+
+    session: str
+    name: str
+    percent: float | None
+    read_age_s: float | None
+    threshold: float
+    automatic: bool
+    state: str
+    folder: str
+    steps: tuple[str, ...]
+    obstacles: tuple[str, ...]
+    refusal: str
+
+
+def start(session: AnySession) -> Rotation:
+    """Begin a cycle; the session's monitor carries it on.
+
+    Raises:
+        SmError: its context cannot be replaced, it has no agent, or that is under way already.
+
+    """
+    rotator = make_rotator(session)
+    check(rotator.target)
+    record = begin_cycle(rotator, Cause.COMMAND, _percent(session))
+    if record is None:
+        raise SmError(
+            _under_way(session) or f"'{format_address(session)}' has just begun a rotation"
+        )
+    monitors.ensure(session)  # whether or not dev-poll runs
+    registry.poke(session.dir)
+    return record
+
+
+def check(target: Target) -> None:
+    """Refuse a session that has no agent, or one whose context cannot be replaced.
+
+    Raises:
+        SmError: why not.
+
+    """
+    session = target.session
+    check_living(session)
+    files.check(target.profile)
+    name = format_address(session)
+    if not agent.is_alive(session.dir):
+        raise SmError(f"the agent of '{name}' does not run at the moment: see 'sm trace'")
+    if problem := _under_way(session):
+        raise SmError(problem)
+
+
+def _under_way(session: registry.Session) -> str:
+    name = format_address(session)
+    found = progress.find_replacement(session.dir)
+    if found is None:
+        return ""
+    return (
+        f"the context of '{name}' is being replaced already, since {found.age_s:.0f} s "
+        f"({found.told}): see 'sm trace {name}'"
+    )
+
+
+def _percent(session: registry.Session) -> float | None:
+    reading = usage.read_current(session.dir, read_flags(session.dir))
+    return reading.percent if reading else None
+
+
+def preview(session: AnySession) -> Preview:
+    """What a cycle would do now, with its real values; nothing is changed.
+
+    Raises:
+        SmError: its folder cannot be, or its configuration cannot be used.
+
+    """
+    rotator = make_rotator(session)
+    target, holds = rotator.target, rotator.policy
+    reading = usage.read_current(session.dir, read_flags(session.dir))
+    folder = documents.find_folder(session, holds.cycle)
+    percent = reading.percent if reading else None
+    return Preview(
+        session=session.name,
+        name=format_address(session),
+        percent=percent,
+        read_age_s=time.time() - reading.at if reading else None,
+        threshold=_threshold(session, holds),
+        automatic=holds.cycle.enabled,
+        state=describe_activity(session),
+        folder=str(folder),
+        steps=tuple(_steps(target, holds, percent, folder)),
+        obstacles=tuple(_obstacles(target, folder)),
+        refusal=_refusal(target),
+    )
+
+
+def _steps(target: Target, holds: Policy, percent: float | None, folder: Path) -> Iterator[str]:
+    cycle, profile, limits = holds.cycle, target.profile, Limits()
+    record = structs.replace(begin("", Cause.COMMAND, time.time(), ""), percent=percent)
+    text = ask_for_document(record, 1, str(folder), Form(cycle.sections, cycle.header))
+    yield f"tell it, within its turn if it is at work:\n{text}"
+    yield (
+        f"wait for the document, {cycle.timeout_s:g} s; without one ask again, "
+        f"{say_times(REQUESTS - 1)}, in that time; "
+        "ask for what it lacks, once"
+    )
+    until = f" {limits.grace_s:g} s, then interrupt it by {profile.interrupt_key}"
+    yield f"wait for the end of the turn{',' + until if profile.interrupt_key else ''}"
+    yield f"clear its context by {profile.clear or '(the profile has no command)'}"
+    document = folder / name_requested(record, 1)
+    prompt = write_prompt(Cause.COMMAND, str(document))
+    yield f"tell the new one:\n{prompt}\n{ask_for_task(cycle.resumed)}"
+    yield (
+        f"unless it names its task in its first turn, or within {limits.verify_s:g} s, ask:\n"
+        f"{ask_again_for_task(cycle.resumed)}"
+    )
+    yield "if it names none then either, clear and resume once more, and then tell a person"
+    yield f"note what came of it, and keep the newest {cycle.keep} documents"
+
+
+def _threshold(session: AnySession, holds: Policy) -> float:
+    raised = history.find_raise(session.root, session.name)
+    return holds.levels(raised).cycle or holds.cycle.percentage
+
+
+def _refusal(target: Target) -> str:
+    try:
+        check(target)
+    except SmError as error:
+        return error.message
+    return ""
+
+
+def _obstacles(target: Target, folder: Path) -> Iterator[str]:
+    try:
+        documents.check(folder)
+    except SmError as error:
+        yield error.message
+    known = agent.load(target.session.dir)
+    if known is None:
+        return
+    try:
+        pane, screen = delivery.look(target, known.pane_id)
+    except (TmuxError, TemporaryError) as error:
+        yield str(error)
+        return
+    if refusal := delivery.obstacle(target, pane, screen):
+        yield refusal.sentence
+
+
+def follow(session: AnySession, record: Rotation) -> Iterator[RotationEvent]:
+    """What is done for that rotation, as it is done, until it is over."""
+    seen, over = 0, False
+    while not over:
+        over = not _goes_on(session, record)
+        events = _events(session, record.began_at)
+        yield from events[seen:]
+        seen = max(seen, len(events))
+        if not over:
+            time.sleep(LOOK_S)
+
+
+def _goes_on(session: AnySession, record: Rotation) -> bool:
+    try:
+        known = files.read_record(session.dir)
+    except SmError:
+        return False
+    return known is not None and known.id == record.id
+
+
+def _events(session: AnySession, since: float) -> list[RotationEvent]:
+    """The session's rotation events since that moment, oldest first."""
+    recent = takewhile(lambda event: event.at >= since, journal.newest_first(session.root.journal))
+    mine = [e for e in recent if isinstance(e, RotationEvent) and e.session == session.name]
+    return mine[::-1]
+
+
+def find_outcome(session: AnySession, record: Rotation) -> Health | None:
+    """How it has ended; None if the session has ended before it."""
+    found = takewhile(
+        lambda e: e.at >= record.began_at, history.read_recent(session.root, session.name)
+    )
+    return next((entry for entry in found if entry.rotation == record.id), None)

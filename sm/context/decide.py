@@ -1,0 +1,386 @@
+"""What a rotation needs next: a pure function of its record and the facts.
+
+Every act may be repeated: it is asked for until the facts show that it has happened.
+docs/CONTEXT.md tells the story; `tests/context/test_rotation.py` walks it in every order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import structs
+
+from sm.context.rotation import (
+    Act,
+    Cause,
+    Document,
+    Key,
+    Kind,
+    Limits,
+    Move,
+    Rotation,
+    Standing,
+    Step,
+)
+from sm.context.texts import say_times
+from sm.refusal import tell_refusal
+
+REQUESTS, CLEARS, RESUMES = 2, 2, 2
+"""So often each is tried: once, and once more."""
+TRIES = 3
+"""So often a clear may fail; after each failure the agent has a turn's time."""
+SOON_S = 1.0
+
+
+def decide(record: Rotation, seen: Standing, limits: Limits) -> Move:
+    """What is to be done now."""
+    record = _of_now(record, seen)
+    if not seen.alive:
+        due = record.step is Step.CLEAR and record.relaunched and not _is_late(record, seen, limits)
+        return Move(Act.RELAUNCH if due else Act.WAIT, record)  # or the session's own recovery
+    if record.step in _BEFORE and _is_fresh(record, seen):
+        return _begun_anew(record, seen, limits)
+    if record.step in _BEFORE and record.context and not seen.context:
+        return _parked(record, seen, limits)  # just started anew: it has not told of it yet
+    if record.again and record.step in _BEFORE and _goes_on(record, seen):
+        return _unproven(record, seen)
+    return _STEPS[record.step](record, seen, limits)
+
+
+_BEFORE = (Step.REQUEST, Step.DOCUMENT, Step.QUIET, Step.CLEAR)
+
+
+def _of_now(r: Rotation, seen: Standing) -> Rotation:
+    """The record without times that are still to come, as the clock was set back since.
+
+    A context that had no name when it began gets that of the one that is older than the record.
+    """
+    times = {name: getattr(r, name) for name in ("began_at", "since", "postponed_at")}
+    ahead = {name: seen.now for name, at in times.items() if at > seen.now}
+    named = {"context": seen.context} if not r.context and seen.begun_at <= r.began_at else {}
+    return structs.replace(r, parked=False, resting=False, **ahead, **named)
+
+
+def _is_fresh(record: Rotation, seen: Standing) -> bool:
+    another = seen.context and seen.context != record.context
+    return record.cleared or seen.relaunched or bool(another)
+
+
+def _begun_anew(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    """The agent is in another context: by our clear, a person's, or as it was started anew."""
+    if r.step is Step.CLEAR or (r.document and seen.begun != "clear"):
+        return _resume(_to(r, Step.RESUME, seen), seen, limits)
+    if seen.begun == "clear":
+        return Move(Act.GIVE_UP, r, "a person has cleared its context")
+    return Move(Act.GIVE_UP, r, "its agent was started anew before it had written a document")
+
+
+def _to(r: Rotation, step: Step, seen: Standing, **changes: object) -> Rotation:
+    """The record at the beginning of another step."""
+    more = {"since": seen.now, "obstacle": "", "reported": False} | changes
+    steps = r.steps if step is r.step else (*r.steps, (step, seen.now))
+    return structs.replace(r, step=step, steps=steps, **more)
+
+
+def _request(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    if r.document:
+        return _quiet(_to(r, Step.QUIET, seen), seen, limits)
+    if (at := _accepted_at(r, seen)) is not None:
+        return _document(_to(r, Step.DOCUMENT, seen, since=at), seen, limits)
+    if seen.compacted_at > r.began_at:
+        return Move(Act.GIVE_UP, r, COMPACTED)
+    if seen.parked:
+        return _parked(r, seen, limits)
+    if seen.now >= r.since + limits.request_s or _is_lost(r, seen):
+        return Move(Act.GIVE_UP, r, "it could not be asked for a document")
+    return Move(Act.TELL, r, until=r.since + limits.request_s)
+
+
+def _accepted_at(r: Rotation, seen: Standing) -> float | None:
+    """When the agent got the message of the step."""
+    return seen.accepted.get(r.key) if r.key else None
+
+
+def _is_lost(r: Rotation, seen: Standing) -> bool:
+    return r.key in seen.lost
+
+
+COMPACTED = "its context was summed up before it had written a document"
+
+
+def _parked(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    """No time counts while it cannot answer, and what wakes it again may reach it."""
+    waiting = structs.replace(r, parked=True, since=seen.now)
+    return Move(Act.WAIT, waiting, until=seen.now + limits.look_s)
+
+
+def _document(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    """Since the agent has got the request, or the one for what is missing in its document."""
+    found = seen.document if seen.document and not seen.document.empty else None
+    if r.document:
+        return _quiet(_to(r, Step.QUIET, seen), seen, limits)
+    if found:
+        r = _noticed(r, found, seen)
+    if found and r.sections_asked:
+        return _completed(r, found, seen, limits)
+    if found:
+        return _written(r, found, seen, limits)
+    if seen.compacted_at > r.began_at:
+        return Move(Act.GIVE_UP, r, COMPACTED)
+    if seen.parked:
+        return _parked(r, seen, limits)
+    late_at = r.since + limits.document_s
+    if not _is_over(r.since, seen) and seen.now < late_at:
+        return Move(Act.WAIT, r, until=late_at)
+    if seen.now < (due_at := min(late_at, _share_at(r, seen, limits))):
+        return Move(Act.WAIT, structs.replace(r, resting=True), until=due_at)
+    if r.requests >= REQUESTS:
+        return Move(Act.GIVE_UP, r, f"it has written no document, asked {say_times(REQUESTS)}")
+    return _request(_to(r, Step.REQUEST, seen, requests=r.requests + 1), seen, limits)
+
+
+def _share_at(r: Rotation, seen: Standing, limits: Limits) -> float:
+    """When this request has had its share of the time: a turn may end at once, and in vain."""
+    first_at = min(seen.accepted.get(Key(Kind.ASK), r.since), r.since)
+    return first_at + limits.document_s * r.requests / REQUESTS
+
+
+def _noticed(r: Rotation, found: Document, seen: Standing) -> Rotation:
+    if r.found == found.stamp and r.found_at <= seen.now:
+        return r
+    return structs.replace(r, found=found.stamp, found_at=seen.now)
+
+
+def _whole_at(r: Rotation, found: Document, limits: Limits) -> float:
+    """When it counts as whole if it does not change; its clock may be ahead of ours."""
+    return min(found.written_at, r.found_at) + limits.settled_s
+
+
+def _is_over(asked_at: float, seen: Standing) -> bool:
+    """Whether the turn is over in which it was asked: then nothing more is to be expected."""
+    return seen.idle_since is not None and seen.idle_since > asked_at
+
+
+def _written(r: Rotation, found: Document, seen: Standing, limits: Limits) -> Move:
+    whole_at = _whole_at(r, found, limits)
+    if not _is_over(r.since, seen) and seen.now < whole_at:
+        return Move(Act.WAIT, r, until=whole_at)
+    if found.lacks:
+        return _completed(_to(r, Step.DOCUMENT, seen, sections_asked=True), found, seen, limits)
+    return _quiet(_to(r, Step.QUIET, seen, document=found.path), seen, limits)
+
+
+def _completed(r: Rotation, found: Document, seen: Standing, limits: Limits) -> Move:
+    """It was asked, once, for the sections that its document lacks; then that has to do."""
+    asked_at = _accepted_at(r, seen)
+    late = seen.now >= r.since + limits.document_s
+    if asked_at is None and not late:
+        return Move(Act.TELL, r, until=r.since + limits.document_s)
+    whole_at = _whole_at(r, found, limits)
+    settled = not found.lacks and seen.now >= whole_at
+    if late or settled or _is_over(asked_at or r.since, seen):
+        return _quiet(_to(r, Step.QUIET, seen, document=found.path), seen, limits)
+    until = min(r.since + limits.document_s, whole_at)
+    return Move(Act.WAIT, r, until=max(until, seen.now + 1))
+
+
+def _quiet(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    """Until the turn is over. The agent's own wish ends no turn; a full context has to."""
+    since = seen.idle_since
+    if since is not None and (not r.postponed_at or since > r.postponed_at):
+        return _clear(_to(r, Step.CLEAR, seen, postponed_at=0.0), seen, limits)
+    if seen.background_since is not None:
+        until = max(seen.background_since, r.since) + limits.background_s
+        if seen.now >= until:
+            return _clear(_to(r, Step.CLEAR, seen, postponed_at=0.0), seen, limits)
+        return Move(Act.WAIT, r, until=until)
+    if r.cause is Cause.HANDOFF or r.postponed_at or since is not None:
+        return Move(Act.WAIT, r, until=seen.now + limits.look_s)
+    if r.interrupted:
+        return Move(Act.WAIT, r, until=seen.now + SOON_S)
+    return _stopped(r, seen, limits)
+
+
+def _stopped(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    """The turn goes on behind the document: it is interrupted, as soon as that can be."""
+    due_at = r.since + limits.grace_s
+    if seen.now < due_at:
+        return Move(Act.WAIT, r, until=due_at)
+    if not r.reported and seen.now >= due_at + limits.obstacle_s:
+        reported = structs.replace(r, reported=True)
+        return Move(Act.REPORT, reported, "its turn goes on, and cannot be interrupted")
+    return Move(Act.INTERRUPT, r)
+
+
+def _clear(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    if not seen.readable and not r.kept:
+        return _without_document(r, seen, limits)
+    if r.relaunched:
+        late = _is_late(r, seen, limits)
+        return _failed(r, seen) if late else Move(Act.RELAUNCH, r, until=seen.now + limits.look_s)
+    if r.obstacle:
+        return _blocked(r, seen, limits)
+    if not r.tried:
+        return _typed_anew(r, seen, limits)
+    if seen.now < r.since + limits.clear_s:
+        return Move(Act.CLEAR, r, until=r.since + limits.clear_s)
+    if r.tried < CLEARS:
+        return _typed_anew(r, seen, limits)
+    return Move(Act.RELAUNCH, structs.replace(r, relaunched=True, since=seen.now))
+
+
+def _typed_anew(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    anew = structs.replace(r, tried=r.tried + 1, clears=r.clears + 1, since=seen.now)
+    return Move(Act.CLEAR, anew, until=seen.now + limits.clear_s)
+
+
+def _is_late(r: Rotation, seen: Standing, limits: Limits) -> bool:
+    """Whether the new start of the agent was in vain; no time counts before that start."""
+    return bool(r.generation) and seen.now >= r.since + limits.relaunch_s
+
+
+def _blocked(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    """Something is in the way, a person perhaps: it is tried again and again, and told of once."""
+    if not r.reported and seen.now >= r.since + limits.obstacle_s:
+        return Move(Act.REPORT, structs.replace(r, reported=True), tell_refusal(r.obstacle))
+    return Move(Act.CLEAR, r)
+
+
+def _without_document(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    if r.cause is Cause.HANDOFF or r.requests >= REQUESTS or r.again:
+        reason = f"its document is gone, or empty, or cannot be read: {r.document}"
+        return Move(Act.GIVE_UP, r, reason)
+    again = _to(r, Step.REQUEST, seen, document="", requests=r.requests + 1)
+    return _request(again, seen, limits)
+
+
+def _failed(r: Rotation, seen: Standing) -> Move:
+    if r.failures + 1 >= TRIES:
+        return Move(Act.GIVE_UP, r, "its context could not be cleared")
+    anew = _to(r, Step.QUIET, seen, tried=0, relaunched=False, generation=0, kept=False)
+    later = structs.replace(anew, failures=r.failures + 1, postponed_at=seen.now)
+    return Move(Act.WAIT, later, "the clear had no effect", until=seen.now + SOON_S)
+
+
+def _resume(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    """The context is new, as far as is known; its first prompt comes from us, once."""
+    if (at := _accepted_at(r, seen)) is not None:
+        if seen.context and seen.context == r.context:
+            return _not_fresh(r, seen, limits)
+        if r.cause is Cause.HANDOFF:
+            return Move(Act.FINISH, r)
+        begun = _to(r, Step.VERIFY, seen, since=at, fresh=seen.context, asked=False)
+        return _verify(begun, seen, limits)
+    if _is_lost(r, seen):
+        if _has_resumed_enough(r):
+            return Move(Act.GIVE_UP, r, "its new context has not got its prompt")
+        r = _to(r, Step.RESUME, seen, resumes=r.resumes + 1)
+    if not r.reported and seen.now >= r.since + limits.obstacle_s:
+        return Move(Act.REPORT, structs.replace(r, reported=True), "its prompt cannot be typed")
+    until = r.since + limits.obstacle_s
+    return Move(Act.TELL, r, until=until if not r.reported else float("inf"))
+
+
+def _has_resumed_enough(r: Rotation) -> bool:
+    return r.resumes >= RESUMES * (r.failures + 1 + r.again)
+
+
+def _not_fresh(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    """The prompt has shown that the clear before it had no effect: it is in the old context."""
+    again = _to(r, Step.QUIET, seen, cleared=False, resumes=r.resumes + 1)
+    if r.relaunched:
+        return _failed(again, seen)
+    if r.tried >= CLEARS:
+        return _quiet(structs.replace(again, relaunched=True), seen, limits)
+    return _quiet(structs.replace(again, tried=r.tried + 1, clears=r.clears + 1), seen, limits)
+
+
+def _verify(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    """It goes on when it has named its task. That it has ended a turn proves nothing."""
+    if r.fresh and seen.context not in ("", r.fresh):
+        return _lost_again(r, seen, limits)
+    went_on = r.went_on or seen.worked_at > r.since
+    r = structs.replace(r, proves=seen.proves, went_on=went_on, task=seen.task)
+    if r.task or seen.hands_off:
+        return Move(Act.FINISH, r)
+    if seen.parked:
+        return _parked(r, seen, limits)
+    return _asked(r, seen, limits) if r.asked else _unasked(r, seen, limits)
+
+
+def _unasked(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    """It is asked when its turn is over and has named none, or goes on for a minute without."""
+    due_at = min(r.since + limits.verify_s, _said_at(r.since, seen, limits))
+    if seen.now >= due_at:
+        asked = _to(r, Step.VERIFY, seen, asked=True)
+        return Move(Act.TELL, asked, until=seen.now + limits.answer_s)
+    return Move(Act.WAIT, r, until=min(due_at, seen.now + limits.say_s))
+
+
+def _said_at(told_at: float, seen: Standing, limits: Limits) -> float:
+    """When all is written down that it said in the turn in which it was told that; else never."""
+    over = seen.idle_since if _is_over(told_at, seen) else None
+    return float("inf") if over is None else over + limits.written_s
+
+
+def _asked(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    asked_at = _accepted_at(r, seen)
+    if asked_at is None:
+        if _is_lost(r, seen) or seen.now >= r.since + limits.answer_s:
+            return _unproven(r, seen)
+        return Move(Act.TELL, r, until=r.since + limits.answer_s)
+    said_at = _said_at(asked_at, seen, limits)
+    if seen.now >= said_at:
+        return _once_more(r, seen, limits) if _may_clear(r, seen) else _unproven(r, seen)
+    if seen.now >= asked_at + limits.answer_s:
+        return _unproven(r, seen)
+    released = r.released or seen.now >= asked_at + limits.verify_s
+    until = min(said_at, asked_at + limits.answer_s, seen.now + limits.say_s)
+    return Move(Act.WAIT, structs.replace(r, released=released), until=until)
+
+
+def _may_clear(r: Rotation, seen: Standing) -> bool:
+    """Whether nothing is in the context but what the rotation has told, and it proves nothing."""
+    return r.proves and not (r.again or r.released or seen.others)
+
+
+def _once_more(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    """The new context is replaced by another, which begins with the same document."""
+    begun = {"context": seen.context, "fresh": "", "again": True, "resumes": r.resumes + 1}
+    anew = {"cleared": False, "tried": 0, "relaunched": False, "generation": 0}
+    return _quiet(_to(r, Step.QUIET, seen, **begun, **anew), seen, limits)
+
+
+def _goes_on(r: Rotation, seen: Standing) -> bool:
+    """Whether the context that is to be replaced once more has begun to work meanwhile."""
+    return seen.others or (r.step is Step.QUIET and seen.idle_since is None)
+
+
+NO_SIGN = "nothing shows that it goes on"
+NO_TASK = "it has not named the task that it goes on with"
+
+
+def _unproven(r: Rotation, seen: Standing) -> Move:
+    """A person has to look, unless it works and there is no way to know what it says."""
+    if not r.went_on:
+        return Move(Act.GIVE_UP, r, NO_SIGN)
+    return Move(Act.GIVE_UP, r, NO_TASK) if seen.proves else Move(Act.FINISH, r)
+
+
+def _lost_again(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    """The context that has got the prompt is gone before it is known to go on."""
+    if seen.begun == "clear":
+        return Move(Act.GIVE_UP, r, "a person has cleared its new context")
+    if _has_resumed_enough(r):
+        return Move(Act.GIVE_UP, r, "its agent was started anew again and again")
+    return _resume(_to(r, Step.RESUME, seen, resumes=r.resumes + 1), seen, limits)
+
+
+_STEPS: dict[Step, Callable[[Rotation, Standing, Limits], Move]] = {
+    Step.REQUEST: _request,
+    Step.DOCUMENT: _document,
+    Step.QUIET: _quiet,
+    Step.CLEAR: _clear,
+    Step.RESUME: _resume,
+    Step.VERIFY: _verify,
+}

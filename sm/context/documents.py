@@ -1,0 +1,287 @@
+"""The handoff documents of a session: their folder, and what an agent has written there.
+
+No link is followed, and nothing but documents that we have asked for is ever removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+import unicodedata
+from collections.abc import Collection, Iterator, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import NamedTuple
+
+from sm.adapters import git_files
+from sm.config.schema import HandoffCycle
+from sm.context.rotation import Document
+from sm.errors import SmError, StateError
+from sm.sessions.registry import IssueSession, Session
+from sm.store.files import create_exclusive, read_foreign
+
+READ_LIMIT = 1024 * 1024
+"""Bytes of a document in which its sections are looked for."""
+PATTERN = "handoff-*.md"
+OURS = f"/{PATTERN}\n/.gitignore\n"
+SHORTEST = "handoff-.md"
+NAME = re.compile(r"handoff-[^\x00-\x1f\x7f\ud800-\udfff]*\.md")
+"""Any name that an agent may choose in place of the one that it was told.
+
+It must be fit for one line of text: no control characters, and no bytes that are no text.
+"""
+ASKED_FOR = re.compile(r"handoff-\d{4}-\d\d-\d\d-\d\d-\d\d\.md", re.ASCII)
+"""A name of ours: a file with any other may be a person's own."""
+ADVICE = "change handoff_cycle.folder in the configuration"
+
+
+def find_folder(session: Session, cycle: HandoffCycle) -> Path:
+    """Where the session's documents are: an absolute path without links, which may not exist.
+
+    It is below the working directory, unless the configuration names an absolute one. Where
+    several sessions may share that, each has a folder of its own in it.
+
+    Raises:
+        StateError: it would be outside of the working directory, that is gone, or its path is none.
+
+    """
+    named = Path(cycle.folder)
+    if named.is_absolute():
+        return _real(named) / session.name
+    base = _real(session.cwd)
+    if not os.path.isdir(base):  # noqa: PTH112 - the one of Path raises what it does not expect
+        raise StateError(f"the working directory '{base}' is gone")
+    if ".." in named.parts:
+        raise StateError(f"'{named}' is not below '{base}': {ADVICE}")
+    wanted = base / named
+    return wanted if isinstance(session, IssueSession) else wanted / session.name
+
+
+def _real(path: Path) -> Path:
+    """Without links.
+
+    Raises:
+        StateError: it cannot be named to an agent, or be looked up.
+
+    """
+    try:
+        real = os.path.realpath(path)
+        real.encode()
+    except (OSError, ValueError) as error:
+        raise StateError(f"cannot use the path {str(path)!a}: {ADVICE}") from error
+    return Path(real)
+
+
+def check(folder: Path) -> None:
+    """Refuse a folder that a link is on the way to.
+
+    Raises:
+        StateError: there is one.
+
+    """
+    if _real(folder) != folder:
+        raise StateError(f"there is a link on the way to '{folder}': remove it, or {ADVICE}")
+
+
+def prepare(folder: Path) -> None:
+    """Make the folder if it is missing, and keep our documents out of git.
+
+    Raises:
+        StateError: it cannot be made, or a link is on the way to it.
+
+    """
+    check(folder)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        is_empty = not any(folder.iterdir())
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise StateError(f"cannot make '{folder}': {reason}: {ADVICE}") from error
+    if is_empty:
+        create_exclusive(folder / ".gitignore", "*\n")
+    else:
+        _hide_documents(folder)
+
+
+def _hide_documents(folder: Path) -> None:
+    """Others use the folder as well: of what is theirs nothing may be hidden from them."""
+    with contextlib.suppress(SmError):  # a handoff has to do without a git that does not work
+        if git_files.is_shown(folder / SHORTEST):
+            create_exclusive(folder / ".gitignore", OURS)
+
+
+def read_stamps(folder: Path) -> tuple[str, ...]:
+    """A stamp of each document that is there now. It differs once the document is written again.
+
+    Raises:
+        StateError: what is there cannot be known, so that an old one would pass for a new one.
+
+    """
+    try:
+        return tuple(one.stamp for one in _documents(folder))
+    except OSError as error:
+        raise StateError(f"cannot read '{folder}': {os.strerror(error.errno or 0)}") from error
+
+
+def find_written(
+    folder: Path, before: Collection[str], sections: Sequence[str], lines: Sequence[str] = ()
+) -> Document | None:
+    """The newest document that is not as one of `before` (by their stamps); None without one.
+
+    `sections` and `lines` are what it needs. No clock has a say in it, as that of a file server may
+    be wrong. Links, special files, and what is empty or cannot be read are no documents.
+    """
+    with contextlib.suppress(OSError, StateError):
+        for one in sorted(_new_ones(folder, before), reverse=True):
+            if text := _read(folder / one.name).strip():
+                return Document(
+                    path=str(folder / one.name),
+                    stamp=one.stamp,
+                    written_at=one.changed_ns / 1e9,
+                    missing=find_missing(text, sections),
+                    lines=find_missing_lines(text, lines),
+                )
+    return None
+
+
+def _new_ones(folder: Path, before: Collection[str]) -> Iterator[_Found]:
+    known = frozenset(before)
+    return (one for one in _documents(folder) if one.stamp not in known)
+
+
+def prune(folder: Path, keep: int, never: Path) -> None:
+    """Remove all but the newest `keep` documents that have the name which we ask for.
+
+    `never` stays, whatever its age, and so does what git tracks.
+    """
+    with contextlib.suppress(OSError, SmError):
+        ours = [one for one in _documents(folder) if ASKED_FOR.fullmatch(one.name)]
+        if len(ours) <= keep:
+            return
+        spared = git_files.list_tracked(folder, PATTERN) | {never.name}
+        for one in sorted(ours, reverse=True)[keep:]:
+            if one.name not in spared:
+                (folder / one.name).unlink(missing_ok=True)
+
+
+class _Found(NamedTuple):
+    """A document; in order of age."""
+
+    changed_ns: int
+    name: str
+    size: int
+
+    @property
+    def stamp(self) -> str:
+        # Without its inode: some file systems that are served give another one each time.
+        return f"{self.name}:{self.changed_ns}:{self.size}"
+
+
+def _documents(folder: Path) -> Iterator[_Found]:
+    """Every plain file with a document's name.
+
+    Raises:
+        OSError: the folder cannot be read.
+        StateError: there is a link on the way to it.
+
+    """
+    check(folder)
+    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            if NAME.fullmatch(entry.name) and (found := _plain_file(entry)):
+                yield found
+
+
+def _plain_file(entry: os.DirEntry[str]) -> _Found | None:
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:  # it has just been removed
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    return _Found(status.st_mtime_ns, entry.name, status.st_size)
+
+
+def _read(path: Path) -> str:
+    """Its text, '' if it cannot be read, or is no plain file any more."""
+    try:
+        return read_foreign(path, READ_LIMIT).decode("utf-8", "replace").strip("\x00")
+    except OSError:
+        return ""
+
+
+# What a document lacks
+
+LINE_LIMIT = 400
+"""Characters; a longer line is no heading."""
+BOLD, BOLD_LEVEL = ("**", "__"), 7
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_HASHES = re.compile(r" {0,3}(#{1,6})(?!\S)")
+_UNDERLINE = re.compile(r" {0,3}(?:=+|(-+))\s*")
+_MARKS_ALONE = re.compile(r"[-*+_#>=~`|:.\[\]]*(?:\d+[.)])?")
+_NUMBER = re.compile(r"(?:(?<!\d)\d++|[a-z])[.)]\s+")
+_BETWEEN_WORDS = re.compile(r"[\W_]+")
+
+
+def find_missing(text: str, sections: Sequence[str]) -> tuple[str, ...]:
+    """Those of `sections` that the document lacks, or has nothing below their heading, in order.
+
+    A heading is one of any level, or a line in bold. Case, numbers, marks and what follows the name
+    do not matter: `## 3. NEXT STEPS (today):` has `Next Steps`. One word below it is enough, such
+    as `None`, or behind a colon in it. A section whose name has no letter is never missing.
+    """
+    names = {section: _words(section) for section in sections}
+    filled, above = set[str](), dict[str, int]()
+    for level, line, ends_others in _lines(text):
+        words = f"{_words(line)} " if level else ""
+        here = [name for name in names.values() if name and words.startswith(f"{name} ")]
+        if here or ends_others:
+            above = {name: of_it for name, of_it in above.items() if of_it < level}
+            above = dict.fromkeys(here, level) | above
+        if not here or line.partition(":")[2].strip("*_# "):
+            filled.update(above)
+    return tuple(section for section, name in names.items() if name and name not in filled)
+
+
+def find_missing_lines(text: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Those of `names` for which the document has no line such as `**Created**: today`, in order.
+
+    Case and marks do not matter; something has to stand behind the colon.
+    """
+    pairs = (line.partition(":") for _, line, _ in _lines(text))
+    found = {_words(name.lstrip(" -*_>")) for name, _, value in pairs if value.strip(" *_`")}
+    return tuple(name for name in names if _words(name) and _words(name) not in found)
+
+
+def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
+    """Each line with a word: its level (0: no heading), its text, whether it ends what is above.
+
+    A line in bold, or one with a rule below it, ends nothing: it may be text as well.
+    """
+    fence, lines = "", text.removeprefix("\ufeff").splitlines()
+    for line, below in zip_longest(lines, lines[1:], fillvalue=""):
+        bare = line.strip()
+        inner = bare.removesuffix(":").rstrip()
+        if mark := _FENCE.match(line):  # only its own kind closes it
+            fence = mark[1] if not fence else "" if mark[1].startswith(fence) else fence
+        elif len(bare) > LINE_LIMIT or (fence and bare):
+            yield 0, bare, False
+        elif not fence and (hashes := _HASHES.match(line)):
+            yield len(hashes[1]), line[hashes.end() :], True
+        elif _MARKS_ALONE.fullmatch("".join(bare.split())):
+            continue
+        elif rule := _UNDERLINE.fullmatch(below):
+            yield 2 if rule[1] else 1, bare, False
+        elif inner.startswith(BOLD) and inner.endswith(BOLD):
+            yield BOLD_LEVEL, inner[2:-2], False
+        else:
+            yield 0, bare, False
+
+
+def _words(heading: str) -> str:
+    """What is compared: the words, without case, number and decoration."""
+    text = unicodedata.normalize("NFKC", heading).casefold()
+    text = _NUMBER.sub("", text.lstrip(" *_`#"), count=1)
+    return _BETWEEN_WORDS.sub(" ", text).strip()

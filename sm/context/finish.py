@@ -1,0 +1,159 @@
+"""Ends a rotation: puts it on record, and tells people and the agent.
+
+Each function may be called again after it was cut short, and finds what it has done already. The
+caller holds the delivery lock.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from sm.context import documents, history, usage
+from sm.context.flags import read_flags, rearm, save_flags
+from sm.context.history import HOUR_S, RAISED
+from sm.context.rotation import Cause, Rotation, Step
+from sm.context.thresholds import FULL, mark_in_vain
+from sm.errors import SmError, StateError
+from sm.messages import alerts, queue
+from sm.messages.follow_up import notice_id
+from sm.messages.queue import Message, Mode
+from sm.quoting import SENTENCE_LIMIT, path
+from sm.sessions import agent_state, registry
+from sm.sessions import plan as plans
+from sm.sessions.history import Count, Receipt
+from sm.sessions.registry import IssueSession, Session
+from sm.sessions.target import Target
+from sm.store import events, journal
+from sm.store.events import RotationStep
+from sm.store.failpoint import crash_point
+from sm.text import one_line
+
+if TYPE_CHECKING:
+    from sm.context.settings import Policy
+
+
+def finish(target: Target, record: Rotation, policy: Policy) -> None:
+    """The agent goes on in its new context."""
+    session = target.session
+    _begin_anew(session, record)
+    _note(session, record)
+    _tell_if_frequent(session, record, policy)
+    with suppress(SmError):  # the working directory may be gone
+        folder = documents.find_folder(session, policy.cycle)
+        documents.prune(folder, policy.cycle.keep, never=Path(record.document))
+
+
+def give_up(target: Target, record: Rotation, reason: str, policy: Policy) -> None:
+    """The context was not replaced, or nothing shows that the agent goes on in the new one."""
+    session = target.session
+    if record.is_replaced:
+        _begin_anew(session, record)
+        what = "is not known to go on in its new context"
+    else:
+        what = "could not be given a new context"
+        _try_again_later(session, record)
+    _note(session, record, reason)
+    crash_point("outcome:noted")
+    if _is_waiting(session, record):
+        _tell_agent(session, record, reason)
+    crash_point("outcome:told-agent")
+    alerts.note(session, f"{what}: {reason}", f"rotation:{record.id}", policy.notify_command)
+
+
+def _begin_anew(session: Session, record: Rotation) -> None:
+    """Forget what the old context was told: it counts for nothing in the new one."""
+    _rearm(session, record)
+    key = f"context:{record.id}"
+    with suppress(StateError):  # the reactor says what is wrong with them
+        if not any(known.plan == key for known in plans.read_receipts(session.dir)):
+            begun = Receipt(time.time(), key, "context", counts=Count.NEW_CONTEXT)
+            plans.add_receipt(session.dir, begun)
+
+
+def _try_again_later(session: Session, record: Rotation) -> None:
+    """The context is as full as before: let another cycle begin later."""
+    flags = read_flags(session.dir)
+    present = agent_state.read(session.dir).context
+    if record.cause is Cause.CYCLE and flags.cycled and flags.context == present:
+        reading = usage.read_current(session.dir, flags)
+        percent = (reading and reading.percent) or record.percent or FULL
+        save_flags(session.dir, mark_in_vain(flags, percent, time.time()))
+
+
+def _rearm(session: Session, record: Rotation) -> None:
+    """The new context fills up from nought; a reading of it may have shown that already."""
+    if read_flags(session.dir).reset_at < record.resumed_at:
+        rearm(session.dir, record.resumed_at)
+
+
+def _note(session: Session, record: Rotation, error: str = "") -> None:
+    project = session.project if isinstance(session, IssueSession) else ""
+    entry = history.make_entry(
+        record, time.time(), project=project, session=session.name, error=error
+    )
+    if _is_new(session, entry):
+        journal.record(session.root.journal, _told(entry, error))
+
+
+def _is_new(session: Session, entry: history.Health) -> bool:
+    """Put it on record unless it is there. A failure must not hold the agent up."""
+    try:
+        return history.append(session.root, entry)
+    except StateError as error:
+        problem = events.Problem(session=session.name, text=error.message)
+        journal.record(session.root.journal, problem)
+        return True
+
+
+def _told(entry: history.Health, error: str) -> events.Rotation:
+    details, cause = entry.details, entry.details.cause
+    told = events.Rotation(
+        session=entry.session,
+        step=RotationStep.FINISHED,
+        cause=str(cause),
+        document=details.handoff_file,
+        took_s=details.cycle_duration_ms / 1000,
+        task=None if cause is Cause.HANDOFF else details.task,  # it was not asked
+    )
+    if error:
+        return structs.replace(told, step=RotationStep.GIVEN_UP, reason=error, task=None)
+    return told
+
+
+def _is_waiting(session: Session, record: Rotation) -> bool:
+    """Whether the agent has done its part, and is in the context still that it wants replaced."""
+    asked = record.cause is Cause.HANDOFF or record.step is not Step.REQUEST or record.requests > 1
+    present = agent_state.read(session.dir).context
+    return asked and not record.is_replaced and record.context in ("", present)
+
+
+def _tell_agent(session: Session, record: Rotation, reason: str) -> None:
+    own = record.cause is Cause.HANDOFF
+    what = (
+        f"The handoff to {path(record.document)} was not done"
+        if own
+        else "Your context was not replaced"
+    )
+    why = one_line(reason, SENTENCE_LIMIT)
+    text = f"[sm] {what}: {why}. It is as it was: go on with your work."
+    ident = notice_id(session, f"rotation:{record.id}:agent")
+    queue.put(session.dir, Message(id=ident, text=text, mode=Mode.IMPORTANT))
+    registry.poke(session.dir)
+
+
+def _tell_if_frequent(session: Session, record: Rotation, policy: Policy) -> None:
+    """More than one automated cycle an hour: the context fills up faster than a new one helps."""
+    if record.cause is not Cause.CYCLE:
+        return
+    count = len(history.find_cycles(session.root, session.name, time.time(), HOUR_S))
+    if count > 1:
+        text = (
+            f"has needed {count} handoff cycles within an hour: its context fills up fast; for an "
+            f"hour the next one begins {RAISED:g} points later"
+        )
+        alerts.note(session, text, f"frequent:{record.id}", policy.notify_command)

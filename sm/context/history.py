@@ -1,0 +1,188 @@
+"""What became of each rotation of a context: a line of `health.jsonl`, for people and for us."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from enum import StrEnum
+from itertools import pairwise, takewhile
+
+import msgspec
+from msgspec import Struct
+
+from sm.context.rotation import Cause, Rotation
+from sm.errors import StateError
+from sm.store import journal
+from sm.store.files import ensure_private_dir
+from sm.store.paths import Root
+
+HOUR_S = 3600.0
+RAISED = 5.0
+"""Percentage points by which the cycle begins later when it has come too often."""
+SLACK_S = 60.0
+"""Entries of several sessions may come in another order than they ended."""
+ERROR_LIMIT, STEPS_LIMIT = 400, 40
+
+
+class Status(StrEnum):
+    """CONFIRMED: the new context has named its task. UNCONFIRMED: it has got its prompt.
+
+    FAILED: the context was not replaced, or nothing has come from the new one.
+    """
+
+    CONFIRMED = "confirmed"
+    UNCONFIRMED = "unconfirmed"
+    FAILED = "failed"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Status | None:
+        """What records have that were written when an ended turn was proof enough."""
+        return {"ok": cls.UNCONFIRMED, "critical": cls.FAILED}.get(str(value))
+
+
+SUCCESS = "Automated handoff cycle completed successfully"
+INTERVENE = "Manual intervention required"
+
+
+class Stage(Struct, frozen=True):
+    """One step: when it began (seconds since 1970), how long it took, what came of it."""
+
+    step: str
+    at: float
+    duration_ms: int
+    outcome: str
+
+
+class Details(Struct, frozen=True, kw_only=True):
+    """The rotation. `context_at_trigger` is a percentage, None if it was not known.
+
+    `task` is what the new context has named, '' for nothing. A person was told of an `error`.
+    """
+
+    cause: Cause
+    context_at_trigger: float | None
+    handoff_file: str
+    cycle_duration_ms: int
+    steps: tuple[Stage, ...] = ()
+    error: str = ""
+    task: str = ""
+
+
+class Health(Struct, frozen=True, kw_only=True):
+    """How one rotation ended, `at` seconds since 1970. `project` is '' without an issue."""
+
+    rotation: str
+    at: float
+    project: str
+    session: str
+    check_type: str = "handoff"
+    status: Status
+    details: Details
+    action_taken: str
+
+
+def make_entry(
+    record: Rotation, now: float, *, project: str, session: str, error: str = ""
+) -> Health:
+    """The entry of a rotation that is over; with an `error` it was given up."""
+    return Health(
+        rotation=record.id,
+        at=now,
+        project=project,
+        session=session,
+        status=_status(record, error),
+        details=Details(
+            cause=record.cause,
+            context_at_trigger=record.percent,
+            handoff_file=record.document,
+            cycle_duration_ms=_ms(now - record.began_at),
+            steps=tuple(_stages(record, now, "failed" if error else "ok"))[-STEPS_LIMIT:],
+            error=error[:ERROR_LIMIT],
+            task=record.task,
+        ),
+        action_taken=INTERVENE if error else SUCCESS,
+    )
+
+
+def _status(record: Rotation, error: str) -> Status:
+    if record.task:
+        return Status.CONFIRMED
+    return Status.FAILED if error and not record.went_on else Status.UNCONFIRMED
+
+
+def _stages(record: Rotation, now: float, last: str) -> Iterator[Stage]:
+    ends = [at for _, at in record.steps[1:]] + [now]
+    outcomes = ["ok"] * (len(record.steps) - 1) + [last]
+    for (step, at), end, outcome in zip(record.steps, ends, outcomes, strict=False):
+        yield Stage(step, at, _ms(end - at), outcome)
+
+
+def _ms(seconds: float) -> int:
+    return max(0, round(seconds * 1000))
+
+
+def append(root: Root, record: Health) -> bool:
+    """Write an entry; False if its rotation has one already.
+
+    Raises:
+        StateError: it cannot be written.
+
+    """
+    began_at = record.at - record.details.cycle_duration_ms / 1000
+    # Of all sessions: with one alone the search would go on to its last entry.
+    since = takewhile(lambda known: known.at >= began_at - SLACK_S, read_recent(root))
+    ours = (record.session, record.rotation)
+    if any((known.session, known.rotation) == ours for known in since):
+        return False
+    ensure_private_dir(root.private)
+    journal.append(root.health, msgspec.json.encode(record))
+    return True
+
+
+def read_recent(root: Root, session: str = "") -> Iterator[Health]:
+    """Every entry (of one session), newest first; damaged lines are passed over.
+
+    Raises:
+        StateError: what is there is no plain file of ours.
+
+    """
+    decoder = msgspec.json.Decoder(Health)
+    for line in journal.backwards(root.health):
+        try:
+            entry = decoder.decode(line)
+        except journal.UNREADABLE:
+            continue
+        if session in ("", entry.session):
+            yield entry
+
+
+def find_cycles(root: Root, session: str, until: float, within_s: float) -> list[float]:
+    """When the session's automated cycles succeeded in that time, newest first.
+
+    A record that cannot be read has none: nothing may be held up by that.
+    """
+    # Of all sessions: with one alone the search would go on to its last entry.
+    entries = takewhile(lambda entry: entry.at >= until - within_s, read_recent(root))
+    try:
+        return [e.at for e in entries if e.session == session and e.at <= until and _counts(e)]
+    except StateError:
+        return []
+
+
+def _counts(entry: Health) -> bool:
+    """One that has failed has left the context as it was: it says nothing of the next one."""
+    return entry.details.cause is Cause.CYCLE and entry.status is not Status.FAILED
+
+
+def find_raise(root: Root, session: str, now: float | None = None) -> float:
+    """By how many percentage points the session's cycle begins later at the moment.
+
+    It does for an hour after a cycle that came within an hour of another: then its context fills
+    up faster than a new one helps.
+    """
+    now = time.time() if now is None else now
+    times = find_cycles(root, session, now, 2 * HOUR_S)
+    frequent = any(
+        newer - older <= HOUR_S and now - newer < HOUR_S for newer, older in pairwise(times)
+    )
+    return RAISED if frequent else 0.0

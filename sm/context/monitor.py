@@ -1,0 +1,201 @@
+"""Watches how full an agent's context is: observe, decide, act.
+
+A pass tells the agent in time, begins the automated cycle, and tells others of a compaction. The
+facts are gathered once, under the delivery lock; `sm.context.thresholds` decides. Each thing told
+has an id made of what it is about, and is noted only afterwards: after a crash in between the next
+pass finds it told already. docs/CONTEXT.md has the story.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+from msgspec import structs
+
+from sm.context import files, history, run, usage
+from sm.context.flags import (
+    make_notice_id,
+    read_flags,
+    replace_flags,
+    save_flags,
+    set_wake_threshold,
+)
+from sm.context.rotation import Cause
+from sm.context.settings import Policy, Rotator
+from sm.context.thresholds import (
+    Decision,
+    Facts,
+    Flags,
+    Notice,
+    decide,
+    mark_done,
+    mark_untold,
+    write_compaction,
+    write_notice,
+)
+from sm.errors import SmError, TemporaryError
+from sm.messages import alerts, queue
+from sm.messages.follow_up import notice_id, tell
+from sm.messages.queue import Message, Mode, Place
+from sm.sessions import agent_state, signals
+from sm.sessions.address import format_address
+from sm.sessions.registry import Session
+from sm.sessions.signals import Compaction
+from sm.store import events, journal, lock
+from sm.store.failpoint import crash_point
+from sm.store.paths import SessionDir
+
+LOCK_S = 30.0
+RETRY_S = 1.0
+LOOKS = 2
+"""A second look is due when a rotation is over, or a cycle could not be begun."""
+MODES = {Notice.WARNING: Mode.SEQUENTIAL, Notice.CRITICAL: Mode.URGENT}
+
+
+def tend_context(rotator: Rotator) -> float:
+    """Do what is due for the session's context; returns when to look again at the latest.
+
+    Seconds since 1970. The caller holds the session's lock.
+
+    Raises:
+        StateError: files of the session are not what they must be.
+        TemporaryError: tmux did not answer; it is tried again.
+
+    """
+    again_at = math.inf
+    for _ in range(LOOKS):
+        rotates = False
+        try:
+            again_at, rotates = _watch(rotator)
+        finally:  # a damaged file of the monitor must not hold up a rotation
+            carry_on_at = run.advance(rotator)
+        again_at = min(again_at, carry_on_at)
+        if not rotates or files.is_wanted(rotator.target.session.dir):
+            break
+    return again_at
+
+
+def _watch(rotator: Rotator) -> tuple[float, bool]:
+    """One look: when the next one is due, and whether the context is being replaced by now."""
+    directory, looked_at = rotator.target.session.dir, time.time()
+    again_at = usage.take(rotator.target)
+    try:
+        with lock.hold(directory.delivery_lock, timeout_s=LOCK_S):
+            compactions = signals.list_compactions(directory)
+            seen = _observe(rotator, compactions, looked_at)
+            found = decide(seen)
+            flags = _note(rotator.target.session, seen, found)
+        for compaction in compactions:
+            tell_of_compaction(rotator.target.session, compaction, rotator.policy)
+            signals.note_told(directory, compaction.at)
+        if found.due.cycle:
+            crash_point("context:marked")
+            _begin_cycle(rotator, found.percent, flags)
+    except lock.HeldError:
+        return min(again_at, time.time() + RETRY_S), False
+    return min(again_at, found.again_at), seen.is_rotating or found.due.cycle
+
+
+def _observe(rotator: Rotator, compactions: list[Compaction], looked_at: float) -> Facts:
+    """The facts; the caller holds the delivery lock."""
+    target, policy = rotator.target, rotator.policy
+    session, profile, directory = target.session, target.profile, target.session.dir
+    flags, present = read_flags(directory), agent_state.read(directory).context
+    raised = history.find_raise(session.root, session.name)
+    return Facts(
+        now=time.time(),
+        looked_at=looked_at,
+        flags=flags,
+        levels=policy.levels(raised),
+        context=present,
+        began_at=usage.read_beginning(directory, looked_at),
+        summed_up_at=usage.read_summary_time(directory, present),
+        has_hooks=bool(profile.hooks),
+        launched_at=0.0 if profile.hooks else usage.read_launch_time(directory),
+        reading=None if usage.is_compacting(directory) else usage.read(directory),
+        compactions=tuple(one.seconds for one in compactions),
+        retracts=frozenset() if policy.monitor.enabled else _find_waiting(directory, flags),
+        is_replaceable=bool(profile.terminal and profile.clear),
+        is_rotating=files.is_wanted(directory),
+    )
+
+
+def _find_waiting(directory: SessionDir, flags: Flags) -> frozenset[Notice]:
+    """The notices that the agent has not got yet."""
+    if not (flags.warned or flags.critical):
+        return frozenset()
+    ids = {notice: make_notice_id(directory, flags, notice) for notice in Notice}
+    return frozenset(
+        notice for notice, ident in ids.items() if queue.place(directory, ident) is Place.WAITING
+    )
+
+
+def _note(session: Session, seen: Facts, found: Decision) -> Flags:
+    """Do and note what needs the delivery lock, which the caller holds; returns the new flags."""
+    directory, flags = session.dir, found.flags
+    if found.is_new:
+        replace_flags(directory, seen.flags, flags)
+        crash_point("context:rearmed")
+    for notice in found.retracts:
+        if queue.withdraw(directory, make_notice_id(directory, flags, notice)):
+            flags = mark_untold(flags, notice)
+    if found.due.notice:
+        _tell(session, flags, found.due.notice, found)
+        crash_point("context:told")
+    # A cycle is marked before it begins: a crash behind that must not lead to a second one.
+    after = mark_done(flags, found.due)
+    if after != found.flags:
+        save_flags(directory, after)
+    set_wake_threshold(directory, found.wake_at)
+    return after
+
+
+def _tell(session: Session, flags: Flags, notice: Notice, found: Decision) -> None:
+    ident = make_notice_id(session.dir, flags, notice)
+    said = write_notice(notice, found.percent, found.tokens)
+    if queue.put(session.dir, Message(id=ident, text=said, mode=MODES[notice])):
+        told = events.ContextNotice(
+            session=session.name, notice=str(notice), percent=found.percent, text=said
+        )
+        journal.record(session.root.journal, told)
+
+
+def tell_of_compaction(session: Session, compaction: Compaction, policy: Policy) -> None:
+    """Tell the parent and a person, as the policy has it, that the context was summed up."""
+    name, key = format_address(session), f"compact:{compaction.at}"
+    what = events.Compacted(session=session.name, trigger=compaction.trigger)
+    journal.record(session.root.journal, what)
+    if "parent" in policy.monitor.tell:
+        tell(session.root, session.parent, notice_id(session, key), write_compaction(name))
+    if "person" in policy.monitor.tell:
+        lost = f"has lost its context to a compaction ({compaction.trigger})"
+        alerts.note(session, lost, key, policy.notify_command, parent=False)
+
+
+def _begin_cycle(rotator: Rotator, percent: float, flags: Flags) -> None:
+    """Begin the cycle that is marked; the mark goes if another rotation was quicker."""
+    directory, begun = rotator.target.session.dir, False
+    try:
+        begun = _begins(rotator, percent, flags)
+    finally:
+        if not begun:
+            with lock.hold(directory.delivery_lock, timeout_s=LOCK_S):
+                now = read_flags(directory)  # they may be of another filling by now
+                if (now.context, now.reset_at) == (flags.context, flags.reset_at):
+                    save_flags(directory, structs.replace(now, cycled=False))
+
+
+def _begins(rotator: Rotator, percent: float, flags: Flags) -> bool:
+    """Begin it; True also if it can never begin, which a person is told once."""
+    try:
+        begun = run.begin_cycle(rotator, Cause.CYCLE, percent, context=flags.context)
+        crash_point("context:cycled")
+    except TemporaryError:
+        raise
+    except SmError as error:
+        text = f"cannot be given a new context at {percent:g}%: {error.message}"
+        key = f"cycle:{flags.context}:{flags.reset_at:.6f}"
+        alerts.note(rotator.target.session, text, key, rotator.policy.notify_command)
+        return True
+    return begun is not None

@@ -1,0 +1,203 @@
+"""Gathers the facts for a rotation: from hooks, screen, queue, document and transcript."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from sm.adapters.agent import transcript
+from sm.adapters.agent.screen import Prompt, parse
+from sm.adapters.tmux import TmuxError
+from sm.context import documents, files
+from sm.context.rotation import Document, Key, Rotation, Standing, Step
+from sm.context.settings import Policy
+from sm.context.texts import BEGINS, CONFIRM, find_shown_task, find_task
+from sm.errors import StateError, TemporaryError
+from sm.messages import delivery, interrupt, queue, unsaid
+from sm.messages.follow_up import last_words
+from sm.messages.queue import Place
+from sm.messages.typing import is_lost
+from sm.sessions import agent, agent_state, hooks, signals, window
+from sm.sessions.agent_state import AgentState, State
+from sm.sessions.target import Target
+
+UNSAID_S = 60.0
+"""If an agent shows its prompt, and its hooks say nothing for so long, it was interrupted."""
+SETTLED_S = 5.0
+"""An agent without hooks has finished if it shows its prompt, and nothing new for so long."""
+SECOND_S = 1.0
+"""tmux tells in whole seconds when a terminal has last drawn."""
+
+
+def observe(target: Target, record: Rotation, policy: Policy) -> Standing:
+    """What is known of the agent now, as far as the rotation is concerned."""
+    directory = target.session.dir
+    unsaid.settle(target)
+    state, told = agent_state.read(directory), window.read(directory)
+    readable = record.is_replaced and _can_be_read(target, state)
+    accepted = {
+        key: queue.accepted_at(directory, record.make_message_id(key)) for key in record.list_keys()
+    }
+    return Standing(
+        now=time.time(),
+        alive=agent.is_reachable(target.tmux, target.session),
+        idle_since=_idle_since(target, record, state),
+        background_since=state.since if state.state is State.WAITING else None,
+        context=state.context,
+        begun=told.begun,
+        begun_at=told.at if told.id == state.context else 0.0,
+        compacted_at=signals.find_last(directory, signals.COMPACTION),
+        worked_at=_worked_at(target, state),
+        parked=state.state is State.LIMITED,
+        relaunched=_is_relaunched(record, state, target),
+        document=_document(record, policy),
+        readable=not record.document or files.is_readable(Path(record.document)),
+        accepted={key: at for key, at in accepted.items() if at is not None},
+        lost=_lost(target, record),
+        task=_find_task(target, record, policy.cycle.resumed, written=readable),
+        proves=readable,
+        others=_has_others(target, record, state, accepted.values()),
+        hands_off=record.step is Step.VERIFY and directory.handoff.exists(),
+    )
+
+
+def _has_others(
+    target: Target, record: Rotation, state: AgentState, accepted: Iterable[float | None]
+) -> bool:
+    """Whether its new context has got a prompt that is not of the rotation."""
+    if not record.is_replaced or not state.context:
+        return False
+    prompts = signals.count(target.session.dir, "UserPromptSubmit", state.context)
+    return prompts > sum(at is not None and at >= record.resumed_at for at in accepted)
+
+
+def _document(record: Rotation, policy: Policy) -> Document | None:
+    if record.step not in (Step.REQUEST, Step.DOCUMENT) or not record.folder:
+        return None
+    cycle = policy.cycle
+    return documents.find_written(
+        Path(record.folder), record.before, cycle.sections, cycle.needed_lines
+    )
+
+
+def _is_relaunched(record: Rotation, state: AgentState, target: Target) -> bool:
+    known = agent.load(target.session.dir)
+    anew = bool(record.generation) and known is not None and known.generation == record.generation
+    return anew and not state.context
+
+
+def _lost(target: Target, record: Rotation) -> frozenset[Key]:
+    directory, lost = target.session.dir, set[Key]()
+    for key in record.list_keys():
+        with contextlib.suppress(StateError):  # the deliverer says what is wrong
+            message = queue.find(directory, Place.HANDED, record.make_message_id(key))
+            if message and is_lost(target, message):
+                lost.add(key)
+    return frozenset(lost)
+
+
+def _idle_since(target: Target, record: Rotation, state: AgentState) -> float | None:
+    """Since when its turn is over; of one that was interrupted only the screen tells."""
+    if not target.profile.hooks or state.state is State.UNKNOWN:
+        return _quiet_since(target)
+    # Without an answer of its API it writes no document, but its context can be replaced.
+    parked = state.state is State.LIMITED and record.step not in (Step.REQUEST, Step.DOCUMENT)
+    if (state.state is State.IDLE or parked) and not interrupt.is_compacting(target):
+        return state.since
+    now = time.time()
+    return now if _is_untold(record, state, now) and _shows_prompt(target) else None
+
+
+def _is_untold(record: Rotation, state: AgentState, now: float) -> bool:
+    """Whether its turn may be over without a hook, as it was interrupted."""
+    unsaid = record.interrupted or now > state.active_at + UNSAID_S
+    return state.state is State.BUSY and unsaid
+
+
+def _quiet_since(target: Target) -> float | None:
+    """Since when an agent without hooks has shown its prompt and nothing new."""
+    at = _drew_at(target)
+    quiet = at is not None and time.time() > at + SETTLED_S
+    return at + SECOND_S if at is not None and quiet and _shows_prompt(target) else None
+
+
+def _worked_at(target: Target, state: AgentState) -> float:
+    """When it last ended a turn or used a tool.
+
+    One without hooks works as long as its screen changes, later than by what was typed into it, and
+    has ended its turn when the screen comes to rest.
+    """
+    if target.profile.hooks and state.context:
+        return signals.find_last(target.session.dir, "Stop", "PostToolUse", context=state.context)
+    at = time.time() if _quiet_since(target) is not None else _drew_at(target) or 0.0
+    return at - SETTLED_S
+
+
+def _drew_at(target: Target) -> float | None:
+    known = agent.load(target.session.dir)
+    try:
+        return target.tmux.drew_at(known.pane_id) if known else None
+    except (TmuxError, TemporaryError):
+        return None
+
+
+def _shows_prompt(target: Target) -> bool:
+    known = agent.load(target.session.dir)
+    if known is None:
+        return False
+    try:
+        _, screen = delivery.look(target, known.pane_id)
+    except (TmuxError, TemporaryError):
+        return False
+    return screen.prompt is Prompt.IDLE
+
+
+# The task that the agent names in its new context
+
+
+def _find_task(target: Target, record: Rotation, resumed: str, *, written: bool) -> str:
+    """The task, '' as long as none is named. `resumed` is what its line begins with.
+
+    `written` says whether all that the agent says can be read.
+    """
+    if record.step is not Step.VERIFY:
+        return ""
+    said = find_task(last_words(target.session.dir, record.resumed_at), resumed)
+    return said or (_read_written if written else _read_shown)(target, resumed)
+
+
+def _can_be_read(target: Target, state: AgentState) -> bool:
+    """Whether its transcript has all that the agent says, in a form that we can read.
+
+    The file is there a moment after the first prompt.
+    """
+    path = window.read(target.session.dir).conversation
+    if target.profile.hooks != "claude" or not state.context or path is None:
+        return False
+    if not hooks.are_ours(target.session.dir):
+        return False
+    return path.is_file() or (state.state is State.BUSY and path.parent.is_dir())
+
+
+def _read_written(target: Target, resumed: str) -> str:
+    """What the transcript has, which is that of the new context alone."""
+    directory = target.session.dir
+    known = window.read(directory)
+    if known.conversation is None or known.id != agent_state.read(directory).context:
+        return ""
+    found = (find_task(said, resumed) for said in transcript.read_answers(known.conversation))
+    return next(filter(None, found), "")
+
+
+def _read_shown(target: Target, resumed: str) -> str:
+    """What the terminal shows below what the rotation has told the new context."""
+    known = agent.load(target.session.dir)
+    try:
+        screen = target.tmux.look(known.pane_id, escapes=True)[1] if known else ""
+    except (TmuxError, TemporaryError):
+        return ""
+    rows = [row.text for row in parse(screen)]
+    told = [at for at, row in enumerate(rows) if BEGINS in row or CONFIRM in row]
+    return find_shown_task(rows[told[-1] + 1 if told else 0 :], resumed)

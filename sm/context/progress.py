@@ -1,0 +1,77 @@
+"""A context that is being replaced, in words: for every screen that shows the session."""
+
+from __future__ import annotations
+
+import time
+
+from msgspec import Struct
+
+from sm.context import files
+from sm.context.rotation import Cause, Rotation, Step
+from sm.errors import StateError
+from sm.refusal import tell_refusal
+from sm.store.paths import SessionDir
+
+CAUSES = {Cause.HANDOFF: "handoff", Cause.CYCLE: "cycle", Cause.COMMAND: "by hand"}
+STEPS = {
+    Step.REQUEST: "asks for a document",
+    Step.DOCUMENT: "waits for the document",
+    Step.QUIET: "waits for the turn's end",
+    Step.CLEAR: "clears the context",
+    Step.RESUME: "tells the new context",
+    Step.VERIFY: "waits for the new context to go on",
+}
+
+
+class Replacement(Struct, frozen=True):
+    """Who wants it and what goes on, as `by hand, waits for the document`.
+
+    `age_s` counts from when it was asked for, else began, in seconds; `obstacle` is what is in its
+    way, '' for nothing.
+    """
+
+    told: str
+    age_s: float
+    obstacle: str = ""
+
+
+def find_replacement(directory: SessionDir) -> Replacement | None:
+    """What goes on with the context, None if it is not being replaced.
+
+    Raises:
+        StateError: a file of it is damaged.
+
+    """
+    if record := files.read_record(directory):
+        return Replacement(
+            f"{CAUSES[record.cause]}, {_step(record)}",
+            _age(record.asked_at or record.began_at),
+            tell_refusal(record.obstacle),
+        )
+    if wish := files.read_wish(directory):
+        return Replacement(f"{CAUSES[Cause.HANDOFF]}, {STEPS[Step.QUIET]}", _age(wish.at))
+    return None
+
+
+def _step(record: Rotation) -> str:
+    if record.parked:
+        return "waits for the API to answer"
+    if record.resting:
+        return "asks for a document again soon"
+    return STEPS[record.step]
+
+
+def _age(at: float) -> float:
+    return max(0.0, time.time() - at)
+
+
+def describe(directory: SessionDir) -> str:
+    """The same as one sentence, with what is in its way; '' if nothing goes on."""
+    try:
+        found = find_replacement(directory)
+    except StateError as error:
+        return error.message
+    if found is None:
+        return ""
+    way = f"; in the way: {found.obstacle}" if found.obstacle else ""
+    return f"its context is being replaced: {found.told}{way}"

@@ -1,0 +1,33 @@
+"""What an issue's agent is told of the phase protocol."""
+
+from __future__ import annotations
+
+from sm.bridge import lookup, texts
+from sm.phase import explain_protocol
+from sm.sessions import machine
+from sm.sessions.registry import IssueSession
+from sm.sessions.target import Target
+
+
+def explain(session: IssueSession) -> str:
+    """How the agent of this session is to signal."""
+    return explain_protocol(
+        phase_file=str(session.root.phase(session.project, session.issue)),
+        remote=session.remote,
+        branch=session.branch,
+        base=session.base,
+    )
+
+
+def repeat(target: Target) -> str:
+    """What a new context of an issue's agent has to be told again; '' for nothing.
+
+    A system prompt outlives a clear and a new start. A message does not.
+    """
+    session = target.session
+    if not isinstance(session, IssueSession):
+        return ""
+    database = machine.load_of(session).machine.bridge_database
+    chat = texts.write_note(lookup.find_about(database, session))
+    signal = "" if target.profile.system_prompt else explain(session)
+    return "\n\n".join(part for part in (signal, chat) if part)

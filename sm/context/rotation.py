@@ -1,0 +1,293 @@
+"""The terms in which the rotation of an agent's context is decided: record, facts, acts.
+
+A session has one record. The agent begins it by `sm handoff`, the monitor at a threshold, a person
+by `sm cycle`: so these cannot get in each other's way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from msgspec import Struct, field
+
+
+class Cause(StrEnum):
+    """Who wants it: the agent, a threshold, or a person."""
+
+    HANDOFF = "handoff"
+    CYCLE = "cycle"
+    COMMAND = "command"
+
+
+class Step(StrEnum):
+    """How far it has come. From CLEAR on the old context may be gone: there is no way back."""
+
+    REQUEST = "request"
+    DOCUMENT = "document"
+    QUIET = "quiet"
+    CLEAR = "clear"
+    RESUME = "resume"
+    VERIFY = "verify"
+
+
+class Kind(StrEnum):
+    """What a message of a rotation is about. STOP ends a turn, and is no text."""
+
+    ASK = "ask"
+    SECTIONS = "sections"
+    RESUME = "resume"
+    CONFIRM = "confirm"
+    STOP = "stop"
+
+
+NUMBERED = (Kind.ASK, Kind.RESUME, Kind.CONFIRM)
+"""There may be several messages of these kinds in one rotation."""
+
+
+class Key(NamedTuple):
+    """Names one message of a rotation: its kind, and its number among those, from 1 on.
+
+    As text it is `ask1` or `sections`: ids of messages and the journal are made of that.
+    """
+
+    kind: Kind
+    number: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.kind}{self.number}" if self.kind in NUMBERED else str(self.kind)
+
+
+class Act(StrEnum):
+    """What is to be done now. TELL: deliver the message of the record. REPORT: tell a person."""
+
+    WAIT = "wait"
+    TELL = "tell"
+    INTERRUPT = "interrupt"
+    CLEAR = "clear"
+    RELAUNCH = "relaunch"
+    REPORT = "report"
+    FINISH = "finish"
+    GIVE_UP = "give-up"
+
+
+class Rotation(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The record of one rotation, written before each act. Times are seconds since 1970.
+
+    `context` is the agent's own id of the context to be replaced, '' if it tells none;
+    `since` is when the step began, or its act was last tried. `asked_at` is when the agent asked
+    for it, 0 if the agent did not.
+    """
+
+    id: str
+    cause: Cause
+    began_at: float
+    step: Step
+    since: float
+    context: str = ""
+    percent: float | None = None
+    document: str = ""
+    requests: int = 1
+    sections_asked: bool = False
+    asked_at: float = 0.0
+    parked: bool = False
+    """It cannot go on by itself, as its API has no answer, for instance: messages may pass."""
+    resting: bool = False
+    """Its turn is over without a document: until it is asked again, messages may pass."""
+    interrupted: bool = False
+    """The turn that went on behind the document was stopped."""
+    clears: int = 0
+    """How many were typed, or were to be: each has an id of its own."""
+    tried: int = 0
+    """How many of them since the last failure."""
+    cleared: bool = False
+    """The agent CLI has taken the command, but tells of a new context only with its next prompt."""
+    relaunched: bool = False
+    generation: int = 0
+    """The launch by which the agent is started anew; 0: that was not done yet."""
+    resumes: int = 1
+    fresh: str = ""
+    """The context that has got the prompt."""
+    proves: bool = False
+    """What it says in its new context can be read: until it has named its task, messages wait."""
+    asked: bool = False
+    """It was asked whether it goes on."""
+    released: bool = False
+    """It is at work and names no task: messages pass, and its context stays as it is."""
+    again: bool = False
+    """Its new context has named no task, so it is replaced once more."""
+    went_on: bool = False
+    """It has used a tool, or ended a turn, since it got its prompt."""
+    task: str = ""
+    """What it has named as the task that it goes on with."""
+    failures: int = 0
+    postponed_at: float = 0.0
+    """When the clear failed; it is tried again after the next turn."""
+    obstacle: str = ""
+    """What is in the way of the clear, since `since`: the code of a refusal, '' for nothing."""
+    reported: bool = False
+    """A person was told of the obstacle."""
+    folder: str = ""
+    """Where the document is looked for."""
+    kept: bool = False
+    """There is a copy of it."""
+    before: tuple[str, ...] = ()
+    """What was there already when the document was asked for."""
+    found: str = ""
+    """The stamp of the document that is there now, seen first at `found_at`."""
+    found_at: float = 0.0
+    steps: tuple[tuple[Step, float], ...] = ()
+    """Each step, and when it was begun, in order."""
+
+    @property
+    def resumed_at(self) -> float:
+        """Since when the context is a new one, as far as is known."""
+        return max((at for step, at in self.steps if step is Step.RESUME), default=self.since)
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing but its own messages may reach the agent."""
+        if self.step is Step.VERIFY:
+            return self.proves and not (self.released or self.parked)
+        return not (self.postponed_at or self.parked or self.resting)
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether the agent is in another context than the one that was to be replaced."""
+        return self.again or self.step in (Step.RESUME, Step.VERIFY)
+
+    @property
+    def key(self) -> Key | None:
+        """The message that the step is about, None if it is about none."""
+        return {
+            Step.REQUEST: Key(Kind.ASK, self.requests),
+            Step.DOCUMENT: Key(Kind.SECTIONS) if self.sections_asked else None,
+            Step.RESUME: Key(Kind.RESUME, self.resumes),
+            Step.VERIFY: Key(Kind.CONFIRM, self.resumes) if self.asked else None,
+        }.get(self.step)
+
+    def list_keys(self) -> tuple[Key, ...]:
+        """The keys of all that may have been told so far, and of the next prompt."""
+        numbers = range(1, self.resumes + 2)
+        return (
+            *(Key(Kind.ASK, number) for number in range(1, self.requests + 1)),
+            Key(Kind.SECTIONS),
+            *(Key(Kind.RESUME, number) for number in numbers),
+            *(Key(Kind.CONFIRM, number) for number in numbers),
+        )
+
+    def make_message_id(self, key: Key) -> str:
+        """The id of one of its messages: always the same, so that none is sent twice."""
+        return hashlib.sha256(f"{self.id}:{key}".encode()).hexdigest()[:16]
+
+
+def begin(ident: str, cause: Cause, now: float, context: str, document: str = "") -> Rotation:
+    """A new record: with a document it waits for the turn's end, else the document is asked for."""
+    step = Step.QUIET if document else Step.REQUEST
+    return Rotation(
+        id=ident,
+        cause=cause,
+        began_at=now,
+        step=step,
+        since=now,
+        context=context,
+        document=document,
+        steps=((step, now),),
+    )
+
+
+class Document(Struct, frozen=True):
+    """What the agent has written since it was asked; `missing` and `lines` are what it lacks.
+
+    These are sections, and lines of its header.
+    `stamp` is another one once it is written again; `written_at` may be of another machine's clock.
+    """
+
+    path: str
+    stamp: str
+    written_at: float
+    empty: bool = False
+    missing: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+
+    @property
+    def lacks(self) -> bool:
+        """Whether anything has to be asked for."""
+        return bool(self.missing or self.lines)
+
+
+class Limits(Struct, frozen=True):
+    """How long each step may take, in seconds."""
+
+    request_s: float = 1800
+    """For an agent that cannot be told anything: as a dialog is open, for instance."""
+    document_s: float = 300
+    """From the first request on; both are made in that time, unless its turn goes on."""
+    settled_s: float = 30
+    """A document that has not changed for so long is whole, though the turn goes on."""
+    grace_s: float = 60
+    """So long the turn may go on when the document is whole."""
+    background_s: float = 600
+    """So long tasks in the background are waited for; Claude Code keeps them through a clear."""
+    look_s: float = 60
+    """What no hook tells of, an interruption by hand for instance, is looked for so often."""
+    clear_s: float = 5
+    obstacle_s: float = 600
+    relaunch_s: float = 60
+    verify_s: float = 60
+    say_s: float = 5
+    """What it says in its new context is looked at so often."""
+    written_s: float = 5
+    """So long after a turn's end what was said in it may not be written down yet."""
+    answer_s: float = 600
+
+
+class Standing(Struct, frozen=True):
+    """What is known of the agent at one moment. Times are seconds since 1970.
+
+    `accepted` tells when it got each message of the rotation, by key; `lost` are those for which
+    all that could be done has been done.
+    """
+
+    now: float
+    alive: bool = True
+    idle_since: float | None = None
+    """Its turn is over, and nothing of it runs in the background."""
+    background_since: float | None = None
+    """Its turn is over, and something runs in the background."""
+    context: str = ""
+    begun: str = ""
+    """How its context began: startup, resume, clear or compact."""
+    begun_at: float = 0.0
+    """0 if no hook has told: long ago."""
+    compacted_at: float = 0.0
+    worked_at: float = 0.0
+    """When it last ended a turn or used a tool."""
+    parked: bool = False
+    """Its API gives it no answer, and will again."""
+    relaunched: bool = False
+    """It was started anew by this rotation, and has not told of its context yet."""
+    task: str = ""
+    """What it has named in its new context as the task that it goes on with."""
+    proves: bool = False
+    """All that it says in its context can be read: what is not there it has not said."""
+    others: bool = False
+    """It has got a prompt in its new context that is not of the rotation."""
+    hands_off: bool = False
+    """It has asked for the next rotation, in its new context."""
+    document: Document | None = None
+    readable: bool = True
+    """Whether the record's document is there, a plain file that holds something."""
+    accepted: Mapping[Key, float] = field(default_factory=dict)
+    lost: frozenset[Key] = frozenset()
+
+
+class Move(Struct, frozen=True):
+    """One act, with the record as it is to be written before; `until`: look again at the latest."""
+
+    act: Act
+    record: Rotation
+    reason: str = ""
+    until: float = float("inf")

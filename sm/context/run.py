@@ -1,0 +1,187 @@
+"""Carries the rotation of a session's context on: observe, decide, act, under the delivery lock.
+
+The Stop hook's executor, the monitor and the reactor all call it. If one of them is killed, nothing
+is lost: the record says what was about to be done, and every act may be repeated.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import secrets
+import time
+
+from msgspec import structs
+
+from sm.adapters.tmux import TmuxError
+from sm.context import documents, files
+from sm.context.act import perform
+from sm.context.decide import decide
+from sm.context.files import align, note, note_rotated, save
+from sm.context.observe import observe
+from sm.context.rotation import Cause, Limits, Rotation, Step, begin
+from sm.context.settings import Rotator, make_rotator
+from sm.errors import StateError, TemporaryError
+from sm.messages import alerts, delivery, queue
+from sm.messages.queue import Message, Mode
+from sm.quoting import SENTENCE_LIMIT
+from sm.sessions import agent_state, monitors, registry
+from sm.sessions.registry import Session
+from sm.sessions.target import Target
+from sm.store import events, lock
+from sm.store.events import RotationStep
+from sm.store.failpoint import crash_point
+from sm.text import one_line
+
+ROUNDS = 30
+"""Decisions in one pass; it comes to rest after a few."""
+LOCK_S = 30.0
+RETRY_S = 1.0
+LOOK_S = 2.0
+"""An agent without hooks is looked at so often: nothing else tells what it has done."""
+
+
+def advance(rotator: Rotator) -> float:
+    """Do what is due; returns when to look again at the latest, seconds since 1970.
+
+    Raises:
+        TemporaryError: tmux did not answer; it is tried again.
+
+    """
+    directory = rotator.target.session.dir
+    if not files.is_wanted(directory):
+        return math.inf
+    try:
+        with lock.hold(directory.delivery_lock, timeout_s=LOCK_S):
+            return _advance(rotator)
+    except lock.HeldError:
+        return time.time() + RETRY_S
+
+
+def rotate(session: Session) -> None:
+    """Do what is due now, for the hook of the agent's turn that has ended; its monitor goes on.
+
+    Raises:
+        UsageError: the session's configuration cannot be used.
+
+    """
+    rotator = make_rotator(session)
+    with contextlib.suppress(TemporaryError, TmuxError):  # the monitor tries again
+        advance(rotator)
+    if files.is_wanted(session.dir):
+        monitors.ensure(session)
+    with contextlib.suppress(TemporaryError, TmuxError):
+        delivery.drain(rotator.target)
+    registry.poke(session.dir)
+
+
+def begin_cycle(
+    rotator: Rotator, cause: Cause, percent: float | None, context: str = ""
+) -> Rotation | None:
+    """Put a cycle on record, which `advance` carries on.
+
+    None if there is a rotation already, or the agent is not in `context` any more.
+
+    Raises:
+        StateError: there is no place for its document.
+        HeldError: another process has held the delivery lock for very long.
+
+    """
+    session = rotator.target.session
+    folder = documents.find_folder(session, rotator.policy.cycle)
+    with lock.hold(session.dir.delivery_lock, timeout_s=LOCK_S):
+        if files.read_record(session.dir) or files.read_wish(session.dir):
+            return None
+        present = agent_state.read(session.dir).context
+        if context not in ("", present):
+            return None
+        documents.prepare(folder)
+        new = begin(secrets.token_hex(8), cause, time.time(), present)
+        before = documents.read_stamps(folder)
+        record = structs.replace(new, percent=percent, folder=str(folder), before=before)
+        save(rotator.target.session, record)
+    note(
+        rotator.target.session,
+        events.Rotation(step=RotationStep.BEGUN, cause=str(cause), percent=percent),
+    )
+    return record
+
+
+def _advance(rotator: Rotator) -> float:
+    target = rotator.target
+    for _ in range(ROUNDS):
+        record = _current(rotator)
+        if record is None:
+            return math.inf
+        seen = observe(target, record, rotator.policy)
+        move = decide(record, seen, Limits(document_s=rotator.policy.cycle.timeout_s))
+        crash_point("rotate:decided")
+        if move.record != record:
+            save(target.session, move.record)
+        if move.record.step is Step.VERIFY and record.step is not Step.VERIFY:
+            note_rotated(target.session, move.record)
+        crash_point(f"rotate:{move.act}")
+        again_at = perform(rotator, move)
+        if again_at is not None:
+            look_at = math.inf if target.profile.hooks else time.time() + LOOK_S
+            return min(again_at, move.until, look_at)
+    return time.time() + RETRY_S
+
+
+def _current(rotator: Rotator) -> Rotation | None:
+    """The record, with what the agent has asked for; None if there is nothing to do."""
+    directory = rotator.target.session.dir
+    try:
+        record, wish = files.read_record(directory), files.read_wish(directory)
+    except StateError as error:
+        _give_up_damaged(rotator, error)
+        return None
+    if wish is not None:
+        record = _taken_up(rotator.target, record, wish)
+    if record is None:
+        files.release(directory)
+    else:
+        align(directory, record)
+    return record
+
+
+def _taken_up(target: Target, record: Rotation | None, wish: files.Handoff) -> Rotation | None:
+    """The record with the wish in it: it begins one, or gives one its document.
+
+    One of the next context has to wait; one of a context that is cleared already comes too late.
+    """
+    directory = target.session.dir
+    if record and _is_of_next(wish, record):
+        return record
+    if record is None:
+        context = wish.context or agent_state.read(directory).context
+        record = begin(secrets.token_hex(8), Cause.HANDOFF, time.time(), context, wish.path)
+        record = structs.replace(record, asked_at=wish.at)
+        note(target.session, events.Rotation(step=RotationStep.HANDOFF, document=wish.path))
+        save(target.session, record)
+    elif record.step not in (Step.RESUME, Step.VERIFY):
+        record = structs.replace(record, document=wish.path, kept=False)
+        note(target.session, events.Rotation(step=RotationStep.DOCUMENT, document=wish.path))
+        save(target.session, record)
+    crash_point("rotate:taken-up")
+    files.forget_wish(directory, wish)
+    return record
+
+
+def _is_of_next(wish: files.Handoff, record: Rotation) -> bool:
+    """Whether it was made in the context that follows the one to be replaced."""
+    if wish.context:
+        return wish.context != record.context
+    return record.step is Step.VERIFY and wish.at > record.resumed_at
+
+
+def _give_up_damaged(rotator: Rotator, error: StateError) -> None:
+    """Whatever has happened to the files, the agent must not be held up by them."""
+    session = rotator.target.session
+    files.forget_wish(session.dir)
+    files.drop(session.dir)
+    text = f"could not be given a new context: {error.message}"
+    why = one_line(error.message, SENTENCE_LIMIT)
+    told = f"[sm] Your context was not replaced: {why}. Go on with your work."
+    queue.put(session.dir, Message(id=queue.new_id(), text=told, mode=Mode.IMPORTANT))
+    alerts.note(session, text, f"damaged:{time.time():.6f}", rotator.policy.notify_command)

@@ -1,0 +1,234 @@
+"""How full an agent's context is: readings, and how one is taken.
+
+A reading is the line `usage`. The status line's hook writes it. An agent without such a hook is
+asked now and then: its profile names a command that prints the percentage, or a pattern of the row
+that shows it. A reading counts for its own context only, and only since that began to fill.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+import time
+
+from sm.adapters.agent import transcript
+from sm.adapters.agent.profile import Profile
+from sm.adapters.agent.screen import parse
+from sm.adapters.process import run
+from sm.adapters.tmux import TmuxError
+from sm.context.thresholds import FULL, Flags, Reading, choose_reading
+from sm.errors import SmError, StateError
+from sm.foreign import read_seconds
+from sm.sessions import agent, agent_state, window
+from sm.sessions.agent_state import AgentState, State
+from sm.sessions.target import Target
+from sm.store.files import read_harmless, write_atomic
+from sm.store.paths import SessionDir
+
+WORDS, LIMITS, TOKENS = 8, 4, 8
+"""Words of a line without tokens, of the usage limits in it; which one the tokens are."""
+LINE_LIMIT = 400
+WIDTH = 159
+"""A line is as long as the hook's, which overwrites the one before."""
+
+EVERY_S = 30.0
+"""An agent is asked so often."""
+DRAWN_S = 2.0
+"""A hook is called so long, at most, before the screen is drawn anew."""
+COMMAND_S = 5.0
+"""The command may take so long."""
+NUMBER = re.compile(r"\s*+([0-9]{1,3}(?:\.[0-9]++)?)\s*+%?\s*+")
+LEFT = "left"
+"""The group of a pattern that shows what is left, not what is used."""
+POINTS = 10.0
+"""A reading and the transcript may differ by so many points: warnings go by the reading."""
+
+
+def read(directory: SessionDir) -> Reading | None:
+    """The last reading, of any context; None if there is none, or the line is damaged."""
+    words = _words(directory)
+    if len(words) < WORDS or (at := read_seconds(words[0])) is None:
+        return None
+    tokens = read_seconds(words[TOKENS]) if len(words) > TOKENS else None
+    size = read_seconds(words[3])
+    return Reading(
+        at=at,
+        context="" if words[1] == "-" else words[1],
+        percent=read_seconds(words[2]),
+        window=None if size is None else int(size),
+        tokens=None if tokens is None else int(tokens),
+    )
+
+
+def _words(directory: SessionDir) -> list[str]:
+    line = read_harmless(directory.usage, LINE_LIMIT)
+    return line.decode("utf-8", "replace").partition("\n")[0].split()
+
+
+def note(directory: SessionDir, reading: Reading) -> None:
+    """Write the reading as the hook does, for an agent without that hook.
+
+    A reading is passed over while the context is being summed up. The known usage limits stay.
+    """
+    if is_compacting(directory):
+        return
+    limits = _words(directory)[WORDS - LIMITS : WORDS] or ["-"] * LIMITS
+    words = [f"{reading.at:.6f}", reading.context or "-", _word(reading.percent)]
+    words += [_word(reading.window), *limits, _word(reading.tokens)]
+    write_atomic(directory.usage, f"{' '.join(words):<{WIDTH}}\n")
+
+
+def _word(number: float | None) -> str:
+    return "-" if number is None or not math.isfinite(number) else f"{number:.15g}"
+
+
+def is_compacting(directory: SessionDir) -> bool:
+    """Whether the context is just being summed up."""
+    return bool(read_harmless(directory.compacting, 1))
+
+
+def read_current(directory: SessionDir, flags: Flags) -> Reading | None:
+    """The last reading, if it says how full the present context is."""
+    present = agent_state.read(directory).context
+    return choose_reading(
+        None if is_compacting(directory) else read(directory),
+        flags,
+        present,
+        read_summary_time(directory, present),
+        time.time(),
+    )
+
+
+def read_summary_time(directory: SessionDir, present: str) -> float:
+    """When a compaction began the present context; 0 if none did.
+
+    The compaction itself began a while before. A reading of that while is of the context before.
+    """
+    known = window.read(directory)
+    return known.at if known.begun == "compact" and known.id == present else 0.0
+
+
+def read_beginning(directory: SessionDir, otherwise: float | None = None) -> float:
+    """When the present context began, seconds since 1970; `otherwise`, or now, if no hook told."""
+    known = window.read(directory)
+    if known.at and known.id == agent_state.read(directory).context:
+        return known.at
+    return time.time() if otherwise is None else otherwise
+
+
+# An agent that has to be asked
+
+
+def take(target: Target) -> float:
+    """Take a reading if one is due; returns when the next one is due, seconds since 1970.
+
+    That is infinite if the profile names no way. A reading that fails is noted as unknown, so that
+    the agent is asked every half minute at most.
+    """
+    directory, profile = target.session.dir, target.profile
+    if not (profile.context_command or profile.context_pattern):
+        return math.inf
+    if not agent.is_alive(directory):
+        return math.inf
+    now, last, state = time.time(), read(directory), agent_state.read(directory)
+    if last and last.at < read_launch_time(directory) <= now:
+        last = None
+    if last and _is_at_rest(state, last.at) and last.context == state.context:
+        return math.inf  # a hook tells when it goes on
+    if last and now - EVERY_S < last.at <= now:
+        return last.at + EVERY_S
+    percent = _ask_command(target) if profile.context_command else _ask_screen(target)
+    note(directory, Reading(at=time.time(), context=state.context, percent=percent))
+    return time.time() + EVERY_S
+
+
+def read_launch_time(directory: SessionDir) -> float:
+    """When the agent was started, seconds since 1970, rounded down; 0 if that is not known."""
+    with contextlib.suppress(StateError):
+        known = agent.load(directory)
+        return known.launched_at if known else 0.0
+    return 0.0
+
+
+def _is_at_rest(state: AgentState, looked_at: float) -> bool:
+    """Whether nothing has changed since: its turn was over, and the screen showed that."""
+    return state.state is State.IDLE and looked_at > state.since + DRAWN_S
+
+
+def _ask_command(target: Target) -> float | None:
+    """What the command prints; None if it fails, takes too long, or prints no number."""
+    session = target.session
+    names = {"PATH": os.environ.get("PATH", os.defpath), "HOME": os.environ.get("HOME", "/")}
+    env = names | session.environment
+    command = target.profile.context_command
+    try:
+        said = run("sh", "-c", command, cwd=session.cwd, env=env, timeout_s=COMMAND_S)
+    except (SmError, OSError, ValueError):  # its directory may be gone
+        return None
+    found = NUMBER.fullmatch(said.stdout)
+    return min(float(found[1]), FULL) if found else None
+
+
+def _ask_screen(target: Target) -> float | None:
+    """What the last matching row shows; None if no row matches."""
+    known = agent.load(target.session.dir)
+    if known is None:
+        return None
+    try:
+        _, shown = target.tmux.look(known.pane_id, escapes=True)
+    except (TmuxError, SmError):
+        return None
+    return find_percent(target.profile, shown)
+
+
+def find_percent(profile: Profile, capture: str) -> float | None:
+    """The percentage used that a screen shows (from `capture-pane -e`); None if there is none."""
+    pattern = re.compile(profile.context_pattern.replace("{glyph}", re.escape(profile.glyph)))
+    for text in reversed(_rows(profile, capture)):
+        if found := pattern.search(text):
+            is_left = LEFT in pattern.groupindex
+            number = NUMBER.fullmatch(found[LEFT] if is_left else found[1])
+            if number:
+                value = min(float(number[1]), FULL)
+                return FULL - value if is_left else value
+    return None
+
+
+def _rows(profile: Profile, capture: str) -> list[str]:
+    """The rows that may show it: all, or only those below the composer, where no agent writes."""
+    texts = [row.text for row in parse(capture)]
+    if not profile.context_footer:
+        return texts
+    begins = [at for at, text in enumerate(texts) if text.lstrip(" ").startswith(profile.glyph)]
+    return texts[begins[-1] + 1 :] if begins else []
+
+
+# What the transcript says
+
+
+def compare_with_transcript(directory: SessionDir, reading: Reading | None) -> str:
+    """How the reading differs from the transcript, in words; '' if they agree.
+
+    The transcript has what the API counted for each answer. It names no window: that of the reading
+    is taken.
+    """
+    if reading is None or reading.percent is None:
+        return ""
+    written = _written(directory, reading)
+    if written is None or abs(written - min(reading.percent, FULL)) <= POINTS:
+        return ""
+    return (
+        f"its context is {min(reading.percent, FULL):.0f}% full by its status line, and "
+        f"{written:.0f}% by its transcript"
+    )
+
+
+def _written(directory: SessionDir, reading: Reading) -> float | None:
+    """The percentage by the transcript of the reading's context."""
+    known = window.read(directory)
+    if known.conversation is None or known.id != reading.context or not reading.window:
+        return None
+    tokens = transcript.read_context_tokens(known.conversation)
+    return None if tokens is None else min(100 * tokens / reading.window, FULL)

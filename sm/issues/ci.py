@@ -1,0 +1,41 @@
+"""Runs CI again because a person asks for it."""
+
+from __future__ import annotations
+
+from sm.adapters.forge.errors import NotFoundError, PullClosedError
+from sm.adapters.forge.model import PullRequest, PullState
+from sm.sessions.project import Context
+
+
+def rerun(ctx: Context, number: int) -> str:
+    """Run CI again for issue or pull request `number`; return the commit.
+
+    Raises:
+        NotFoundError: nothing has that number, or it has no branch yet.
+        PullClosedError: it is merged or closed.
+        AtWorkError: CI is running on it.
+        UsageError: the project has no CI.
+
+    """
+    head = _head(ctx, number)
+    ctx.forge.rerun_check(head)
+    return head
+
+
+def _head(ctx: Context, number: int) -> str:
+    if ctx.forge.is_pull(number):
+        return _open(ctx.forge.pull(number)).head
+    branch = ctx.project.branch(number)
+    if pull := ctx.forge.pull_for(branch):
+        return _open(pull).head
+    if head := ctx.forge.branch_head(branch):
+        return head
+    raise NotFoundError(f"issue {number} has no branch '{branch}' on the forge yet")
+
+
+def _open(pull: PullRequest) -> PullRequest:
+    if pull.state is not PullState.OPEN:
+        raise PullClosedError(
+            f"pull request {pull.number} is {pull.state}: there is nothing to run"
+        )
+    return pull

@@ -1,0 +1,202 @@
+"""Turns a decision into a plan: writes every step with its text before the first one is done."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Collection, Iterable
+
+from sm.adapters.forge.model import CheckState, Issue, IssueState
+from sm.bridge import lookup
+from sm.context import protocol
+from sm.errors import SmError
+from sm.issues import asking
+from sm.issues.decide import Decision
+from sm.issues.facts import Life
+from sm.issues.material import SOURCES, GitState, Material, Source
+from sm.issues.notices import write_notice, write_short_notice
+from sm.issues.observe import Observation
+from sm.issues.prompts import write_prompt
+from sm.issues.replies import read_texts
+from sm.issues.rows import Step
+from sm.issues.snapshot import full_check, full_review
+from sm.phase import Phase
+from sm.redact import redact
+from sm.sessions import agent, terminal, turn
+from sm.sessions.history import Verb
+from sm.sessions.launch import Launch
+from sm.sessions.plan import Plan, PlannedStep, read_receipts
+from sm.sessions.project import Context
+from sm.sessions.registry import IssueSession
+
+FOR_PEOPLE = (Verb.NOTIFY, Verb.REMIND, Verb.COMMENT)
+TAIL_LINES = 30
+
+
+def compose(ctx: Context, session: IssueSession, seen: Observation, decision: Decision) -> Plan:
+    """Return the plan that carries out `decision`."""
+    assert decision.row is not None, "only a decision with a row has steps"
+    restarts = any(step.verb is Verb.RECOVER for step in decision.row.steps)
+    work = read_git_state(ctx, session) if restarts else GitState()  # no other text tells of it
+    material = gather(ctx, session, seen, work, _needed(decision.row.steps))
+    last = agent.load(session.dir)
+    generation = last.generation + 1 if last else 1
+    steps = tuple(_planned(step, material, seen, generation) for step in decision.row.steps)
+    row = decision.row
+    write = row.about(seen.facts)
+    plan = Plan(decision.key, row.name, write, time.time(), steps, row.counts, row.provisional)
+    return plan.about_run(seen.facts.run, again=seen.facts.rerun)
+
+
+def _needed(steps: Iterable[Step]) -> frozenset[Source]:
+    """What the texts of these steps quote of the forge."""
+    found = {source for step in steps for source in SOURCES.get(step.text, ())}
+    if any(step.verb is Verb.WRITE_CI_RESULT for step in steps):
+        found.add(Source.LOG)
+    return frozenset(found)
+
+
+def _planned(step: Step, material: Material, seen: Observation, generation: int) -> PlannedStep:
+    if step.verb in FOR_PEOPLE:
+        told, shortly = write_notice(step.text, material), write_short_notice(step.text, material)
+        return PlannedStep(step.verb, step.text, told, shortly=shortly)
+    if step.verb is Verb.RECOVER:
+        text, resume = write_prompt(step.text, material), _resumable(seen)
+        return PlannedStep(step.verb, step.text, text, generation, resume=resume)
+    if step.verb is Verb.INJECT:
+        return PlannedStep(step.verb, step.text, write_prompt(step.text, material), generation)
+    if step.verb is Verb.PARK:
+        return PlannedStep(step.verb, text=f"until {material.until}: {material.failure}")
+    if step.verb is Verb.REMOVE_WORKTREE:  # without a branch only merged work is safe
+        return PlannedStep(step.verb, text=seen.facts.head if seen.facts.merged else "")
+    if step.verb is Verb.WRITE_CI_RESULT:
+        return PlannedStep(step.verb, text=f"{material.check.state}\n{material.check.log}")
+    return PlannedStep(step.verb, text=seen.facts.head)
+
+
+def _resumable(seen: Observation) -> str:
+    """The agent's own session, which is tried first where an agent is gone.
+
+    One that has gone silent would be silent again, and what could not be resumed once is not
+    tried a second time.
+    """
+    facts = seen.facts
+    gone, first = facts.session is Life.GONE, not facts.history.recoveries
+    return facts.signs.context if facts.signs and gone and first else ""
+
+
+def gather(
+    ctx: Context,
+    session: IssueSession,
+    seen: Observation,
+    work: GitState,
+    needed: Collection[Source] = tuple(Source),
+) -> Material:
+    """Everything that a text may quote; of the long texts on the forge only what is `needed`."""
+    project, facts = ctx.project, seen.facts
+    handoffs = lookup.find_about(ctx.config.bridge_database, session)
+    issue = ctx.forge.issue(session.issue) if Source.ISSUE in needed else _named(session)
+    return Material(
+        project=project.name,
+        issue=issue,
+        branch=session.branch,
+        base=session.base,
+        remote=session.remote,
+        phase_file=str(ctx.root.phase(session.project, session.issue)),
+        nonce=secrets.token_hex(4),
+        merge_command=_merge_command(ctx, seen),
+        answer_help=_answer_help(ctx, session, seen, handoffs),
+        pull=seen.pull,
+        check=full_check(ctx, seen.pull) if _has_log(seen, needed) else seen.check,
+        review=full_review(ctx, seen.pull, seen.review) if Source.REVIEW in needed else seen.review,
+        phase=seen.write.phase,
+        phase_text=seen.write.text,
+        answered=seen.facts.answered and seen.write.phase is not Phase.NONE,
+        reason=redact(seen.write.reason),
+        reply="\n\n".join(read_texts(seen.replies, issue)),
+        trouble=asking.describe_trouble(session, seen),
+        remark=_remark(session, seen),
+        git=work,
+        tail=_tail(ctx, session, seen),
+        log_lines=project.ci.log_lines,
+        fixes_left=project.ci.max_fixes - seen.facts.history.fixes,
+        worktree=str(session.worktree),
+        protocol_known=bool(ctx.profile.system_prompt),
+        dialog=turn.read_question(session.dir, seen.question)
+        if facts.dialog_at is not None
+        else "",
+        failure=asking.describe_failed_turn(session, seen),
+        until=turn.format_until(facts.failure) if facts.failure else "",
+        asked_row=facts.escalation.row if facts.escalation else "escalate",
+        locked_out=asking.is_locked_out(facts),
+        stuck=asking.is_stuck(facts),
+        attach_command=_attach_command(session),
+        handoffs=handoffs,
+    )
+
+
+def _has_log(seen: Observation, needed: Collection[Source]) -> bool:
+    """Whether the log is wanted and there is one: CI keeps none of what has passed."""
+    return Source.LOG in needed and seen.check.state in (CheckState.FAILURE, CheckState.BROKEN)
+
+
+def _named(session: IssueSession) -> Issue:
+    """The issue without its texts, which are on the forge."""
+    return Issue(session.issue, session.title, IssueState.OPEN, author="", at=0.0)
+
+
+def launch_with(ctx: Context, session: IssueSession, prompt: str, *, resume: str = "") -> Launch:
+    """How the session's agent is started with `prompt`."""
+    return Launch(ctx.project.agent, ctx.profile, prompt, protocol.explain(session), resume)
+
+
+def _merge_command(ctx: Context, seen: Observation) -> str:
+    if seen.pull is None or ctx.project.merge.by == "sm":
+        return ""
+    return f"sm pr merge {seen.pull.number} --project {ctx.project.name}"
+
+
+def _attach_command(session: IssueSession) -> str:
+    return f"sm attach {session.project} {session.issue}"
+
+
+def _answer_help(
+    ctx: Context, session: IssueSession, seen: Observation, handoffs: tuple[str, ...]
+) -> str:
+    if seen.facts.dialog_at is not None:
+        return f"`{_attach_command(session)}`, in its terminal"
+    ways = [f"`sm reply {session.project} {session.issue} TEXT`", "a comment on the issue"]
+    if ctx.project.escalation.vault:
+        ways.append("the file in the vault")
+    if handoffs:  # without the id: the forge shows this, and an id is enough to write
+        ways.append("a decision in the handoff about it")
+    return " or ".join(ways)
+
+
+def _remark(session: IssueSession, seen: Observation) -> str:
+    if not (key := seen.facts.remark):
+        return ""
+    return redact(next(r.remark for r in read_receipts(session.dir) if r.remark and r.plan == key))
+
+
+def read_git_state(ctx: Context, session: IssueSession) -> GitState:
+    """Return git's words about the worktree, or about the branch if only that is left."""
+    base = f"{session.remote}/{session.base}"
+    there = (session.worktree / ".git").exists()
+    git = ctx.git.at(session.worktree) if there else ctx.git
+    tip = "HEAD" if there else f"refs/heads/{session.branch}"
+    try:
+        return GitState(
+            diff_stat=git.diff_stat(base, tip),
+            log=git.log_oneline(base, tip),
+            status="\n".join(git.status()) if there else "",
+        )
+    except SmError:
+        return GitState()
+
+
+def _tail(ctx: Context, session: IssueSession, seen: Observation) -> str:
+    """The end of the terminal's transcript, for people: only where a session failed."""
+    if not (seen.facts.crashed or seen.write.phase in (Phase.FAILED, Phase.NONE)):
+        return ""
+    return redact(terminal.read_tail(session.transcript, TAIL_LINES))

@@ -1,0 +1,65 @@
+"""Decides what is due now: a pure function of the facts, by the reaction matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from sm.issues.facts import Facts
+from sm.issues.matrix import ROWS
+from sm.issues.rows import Row
+from sm.sessions.signs import DIALOG_PATIENCE_S
+
+
+class Decision(Struct, frozen=True):
+    """The row that applies, and its key; `wake_at` is when to look again at the latest.
+
+    Without a row, or without steps in it, there is nothing to do until then.
+    """
+
+    row: Row | None
+    key: str
+    wake_at: float
+
+    @property
+    def acts(self) -> bool:
+        """Whether there is anything to do."""
+        return self.row is not None and bool(self.row.steps)
+
+
+def decide(facts: Facts, among: Sequence[Row] = ROWS) -> Decision:
+    """Return the first row that applies and is not dealt with, and when to look again."""
+    wake_at = min(
+        (moment for moment in _deadlines(facts) if moment > facts.now),
+        default=facts.now + facts.limits.agent_timeout_s,
+    )
+    for row in among:
+        if row.when(facts) and not facts.history.has(key := row.key(facts)):
+            return Decision(row, key, facts.now if row.steps else wake_at)
+    return Decision(None, "", wake_at)
+
+
+def _deadlines(f: Facts) -> Iterator[float]:
+    """The moments at which time alone makes a row apply."""
+    if f.crashed:
+        yield f.pause_until
+    if f.escalated:
+        yield f.remind_at
+        yield f.asked_at + f.limits.escalation_timeout_s
+    if f.awaits_ci:
+        yield f.ci_due_at
+    if f.awaits_review:
+        yield f.written_at + f.limits.review_timeout_s
+    if f.working:
+        yield f.life_at + f.limits.agent_timeout_s
+        yield f.life_at + f.limits.merge_remind_s
+    if f.idle_since is not None:
+        yield f.idle_since
+        yield f.idle_since + f.limits.idle_s
+    if f.dialog_at is not None:
+        yield f.dialog_at + DIALOG_PATIENCE_S
+    if f.signs and f.signs.starting_at is not None:
+        yield f.signs.starting_at + DIALOG_PATIENCE_S
+    if f.parked and f.failure is not None:
+        yield f.failure.until

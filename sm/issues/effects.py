@@ -1,0 +1,304 @@
+"""The effects of the verbs of the matrix. Every effect finds the traces of its earlier try."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import structs
+
+from sm.adapters import vault
+from sm.adapters.forge.model import BOT
+from sm.adapters.git_push import RefMovedError
+from sm.errors import SmError, StateError, TemporaryError
+from sm.issues import claim, phase_file, remnants, threads, worktree
+from sm.issues.compose import launch_with
+from sm.issues.problem import Problem
+from sm.issues.remnants import KEPT_FOR_OTHERS
+from sm.issues.replies import locate_question
+from sm.messages import delivery, queue
+from sm.messages.alerts import alert, note
+from sm.messages.ids import make_id
+from sm.messages.queue import Message, Mode
+from sm.refusal import Status
+from sm.sessions import agent, registry
+from sm.sessions.history import Verb
+from sm.sessions.plan import Plan, PlannedStep
+from sm.sessions.project import Context
+from sm.sessions.registry import IssueSession
+from sm.store import events
+from sm.store.files import write_atomic
+
+
+class NotNowError(TemporaryError):
+    """The message of a step cannot be handed over at the moment; the plan stays."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.sentence)
+        self.problem = problem
+
+
+class PartlyToldError(SmError):
+    """A person was asked, but not in all usual places; the message says where not."""
+
+
+class PointlessError(SmError):
+    """The step has no purpose any more, because its agent is gone; the plan is dropped."""
+
+
+def make_effect_id(plan: Plan, step: int) -> str:
+    """Return the id of one step of one plan, by which its traces are found."""
+    return make_id(f"{plan.key}#{step}@{plan.created_at}")
+
+
+def perform(ctx: Context, session: IssueSession, plan: Plan, step: int) -> str:
+    """Do step number `step`; return in a word how it went.
+
+    Raises:
+        NotNowError, TemporaryError: try again later.
+        PartlyToldError: it is done as far as possible.
+        PointlessError: the agent that it is for is gone.
+        SmError: it is refused for good.
+
+    """
+    planned, ident = plan.steps[step], make_effect_id(plan, step)
+    if planned.shortly:  # first, because the forge may be out of reach
+        alert(session, planned.shortly, ident, ctx.config.notify_command)
+    return EFFECTS[planned.verb](ctx, session, planned, ident)
+
+
+def _inject(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    if agent.load(session.dir) is None:
+        raise PointlessError("there is no agent to tell")
+    # Before the messages of other sessions, because the agent waits for this one.
+    message = Message(id=ident, text=step.text, mode=Mode.IMPORTANT)
+    outcome = delivery.deliver(ctx.target(session), message)
+    if outcome.is_delivered:
+        return step.name
+    if outcome.status is Status.REFUSED:
+        raise PointlessError(f"not delivered: {outcome.sentence}")
+    if outcome.refusal:
+        raise NotNowError(Problem("not delivered yet", outcome.refusal))
+    raise NotNowError(Problem(f"not delivered yet: {outcome.status}"))
+
+
+def withdraw(session: IssueSession, plan: Plan, step: int) -> bool:
+    """Take back the message of a step; False if it was handed over already."""
+    ident = make_effect_id(plan, step)
+    return queue.withdraw(session.dir, ident) or queue.place(session.dir, ident) is None
+
+
+def _park(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    return step.text  # it only tells, and does nothing
+
+
+def _create_phase(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    try:
+        phase_file.create(ctx.root, session.project, session.issue)
+    except StateError as error:  # something else is in its place now: a person must know
+        raise PointlessError(error.message) from error
+    return ""
+
+
+def _write_ci_result(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    return _publish(ctx, session, ctx.root.ci_result(session.project, session.issue), step.text)
+
+
+def _open_pull(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    issue = ctx.forge.issue(session.issue)
+    pull = ctx.forge.open_pull(
+        branch=session.branch,
+        base=session.base,
+        title=issue.title,
+        body=f"Closes #{issue.number}",
+        author=BOT,
+    )
+    return f"#{pull.number}"
+
+
+def _merge(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    pull = ctx.forge.pull_for(session.branch)
+    if pull is None:
+        raise PointlessError(f"there is no pull request of '{session.branch}'")
+    return ctx.forge.merge(pull.number, head=step.text, author=BOT).merged_as[:10]
+
+
+def _comment(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    text = step.text
+    if step.name == "stopped" and session.worktree.exists():
+        text += f"\n\nIts worktree has work that is nowhere else and is kept: `{session.worktree}`."
+    ctx.forge.comment(session.issue, text, author=BOT, marker=ident)
+    return step.name
+
+
+def _notify(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    missed = _missed(_ask_in_vault, ctx, session, step, ident)
+    missed += _missed(_ask_in_chat, ctx, session, step, ident)
+    # The issue comes last: its comment names the places without the question.
+    where_not = "".join(f"\n\nThis question is {place}." for place in missed)
+    _comment(ctx, session, structs.replace(step, text=step.text + where_not), ident)
+    if missed:
+        raise PartlyToldError(f"the question is {'; '.join(missed)}")
+    return step.name
+
+
+def _missed(
+    ask: Callable[[Context, IssueSession, PlannedStep, str], None],
+    ctx: Context,
+    session: IssueSession,
+    step: PlannedStep,
+    ident: str,
+) -> list[str]:
+    """Why the question is not in one of the places for it: at most one sentence.
+
+    One place that cannot be used keeps the question from no other.
+    """
+    try:
+        ask(ctx, session, step, ident)
+    except SmError as error:
+        return [error.message]
+    return []
+
+
+def _ask_in_vault(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> None:
+    if (file := locate_question(ctx, session)) is None:
+        return
+    title = f"{session.project} #{session.issue}: {session.title}"
+    try:
+        vault.ask(file, title=title, body=step.text, marker=ident)
+    except SmError as error:
+        raise SmError(f"not in the vault: {error.message}") from error
+
+
+def _ask_in_chat(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> None:
+    try:
+        threads.ask(ctx, session, step.text, ident)
+    except SmError as error:
+        raise SmError(f"not in the chat: {error.message}") from error
+
+
+def _remind(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    told = _comment(ctx, session, step, ident)
+    _publish(ctx, session, ctx.root.renotify(session.project, session.issue), ident)
+    return told
+
+
+def _publish(ctx: Context, session: IssueSession, path: Path, text: str) -> str:
+    """Write a file for people and scripts, which nothing of ours reads; '' or why it is not there.
+
+    Where every user may make files another one may have taken its name. Nothing waits for that.
+    """
+    try:
+        write_atomic(path, f"{text}\n")
+    except StateError as error:
+        left = f"went on without a file that only people and scripts read: {error.message}"
+        note(
+            session,
+            left,
+            f"unwritten:{path.name}",
+            ctx.config.notify_command,
+            parent=False,
+        )
+        return left
+    return ""
+
+
+def _label_blocked(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    ctx.forge.add_label(session.issue, ctx.project.labels.blocked)
+    return ""
+
+
+def _restore_backlog(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    ctx.forge.add_label(session.issue, ctx.project.labels.backlog)
+    ctx.forge.remove_label(session.issue, ctx.project.labels.in_progress)
+    return ""
+
+
+def _clean_labels(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    for label in (ctx.project.labels.in_progress, ctx.project.labels.backlog):
+        ctx.forge.remove_label(session.issue, label)
+    return ""
+
+
+def _close_issue(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    ctx.forge.close_issue(session.issue)
+    return ""
+
+
+def _close_pull(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    return remnants.close_pull(ctx, session.issue)
+
+
+def _kill(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    agent.stop(ctx.tmux, session)
+    return ""
+
+
+def _recover(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    made = worktree.ensure(ctx.git, ctx.project, session.issue)
+    phase_file.create(ctx.root, session.project, session.issue)
+    launch = launch_with(ctx, session, step.text, resume=step.resume)
+    agent.launch(ctx.tmux, session, launch, generation=step.generation)
+    return made.note
+
+
+def _remove_worktree(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    return str(worktree.remove(ctx.git, ctx.project, session.issue, merged_head=step.text))
+
+
+def _delete_branch(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    try:
+        ctx.git.delete_ref(ctx.project.remote, f"refs/heads/{session.branch}", expect=step.text)
+    except RefMovedError:
+        return KEPT_FOR_OTHERS
+    return ""
+
+
+def _delete_empty_branch(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    return remnants.delete_branch(ctx, session.issue)
+
+
+def _release_claim(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    claim.release(ctx.git, ctx.project, session.issue, ctx.root)
+    return ""
+
+
+def _forget(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    if (file := locate_question(ctx, session)) is not None:
+        _settle(ctx, session, file)
+    for problem in registry.forget(ctx.root, session, ctx.config.logs):
+        ctx.record(events.Problem(session=session.name, text=problem))
+    return ""
+
+
+def _settle(ctx: Context, session: IssueSession, file: Path) -> None:
+    """Put the question away; a vault that cannot be used keeps no session from its end."""
+    try:
+        vault.settle(file)
+    except SmError as error:
+        ctx.record(events.Problem(session=session.name, text=error.message))
+
+
+EFFECTS: dict[Verb, Callable[[Context, IssueSession, PlannedStep, str], str]] = {
+    Verb.INJECT: _inject,
+    Verb.CREATE_PHASE: _create_phase,
+    Verb.WRITE_CI_RESULT: _write_ci_result,
+    Verb.OPEN_PULL: _open_pull,
+    Verb.MERGE: _merge,
+    Verb.NOTIFY: _notify,
+    Verb.REMIND: _remind,
+    Verb.COMMENT: _comment,
+    Verb.LABEL_BLOCKED: _label_blocked,
+    Verb.RESTORE_BACKLOG: _restore_backlog,
+    Verb.CLEAN_LABELS: _clean_labels,
+    Verb.CLOSE_ISSUE: _close_issue,
+    Verb.CLOSE_PULL: _close_pull,
+    Verb.KILL: _kill,
+    Verb.RECOVER: _recover,
+    Verb.PARK: _park,
+    Verb.REMOVE_WORKTREE: _remove_worktree,
+    Verb.DELETE_BRANCH: _delete_branch,
+    Verb.DELETE_EMPTY_BRANCH: _delete_empty_branch,
+    Verb.RELEASE_CLAIM: _release_claim,
+    Verb.FORGET: _forget,
+}

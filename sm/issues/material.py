@@ -1,0 +1,92 @@
+"""The material for texts about an issue. Pure."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from sm.adapters.forge.model import NO_CHECK, Check, Issue, PullRequest, Review
+from sm.phase import Phase
+
+
+class Source(StrEnum):
+    """A long text on the forge, which the last look at it has not kept."""
+
+    ISSUE = "issue"
+    LOG = "log"
+    REVIEW = "review"
+
+
+SOURCES: dict[str, tuple[Source, ...]] = {
+    "start": (Source.ISSUE,),
+    "recovery": (Source.ISSUE, Source.LOG, Source.REVIEW),
+    "reply": (Source.ISSUE,),
+    "ci-failed": (Source.LOG,),
+    "ci-exhausted": (Source.LOG,),
+    "review-changes": (Source.REVIEW,),
+}
+"""What the texts quote, by their names. A text that is not here quotes none of it."""
+
+
+class GitState(Struct, frozen=True):
+    """What git says about the work so far, as its own commands print it."""
+
+    diff_stat: str = ""
+    log: str = ""
+    status: str = ""
+
+
+class Material(Struct, frozen=True):
+    """What texts are made of. `nonce` marks quoted text and cannot be guessed by its author.
+
+    `issue`, `check` and `review` are whole only if they were looked up, see `SOURCES`.
+    """
+
+    project: str
+    issue: Issue
+    branch: str
+    base: str
+    remote: str
+    phase_file: str
+    nonce: str
+    merge_command: str = ""
+    answer_help: str = ""
+    pull: PullRequest | None = None
+    check: Check = NO_CHECK
+    review: Review | None = None
+    phase: Phase = Phase.NONE
+    phase_text: str = ""
+    answered: bool = False
+    """Whether the phase had its answer before the session that got it died."""
+    reason: str = ""
+    reply: str = ""
+    trouble: str = ""
+    remark: str = ""
+    git: GitState = GitState()
+    tail: str = ""
+    log_lines: int = 200
+    fixes_left: int = 0
+    worktree: str = ""
+    protocol_known: bool = False
+    """Whether the agent's system prompt has the protocol."""
+    dialog: str = ""
+    """What the dialog in the agent's terminal asks."""
+    failure: str = ""
+    """Why the agent's last turn failed, in our words and its own."""
+    until: str = ""
+    """Until when the session is parked, as a time of day."""
+    attach_command: str = ""
+    asked_row: str = "escalate"
+    """The row of the matrix that asked the question of a reminder."""
+    locked_out: bool = False
+    """Whether the agent has no access to its API."""
+    stuck: bool = False
+    """Whether sm cannot type to the agent."""
+    handoffs: tuple[str, ...] = ()
+    """The ids of the threads about the issue."""
+
+
+def cite_pull(m: Material) -> str:
+    """Return the number of the pull request for a text."""
+    return str(m.pull.number) if m.pull else "?"

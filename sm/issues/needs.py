@@ -1,0 +1,104 @@
+"""Says why a person is needed and what helps: alike for `sm status`, issue and reminders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+CAUSES = {
+    "escalate": "The agent asks for a person",
+    "ci-exhausted": "CI keeps failing: the attempts are used up",
+    "ci-timeout": "CI has given no result in time",
+    "ci-broken": "CI itself failed",
+    "review-timeout": "Nobody has reviewed the pull request in time",
+    "review-exhausted": "The reviewer asks for changes again: the rounds are used up",
+    "merge-stuck": "Approved and green, reminded, and still not merged",
+    "trouble": "Something that sm had to do was refused",
+    "turn-failed": "The agent cannot go on",
+    "dialog": "A dialog is open in the agent's terminal",
+}
+"""Why sm asks a person, by the row of the matrix that asks."""
+
+
+class Case(Struct, frozen=True):
+    """What a question to a person is about. `address` is the session's, such as `shop#7`.
+
+    `step` is the failed step of CI, `pull` the number of the pull request, 0 for none.
+    `locked_out`: the agent has no access to its API. `stuck`: sm cannot type to it.
+    """
+
+    row: str
+    address: str
+    reason: str = ""
+    trouble: str = ""
+    failure: str = ""
+    step: str = ""
+    pull: int = 0
+    locked_out: bool = False
+    stuck: bool = False
+
+
+class Need(Struct, frozen=True):
+    """Why a person is needed: `cause` in a few words, `detail` of this case or ''.
+
+    `waits_for` says what helps, and `command` how. `by_answer`: an answer to the agent helps.
+    """
+
+    cause: str
+    detail: str
+    waits_for: str
+    command: str
+    by_answer: bool = False
+
+    @property
+    def why(self) -> str:
+        """Cause and detail in one piece."""
+        return f"{self.cause} ({self.detail})" if self.detail else self.cause
+
+
+def describe_need(case: Case) -> Need:
+    """Return what a person must know and do in this case."""
+    detail = DETAILS.get(case.row, _reason)(case)
+    waits_for, command = _way(case)
+    by_answer = command.startswith("sm reply")
+    return Need(CAUSES.get(case.row, "A person is asked"), detail, waits_for, command, by_answer)
+
+
+def _reason(case: Case) -> str:
+    return case.reason
+
+
+def _step(case: Case) -> str:
+    return f"step {case.step}" if case.step else case.reason
+
+
+DETAILS: dict[str, Callable[[Case], str]] = {
+    # An earlier trouble is over. It must not replace the agent's own words.
+    "trouble": lambda case: case.trouble,
+    "turn-failed": lambda case: case.failure,
+    "ci-exhausted": _step,
+    "ci-broken": _step,
+    "dialog": lambda _: "",
+}
+"""What tells this case from others; of any other row what the agent has written."""
+
+
+def _way(case: Case) -> tuple[str, str]:
+    project, _, issue = case.address.rpartition("#")
+    attach = f"sm attach {project} {issue}"
+    match case.row:
+        case "dialog":
+            return "a dialog in its terminal", attach
+        case "turn-failed" if case.locked_out:
+            return "a login or the like, in its terminal", attach
+        case "trouble" if case.stuck:
+            return "somebody to look at its terminal", attach
+        case "ci-broken":
+            return "CI, which is broken", f"sm ci rerun {project} {issue}"
+        case "review-timeout" if case.pull:
+            return "a review", f"sm review {project}#{case.pull} --approve"
+        case "merge-stuck" if case.pull:
+            return "the merge", f"sm pr merge {project}#{case.pull}"
+        case _:
+            return "an answer", f"sm reply {project} {issue} TEXT"

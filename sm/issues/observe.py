@@ -1,0 +1,265 @@
+"""Observes a session: its phase file, its process, its worktree, its history, and the forge."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from msgspec import Struct, structs
+
+from sm.adapters.agent import screen
+from sm.adapters.agent.screen import Prompt, Screen
+from sm.adapters.forge.model import NO_CHECK, Check, PullRequest, PullState, Review
+from sm.adapters.forge.review import verdict
+from sm.adapters.tmux import MissingPaneError, NoServerError
+from sm.config.schema import Project
+from sm.errors import StateError
+from sm.issues import phase_file
+from sm.issues.facts import Facts, Life, Limits
+from sm.issues.replies import Reply, explain_unread, list_replies
+from sm.issues.snapshot import Snapshot, is_open, snapshot
+from sm.messages import unsaid
+from sm.phase import Phase, PhaseWrite
+from sm.sessions import agent, plan, turn
+from sm.sessions.agent_state import State
+from sm.sessions.history import fold
+from sm.sessions.project import Context
+from sm.sessions.registry import IssueSession
+from sm.sessions.signs import Signs
+from sm.store.files import open_guarded
+
+IDLE_POLLS = 3
+IDLE_POLL_S = 10.0
+"""The protocol's `idle_prompt` rule: three polls of this length."""
+
+
+EMPTY_WRITE = PhaseWrite(Phase.NONE, "", "", "", 0.0)
+
+
+class Observation(Struct, frozen=True):
+    """The facts, and their sources for the texts that follow from them."""
+
+    facts: Facts
+    write: PhaseWrite
+    pull: PullRequest | None
+    review: Review | None
+    replies: tuple[Reply, ...]
+    problem: str
+    """Why the phase file cannot be read, '' if it can."""
+    unread: str = ""
+    """Why an answer in the vault cannot be read, '' if it can."""
+    question: str = ""
+    """What a dialog in the agent's terminal shows."""
+
+    @property
+    def check(self) -> Check:
+        """The result of CI, without its log."""
+        return self.pull.check if self.pull else NO_CHECK
+
+
+def observe(ctx: Context, session: IssueSession, *, newer_than: float = 0.0) -> Observation:
+    """Return what is known now. Look at the forge again if the phase write is newer.
+
+    Raises:
+        TemporaryError: the forge or the remote cannot be reached.
+
+    """
+    phase_file.correct_time(ctx.root, session.project, session.issue, not_before=session.created_at)
+    # Before the phase, so that the last phase of an agent that has died or stopped counts.
+    life = _life(ctx, session)
+    unsaid.settle(ctx.target(session))
+    told = _signs(ctx, session)
+    shown = _screen(ctx, session) if told and _shows_more(told) else None
+    if told and shown:
+        told = _corrected(told, shown)
+    written = _read_phase(ctx, session)
+    seen = snapshot(ctx, newer_than=max(newer_than, written.at))
+    found = _gather(ctx, session, told, written, seen)
+    facts = structs.replace(found.facts, session=life)
+    if facts.awaits:
+        facts = _compare_with_remote(ctx, session, seen, facts)
+    return structs.replace(found, facts=facts, question=shown.question if shown else "")
+
+
+def recall(ctx: Context, session: IssueSession, seen: Snapshot) -> Observation:
+    """Observe for display, with an older look at the forge, and without git and tmux.
+
+    So its `pushed` and `unpushed` mean nothing, and a session counts as alive with its process.
+    """
+    told = _signs(ctx, session)
+    if told and told.starting_at is not None:
+        told = _asked_before(session, told)
+    return _gather(ctx, session, told, _read_phase(ctx, session), seen)
+
+
+def _asked_before(session: IssueSession, told: Signs) -> Signs:
+    """With the dialog of an agent that is starting, of which no hook tells, once it was told of."""
+    found = structs.replace(told, dialog_at=told.starting_at, doing=str(State.DIALOG))
+    asked = fold(plan.read_receipts(session.dir)).escalations
+    return found if f"dialog:{told.starting_at:.3f}" in asked else told
+
+
+def _signs(ctx: Context, session: IssueSession) -> Signs | None:
+    return turn.read(session.dir) if ctx.profile.hooks else None
+
+
+class _Written(Struct, frozen=True):
+    write: PhaseWrite = EMPTY_WRITE
+    lost: bool = False
+    problem: str = ""
+
+    @property
+    def at(self) -> float:
+        if self.write.phase is Phase.NONE:
+            return 0.0
+        return min(self.write.at, time.time())  # a clock set back must not stop timers
+
+
+def _read_phase(ctx: Context, session: IssueSession) -> _Written:
+    try:
+        write = phase_file.read(ctx.root, session.project, session.issue)
+    except StateError as error:
+        return _Written(problem=error.message)
+    return _Written(lost=True) if write is None else _Written(write)
+
+
+def _shows_more(told: Signs) -> bool:
+    """Whether a dialog may be open before the first hook is called, or has no payload."""
+    return told.dialog_at is not None or told.starting_at is not None
+
+
+def _corrected(told: Signs, shown: Screen) -> Signs:
+    """What the screen knows better: no hook tells of a dialog before the first one is called."""
+    if shown.prompt is Prompt.DIALOG and told.starting_at is not None:
+        return structs.replace(told, dialog_at=told.starting_at, doing=str(State.DIALOG))
+    return told
+
+
+def _screen(ctx: Context, session: IssueSession) -> Screen | None:
+    if (known := agent.load(session.dir)) is None:
+        return None
+    try:
+        _, shown = ctx.tmux.look(known.pane_id, escapes=True)
+    except (MissingPaneError, NoServerError):
+        return None
+    return screen.read(ctx.profile, shown)
+
+
+def _gather(
+    ctx: Context, session: IssueSession, told: Signs | None, written: _Written, seen: Snapshot
+) -> Observation:
+    write = written.write
+    issue, pull = seen.issue(session.issue), _own_pull(session, seen)
+    head, trust = pull.head if pull else seen.head(session.branch), seen.trust(ctx.project)
+    review = verdict(pull.reviews, head, trust) if pull else None
+    check = pull.check if pull else NO_CHECK
+    directory = session.dir
+    facts = Facts(
+        now=time.time(),
+        limits=read_limits(ctx.project),
+        history=fold(plan.read_receipts(directory)),
+        session=Life.ALIVE if agent.is_alive(directory) else Life.GONE,
+        phase=write.phase,
+        write=write.id if write.phase is not Phase.NONE else "",
+        written_at=written.at,
+        phase_lost=written.lost,
+        signs=told,
+        issue_open=is_open(seen, session.issue),
+        blocked=issue is not None and ctx.project.labels.blocked in issue.labels,
+        pull=pull.state if pull else None,
+        head=head,
+        conflicts=pull.conflicts if pull else False,
+        check=check.state,
+        check_at=check.at,
+        review=review.state if review else None,
+        review_id=review.id if review else "",
+    )
+    asked = facts.escalation
+    answers = list_replies(ctx, session, issue, trust, asked.at) if asked else ()
+    facts = structs.replace(
+        facts,
+        idle_since=_idle_since(ctx, session, facts),
+        reply=answers[-1].id if answers else "",
+    )
+    unreadable = explain_unread(ctx, session) if asked else ""
+    return Observation(facts, write, pull, review, answers, written.problem, unreadable)
+
+
+def _own_pull(session: IssueSession, seen: Snapshot) -> PullRequest | None:
+    """The newest pull request of its branch; None where that was over before the session began.
+
+    An issue that is opened again is worked on anew, whatever became of its last pull request.
+    """
+    pull = seen.pull(session.branch)
+    if pull is None or not 0 < pull.closed_at < session.created_at:
+        return pull
+    # A merged one that still has its branch was never finished: the state was lost.
+    unfinished = pull.state is PullState.MERGED and seen.head(session.branch) == pull.head
+    return pull if unfinished else None
+
+
+def _life(ctx: Context, session: IssueSession) -> Life:
+    return Life.ALIVE if agent.is_reachable(ctx.tmux, session) else Life.GONE
+
+
+def _compare_with_remote(
+    ctx: Context, session: IssueSession, seen: Snapshot, facts: Facts
+) -> Facts:
+    """Whether the remote's branch has the work that the worktree has."""
+    base, head = seen.head(session.base), seen.head(session.branch)
+    pushed = bool(head) and not _is_merged(ctx, session, head, base)
+    tip = _tip(ctx, session)
+    unpushed = bool(tip) and tip != head and not ctx.git.is_ancestor(tip, head or base)
+    return structs.replace(facts, pushed=pushed, unpushed=unpushed)
+
+
+def _tip(ctx: Context, session: IssueSession) -> str:
+    """Return the session's last commit: the branch's if the worktree was deleted."""
+    if (session.worktree / ".git").exists():
+        return ctx.git.at(session.worktree).rev_parse("HEAD") or ""
+    return ctx.git.rev_parse(f"refs/heads/{session.branch}") or ""
+
+
+def _is_merged(ctx: Context, session: IssueSession, head: str, base: str) -> bool:
+    merged = ctx.git.ancestry(head, base)
+    if (
+        merged is None and ctx.git.rev_parse(base) is None
+    ):  # others have merged since the last fetch
+        ctx.git.fetch_branch(session.remote, session.base)
+        merged = ctx.git.ancestry(head, base)
+    return merged or False
+
+
+def _idle_since(ctx: Context, session: IssueSession, facts: Facts) -> float | None:
+    """Since when the agent is at rest: its hooks tell, or else the time of the idle marker.
+
+    A marker from before the last start or injection says nothing.
+    """
+    if facts.signs:
+        return facts.signs.ended_at
+    try:
+        with open_guarded(ctx.root.idle_marker(session.name), os.O_RDONLY) as fd:
+            marked_at = os.fstat(fd).st_mtime
+    except (FileNotFoundError, StateError):  # another user's file says nothing
+        return None
+    return marked_at if marked_at > facts.addressed_at else None
+
+
+def read_limits(project: Project) -> Limits:
+    """Return the project's limits for decisions."""
+    p = project
+    return Limits(
+        agent_timeout_s=p.agent.timeout_s,
+        idle_s=IDLE_POLLS * IDLE_POLL_S,
+        ci_timeout_s=p.ci.timeout_s,
+        max_fixes=p.ci.max_fixes,
+        review_required=p.review.required,
+        review_timeout_s=p.review.timeout_s,
+        max_rounds=p.review.max_rounds,
+        merge_by_sm=p.merge.by == "sm",
+        merge_remind_s=p.merge.remind_s,
+        remind_s=p.escalation.remind_s,
+        escalation_timeout_s=p.escalation.timeout_s,
+        max_recoveries=p.recovery.max,
+        recovery_pause_s=p.recovery.pause_s,
+    )

@@ -1,0 +1,181 @@
+"""One tick of dev-poll: looks at the forge, keeps sessions alive, starts new work."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from pathlib import Path
+
+from sm.adapters.forge.model import Issue, IssueState
+from sm.errors import SmError, StateError
+from sm.issues import claim, locks, remnants, worktrees
+from sm.issues.snapshot import Snapshot, look, snapshot
+from sm.issues.start import SettledError, TakenError, is_started, is_workable, put_on_record, start
+from sm.sessions import monitors, registry, terminal_log
+from sm.sessions.project import Context
+from sm.sessions.registry import IssueSession
+from sm.sessions.undone import Unable
+from sm.store import events, lock
+from sm.store.paths import name_session
+from sm.store.repair import repair
+
+
+def tick(ctx: Context, *, dry_run: bool = False) -> Iterator[str]:
+    """Do what is due for the project; yield a line, or `Unable`, for each thing.
+
+    With `dry_run` it yields what it would do, and changes nothing.
+    """
+    if dry_run:
+        yield from _tend(ctx, look(ctx), dry_run=True)
+        return
+    _put_in_order(ctx)
+    with lock.try_hold(ctx.directory.poll_lock) as ours:
+        if not ours:
+            yield "another dev-poll is at work on it"
+            return
+        yield from locks.clear(ctx)
+        yield from _tend(ctx, snapshot(ctx), dry_run=False)
+
+
+def list_signs(ctx: Context) -> list[Path]:
+    """Return the files whose change may bring work for a tick; none where no slot is free."""
+    if len(ctx.sessions()) >= ctx.project.max_sessions:
+        return []
+    return list(ctx.forge.signs())
+
+
+def _put_in_order(ctx: Context) -> None:
+    repair(ctx.root, ctx.root.project(ctx.project.name))
+    repair(ctx.root, *map(ctx.root.session, registry.list_session_names(ctx.root)))
+
+
+def _tend(ctx: Context, seen: Snapshot, *, dry_run: bool) -> Iterator[str]:
+    yield from seen.problems
+    damaged: list[SmError] = []
+    sessions = ctx.sessions(damaged.append)
+    yield from (error.message for error in damaged)
+    yield from _rebuild(ctx, seen, dry_run=dry_run)
+    yield from _keep_alive(ctx, seen, sessions, dry_run=dry_run)
+    yield from _pick_up(ctx, seen, sessions, dry_run=dry_run)
+    if not dry_run:
+        yield from worktrees.sweep(ctx, seen, sessions)
+        yield from remnants.sweep(ctx, seen, sessions)
+        terminal_log.prune(ctx.root, ctx.config.logs)
+
+
+def _keep_alive(
+    ctx: Context, seen: Snapshot, sessions: list[IssueSession], *, dry_run: bool
+) -> Iterator[str]:
+    """Sessions whose start was interrupted, whose state was lost, whose monitor or pane died."""
+    panes = ctx.tmux.panes() if sessions else {}
+    for session in sessions:
+        try:
+            yield from _keep_session(ctx, seen, session, panes, dry_run=dry_run)
+        except StateError as error:  # only its files are damaged: the others go on
+            yield Unable(f"cannot look after #{session.issue}: {error.message}")
+    for issue in _lost(ctx, seen, sessions):
+        what = "take up again" if is_workable(ctx.project, issue) else "let go of"
+        yield from _start(ctx, issue, what, dry_run)
+
+
+def _keep_session(
+    ctx: Context, seen: Snapshot, session: IssueSession, panes: Container[str], *, dry_run: bool
+) -> Iterator[str]:
+    if not is_started(ctx, session):
+        yield from _start(ctx, seen.issue(session.issue), "finish the start of", dry_run)
+    elif not monitors.is_watched(session):
+        yield f"{_would(dry_run)}restart the monitor of #{session.issue}"
+        if not dry_run:
+            monitors.ensure(session)
+    elif session.name not in panes:
+        registry.poke(session.dir)
+
+
+def _rebuild(ctx: Context, seen: Snapshot, *, dry_run: bool) -> Iterator[str]:
+    """Make damaged records of sessions anew: all that is in them, project and issue tell."""
+    damaged = registry.list_damaged(ctx.root)
+    for issue in seen.issues if damaged else ():
+        name = name_session(ctx.project.name, issue.number)
+        if name in damaged:
+            yield f"{_would(dry_run)}make the record of {name} anew"
+            if not dry_run:
+                monitors.ensure(put_on_record(ctx, issue))
+
+
+def _lost(ctx: Context, seen: Snapshot, sessions: list[IssueSession]) -> list[Issue]:
+    """Issues that we hold the claim of, but know nothing about any more."""
+    known = {session.issue for session in sessions}
+    return [
+        issue
+        for issue in seen.issues
+        if issue.number not in known
+        and claim.is_held(issue.number, seen.refs)
+        and claim.is_ours(ctx.git, ctx.project, issue.number, ctx.root, seen.refs)
+    ]
+
+
+def _pick_up(
+    ctx: Context, seen: Snapshot, sessions: list[IssueSession], *, dry_run: bool
+) -> Iterator[str]:
+    """The oldest issues that are ready, up to the maximum of sessions."""
+    known = {session.issue for session in sessions}
+    waiting = [
+        issue
+        for issue in list_ready(ctx, seen)
+        if issue.number not in known and not claim.is_held(issue.number, seen.refs)
+    ]
+    if not waiting:
+        return
+    free = ctx.project.max_sessions - len(
+        ctx.sessions()
+    )  # counted again, because some were resumed
+    for issue in waiting[: max(free, 0)]:
+        yield from _start(ctx, issue, "pick up", dry_run)
+
+
+def list_ready(ctx: Context, seen: Snapshot) -> list[Issue]:
+    """Return the issues that may be picked up, oldest first."""
+    labels, trust = ctx.project.labels, seen.trust(ctx.project)
+    return sorted(
+        (
+            issue
+            for issue in seen.issues
+            if is_workable(ctx.project, issue)
+            and labels.backlog in issue.labels
+            and trust.includes(issue.author)
+            and not list_blockers(seen, issue)
+        ),
+        key=lambda issue: issue.number,
+    )
+
+
+def list_blockers(seen: Snapshot, issue: Issue) -> list[int]:
+    """Return the open issues that `issue` depends on."""
+
+    def is_closed(number: int) -> bool:
+        found = seen.issue(number)
+        return found is not None and found.state is IssueState.CLOSED
+
+    return [number for number in issue.dependencies() if not is_closed(number)]
+
+
+def _start(ctx: Context, issue: Issue | None, what: str, dry_run: bool) -> Iterator[str]:
+    if issue is None:
+        return
+    line = f"{what} #{issue.number} {issue.title}"
+    if dry_run:
+        yield f"would {line}"
+        return
+    try:
+        start(ctx, issue)
+    except (SettledError, TakenError) as error:
+        yield error.message
+    except SmError as error:
+        name = name_session(ctx.project.name, issue.number)
+        ctx.record(events.Problem(session=name, text=error.message))
+        yield Unable(f"cannot {line}: {error.message}")
+    else:
+        yield line
+
+
+def _would(dry_run: bool) -> str:
+    return "would " if dry_run else ""

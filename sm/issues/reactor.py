@@ -1,0 +1,339 @@
+"""Observe, decide, act: one pass over one session, under its lock, resumable at every step."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+import time
+from collections.abc import Callable, Iterator
+
+from msgspec import Struct
+
+from sm.adapters.forge.errors import MergeRefusedError
+from sm.adapters.git_call import GitLockedError
+from sm.context import settings
+from sm.context.monitor import tend_context
+from sm.context.settings import Rotator
+from sm.errors import SmError, StateError, TemporaryError
+from sm.foreign import read_seconds
+from sm.issues import locks
+from sm.issues.asking import STUCK
+from sm.issues.compose import compose, launch_with
+from sm.issues.decide import decide
+from sm.issues.effects import NotNowError, PartlyToldError, PointlessError, perform, withdraw
+from sm.issues.facts import Facts
+from sm.issues.matrix import BY_NAME, INTERRUPTING, OVERTAKING
+from sm.issues.observe import Observation, observe
+from sm.issues.problem import Problem, read_problem, write_problem
+from sm.issues.snapshot import snapshot
+from sm.issues.threads import hand_over
+from sm.messages.follow_up import tell_of_step, tend_messages
+from sm.refusal import Refusal
+from sm.sessions import agent, registry
+from sm.sessions import plan as plans
+from sm.sessions.history import Receipt, Verb
+from sm.sessions.plan import Plan
+from sm.sessions.project import Context
+from sm.sessions.registry import IssueSession
+from sm.store import events, journal, lock
+from sm.store.failpoint import crash_point
+from sm.store.files import backdate, discard, read_guarded, write_atomic
+from sm.store.paths import SessionDir
+from sm.store.repair import repair
+
+ROUNDS = 20
+"""Decisions in one pass. The matrix comes to rest after two or three; more would be a loop."""
+
+FORGE_VERBS = frozenset({Verb.OPEN_PULL, Verb.MERGE, Verb.CLOSE_ISSUE})
+"""After these the forge looks different, so the last observation of it is worth nothing."""
+
+RETRY_S = (0.5, 300.0)
+TYPING_RETRY_S = (0.5, 5.0)
+"""Shortest and longest pause before another try; it grows with the time that it has been so.
+
+Where hooks tell when a busy agent is free again, nothing has to be tried often.
+"""
+
+PATIENT = (Refusal.BUSY, Refusal.HOLD)
+"""Of these no person is told: the first ends by itself, of the second a rotation tells."""
+
+MESSAGE_RETRY_S = 15.0
+
+TELLING = frozenset({Verb.NOTIFY, Verb.REMIND, Verb.COMMENT})
+TELL_FOR_S = 600.0
+"""So long it is tried to tell a person on the forge; then the session goes on without."""
+
+STUCK_S = 600.0
+"""So long a message may wait to be typed before a person is told; a busy agent takes its time, and
+so does one whose context is being replaced."""
+
+
+class Moment(Struct, frozen=True):
+    """When a pass began (seconds since the epoch), and what time the phase file had then."""
+
+    at: float
+    phase_mtime_ns: int | None
+
+    @classmethod
+    def now(cls, ctx: Context, session: IssueSession) -> Moment:
+        """As it is now. Whatever is in place of the phase file: a monitor sees its time, too."""
+        try:
+            found = ctx.root.phase(session.project, session.issue).stat()
+        except OSError:
+            return cls(time.time(), None)
+        return cls(time.time(), found.st_mtime_ns)
+
+
+def react(ctx: Context, name: str) -> None:
+    """Bring the session `name` up to date; a session that is over is no error."""
+    directory = ctx.root.session(name)
+    repair(ctx.root, ctx.root.project(ctx.project.name), directory)
+    try:
+        with contextlib.suppress(TemporaryError):
+            snapshot(ctx)  # the monitor may call because the forge is due, not the session
+        if directory.identity.exists():
+            _react(ctx, name, directory)
+    except (StateError, FileNotFoundError):
+        if directory.identity.exists():
+            raise
+        # The state was removed under our hands: the next dev-poll begins anew.
+
+
+def _react(ctx: Context, name: str, directory: SessionDir) -> None:
+    with lock.hold(directory.lock, timeout_s=120):
+        if not directory.identity.exists():
+            return
+        session = registry.load_issue_session(ctx.root, name)
+        again_at = _tend(ctx, session)
+        for _ in _passes(ctx, session, directory):
+            pass
+        _sooner(directory, again_at)
+
+
+def _tend(ctx: Context, session: IssueSession) -> float:
+    """See to its context, its handoffs and its messages; none keeps a reaction waiting."""
+    target = ctx.target(session)
+
+    def relaunch(generation: int) -> None:
+        start = launch_with(ctx, session, "")
+        agent.relaunch(ctx.tmux, session, start, generation=generation)
+
+    def context() -> float:
+        return tend_context(
+            Rotator(target, settings.make_policy(session, ctx.config, ctx.project), relaunch)
+        )
+
+    again_at = _tended(session, context), _tended(session, lambda: hand_over(ctx, session))
+    return min(*again_at, _tended(session, lambda: tend_messages(target)))
+
+
+def _tended(session: IssueSession, tend: Callable[[], float | None]) -> float:
+    try:
+        again_at = tend()
+    except SmError as error:
+        problem = events.Problem(session=session.name, text=error.message)
+        journal.record_once(session.root.journal, problem)
+        return time.time() + MESSAGE_RETRY_S
+    return math.inf if again_at is None else again_at
+
+
+def _passes(ctx: Context, session: IssueSession, directory: SessionDir) -> Iterator[None]:
+    newer_than = 0.0
+    for _ in range(ROUNDS):
+        started = Moment.now(ctx, session)
+        try:
+            plan = _pending(ctx, session) or _decide(ctx, session, newer_than, started)
+            if plan is None or not _carry_out(ctx, session, plan):
+                return
+        except SmError as error:
+            if not _is_unlocked(ctx, session, error):
+                _retry_later(ctx, session, error, started)
+                return
+            plan = None
+        if plan and any(step.verb in FORGE_VERBS for step in plan.steps):
+            newer_than = time.time()
+        yield
+    raise SmError(f"'{session.name}' did not come to rest in {ROUNDS} decisions: see sm trace")
+
+
+def _is_unlocked(ctx: Context, session: IssueSession, error: SmError) -> bool:
+    """Whether a lock that no git holds was in the way, and is not any more."""
+    return isinstance(error, GitLockedError) and any(list(locks.clear(ctx, session.name)))
+
+
+def _pending(ctx: Context, session: IssueSession) -> Plan | None:
+    """The plan under way, unless it, or waiting for its message to be typed, has lost its sense."""
+    plan = plans.read_pending(session.dir)
+    step = plans.find_next_step(plan, plans.read_receipts(session.dir)) if plan else 0
+    if plan is None or step >= len(plan.steps):
+        return plan
+    passing = plan.row in BY_NAME and BY_NAME[plan.row].passing
+    waits = session.dir.problem.exists() and plan.steps[step].verb is Verb.INJECT
+    if not passing and not waits:
+        return plan
+    facts = observe(ctx, session).facts
+    if passing and not _holds(plan, facts):
+        return _take_back(ctx, session, plan, step, "it is over")
+    if waits and (_is_stuck(session, plan, facts) or decide(facts, OVERTAKING).acts):
+        withdraw(session, plan, step)
+        _drop(ctx, session, plan, "waited in vain to be delivered")
+        return None
+    if waits and decide(facts, INTERRUPTING).acts:
+        return _take_back(ctx, session, plan, step, "has to wait")
+    return plan
+
+
+def _holds(plan: Plan, facts: Facts) -> bool:
+    """Whether what the plan reacts to is still so."""
+    row = BY_NAME[plan.row]
+    return row.when(facts) and row.key(facts) == plan.key
+
+
+def _is_stuck(session: IssueSession, plan: Plan, facts: Facts) -> bool:
+    """Whether the message has waited for so long that a person has to know; it is noted once."""
+    problem = read_problem(session.dir)
+    if problem is None or problem.refusal in PATIENT:
+        return False
+    stuck = f"{STUCK}{plan.key}"
+    if time.time() - plan.created_at <= STUCK_S or stuck in facts.history.troubles:
+        return False
+    plans.add_receipt(session.dir, Receipt(time.time(), stuck, "stuck", trouble=problem.sentence))
+    return True
+
+
+def _take_back(ctx: Context, session: IssueSession, plan: Plan, step: int, why: str) -> Plan | None:
+    """Drop the plan; but one whose message is with the agent already is finished."""
+    if not withdraw(session, plan, step):
+        return plan
+    _drop(ctx, session, plan, why)
+    return None
+
+
+def _drop(ctx: Context, session: IssueSession, plan: Plan, why: str) -> None:
+    ctx.record(events.Dropped(session=session.name, row=plan.row, reason=why))
+    plans.drop(session.dir)
+
+
+def _decide(ctx: Context, session: IssueSession, newer_than: float, started: Moment) -> Plan | None:
+    """The plan for what is due now, saved; None when the session is at rest until `next`."""
+    directory = session.dir
+    seen = _observe(ctx, session, newer_than)
+    decision = decide(seen.facts)
+    discard(directory.problem)
+    if not decision.acts:
+        _rest(directory, started, decision.wake_at)
+        return None
+    plan = compose(ctx, session, seen, decision)
+    crash_point("plan:before-save")
+    plans.save(directory, plan)
+    crash_point("plan:after-save")
+    ctx.record(events.Decided(session=session.name, row=plan.row, phase=seen.write.text))
+    return plan
+
+
+def _observe(ctx: Context, session: IssueSession, newer_than: float) -> Observation:
+    seen = observe(ctx, session, newer_than=newer_than)
+    if not seen.problem:
+        return seen
+    # An unreadable phase file cuts the agent off: a person has to know, once each time.
+    told = f"{seen.facts.addressed_at:.0f}:{seen.problem}"
+    cause = f"phase-file:{hashlib.sha256(told.encode()).hexdigest()[:8]}"
+    if cause in seen.facts.history.troubles:
+        return seen
+    plans.add_receipt(session.dir, Receipt(time.time(), cause, "phase-file", trouble=seen.problem))
+    ctx.record(events.Problem(session=session.name, text=seen.problem))
+    return observe(ctx, session, newer_than=newer_than)
+
+
+def _carry_out(ctx: Context, session: IssueSession, plan: Plan) -> bool:
+    """Do the steps that are left; False when the session is over.
+
+    Raises:
+        SmError: a step is not possible now; the plan stays for another pass.
+
+    """
+    directory = session.dir
+    first = plans.find_next_step(plan, plans.read_receipts(directory))
+    for number in range(first, len(plan.steps)):
+        verb = plan.steps[number].verb
+        crash_point(f"{verb}:before")
+        tell_of_step(session, plan, number)
+        try:
+            receipt = _do(ctx, session, plan, number)
+        except PointlessError as error:
+            ctx.record(events.Dropped(session=session.name, row=plan.row, reason=error.message))
+            plans.drop(directory)
+            return True
+        crash_point(f"{verb}:after")
+        ctx.record(_done(session, receipt))
+        if receipt.detail and receipt.trouble:
+            ctx.record(events.Problem(session=session.name, text=receipt.trouble))
+        if verb is Verb.FORGET:
+            return False
+        plans.add_receipt(directory, receipt)
+        crash_point(f"{verb}:receipt")
+    plans.add_receipt(directory, plan.receipt(len(plan.steps)))
+    crash_point("plan:before-drop")
+    plans.drop(directory)
+    return True
+
+
+def _done(session: IssueSession, receipt: Receipt) -> events.StepDone:
+    return events.StepDone(
+        session=session.name,
+        verb=str(receipt.verb),
+        row=receipt.row,
+        result=receipt.detail,
+        trouble=receipt.trouble,
+    )
+
+
+def _do(ctx: Context, session: IssueSession, plan: Plan, number: int) -> Receipt:
+    """The receipt of a step: done, or refused in a way that no repetition will mend."""
+    verb = plan.steps[number].verb
+    try:
+        return plan.receipt(number, detail=perform(ctx, session, plan, number))
+    except PartlyToldError as error:
+        return plan.receipt(number, detail=plan.steps[number].name, trouble=error.message)
+    except MergeRefusedError as error:
+        return plan.receipt(number, trouble=error.message)
+    except (NotNowError, PointlessError, GitLockedError):
+        raise  # a lock in the way of a restart is no crash
+    except SmError as error:
+        if verb in TELLING and time.time() - plan.created_at > TELL_FOR_S:
+            # It was tried for long: the session goes on, and can be answered by other ways.
+            return plan.receipt(number, trouble=error.message)
+        if verb is not Verb.RECOVER:
+            raise
+        # A restart that fails is a crash like any other: counted, paused for, given up at last.
+        return plan.receipt(number, detail=f"{plans.FAILED}{error.message}")
+
+
+def _retry_later(ctx: Context, session: IssueSession, error: SmError, started: Moment) -> None:
+    """Note what is in the way, and look again: the longer it has been, the later."""
+    problem = error.problem if isinstance(error, NotNowError) else Problem(error.message)
+    if read_problem(session.dir) != problem:
+        ctx.record(events.Waiting(session=session.name, reason=error.message))
+        write_problem(session.dir, problem)
+    hooks_tell = ctx.profile.hooks and problem.refusal is Refusal.BUSY
+    typing = isinstance(error, NotNowError) and not hooks_tell
+    shortest, longest = TYPING_RETRY_S if typing else RETRY_S
+    age = time.time() - session.dir.problem.stat().st_mtime
+    _rest(session.dir, started, time.time() + min(max(age / 4, shortest), longest))
+
+
+def _sooner(directory: SessionDir, at: float) -> None:
+    """Have the monitor call at `at`, unless it calls earlier, or the session is over."""
+    line = (read_guarded(directory.next, 40) or b"").decode("ascii", "replace").strip()
+    if at < math.inf and (read_seconds(line) or 0.0) > at:
+        write_atomic(directory.next, f"{math.ceil(at)}\n")
+
+
+def _rest(directory: SessionDir, started: Moment, wake_at: float) -> None:
+    """Tell the monitor up to which moment all is seen, and when to call at the latest."""
+    write_atomic(directory.next, f"{math.ceil(wake_at)}\n")
+    # What changed while we looked must count as changed since.
+    write_atomic(directory.seen, "", mtime_ns=backdate(started.at))
+    if started.phase_mtime_ns is not None:
+        write_atomic(directory.phase_seen, "", mtime_ns=started.phase_mtime_ns)

@@ -1,0 +1,62 @@
+"""Restarts an agent because a person asks for it, whatever the limits are."""
+
+from __future__ import annotations
+
+import time
+
+from sm.errors import UsageError
+from sm.issues.compose import compose
+from sm.issues.decide import Decision
+from sm.issues.effects import withdraw
+from sm.issues.facts import Facts
+from sm.issues.matrix import ROWS
+from sm.issues.observe import observe
+from sm.issues.start import start
+from sm.sessions import monitors, registry
+from sm.sessions import plan as plans
+from sm.sessions.project import Context
+from sm.sessions.registry import IssueSession
+from sm.store import events, lock
+from sm.store.paths import name_session
+from sm.store.repair import repair
+
+
+def recover(ctx: Context, issue: int) -> IssueSession:
+    """End all that runs for the issue, and restart it from its worktree and branch.
+
+    An issue that is unknown here is taken over, even from another installation.
+
+    Raises:
+        UsageError: there is no such issue, or the issue is closed.
+
+    """
+    name = name_session(ctx.project.name, issue)
+    if not ctx.root.session(name).identity.exists():
+        found = ctx.forge.issue(issue)
+        if found.state != "open":
+            raise UsageError(f"issue #{issue} is closed: nothing to recover")
+        return start(ctx, found, seize=True)
+    repair(ctx.root, ctx.root.session(name))
+    session = registry.load_issue_session(ctx.root, name)
+    with lock.hold(session.dir.lock, timeout_s=120):
+        _take_back(session)
+        seen = observe(ctx, session)
+        plans.save(session.dir, compose(ctx, session, seen, _by_hand(seen.facts)))
+    ctx.record(events.RecoverAsked(session=session.name))
+    monitors.ensure(session)
+    registry.poke(session.dir)
+    return session
+
+
+def _take_back(session: IssueSession) -> None:
+    """Drop what is under way, and the message of it that still waits: it is decided on anew."""
+    plan = plans.read_pending(session.dir)
+    step = plans.find_next_step(plan, plans.read_receipts(session.dir)) if plan else 0
+    if plan and step < len(plan.steps):
+        withdraw(session, plan, step)
+    plans.drop(session.dir)
+
+
+def _by_hand(facts: Facts) -> Decision:
+    row = next(row for row in ROWS if row.name == "recover")
+    return Decision(row, f"recover-by-hand:{time.time():.3f}", facts.now)

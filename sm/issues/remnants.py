@@ -1,0 +1,94 @@
+"""Removes what a closed issue leaves on the remote: a branch without work, an open pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sm.adapters.forge.errors import PullClosedError
+from sm.adapters.forge.model import BOT, PullState
+from sm.adapters.git_push import RefMovedError
+from sm.errors import SmError
+from sm.issues import claim, worktrees
+from sm.issues.snapshot import Snapshot, is_open
+from sm.sessions.project import Context
+from sm.sessions.registry import IssueSession
+
+KEPT_FOR_OTHERS = "kept: somebody has pushed to it since"
+
+
+def close_pull(ctx: Context, issue: int) -> str:
+    """Close the open pull request of the issue; return its name, '' for none."""
+    pull = ctx.forge.pull_for(ctx.project.branch(issue))
+    if pull is None or pull.state is not PullState.OPEN:
+        return ""
+    try:
+        ctx.forge.close_pull(pull.number)
+    except PullClosedError:  # it has just been merged
+        return ""
+    text = f"Closed, as issue #{issue} was closed. Branch `{pull.branch}` keeps the work."
+    ctx.forge.comment(pull.number, text, author=BOT, marker=f"closed-with-{issue}")
+    return f"#{pull.number}"
+
+
+def delete_branch(ctx: Context, issue: int) -> str:
+    """Delete the issue's branch on the remote if the primary branch has all of it.
+
+    Returns why the branch was kept, '' if it is gone.
+    """
+    git, remote = ctx.git, ctx.project.remote
+    branch, base = ctx.project.branch(issue), ctx.project.primary_branch
+    if f"refs/heads/{branch}" not in git.ls_remote(remote, f"refs/heads/{branch}"):
+        return ""
+    head = git.fetch_branch(remote, branch)
+    if not git.is_ancestor(head, git.fetch_branch(remote, base)):
+        return "kept: it has work"
+    try:
+        git.delete_ref(remote, f"refs/heads/{branch}", expect=head)
+    except RefMovedError:
+        return KEPT_FOR_OTHERS
+    return ""
+
+
+def sweep(ctx: Context, seen: Snapshot, sessions: list[IssueSession]) -> Iterator[str]:
+    """Do both for the closed issues without a session, here or elsewhere.
+
+    Yields a line for each thing done.
+    """
+    at_work = {session.issue for session in sessions}
+
+    def is_over(issue: int) -> bool:
+        done = bool(issue) and issue not in at_work and not is_open(seen, issue)
+        return done and not claim.is_held(issue, seen.refs)
+
+    for issue in filter(is_over, _with_pull(ctx, seen)):
+        try:
+            if pull := close_pull(ctx, issue):
+                yield f"closed the pull request {pull} of #{issue}, which is closed"
+        except SmError as error:
+            yield f"cannot close the pull request of #{issue}: {error.message}"
+    for issue in filter(is_over, _with_empty_branch(ctx, seen)):
+        branch = ctx.project.branch(issue)
+        try:
+            if not delete_branch(ctx, issue):
+                yield f"deleted the branch '{branch}', which has no work"
+        except SmError as error:
+            yield f"cannot delete the branch '{branch}': {error.message}"
+
+
+def _with_pull(ctx: Context, seen: Snapshot) -> Iterator[int]:
+    """The issues that have an open pull request which sm itself has opened."""
+    for pull in seen.pulls:
+        if pull.state is PullState.OPEN and pull.author == BOT:
+            yield worktrees.parse_issue(ctx.project, pull.branch)
+
+
+def _with_empty_branch(ctx: Context, seen: Snapshot) -> Iterator[int]:
+    """The closed issues that have a branch without work; of one that was not fetched yet as well.
+
+    A branch that keeps work costs one look into the clone, at each tick.
+    """
+    base = seen.head(ctx.project.primary_branch)
+    for ref, head in seen.refs.items():
+        issue = worktrees.parse_issue(ctx.project, ref.removeprefix("refs/heads/"))
+        if issue and not is_open(seen, issue) and ctx.git.ancestry(head, base) is not False:
+            yield issue

@@ -1,0 +1,254 @@
+"""The forge as it was last seen: one batch a project and interval, shared by all its sessions.
+
+Whoever needs fresher facts first takes the batch for everybody, and wakes the sessions for
+which something changed. So the number of requests does not grow with the number of sessions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Iterable
+from functools import cached_property
+
+from msgspec import Struct
+
+from sm.adapters.forge.model import (
+    Batch,
+    Check,
+    CheckState,
+    Issue,
+    IssueState,
+    PullRequest,
+    Review,
+)
+from sm.adapters.forge.trust import Trust
+from sm.config.schema import Project
+from sm.errors import StateError
+from sm.issues.brief import brief_issue, brief_pull, cut
+from sm.sessions import registry
+from sm.sessions.project import Context
+from sm.store import lock
+from sm.store.damage import read_rebuildable
+from sm.store.failpoint import crash_point
+from sm.store.files import (
+    CLOCK_SLACK_S,
+    SNAPSHOT_LIMIT,
+    backdate,
+    discard,
+    write_atomic,
+    write_json,
+)
+from sm.store.paths import ProjectDir
+
+WHOLE_S = 300.0
+"""All is read anew this long after the last time, so that a change that was missed heals."""
+
+
+class Snapshot(Struct, frozen=True, dict=True):
+    """One observation, begun at `taken_at`, without long texts.
+
+    `refs` are the remote's branches and claims. `writers` and `validators` are as in the `Batch`
+    that it was made from. All was last read anew at `whole_at`. `basis` tells which settings of
+    the project decided what was kept.
+    """
+
+    taken_at: float
+    issues: tuple[Issue, ...] = ()
+    pulls: tuple[PullRequest, ...] = ()
+    refs: dict[str, str] = {}
+    problems: tuple[str, ...] = ()
+    writers: tuple[str, ...] = ()
+    validators: dict[str, str] = {}
+    whole_at: float = 0.0
+    basis: str = ""
+
+    def issue(self, number: int) -> Issue | None:
+        """The issue, without its text; None if it is unknown."""
+        return self._by_number.get(number)
+
+    def pull(self, branch: str) -> PullRequest | None:
+        """The newest pull request of `branch`."""
+        return self._by_branch.get(branch)
+
+    def head(self, branch: str) -> str:
+        """The commit of `branch` on the remote, '' where there is no such branch."""
+        return self.refs.get(f"refs/heads/{branch}", "")
+
+    def trust(self, project: Project) -> Trust:
+        """Who is trusted of those who have said something."""
+        return Trust(project.trusted, self._writers)
+
+    @property
+    def batch(self) -> Batch:
+        """What the next observation may begin from."""
+        return Batch(self.issues, self.pulls, self.writers, self.problems, self.validators)
+
+    @cached_property
+    def _writers(self) -> frozenset[str]:
+        return frozenset(self.writers)
+
+    @cached_property
+    def _by_number(self) -> dict[int, Issue]:
+        return {issue.number: issue for issue in self.issues}
+
+    @cached_property
+    def _by_branch(self) -> dict[str, PullRequest]:
+        """The newest of each branch: later ones take the place of earlier ones."""
+        oldest_first = sorted(self.pulls, key=lambda pull: pull.number)
+        return {pull.branch: pull for pull in oldest_first}
+
+
+def snapshot(ctx: Context, *, newer_than: float = 0.0) -> Snapshot:
+    """The forge as seen after `newer_than` (seconds since the epoch) and within the interval."""
+    try:
+        return _snapshot(ctx, newer_than)
+    finally:
+        discard(ctx.directory.turn)
+
+
+def _snapshot(ctx: Context, newer_than: float) -> Snapshot:
+    last = _usable(ctx, newer_than)
+    if last is not None:
+        return last
+    with lock.hold(ctx.directory.snapshot_lock, timeout_s=120):
+        last = _usable(ctx, newer_than)
+        return last if last is not None else _take(ctx)
+
+
+def last_snapshot(directory: ProjectDir) -> Snapshot | None:
+    """What was seen last, however old it is; None also where the file was damaged."""
+    return read_rebuildable(directory.snapshot, Snapshot, limit=SNAPSHOT_LIMIT)
+
+
+def _usable(ctx: Context, newer_than: float) -> Snapshot | None:
+    last = last_snapshot(ctx.directory)
+    if last is None or last.taken_at < newer_than + CLOCK_SLACK_S:
+        return None
+    # One from the future is of before the clock was set back.
+    if not 0 <= time.time() - last.taken_at < ctx.project.ci.poll_s:
+        return None
+    if last.basis != _basis(ctx.project) or ctx.forge.is_stale(last.batch):
+        return None
+    return last if _is_told(ctx, last) else None
+
+
+def _basis(project: Project) -> str:
+    """A word for the settings that decide what is kept of the forge."""
+    return hashlib.sha256(repr((project.labels, project.forge)).encode()).hexdigest()[:16]
+
+
+def _is_told(ctx: Context, last: Snapshot) -> bool:
+    """Whether those for whom that look has changed something were woken.
+
+    The time of the next look is written after that; who looked may have died before.
+    """
+    try:
+        return ctx.directory.due.stat().st_mtime > last.taken_at
+    except FileNotFoundError:
+        return False
+
+
+def look(ctx: Context) -> Snapshot:
+    """The forge as it is now; nothing is kept, nobody woken, no check started."""
+    return _observe(ctx, last_snapshot(ctx.root.project(ctx.project.name)), start_checks=False)
+
+
+def _take(ctx: Context) -> Snapshot:
+    directory = ctx.directory
+    last = last_snapshot(directory)
+    before = last if last is not None and _is_told(ctx, last) else None
+    taken = _observe(ctx, last, start_checks=True)
+    # What changes while we look must count as changed since.
+    mtime_ns = backdate(taken.taken_at)
+    write_json(directory.snapshot, taken, mtime_ns=mtime_ns, limit=SNAPSHOT_LIMIT)
+    crash_point("forge:seen")
+    _wake_changed(ctx, before, taken)
+    due = f"{math.ceil(taken.taken_at + ctx.project.ci.poll_s)}\n"
+    # The time of the kernel's own stamps lags behind by some milliseconds, and so might be before.
+    write_atomic(directory.due, due, mtime_ns=time.time_ns())
+    return taken
+
+
+def _observe(ctx: Context, last: Snapshot | None, *, start_checks: bool) -> Snapshot:
+    """The forge as it is now. `last` is on disk: only from there is an observation gone on with."""
+    started = time.time()
+    project = ctx.project
+    since = _since(project, last, started)
+    batch = ctx.forge.observe(since, start_checks=start_checks)
+    # After the forge: its validators must not be newer than the refs.
+    refs = ctx.git.ls_remote(
+        project.remote,
+        f"refs/heads/{project.primary_branch}",
+        f"refs/heads/{project.branch_prefix}/*",
+        "refs/sm/claims/*",
+    )
+    issues, endless = _brief(ctx, batch.issues)
+    return Snapshot(
+        taken_at=started,
+        issues=tuple(issues),
+        pulls=tuple(map(brief_pull, batch.pulls)),
+        refs=refs,
+        problems=tuple(dict.fromkeys((*batch.problems, *endless))),
+        writers=tuple(map(cut, batch.writers)),
+        validators=batch.validators,
+        whole_at=last.whole_at if since and last else started,
+        basis=_basis(project),
+    )
+
+
+def _since(project: Project, last: Snapshot | None, now: float) -> Batch | None:
+    """What to go on from; None if all is to be read anew."""
+    if last is None or last.basis != _basis(project):
+        return None
+    return last.batch if 0 <= now - last.whole_at < WHOLE_S else None
+
+
+def _brief(ctx: Context, issues: Iterable[Issue]) -> tuple[list[Issue], list[str]]:
+    """The issues without their texts, and what is wrong with those that are passed over."""
+    labels = ctx.project.labels
+    known = {labels.backlog, labels.in_progress, labels.blocked}
+    found, problems = list[Issue](), list[str]()
+    for issue in issues:
+        try:
+            found.append(brief_issue(issue, known))
+        except StateError as error:
+            problems.append(error.message)
+    return found, problems
+
+
+def _wake_changed(ctx: Context, before: Snapshot | None, after: Snapshot) -> None:
+    if before is not None and _all_of(before) == _all_of(after):
+        return  # mostly so, and then the sessions need not even be looked up
+    for session in ctx.sessions():
+        view = _view(after, session.issue, session.branch)
+        if before is None or view != _view(before, session.issue, session.branch):
+            registry.poke(session.dir)
+
+
+def _view(seen: Snapshot, issue: int, branch: str) -> tuple[Issue | None, PullRequest | None, str]:
+    return seen.issue(issue), seen.pull(branch), seen.head(branch)
+
+
+def _all_of(seen: Snapshot) -> tuple[object, ...]:
+    return seen.issues, seen.pulls, seen.refs
+
+
+def full_review(ctx: Context, pull: PullRequest | None, review: Review | None) -> Review | None:
+    """The review that decides, with its texts."""
+    if pull is None or review is None:
+        return None
+    reviews = ctx.forge.pull(pull.number).reviews
+    return next((whole for whole in reviews if whole.id == review.id), review)
+
+
+def full_check(ctx: Context, pull: PullRequest | None) -> Check:
+    """What CI says of the pull request's head, the failing log included."""
+    return ctx.forge.check(pull.head) if pull else Check(CheckState.NONE)
+
+
+def is_open(snapshot: Snapshot, number: int) -> bool:
+    """Whether the issue is open; one that is not in sight counts as open."""
+    issue = snapshot.issue(number)
+    return issue is None or issue.state is IssueState.OPEN

@@ -1,0 +1,176 @@
+"""Worktrees that were kept after the end of their session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from sm.adapters.forge.model import IssueState, PullState
+from sm.adapters.git import WorktreeEntry
+from sm.adapters.git_call import RemoteUnreachableError
+from sm.config.schema import Project
+from sm.errors import SmError, UsageError
+from sm.foreign import read_number
+from sm.issues import worktree
+from sm.issues.snapshot import Snapshot, is_open, last_snapshot
+from sm.sessions.project import Context
+from sm.sessions.registry import IssueSession
+from sm.store import lock
+from sm.store.files import follow_links
+
+
+def list_kept(ctx: Context, sessions: list[IssueSession]) -> dict[int, str]:
+    """Return the worktrees of this project without a session: issue to path."""
+    at_work = {session.issue for session in sessions}
+    found = ((_issue(ctx, entry), entry.path) for entry in ctx.git.worktrees()[1:])
+    return {issue: str(path) for issue, path in found if issue and issue not in at_work}
+
+
+def _issue(ctx: Context, entry: WorktreeEntry) -> int:
+    """The issue that a worktree was made for, by its branch, else by its place; 0: none."""
+    if number := parse_issue(ctx.project, entry.branch or ""):
+        return number
+    number = read_number(entry.path.name.removeprefix(f"{ctx.project.name}-")) or 0
+    return number if number and follow_links(entry.path) == _place(ctx, number) else 0
+
+
+def parse_issue(project: Project, branch: str) -> int:
+    """Return the issue of a branch by its name; 0 for none."""
+    number = branch.removeprefix(f"{project.branch_prefix}/")
+    return 0 if number == branch else read_number(number) or 0
+
+
+def _place(ctx: Context, issue: int) -> Path:
+    return follow_links(ctx.project.worktree(issue))
+
+
+def sweep(ctx: Context, seen: Snapshot, sessions: list[IssueSession]) -> Iterator[str]:
+    """Remove the worktrees of closed issues whose work is safe on the remote; yield a line each."""
+    for issue, path in list_kept(ctx, sessions).items():
+        if is_open(seen, issue):
+            continue
+        try:
+            merged = _merged_head(ctx, seen, issue)
+            removed = worktree.remove(ctx.git, ctx.project, issue, merged_head=merged)
+        except SmError as error:
+            yield f"cannot remove '{path}': {error.message}"
+            continue
+        if isinstance(removed, worktree.Removed):
+            yield f"removed the worktree of #{issue}"
+
+
+def _merged_head(ctx: Context, seen: Snapshot, issue: int) -> str:
+    """The commit that the issue's pull request was merged at, if it was."""
+    pull = seen.pull(ctx.project.branch(issue))
+    return pull.head if pull and pull.state is PullState.MERGED else ""
+
+
+class Listed(Struct, frozen=True):
+    """A worktree of the project. `session` is the id of its session, '' for none.
+
+    `lost` says what would be lost with it, `problem` why it cannot be removed or examined.
+    """
+
+    project: str
+    issue: int
+    state: IssueState
+    title: str
+    path: str
+    session: str = ""
+    lost: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def list_all(ctx: Context) -> list[Listed]:
+    """Return every worktree of the project, by issue; a worktree in use is not examined."""
+    sessions = ctx.sessions()
+    seen = last_snapshot(ctx.directory) or Snapshot(0.0)
+    working = [
+        _listed(ctx, seen, session.issue, str(session.worktree), session.name)
+        for session in sessions
+        if session.worktree.exists()
+    ]
+    left = [
+        _examined(ctx, seen, _listed(ctx, seen, issue, path))
+        for issue, path in list_kept(ctx, sessions).items()
+    ]
+    return sorted([*working, *left], key=lambda one: one.issue)
+
+
+def _listed(ctx: Context, seen: Snapshot, issue: int, path: str, session: str = "") -> Listed:
+    state = IssueState.OPEN if is_open(seen, issue) else IssueState.CLOSED
+    known = seen.issue(issue)
+    return Listed(ctx.project.name, issue, state, known.title if known else "", path, session)
+
+
+def _examined(ctx: Context, seen: Snapshot, listed: Listed) -> Listed:
+    try:
+        found = worktree.examine(ctx.git, ctx.project, listed.issue)
+        lost = tuple(_losses(ctx, seen, listed.issue, found))
+    except SmError as error:
+        return structs.replace(listed, problem=error.message)
+    return structs.replace(listed, lost=lost, problem=found.obstacle)
+
+
+def _losses(ctx: Context, seen: Snapshot, issue: int, found: worktree.Examined) -> Iterator[str]:
+    merged = _merged_head(ctx, seen, issue)
+    return worktree.list_losses(ctx.git, ctx.project, issue, found, merged_head=merged)
+
+
+class WorkWouldBeLostError(SmError):
+    """The worktree has work that exists nowhere else."""
+
+
+def drop(ctx: Context, issue: int, *, force: bool = False) -> list[str]:
+    """Remove the worktree of an issue without a session, and its local branch.
+
+    Returns what was lost with them; without `force` nothing is lost.
+
+    Raises:
+        UsageError: a session works in it, or there is no worktree.
+        WorkWouldBeLostError: as it says; nothing was removed.
+
+    """
+    name = f"{ctx.project.name}#{issue}"
+    with lock.hold(
+        ctx.directory.poll_lock, timeout_s=120
+    ):  # so that no agent starts in it meanwhile
+        if issue not in list_kept(ctx, sessions := ctx.sessions()):
+            at_work = any(session.issue == issue for session in sessions)
+            raise UsageError(
+                f"a session works on {name}: end it first, by sm kill {name}"
+                if at_work
+                else f"there is no worktree of {name}: see sm worktree list"
+            )
+        return _drop(ctx, issue, name, force=force)
+
+
+def _drop(ctx: Context, issue: int, name: str, *, force: bool) -> list[str]:
+    seen = last_snapshot(ctx.directory) or Snapshot(0.0)
+    found = worktree.examine(ctx.git, ctx.project, issue)
+    lost = [] if found.obstacle else _lost(ctx, seen, issue, found, force=force)
+    if lost and not force:
+        raise WorkWouldBeLostError(
+            f"'{found.path}' is kept: {'; '.join(lost)}. Push what you need of it, or let it be "
+            f"lost: sm worktree drop {name} --force"
+        )
+    removed = worktree.discard(ctx.git, ctx.project, issue, found, force=force)
+    if isinstance(removed, worktree.Kept):
+        raise SmError(str(removed))
+    return lost
+
+
+def _lost(
+    ctx: Context, seen: Snapshot, issue: int, found: worktree.Examined, *, force: bool
+) -> list[str]:
+    lost: list[str] = []
+    try:
+        for loss in _losses(ctx, seen, issue, found):
+            lost.append(loss)
+    except RemoteUnreachableError as error:
+        if not force:
+            raise
+        lost.append(f"whether its commits are pushed is not known: {error.message}")
+    return lost

@@ -1,0 +1,33 @@
+"""What a person sees of a message that is not typed out: what it is, and its text. Pure."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from sm.text import INVISIBLE, one_line
+
+WORDS = 60
+"""Characters of a summary."""
+TAGS = re.compile(r"[<>\\]")
+MENTION = re.compile(r"(?<!\S)@+")
+"""What an agent CLI may act upon within a line, or alter."""
+
+
+def summarise(text: str) -> str:
+    """What `text` is, in a line that may be typed: how it begins, and how many lines it has."""
+    lines = text.strip().splitlines() or [""]
+    words = _first_words(lines[0].removeprefix("[sm] "))
+    if len(lines) == 1:
+        return words
+    head, bracket = (words[:-1], ", ") if words.endswith(")") else (words, " (")
+    return f"{head}{bracket}{len(lines)} lines)"
+
+
+def _first_words(line: str) -> str:
+    words = TAGS.sub("", one_line(line[: 4 * WORDS]))
+    words = " ".join(MENTION.sub("", unicodedata.normalize("NFC", words)).split())
+    if len(words) > WORDS:
+        words = words[:WORDS].rpartition(" ")[0] or words[:WORDS]
+        words = f"{words.rstrip(' .,:;')} …"
+    return INVISIBLE.sub("", words).rstrip(" .:")  # a joiner that has lost what it joined

@@ -1,0 +1,238 @@
+"""What a session's messages need at each pass over it, and who is to be told what became of it.
+
+A notification is a message like any other, with an id made of what it tells: telling the same
+again, after a crash for instance, finds it known already.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import secrets
+import time
+
+from sm.adapters.agent.screen import Prompt
+from sm.adapters.agent.screen import read as read_screen
+from sm.adapters.tmux import TmuxError
+from sm.errors import SmError, StateError, TemporaryError
+from sm.messages import delivery, glimpse, queue, subscriptions, unsaid
+from sm.messages.ids import make_id
+from sm.messages.queue import Message, Mode, Place
+from sm.messages.subscriptions import Waiter
+from sm.messages.texts import told, turn_ended
+from sm.refusal import Refusal
+from sm.sessions import agent, agent_state, registry, signals, turn
+from sm.sessions.address import format_address, is_over
+from sm.sessions.agent_state import State
+from sm.sessions.history import Verb
+from sm.sessions.plan import Plan
+from sm.sessions.registry import IssueSession, Session
+from sm.sessions.signs import DIALOG_PATIENCE_S
+from sm.sessions.target import Target
+from sm.store import events, journal
+from sm.store.bounded import parse_json
+from sm.store.failpoint import crash_point
+from sm.store.files import read_guarded
+from sm.store.paths import Root, SessionDir
+from sm.text import normalise
+
+RETRY_S = (1.0, 15.0)
+"""Shortest and longest pause before what waits is tried again; it grows with its age."""
+TOLD_BY_HOOKS_S = 60.0
+"""Where the agent's hooks, or tmux, tell when it is free, a look is a precaution only."""
+SETTLED_S = 2.0
+"""An agent without hooks that shows its prompt so long after a message has answered it."""
+RECEIPT_LAG_S = 0.3
+"""The hook of a turn's end keeps its payload before it gives the receipt."""
+LATE_S = 10.0
+"""An agent that is idle so long after the receipt was idle before: the proof came late."""
+
+
+def tend_messages(target: Target) -> float:
+    """Hand over what waits for the session, and tell others what they wait for.
+
+    Returns when to look again at the latest, seconds since 1970. What is in the way of one
+    message is none of the caller's business: it is tried again.
+
+    Raises:
+        StateError: files of the session are not what they must be.
+
+    """
+    session = target.session
+    settle_at = unsaid.settle(target)
+    tell_of_turns(target)  # before the next turn begins
+    again_at = min(settle_at, tell_of_trouble(target))
+    try:
+        refusal = delivery.drain(target)
+        told = glimpse.watch(target, refusal)
+    except (TemporaryError, TmuxError):
+        return time.time() + RETRY_S[0]
+    tell_of_turns(target)
+    signals.trim(session.dir)
+    try_at = time.time() + TOLD_BY_HOOKS_S if told else next_try(target, refusal)
+    return min(try_at, _next_look(target), again_at)
+
+
+def next_try(target: Target, refusal: Refusal | None) -> float:
+    """When to try again what could not be handed over for `refusal`, seconds since 1970."""
+    if refusal is None or refusal is Refusal.GONE:
+        return math.inf
+    now, directory = time.time(), target.session.dir
+    tells = target.profile.hooks and refusal in (Refusal.BUSY, Refusal.DIALOG)
+    if tells and not queue.has_mode(directory, Mode.URGENT):
+        return now + TOLD_BY_HOOKS_S
+    age = now - (queue.oldest_at(directory, Place.HANDED, Place.WAITING) or now)
+    return now + min(max(age / 4, RETRY_S[0]), RETRY_S[1])
+
+
+def _next_look(target: Target) -> float:
+    """When an end of a turn may be seen of which no hook tells."""
+    if not any(waiter.accepted_at for waiter in subscriptions.all(target.session.dir)):
+        return math.inf
+    if not target.profile.hooks:
+        return time.time() + SETTLED_S
+    over = agent_state.read(target.session.dir).state in _over(target)
+    return time.time() + LATE_S if over else math.inf
+
+
+def tell_of_turns(target: Target) -> None:
+    """Tell those whose message the agent got in a turn that has ended since.
+
+    While its context is being replaced, the agent goes on with what it was told in the next one.
+    """
+    if target.session.dir.hold.exists():
+        return
+    for waiter in subscriptions.all(target.session.dir):
+        if waiter.accepted_at is not None and _has_ended(target, waiter.accepted_at):
+            _tell_waiter(target, waiter)
+
+
+def _tell_waiter(target: Target, waiter: Waiter) -> None:
+    session = target.session
+    ident = notice_id(session, f"stop:{waiter.ident}")
+    words = last_words(session.dir, (waiter.accepted_at or 0.0) - RECEIPT_LAG_S)
+    tell(
+        session.root,
+        waiter.session,
+        ident,
+        turn_ended(format_address(session), words, secrets.token_hex(4)),
+    )
+    crash_point("notify:queued")
+    subscriptions.remove(session.dir, waiter.ident)
+
+
+def _has_ended(target: Target, accepted_at: float) -> bool:
+    """Whether the turn that was under way at that moment is over, background tasks included."""
+    if not target.profile.hooks:
+        return time.time() > accepted_at + SETTLED_S and shown(target) is Prompt.IDLE
+    now = agent_state.read(target.session.dir)
+    late = time.time() > accepted_at + LATE_S
+    return now.state in _over(target) and (now.since >= accepted_at or late)
+
+
+def _over(target: Target) -> tuple[State, ...]:
+    """The states in which a turn is over; of an issue's session a parked one goes on by itself."""
+    parked = isinstance(target.session, IssueSession)
+    return (State.IDLE,) if parked else (State.IDLE, State.LIMITED)
+
+
+def shown(target: Target) -> Prompt:
+    """What the agent's screen shows; NONE where there is none."""
+    known = agent.load(target.session.dir)
+    if known is None:
+        return Prompt.NONE
+    try:
+        _, found = target.tmux.look(known.pane_id, escapes=True)
+    except (TmuxError, TemporaryError):
+        return Prompt.NONE
+    return read_screen(target.profile, found).prompt
+
+
+def last_words(directory: SessionDir, since: float) -> str:
+    """What the agent said at the end of a turn that ended at `since` or later; '' for nothing."""
+    for path in (directory.stop_payload, directory.failure):
+        with contextlib.suppress(OSError, StateError, ValueError):
+            if path.stat().st_mtime >= since:
+                payload = parse_json(read_guarded(path) or b"{}")
+                said = payload.get("last_assistant_message") if isinstance(payload, dict) else ""
+                return normalise(str(said or ""))
+    return ""
+
+
+def tell_of_trouble(target: Target) -> float:
+    """Tell who is to know that only a person can help; returns when that may come to be so.
+
+    Of an issue's session the reaction matrix tells.
+    """
+    session = target.session
+    if isinstance(session, IssueSession) or not target.profile.hooks:
+        return math.inf
+    told = turn.read(session.dir)
+    if told.failure and told.failure.for_person:
+        tell_all(session, f"waits for a person: {told.failure.fault}", f"failure:{told.failure.at}")
+    if told.dialog_at is None:
+        return math.inf
+    if time.time() < (due_at := told.dialog_at + DIALOG_PATIENCE_S):
+        return due_at
+    if shown(target) is Prompt.DIALOG:  # of one that was answered, or turned down, no hook tells
+        what = "waits for a person: a dialog is open in its terminal"
+        tell_all(session, what, f"dialog:{told.dialog_at}")
+    return math.inf
+
+
+def tell_parent(session: Session, what: str, key: str) -> None:
+    """Tell the session that began this one; `key` stands for the event, once and for all."""
+    tell(session.root, session.parent, notice_id(session, key), told(format_address(session), what))
+
+
+def tell_all(session: Session, what: str, key: str) -> None:
+    """Tell the parent, and everybody who still waits for the end of a turn."""
+    tell_parent(session, what, key)
+    for waiter in subscriptions.all(session.dir):
+        tell(
+            session.root,
+            waiter.session,
+            notice_id(session, key),
+            told(format_address(session), what),
+        )
+        subscriptions.remove(session.dir, waiter.ident)
+
+
+def tell_of_step(session: Session, plan: Plan, number: int) -> None:
+    """Tell of a step of the matrix that changes what others may expect of the session."""
+    if what := _STEPS.get(plan.steps[number].verb):
+        tell_all(session, f"{what} ({plan.row})", f"step:{plan.key}#{number}@{plan.created_at}")
+
+
+_STEPS = {
+    Verb.NOTIFY: "waits for a person",
+    Verb.RECOVER: "has lost its agent, and gets another one",
+    Verb.FORGET: "has ended",
+}
+
+
+def notice_id(session: Session, key: str) -> str:
+    """The id of what is told of an event: the same for the same event, whoever finds it."""
+    event = f"{session.name}@{session.created_at}:{key}"
+    return make_id(event)
+
+
+def tell(root: Root, name: str, ident: str, text: str) -> None:
+    """Queue a notification for session `name`, once; one that has ended hears nothing.
+
+    What is wrong with the receiver's files must not hold up whom the notification is about.
+    """
+    try:
+        receiver = registry.load(root, name) if name else None
+        if receiver is None or is_over(receiver):
+            return
+        if not queue.put(receiver.dir, Message(id=ident, text=text)):
+            return
+    except StateError as error:
+        problem = events.Problem(session=name, text=f"cannot be told: {error.message}")
+        journal.record(root.journal, problem)
+        return
+    except SmError:
+        return
+    journal.record(root.journal, events.Told(session=name, text=text.split("\n", 1)[0]))
+    registry.poke(receiver.dir)

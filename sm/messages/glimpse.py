@@ -1,0 +1,51 @@
+"""Has the monitor called as soon as a terminal shows something new, while that is what decides.
+
+A dialog, a draft, a menu: no hook tells when a person is done with it. What a terminal shows, tmux
+appends to its log, so a newer log is all that the monitor has to look for, by builtins and once a
+second. Of copy mode the log knows nothing: tmux itself says when a person leaves it.
+"""
+
+from __future__ import annotations
+
+from sm.messages import unsaid
+from sm.refusal import Refusal
+from sm.sessions import agent, agent_state
+from sm.sessions.target import Target
+from sm.store.files import discard, read_guarded, write_atomic
+
+ON_SCREEN = frozenset(
+    {
+        Refusal.DIALOG,
+        Refusal.NO_PROMPT,
+        Refusal.DRAFT,
+        Refusal.CHANGED,
+        Refusal.SHELL,
+        Refusal.STARTING,
+    }
+)
+"""What is over when the screen shows that it is."""
+
+
+def watch(target: Target, refusal: Refusal | None) -> bool:
+    """Have the next look called for by what is in the way: `refusal` is why a message waits.
+
+    Returns whether it is copy mode, of whose end tmux is certain to tell.
+
+    Raises:
+        TmuxError, TmuxBusyError: tmux could not be asked.
+
+    """
+    _watch_screen(target, refusal)
+    known = agent.load(target.session.dir) if refusal is Refusal.MODE else None
+    return known is not None and target.tmux.call_on_mode(known.pane_id, target.session.dir.wake)
+
+
+def _watch_screen(target: Target, refusal: Refusal | None) -> None:
+    directory = target.session.dir
+    decides = refusal in ON_SCREEN or unsaid.is_unsure(target, agent_state.read(directory))
+    if not decides:
+        discard(directory.screen)
+        return
+    log = f"{target.session.transcript}\n".encode()
+    if read_guarded(directory.screen) != log:
+        write_atomic(directory.screen, log)

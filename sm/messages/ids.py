@@ -1,0 +1,12 @@
+"""Ids that are made of what they stand for."""
+
+from __future__ import annotations
+
+import hashlib
+
+LENGTH = 16
+
+
+def make_id(event: str) -> str:
+    """Make the id of an event. The same text always gives the same id, so a repeat is found."""
+    return hashlib.sha256(event.encode()).hexdigest()[:LENGTH]

@@ -1,0 +1,169 @@
+"""Stops an agent's turn for an urgent message, and minds what the agent takes back with it.
+
+A turn that had not got an answer yet is taken back as a whole: Claude Code puts the prompt into
+its composer again, or drops it where a compaction was under way. A message of ours that was its
+prompt has then been confirmed and is lost all the same. The agent's transcript tells, once the
+conversation has gone on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from sm.adapters.agent.screen import Prompt, Screen
+from sm.adapters.agent.screen import read as read_screen
+from sm.adapters.composer import forget, press
+from sm.adapters.tmux import Pane
+from sm.foreign import read_seconds
+from sm.messages import queue
+from sm.messages.queue import Message, Mode, Place
+from sm.messages.typing import TypedMessage, is_taken_back, keys, last_typed, shows
+from sm.sessions import agent as agents
+from sm.sessions import signals
+from sm.sessions.target import Target
+from sm.store.damage import read_irreplaceable
+from sm.store.failpoint import crash_point
+from sm.store.files import discard, read_harmless, write_json
+from sm.store.paths import SessionDir
+
+INTERRUPT_S = 10.0
+RETURN_S = 1.0
+"""So long an agent CLI may take to put a prompt back into its composer; 0.3 s was seen."""
+DOUBT_S = 30.0
+"""What the transcript has not told after so long it will not tell."""
+COMPACTION_S = 600.0
+"""No compaction takes longer."""
+ANSWERS = ("PostToolUse", "Stop", "StopFailure")
+"""What shows that the model has said something; a compaction before it does not."""
+ERASED_AT_ONCE = 20
+"""Presses, of which Claude Code needs two for each line; a burst of 200 it passes over."""
+ANSWER_S = 60.0
+LOOK_S = 0.02
+ERASE_S = 20.0
+
+
+class Interrupted(Struct, frozen=True):
+    """The message `id` was the last one typed when `by` interrupted; times since 1970."""
+
+    id: str
+    by: str
+    at: float
+    typed_at: float = 0.0
+
+
+def is_compacting(target: Target) -> bool:
+    """Whether the agent's context is being summed up, which nothing should interrupt."""
+    said = read_harmless(target.session.dir.compacting, 40).decode("ascii", "replace").strip()
+    return time.time() < (read_seconds(said) or 0.0) + COMPACTION_S
+
+
+def is_protected(target: Target) -> bool:
+    """Whether the agent is about to answer what an interruption would take back.
+
+    That is an urgent message, or the one that opened its context.
+    """
+    directory = target.session.dir
+    typed = last_typed(directory)
+    message = _delivered(target, typed.id) if typed else None
+    if message is None or not (message.mode is Mode.URGENT or message.opens):
+        return False
+    accepted_at = queue.accepted_at(directory, message.id) or 0.0
+    answered = signals.find_last(directory, *ANSWERS) > accepted_at
+    return not answered and time.time() < accepted_at + ANSWER_S
+
+
+def interrupt(target: Target, pane: Pane, screen: Screen, by: Message) -> Screen | None:
+    """Stop the turn under way; the screen once the agent is at its prompt, None if it is not."""
+    directory, before = target.session.dir, screen.draft
+    typed = last_typed(directory)
+    earlier = _interrupted(directory)
+    if typed:
+        noted = Interrupted(typed.id, by.id, time.time(), typed.at)
+        write_json(directory.interrupted, noted, durable=True)
+    crash_point("interrupt:noted")
+    if press(target.tmux, pane, (target.profile.interrupt_key,), row=screen.row):
+        if earlier is None:  # else an interruption before this one has to be settled still
+            discard(directory.interrupted)
+        return None
+
+    def at_prompt(shown: Screen) -> bool:
+        return shown.prompt is Prompt.IDLE or bool(typed and shows(shown, typed))
+
+    if not _await(target, pane, at_prompt, INTERRUPT_S):
+        return None
+    given_back = _await(target, pane, lambda shown: shown.draft != before, RETURN_S)
+    if given_back and typed and shows(given_back, typed):
+        return _clear(target, pane, given_back, typed)
+    return given_back or _await(target, pane, lambda _: True, LOOK_S)
+
+
+def _clear(target: Target, pane: Pane, screen: Screen, typed: TypedMessage) -> Screen | None:
+    """Empty the composer of a message of ours, which waits again."""
+    _put_back(target, typed.id)
+    left: Screen | None = screen
+    deadline = time.monotonic() + ERASE_S
+    while left and left.draft and time.monotonic() < deadline:
+        left = _erase(target, pane, left)
+    return left if left and not left.draft else None
+
+
+def _erase(target: Target, pane: Pane, screen: Screen) -> Screen | None:
+    """The screen with less in its composer, None where that does not get less."""
+    if not target.profile.erase_key:
+        return None
+    keys = (target.profile.erase_key,) * ERASED_AT_ONCE
+    if press(target.tmux, pane, keys, row=screen.row):
+        return _await(target, pane, lambda _: True, LOOK_S)  # it was just being drawn
+    return _await(target, pane, lambda shown: shown.row != screen.row, INTERRUPT_S)
+
+
+def settle_interrupted(target: Target) -> bool:
+    """Let a message wait again whose turn was taken back; False while that is not known."""
+    directory = target.session.dir
+    found = _interrupted(directory)
+    if found is None:
+        return True
+    if queue.place(directory, found.by) in (Place.WAITING, Place.HANDED):
+        return True  # nothing has been said since
+    message = _delivered(target, found.id)
+    since = found.typed_at or (message.created_at if message else 0.0)
+    taken_back = is_taken_back(target, message, since, found.at) if message else False
+    if taken_back is None and time.time() < found.at + DOUBT_S:
+        return False
+    if taken_back:
+        _put_back(target, found.id)
+    discard(directory.interrupted)
+    return True
+
+
+def _interrupted(directory: SessionDir) -> Interrupted | None:
+    lost = "a message that the agent took back with its turn is not sent again"
+    return read_irreplaceable(directory.interrupted, Interrupted, lost)
+
+
+def _delivered(target: Target, ident: str) -> Message | None:
+    return queue.find(target.session.dir, Place.DONE, ident)
+
+
+def _put_back(target: Target, ident: str) -> None:
+    known, message = agents.load(target.session.dir), _delivered(target, ident)
+    if known and message:
+        forget(target.tmux, known.pane_id, *keys(ident))
+        queue.move(target.session.dir, message, Place.DONE, Place.WAITING)
+
+
+def _await(
+    target: Target, pane: Pane, condition: Callable[[Screen], bool], timeout_s: float
+) -> Screen | None:
+    """The first screen for which `condition` holds; looked at once at least."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        screen = read_screen(target.profile, target.tmux.look(pane.id, escapes=True)[1])
+        if condition(screen):
+            return screen
+        if time.monotonic() >= deadline:
+            return None
+        time.sleep(LOOK_S)

@@ -1,0 +1,212 @@
+"""`sm send`: a message from the caller to any session; and what its queue holds."""
+
+from __future__ import annotations
+
+import secrets
+import time
+
+from msgspec import Struct, structs
+
+from sm.errors import SmError, UsageError
+from sm.messages import delivery, hold, queue, subscriptions
+from sm.messages.display import summarise
+from sm.messages.follow_up import tell_of_turns
+from sm.messages.queue import Message, Mode, Place
+from sm.messages.texts import said_by
+from sm.refusal import Outcome, Refusal, Status
+from sm.sessions import machine, monitors, registry
+from sm.sessions.address import check_living, format_address
+from sm.sessions.caller import Caller
+from sm.sessions.registry import AdHocSession, AnySession
+from sm.sessions.target import Target
+from sm.store import events, journal
+from sm.store.failpoint import crash_point
+from sm.store.repair import repair
+
+PERSON = "a person"
+"""Who calls from a shell that is no session's."""
+LOOK_S = 0.05
+SHOWN_DONE = 5
+"""Delivered messages that are listed."""
+
+
+class Letter(Struct, frozen=True):
+    """What `sm send` was asked for. `wait_s`: so long delivery is waited for."""
+
+    text: str
+    mode: Mode = Mode.SEQUENTIAL
+    notify: bool = False
+    wait_s: float = 0.0
+
+
+class Sent(Struct, frozen=True):
+    """A message under its id, and what has become of it so far."""
+
+    ident: str
+    outcome: Outcome
+
+
+def send(caller: Caller, session: AnySession, letter: Letter) -> Sent:
+    """Queue a message for `session`, hand it over if that can be done now, say what came of it.
+
+    Raises:
+        SmError: the session has ended, or does not take the message; it is not queued.
+        UsageError: the text is no text, or a person wants to be told of a turn's end.
+        TmuxBusyError: tmux did not answer; the message is queued all the same.
+
+    """
+    repair(session.root, session.dir)
+    check_living(session)
+    if letter.notify and caller.session is None:
+        raise UsageError("--notify-on-stop tells a session: a person waits with 'sm wait'")
+    target, message = machine.load_target(session), _message(caller, letter)
+    if isinstance(session, AdHocSession):
+        monitors.ensure(session)  # it hands over what has to wait
+    tell_of_turns(target)  # before the message begins the next one
+    if letter.notify:
+        subscriptions.add(session.dir, message.id, caller.name)
+    crash_point("send:noted")
+    outcome = delivery.deliver(target, message)
+    journal.record(session.root.journal, _sent(session, caller, message, outcome))
+    registry.poke(session.dir)
+    if outcome.status is Status.REFUSED:
+        subscriptions.remove(session.dir, message.id)
+        raise SmError(f"'{format_address(session)}' does not get the message: {outcome.sentence}")
+    return Sent(message.id, _awaited(target, message, outcome, letter.wait_s))
+
+
+def _message(caller: Caller, letter: Letter) -> Message:
+    text = checked(letter.text)
+    source = format_address(caller.session) if caller.session else PERSON
+    return Message(
+        id=queue.new_id(),
+        text=said_by(source, text, secrets.token_hex(4)) if caller.session else text,
+        mode=letter.mode,
+        sender=caller.name,
+        notify=caller.name if letter.notify else "",
+        source=source,
+        summary=summarise(text),
+    )
+
+
+def checked(text: str) -> str:
+    """`text`, if it is one.
+
+    Raises:
+        UsageError: it is not UTF-8, or nothing of it can be seen.
+
+    """
+    from sm.text import clean
+
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError("the text is not UTF-8: convert it, or send the path of a file") from error
+    if not clean(text):
+        raise UsageError("the text is empty: nothing to send")
+    return text
+
+
+def _sent(
+    session: AnySession, caller: Caller, message: Message, outcome: Outcome
+) -> events.MessageSent:
+    return events.MessageSent(
+        session=session.name,
+        id=message.id,
+        mode=str(message.mode),
+        sender=format_address(caller.session) if caller.session else "",
+        status=str(outcome.status),
+    )
+
+
+def _awaited(target: Target, message: Message, outcome: Outcome, wait_s: float) -> Outcome:
+    deadline = time.monotonic() + wait_s
+    while not outcome.is_delivered and time.monotonic() < deadline:
+        time.sleep(LOOK_S)
+        outcome = delivery.outcome(target, message.id, outcome.refusal)
+    return outcome
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """A message of a queue. `sender` and `notify` are how they are addressed, '' for a person.
+
+    `place`: waiting, under way, or delivered; `age_s` in seconds, since it was queued. `why` it
+    waits where it is held back, as a context is being replaced; '' otherwise.
+    """
+
+    id: str
+    place: str
+    mode: str
+    age_s: float
+    sender: str
+    first_line: str
+    characters: int
+    notify: str = ""
+    why: str = ""
+
+
+class ShownEntry(Entry, frozen=True, kw_only=True):
+    """The same with its whole text, as the agent gets it."""
+
+    text: str
+
+
+PLACES = {Place.HANDED: "under way", Place.WAITING: "waiting", Place.DONE: "delivered"}
+
+
+def entries(session: AnySession) -> list[Entry]:
+    """What is under way, what waits, in order, and what was delivered last, the newest last."""
+    found = {place: queue.messages(session.dir, place) for place in PLACES}
+    done = sorted(found[Place.DONE], key=lambda message: message.name)
+    found[Place.DONE] = done[-SHOWN_DONE:]
+    order = (Place.DONE, Place.HANDED, Place.WAITING)
+    return [_entry(session, place, message) for place in order for message in found[place]]
+
+
+def shown(session: AnySession, ident: str) -> ShownEntry:
+    """The message of this id, wherever it is.
+
+    Raises:
+        SmError: there is none of this id.
+
+    """
+    for place in (*Place, Place.WAITING):  # as it moves; and it may just be moved back
+        if message := queue.find(session.dir, place, ident):
+            fields = structs.asdict(_entry(session, place, message))
+            return ShownEntry(**fields, text=message.text)
+    name = format_address(session)
+    raise SmError(f"there is no message '{ident}' of '{name}': 'sm queue {name}' lists the ids")
+
+
+def _entry(session: AnySession, place: Place, message: Message) -> Entry:
+    return Entry(
+        id=message.id,
+        place=PLACES[place],
+        mode=message.mode,
+        age_s=max(0.0, time.time() - message.created_at),
+        sender=_name(session, message.sender),
+        first_line=_first_line(message),
+        characters=len(message.text),
+        notify=_name(session, message.notify),
+        why=_why(session, place, message),
+    )
+
+
+def _why(session: AnySession, place: Place, message: Message) -> str:
+    held = place is Place.WAITING and not hold.passes(session.dir, message.id)
+    return Refusal.HOLD.sentence if held else ""
+
+
+def _first_line(message: Message) -> str:
+    """The first line of what was said, without who has sent it and without a frame of ours."""
+    lines = [line for line in message.text.split("\n") if line.strip()]
+    if not message.sender or len(lines) == 1:
+        return lines[0]
+    return message.summary if message.summary and len(lines) > 2 else lines[1]
+
+
+def _name(session: AnySession, ident: str) -> str:
+    try:
+        return format_address(registry.load(session.root, ident)) if ident else ""
+    except SmError:
+        return ident

@@ -1,0 +1,66 @@
+"""Who wants to be told when the agent's turn ends: a file for each message, gone once it is told.
+
+A turn counts as the one that a message belongs to from the moment of its receipt, so an end of
+before says nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from sm.messages import queue
+from sm.store.files import create_exclusive, discard, ensure_private_dir, list_names, read_harmless
+from sm.store.paths import NAME, SessionDir
+
+LOST_S = 60.0
+"""After so long a message that is in no queue is not about to be put there."""
+
+
+class Waiter(Struct, frozen=True):
+    """`session` is told when the turn ends in which the agent got message `ident`.
+
+    `accepted_at` is when it got it, seconds since 1970; None: it waits still.
+    """
+
+    ident: str
+    session: str
+    accepted_at: float | None
+
+
+def add(directory: SessionDir, ident: str, session: str) -> None:
+    """Have `session` told; to be called before the message is queued, so that none is missed.
+
+    Raises:
+        StateError: it cannot be noted; also where the session of `directory` is gone.
+
+    """
+    ensure_private_dir(directory.notify, parents=False)
+    create_exclusive(directory.notify / ident, f"{session}\n")
+
+
+def remove(directory: SessionDir, ident: str) -> None:
+    """It has been told, or there is nothing to tell."""
+    discard(directory.notify / ident)
+
+
+def all(directory: SessionDir) -> Iterator[Waiter]:
+    """Everybody who waits; what has lost its message is cleared."""
+    for ident in list_names(directory.notify):
+        if waiter := _waiter(directory, ident):
+            yield waiter
+
+
+def _waiter(directory: SessionDir, ident: str) -> Waiter | None:
+    path = directory.notify / ident
+    who = read_harmless(path).decode("utf-8", "replace").strip()
+    at = queue.accepted_at(directory, ident)
+    if at is None and queue.place(directory, ident) is None:
+        with contextlib.suppress(FileNotFoundError):
+            if path.stat().st_mtime < time.time() - LOST_S:
+                remove(directory, ident)
+        return None
+    return Waiter(ident, who, at) if NAME.fullmatch(who) else None

@@ -1,0 +1,51 @@
+"""What sessions are told of one another. What another agent has said is fenced as data."""
+
+from __future__ import annotations
+
+from sm.quoting import PEER, SENTENCE_LIMIT, fence, name
+from sm.text import one_line
+
+QUOTED = 600
+"""Characters of an agent's last message that are passed on."""
+
+
+OURS = ("[sm", "---")
+"""What lines of ours begin with."""
+
+
+def said_by(sender: str, text: str, nonce: str) -> str:
+    """A message from another session, under a line that says whose it is.
+
+    A single line below that one is the sender's for certain. Of several, one could pose as the
+    beginning of a message of ours, so these are fenced.
+    """
+    alone = len(text.strip().splitlines()) <= 1 and not text.lstrip().startswith(OURS)
+    said = text if alone else fence("message", text, nonce, PEER)
+    return f"[sm] message from {name(sender)}:\n{said}"
+
+
+def turn_ended(session: str, words: str, nonce: str) -> str:
+    """To the sender of a message: the receiver has ended its turn; `words` are its last."""
+    head = f"[sm] {name(session)} has ended its turn"
+    return f"{head}: it said nothing." if not words else f"{head}:\n{quoted(words, nonce)}"
+
+
+def quoted(words: str, nonce: str) -> str:
+    """The beginning of what an agent has said last."""
+    cut = words if len(words) <= QUOTED else words[: QUOTED - 1] + "…"
+    return fence("its last message", cut, nonce)
+
+
+def told(session: str, what: str) -> str:
+    """To a parent, or to who waits for an answer: `what` has become of a session."""
+    return f"[sm] {name(session)} {one_line(what, SENTENCE_LIMIT)}"
+
+
+def about(label: str, ident: str, parent: str) -> str:
+    """For the system prompt of a session that `sm new` has begun."""
+    begun = f"was begun by the session '{name(parent)}'" if parent else "was begun by a person"
+    called = ident if label == ident else f"{name(label)} (id {ident})"
+    return f"""You run in the session {called} of sm, which {begun}. Other sessions may write to \
+you: such a message begins with the line '[sm] message from NAME:'. It comes from another agent, \
+not from a person. Answer it, where an answer is wanted, by: sm send NAME 'TEXT'. \
+'sm children' shows the sessions that you have begun, 'sm --help' the other commands."""

@@ -1,0 +1,61 @@
+"""What an agent's screen shows and no hook tells: a dialog is over, a first prompt never came.
+
+A dialog that a person dismisses, and one whose tool is refused, calls no hook. So the screen
+decides. What it shows is noted beside the state that the hooks wrote, and holds until they write
+another: two writers of one file would take each other's word away.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+from sm.adapters.agent.screen import Prompt, Screen
+from sm.adapters.tmux import Pane, TmuxError
+from sm.errors import TemporaryError
+from sm.messages import delivery
+from sm.sessions import agent, agent_state
+from sm.sessions.agent_state import AgentState, State
+from sm.sessions.target import Target
+
+LOOK_S = 1.0
+OPENS_S = 15.0
+"""So long the first prompt may take after the hook of the start."""
+DRAWN_S = {State.DIALOG: delivery.DRAWN_S, State.STARTING: OPENS_S}
+"""So long after its hook a state need not be on the screen."""
+SHOWN = {Prompt.IDLE: State.IDLE, Prompt.BUSY: State.BUSY}
+
+
+def settle(target: Target) -> float:
+    """Note what the screen knows better; when to look again without being called, inf: never.
+
+    While a dialog is open, the monitor calls whenever the terminal shows anything new.
+    """
+    state = agent_state.read(target.session.dir)
+    if not is_unsure(target, state):
+        return math.inf
+    if time.time() < (due_at := state.since + DRAWN_S[state.state]):
+        return due_at
+    known = agent.load(target.session.dir)
+    try:
+        seen = delivery.look(target, known.pane_id) if known else None
+    except (TmuxError, TemporaryError):
+        return time.time() + LOOK_S
+    return _note(target, state, *seen) if seen else math.inf
+
+
+def is_unsure(target: Target, state: AgentState) -> bool:
+    """Whether the state may be over without a hook that says so."""
+    if not target.profile.hooks:
+        return False
+    return state.state is State.DIALOG or (state.state is State.STARTING and bool(state.context))
+
+
+def _note(target: Target, state: AgentState, pane: Pane, screen: Screen) -> float:
+    shown = SHOWN.get(screen.prompt)
+    if shown is None:
+        return math.inf
+    if shown is State.IDLE and not target.profile.idle_colour and delivery.draws(target, pane):
+        return time.time() + LOOK_S  # it looks idle in mid-text, too
+    agent_state.overrule(target.session.dir, state, shown)
+    return math.inf

@@ -1,0 +1,89 @@
+"""`sm wait`: until a session's turn is over, it asks something, or it has ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from enum import StrEnum
+
+from sm.adapters.agent.screen import Prompt
+from sm.messages import queue
+from sm.messages.follow_up import SETTLED_S, shown
+from sm.messages.typing import last_accepted_at
+from sm.sessions import agent, agent_state, machine
+from sm.sessions.address import is_being_begun, is_over
+from sm.sessions.agent_state import State
+from sm.sessions.registry import AdHocSession, AnySession
+from sm.sessions.target import Target
+
+LOOK_S = 0.05
+"""One small file is read each time."""
+SCREEN_LOOK_S = 0.5
+"""Without hooks tmux is asked, which costs more."""
+
+SURE_S = 0.5
+
+
+class Event(StrEnum):
+    """What can be waited for. IDLE: the turn is over and no message waits for the session."""
+
+    IDLE = "idle"
+    END = "end"
+    DIALOG = "dialog"
+
+
+def reached(session: AnySession, event: Event, timeout_s: float | None) -> bool | None:
+    """Wait; True when it has come to that, False when it cannot any more, None when time is up."""
+    target = machine.load_target(session)
+    look, pause = _look(target, event)
+    deadline = time.monotonic() + timeout_s if timeout_s is not None else None
+    while True:
+        ended = _has_ended(session)
+        if ended or look():
+            return True if event is Event.END else not ended
+        if deadline is not None and time.monotonic() >= deadline:
+            return None
+        time.sleep(pause)
+
+
+def _has_ended(session: AnySession) -> bool:
+    if not session.dir.identity.exists() or is_over(session):
+        return True
+    if not isinstance(session, AdHocSession) or agent.is_alive(session.dir):
+        return False  # an issue's agent is started again
+    return not is_being_begun(session)
+
+
+def _look(target: Target, event: Event) -> tuple[Callable[[], bool], float]:
+    if event is Event.END:
+        return (lambda: False), LOOK_S
+    if target.profile.hooks:
+        return (lambda: _says(target, event)), LOOK_S
+    return (lambda: _shows(target, event)), SCREEN_LOOK_S
+
+
+def _says(target: Target, event: Event) -> bool:
+    now = agent_state.read(target.session.dir)
+    if now.state is not State(event.value):
+        return False
+    # An agent whose own command gives it a task is idle for a moment before that.
+    return event is Event.DIALOG or (time.time() >= now.since + SURE_S and _is_free(target, event))
+
+
+def _is_free(target: Target, event: Event) -> bool:
+    """Whether no message and no replacement of its context is about to begin its next turn."""
+    directory = target.session.dir
+    return event is not Event.IDLE or (queue.is_empty(directory) and not directory.hold.exists())
+
+
+def _shows(target: Target, event: Event) -> bool:
+    if shown(target) is not Prompt(event.value) or not _is_free(target, event):
+        return False
+    # An agent that was told something just now shows its prompt for a moment longer.
+    return event is Event.DIALOG or time.time() > _told_at(target) + SETTLED_S
+
+
+def _told_at(target: Target) -> float:
+    """When the agent was last given something to do: by a message, or by its start."""
+    known = agent.load(target.session.dir)
+    return max(last_accepted_at(target), known.launched_at if known else 0.0)

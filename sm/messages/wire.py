@@ -1,0 +1,60 @@
+"""How a message gets to an agent that sits at its prompt: what is typed, what its hook adds. Pure.
+
+An agent CLI changes what is typed: it takes some texts for commands, wraps long ones in a mark
+that says they may not be obeyed, expands tabs, stops at invisible characters. So only plain
+short text is typed as it is. Of all else one line of ours is typed, and the hook that hears of
+the line adds the text itself, unchanged; what is too long for that is typed in small pieces.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from sm.adapters.agent.profile import Profile
+from sm.adapters.agent.wording import (
+    cut_pieces,
+    is_plain,
+    keep_visible,
+    make_harmless,
+    make_hook_answer,
+)
+from sm.messages.queue import Message
+
+
+class Wire(Struct, frozen=True):
+    """What is typed, piece by piece, and how its arrival is recognised.
+
+    `expected` is what the agent's prompt hook reports: all of the prompt where `exact`, else a
+    part of it that nothing else holds. `answer` is what the hook then says, as JSON, or ''.
+    """
+
+    pieces: tuple[str, ...]
+    expected: str
+    exact: bool = True
+    answer: str = ""
+
+    @property
+    def line(self) -> str:
+        """The first line of what is typed, by which it is known on the screen."""
+        return self.pieces[0].split("\n", 1)[0] if self.pieces else ""
+
+
+def wire(profile: Profile, message: Message, shown: str = "") -> Wire:
+    """The way of a message to an agent of this profile; `shown` is what a person sees of it."""
+    ident, text = message.id, message.text
+    if not profile.hooks:
+        typed = make_harmless(profile, keep_visible(text))
+        return Wire(cut_pieces(profile, typed), typed)
+    if is_plain(profile, text):
+        return Wire((text,), text)
+    named = f"message {ident}"
+    line = make_harmless(profile, f"[sm] {message.title}, {named}")
+    if answer := make_hook_answer(profile, text, shown):
+        return Wire((f"{line}: its text comes with this prompt.",), named, False, answer)
+    typed = f"{line}:\n{keep_visible(text)}\n{last_line(ident)}"
+    return Wire(cut_pieces(profile, typed), named, False)
+
+
+def last_line(ident: str) -> str:
+    """How a text ends that is typed in pieces."""
+    return f"[sm] End of message {ident}."

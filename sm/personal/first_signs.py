@@ -1,0 +1,49 @@
+"""Watches the first seconds of an agent. If it ends in them, it never began."""
+
+from __future__ import annotations
+
+import time
+
+from sm.adapters.tmux import TmuxBusyError, TmuxError
+from sm.sessions import agent, agent_state, terminal
+from sm.sessions.target import Target
+from sm.text import one_line
+
+SETTLE_S = 2.0
+"""An agent that lives so long has begun, whatever it shows: many have no hooks."""
+
+LOOK_S, SCREEN_S = 0.02, 0.2
+
+
+def await_first_signs(target: Target) -> None:
+    """Wait until the agent has certainly begun: by a hook, its input line, or time.
+
+    Raises:
+        AgentError: the agent has ended before; its last line says why.
+
+    """
+    begun, screen_at = time.time(), 0.0
+    while time.time() < begun + SETTLE_S:
+        if not agent.is_alive(target.session.dir):
+            raise agent.AgentError(f"its agent ended at once: {read_last_line(target)}")
+        if agent_state.read(target.session.dir).active_at > begun - SETTLE_S:
+            return
+        if not target.profile.hooks and time.time() > screen_at + SCREEN_S:
+            screen_at = time.time()
+            if _shows_input(target):
+                return
+        time.sleep(LOOK_S)
+
+
+def read_last_line(target: Target) -> str:
+    """Return the last words of the agent's terminal in quotes, or that it said nothing."""
+    line = one_line(terminal.read_tail(target.session.transcript, 1), 200).strip()
+    return f'"{line}"' if line else "it said nothing"
+
+
+def _shows_input(target: Target) -> bool:
+    known = agent.load(target.session.dir)
+    try:
+        return known is not None and target.profile.glyph in target.tmux.capture(known.pane_id)
+    except (TmuxError, TmuxBusyError):
+        return False  # it has just ended, or tmux is busy

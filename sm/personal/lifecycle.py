@@ -1,0 +1,222 @@
+"""Sessions without an issue: `sm new` begins them, `sm kill` ends them, monitors watch them."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from sm.adapters.agent.profiles import check_terminal
+from sm.config.load import load_any
+from sm.config.schema import Agent as Settings
+from sm.config.schema import Project
+from sm.errors import SmError, StateError, UsageError
+from sm.messages import queue
+from sm.messages.follow_up import tell_all
+from sm.messages.queue import Message
+from sm.personal import reactor
+from sm.personal.first_signs import await_first_signs
+from sm.sessions import agent, monitors, registry
+from sm.sessions.address import format_address, is_being_begun, is_living, is_over
+from sm.sessions.machine import Host, load_of
+from sm.sessions.registry import AdHocSession
+from sm.sessions.undone import Unable
+from sm.store import events, journal, lock
+from sm.store.failpoint import crash_point
+from sm.store.files import ensure_private_dir, follow_links
+from sm.store.paths import Root, check_name
+from sm.text import clean
+
+LIKE_AN_ID = re.compile(r"s-[0-9a-f]*|dev-.*|[0-9]+")
+
+KEPT_S = 7 * 86400.0
+"""How long the record of an ended session stays."""
+
+
+class Order(Struct, frozen=True):
+    """What `sm new` was asked for; `parent` is the id of the calling session, '' for a person."""
+
+    provider: str
+    directory: Path
+    command: str = ""
+    name: str = ""
+    prompt: str = ""
+    parent: str = ""
+    pass_env: tuple[str, ...] = ()
+
+
+def begin(host: Host, order: Order) -> AdHocSession:
+    """Start an agent in a new session, and a monitor beside it.
+
+    Killed half-way, it leaves nothing, or a session that `sm status` shows and `sm kill` removes.
+
+    Raises:
+        UsageError: the name is taken, the directory is missing, or there is no such provider.
+        SmError: its agent cannot be started, or ends at once; then nothing is left of it.
+
+    """
+    _check(host, order)
+    session = _put_on_record(host, order)
+    crash_point("new:recorded")
+    with lock.hold(session.dir.lock, timeout_s=120):
+        try:
+            _launch(host, session, order)
+            await_first_signs(host.target(session))
+        except SmError:
+            _remove(host, session)
+            raise
+    crash_point("new:launched")
+    journal.record(host.root.journal, events.Started(session=session.name, title=session.label))
+    monitors.ensure(session)
+    return session
+
+
+def select_environment(host: Host, order: Order) -> tuple[str, ...]:
+    """Return the variables that the agent may see: the order's and the configuration's.
+
+    If the directory belongs to a project, that project's list counts, else the lists of all
+    projects.
+    """
+    if host.source is None:
+        return order.pass_env
+    projects = load_any(host.source, os.environ, order.directory).projects
+    folder = follow_links(order.directory)
+    own = [p for p in projects if folder.is_relative_to(p.repo) or _is_worktree(folder, p)]
+    names = [set(project.agent.pass_env) for project in own[:1] or projects]
+    return (*order.pass_env, *sorted(set.intersection(*names) if names else ()))
+
+
+def _is_worktree(folder: Path, project: Project) -> bool:
+    """Say whether `folder` is within a worktree of an issue of the project."""
+    own = project.worktree(0)
+    within = [each.name for each in (folder, *folder.parents) if each.parent == own.parent]
+    head = own.name.removesuffix("0")
+    return any(name.startswith(head) and name[len(head) :].isdecimal() for name in within)
+
+
+def _check(host: Host, order: Order) -> None:
+    check_new_name(order.name)
+    if not order.directory.is_dir():
+        raise UsageError(f"cannot start in '{order.directory}': it is no directory")
+    profile = host.profile(order.provider)
+    check_terminal(profile, "a session")
+    if not (order.command or profile.command):
+        raise UsageError(f"the profile '{profile.name}' has no command: name one with --command")
+
+
+def check_new_name(name: str) -> None:
+    """Refuse an invalid name for a session; '' means no name.
+
+    Raises:
+        UsageError: the name is invalid.
+
+    """
+    if name:
+        check_name(name, "name")
+        if LIKE_AN_ID.fullmatch(name):
+            raise UsageError(f"'{name}' could be an id or an issue: choose another name")
+
+
+def check_free(root: Root, name: str) -> None:
+    """Refuse a name that another session has. The caller holds `new_lock`.
+
+    Raises:
+        UsageError: the name is taken.
+
+    """
+    for other in registry.list_all(root, report=lambda _: None):
+        taken = name and name in (format_address(other), other.name)
+        if taken and (is_living(other) or not is_over(other)):
+            raise UsageError(
+                f"there is a session '{name}' already ({other.name}): "
+                f"choose another name, or end it with sm kill {name}"
+            )
+
+
+def _put_on_record(host: Host, order: Order) -> AdHocSession:
+    root = host.root
+    ensure_private_dir(root.private)
+    with lock.hold(root.new_lock):
+        check_free(root, order.name)
+        identity = AdHocSession(
+            name=f"s-{secrets.token_hex(4)}",
+            provider=order.provider,
+            cwd=follow_links(order.directory),
+            config=host.source,
+            state_root=root.path,
+            created_at=time.time(),
+            parent=order.parent,
+            command=order.command,
+            alias=order.name,
+        )
+        return registry.create(root, identity)
+
+
+def _launch(host: Host, session: AdHocSession, order: Order) -> None:
+    target, prompt = host.target(session), order.prompt
+    start = structs.replace(
+        reactor.launch_with(session, target.profile),
+        settings=Settings(command=session.command, pass_env=select_environment(host, order)),
+        prompt=prompt if target.profile.prompt else "",
+    )
+    for folder in ("", "new"):
+        ensure_private_dir(session.dir.queue / folder)  # so that the monitor can watch it
+    reactor.watch(session)
+    agent.launch(host.tmux, session, start, generation=1)
+    if prompt and not target.profile.prompt and (text := clean(prompt)):
+        queue.put(session.dir, Message(id=queue.new_id(), text=text))
+
+
+def end(host: Host, session: AdHocSession) -> Iterator[str]:
+    """End the agent and remove the session's files; yield one line about it."""
+    with lock.hold(session.dir.lock, timeout_s=120):
+        if not is_over(session):
+            tell_all(session, "was ended", "over")
+        _remove(host, session)
+    journal.record(host.root.journal, events.Kill(session=session.name, done=True))
+    yield f"ended {session.name}" + (f" ({session.alias})" if session.alias else "")
+
+
+def _remove(host: Host, session: AdHocSession) -> None:
+    agent.stop(host.tmux, session)
+    registry.forget(host.root, session, host.machine.logs)
+
+
+def keep_watched(root: Root) -> Iterator[str]:
+    """Start missing monitors, and forget long ended sessions; yield a line for each."""
+    try:
+        known = registry.list_all(root, report=lambda _: None)
+    except StateError:
+        return  # the projects tell of it, which cannot be looked after either
+    for session in known:
+        if isinstance(session, AdHocSession):
+            try:
+                yield from _look_after(session)
+            except SmError as error:
+                yield Unable(f"cannot look after {format_address(session)}: {error.message}")
+
+
+def _look_after(session: AdHocSession) -> Iterator[str]:
+    if is_over(session):
+        yield from _prune(session)
+    elif is_being_begun(session):
+        return
+    elif monitors.ensure(session):
+        yield f"restart the monitor of {format_address(session)}"
+    elif not agent.is_reachable(load_of(session).tmux, session):
+        registry.poke(session.dir)
+
+
+def _prune(session: AdHocSession) -> Iterator[str]:
+    try:
+        ended_at = session.dir.over.stat().st_mtime
+    except FileNotFoundError:
+        return
+    if time.time() > ended_at + KEPT_S:
+        registry.forget(session.root, session, load_of(session).machine.logs)
+        yield f"forget {format_address(session)}, which ended a week ago"

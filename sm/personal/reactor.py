@@ -1,0 +1,143 @@
+"""One pass over a session without an issue: what `sm react` does for it."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from sm.config.schema import Agent as Settings
+from sm.context.monitor import tend_context
+from sm.context.settings import Rotator, make_rotator
+from sm.errors import SmError, StateError
+from sm.messages.follow_up import tell_all, tend_messages
+from sm.messages.queue import Place
+from sm.messages.texts import about
+from sm.sessions import agent, agent_state, registry
+from sm.sessions.address import format_address, is_over
+from sm.sessions.agent_state import State
+from sm.sessions.launch import Launch
+from sm.sessions.registry import AdHocSession
+from sm.sessions.target import Target
+from sm.store import events, journal, lock
+from sm.store.failpoint import crash_point
+from sm.store.files import backdate, write_atomic
+from sm.store.repair import repair
+
+if TYPE_CHECKING:
+    from sm.adapters.agent.profile import Profile
+
+FAR_S = 600.0
+"""Nothing is due for so long: hooks, watched files and the agent's end wake earlier.
+
+Nothing wakes if a terminal goes and its agent stays; dev-poll notices that, if it runs.
+"""
+RETRY_S = 15.0
+
+STARTED, CUT_SHORT = "has begun", "was never begun: its start was cut short"
+ENDED, DIED, LOST = "has ended", "has died", "has lost its terminal, and runs on without one"
+
+
+def run_pass(session: AdHocSession) -> None:
+    """Bring the session up to date; a session that is gone meanwhile is no error."""
+    directory = session.dir
+    repair(session.root, directory)
+    try:
+        with lock.hold(directory.lock, timeout_s=120):
+            if directory.identity.exists() and not is_over(session):
+                _tend(session)
+    except (StateError, FileNotFoundError):
+        if directory.identity.exists():
+            raise
+
+
+def _tend(session: AdHocSession) -> None:
+    started = time.time()
+    rotator = make_rotator(session)
+    target = rotator.target
+    again_at = _tend_context(rotator, session)
+    if agent.is_reachable(target.tmux, session) or _is_adopted(target):
+        wake_at = min(tend_messages(target), again_at, started + FAR_S)
+        write_atomic(session.dir.next, f"{math.ceil(wake_at)}\n")
+        # A change during this pass must count as a new one.
+        write_atomic(session.dir.seen, "", mtime_ns=backdate(started))
+    else:
+        with contextlib.suppress(StateError):
+            tend_messages(target)  # a turn may just have ended
+        _tend_context(rotator, session)  # or its context may have been compacted
+        how = _how(target)
+        if how != LOST:
+            with contextlib.suppress(
+                agent.AgentError
+            ):  # doctor names processes that cannot be ended
+                agent.end_strays(session)
+        end(session, how)
+
+
+def _tend_context(rotator: Rotator, session: AdHocSession) -> float:
+    """Care for its context; a problem there must not keep messages waiting."""
+    target = rotator.target
+
+    def relaunch(generation: int) -> None:
+        start = structs.replace(launch_with(session, target.profile), keeps_environment=True)
+        agent.relaunch(target.tmux, session, start, generation=generation)
+
+    try:
+        return tend_context(structs.replace(rotator, relaunch=relaunch))
+    except SmError as error:
+        problem = events.Problem(session=session.name, text=error.message)
+        journal.record_once(session.root.journal, problem)
+        return time.time() + RETRY_S
+
+
+def launch_with(session: AdHocSession, profile: Profile) -> Launch:
+    """Return how the session's agent is started, without a prompt."""
+    return Launch(
+        settings=Settings(command=session.command),
+        profile=profile,
+        protocol=about(format_address(session), session.name, _parent_of(session)),
+    )
+
+
+def _parent_of(session: AdHocSession) -> str:
+    try:
+        return format_address(registry.load(session.root, session.parent)) if session.parent else ""
+    except SmError:
+        return session.parent
+
+
+def _is_adopted(target: Target) -> bool:
+    """Say whether it still runs, although its record was lost."""
+    lost_client = agent.has_lost_client(target.session.dir)
+    return not lost_client and agent.adopt(target.tmux, target.session) is not None
+
+
+def _how(target: Target) -> str:
+    directory = target.session.dir
+    if agent.read_process(directory) is None:
+        return CUT_SHORT
+    if agent.has_lost_client(directory):
+        return DIED
+    if agent.is_alive(directory):
+        return LOST
+    # Without hooks we cannot know whether the agent meant to end.
+    meant = not target.profile.hooks or agent_state.read(directory).state is State.DEAD
+    return ENDED if meant else DIED
+
+
+def end(session: AdHocSession, how: str) -> None:
+    """Tell the parent and others who wait, then note the end; record and terminal log stay."""
+    tell_all(session, how, "over")
+    crash_point("over:told")
+    journal.record(session.root.journal, events.Over(session=session.name, how=how))
+    write_atomic(session.dir.over, f"{how}\n")
+
+
+def watch(session: AdHocSession) -> None:
+    """Name the files whose change concerns the session."""
+    directory = session.dir
+    watched = (directory.state, directory.context, directory.queue / Place.WAITING)
+    write_atomic(directory.watch, "".join(f"{path}\n" for path in watched))

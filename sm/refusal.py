@@ -1,0 +1,91 @@
+"""What became of a message, a clear or a key, and what kept it from the agent. Pure.
+
+There is one `Refusal` from the composer to the command line. Files hold its code, which stays as it
+is; people read its sentence, which may be reworded: nothing is decided by a sentence.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, StrEnum
+
+from msgspec import Struct
+
+
+class Refusal(Enum):
+    """Why the agent does not have it: a code for files, a sentence for people."""
+
+    _value_: str
+    sentence: str
+
+    GONE = "gone", "the agent does not run in its pane"
+    EMPTY = "empty", "nothing is left of the text to send"
+    LONG = "long", "the text is too long: put it into a file and send its path"
+    NO_TERMINAL = "no-terminal", "its agent has no terminal to type into"
+    HOLD = "hold", "its context is being replaced"
+    SHELL = "shell", "a shell runs in its pane, which would carry the text out"
+    MODE = "mode", "a person looks through its history (copy mode), or its pane takes no input"
+    NO_PROMPT = "no-prompt", "it shows no input line"
+    DIALOG = "dialog", "it asks a question, which Enter would answer"
+    STARTING = "starting", "it is starting, and begins with the task that it was given"
+    BUSY = "busy", "it is at work: it gets it at the end of its turn"
+    COMPACTING = "compacting", "its context is being summed up"
+    UNSURE = "unsure", "the agent may have taken back what it was told before"
+    DRAFT = "draft", "a person has half a line typed there"
+    CHANGED = "changed", "somebody typed at that moment"
+    BEHIND = "behind", "other messages are before it"
+    HANDED = "handed", "it was given to the agent, which has not confirmed it yet"
+
+    def __new__(cls, code: str, sentence: str) -> Refusal:
+        """A member whose value is its code."""
+        member = object.__new__(cls)
+        member._value_ = code
+        member.sentence = sentence
+        return member
+
+    @property
+    def is_final(self) -> bool:
+        """Whether trying again is of no use. After the others a message still waits."""
+        return self in (Refusal.GONE, Refusal.EMPTY, Refusal.LONG, Refusal.NO_TERMINAL)
+
+
+def find_refusal(word: str) -> Refusal | None:
+    """The refusal that a file names: by its code, or by its sentence, as older versions did."""
+    return next((each for each in Refusal if word in (each.value, each.sentence)), None)
+
+
+def tell_refusal(word: str) -> str:
+    """What a person reads where a file has `word`: the sentence of a code, any other word as is."""
+    refusal = find_refusal(word)
+    return refusal.sentence if refusal else word
+
+
+class Status(StrEnum):
+    """What became of a message, or of the command that clears a context.
+
+    ACCEPTED: the agent itself said that it has it. TYPED: typed and sent off, to an agent that
+    cannot say so. INDETERMINATE: typed, and not confirmed; it is looked into, and not typed
+    again before that. WAITING: it is tried again. REFUSED: it is not, and never will be.
+    """
+
+    ACCEPTED = "accepted"
+    TYPED = "typed"
+    INDETERMINATE = "indeterminate"
+    WAITING = "waiting"
+    REFUSED = "refused"
+
+
+class Outcome(Struct, frozen=True):
+    """A status; with WAITING and REFUSED what is in the way."""
+
+    status: Status
+    refusal: Refusal | None = None
+
+    @property
+    def is_delivered(self) -> bool:
+        """Whether the agent has it, by this call or by an earlier one."""
+        return self.status in (Status.ACCEPTED, Status.TYPED)
+
+    @property
+    def sentence(self) -> str:
+        """What a person reads of the refusal, '' without one."""
+        return self.refusal.sentence if self.refusal else ""

@@ -1,0 +1,89 @@
+"""What a session's agent is at, in a word: since when, and what proves it."""
+
+from __future__ import annotations
+
+import time
+from enum import StrEnum
+from pathlib import Path
+
+from msgspec import Struct
+
+from sm.adapters import proc
+from sm.sessions import agent, agent_state
+from sm.sessions.agent_state import State
+from sm.sessions.registry import AnySession
+
+START_S = 5.0
+"""An agent whose hooks are silent for so long has none."""
+
+
+class Evidence(StrEnum):
+    """What a state is read from."""
+
+    HOOK = "hook"
+    SCREEN = "screen"
+    PROCESS = "process"
+    RECORD = "record"
+    PHASE = "phase"
+    RECEIPT = "receipt"
+    COMMIT = "commit"
+    ERROR = "error"
+
+
+class Proof(Struct, frozen=True):
+    """What proves a state. `at` is in seconds since 1970; 0 for a process, and for an error.
+
+    `what` is the number of the process, the commit, the phase, the row of the receipt, the name of
+    the file, why the turn failed or what is wrong with a file; '' for nothing.
+    """
+
+    kind: Evidence
+    at: float = 0.0
+    what: str = ""
+
+
+class Standing(Struct, frozen=True):
+    """A state in a word, since when (seconds since 1970, 0: not known), and what proves it."""
+
+    state: str
+    since: float
+    proof: Proof
+
+
+def describe_activity(session: AnySession) -> str:
+    """Say in a word what the session is doing."""
+    return look(session).state
+
+
+def look(session: AnySession) -> Standing:
+    """What the session is at, from its files and its process alone."""
+    directory = session.dir
+    if ended_at := _written_at(directory.over):
+        return _recorded(ended_at, "ended", directory.over)
+    process = agent.read_process(directory)
+    if process is None:
+        return _recorded(session.created_at, "cut short", directory.identity)
+    said, runs = agent_state.read(directory), Proof(Evidence.PROCESS, what=str(process.pid))
+    if not proc.is_running(process):
+        return Standing("dead", said.since if said.state is State.DEAD else 0.0, runs)
+    silent = said.state is State.STARTING and not said.active_at
+    if said.state is State.UNKNOWN or (silent and time.time() > said.since + START_S):
+        return Standing("running", _written_at(directory.agent_pid), runs)
+    if silent:
+        return Standing(said.state, said.since, runs)
+    if said.shown:
+        return Standing(said.state, said.since, Proof(Evidence.SCREEN, said.since))
+    called_at = min(max(said.active_at, said.since), time.time())
+    return Standing(said.state, said.since, Proof(Evidence.HOOK, called_at))
+
+
+def _recorded(since: float, state: str, file: Path) -> Standing:
+    return Standing(state, since, Proof(Evidence.RECORD, since, file.name))
+
+
+def _written_at(path: Path) -> float:
+    """When a file was written last; 0 if it is missing."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

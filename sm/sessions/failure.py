@@ -1,0 +1,223 @@
+"""Says why a turn failed, and until when waiting may help. Pure: the clock is an argument.
+
+The words come from an agent CLI and change with its versions. Words that cannot be read lead to
+short, growing pauses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta, tzinfo
+from enum import StrEnum
+
+from msgspec import Struct
+
+from sm.foreign import read_seconds
+
+Zones = Callable[[str], tzinfo | None]
+"""Returns the time zone of a name, or None; '' is the machine's own."""
+
+MINUTE_S, DAY_S = 60.0, 86400.0
+FARTHEST_S = 8 * DAY_S
+"""The longest limits last a week. A later reset was misread."""
+JUST_OVER_S = 600.0
+"""Notices round their times: a time that has just passed means now, not tomorrow."""
+SLACK_S = 20.0
+"""A limit ends a little later than announced, because clocks differ."""
+PAUSES_S = tuple(minutes * MINUTE_S for minutes in (1, 2, 4, 8, 16, 30))
+PATIENCE = 10
+"""After so many failures in a row sm asks a person."""
+
+
+class Fault(StrEnum):
+    """The cause of a failure, in words for people."""
+
+    LIMIT = "usage limit"
+    SERVICE = "API trouble"
+    ACCESS = "no access to the API"
+    REQUEST = "the API refuses the request"
+
+
+FAULTS = (
+    (("authentication", "oauth", "billing", "account", "permission"), Fault.ACCESS),
+    (("invalid_request", "model_not_found", "prompt_too_long"), Fault.REQUEST),
+    (("rate_limit", "usage_limit", "quota"), Fault.LIMIT),
+)
+"""By what the error's name begins with; any other is trouble that may pass."""
+
+
+class Failure(Struct, frozen=True):
+    """A turn that failed at `at` (seconds since 1970), and what to expect from waiting.
+
+    `since` is the time of the first of `count` failures in a row.
+    """
+
+    at: float
+    fault: Fault
+    until: float
+    since: float = 0.0
+    count: int = 1
+
+    @property
+    def for_person(self) -> bool:
+        """Whether waiting will not help."""
+        return self.fault in (Fault.ACCESS, Fault.REQUEST)
+
+    @property
+    def lasting(self) -> bool:
+        """Whether waiting has failed for so long that a person should know."""
+        return self.count >= PATIENCE
+
+
+class Allowance(Struct, frozen=True):
+    """How much of one usage limit is used, and when it starts again; None if unknown."""
+
+    percent: float | None = None
+    resets_at: float | None = None
+
+
+class Usage(Struct, frozen=True):
+    """The limits that an agent CLI reports: one of five hours, one of seven days."""
+
+    five_hours: Allowance = Allowance()
+    seven_days: Allowance = Allowance()
+
+
+def judge(
+    error: str, notice: str, *, at: float, since: float, count: int, usage: Usage, zones: Zones
+) -> Failure:
+    """Return what the failure `error` means; `notice` is the agent CLI's message."""
+    fault = classify_error(error)
+    until = None
+    if fault is Fault.LIMIT:
+        until = _by_usage(usage, notice, at)
+    if until is None and fault in (Fault.LIMIT, Fault.SERVICE):
+        until = parse_reset_time(notice, at, zones)
+    if until is None:
+        until = at + PAUSES_S[min(count, len(PAUSES_S)) - 1]
+    else:
+        until += SLACK_S
+    return Failure(at, fault, until, since, count)
+
+
+def classify_error(error: str) -> Fault:
+    """Return the kind of an error by its name."""
+    return next((fault for names, fault in FAULTS if error.startswith(names)), Fault.SERVICE)
+
+
+def parse_usage(line: str) -> Usage:
+    """Read the limits in a line of the status line's hook: `… FIVE RESETS SEVEN RESETS …`."""
+    words = line.split()
+    if len(words) < 8:
+        return Usage()
+    five, five_resets, seven, seven_resets = map(read_seconds, words[4:8])
+    return Usage(Allowance(five, five_resets), Allowance(seven, seven_resets))
+
+
+NAMED = (
+    (re.compile(r"\b(5|five).?hour|\bsession limit", re.I), "five_hours"),
+    (re.compile(r"\bweek|\b(7|seven).?day", re.I), "seven_days"),
+)
+
+
+def _by_usage(usage: Usage, notice: str, at: float) -> float | None:
+    """Return the latest reset of the limits that are used up, or that the notice names."""
+    named = {name for pattern, name in NAMED if pattern.search(notice)}
+    resets = []
+    for name, one in (("five_hours", usage.five_hours), ("seven_days", usage.seven_days)):
+        used_up = one.percent is not None and one.percent >= 100
+        if (used_up or name in named) and _plausible(one.resets_at, at):
+            resets.append(one.resets_at or 0.0)
+    return max(resets, default=None)
+
+
+def _plausible(moment: float | None, at: float) -> bool:
+    return moment is not None and at < moment <= at + FARTHEST_S
+
+
+EPOCH = re.compile(r"\|\s*(\d{10})(?:\d{3})?\b")
+SPAN = re.compile(
+    r"\b(?:try again|retry|resets?|available again) (?:in|after) "
+    r"(?P<span>(?:\d{1,5} ?(?:d|h|m|s)[a-z]*[ ,]*(?:and )?)+)",
+    re.I,
+)
+PART = re.compile(r"(\d{1,5}) ?([dhms])", re.I)
+UNITS_S = {"d": DAY_S, "h": 3600.0, "m": MINUTE_S, "s": 1.0}
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+CLOCK = re.compile(
+    r"\b(?:resets?|try again|available again)(?: on| at)?:? "
+    rf"(?:(?P<weekday>{'|'.join(DAYS)})[a-z]*,? (?:at )?)?"
+    rf"(?:(?P<month>{'|'.join(MONTHS)})[a-z]*\.? (?P<day>\d{{1,2}})(?:st|nd|rd|th)?"
+    r"(?:,? (?P<year>\d{4})\b)?(?:,| at)* ?)?"
+    r"(?:(?P<hour>\d{1,2})(?::(?P<minute>\d\d))? ?(?P<half>[ap]\.?m\b)?)?"
+    r"(?:[^(]{0,3}\((?P<zone>[A-Za-z][\w+/-]{0,40})\))?",
+    re.I,
+)
+
+
+def parse_reset_time(notice: str, at: float, zones: Zones) -> float | None:
+    """Return when the limit of a notice given at `at` ends; None if it does not say.
+
+    The result is not before `at`, and at most eight days after it.
+    """
+    text = " ".join(notice.split())
+    moment = _epoch(text) or _span(text, at)
+    if moment is None:
+        moment = next(
+            (m for found in CLOCK.finditer(text) if (m := _clock(found, at, zones))), None
+        )
+    return moment if _plausible(moment, at) else None
+
+
+def _epoch(text: str) -> float | None:
+    return float(found[1]) if (found := EPOCH.search(text)) else None
+
+
+def _span(text: str, at: float) -> float | None:
+    if not (found := SPAN.search(text)):
+        return None
+    parts = PART.findall(found["span"])
+    return at + sum(int(count) * UNITS_S[unit.lower()] for count, unit in parts)
+
+
+def _clock(found: re.Match[str], at: float, zones: Zones) -> float | None:
+    dated = found["weekday"] or found["month"]
+    timed = found["minute"] or found["half"]  # a bare number may be anything
+    if not timed and (found["hour"] or not dated):
+        return None
+    now = datetime.fromtimestamp(at, zones(found["zone"] or "") or zones(""))
+    try:
+        return _after(found, now)
+    except (ValueError, OverflowError):  # 31 April, 25:00
+        return None
+
+
+def _after(found: re.Match[str], now: datetime) -> float:
+    """Return the first moment of that description that is not clearly past."""
+    moment = now.replace(hour=_hour(found), minute=int(found["minute"] or 0), second=0)
+    moment = moment.replace(microsecond=0, fold=0)
+    earliest = now - timedelta(seconds=JUST_OVER_S)
+    if found["month"]:
+        month = MONTHS.index(found["month"].lower()) + 1
+        year = int(found["year"] or now.year)
+        moment = moment.replace(year=year, month=month, day=int(found["day"]))
+        if moment < earliest and not found["year"]:
+            moment = moment.replace(year=year + 1)
+    elif found["weekday"]:
+        ahead = (DAYS.index(found["weekday"].lower()) - now.weekday()) % 7
+        moment += timedelta(days=ahead)
+        moment += timedelta(days=7 if moment < earliest else 0)
+    elif moment < earliest:
+        moment += timedelta(days=1)
+    return moment.timestamp()
+
+
+def _hour(found: re.Match[str]) -> int:
+    hour = int(found["hour"] or 0)
+    if not found["half"]:
+        return hour
+    if not 1 <= hour <= 12:
+        raise ValueError(hour)
+    return hour % 12 + (12 if found["half"].lower().startswith("p") else 0)

@@ -1,0 +1,216 @@
+"""Tells from the receipts what sm has done for a session: counters and timers come from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+
+from msgspec import Struct, field, structs
+
+
+class Verb(StrEnum):
+    """What sm can do for a session. The texts are the words of docs/PROTOCOL.md."""
+
+    INJECT = "inject"
+    CREATE_PHASE = "create the phase file"
+    WRITE_CI_RESULT = "write ci-result"
+    OPEN_PULL = "open the pull request"
+    MERGE = "merge at the reviewed head"
+    NOTIFY = "escalate"
+    REMIND = "remind"
+    COMMENT = "comment"
+    LABEL_BLOCKED = "label blocked"
+    RESTORE_BACKLOG = "restore the backlog label"
+    CLEAN_LABELS = "clean labels"
+    CLOSE_ISSUE = "close issue"
+    CLOSE_PULL = "close the pull request"
+    KILL = "kill session"
+    START = "start"
+    RECOVER = "recover"
+    PARK = "park"
+    REMOVE_WORKTREE = "remove worktree"
+    DELETE_BRANCH = "delete branch"
+    DELETE_EMPTY_BRANCH = "delete branch without work"
+    RELEASE_CLAIM = "release the claim"
+    FORGET = "remove files"
+
+
+class Count(StrEnum):
+    """What a message to the agent counts as. sm does not even tell it of a new context."""
+
+    NONE = ""
+    FIX = "fix"
+    ROUND = "round"
+    RESET_FIXES = "reset-fixes"
+    RESET_ALL = "reset-all"
+    REMINDER = "reminder"
+    RESUME = "resume"
+    NEW_CONTEXT = "new-context"
+
+
+class Receipt(Struct, frozen=True, omit_defaults=True):
+    """One step done at `at` for the plan `plan`; `verb` None ends the plan.
+
+    `write` is the phase write at that time, `trouble` an error that no retry will mend, `remark`
+    something that a person should know and need not answer, `run` the failed run of CI that the
+    agent got: `Facts.run`.
+    """
+
+    at: float
+    plan: str
+    row: str
+    write: str = ""
+    step: int = 0
+    verb: Verb | None = None
+    counts: Count = Count.NONE
+    provisional: bool = False
+    detail: str = ""
+    trouble: str = ""
+    remark: str = ""
+    run: str = ""
+
+
+NUDGES = frozenset({Count.REMINDER, Count.RESUME})
+"""Messages to the agent that answer nothing: the turn stays with the same side."""
+
+
+class Answer(Struct, frozen=True):
+    """The last message to the agent. A provisional one ("timeout") leaves the phase open."""
+
+    write: str
+    row: str
+    at: float
+    provisional: bool
+
+
+class Escalation(Struct, frozen=True):
+    """A question to a person, asked at `at` and last repeated at `told_at`.
+
+    `write` is the phase write or the other matter that it is about (see `Facts.matter`). `missed`
+    says where sm could not ask.
+    """
+
+    write: str
+    row: str
+    at: float
+    told_at: float
+    reminders: int = 0
+    missed: str = ""
+
+
+class History(Struct, frozen=True):
+    """Everything that `decide` needs to know of the past."""
+
+    done: frozenset[str] = frozenset()
+    answered: frozenset[str] = frozenset()
+    answer: Answer | None = None
+    escalations: Mapping[str, Escalation] = field(default_factory=dict)
+    """The open questions to a person, by their matter."""
+    fixes: int = 0
+    rounds: int = 0
+    recoveries: int = 0
+    recoveries_ever: int = 0
+    recovered_write: str = field(default="")
+    started_at: float = 0.0
+    reminders: int = 0
+    """How often sm has reminded the agent of the protocol since its start or last answer."""
+    nudged_at: float = 0.0
+    troubles: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    runs: frozenset[str] = frozenset()
+    """The failed runs of CI that the agent got."""
+
+    def has(self, key: str) -> bool:
+        """Say whether the reaction `key` is complete."""
+        return key in self.done
+
+
+def fold(receipts: Iterable[Receipt]) -> History:
+    """Return the history of the receipts, which are given oldest first."""
+    history = History()
+    for receipt in receipts:
+        history = _add(history, receipt)
+    return history
+
+
+def _add(history: History, receipt: Receipt) -> History:
+    # A failed message to a person leads to no further message: the question has its own timeout.
+    if receipt.trouble and receipt.verb not in (Verb.NOTIFY, Verb.REMIND, Verb.COMMENT):
+        history = structs.replace(history, troubles=(*history.troubles, receipt.plan))
+    if receipt.remark:
+        history = structs.replace(history, remarks=(*history.remarks, receipt.plan))
+    match receipt.verb:
+        case None:
+            forgotten = receipt.counts is Count.NEW_CONTEXT
+            reminders = 0 if forgotten else history.reminders
+            return structs.replace(history, done=history.done | {receipt.plan}, reminders=reminders)
+        case Verb.INJECT if not receipt.trouble:
+            return _injected(history, receipt)
+        case Verb.NOTIFY:
+            told = Escalation(
+                receipt.write, receipt.row, receipt.at, receipt.at, missed=receipt.trouble
+            )
+            return _asked(history, told)
+        case Verb.REMIND if asked := history.escalations.get(receipt.write):
+            return _asked(
+                history, structs.replace(asked, told_at=receipt.at, reminders=asked.reminders + 1)
+            )
+        case Verb.START:
+            return structs.replace(history, started_at=receipt.at, reminders=0)
+        case Verb.RECOVER:
+            return structs.replace(
+                history,
+                started_at=receipt.at,
+                recoveries=history.recoveries + 1,
+                recoveries_ever=history.recoveries_ever + 1,
+                recovered_write=receipt.write,
+                reminders=0,
+            )
+        case _:
+            return history
+
+
+def _asked(history: History, asked: Escalation) -> History:
+    return structs.replace(history, escalations={**history.escalations, asked.write: asked})
+
+
+def _injected(history: History, receipt: Receipt) -> History:
+    if receipt.counts in NUDGES:
+        reminders = history.reminders + (receipt.counts is Count.REMINDER)
+        return structs.replace(history, reminders=reminders, nudged_at=receipt.at)
+    fixes, rounds = _count(history, receipt.counts)
+    progressed = _is_phase(receipt.write) and receipt.write != history.recovered_write
+    final = () if receipt.provisional else (receipt.write,)
+    # An answered phase also ends what was asked while there was no phase.
+    over = final and (*final, "")
+    return structs.replace(
+        history,
+        answered=history.answered.union(final),
+        answer=Answer(receipt.write, receipt.row, receipt.at, receipt.provisional),
+        escalations={w: e for w, e in history.escalations.items() if w not in over},
+        fixes=fixes,
+        rounds=rounds,
+        runs=history.runs | {receipt.run} if receipt.run else history.runs,
+        reminders=0,
+        # An agent that has written a phase since its restart works. Its next crash counts anew.
+        recoveries=0 if progressed else history.recoveries,
+    )
+
+
+def _is_phase(write: str) -> bool:
+    """Say whether this is a phase write; keys of other matters have a colon (`Facts.matter`)."""
+    return ":" not in write
+
+
+def _count(history: History, counts: Count) -> tuple[int, int]:
+    match counts:
+        case Count.FIX:
+            return history.fixes + 1, history.rounds
+        case Count.ROUND:
+            return history.fixes, history.rounds + 1
+        case Count.RESET_FIXES:
+            return 0, history.rounds
+        case Count.RESET_ALL:
+            return 0, 0
+        case _:
+            return history.fixes, history.rounds

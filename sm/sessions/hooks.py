@@ -1,0 +1,87 @@
+"""Knows the hooks of Claude Code, and makes the settings by which the client calls them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sm.store.files import write_json
+from sm.store.paths import SessionDir
+
+HOOKS = {
+    "SessionStart": "session-start",
+    "UserPromptSubmit": "user-prompt-submit",
+    "PostToolUse": "post-tool-use",
+    "PermissionRequest": "permission-request",
+    "Notification": "notification",
+    "PreCompact": "pre-compact",
+    "PostCompact": "post-compact",
+    "Stop": "stop",
+    "StopFailure": "stop-failure",
+    "SessionEnd": "session-end",
+}
+"""The client's events, and the files of `lib/hooks` that they call."""
+
+STATUS_LINE = "status-line"
+TIMEOUT_S = 10
+"""The client ends a hook after so long: several times as long as a hook that waits for a lock."""
+
+PERSONAL = "SM_HOOKS=user"
+"""Marks commands in a person's own settings. In sessions of `sm` they do nothing."""
+WRAPPED = "SM_STATUS_LINE"
+
+
+def make_command(
+    hooks_dir: Path, name: str, *, personal: bool = False, status_line: str = ""
+) -> str:
+    """Return the shell command of a hook. `-p` keeps the environment from changing bash."""
+    words = [PERSONAL] if personal else []
+    if status_line:
+        words.append(f"{WRAPPED}={shlex.quote(status_line)}")
+    return " ".join([*words, "bash", "-p", shlex.quote(str(hooks_dir / name))])
+
+
+def make_entry(shell_command: str) -> dict[str, Any]:
+    """Return one element of an event's list in the settings: for every tool and reason."""
+    hook = {"type": "command", "command": shell_command, "timeout": TIMEOUT_S}
+    return {"hooks": [hook]}
+
+
+def make_settings(hooks_dir: Path, *, status_line: str = "") -> dict[str, Any]:
+    """Return settings of Claude Code with all hooks and the status line.
+
+    `status_line` is the person's own command; its output replaces ours.
+    """
+    return {
+        "hooks": {
+            event: [make_entry(make_command(hooks_dir, name))] for event, name in HOOKS.items()
+        },
+        "statusLine": {
+            "type": "command",
+            "command": make_command(hooks_dir, STATUS_LINE, status_line=status_line),
+        },
+    }
+
+
+def are_ours(directory: SessionDir) -> bool:
+    """Say whether the agent's settings have our hooks. If so, it has all of them."""
+    return directory.settings.exists()
+
+
+def write_settings(
+    directory: SessionDir,
+    hooks_dir: Path,
+    *,
+    status_line: str = "",
+    extra: Mapping[str, Any] | None = None,
+) -> Path:
+    """Write the settings of one session, for the client's `--settings`; return the file.
+
+    `extra` adds further settings. It cannot replace the hooks and the status line.
+    """
+    write_json(
+        directory.settings, dict(extra or {}) | make_settings(hooks_dir, status_line=status_line)
+    )
+    return directory.settings

@@ -1,0 +1,175 @@
+"""Writes what the launcher reads: the agent's environment and command, with a NUL at each end."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shlex
+import sys
+import time
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from sm.adapters.agent.profile import Profile
+from sm.adapters.agent.wording import make_harmless, make_hook_answer, shorten
+from sm.adapters.tmux import Tmux, select_plain_environment
+from sm.config.schema import Agent as Settings
+from sm.errors import UsageError
+from sm.sessions.hook_settings import find_default_settings, read_status_line
+from sm.sessions.hooks import write_settings
+from sm.sessions.registry import Session
+from sm.shell_root import shell_root
+from sm.store.files import discard, ensure_private_dir, read_guarded, write_atomic
+from sm.store.paths import SessionDir
+from sm.text import normalise
+
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Launch(Struct, frozen=True):
+    """What an agent is started with.
+
+    `protocol` goes into its system prompt, if the profile has a way. `resume` is the agent's own
+    session id to resume, '' for a new one. `keeps_environment` gives it the environment of the
+    launch before, because only that caller had some of it.
+    """
+
+    settings: Settings
+    profile: Profile
+    prompt: str = ""
+    protocol: str = ""
+    resume: str = ""
+    keeps_environment: bool = False
+
+
+def write_launch_files(tmux: Tmux, session: Session, launch: Launch) -> None:
+    """Write the launcher's files, and remove what the agent before has left.
+
+    Raises:
+        UsageError: the configured command or environment cannot be used.
+
+    """
+    directory = session.dir
+    _clear(directory)
+    environment = make_environment(tmux, session, launch.settings)
+    if not (launch.keeps_environment and directory.launch_env.exists()):
+        entries = [f"{name}={value}" for name, value in environment.items()]
+        write_atomic(directory.launch_env, _entries(entries, "environment"))
+    command = _command(directory, launch, environment)
+    write_atomic(directory.launch_argv, _entries(command, "command"))
+
+
+def read_environment(directory: SessionDir) -> dict[str, str]:
+    """Return the environment of the last launched agent; empty if it is lost."""
+    entries = os.fsdecode(read_guarded(directory.launch_env) or b"").split("\0")
+    return dict(entry.split("=", 1) for entry in entries if "=" in entry)
+
+
+def _clear(directory: SessionDir) -> None:
+    """Remove the files of the last agent's hooks, which say nothing about the next agent."""
+    files = (directory.agent_pid, directory.launch_error, directory.client, directory.dialog)
+    for stale in (*files, directory.blocks, directory.compacting, directory.shown):
+        discard(stale)
+    ensure_private_dir(directory.accepted)  # hooks cannot make a directory without a fork
+    write_atomic(directory.state, f"starting {time.time():.6f} - -\n")
+
+
+def _entries(values: list[str], what: str) -> bytes:
+    data = [os.fsencode(value) for value in values]
+    if any(b"\0" in value for value in data):
+        raise UsageError(f"the agent's {what} holds a NUL character: remove it")
+    return b"".join(value + b"\0" for value in data)
+
+
+def _command(directory: SessionDir, launch: Launch, environment: Mapping[str, str]) -> list[str]:
+    profile = launch.profile
+    command = split_command(launch.settings.command or profile.command)
+    if launch.resume:
+        command += _filled(profile.resume, context=launch.resume)
+    if profile.settings:
+        hooks = shell_root() / "lib" / "hooks"
+        # These settings override the person's own, whose status line would be lost.
+        theirs = read_status_line(find_default_settings(environment))
+        write_settings(directory, hooks, status_line=theirs)
+        # In a client's command line, a hook's command is a quoted line for the shell.
+        folder = json.dumps(shlex.quote(str(hooks)), ensure_ascii=False)[1:-1]
+        command += _filled(profile.settings, file=str(directory.settings), hooks=folder)
+    if launch.protocol and profile.system_prompt:
+        write_atomic(directory.system_prompt, launch.protocol + "\n")
+        file, text = str(directory.system_prompt), launch.protocol
+        command += _filled(profile.system_prompt, file=file, text=text)
+    prompt = _prompt(directory, launch)
+    return command + (_filled(profile.prompt, prompt=prompt) if prompt else [])
+
+
+def split_command(line: str) -> list[str]:
+    """Return the words of a configured command line.
+
+    Raises:
+        UsageError: the line is empty, or a quotation mark is missing.
+
+    """
+    try:
+        command = shlex.split(line)
+    except ValueError as error:
+        raise UsageError(f"cannot read agent.command '{line}': {str(error).lower()}") from error
+    if not command:
+        raise UsageError("agent.command is empty: set it")
+    return command
+
+
+def _filled(template: Iterable[str], **values: str) -> list[str]:
+    """Return the arguments of `template` with these values; other text in braces stays as it is."""
+
+    def fill(argument: str) -> str:
+        return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), argument)
+
+    return [fill(argument) for argument in template]
+
+
+def _prompt(directory: SessionDir, launch: Launch) -> str:
+    """Return the line that replaces the prompt on the command line, which all users can read.
+
+    The prompt is in a private file. The agent's hook adds it to the line, if there is a hook and
+    the prompt is not too long. Otherwise the agent reads the file.
+    """
+    discard(directory.opening)
+    text = make_harmless(launch.profile, normalise(launch.prompt))
+    if not text:
+        return ""
+    write_atomic(directory.prompt, text)
+    ident, shown = secrets.token_hex(4), shorten(text, str(directory.prompt))
+    answer = make_hook_answer(launch.profile, text, shown)
+    write_atomic(directory.opening, f"{ident}\n{answer}\n")
+    if not answer:
+        what = "is in a file: read it to its end and carry it out"
+        return f"[sm] Task {ident} {what}: {directory.prompt}"
+    return f"[sm] Task {ident} comes with this prompt, and is in a file, too: {directory.prompt}"
+
+
+def select_environment(settings: Settings) -> dict[str, str]:
+    """Return the part of our environment that an agent gets, and the configured values."""
+    own = select_plain_environment()
+    own.pop("TERM", None)  # the launcher adds the TERM of its pane
+    passed = {name: os.environ[name] for name in settings.pass_env if name in os.environ}
+    return own | passed | settings.env
+
+
+def make_environment(tmux: Tmux, session: Session, settings: Settings) -> dict[str, str]:
+    """Return the agent's whole environment: nothing of ours that is not named here."""
+    chosen = select_environment(settings)
+    if wrong := [name for name in chosen if not VARIABLE.fullmatch(name)]:
+        raise UsageError(f"'{wrong[0]}' in agent.env cannot be a variable's name")
+    path = [str(shell_root() / "bin"), chosen.get("PATH") or os.defpath]
+    return (
+        chosen
+        | session.environment
+        | {
+            "PATH": ":".join(path),
+            "SM_PYTHON": sys.executable,
+            **({"SM_TMUX_SOCKET": tmux.socket} if tmux.socket else {}),
+        }
+    )

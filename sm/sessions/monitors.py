@@ -1,0 +1,55 @@
+"""Keeps one monitor running for each session."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+
+from sm.adapters.process import spawn
+from sm.adapters.surroundings import select_lasting_environment
+from sm.errors import SmError
+from sm.sessions.registry import IssueSession, Session
+from sm.shell_root import shell_root
+from sm.store import events, journal, lock
+
+
+def is_watched(session: Session) -> bool:
+    """Say whether a monitor holds the session's monitor lock."""
+    return lock.is_held(session.dir.monitor_lock)
+
+
+def ensure(session: Session) -> bool:
+    """Start a monitor if there is none; say whether it was started."""
+    if is_watched(session):
+        return False
+    spawn(
+        "bash",
+        str(shell_root() / "bin" / "agent-session"),
+        "monitor",
+        session.name,
+        env=_environment(session),
+        log=session.dir.monitor_log,
+    )
+    journal.record(session.root.journal, events.Monitor(session=session.name, state="started"))
+    return True
+
+
+def _environment(session: Session) -> dict[str, str]:
+    """Return what its reactors need, and what the agents that they start may see."""
+    ours = select_lasting_environment(_passed(session))
+    ours.pop("SM_CONFIG", None)
+    return ours | {
+        "SM_PYTHON": sys.executable,
+        "SM_STATE_ROOT": str(session.state_root),
+        **({"SM_CONFIG": str(session.config)} if session.config else {}),
+    }
+
+
+def _passed(session: Session) -> tuple[str, ...]:
+    """Return the variables that an issue's next agent gets; others keep those of their first."""
+    if isinstance(session, IssueSession):
+        from sm.sessions import machine
+
+        with contextlib.suppress(SmError):  # the reactor reports what is wrong
+            return machine.load_project(session).project.agent.pass_env
+    return ()

@@ -1,0 +1,117 @@
+"""Intent and receipts: the plan is written before its first step, and a line after each step.
+
+A process that finds a plan finishes it before it decides anything new. It repeats a step without a
+receipt, so every effect must find its own earlier traces.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+import msgspec
+from msgspec import Struct, structs
+
+from sm.errors import StateError
+from sm.sessions.history import Count, Receipt, Verb
+from sm.store.damage import read_rebuildable
+from sm.store.files import (
+    FILE_LIMIT,
+    append_line,
+    decode_json,
+    discard,
+    read_guarded,
+    write_json,
+)
+from sm.store.paths import SessionDir
+
+FAILED = "failed: "
+"""The detail of a failed restart begins with it; the reason follows."""
+
+DETAIL_LIMIT = 400
+"""Characters, so that a receipt stays one short line."""
+
+
+class PlannedStep(Struct, frozen=True):
+    """One action with its text, both fixed when the plan was made."""
+
+    verb: Verb
+    name: str = ""
+    text: str = ""
+    generation: int = 0
+    """The generation of the agent that a restart launches."""
+    shortly: str = ""
+    """The text in one line for a person's own `notify_command`; '' to send nothing there."""
+    resume: str = ""
+    """The agent's own session that a restart resumes, '' for a new one."""
+
+
+class Plan(Struct, frozen=True):
+    """The steps of one decision; `key` is the decision's."""
+
+    key: str
+    row: str
+    write: str
+    created_at: float
+    steps: tuple[PlannedStep, ...]
+    counts: Count = Count.NONE
+    provisional: bool = False
+    run: str = ""
+
+    def about_run(self, run: str, *, again: bool) -> Plan:
+        """Return the plan as one about a failed run of CI. With `again` the run costs no fix."""
+        if self.counts is not Count.FIX:
+            return self
+        return structs.replace(self, run=run, counts=Count.NONE if again else self.counts)
+
+    def receipt(self, step: int, *, detail: str = "", trouble: str = "") -> Receipt:
+        """Return the receipt of step number `step`; one past the last step ends the plan."""
+        verb = self.steps[step].verb if step < len(self.steps) else None
+        return Receipt(
+            at=time.time(),
+            plan=self.key,
+            row=self.row,
+            write=self.write,
+            step=step,
+            verb=verb,
+            counts=self.counts,
+            provisional=self.provisional,
+            detail=detail[:DETAIL_LIMIT],
+            trouble=trouble[:DETAIL_LIMIT],
+            run=self.run,
+        )
+
+
+def save(directory: SessionDir, plan: Plan) -> None:
+    """Write the plan, so that it survives this process and a power cut."""
+    write_json(directory.plan, plan, durable=True)
+
+
+def read_pending(directory: SessionDir) -> Plan | None:
+    """Return the plan under way, if there is one; a damaged plan is decided anew."""
+    return read_rebuildable(directory.plan, Plan)
+
+
+def drop(directory: SessionDir) -> None:
+    """Remove the plan: it is finished, or it has lost its purpose."""
+    discard(directory.plan)
+
+
+def add_receipt(directory: SessionDir, receipt: Receipt) -> None:
+    """Note that a step is done."""
+    append_line(directory.receipts, msgspec.json.encode(receipt), limit=FILE_LIMIT)
+
+
+def read_receipts(directory: SessionDir) -> list[Receipt]:
+    """Return all receipts, oldest first. A line that a crash has cut off does not count."""
+    found: list[Receipt] = []
+    for line in (read_guarded(directory.receipts) or b"").splitlines():
+        with contextlib.suppress(StateError):
+            found.append(decode_json(line, Receipt, directory.receipts))
+    return found
+
+
+def find_next_step(plan: Plan, done: list[Receipt]) -> int:
+    """Return the number of the first step of `plan` without a receipt."""
+    steps = [r.step for r in done if r.plan == plan.key and r.at >= plan.created_at]
+    return max(steps, default=-1) + 1

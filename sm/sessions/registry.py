@@ -1,0 +1,326 @@
+"""Knows which sessions there are: one directory each, with an identity that never changes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from msgspec import Struct
+
+from sm.errors import SmError, StateError, UsageError
+from sm.sessions import terminal_log
+from sm.store.damage import read_rebuildable
+from sm.store.files import ensure_private_dir, list_names, read_json, write_json
+from sm.store.paths import Root, SessionDir, check_name
+from sm.store.repair import repair
+
+if TYPE_CHECKING:
+    from sm.config.schema import Logs
+
+REMOVED = ".removed-"
+"""A directory under removal. It is renamed first, so a session is whole or not there at all."""
+
+
+class Session(Struct, frozen=True, kw_only=True, tag_field="kind"):
+    """Who a session is. Its name is that of its directory and its tmux session, and never reused.
+
+    `provider` names the profile of its agent, `parent` the session that began it. `config` is the
+    value for `--config`, or None. `created_at` is in seconds since 1970.
+    """
+
+    name: str
+    provider: str
+    cwd: Path
+    config: Path | None
+    state_root: Path
+    created_at: float
+    parent: str = ""
+
+    @property
+    def root(self) -> Root:
+        """The state root of the session."""
+        return Root(self.state_root)
+
+    @property
+    def dir(self) -> SessionDir:
+        """The session's own directory."""
+        return self.root.session(self.name)
+
+    @property
+    def label(self) -> str:
+        """What people call the session."""
+        return self.name
+
+    @property
+    def transcript(self) -> Path:
+        """The terminal log, which tmux writes."""
+        return self.dir.transcript
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the agent's environment says of its session."""
+        return {
+            "CLAUDE_SESSION_MANAGER_ID": self.name,
+            "SESSION_NAME": self.name,
+            "SM_SESSION_DIR": str(self.dir.path),
+            "SM_STATE_ROOT": str(self.state_root),
+            **({"SM_CONFIG": str(self.config)} if self.config else {}),
+        }
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The session's files outside of its directory, with names from the protocol."""
+        return (self.root.idle_marker(self.name),)
+
+
+class IssueSession(Session, frozen=True, kw_only=True, tag="issue"):
+    """A session that works on an issue; `cwd` is its worktree."""
+
+    project: str
+    issue: int
+    title: str
+    branch: str
+    base: str
+    remote: str
+    repo: Path
+
+    @property
+    def worktree(self) -> Path:
+        """The git worktree of the issue."""
+        return self.cwd
+
+    @property
+    def label(self) -> str:
+        """What people call the session."""
+        return f"{self.project} #{self.issue}"
+
+    @property
+    def transcript(self) -> Path:
+        """The terminal log where the protocol has it, else in the session's directory."""
+        own = super().transcript
+        return own if own.exists() else self.root.transcript(self.project, self.issue)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables of the protocol, too."""
+        return super().environment | {
+            "PHASE_FILE": str(self.root.phase(self.project, self.issue)),
+            "PROJECT_NAME": self.project,
+            "ISSUE": str(self.issue),
+        }
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The session's files outside of its directory."""
+        root, project, issue = self.root, self.project, self.issue
+        return (
+            root.phase(project, issue),
+            root.ci_result(project, issue),
+            root.renotify(project, issue),
+            root.transcript(project, issue),
+            *super().files,
+        )
+
+
+class AdHocSession(Session, frozen=True, kw_only=True, tag="ad-hoc"):
+    """A session that `sm new` has begun; `alias` is its given name, or ''."""
+
+    command: str
+    alias: str = ""
+
+    @property
+    def label(self) -> str:
+        """What people call the session."""
+        return self.alias or self.name
+
+
+AnySession = IssueSession | AdHocSession
+S = TypeVar("S", bound=Session)
+
+
+def create(root: Root, identity: S) -> S:
+    """Put a session on record, with its wake FIFO; return the record.
+
+    If a session of this name is on record already, that record stays.
+
+    Raises:
+        StateError: its directory is not ours, or is damaged.
+
+    """
+    check_name(identity.name, "session")
+    repair(root, root.session(identity.name))
+    for folder in (root.private, root.sessions, root.session(identity.name).path):
+        ensure_private_dir(folder)
+    directory = root.session(identity.name)
+    make_wake(directory)
+    if known := read_rebuildable(directory.identity, type(identity)):
+        return known
+    write_json(directory.identity, identity, durable=True)
+    return identity
+
+
+def rewrite(identity: AnySession) -> None:
+    """Replace the record of a session. The caller holds `new_lock`."""
+    write_json(identity.dir.identity, identity, durable=True)
+
+
+def find(root: Root, name: str) -> AnySession | None:
+    """Return the session of this name; None if there is none.
+
+    Raises:
+        StateError: its record is damaged.
+
+    """
+    return _read(root, check_name(name, "session"))
+
+
+def load(root: Root, name: str) -> AnySession:
+    """Return the session of this name.
+
+    Raises:
+        UsageError: there is none.
+        StateError: its record is damaged.
+
+    """
+    if session := find(root, name):
+        return session
+    raise UsageError(f"no session '{name}': 'sm status' lists those there are")
+
+
+def load_issue_session(root: Root, name: str) -> IssueSession:
+    """Return the session of this name, which must work on an issue.
+
+    Raises:
+        UsageError: there is none.
+        StateError: its record is damaged.
+
+    """
+    session = load(root, name)
+    if isinstance(session, IssueSession):
+        return session
+    raise UsageError(f"'{name}' works on no issue: see 'sm children' and 'sm status'")
+
+
+def _read(root: Root, name: str) -> AnySession | None:
+    try:
+        return read_json(root.session(name).identity, cast("type[AnySession]", AnySession))
+    except StateError as error:
+        raise StateError(f"{error.message}: {_remedy(root, name)}") from error
+
+
+def _remedy(root: Root, name: str) -> str:
+    """Say what to do about a session's damaged record."""
+    if name.startswith("dev-"):
+        return "dev-poll makes it anew"
+    folder = root.session(name).path
+    return f"end it by tmux kill-session -t ={name}, then remove '{folder}'"
+
+
+def _warn(error: SmError) -> None:
+    from sm.output import warn
+
+    warn(error.message)
+
+
+def list_all(root: Root, report: Callable[[SmError], None] = _warn) -> list[AnySession]:
+    """Return every session on record, sorted by name. It reports and skips a damaged record."""
+    found = []
+    for name in list_session_names(root):
+        try:
+            session = _read(root, name)
+        except StateError as error:
+            report(error)
+            continue
+        if session:  # no record yet: another process is just creating it
+            found.append(session)
+    return found
+
+
+def list_damaged(root: Root) -> dict[str, SmError]:
+    """Return the sessions with an unreadable record, by name, and the reasons."""
+    found: dict[str, SmError] = {}
+    for name in list_session_names(root):
+        try:
+            _read(root, name)
+        except SmError as error:
+            found[name] = error
+    return found
+
+
+def list_session_names(root: Root) -> list[str]:
+    """Return the names of all session directories, whatever is in them, sorted."""
+    return [name for name in list_names(root.sessions) if not name.startswith(".")]
+
+
+def forget(root: Root, session: Session, logs: Logs | None = None) -> list[str]:
+    """Remove the files of a session: those of the protocol, then its directory.
+
+    `logs` decides whether its terminal log stays; without `logs` it goes. Returns why some of the
+    protocol's files are left: other users may have put them there. The directory goes last and at
+    once, so an interrupted call can be repeated. A call interrupted after that leaves a remnant,
+    which the next call clears.
+    """
+    if logs is not None:
+        terminal_log.keep(root, session.name, session.transcript, logs)
+    left = [problem for path in session.files if (problem := _remove(path))]
+    with contextlib.suppress(FileNotFoundError):
+        remnant = root.sessions / f"{REMOVED}{session.name}-{secrets.token_hex(4)}"
+        root.session(session.name).path.rename(remnant)
+    sweep(root)
+    return left
+
+
+def sweep(root: Root) -> None:
+    """Remove the remnants of sessions whose removal was interrupted."""
+    for remnant in root.sessions.glob(f"{REMOVED}*"):
+        import shutil
+
+        shutil.rmtree(remnant, ignore_errors=True)
+
+
+def _remove(path: Path) -> str:
+    """Remove a file, or the link in its place; return why it is still there, '' if it is gone."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        return f"cannot remove '{path}': {os.strerror(error.errno or 0)}: it is not needed any more"
+    return ""
+
+
+def make_wake(directory: SessionDir) -> None:
+    """Make the FIFO on which a session's monitor waits.
+
+    Raises:
+        StateError: something else is in its place.
+
+    """
+    try:
+        os.mkfifo(directory.wake, 0o600)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise StateError(
+            f"cannot make '{directory.wake}': {os.strerror(error.errno or 0)}"
+        ) from error
+    found = directory.wake.lstat()
+    if not stat.S_ISFIFO(found.st_mode) or found.st_uid != os.geteuid():
+        raise StateError(f"'{directory.wake}' is not a FIFO of yours: remove it")
+
+
+def poke(directory: SessionDir) -> None:
+    """Wake the session's monitor, if it has one; never wait. Write what it should find before.
+
+    A monitor that does not listen yet makes a pass as it begins, so it finds that, too.
+    """
+    try:
+        wake = os.open(directory.wake, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return  # no monitor listens (ENXIO), or there is no such session
+    with contextlib.suppress(BlockingIOError, BrokenPipeError):  # full: it is awake as it is
+        os.write(wake, b"\n")
+    os.close(wake)

@@ -1,0 +1,36 @@
+"""The signs of an agent that decisions read. Pure."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from sm.sessions.failure import Failure
+
+DIALOG_PATIENCE_S = 60.0
+"""How long a person at the terminal can answer a dialog before sm tells about it."""
+
+
+class Signs(Struct, frozen=True):
+    """What an agent's hooks say about it. Times are seconds since 1970.
+
+    `doing` is its state in one word, for people. `active_at` is when a hook last ran.
+    """
+
+    doing: str = ""
+    context: str = ""
+    """The agent CLI's own id of its session."""
+    active_at: float = 0.0
+    ended_at: float | None = None
+    """When its turn ended, with none of its tasks left in the background.
+
+    The time lies ahead if a person has just ended the turn by dismissing a dialog.
+    """
+    starting_at: float | None = None
+    """When it was launched, if it has said nothing yet."""
+    dialog_at: float | None = None
+    """When the dialog opened that is open in its terminal."""
+    failure: Failure | None = None
+    """Why its last turn failed, if it did."""
+
+
+SILENT = Signs()

@@ -1,0 +1,40 @@
+"""Reads what the agent's terminal showed, from the file that tmux writes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from sm.errors import SmError, StateError
+from sm.store.files import open_guarded
+from sm.text import strip_ansi
+
+READ_BYTES = 1024 * 1024
+LOOKED_AT = 64 * 1024
+"""Bytes from the end. A screen of a busy terminal program has a few kilobytes."""
+DRAW_S = 5.0
+
+
+def read_tail(path: Path, lines: int) -> str:
+    """Return the last `lines` lines that are not blank; may be empty.
+
+    It does not read a file of another user.
+    """
+    try:
+        with open_guarded(path, os.O_RDONLY) as fd:
+            os.lseek(fd, max(0, os.fstat(fd).st_size - READ_BYTES), os.SEEK_SET)
+            data = os.read(fd, READ_BYTES)
+    except (FileNotFoundError, StateError):
+        return ""
+    return "\n".join([line for line in _shown(data) if line][-lines:])
+
+
+def _shown(data: bytes) -> list[str]:
+    """Return the lines as drawn; if that takes too long, without control sequences."""
+    from sm.adapters.emulator import show
+
+    try:
+        return show(data, looked_at_from=max(0, len(data) - LOOKED_AT), within_s=DRAW_S)
+    except SmError:
+        text = strip_ansi(data.decode("utf-8", "replace"))
+        return [line.rstrip() for line in text.splitlines()]

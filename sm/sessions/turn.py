@@ -1,0 +1,193 @@
+"""Reads from the agent's hooks whether its turn is over, a dialog is open, or a turn failed."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from datetime import datetime, tzinfo
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from sm.errors import StateError
+from sm.foreign import read_seconds
+from sm.redact import redact
+from sm.sessions import agent_state
+from sm.sessions.agent_state import AgentState, State
+from sm.sessions.failure import Failure, judge, parse_usage
+from sm.sessions.signs import DIALOG_PATIENCE_S, Signs
+from sm.store.bounded import UnboundedError, check_json
+from sm.store.files import open_guarded, read_guarded
+from sm.store.paths import SessionDir
+from sm.text import normalise
+
+AGAIN_S, TRIES = 0.005, 10
+"""A hook empties a payload's file and then fills it."""
+TAIL_BYTES = 16_384
+QUESTION_LIMIT = 2000
+NOTICE_LIMIT = 300
+
+
+class Payload(Struct, frozen=True):
+    """The parts of a hook's payload that matter here."""
+
+    session_id: str = ""
+    prompt_id: str = ""
+    turn_id: str = ""
+    error: str = ""
+    error_details: str = ""
+    last_assistant_message: str = ""
+    message: str = ""
+    tool_name: str = ""
+    tool_input: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    @property
+    def turn(self) -> str:
+        """The turn's id, which Codex calls differently."""
+        return self.prompt_id or self.turn_id
+
+    def is_of(self, state: AgentState) -> bool:
+        """Say whether it belongs to the turn of `state`."""
+        of_context = state.context in ("", self.session_id)
+        return of_context and self.turn == state.prompt
+
+
+NOTHING = Payload()
+PAYLOAD = msgspec.json.Decoder(Payload)
+
+
+class _File(Struct, frozen=True):
+    payload: Payload
+    written_at: float
+
+
+MISSING = _File(NOTHING, 0.0)
+
+
+def read(directory: SessionDir) -> Signs:
+    """Return what the hooks of the session's agent have said so far."""
+    state = agent_state.read(directory)
+    failure = ended_at = None
+    if state.state in (State.IDLE, State.LIMITED):
+        stop, failed = _file(directory.stop_payload, state), _file(directory.failure, state)
+        if failed.written_at > stop.written_at or state.state is State.LIMITED:
+            failure = _failure(directory, state, failed.payload)
+        elif directory.hold.exists():
+            pass  # it goes on in a new context
+        elif state.shown:  # a person has ended it, and may want to write something
+            ended_at = state.since + DIALOG_PATIENCE_S
+        elif stop.written_at:
+            ended_at = state.since
+    return Signs(
+        doing=str(state.state),
+        context=state.context,
+        active_at=min(state.active_at, time.time()),  # the clock may have been set back
+        ended_at=ended_at,
+        starting_at=state.since if state.state is State.STARTING else None,
+        dialog_at=state.since if state.state is State.DIALOG else None,
+        failure=failure,
+    )
+
+
+def read_question(directory: SessionDir, screen: str = "") -> str:
+    """Return the question of the last dialog in the terminal, fit for a person.
+
+    `screen` is what the terminal shows of it, for a dialog of which no hook names the tool.
+    """
+    payload = _load(directory.dialog) or NOTHING
+    asked = json.dumps(payload.tool_input, indent=2, ensure_ascii=False)
+    told = f"{payload.tool_name}\n{asked}" if payload.tool_name else screen or payload.message
+    return _shown(told, QUESTION_LIMIT)
+
+
+def read_notice(directory: SessionDir) -> str:
+    """Return the agent CLI's own message about its last failure, in one line for a person."""
+    payload = _load(directory.failure) or NOTHING
+    return " ".join(_shown(payload.last_assistant_message, NOTICE_LIMIT).split())
+
+
+def format_until(failure: Failure) -> str:
+    """Return when the failure ends, as local time of day, with the date unless it is today."""
+    at = time.localtime(failure.until)
+    same_day = at[:3] == time.localtime(failure.at)[:3]
+    return time.strftime("%H:%M" if same_day else "%Y-%m-%d %H:%M", at)
+
+
+def _shown(text: str, limit: int) -> str:
+    clean = normalise(redact(text))
+    return clean if len(clean) <= limit else clean[:limit] + " …"
+
+
+def _file(path: Path, state: AgentState) -> _File:
+    """Return a payload of the turn of `state`, and its time."""
+    try:
+        written_at = path.lstat().st_mtime
+    except OSError:
+        return MISSING
+    payload = _load(path)
+    return _File(payload, written_at) if payload and payload.is_of(state) else MISSING
+
+
+def _load(path: Path) -> Payload | None:
+    for _ in range(TRIES):
+        try:
+            data = read_guarded(path)
+            return None if data is None else PAYLOAD.decode(check_json(data))
+        except StateError:
+            return None
+        except UnboundedError:
+            return None
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            time.sleep(AGAIN_S)
+    return None
+
+
+def _failure(directory: SessionDir, state: AgentState, payload: Payload) -> Failure:
+    since, count = _in_a_row(directory, state)
+    return judge(
+        payload.error,
+        f"{payload.last_assistant_message} {payload.error_details}",
+        at=state.since,
+        since=min(since, state.since),
+        count=count,
+        usage=parse_usage(_tail(directory.usage)),
+        zones=_zone,
+    )
+
+
+def _in_a_row(directory: SessionDir, state: AgentState) -> tuple[float, int]:
+    """Return the time of the first of the failures in a row, and their number."""
+    since, count = state.since, 0
+    for line in reversed(_tail(directory.events).splitlines()):
+        words = line.split()
+        if len(words) != 4 or words[3] == "stale":
+            continue
+        if words[2] != (state.context or "-") or words[1] in ("Stop", "PostToolUse"):
+            break
+        if words[1] == "StopFailure":
+            at = read_seconds(words[0])
+            since, count = since if at is None else at, count + 1
+    return since, max(count, 1)
+
+
+def _tail(path: Path) -> str:
+    try:
+        with open_guarded(path, os.O_RDONLY) as fd:
+            os.lseek(fd, max(0, os.fstat(fd).st_size - TAIL_BYTES), os.SEEK_SET)
+            return os.read(fd, TAIL_BYTES).decode("utf-8", "replace")
+    except (OSError, StateError):
+        return ""
+
+
+def _zone(name: str) -> tzinfo | None:
+    from zoneinfo import ZoneInfo
+
+    if not name:
+        return datetime.now().astimezone().tzinfo
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        return None

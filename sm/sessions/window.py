@@ -1,0 +1,59 @@
+"""Reads what the agent CLI said when its context began: its own id, how it began, and when."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from msgspec import Struct
+
+from sm.store.bounded import parse_json
+from sm.store.files import read_harmless
+from sm.store.paths import SessionDir
+
+
+class Context(Struct, frozen=True):
+    """A context by the agent CLI's own id; `conversation` is the transcript.
+
+    `begun` is startup, resume, clear or compact. `at` is when that was said, seconds since 1970.
+    Unknown values are '', 0 or None.
+    """
+
+    id: str = ""
+    begun: str = ""
+    conversation: Path | None = None
+    at: float = 0.0
+
+
+def read(directory: SessionDir) -> Context:
+    """Return the context that began last; an empty one if no hook told of one, or it is damaged."""
+    try:
+        payload = parse_json(read_harmless(directory.context) or b"{}")
+        if not isinstance(payload, dict):
+            return Context()
+        ident = _text(payload.get("session_id"))
+        return Context(
+            id=ident,
+            begun=_text(payload.get("source")),
+            conversation=_path(_text(payload.get("transcript_path"))),
+            at=_written_at(directory.context) if ident else 0.0,
+        )
+    except ValueError:
+        return Context()
+
+
+def _written_at(path: Path) -> float:
+    with contextlib.suppress(OSError):
+        return path.lstat().st_mtime
+    return 0.0
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _path(text: str) -> Path | None:
+    """Return the path, None if no file can have it; raise ValueError for what is no text."""
+    os.fsencode(text)
+    return Path(text) if text and "\0" not in text else None

@@ -1,0 +1,169 @@
+"""Finds out about a repository: its remotes, its primary branch, how it is tested."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from sm.adapters.agent.profile import Profile
+from sm.adapters.agent.profiles import BUILTIN, find_by_command
+from sm.adapters.forge.local.entry import find_bare
+from sm.adapters.forge.local.repository import is_bare
+from sm.adapters.git_call import call
+from sm.adapters.process import ANY_CODE
+from sm.errors import SmError, UsageError
+from sm.store.bounded import parse_json
+
+HUB = "hub"
+"""The remote that is added if `origin` is on another machine."""
+
+
+class Remote(Struct, frozen=True):
+    """A remote; `bare` is the repository, if it is a bare one on this machine."""
+
+    name: str
+    url: str
+    bare: Path | None
+
+
+def find_repository(folder: Path) -> Path:
+    """Return the clone of `folder`; for a linked worktree, the clone that it belongs to.
+
+    Raises:
+        UsageError: there is no clone, or it has no working tree or no commit.
+        NotARepositoryError: git will not use it.
+
+    """
+    top = next((path for path in (folder, *folder.parents) if (path / ".git").exists()), None)
+    if top is None:
+        if is_bare(folder):
+            raise UsageError(f"'{folder}' is a bare repository: name a clone of it")
+        raise UsageError(f"'{folder}' is in no git repository: name one with --repo")
+    said = call(top, "rev-parse", "--path-format=absolute", "--git-common-dir").stdout
+    common = Path(said.removesuffix("\n"))
+    if common.name == ".git":
+        top = common.parent
+    if _ask(top, "rev-parse", "--verify", "HEAD^{commit}") is None:
+        raise UsageError(f"'{top}' has no commit yet: make a first one (git commit)")
+    return top
+
+
+def _ask(repo: Path, *args: str) -> str | None:
+    """Return git's answer, None if it fails."""
+    result = call(repo, *args, accept=tuple(ANY_CODE))
+    return result.stdout.strip() if result.code == 0 else None
+
+
+def list_remotes(repo: Path) -> tuple[Remote, ...]:
+    """Return the remotes, those first that an embedded forge can use, among equals origin first."""
+    found = []
+    for name in (_ask(repo, "remote") or "").splitlines() if repo.is_dir() else ():
+        url = _ask(repo, "remote", "get-url", name) or ""
+        found.append(Remote(name, url, find_bare(repo, url)))
+    order = {"origin": 0, HUB: 1}
+    return tuple(sorted(found, key=lambda one: (one.bare is None, order.get(one.name, 2))))
+
+
+def remote_url(repo: Path, name: str) -> str:
+    """Return the URL of a remote, '' if the clone has none of that name."""
+    found = _ask(repo, "remote", "get-url", name) if repo.is_dir() else None
+    return found or ""
+
+
+def find_shared_remote(remotes: tuple[Remote, ...], used: str) -> str | None:
+    """Return the remote that people share beside ours: origin, else the only other one."""
+    others = [one.name for one in remotes if one.name != used]
+    if "origin" in others:
+        return "origin"
+    return others[0] if len(others) == 1 else None
+
+
+def find_primary_branch(repo: Path, remote: str | None) -> str | None:
+    """Return the branch to start from: the remote's, else the one checked out, or None."""
+    if remote is not None:
+        head = _ask(repo, "symbolic-ref", "--quiet", f"refs/remotes/{remote}/HEAD")
+        if head is not None:
+            return head.removeprefix(f"refs/remotes/{remote}/")
+        with contextlib.suppress(SmError):  # not reachable now; the clone knows enough
+            said = call(repo, "ls-remote", "--symref", "--", remote, "HEAD", remote=remote).stdout
+            if found := re.search(r"^ref: refs/heads/(\S+)\tHEAD$", said, re.MULTILINE):
+                return found[1]
+    return _ask(repo, "symbolic-ref", "--quiet", "--short", "HEAD")
+
+
+def find_agent_command() -> str | None:
+    """Return how the first known agent on PATH runs unattended."""
+    return next((agent.command for agent in _runnable() if shutil.which(agent.program)), None)
+
+
+def find_agent(text: str) -> tuple[str, Profile]:
+    """Return command line and profile for a person's name of the agent.
+
+    The bare name of a known program stands for its unattended way to run.
+    """
+    profile = find_by_command(text, {})
+    return (profile.command if text and text == profile.program else text), profile
+
+
+def _runnable() -> Iterator[Profile]:
+    return (profile for profile in BUILTIN.values() if profile.program)
+
+
+def guess_ci_command(repo: Path) -> str:
+    """Guess from its files how the project is tested; '' if nothing tells."""
+    return next(_ci_commands(repo), "")
+
+
+def _ci_commands(repo: Path) -> Iterator[str]:
+    # A target of that name is the project's own word. The others are guesses by language.
+    if any(re.search(r"^test:", _text(repo / name), re.MULTILINE) for name in MAKEFILES):
+        yield "make test"
+    if (repo / "tests").is_dir() and _is_python(repo):
+        yield "python3 -m pytest -q"
+    if npm := _npm(repo):
+        yield npm
+    if (repo / "Cargo.toml").is_file():
+        yield "cargo test"
+    if (repo / "go.mod").is_file():
+        yield "go test ./..."
+
+
+MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+PYTHON_FILES = ("pyproject.toml", "setup.cfg", "setup.py", "requirements.txt", "tox.ini")
+
+
+def _is_python(repo: Path) -> bool:
+    return any((repo / name).is_file() for name in PYTHON_FILES) or any(repo.glob("tests/*.py"))
+
+
+def _npm(repo: Path) -> str | None:
+    """Install first, because a clean checkout has no packages."""
+    try:
+        data = parse_json(_text(repo / "package.json").encode())
+    except ValueError:
+        return None
+    match data:
+        case {"scripts": {"test": test}} if "no test specified" in str(test):
+            return None  # the placeholder of `npm init`
+        case {"scripts": {"test": _}, "dependencies": dict(needed)} if needed:
+            pass
+        case {"scripts": {"test": _}, "devDependencies": dict(needed)} if needed:
+            pass
+        case {"scripts": {"test": _}}:
+            return "npm test"
+        case _:
+            return None
+    install = "npm ci" if (repo / "package-lock.json").is_file() else "npm install"
+    return f"{install} && npm test"
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,116 @@
+"""Installs, removes and shows our hooks in a person's own settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from sm.adapters import settings_file
+from sm.adapters.settings_file import SettingsFile
+from sm.errors import UsageError
+from sm.sessions import hook_settings
+from sm.sessions.hooks import HOOKS
+from sm.shell_root import shell_root
+
+
+class HookView(Struct, frozen=True):
+    """One hook: the command that `sm hooks install` sets, and whether it is in the settings."""
+
+    event: str
+    command: str
+    installed: bool
+
+
+class HooksView(Struct, frozen=True):
+    """All hooks in one settings file; `wraps` is the person's own status line, or ''."""
+
+    settings: Path
+    installed: bool
+    hooks: tuple[HookView, ...]
+    wraps: str
+
+
+default_settings = hook_settings.find_default_settings
+
+
+def find_hooks_dir() -> Path:
+    """Return the folder of the hooks."""
+    return shell_root() / "lib" / "hooks"
+
+
+def install(path: Path) -> str:
+    """Merge our hooks into the settings at `path`; return what to tell.
+
+    Raises:
+        UsageError: the file cannot be used as settings.
+        SmError: it cannot be read or written.
+
+    """
+    file = settings_file.read(path)
+    wanted = _installed(file)
+    if wanted == file.settings:
+        return f"already installed in '{file.path}'"
+    settings_file.write(file, wanted)
+    backup = f" (before: '{file.backup}')" if file.backup.exists() else ""
+    return f"installed {len(HOOKS)} hooks and the status line in '{file.path}'{backup}"
+
+
+def _installed(file: SettingsFile) -> dict[str, object]:
+    try:
+        return hook_settings.add_hooks(file.settings, find_hooks_dir())
+    except UsageError as error:
+        raise UsageError(f"cannot use '{file.path}': {error.message}") from error
+
+
+def uninstall(path: Path) -> str:
+    """Remove our hooks from the settings at `path`; return what to tell.
+
+    Settings without a change since the installation come back byte for byte.
+
+    Raises:
+        UsageError: the file cannot be used as settings.
+        SmError: it cannot be read or written.
+
+    """
+    file = settings_file.read(path)
+    wanted = hook_settings.remove_hooks(file.settings)
+    if wanted == file.settings:
+        return f"nothing of sm in '{file.path}'"
+    before = file.backup.read_bytes() if file.backup.is_file() else None
+    if before is not None and settings_file.parse(before, file.backup) == wanted:
+        settings_file.restore(file, before)
+    elif before is None and not wanted:
+        file.path.unlink()  # install has made it
+    else:
+        settings_file.write(file, wanted)
+    return f"removed the hooks and the status line from '{file.path}'"
+
+
+def look(path: Path) -> HooksView:
+    """Return what is installed in the settings at `path`, or would be.
+
+    Raises:
+        UsageError: the file cannot be used as settings.
+        SmError: it cannot be read.
+
+    """
+    file = settings_file.read(path)
+    wanted = _installed(file)
+    line, theirs = (
+        wanted["statusLine"],
+        hook_settings.unwrap_status_line(file.settings.get("statusLine")),
+    )
+    views = [_view(file, event, hook_settings.find_command(wanted, event) or "") for event in HOOKS]
+    shown = str(line["command"]) if isinstance(line, dict) else ""
+    views.append(HookView("statusLine", shown, theirs is not None))
+    return HooksView(
+        settings=file.path,
+        installed=all(view.installed for view in views),
+        hooks=tuple(views),
+        wraps=hook_settings.unwrap_status_line(line) or "",
+    )
+
+
+def _view(file: SettingsFile, event: str, command: str) -> HookView:
+    return HookView(event, command, hook_settings.find_command(file.settings, event) == command)

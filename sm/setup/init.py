@@ -1,0 +1,246 @@
+"""Sets a project up: hub repository, forge, configuration file. Can be run again."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct, to_builtins
+
+from sm.adapters.agent.profile import Profile
+from sm.adapters.forge.kinds import kind_of
+from sm.adapters.forge.local.repository import is_bare
+from sm.adapters.git import Git
+from sm.adapters.git_call import call
+from sm.config.check import check_path
+from sm.config.load import find_user_folder, list_files, load
+from sm.config.read import SUFFIXES
+from sm.config.schema import ForgeSettings
+from sm.config.write import Values, check_values, format_text
+from sm.errors import SmError, UsageError
+from sm.setup import discover
+from sm.setup.discover import HUB, Remote, find_agent
+from sm.store.files import write_atomic
+from sm.store.paths import name_session
+
+NO_CI = "none"
+"""The answer for no CI; an empty answer takes the guess."""
+
+COPY_S = 3600.0
+"""Seconds for the first copy of a repository, which may be large."""
+
+
+class Hub(Struct, frozen=True):
+    """The bare repository that agents push to.
+
+    `remote` is its name in the clone, `is_new` whether the clone has no such remote yet, `beside`
+    the remote of the clone's origin, if that is another one.
+    """
+
+    remote: str
+    bare: Path
+    is_new: bool
+    beside: Remote | None = None
+
+
+class Setup(Struct, frozen=True):
+    """Everything that was decided."""
+
+    name: str
+    repo: Path
+    hub: Hub
+    primary: str
+    agent: str
+    ci: str
+    forge: ForgeSettings
+    output: Path
+    pass_env: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> str:
+        """The agent's command line."""
+        return find_agent(self.agent)[0]
+
+    @property
+    def profile(self) -> Profile:
+        """How the agent is driven."""
+        return find_agent(self.agent)[1]
+
+    @property
+    def values(self) -> Values:
+        """The configuration file's keys."""
+        passed = {"pass_env": list(self.pass_env)} if self.pass_env else {}
+        return {
+            "name": self.name,
+            "repo": str(self.repo),
+            "remote": self.hub.remote,
+            "primary_branch": self.primary,
+            "forge": to_builtins(self.forge, enc_hook=str),
+            "agent": {"command": self.command, **passed},
+            "ci": {"command": "" if self.ci == NO_CI else self.ci},
+        }
+
+
+def name_project(repo: Path) -> str:
+    """Return a name for the project of a repository, from its folder's name."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", repo.name).strip(".-")[:64] or "project"
+
+
+def locate_hub(repo: Path) -> Path:
+    """Return the folder for the hub and the forge: beside the clone."""
+    return repo.with_name(f"{repo.name}-hub")
+
+
+def choose_hub(repo: Path, remotes: tuple[Remote, ...], wanted: str | None) -> Hub:
+    """Choose the repository that agents push to: a bare local remote, else a new one.
+
+    Raises:
+        UsageError: the wanted remote cannot be the hub.
+
+    """
+    named = {remote.name: remote for remote in remotes}
+    if wanted is None:
+        if remotes and (bare := remotes[0].bare):
+            return Hub(remotes[0].name, bare, is_new=False)
+        wanted = HUB if remotes else "origin"
+    elif (remote := named.get(wanted)) and remote.bare:
+        return Hub(wanted, remote.bare, is_new=False)
+    if wanted in named:
+        raise UsageError(
+            f"remote '{wanted}' is no bare repository on this machine, which the embedded forge "
+            "needs: give --remote a name that is not taken, to have one made"
+        )
+    bare = locate_hub(repo) / "repo.git"
+    return Hub(wanted, bare, is_new=True, beside=remotes[0] if remotes else None)
+
+
+def choose_primary_branch(repo: Path, hub: Hub) -> str | None:
+    """Return the branch to start from, as the clone's original remote has it."""
+    if hub.beside is not None:
+        return discover.find_primary_branch(repo, hub.beside.name)
+    return discover.find_primary_branch(repo, None if hub.is_new else hub.remote)
+
+
+def check(setup: Setup, *, force: bool) -> None:
+    """Refuse what would fail half-way, before anything changes.
+
+    Raises:
+        UsageError: a value cannot be used, or the file exists with other content.
+
+    """
+    for path in (setup.hub.bare, setup.output):
+        check_path(path)
+    check_values(setup.values, setup.output)
+    if setup.output.suffix not in SUFFIXES:
+        raise UsageError(f"'{setup.output}' must end in .yaml or .toml")
+    if setup.output.exists():
+        if not force and _content(setup.output) != format_text(setup.values, setup.output):
+            raise UsageError(f"'{setup.output}' exists: use --force to replace it, or --output")
+    else:
+        _check_name_is_free(setup)
+    if setup.hub.is_new:
+        _source(setup)
+    else:
+        _check_branch(setup)
+
+
+def _content(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError as error:
+        raise UsageError(f"cannot read '{path}': {(error.strerror or '').lower()}") from error
+
+
+def _check_name_is_free(setup: Setup) -> None:
+    """Refuse a known project name: all files of the user's folder hold together."""
+    folder = find_user_folder(os.environ)
+    if setup.output.parent != folder or not list_files(folder):
+        return
+    for project in load(folder, {}, folder).projects:
+        if name_session(project.name, 1) == name_session(setup.name, 1):
+            raise UsageError(
+                f"project '{project.name}' is in '{folder}' already: choose another --name"
+            )
+
+
+def _check_branch(setup: Setup) -> None:
+    ref = f"refs/heads/{setup.primary}"
+    if ref not in Git(setup.repo).ls_remote(setup.hub.remote, ref):
+        raise UsageError(
+            f"remote '{setup.hub.remote}' has no branch '{setup.primary}': "
+            f"run git push {setup.hub.remote} {setup.primary}"
+        )
+
+
+def carry_out(setup: Setup) -> Iterator[str]:
+    """Set everything up, step by step; yield a line for each new thing.
+
+    Raises:
+        SmError: a step failed; the next run goes on from there.
+
+    """
+    try:
+        if setup.hub.is_new:
+            yield from _make_hub(setup)
+        yield from kind_of(setup.forge).prepare(setup.forge, setup.hub.bare)
+        setup.output.parent.mkdir(parents=True, exist_ok=True)
+        text = format_text(setup.values, setup.output)
+        if not setup.output.exists() or _content(setup.output) != text:
+            write_atomic(setup.output, text, durable=True)
+            yield f"wrote '{setup.output}'"
+    except OSError as error:
+        raise SmError(
+            f"cannot create '{error.filename}': {(error.strerror or '').lower()}"
+        ) from error
+
+
+def _make_hub(setup: Setup) -> Iterator[str]:
+    hub, primary = setup.hub, setup.primary
+    # We fetch instead of push: then no hook of the user's clone runs, and tags come along.
+    # Other branches stay behind: here they would look like work on an issue.
+    refs = (f"{_source(setup)}:refs/heads/{primary}", "refs/tags/*:refs/tags/*")
+    if not _holds(setup):
+        hub.bare.mkdir(parents=True, exist_ok=True)
+        objects = call(setup.repo, "rev-parse", "--show-object-format").stdout.strip()
+        options = (f"--object-format={objects}", f"--initial-branch={primary}", "--template=")
+        call(hub.bare, "init", "--quiet", "--bare", *options)
+        fetch = ("fetch", "--quiet", "--no-write-fetch-head", "--update-shallow", "--")
+        call(hub.bare, *fetch, str(setup.repo), *refs, timeout_s=COPY_S)
+        yield f"made the bare repository '{hub.bare}'"
+    call(setup.repo, "remote", "add", hub.remote, str(hub.bare))
+    Git(setup.repo).fetch_branch(hub.remote, primary)
+    yield f"added it to '{setup.repo}' as remote '{hub.remote}'"
+
+
+def _holds(setup: Setup) -> bool:
+    """Say whether an earlier run has left the hub with the primary branch.
+
+    Raises:
+        SmError: the hub's branch has another project's history.
+
+    """
+    if not is_bare(setup.hub.bare):
+        return False
+    hub = Git(setup.hub.bare)
+    held = hub.rev_parse(f"refs/heads/{setup.primary}")
+    if held is None:
+        return False
+    hub.fetch(str(setup.repo), _source(setup))
+    ours = Git(setup.repo).rev_parse(_source(setup))
+    if ours is None or hub.merge_base(held, ours) is None:
+        raise SmError(f"'{setup.hub.bare}' holds another project's history: move it away")
+    return True
+
+
+def _source(setup: Setup) -> str:
+    """Return the clone's ref for the primary branch: its own, unless the remote's is ahead."""
+    git, own = Git(setup.repo), f"refs/heads/{setup.primary}"
+    beside = setup.hub.beside
+    theirs = f"refs/remotes/{beside.name}/{setup.primary}" if beside else own
+    if git.rev_parse(own) is None and git.rev_parse(theirs) is None:
+        raise UsageError(f"'{setup.repo}' has no branch '{setup.primary}': see --primary-branch")
+    if git.rev_parse(theirs) and (git.rev_parse(own) is None or git.is_ancestor(own, theirs)):
+        return theirs
+    return own

@@ -1,0 +1,264 @@
+"""What can happen, as the journal has it: a kind, and the fields of that kind.
+
+docs/EVENTS.md tells people what each field means. `sm.views.event_words` has the words for them.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class Kind(StrEnum):
+    """Which event a line of the journal tells."""
+
+    CLAIMED = "claimed"
+    STARTED = "started"
+    MONITOR = "monitor"
+    DECIDED = "decided"
+    STEP = "step"
+    DROPPED = "dropped"
+    WAITING = "waiting"
+    REPLY = "reply"
+    CHAT = "chat"
+    RECOVER = "recover"
+    KILL = "kill"
+    LET_GO = "let-go"
+    OVER = "over"
+    STRAYS = "strays"
+    RENAMED = "renamed"
+    ADOPTED = "adopted"
+    MESSAGE = "message"
+    CANCELLED = "cancelled"
+    TOLD = "told"
+    CONTEXT = "context"
+    COMPACTION = "compaction"
+    ROTATION = "rotation"
+    PERSON = "person"
+    LOCK = "lock"
+    PROBLEM = "problem"
+    UNTYPED = "untyped"
+
+
+class RotationStep(StrEnum):
+    """How far the replacement of a context has come."""
+
+    BEGUN = "begun"
+    HANDOFF = "handoff"
+    DOCUMENT = "document"
+    ASKED = "asked"
+    INTERRUPTED = "interrupted"
+    CLEARED = "cleared"
+    BLOCKED = "blocked"
+    RELAUNCHED = "relaunched"
+    FINISHED = "finished"
+    GIVEN_UP = "given-up"
+
+
+class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind"):
+    """Something that happened, `at` seconds since 1970, to a session, '' for none.
+
+    `sm.store.journal.record` sets `at`.
+    """
+
+    at: float = 0.0
+    session: str = ""
+
+
+class Claimed(Event, frozen=True, kw_only=True, tag=Kind.CLAIMED.value):
+    """The issue is taken: `won` just now, or `ours` from before."""
+
+    how: str = ""
+
+
+class Started(Event, frozen=True, kw_only=True, tag=Kind.STARTED.value):
+    """An agent was started for the issue, or the session, that is called `title`."""
+
+    title: str = ""
+
+
+class Monitor(Event, frozen=True, kw_only=True, tag=Kind.MONITOR.value):
+    """What became of the session's monitor."""
+
+    state: str = ""
+
+
+class Decided(Event, frozen=True, kw_only=True, tag=Kind.DECIDED.value):
+    """A row of the reaction matrix applied. `phase` is what the agent had written, '' for nothing.
+
+    `phase` is the text of the phase file's sentinel.
+    """
+
+    row: str
+    phase: str = ""
+
+
+class StepDone(Event, frozen=True, kw_only=True, tag=Kind.STEP.value):
+    """A step of a decision was done, or refused for good.
+
+    `verb` is a word of docs/PROTOCOL.md. `result` says what came of it: the message's name, the
+    number of a pull request, a commit, or ''. `trouble` says what was refused.
+    """
+
+    verb: str
+    row: str = ""
+    result: str = ""
+    trouble: str = ""
+
+
+class Dropped(Event, frozen=True, kw_only=True, tag=Kind.DROPPED.value):
+    """What was decided was not done, as it had lost its point."""
+
+    row: str
+    reason: str = ""
+
+
+class Waiting(Event, frozen=True, kw_only=True, tag=Kind.WAITING.value):
+    """A step cannot be done now and is tried again."""
+
+    reason: str = ""
+
+
+class Reply(Event, frozen=True, kw_only=True, tag=Kind.REPLY.value):
+    """A person answered the agent."""
+
+    author: str
+    text: str = ""
+
+
+class FromChat(Event, frozen=True, kw_only=True, tag=Kind.CHAT.value):
+    """The agent was handed an entry of a handoff that a chat had written."""
+
+    type: str
+    entry: int
+    handoff: str
+
+
+class RecoverAsked(Event, frozen=True, kw_only=True, tag=Kind.RECOVER.value):
+    """A person asked for a restart of the agent."""
+
+
+class Kill(Event, frozen=True, kw_only=True, tag=Kind.KILL.value):
+    """A person ended the session. `done`: it is gone; else what ends it follows."""
+
+    done: bool = False
+
+
+class LetGo(Event, frozen=True, kw_only=True, tag=Kind.LET_GO.value):
+    """The claim was given up: the issue was settled while the session's files were lost."""
+
+
+class Over(Event, frozen=True, kw_only=True, tag=Kind.OVER.value):
+    """A session without an issue has ended."""
+
+    how: str = ""
+
+
+class StraysEnded(Event, frozen=True, kw_only=True, tag=Kind.STRAYS.value):
+    """Processes that an agent had left running were ended."""
+
+    processes: str = ""
+
+
+class Renamed(Event, frozen=True, kw_only=True, tag=Kind.RENAMED.value):
+    """The session is called `name` from now on."""
+
+    name: str = ""
+
+
+class Adopted(Event, frozen=True, kw_only=True, tag=Kind.ADOPTED.value):
+    """The session has another `parent`, '' for none."""
+
+    parent: str = ""
+
+
+class MessageSent(Event, frozen=True, kw_only=True, tag=Kind.MESSAGE.value):
+    """A message was sent to the session's agent. `sender` is a session's address, '' for a person.
+
+    `status` says how far it had come at once.
+    """
+
+    id: str
+    mode: str
+    sender: str = ""
+    status: str = ""
+
+
+class Cancelled(Event, frozen=True, kw_only=True, tag=Kind.CANCELLED.value):
+    """A message was taken back. `handed`: the agent may have read it all the same."""
+
+    id: str
+    handed: bool = False
+
+
+class Told(Event, frozen=True, kw_only=True, tag=Kind.TOLD.value):
+    """The agent was told what happened in another session."""
+
+    text: str = ""
+
+
+class ContextNotice(Event, frozen=True, kw_only=True, tag=Kind.CONTEXT.value):
+    """The agent was told how full its context is. `notice` is the threshold, '' if not known."""
+
+    notice: str = ""
+    percent: float | None = None
+    text: str = ""
+
+
+class Compacted(Event, frozen=True, kw_only=True, tag=Kind.COMPACTION.value):
+    """The agent CLI summed the context up: `auto` by itself, `manual` as it was asked to."""
+
+    trigger: str = ""
+
+
+class Rotation(Event, frozen=True, kw_only=True, tag=Kind.ROTATION.value):
+    """A step of the replacement of a context. Which of the other fields are set depends on `step`.
+
+    `task` is what the new context has named: '' for nothing, None where it was not asked.
+    """
+
+    step: RotationStep
+    cause: str = ""
+    percent: float | None = None
+    document: str = ""
+    message: str = ""
+    text: str = ""
+    attempt: int = 0
+    result: str = ""
+    reason: str = ""
+    took_s: float | None = None
+    task: str | None = None
+
+
+class PersonTold(Event, frozen=True, kw_only=True, tag=Kind.PERSON.value):
+    """A person was told something."""
+
+    text: str = ""
+
+
+class LockRemoved(Event, frozen=True, kw_only=True, tag=Kind.LOCK.value):
+    """A lock that a killed git had left behind was removed."""
+
+    path: str = ""
+
+
+class Problem(Event, frozen=True, kw_only=True, tag=Kind.PROBLEM.value):
+    """Something went wrong."""
+
+    text: str = ""
+
+
+class Untyped(Event, frozen=True, kw_only=True, tag=Kind.UNTYPED.value):
+    """A line of an earlier version that none of the other kinds can tell."""
+
+    event: str
+    detail: str = ""
+
+
+KINDS: tuple[type[Event], ...] = tuple(Event.__subclasses__())
+
+
+def kind_of(event: Event | type[Event]) -> Kind:
+    """The event's kind."""
+    return Kind(str(event.__struct_config__.tag))

@@ -1,0 +1,102 @@
+"""Checks whether the state root and its private directory are safe, for commands and for doctor."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import NamedTuple
+
+from sm.errors import StateError
+from sm.store.paths import Root
+
+ELSEWHERE = "set 'state_root' to a folder of your own"
+OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+USER_MAP = Path("/proc/self/uid_map")
+
+
+class Fault(NamedTuple):
+    """What is wrong with a directory, and what a person should do about it."""
+
+    what: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.remedy}"
+
+
+def check_root(root: Root) -> Root:
+    """Return `root` if no other user can replace our files; it need not exist yet.
+
+    Raises:
+        StateError: another user could, or owns what is in the private directory's place.
+
+    """
+    if fault := find_root_fault(root.path) or find_private_fault(root.private):
+        raise StateError(str(fault))
+    return root
+
+
+def find_root_fault(path: Path) -> Fault | None:
+    """Say what is wrong with the state root. It must be our own, or sticky like /tmp."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return _out_of_reach(path, error)
+    if not stat.S_ISDIR(found.st_mode):
+        return Fault(f"the state root '{path}' is no directory", "remove it, or set 'state_root'")
+    if found.st_uid != os.geteuid() and not _is_the_systems(found.st_uid):
+        return Fault(f"the state root '{path}' is another user's, who may replace files", ELSEWHERE)
+    if found.st_mode & OTHERS_MAY_WRITE and not found.st_mode & stat.S_ISVTX:
+        remedy = f"run chmod go-w '{path}'" if found.st_uid == os.geteuid() else ELSEWHERE
+        return Fault(f"others may replace files in the state root '{path}'", remedy)
+    return None
+
+
+def find_private_fault(path: Path) -> Fault | None:
+    """Say what is wrong with a directory that only this user may enter; None if nothing."""
+    try:
+        found = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        return _out_of_reach(path, error)
+    if not stat.S_ISDIR(found.st_mode):
+        return Fault(f"'{path}' is not a directory", "remove it, or move the state root")
+    if found.st_uid != os.geteuid():
+        return Fault(f"'{path}' is not owned by you", "remove it, or move the state root")
+    if found.st_mode & 0o077:
+        return Fault(f"'{path}' is open to other users", f"run chmod 700 '{path}'")
+    if found.st_mode & 0o700 != 0o700:
+        mode = stat.S_IMODE(found.st_mode)
+        return Fault(f"'{path}' has mode {mode:03o}", f"run chmod 700 '{path}'")
+    return None
+
+
+def _out_of_reach(path: Path, error: OSError) -> Fault:
+    return Fault(f"cannot look at '{path}': {os.strerror(error.errno or 0).lower()}", ELSEWHERE)
+
+
+def _is_the_systems(uid: int) -> bool:
+    """Whether that is root, who may do anything anyway.
+
+    Within a user namespace that does not have root, as sandboxes make them, root's files belong to
+    the overflow uid (user_namespaces(7)).
+    """
+    return uid == 0 or (not _has_root() and uid == _overflow_uid())
+
+
+def _has_root() -> bool:
+    try:
+        return any(line.split()[0] == "0" for line in USER_MAP.read_text().splitlines())
+    except OSError:
+        return True
+
+
+def _overflow_uid() -> int:
+    try:
+        return int(Path("/proc/sys/kernel/overflowuid").read_text())
+    except (OSError, ValueError):
+        return -1

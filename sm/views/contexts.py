@@ -1,0 +1,200 @@
+"""How full the contexts of sessions are, and what was done about it. Nothing is changed."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from sm.adapters.agent.profile import Profile
+from sm.context import files, history, progress, settings, usage
+from sm.context.progress import Replacement
+from sm.context.thresholds import FULL, Flags, Levels, list_ahead
+from sm.errors import SmError, StateError
+from sm.sessions import agent_state, machine
+from sm.sessions.activity import Proof
+from sm.sessions.address import format_address, is_over
+from sm.sessions.registry import AnySession
+from sm.store.paths import Root, SessionDir
+from sm.views.known import Damaged, Known, read_or, read_records, show
+from sm.views.states import State
+
+
+class Gauge(Struct, frozen=True, kw_only=True):
+    """One session. `percent`, `tokens` and `window` are None where they are not known.
+
+    `told` is `warning` or `critical`, `next` what comes at which percentage, `rotation` its cause
+    and step, `doing` the same in words, `since_s` the age of that in seconds, `last_handoff` a
+    path; each '' for none. `own` is what was set for the session alone, `notes` what a person
+    should know. `state` is what its agent is at, `state_since` in seconds since 1970.
+    """
+
+    id: str
+    name: str
+    percent: float | None = None
+    tokens: int | None = None
+    window: int | None = None
+    age_s: float | None = None
+    told: str = ""
+    next: tuple[str, ...] = ()
+    rotation: str = ""
+    doing: str = ""
+    since_s: float = 0.0
+    last_handoff: str = ""
+    own: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    state: State
+    state_since: float = 0.0
+    proof: Proof
+
+
+def gauges(root: Root) -> list[Gauge]:
+    """Those of all sessions that have not ended, by age; of a damaged one what is wrong with it."""
+    found, damaged = read_records(root)
+    rows = [show(one, gauge, _damaged) for one in found if not is_over(one)]
+    return [*rows, *map(_damaged, damaged)]
+
+
+def _damaged(one: Damaged) -> Gauge:
+    return Gauge(
+        id=one.id, name=one.name or one.id, notes=(one.why,), state=State.DAMAGED, proof=one.proof
+    )
+
+
+def gauge(session: AnySession) -> Gauge:
+    """That of one session; most of what cannot be read is among its notes.
+
+    Raises:
+        StateError: a file of it that everything else hangs on is damaged.
+
+    """
+    known, notes = Known(session), list[str]()
+    directory, reading, flags = known.dir, known.reading, known.flags
+    if flags.context != agent_state.read(directory).context:
+        flags = Flags()
+
+    def report(error: SmError) -> None:
+        notes.append(error.message)
+
+    going_on = read_or(report, lambda: progress.find_replacement(directory), None)
+    last = read_or(report, lambda: files.load_last_document(directory), None)
+    return Gauge(
+        id=session.name,
+        name=known.name,
+        percent=known.percent,
+        tokens=reading.used if reading else None,
+        window=reading.window if reading else None,
+        age_s=max(0.0, known.now - reading.at) if reading else None,
+        told="critical" if flags.critical else "warning" if flags.warned else "",
+        next=tuple(_next(session, flags, notes)),
+        rotation=_rotation(directory),
+        doing=going_on.told if going_on else "",
+        since_s=going_on.age_s if going_on else 0.0,
+        last_handoff=str(last or ""),
+        own=tuple(own(session)),
+        notes=(
+            *notes,
+            *_of_replacement(session, flags, going_on),
+            *filter(None, [usage.compare_with_transcript(directory, reading)]),
+            *_notes(known),
+        ),
+        state=known.state,
+        state_since=known.standing.since,
+        proof=known.standing.proof,
+    )
+
+
+def _of_replacement(session: AnySession, flags: Flags, found: Replacement | None) -> Iterator[str]:
+    if found and found.obstacle:
+        yield f"its context cannot be cleared yet: {found.obstacle}"
+    if flags.cycled and found is None:
+        known = format_address(session)
+        yield f"its cycle came to nothing, {_again(flags)}: see 'sm trace {known}'"
+
+
+def _again(flags: Flags) -> str:
+    if not flags.again_at:
+        return "and no other begins by itself in this context"
+    at = time.strftime("%H:%M", time.localtime(flags.again_at))
+    more = f"{flags.again_percent:g}%, or at " if flags.again_percent <= FULL else ""
+    return f"and is tried again at {more}{at}"
+
+
+def _rotation(directory: SessionDir) -> str:
+    """Its cause and step, '' for none; what is damaged is noted elsewhere."""
+    with contextlib.suppress(StateError):
+        if record := files.read_record(directory):
+            return f"{record.cause}: {record.step}"
+    return "handoff: waits for the turn's end" if directory.handoff.exists() else ""
+
+
+def _next(session: AnySession, flags: Flags, notes: list[str]) -> Iterator[str]:
+    """What is still to come in this context, the nearest first."""
+    levels = Levels()
+    try:
+        raised = history.find_raise(session.root, session.name)
+        levels = settings.read_policy(session).levels(raised)
+        if raised and levels.cycle:
+            notes.append(
+                f"its cycle is put off to {levels.cycle:g}%: too many cycles within an hour"
+            )
+    except SmError as error:
+        notes.append(error.message)
+    for what, level in list_ahead(levels, flags):
+        yield f"{what} at {level:g}%"
+
+
+def own(session: AnySession) -> Iterator[str]:
+    """What was set for the session alone, in words."""
+    try:
+        found = settings.read_settings(session.dir)
+    except StateError as error:
+        yield error.message
+        return
+    for what, value in (("monitor", found.monitor), ("cycle", found.cycle)):
+        if value is not None:
+            yield f"{what} {'on' if value else 'off'}"
+    for what, number in (
+        ("warning", found.warning_percentage),
+        ("critical", found.critical_percentage),
+        ("cycle", found.cycle_percentage),
+    ):
+        if number is not None:
+            yield f"{what} at {number}%"
+    if found.tell is not None:
+        yield f"tells {' and '.join(found.tell) or 'nobody'}"
+
+
+def _notes(known: Known) -> Iterator[str]:
+    session, reading = known.session, known.reading
+    if known.state is State.DEAD:
+        yield "its agent has died"
+        return
+    with contextlib.suppress(SmError):
+        profile = machine.load_target(session).profile
+        try:
+            files.check(profile)
+        except SmError as error:
+            yield error.message
+        if reading is None and not tells(profile):
+            yield "its agent does not tell how full its context is: see docs/PROFILES.md"
+            return
+    if usage.is_compacting(session.dir):
+        yield "its context is being summed up"
+    elif reading is None and _is_unknown(session.dir):
+        yield "its agent does not know yet how full its context is"
+    elif reading is None:
+        yield "no reading yet of its present context"
+
+
+def _is_unknown(directory: SessionDir) -> bool:
+    """Whether the agent has said of its present context that it cannot say."""
+    last, present = usage.read(directory), agent_state.read(directory).context
+    return last is not None and last.percent is None and last.context == present
+
+
+def tells(profile: Profile) -> bool:
+    """Whether there is a way to know how full the context of such an agent is."""
+    return profile.hooks == "claude" or bool(profile.context_command or profile.context_pattern)

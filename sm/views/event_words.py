@@ -1,0 +1,333 @@
+"""Events in words: whole sentences for `sm trace` and `sm events`, few words for a table.
+
+The journal has fields alone; every word that people read about an event is made here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from sm.issues.matrix import BY_NAME
+from sm.sessions.history import Verb
+from sm.store import events
+from sm.store.events import Event, Rotation, RotationStep, StepDone, Untyped
+from sm.views.row_words import in_words
+
+BY_HAND = "asked for by a person"
+
+E = TypeVar("E", bound=Event)
+
+
+class Wording(NamedTuple):
+    """How the events of one kind are told.
+
+    `name` and `detail` are what `sm trace --json` has always had of them. `told` is a sentence, or
+    the words that stand before the detail. `shortly` is for a column of a table.
+    """
+
+    name: str
+    detail: Callable[[Any], str]
+    told: Callable[[Any], str] | str
+    shortly: Callable[[Any], str] | None
+
+
+def _wording(
+    kind: type[E],
+    name: str,
+    detail: Callable[[E], str],
+    told: Callable[[E], str] | str = "",
+    shortly: Callable[[E], str] | None = None,
+) -> tuple[type[Event], Wording]:
+    return kind, Wording(name, detail, told or name, shortly)
+
+
+def tell(event: Event) -> str:
+    """The event in words; it has several lines if the words in it had."""
+    match event:
+        case StepDone():
+            return _step(event)
+        case Untyped():
+            words = WORDINGS_BY_NAME.get(event.event)
+            before = words.told if words and isinstance(words.told, str) else event.event
+            return _behind(UNTYPED.get(event.event, before), event.detail)
+    words = WORDINGS[type(event)]
+    if isinstance(words.told, str):
+        return _behind(words.told, words.detail(event))
+    return words.told(event)
+
+
+def tell_shortly(event: Event) -> str:
+    """The same for a column of a table: the fewest words that say it."""
+    match event:
+        case StepDone():
+            return _step_shortly(event)
+        case Untyped():
+            return tell(event)
+    shortly = WORDINGS[type(event)].shortly
+    return shortly(event) if shortly else tell(event)
+
+
+def name_event(event: Event) -> str:
+    """What `sm trace --json` calls the event; of a step it is the verb of the protocol."""
+    match event:
+        case StepDone():
+            return event.verb
+        case Untyped():
+            return event.event
+    return WORDINGS[type(event)].name
+
+
+def describe(event: Event) -> str:
+    """What `sm trace --json` has of the event beside its name, in one sentence."""
+    match event:
+        case StepDone():
+            return event.result or event.trouble
+        case Untyped():
+            return event.detail
+    return WORDINGS[type(event)].detail(event)
+
+
+def _behind(words: str, more: str) -> str:
+    return f"{words}: {more}" if more else words
+
+
+# Decisions and their steps
+
+
+def _decided(event: events.Decided) -> str:
+    row = BY_NAME.get(event.row)
+    if row is None:
+        return f"decided: {describe(event)}"
+    steps = ", ".join(str(step) for step in row.steps)
+    return f"{event.row} ({_phase(event)}): {row.fact} → {steps}"
+
+
+def _phase(event: events.Decided) -> str:
+    return event.phase or "no phase"
+
+
+STEPS: dict[str, str] = {
+    Verb.INJECT: "told the agent",
+    Verb.NOTIFY: "asked a person",
+    Verb.REMIND: "reminded the person",
+    Verb.RECOVER: "restarted the agent",
+}
+"""What is told of a step; another one is told by its verb, which is a word of the protocol."""
+
+
+def _step(event: StepDone) -> str:
+    more = describe(event)
+    if event.verb == Verb.PARK:
+        return f"parked the session {more}"
+    return _behind(STEPS.get(event.verb, event.verb), more)
+
+
+STEPS_SHORTLY: dict[str, str] = {
+    Verb.INJECT: "told",
+    Verb.NOTIFY: "asked",
+    Verb.REMIND: "reminded",
+    Verb.COMMENT: "commented",
+}
+"""The same in a table; what they are about is the name of a text there, told in words."""
+
+
+def _step_shortly(event: StepDone) -> str:
+    if event.verb == Verb.RECOVER:
+        return "restarted"
+    if event.verb == Verb.PARK:
+        return f"parked {describe(event).partition(' (')[0]}"
+    if event.verb in STEPS_SHORTLY:
+        return _behind(STEPS_SHORTLY[event.verb], in_words(event.result) or event.trouble)
+    return _step(event)
+
+
+# The replacement of a context
+
+ASKED = {
+    "ask1": "asked for a handoff document",
+    "ask": "asked for a handoff document again",
+    "sections": "asked for what the document lacks",
+    "resume1": "the new context is to be told to resume",
+    "resume": "the new context is to be told again to resume",
+    "confirm": "asked whether it goes on",
+}
+"""The messages of a rotation, by their keys; some stand for each one with that and a number."""
+
+NUMBERED = re.compile(r"(ask|resume|confirm)\d+")
+
+CLEARED = {
+    "confirmed": "cleared",
+    "taken": "cleared, which its next prompt will confirm",
+    "unconfirmed": "the clear was not confirmed",
+}
+"""What came of each try to clear the context."""
+
+
+def _asked(event: Rotation) -> str:
+    numbered = NUMBERED.fullmatch(event.message)
+    return ASKED.get(event.message) or (ASKED[numbered[1]] if numbered else event.message)
+
+
+def _begun(event: Rotation) -> str:
+    at = "" if event.percent is None else f" at {event.percent:.0f}%"
+    return f"cycle begins{at} ({event.cause})"
+
+
+def _finished(event: Rotation) -> str:
+    took = f"finished, after {event.took_s or 0:.1f} s with '{event.document}'"
+    if event.task is None:
+        return took
+    return f"{took}: it goes on with {event.task}" if event.task else f"{took}: {NO_TASK}"
+
+
+NO_TASK = "it has not named its task"
+
+ROTATION: dict[RotationStep, Callable[[Rotation], str]] = {
+    RotationStep.BEGUN: _begun,
+    RotationStep.HANDOFF: lambda event: f"handoff with {event.document}",
+    RotationStep.DOCUMENT: lambda event: f"its document is {event.document}",
+    RotationStep.ASKED: lambda event: f"{event.message}: {event.text}",
+    RotationStep.INTERRUPTED: lambda _: "turn interrupted",
+    RotationStep.CLEARED: lambda event: f"clear {event.attempt}: {event.result}",
+    RotationStep.BLOCKED: lambda event: f"not cleared yet: {event.reason}",
+    RotationStep.RELAUNCHED: lambda _: "its agent is started anew: the clear had no effect",
+    RotationStep.FINISHED: _finished,
+    RotationStep.GIVEN_UP: lambda event: f"given up: {event.reason}",
+}
+
+
+def _rotation_detail(event: Rotation) -> str:
+    return ROTATION[event.step](event)
+
+
+def _rotation(event: Rotation) -> str:
+    if event.step is RotationStep.ASKED:
+        return f"context: {_asked(event)}: {event.text}"
+    if event.step is RotationStep.CLEARED:
+        again = f" (try {event.attempt})" if event.attempt > 1 else ""
+        return f"context: {CLEARED.get(event.result, event.result)}{again}"
+    return f"context: {_rotation_detail(event)}"
+
+
+def _rotation_shortly(event: Rotation) -> str:
+    if event.step is RotationStep.ASKED:
+        return f"context: {_asked(event)}"
+    return _rotation(event).partition(",")[0]
+
+
+# All kinds
+
+
+def _message(event: events.MessageSent) -> str:
+    return f"{event.id} {event.mode} from {event.sender or 'a person'}: {event.status}"
+
+
+def _cancelled(event: events.Cancelled) -> str:
+    return f"{event.id} {'taken out of what is under way' if event.handed else 'taken back'}"
+
+
+def _compacted(event: events.Compacted) -> str:
+    late = ": handoff was too late" if event.trigger == "auto" else ""
+    return f"Compaction triggered ({event.trigger}){late}"
+
+
+WORDINGS: dict[type[Event], Wording] = dict(
+    (
+        _wording(
+            events.Claimed,
+            "claimed",
+            lambda event: event.how,
+            lambda event: "took the issue up again" if event.how == "ours" else "claimed the issue",
+            lambda _: "claimed",
+        ),
+        _wording(
+            events.Started,
+            "started",
+            lambda event: event.title,
+            "started the agent",
+            lambda _: "started",
+        ),
+        _wording(
+            events.Monitor,
+            "monitor",
+            lambda event: event.state,
+            lambda event: f"monitor {event.state}",
+        ),
+        _wording(
+            events.Decided,
+            "decided",
+            lambda event: f"{event.row} ({_phase(event)})",
+            _decided,
+            lambda event: in_words(event.row),
+        ),
+        _wording(
+            events.Dropped,
+            "dropped",
+            lambda event: f"{event.row}: {event.reason}",
+            "dropped what had lost its point",
+        ),
+        _wording(events.Waiting, "waiting", lambda event: event.reason, "waits for another try"),
+        _wording(
+            events.Reply,
+            "reply",
+            lambda event: f"{event.author}: {event.text}",
+            "a person answered",
+            lambda _: "answered",
+        ),
+        _wording(
+            events.FromChat,
+            "bridge",
+            lambda event: f"{event.type} (entry {event.entry} of {event.handoff})",
+            "handed over from the chat",
+            lambda event: f"from the chat: {event.type}",
+        ),
+        _wording(
+            events.RecoverAsked,
+            "recover",
+            lambda _: BY_HAND,
+            lambda _: f"a restart was {BY_HAND}",
+            lambda _: "restarted",
+        ),
+        _wording(
+            events.Kill,
+            "kill",
+            lambda event: "ended and removed" if event.done else BY_HAND,
+            lambda _: "a person ended the session",
+        ),
+        _wording(events.LetGo, "let go", lambda _: "it was settled while its state was lost"),
+        _wording(events.Over, "over", lambda event: event.how),
+        _wording(
+            events.StraysEnded, "ended", lambda event: f"left by its agent: {event.processes}"
+        ),
+        _wording(events.Renamed, "renamed", lambda event: event.name),
+        _wording(events.Adopted, "adopted", lambda event: f"by {event.parent or 'nobody'}"),
+        _wording(events.MessageSent, "message", _message),
+        _wording(events.Cancelled, "message", _cancelled),
+        _wording(events.Told, "told", lambda event: event.text),
+        _wording(
+            events.ContextNotice,
+            "context",
+            lambda event: event.text,
+            "told the agent",
+            lambda event: _behind("told", event.text),
+        ),
+        _wording(events.Compacted, "compaction", _compacted, _compacted),
+        _wording(events.Rotation, "rotation", _rotation_detail, _rotation, _rotation_shortly),
+        _wording(events.PersonTold, "person", lambda event: event.text, "let a person know"),
+        _wording(
+            events.LockRemoved,
+            "lock",
+            lambda event: event.path,
+            "removed a lock that a killed git had left behind",
+        ),
+        _wording(events.Problem, "problem", lambda event: event.text),
+    )
+)
+"""Of every kind but steps and untyped lines, whose words depend on more than their kind."""
+
+WORDINGS_BY_NAME = {words.name: words for words in WORDINGS.values()}
+
+UNTYPED = {"rotation": "context"}
+"""The words before the detail of an old line, where its kind's words are made of fields."""

@@ -1,0 +1,90 @@
+"""All sessions as a family: who began whom, and what each is at. Nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct, structs
+
+from sm.sessions import registry
+from sm.sessions.activity import Proof
+from sm.sessions.registry import AdHocSession, AnySession
+from sm.store.paths import Root
+from sm.views.known import Known, read_records
+from sm.views.states import State
+
+
+class Relative(Struct, frozen=True, kw_only=True):
+    """One session. `depth` is 0 for those that a list begins with; ages are in seconds.
+
+    `state` is what its agent is at, `state_since` in seconds since 1970, 0 if that is not known.
+    `parent` is an id, '' for a person. `rotation` says what is done with its context, and what is
+    in the way; '' for nothing.
+    """
+
+    id: str
+    name: str
+    state: State
+    provider: str
+    parent: str
+    cwd: str
+    age_s: float
+    state_age_s: float = 0.0
+    depth: int = 0
+    project: str = ""
+    issue: int = 0
+    waiting: int = 0
+    monitor: bool = False
+    rotation: str = ""
+    state_since: float = 0.0
+    proof: Proof
+
+
+def relative(session: AnySession) -> Relative:
+    """What is known of a session, from its files and its process alone."""
+    known = Known(session)
+    return Relative(
+        id=session.name,
+        name=known.name,
+        state=known.state,
+        provider=session.provider,
+        parent=session.parent,
+        cwd=str(session.cwd),
+        age_s=known.age_s,
+        state_age_s=known.state_age_s,
+        project=known.project,
+        issue=known.issue,
+        waiting=known.waiting,
+        monitor=known.monitor,
+        rotation=known.rotation,
+        state_since=known.standing.since,
+        proof=known.standing.proof,
+    )
+
+
+def tree(root: Root, top: AnySession | None = None) -> list[Relative]:
+    """The descendants of `top`, each below its parent; without a `top` all there are."""
+    known = sorted(registry.list_all(root), key=lambda session: session.created_at)
+    if top is not None:
+        return _below(known, top.name, 0)
+    names = {session.name for session in known}
+    first = [session for session in known if session.parent not in names]
+    return [row for one in first for row in (relative(one), *_below(known, one.name, 1))]
+
+
+def _below(known: Iterable[AnySession], parent: str, depth: int) -> list[Relative]:
+    # Each is looked for among the others only, so this ends, whatever the records say.
+    found = []
+    listed = list(known)
+    for session in listed:
+        if session.parent == parent:
+            others = [one for one in listed if one is not session]
+            found.append(structs.replace(relative(session), depth=depth))
+            found += _below(others, session.name, depth + 1)
+    return found
+
+
+def ad_hoc(root: Root) -> list[Relative]:
+    """The sessions that work on no issue, the oldest first."""
+    found, _ = read_records(root)
+    return [relative(one) for one in found if isinstance(one, AdHocSession)]

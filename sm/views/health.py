@@ -1,0 +1,67 @@
+"""What `sm health` shows: the records of rotations, of any session that there is or was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from sm.context import history
+from sm.context.history import Health
+from sm.errors import UsageError
+from sm.sessions import address, registry
+from sm.store.paths import Root
+
+
+class Recorded(Struct, frozen=True):
+    """A record, and what its session is called by people."""
+
+    entry: Health
+    name: str
+
+
+def recorded(root: Root, target: str | None) -> Iterator[Recorded]:
+    """The records of a session, or of all, the newest first.
+
+    Raises:
+        UsageError: there is, and was, no such session.
+
+    """
+    wanted = find(root, target) if target else ""
+    names = {
+        one.name: address.format_address(one) for one in registry.list_all(root, lambda _: None)
+    }
+    for entry in history.read_recent(root, wanted):
+        yield Recorded(entry, names.get(entry.session) or _name(entry))
+
+
+def _name(entry: Health) -> str:
+    """That of a session which is over."""
+    number = entry.session.rpartition("-")[2]
+    return f"{entry.project}#{number}" if entry.project else entry.session
+
+
+def given_up(root: Root, target: str | None) -> list[Recorded]:
+    """The last record of each session that there is, where its rotation was given up."""
+    last: dict[str, Recorded] = {}
+    for one in recorded(root, target):
+        last.setdefault(one.entry.session, one)
+    there = {session.name for session in registry.list_all(root, lambda _: None)}
+    return [
+        one for name, one in last.items() if one.entry.details.error and (target or name in there)
+    ]
+
+
+def find(root: Root, text: str) -> str:
+    """The id of the session that `text` means, which may be over.
+
+    Raises:
+        UsageError: there is none, and no record of one.
+
+    """
+    try:
+        return address.find(root, text).name
+    except UsageError:
+        if (name := address.resolve_id(text)) and next(history.read_recent(root, name), None):
+            return name
+        raise

@@ -1,0 +1,142 @@
+"""One session as its files have it now: every table, `--json` and HTTP answer is made of this.
+
+A file is read when it is first needed, and then once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import cached_property
+from typing import TypeVar
+
+from msgspec import Struct
+
+from sm.context import progress, usage
+from sm.context.flags import read_flags
+from sm.context.thresholds import FULL, Flags, Reading
+from sm.errors import SmError, StateError, UsageError
+from sm.messages import queue
+from sm.messages.queue import Place
+from sm.sessions import monitors, registry
+from sm.sessions.activity import Evidence, Proof, Standing, look
+from sm.sessions.address import format_address, is_over
+from sm.sessions.registry import AnySession, IssueSession
+from sm.store.paths import Root
+from sm.views.states import State
+
+T = TypeVar("T")
+
+
+class Known:
+    """What is known of a session at the moment `now`, in seconds since 1970."""
+
+    def __init__(self, session: AnySession, now: float | None = None) -> None:
+        self.session = session
+        self.dir = session.dir
+        self.now = time.time() if now is None else now
+        self.name = format_address(session)
+        issue = session if isinstance(session, IssueSession) else None
+        self.project = issue.project if issue else ""
+        self.issue = issue.issue if issue else 0
+
+    @property
+    def age_s(self) -> float:
+        """Since when the session is on record, in seconds."""
+        return max(0.0, self.now - self.session.created_at)
+
+    @cached_property
+    def standing(self) -> Standing:
+        """What its agent is at, since when, and what proves it."""
+        return look(self.session)
+
+    @property
+    def state(self) -> State:
+        """What its agent is at."""
+        return State(self.standing.state)
+
+    @property
+    def state_age_s(self) -> float:
+        """Since when it is at that, in seconds; 0 if that is not known."""
+        since = self.standing.since
+        return max(0.0, self.now - since) if since else 0.0
+
+    @property
+    def waiting(self) -> int:
+        """How many messages wait for its agent."""
+        return queue.count(self.dir, Place.WAITING)
+
+    @property
+    def monitor(self) -> bool:
+        """Whether its monitor is alive."""
+        return monitors.is_watched(self.session)
+
+    @property
+    def rotation(self) -> str:
+        """What is done with its context, and what is in the way; '' for nothing."""
+        return "" if is_over(self.session) else progress.describe(self.dir)
+
+    @cached_property
+    def flags(self) -> Flags:
+        """What was done about how full a context is, be it the present one or not."""
+        return read_flags(self.dir)
+
+    @cached_property
+    def reading(self) -> Reading | None:
+        """How full its present context is; None if that is not known."""
+        return usage.read_current(self.dir, self.flags)
+
+    @property
+    def percent(self) -> float | None:
+        """The same in percent; what an agent tells beyond the whole is the whole."""
+        if self.reading is None or self.reading.percent is None:
+            return None
+        return min(self.reading.percent, FULL)
+
+
+class Damaged(Struct, frozen=True):
+    """A session that cannot be read, and why. `name` is None if its record is what is damaged."""
+
+    id: str
+    name: str | None
+    why: str
+
+    @property
+    def proof(self) -> Proof:
+        """What proves that it is damaged."""
+        return Proof(Evidence.ERROR, what=self.why)
+
+
+def show(
+    session: AnySession, make: Callable[[AnySession], T], otherwise: Callable[[Damaged], T]
+) -> T:
+    """What `make` makes of a session; of one that cannot be read, what `otherwise` does."""
+    try:
+        return make(session)
+    except (SmError, OSError, ValueError, OverflowError) as error:
+        why = error.message if isinstance(error, SmError) else str(error)
+        return otherwise(Damaged(session.name, format_address(session), why))
+
+
+def read_records(root: Root) -> tuple[list[AnySession], list[Damaged]]:
+    """The sessions on record, the oldest first, and those whose record is damaged, by id."""
+    found, damaged = [], []
+    for name in registry.list_session_names(root):
+        try:
+            session = registry.find(root, name)
+        except StateError as error:
+            damaged.append(Damaged(name, None, error.message))
+        except UsageError:
+            continue  # a folder that is no session's
+        else:
+            found += [session] if session else []
+    return sorted(found, key=lambda session: session.created_at), damaged
+
+
+def read_or(report: Callable[[SmError], None], read: Callable[[], T], otherwise: T) -> T:
+    """What is read; if that fails, it is reported, and the value is `otherwise`."""
+    try:
+        return read()
+    except SmError as error:
+        report(error)
+        return otherwise

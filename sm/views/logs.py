@@ -1,0 +1,223 @@
+"""What a session's terminal or its monitor said: the end of it, and what is added to it."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from sm.adapters.tmux import MissingPaneError, NoServerError
+from sm.errors import SmError
+from sm.sessions import agent, machine, terminal, terminal_log
+from sm.sessions.address import format_address
+from sm.sessions.project import Context
+from sm.sessions.registry import AdHocSession, AnySession
+from sm.store.files import open_guarded
+from sm.store.paths import Root, SessionDir, name_session
+from sm.text import CONTROL, LINE_BREAK, strip_ansi
+
+BLOCK = 64 * 1024
+LOOK_S = 0.2
+"""Pause between two looks at a file that is followed."""
+
+DRAWN_BYTES = 32 * 1024 * 1024
+"""Of the end of a log; what a full-screen program has shown before is long gone from its screen."""
+DRAW_S = 10.0
+
+LINE = re.compile(r"[^\n]*\n|[^\n]+")
+LINE_ENDS = re.compile(r"(?<!\r)\r++\n")
+BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){2,}")
+
+
+def log_file(ctx: Context, issue: int, *, monitor: bool = False) -> Path:
+    """The terminal log of the issue's session, or of the last one that has ended; or its monitor's.
+
+    Raises:
+        SmError: there is none.
+
+    """
+    project = ctx.project.name
+    directory = ctx.root.session(name_session(project, issue))
+    path = directory.monitor_log if monitor else _transcript(ctx, directory, issue)
+    if path.exists():
+        return path
+    if directory.identity.exists():
+        what = "monitor" if monitor else "agent"
+        raise SmError(f"the {what} of issue #{issue} of '{project}' has said nothing yet")
+    trace = f"sm trace {project} {issue}"
+    return kept_file(
+        ctx.root,
+        directory.path.name,
+        f"issue #{issue} of '{project}' has no session, and nothing of one is left: see {trace}",
+        monitor=monitor,
+    )
+
+
+def kept_file(root: Root, name: str, otherwise: str = "", *, monitor: bool = False) -> Path:
+    """The terminal log of the last session of that id, which has ended.
+
+    Raises:
+        SmError: there is none (any more), or what its monitor said is asked for.
+
+    """
+    kept = [] if monitor else terminal_log.list_kept(root, name)
+    if kept:
+        return kept[-1]
+    raise SmError(
+        otherwise or f"session '{name}' has ended, and nothing of it is left: see sm trace {name}"
+    )
+
+
+def _transcript(ctx: Context, directory: SessionDir, issue: int) -> Path:
+    """As `IssueSession.transcript`, also where the session has ended."""
+    own = directory.transcript
+    return own if own.exists() else ctx.root.transcript(ctx.project.name, issue)
+
+
+def ad_hoc_file(session: AdHocSession, *, monitor: bool = False) -> Path:
+    """The same for a session that works on no issue.
+
+    Raises:
+        SmError: there is none.
+
+    """
+    path = session.dir.monitor_log if monitor else session.transcript
+    if path.exists():
+        return path
+    what = "monitor" if monitor else "agent"
+    raise SmError(f"the {what} of '{format_address(session)}' has said nothing yet")
+
+
+def is_over(ctx: Context, issue: int) -> bool:
+    """Whether the issue has no session (any more)."""
+    return not ctx.root.session(name_session(ctx.project.name, issue)).identity.exists()
+
+
+def clean(text: str) -> str:
+    """`text` without what only a terminal understands, long gaps closed."""
+    plain = LINE_BREAK.sub("\n", LINE_ENDS.sub("\n", strip_ansi(text)))
+    return BLANK_LINES.sub("\n\n", CONTROL.sub("", plain))
+
+
+def shown_lines(path: Path, count: int, *, end: int) -> str:
+    """The last `count` lines that the terminal has shown before byte `end`, each as it was last.
+
+    What was drawn over, such as a spinner, is left out. Of a log that takes too long to draw it is
+    the cleaned text.
+    """
+    if count < 1:
+        return ""
+    data = _read(path, max(0, end - DRAWN_BYTES), end)
+    lines = _shown(data, count)
+    if lines is None:
+        return last_lines(path, count, end=end)
+    return "".join(f"{line}\n" for line in lines[-count:])
+
+
+def screen_lines(session: AnySession, count: int) -> str:
+    """The last lines of its screen that are not blank; without a screen those of its log."""
+    known = agent.load(session.dir)
+    if known is None or not agent.is_alive(session.dir):
+        return terminal.read_tail(session.transcript, count)
+    try:
+        shown = clean(machine.load_of(session).tmux.capture(known.pane_id))
+    except (MissingPaneError, NoServerError):
+        return ""
+    lines = [line.rstrip() for line in shown.split("\n")]
+    return "\n".join([line for line in lines if line][-count:])
+
+
+def _shown(data: bytes, count: int) -> list[str] | None:
+    """The lines that were shown, at least `count` if there are so many; None: it takes too long.
+
+    A full-screen program is watched over the end of the log alone, and over more of it only while
+    that shows too few lines.
+    """
+    from sm.adapters.emulator import TooSlowError, show
+
+    until, wanted, lines = time.monotonic() + DRAW_S, BLOCK, None
+    with contextlib.suppress(TooSlowError):
+        while lines is None or len(lines) < count:
+            start = max(0, len(data) - wanted)
+            drawn = show(data, looked_at_from=start, within_s=until - time.monotonic())
+            lines = BLANK_LINES.sub("\n\n", "\n".join(drawn)).strip("\n").split("\n")
+            if start == 0:
+                break
+            wanted *= 4
+    return lines
+
+
+def ends_within_line(path: Path, end: int) -> bool:
+    """Whether the log ends within a line of plain text, which what comes next goes on."""
+    last = _read(path, max(0, end - BLOCK), end).rpartition(b"\n")[2]
+    return bool(last) and b"\x1b" not in last
+
+
+def last_lines(path: Path, count: int, *, end: int, raw: bool = False) -> str:
+    """The last `count` lines before byte `end`; of a cleaned transcript those that are left."""
+    wanted = BLOCK
+    while count > 0:
+        start = max(0, end - wanted)
+        text = _read(path, start, end).decode("utf-8", "surrogateescape" if raw else "replace")
+        lines = LINE.findall(text if raw else clean(text))
+        if start == 0 or len(lines) > count:
+            return "".join(lines[-count:])
+        wanted *= 4
+    return ""
+
+
+def _read(path: Path, start: int, end: int) -> bytes:
+    data = b""
+    with open_guarded(path, os.O_RDONLY) as fd:
+        while chunk := os.pread(fd, end - start - len(data), start + len(data)):
+            data += chunk
+    return data
+
+
+def follow(
+    path: Path, is_over: Callable[[], bool], *, start: int, raw: bool = False
+) -> Iterator[str]:
+    """What is written to `path` behind byte `start` from now on, until `is_over` and all is read.
+
+    A file that is replaced or cut short is followed from its beginning.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape" if raw else "replace")
+    pending = ""
+    for data in _chunks(path, is_over, start):
+        pending += decoder.decode(data)
+        # An escape sequence may come in two pieces, so only whole lines go out while more comes.
+        cut = len(pending) if raw or not data else pending.rfind("\n") + 1
+        out, pending = pending[:cut], pending[cut:]
+        if out:
+            yield out if raw else clean(out)
+
+
+def _chunks(path: Path, is_over: Callable[[], bool], position: int) -> Iterator[bytes]:
+    """What comes, b'' before each pause; the file is kept open, so its removal loses nothing."""
+    while path.exists():
+        with open_guarded(path, os.O_RDONLY) as fd:
+            replaced = False
+            while not replaced:
+                over, replaced = is_over(), _is_replaced(path, fd)  # asked before the last look
+                if os.fstat(fd).st_size < position:
+                    position = 0
+                while data := os.pread(fd, BLOCK, position):
+                    position += len(data)
+                    yield data
+                yield b""
+                if over:
+                    return
+                if not replaced:
+                    time.sleep(LOOK_S)
+        position = 0
+
+
+def _is_replaced(path: Path, fd: int) -> bool:
+    try:
+        return not os.path.samestat(path.stat(), os.fstat(fd))
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,77 @@
+"""What happens to issues, told as it happens: `dev-poll --loop` prints it between its ticks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from sm.issues.needs import CAUSES
+from sm.sessions.history import Verb
+from sm.store import events, journal
+from sm.store.events import Event, StepDone
+from sm.store.paths import name_session
+from sm.views.trace import OUTCOMES
+
+DECIDED = OUTCOMES | {
+    "ci-passed": "CI passed",
+    "ci-failed": "CI failed, its agent is told",
+    "review-red": "CI failed, its agent is told",
+    "review-changes": "review: changes requested, its agent is told",
+    "approved": "review: approved, its agent merges",
+    "approved-merge": "review: approved, sm merges",
+    "conflict": "it conflicts with its base, its agent is told",
+    "recover": "its agent is gone, another one is started",
+}
+"""What a decision tells, by its row; the others are told by what is done, or not at all."""
+
+
+def tell(event: Event) -> str:
+    """What is told of the event, '' for nothing; what a tick does, its own lines say."""
+    match event:
+        case events.Decided(row=row):
+            return DECIDED.get(row, "")
+        case events.Reply(author=author):
+            return f"answered by {author}"
+        case events.Kill():
+            return "a person has ended its session"
+        case events.RecoverAsked():
+            return "a person has its agent restarted"
+        case StepDone():
+            return _step(event)
+    return ""
+
+
+def _step(event: StepDone) -> str:
+    result = event.result or event.trouble
+    match event.verb:
+        case Verb.OPEN_PULL if result:
+            return f"pull request {result} opened"
+        case Verb.NOTIFY:
+            return f"a person is needed: {CAUSES.get(result, result)}"
+        case Verb.REMIND:
+            return "a person is reminded"
+        case Verb.PARK:
+            return f"its agent has to wait {result}".rstrip()
+    return ""
+
+
+def news(path: Path, position: int, projects: Iterable[str]) -> tuple[list[str], int]:
+    """What the journal `path` says of `projects` behind byte `position`, and where it ends now.
+
+    Raises:
+        StateError: the journal is no plain file of ours.
+
+    """
+    found, end = journal.since(path, position)
+    prefixes = {name_session(project, 0)[:-1]: project for project in projects}
+    return list(_lines(found, prefixes)), end
+
+
+def _lines(found: Iterable[Event], prefixes: dict[str, str]) -> Iterator[str]:
+    for event in found:
+        prefix, dash, issue = event.session.rpartition("-")
+        project = prefixes.get(prefix + dash)
+        if project and issue.isdecimal() and (told := tell(event)):
+            clock = time.strftime("%H:%M:%S", time.localtime(event.at))
+            yield f"{clock} {project}: #{issue} {told}"

@@ -1,0 +1,173 @@
+"""A project at a glance: its sessions, what is next, what waits, and what a person should know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from sm.adapters.forge.model import Issue, IssueState, PullState
+from sm.errors import SmError
+from sm.issues import claim, worktrees
+from sm.issues.poll import list_blockers
+from sm.issues.snapshot import Snapshot
+from sm.sessions.project import Context
+from sm.sessions.registry import IssueSession
+from sm.store import lock
+from sm.store.paths import Root
+from sm.views import family
+from sm.views.family import Relative
+from sm.views.known import read_or
+from sm.views.session import NOTHING_SEEN, StatusRow, rows_of, seen
+
+RECENT_S = 24 * 3600
+"""What was merged longer ago is no news."""
+MISSED = 3
+"""Intervals without a look at the forge after which no dev-poll seems to run."""
+
+
+class Waiting(Struct, frozen=True):
+    """An open issue that no session here works on; `why` it is not ready, '' where it is."""
+
+    issue: int
+    title: str
+    why: str = ""
+
+    @property
+    def ready(self) -> bool:
+        """Whether the next tick may pick it up."""
+        return not self.why
+
+
+class Kept(Struct, frozen=True):
+    """A worktree that was kept when its session ended."""
+
+    issue: int
+    worktree: str
+
+
+class Merged(Struct, frozen=True):
+    """A pull request that was merged `age_s` seconds ago; `issue` is 0 where it is of none."""
+
+    issue: int
+    pull: int
+    title: str
+    age_s: float
+
+
+class Overview(Struct, frozen=True):
+    """All of a project; `seen_at` is the last look at the forge, seconds since the epoch, or 0.
+
+    `ad_hoc` are sessions of no project. `unlisted` are open issues that nobody works on and that
+    lack the label `backlog`, by which an issue is taken up. `merged` are the pull requests of the
+    last day that were, the latest first.
+    """
+
+    project: str
+    seen_at: float
+    sessions: tuple[StatusRow, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+    merged: tuple[Merged, ...] = ()
+    kept: tuple[Kept, ...] = ()
+    problems: tuple[str, ...] = ()
+    hint: str = ""
+    ad_hoc: tuple[Relative, ...] = ()
+    unlisted: tuple[int, ...] = ()
+    backlog: str = ""
+
+
+def no_project(root: Root) -> Overview | None:
+    """The sessions that work for no project, under the name ''; None where there are none."""
+    found = tuple(family.ad_hoc(root))
+    return Overview(project="", seen_at=0.0, ad_hoc=found) if found else None
+
+
+def overview(ctx: Context, now: float) -> Overview:
+    """The project as it is on disk; whatever cannot be read is among the problems."""
+    problems: list[str] = []
+
+    def report(error: SmError) -> None:
+        problems.append(error.message)
+
+    sessions = ctx.sessions(report)
+    known = read_or(report, lambda: seen(ctx), NOTHING_SEEN)
+    problems.extend(known.problems)
+    kept = read_or(report, lambda: worktrees.list_kept(ctx, sessions), dict[int, str]())
+    waits = tuple(_waiting(ctx, sessions, known))
+    return Overview(
+        project=ctx.project.name,
+        seen_at=known.taken_at,
+        sessions=tuple(rows_of(ctx, now, sessions, known)),
+        waiting=waits,
+        merged=tuple(_merged(ctx, known, now)),
+        kept=tuple(Kept(issue, path) for issue, path in kept.items()),
+        problems=tuple(problems),
+        unlisted=_unlisted(ctx, sessions, known),
+        backlog=ctx.project.labels.backlog,
+        hint=_hint(ctx, now, known, busy=bool(sessions) or any(one.ready for one in waits)),
+    )
+
+
+def _merged(ctx: Context, known: Snapshot, now: float) -> Iterator[Merged]:
+    recent = (
+        pull
+        for pull in known.pulls
+        if pull.state is PullState.MERGED and pull.closed_at > now - RECENT_S
+    )
+    for pull in sorted(recent, key=lambda pull: pull.closed_at, reverse=True):
+        issue = worktrees.parse_issue(ctx.project, pull.branch)
+        yield Merged(issue, pull.number, pull.title, max(0.0, now - pull.closed_at))
+
+
+def _waiting(ctx: Context, sessions: list[IssueSession], known: Snapshot) -> Iterator[Waiting]:
+    for issue in _idle(sessions, known):
+        if _is_listed(ctx, issue):
+            yield Waiting(issue.number, issue.title, _why(ctx, known, issue))
+
+
+def _unlisted(ctx: Context, sessions: list[IssueSession], known: Snapshot) -> tuple[int, ...]:
+    return tuple(one.number for one in _idle(sessions, known) if not _is_listed(ctx, one))
+
+
+def _idle(sessions: list[IssueSession], known: Snapshot) -> list[Issue]:
+    """The open issues that no session here works on, in order."""
+    at_work = {session.issue for session in sessions}
+    found = (
+        one for one in known.issues if one.state is IssueState.OPEN and one.number not in at_work
+    )
+    return sorted(found, key=lambda issue: issue.number)
+
+
+def _is_listed(ctx: Context, issue: Issue) -> bool:
+    labels = ctx.project.labels
+    return labels.backlog in issue.labels or labels.blocked in issue.labels
+
+
+def _why(ctx: Context, known: Snapshot, issue: Issue) -> str:
+    """What keeps the issue from being picked up: the same as in `poll.list_ready`, in words."""
+    labels = ctx.project.labels
+    if labels.blocked in issue.labels:
+        return (
+            f"labelled {labels.blocked}: sm issue show {ctx.project.name}#{issue.number} says why; "
+            "a person has to take that label off"
+        )
+    if not known.trust(ctx.project).includes(issue.author):
+        return f"filed by '{issue.author}', who is not trusted"
+    if needed := list_blockers(known, issue):
+        return "depends on " + ", ".join(f"#{number}" for number in needed)
+    if claim.is_held(issue.number, known.refs):
+        return "claimed: worked on elsewhere, or about to be taken up again"
+    return ""
+
+
+def _hint(ctx: Context, now: float, known: Snapshot, *, busy: bool) -> str:
+    if lock.is_held(ctx.root.project(ctx.project.name).poll_lock):
+        return ""
+    if not known.taken_at:
+        return (
+            "dev-poll has not looked yet: file issues with sm issue add, then run dev-poll --loop"
+        )
+    interval = max(ctx.project.poll_interval_s, ctx.project.ci.poll_s)
+    if busy and now - known.taken_at > MISSED * interval:
+        return "dev-poll does not seem to run: start it with dev-poll --loop, or from cron"
+    return ""

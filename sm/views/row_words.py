@@ -1,0 +1,65 @@
+"""Rows of the reaction matrix, and the texts that they send, in a few words for a table."""
+
+from __future__ import annotations
+
+ROWS: dict[str, str] = {
+    "merged": "merged",
+    "merged-early": "merged",
+    "issue-closed": "the issue was closed",
+    "pull-closed": "the pull request was closed",
+    "blocked": "the issue was blocked",
+    "failed": "the agent gave up",
+    "idle-prompt": "the agent never began",
+    "recover": "the agent is gone",
+    "recovery-exhausted": "the agent died too often",
+    "reply": "a person answered",
+    "trouble": "a step was refused",
+    "escalate": "the agent asks for a person",
+    "escalation-over": "no answer in time",
+    "remind": "a reminder is due",
+    "remark": "something to know",
+    "dialog": "a dialog is open",
+    "turn-failed": "the turn failed",
+    "park": "the agent has to wait",
+    "parked-long": "the agent has to wait for long",
+    "resume": "the agent can go on",
+    "phase-lost": "the phase file is gone",
+    "unknown-sentinel": "unknown phase",
+    "not-merged": "not merged yet",
+    "nothing-pushed": "nothing was pushed",
+    "open-pull": "the branch is pushed",
+    "ci-passed": "CI passed",
+    "ci-none": "no CI",
+    "ci-failed": "CI failed",
+    "ci-exhausted": "CI keeps failing",
+    "ci-broken": "CI itself failed",
+    "ci-timeout": "no result of CI in time",
+    "review-changes": "changes requested",
+    "review-exhausted": "changes requested again",
+    "conflict": "conflicts with its base",
+    "review-red": "CI failed",
+    "approved": "approved",
+    "approved-merge": "approved",
+    "review-timeout": "no review in time",
+    "merge-reminder": "approved, not merged yet",
+    "merge-stuck": "approved, still not merged",
+    "protocol-reminder": "its turn ended without a phase",
+}
+"""Every row of the matrix that does something."""
+
+TEXTS: dict[str, str] = {
+    "crashed": "the agent died too often",
+    "idle": "the agent never began",
+    "parked": "the agent has to wait for long",
+    "recovery": "the agent is gone",
+    "reminder": "no answer yet",
+    "state-lost": "the phase file is gone",
+    "stopped": "the session is stopped",
+    "unanswered": "no answer in time",
+}
+"""Texts for agents and people that are not called as their row."""
+
+
+def in_words(name: str) -> str:
+    """The row or the text of that name in words; another version's name as it is."""
+    return ROWS.get(name) or TEXTS.get(name) or name

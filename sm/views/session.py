@@ -1,0 +1,299 @@
+"""What every session is at, read from the files alone; nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from msgspec import Struct, structs
+
+from sm.adapters.forge.model import CheckState, PullState, ReviewState
+from sm.issues import asking
+from sm.issues.facts import Facts, Life
+from sm.issues.observe import Observation, recall
+from sm.issues.problem import read_problem
+from sm.issues.snapshot import Snapshot, last_snapshot
+from sm.phase import Phase
+from sm.sessions import agent, terminal, turn
+from sm.sessions.activity import Evidence, Proof
+from sm.sessions.project import Context
+from sm.sessions.registry import AnySession, IssueSession
+from sm.sessions.signs import SILENT, Signs
+from sm.store import journal
+from sm.store.events import Event
+from sm.text import one_line
+from sm.views.event_words import tell_shortly
+from sm.views.known import Damaged, Known, show
+from sm.views.states import State
+
+NOTHING_SEEN = Snapshot(0.0)
+LAST_WORDS = 200
+"""Characters of a line that tells why an agent ended."""
+
+
+class StatusRow(Struct, frozen=True, kw_only=True):
+    """One session. Ages are in seconds; `pull` is 0 while there is no pull request.
+
+    `recoveries` counts all restarts, `reason` is what the agent wrote beside its phase, `why` a
+    person is asked, `problem` why something cannot be done at the moment, `doing` what the agent's
+    hooks say of it, `rotation` what is done with its context; `monitor` and `agent` say whether
+    they are alive. `state_since` is when `phase` began, in seconds since 1970, 0 if that is not
+    known.
+    """
+
+    project: str
+    issue: int
+    title: str
+    session: str
+    phase: State
+    ci: str = ""
+    review: str = ""
+    pull: int = 0
+    fixes: int = 0
+    rounds: int = 0
+    recoveries: int = 0
+    age_s: float
+    last_event: str = ""
+    last_event_age_s: float = 0.0
+    reason: str = ""
+    waits_for: str = ""
+    why: str = ""
+    problem: str = ""
+    worktree: str
+    doing: str = ""
+    rotation: str = ""
+    monitor: bool = False
+    agent: bool = False
+    state_since: float = 0.0
+    proof: Proof = Proof(Evidence.ERROR)
+
+    @property
+    def alone(self) -> bool:
+        """Whether it was started and has no monitor."""
+        return not self.monitor and self.phase not in (State.STARTING, State.DAMAGED)
+
+
+STATES: tuple[tuple[State, Callable[[Facts], bool]], ...] = (
+    (State.STARTING, lambda f: not f.history.started_at),
+    (State.DONE, lambda f: f.phase is Phase.DONE and (f.open or f.merged)),
+    (State.MERGED, lambda f: f.merged),
+    (State.FAILED, lambda f: f.phase is Phase.FAILED),
+    (State.CRASHED, lambda f: f.crashed),
+    (State.ESCALATED, lambda f: f.escalated or (f.open and f.phase is Phase.ESCALATE)),
+    (State.PARKED, lambda f: f.parked),
+    (State.STARTING, lambda f: f.signs is not None and f.signs.starting_at is not None),
+    (State.AWAITING_CI, lambda f: f.awaits_ci),
+    (State.AWAITING_REVIEW, lambda f: f.awaits_review),
+    (State.UNKNOWN, lambda f: f.open and f.phase is Phase.UNKNOWN),
+    (State.WORKING, lambda _: True),
+)
+"""The first that holds is the session's state."""
+
+CHECKS = {
+    CheckState.SUCCESS: "passed",
+    CheckState.FAILURE: "failed",
+    CheckState.PENDING: "pending",
+    CheckState.BROKEN: "broken",
+}
+VERDICTS = {ReviewState.APPROVED: "approved", ReviewState.CHANGES_REQUESTED: "changes"}
+DOING = {
+    "starting": "the agent's prompt",
+    "idle": "a new phase: its turn has ended",
+    "waiting": "the agent's background tasks",
+    "dialog": "an answer in its terminal",
+}
+"""What a session waits for whose agent is not simply at work, by what its hooks say."""
+
+
+def rows(ctx: Context, now: float) -> list[StatusRow]:
+    """Every session of the project, by issue; a damaged one has its row, too.
+
+    Raises:
+        StateError: the last observation of the forge is damaged.
+
+    """
+    return rows_of(ctx, now, ctx.sessions(), seen(ctx))
+
+
+def seen(ctx: Context) -> Snapshot:
+    """The forge as it was seen last, however long ago."""
+    return last_snapshot(ctx.root.project(ctx.project.name)) or NOTHING_SEEN
+
+
+def rows_of(
+    ctx: Context, now: float, sessions: Iterable[IssueSession], known: Snapshot
+) -> list[StatusRow]:
+    """The rows of these sessions, by what was `known` of the forge."""
+    found = list(sessions)
+    events = journal.latest(ctx.root.journal, {session.name for session in found})
+    parts = _parts(known)
+    return [_row(ctx, now, s, parts(s), events.get(s.name)) for s in found]
+
+
+def _parts(known: Snapshot) -> Callable[[IssueSession], Snapshot]:
+    """For each session the part of the snapshot that concerns it: a thousand search no thousand."""
+    issues = {issue.number: issue for issue in known.issues}
+    pulls = {pull.branch: pull for pull in sorted(known.pulls, key=lambda pull: pull.number)}
+
+    def part(session: IssueSession) -> Snapshot:
+        return structs.replace(
+            known,
+            issues=(issues[session.issue],) if session.issue in issues else (),
+            pulls=(pulls[session.branch],) if session.branch in pulls else (),
+        )
+
+    return part
+
+
+def _row(
+    ctx: Context, now: float, session: IssueSession, known: Snapshot, event: Event | None
+) -> StatusRow:
+    if event is not None and event.at < session.created_at:
+        event = None  # of an earlier session of that issue
+    one = Known(session, now)
+    row = StatusRow(
+        project=one.project,
+        issue=one.issue,
+        title=session.title,
+        session=session.name,
+        phase=State.DAMAGED,
+        age_s=one.age_s,
+        last_event=one_line(tell_shortly(event)) if event else "",
+        last_event_age_s=max(0.0, now - event.at) if event else 0.0,
+        worktree=str(session.worktree),
+    )
+
+    def make(_: AnySession) -> StatusRow:
+        return _filled(row, one, session, recall(ctx, session, known))
+
+    return show(session, make, partial(_damaged, row))
+
+
+def _damaged(row: StatusRow, one: Damaged) -> StatusRow:
+    return structs.replace(row, problem=one.why, proof=one.proof)
+
+
+def _filled(row: StatusRow, one: Known, session: IssueSession, known: Observation) -> StatusRow:
+    facts = structs.replace(known.facts, now=one.now)
+    state = next(state for state, holds in STATES if holds(facts))
+    since, proof = _proof(state, facts, known, one)
+    asked = facts.escalation if state is State.ESCALATED else None
+    need = asking.find_need(session, known, asked.row) if asked else None
+    verdict = VERDICTS.get(facts.review, "") if facts.review else ""
+    return structs.replace(
+        row,
+        phase=state,
+        ci=CHECKS.get(facts.check, ""),
+        review="conflicts" if facts.conflicts else verdict,
+        pull=known.pull.number if known.pull else 0,
+        fixes=facts.history.fixes,
+        rounds=facts.history.rounds,
+        recoveries=facts.history.recoveries_ever,
+        reason=known.write.reason,
+        doing=facts.signs.doing if facts.signs else "",
+        waits_for=f"{need.waits_for}: {need.command}"
+        if need
+        else _waits_for(state, facts, row, known) + _last_words(state, session),
+        why=one_line(need.why) if need else "",
+        problem=one_line(known.problem or _problem(session) or _unasked(known)),
+        rotation=one_line(one.rotation),
+        monitor=one.monitor,
+        agent=facts.session is Life.ALIVE,
+        state_since=since,
+        proof=proof,
+    )
+
+
+def _proof(state: State, facts: Facts, known: Observation, one: Known) -> tuple[float, Proof]:
+    """Since when the session is at that, 0 if that is not known, and what proves it."""
+    signs = facts.signs or SILENT
+    match state:
+        case State.STARTING if not facts.history.started_at:
+            found = Proof(Evidence.RECORD, one.session.created_at, one.dir.identity.name)
+        case State.STARTING:
+            found = Proof(Evidence.RECEIPT, facts.history.started_at, "start")
+        case State.MERGED if known.pull:
+            found = Proof(Evidence.COMMIT, known.pull.closed_at, known.pull.merged_as)
+        case State.ESCALATED if asked := facts.escalation:
+            found = Proof(Evidence.RECEIPT, asked.at, asked.row)
+        case State.PARKED if failure := facts.failure:
+            found = Proof(Evidence.HOOK, failure.at, failure.fault)
+        case State.CRASHED if facts.session is Life.GONE:
+            return signs.active_at if signs.doing == State.DEAD else 0.0, _process(one)
+        case State.CRASHED:
+            shown = {signs.active_at: Evidence.HOOK, facts.written_at: Evidence.PHASE}
+            last = Proof(shown.get(facts.life_at, Evidence.RECEIPT), facts.life_at)
+            return last.at + facts.limits.agent_timeout_s, last
+        case State.WORKING:
+            seen = Proof(Evidence.HOOK, signs.active_at) if signs.active_at else _process(one)
+            return facts.addressed_at, seen
+        case _:
+            found = Proof(Evidence.PHASE, facts.written_at, facts.phase)
+    return found.at, found
+
+
+def _process(one: Known) -> Proof:
+    process = agent.read_process(one.dir)
+    return Proof(Evidence.PROCESS, what=str(process.pid) if process else "")
+
+
+def _problem(session: IssueSession) -> str:
+    problem = read_problem(session.dir)
+    return problem.sentence if problem else ""
+
+
+def _last_words(state: State, session: IssueSession) -> str:
+    """What the terminal of an agent that is gone said last."""
+    if state is not State.CRASHED:
+        return ""
+    line = one_line(terminal.read_tail(session.transcript, 1), LAST_WORDS).strip()
+    return f', as its agent ended: "{line}"' if line else ""
+
+
+def _unasked(known: Observation) -> str:
+    """Where the question to a person is not, or cannot be answered."""
+    asked = known.facts.escalation
+    return known.unread or (asked.missed if asked else "")
+
+
+def _waits_for(state: State, facts: Facts, row: StatusRow, known: Observation) -> str:
+    pull = f"pull request #{known.pull.number}" if known.pull else "its pull request"
+    match state:
+        case State.STARTING if facts.history.started_at:
+            return f"{DOING['starting']}: if it asks something, sm attach {row.project} {row.issue}"
+        case State.STARTING:
+            return "dev-poll to finish its start"
+        case State.ESCALATED:
+            return "the question to be put to a person"
+        case State.PARKED if facts.failure:
+            return f"parked until {turn.format_until(facts.failure)}: {facts.failure.fault}"
+        case State.CRASHED if not facts.recoverable:
+            return "nothing: no restart is left"
+        case State.CRASHED:
+            return "its restart"
+        case State.AWAITING_CI:
+            return f"CI of {pull}"
+        case State.AWAITING_REVIEW:
+            return f"{_of_review(facts)} {pull}"
+        case State.WORKING if facts.pull is PullState.OPEN and _to_merge(facts):
+            return f"the agent to merge {pull}"
+        case _:
+            return _of_agent(state, facts.signs)
+
+
+def _of_review(facts: Facts) -> str:
+    if facts.approved and facts.green:
+        return "the merge of"
+    return "CI of" if facts.check is CheckState.PENDING else "a review of"
+
+
+def _of_agent(state: State, signs: Signs | None) -> str:
+    if signs is None or state in (State.DONE, State.MERGED):
+        return ""
+    early = signs.doing == "idle" and signs.ended_at is None  # before its first prompt
+    return DOING.get("starting" if early else signs.doing, "")
+
+
+def _to_merge(facts: Facts) -> bool:
+    answer = facts.history.answer
+    return answer is not None and answer.row in ("approved", "merge-reminder")

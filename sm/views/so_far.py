@@ -1,0 +1,67 @@
+"""The story so far: how a session that is not over stands now, and how long it took up to now."""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from sm.errors import SmError
+from sm.sessions import activity, registry
+from sm.sessions.machine import load_project
+from sm.sessions.registry import AnySession, IssueSession
+from sm.store.paths import Root
+from sm.views.session import StatusRow, rows_of, seen
+from sm.views.states import State
+from sm.views.trace import AT_WORK, Story
+
+FORGOTTEN = "not on record any more"
+AD_HOC = {
+    "ended": "ended",
+    "busy": AT_WORK,
+    "running": AT_WORK,
+    "dead": "its agent has died",
+    "dialog": "asks something in its terminal",
+    "cut short": "its start was cut short",
+}
+"""How the states of a session that works on no issue are told; the others speak for themselves."""
+
+
+def up_to_now(told: Story, session: AnySession | None, now: float) -> Story:
+    """The story with how it stands `now` instead of how its last event left it.
+
+    A story that has an end stays as it is. `session` is None for one that is not on record.
+    """
+    summary = told.summary
+    if summary.outcome != AT_WORK:
+        return told
+    if session is None:
+        return structs.replace(told, summary=structs.replace(summary, outcome=FORGOTTEN))
+    summary = structs.replace(
+        summary, outcome=_standing(session, now), took_s=max(0.0, now - told.entries[0].at)
+    )
+    return structs.replace(told, summary=summary)
+
+
+def _standing(session: AnySession, now: float) -> str:
+    """How a session stands, as the last line of its story says it."""
+    if not isinstance(session, IssueSession):
+        state = activity.describe_activity(session)
+        return AD_HOC.get(state, state)
+    try:
+        ctx = load_project(session)
+        [row] = rows_of(ctx, now, [session], seen(ctx))
+    except SmError as error:
+        return f"its state is not known ({error.message})"
+    return _in_words(row)
+
+
+def _in_words(row: StatusRow) -> str:
+    state = AT_WORK if row.phase is State.WORKING else str(row.phase)
+    return f"{state} (waits for {row.waits_for})" if row.waits_for else state
+
+
+def find(root: Root, name: str) -> AnySession | None:
+    """The session of that id, None where there is none on record that can be read."""
+    try:
+        return registry.find(root, name)
+    except SmError:
+        return None

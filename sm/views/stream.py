@@ -1,0 +1,101 @@
+"""The stream of events: those that the journal has, and those that come."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from itertools import chain
+from pathlib import Path
+
+from msgspec import structs
+
+from sm.store import journal
+from sm.store.events import Event, kind_of
+from sm.store.files import open_guarded
+from sm.views.event_words import tell
+
+BLOCK = 256 * 1024
+
+
+def as_json(event: Event) -> dict[str, object]:
+    """The event for programs: every field of its kind, also an empty one, and it in words."""
+    fields = structs.asdict(event)
+    return {"kind": str(kind_of(event)), **fields, "words": tell(event)}
+
+
+def stream(
+    path: Path, *, since: float, session: str = "", pause: Callable[[], None] | None = None
+) -> Iterator[Event]:
+    """The events that the journal `path` has from `since` (seconds since 1970) on, oldest first.
+
+    With `session` those of that one alone. With `pause` it goes on with the events that come, and
+    calls `pause` before each look.
+
+    Raises:
+        StateError: what is there is no plain file of ours.
+
+    """
+    for number, lines in enumerate(_looks(path, pause)):
+        # Of what comes, all is wanted, whatever becomes of the clock meanwhile.
+        earliest = since if number == 0 else -math.inf
+        for event in journal.events_of(lines, session):
+            if event.at >= earliest:
+                yield event
+
+
+def _looks(path: Path, pause: Callable[[], None] | None) -> Iterator[Iterable[bytes]]:
+    """The lines that are there, then those of each look, also where the journal is begun anew."""
+    with ExitStack() as files:
+        # The newer one is opened first: a journal that is begun anew meanwhile leaves no gap.
+        current, older = _opened(path, files), _opened(journal.before(path), files)
+        if older and current and current.is_at(journal.before(path)):
+            older = None
+        yield chain(*(file.lines() for file in (older, current) if file))
+        is_replaced = False
+        while pause:
+            pause()
+            if current:
+                yield current.lines()
+            if current and not is_replaced:
+                # Another process may still write to a journal that was just put aside, so that is
+                # read once more at the next look.
+                is_replaced = not current.is_at(path)
+                continue
+            files.close()
+            current, is_replaced = _opened(path, files), False
+            if current:
+                yield current.lines()
+
+
+class _File:
+    """A journal that is being read. It is kept open, so its renaming loses nothing."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._position = 0
+        self._begun = b""
+
+    def is_at(self, path: Path) -> bool:
+        """Whether `path` is this very file."""
+        try:
+            return os.path.samestat(path.stat(), os.fstat(self._fd))
+        except FileNotFoundError:
+            return False
+
+    def lines(self) -> Iterator[bytes]:
+        """The whole lines since the last call; of a file that was cut short from its beginning."""
+        if os.fstat(self._fd).st_size < self._position:
+            self._position, self._begun = 0, b""
+        while data := os.pread(self._fd, BLOCK, self._position):
+            self._position += len(data)
+            *whole, self._begun = (self._begun + data).split(b"\n")
+            yield from whole
+
+
+def _opened(path: Path, files: ExitStack) -> _File | None:
+    try:
+        return _File(files.enter_context(open_guarded(path, os.O_RDONLY)))
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,147 @@
+"""The story of a session, told from the journal: what happened, when, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+from msgspec import Struct
+
+from sm.errors import SmError
+from sm.issues.matrix import BY_NAME
+from sm.sessions import terminal_log
+from sm.sessions.history import Count, Verb
+from sm.sessions.project import Context
+from sm.store import events, journal
+from sm.store.events import Event, Rotation, RotationStep
+from sm.store.paths import Root, name_session
+from sm.views.event_words import describe, name_event, tell
+
+AT_WORK = "still at work"
+
+
+class Entry(Struct, frozen=True):
+    """An event and what it says to a person; `elapsed_s` since the event before, 0 at the first."""
+
+    at: float
+    elapsed_s: float
+    event: str
+    detail: str
+    told: str
+
+
+class Summary(Struct, frozen=True):
+    """The story in short. `sessions`: how often it was begun. `took_s` is in seconds.
+
+    `took_s` goes up to the end, or up to now while the session is not over.
+
+    `rotations`: how often its context was replaced.
+    """
+
+    outcome: str
+    took_s: float
+    sessions: int
+    fixes: int
+    rounds: int
+    recoveries: int
+    rotations: int = 0
+
+
+class Story(Struct, frozen=True):
+    """Everything that the journal has on one session, oldest first.
+
+    `log`: what the terminal of the last one showed that has ended, '' if that is not kept.
+    """
+
+    session: str
+    entries: tuple[Entry, ...]
+    summary: Summary
+    log: str = ""
+
+
+def story(ctx: Context, issue: int) -> Story:
+    """What happened for `issue`; also when its session is long over.
+
+    Raises:
+        SmError: the journal has nothing on it.
+
+    """
+    session = name_session(ctx.project.name, issue)
+    return story_of(ctx.root, session, f"issue #{issue} of '{ctx.project.name}'")
+
+
+def story_of(root: Root, session: str, what: str) -> Story:
+    """What happened in the session of that id; `what` is how a person calls it.
+
+    Raises:
+        SmError: the journal has nothing on it.
+
+    """
+    found = list(journal.read(root.journal, session))
+    if not found:
+        raise SmError(
+            f"nothing is known of {what}: "
+            f"no session has worked on it, as far as '{root.journal}' tells"
+        )
+    log = "".join(map(str, terminal_log.list_kept(root, session)[-1:]))
+    return Story(session, tuple(_entries(found)), summarise(found), log)
+
+
+def _entries(found: list[Event]) -> Iterable[Entry]:
+    for before, event in pairwise([found[0], *found]):
+        yield Entry(event.at, event.at - before.at, name_event(event), describe(event), tell(event))
+
+
+OUTCOMES = {
+    "merged": "merged",
+    "merged-early": "merged",
+    "issue-closed": "stopped, as the issue was closed",
+    "pull-closed": "stopped, as the pull request was closed",
+    "blocked": "stopped, as the issue was labelled blocked",
+    "failed": "failed: the agent gave up",
+    "idle-prompt": "failed: the agent never signalled a phase",
+    "recovery-exhausted": "failed: the agent died again and again",
+    "escalation-over": "failed: nobody answered",
+}
+"""What it means that a row ended a session."""
+
+
+def summarise(found: list[Event]) -> Summary:
+    """What these events (at least one, of one session, oldest first) amount to."""
+    rows = [event.row for event in found if isinstance(event, events.Decided)]
+    for event in found:
+        if isinstance(event, events.Dropped) and event.row in rows:
+            rows.remove(event.row)
+    counts = [BY_NAME[row].counts for row in rows if row in BY_NAME]
+    by_hand = sum(isinstance(event, events.RecoverAsked) for event in found)
+    return Summary(
+        outcome=_outcome(found),
+        took_s=found[-1].at - found[0].at,
+        sessions=sum(isinstance(event, events.Started) for event in found),
+        fixes=counts.count(Count.FIX),
+        rounds=counts.count(Count.ROUND),
+        recoveries=rows.count("recover") + by_hand,
+        rotations=sum(_is_finished(event) for event in found),
+    )
+
+
+def _is_finished(event: Event) -> bool:
+    return isinstance(event, Rotation) and event.step is RotationStep.FINISHED
+
+
+def _outcome(found: list[Event]) -> str:
+    """Of the last session: a new claim or start after an end begins a new one."""
+    outcome, ended_by = AT_WORK, ""
+    for event in found:
+        match event:
+            case events.Claimed() | events.Started():
+                outcome = AT_WORK
+            case events.Decided(row=row):
+                ended_by = row
+            case events.StepDone(verb=Verb.FORGET):
+                outcome = OUTCOMES.get(ended_by, "ended")
+            case events.Over(how=how):
+                outcome = how or "ended"
+            case events.Kill(done=True) if outcome == AT_WORK:
+                outcome = "ended"
+    return outcome
