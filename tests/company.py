@@ -16,14 +16,15 @@ from types import MappingProxyType
 
 import yaml
 
-from sm.session import agent, registry, targets
-from sm.session.registry import AnySession
+from sm.messages import wait as until
+from sm.sessions import address, agent, machine, registry
+from sm.sessions.registry import AnySession
 from sm.store import lock
 from sm.store.paths import Root
-from sm.workflow import host, until
+from tests.forked import run_sm
 from tests.helpers import HANG_S, wait_for
+from tests.helpers import REPOSITORY as REPOSITORY
 
-REPOSITORY = Path(__file__).resolve().parent.parent
 PEER = Path(__file__).with_name("peer.py")
 DEAF = "trap '' HUP; printf '❯ '; exec tail -f /dev/null"
 """An agent that shows its prompt, hears nothing, and outlives its terminal."""
@@ -48,20 +49,17 @@ class Company:
         env: Mapping[str, str] = MappingProxyType({}),
     ) -> subprocess.CompletedProcess[str]:
         """Run `sm` as a person; `code` is the exit code that it must have, None: any."""
-        done = subprocess.run(
-            [sys.executable, "-Im", "sm", *args],
-            capture_output=True,
-            text=True,
-            check=False,
-            input=stdin,
-            cwd=self.folder,
-            env=os.environ | {"SM_CONFIG": str(self.config)} | dict(env),
-            timeout=120,
-        )
+        own = os.environ | {"SM_CONFIG": str(self.config)} | dict(env)
+        done = run_sm(*args, env=own, cwd=self.folder, stdin=stdin)
         assert code is None or done.returncode == code, (
             f"{done.returncode} {done.stdout}{done.stderr}"
         )
         return done
+
+    def configure(self, **sections: object) -> None:
+        """Put sections into the machine's configuration."""
+        known = yaml.safe_load(self.config.read_text())
+        self.config.write_text(yaml.safe_dump(known | sections))
 
     def new(self, name: str = "", *, provider: str = "peer", prompt: str = "") -> str:
         """Begin a session that is ready for messages; returns its id."""
@@ -69,6 +67,7 @@ class Company:
         done = self.sm("new", "--provider", provider, *named, "--", prompt)
         ident = done.stdout.split()[0]
         self.wait(ident)
+        wait_for(self.session(ident).dir.seen.exists, "the monitor's first pass")
         return ident
 
     def wait(self, session: str) -> None:
@@ -78,7 +77,7 @@ class Company:
 
     def session(self, target: str) -> AnySession:
         """The session of that id or name."""
-        return targets.find(self.root, target)
+        return address.find(self.root, target)
 
     def noted(self, session: str, kind: str = "message") -> list[str]:
         """What the agent of that session was told, or ran, in order."""
@@ -109,10 +108,10 @@ class Company:
 
     def end(self) -> None:
         """End all agents and monitors."""
-        for session in registry.all(self.root, report=lambda _: None):
+        for session in registry.list_all(self.root, report=lambda _: None):
             held = session.dir.monitor_lock
             with lock.hold(session.dir.lock, timeout_s=60):
-                agent.stop(host.of(session).tmux, session)
+                agent.stop(machine.load_of(session).tmux, session)
                 registry.forget(self.root, session)
             wait_for(functools.partial(_is_free, held), "the monitor's end")
 
@@ -135,6 +134,11 @@ def make_company(folder: Path, root: Root) -> Company:
     return Company(folder, root, config)
 
 
+def transcripts(folder: Path) -> Path:
+    """Where peers with hooks write down what is said, if there is that folder."""
+    return folder / "transcripts"
+
+
 def profiles(folder: Path) -> dict[str, dict[str, object]]:
     """Four kinds of agents.
 
@@ -143,7 +147,8 @@ def profiles(folder: Path) -> dict[str, dict[str, object]]:
     """
     log = f"PEER_LOG={folder / 'peers.jsonl'}"
     mute = ["env", log, sys.executable, str(PEER)]
-    peer = ["env", f"PEER_HOOKS={REPOSITORY / 'lib' / 'hooks'}", *mute[1:]]
+    hooks_in = f"PEER_HOOKS={REPOSITORY / 'lib' / 'hooks'}"
+    peer = ["env", hooks_in, f"PEER_TRANSCRIPTS={transcripts(folder)}", *mute[1:]]
     common: dict[str, object] = {"like": "generic", "busy": ["^working"], "clear": "/clear"}
     hooks = {"hooks": "claude", "settings": ["--settings={file}"], "hook_characters": 9000}
     hooks |= {"tells_of_clear": True}

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import secrets
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from sm.adapters.tmux import Tmux
-from sm.config.schema import Forge, Project
+from sm.config.schema import LocalSettings, Project
 from sm.store import journal
 from sm.store.paths import Root
+from sm.views.event_words import describe, name_event
 from tests import chance
 from tests.company import Company, make_company
-from tests.helpers import Repository, make_repository
+from tests.helpers import REPOSITORY, Repository, make_repository
 
 SLOW_UNTIL = {"real": 0.85, "e2e": 0.95}
 """The part of a run in which the tests of a folder are met."""
+
+JOURNEYS = ("e2e", "real")
+"""The folders whose tests start agents, whatever they ask for."""
+LONG_LIVED = {"tmux_socket", "served"}
+"""The fixtures of each test with a terminal, mostly by another one, and of many with a server."""
 
 KEPT_VARIABLES = ("PATH", "LANG", "SM_CRASH_AT", "VIRTUAL_ENV", "PYTHONHASHSEED")
 
@@ -101,7 +109,7 @@ def repository(tmp_path: Path) -> Repository:
 @pytest.fixture
 def project(repository: Repository) -> Project:
     """A project on that repository, with no forge to speak of."""
-    forge = Forge(kind="local", path=repository.bare)
+    forge = LocalSettings(path=repository.bare)
     return Project(name="harb", repo=repository.clone, forge=forge)
 
 
@@ -111,10 +119,45 @@ def company(tmp_path: Path, root: Root, tmux_socket: str) -> Iterator[Company]:
     made = make_company(tmp_path, root)
     yield made
     for event in journal.read(root.journal):
-        print(f"{event.at:.3f} {event.session} {event.event} {event.detail}")
+        print(f"{event.at:.3f} {event.session} {name_event(event)} {describe(event)}")
     for log in root.sessions.glob("*/monitor.log"):
         print(f"--- {log}\n{log.read_text()}")
     made.end()
+
+
+def is_quick(folder: str, fixtures: Iterable[str]) -> bool:
+    """Whether a test in `folder` that uses these fixtures starts no terminal, agent or server."""
+    return folder not in JOURNEYS and LONG_LIVED.isdisjoint(fixtures)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what `bin/test --quick` runs."""
+    fixtures = getattr(item, "fixturenames", ())
+    if is_quick(item.path.parent.name, fixtures) and not shares_what_it_makes(item.path):
+        item.add_marker("quick")
+
+
+class ModulesTogether(LoadScopeScheduling):  # type: ignore[misc]
+    """Gives a free worker one test; or a whole module, where its tests share a server or a wheel.
+
+    Else each of them would make it anew, as tests of other modules come between them.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return file if shares_what_it_makes(REPOSITORY / file) else nodeid
+
+
+@functools.cache
+def shares_what_it_makes(module: Path) -> bool:
+    """Whether a module has a fixture that is made once for all of its tests."""
+    return 'scope="module"' in module.read_text("utf-8")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ModulesTogether:
+    """Share the tests out that way; bin/test has several workers."""
+    return ModulesTogether(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import json
 import math
 import os
 import shutil
@@ -21,16 +22,26 @@ import yaml
 from msgspec import structs
 
 from sm.adapters import proc
-from sm.forge import Check, CheckState, Issue, IssueState, PullRequest, PullState
-from sm.history import Receipt, Verb
-from sm.session import phasefile, plan, registry
-from sm.session.registry import IssueSession, Session
+from sm.adapters.forge.model import (
+    Check,
+    CheckState,
+    Issue,
+    IssueState,
+    PullRequest,
+    PullState,
+    authors_in,
+)
+from sm.issues import phase_file
+from sm.issues.snapshot import Snapshot
+from sm.sessions import plan, registry
+from sm.sessions.history import Receipt, Verb
+from sm.sessions.project import Context
+from sm.sessions.registry import IssueSession, Session
 from sm.store import lock
 from sm.store.files import write_atomic, write_json
-from sm.store.paths import session_name
-from sm.workflow.context import Context
-from sm.workflow.snapshot import Snapshot
+from sm.store.paths import name_session
 
+REPOSITORY = Path(__file__).resolve().parent.parent
 T = TypeVar("T")
 HANG_S = 60.0
 """What takes longer hangs. It says nothing of how long a thing may take: machines are slow."""
@@ -161,7 +172,7 @@ def put_session(
     root, project = ctx.root, ctx.project
     created = time.time() - age_s
     session = IssueSession(
-        name=session_name(project.name, issue),
+        name=name_session(project.name, issue),
         project=project.name,
         issue=issue,
         title=title,
@@ -179,7 +190,7 @@ def put_session(
     start = Receipt(created, "start", "start", verb=Verb.START)
     for receipt in (start,) if receipts is None else receipts:
         plan.add_receipt(session.dir, receipt)
-    phasefile.create(root, project.name, issue)
+    phase_file.create(root, project.name, issue)
     if phase:
         root.phase(project.name, issue).write_text(phase)
     agent = proc.find(os.getpid())
@@ -191,13 +202,10 @@ def put_session(
 
 def put_snapshot(ctx: Context, *seen: Issue | PullRequest, age_s: float = 1.0, **more: Any) -> None:
     """The forge as it was seen `age_s` seconds ago."""
-    taken = Snapshot(
-        time.time() - age_s,
-        "",
-        tuple(one for one in seen if isinstance(one, Issue)),
-        tuple(one for one in seen if isinstance(one, PullRequest)),
-        **more,
-    )
+    issues = tuple(one for one in seen if isinstance(one, Issue))
+    pulls = tuple(one for one in seen if isinstance(one, PullRequest))
+    writers = tuple(sorted(authors_in(issues, pulls)))
+    taken = Snapshot(time.time() - age_s, issues, pulls, writers=writers, **more)
     write_json(ctx.directory.snapshot, taken)
     write_atomic(ctx.directory.due, f"{math.ceil(taken.taken_at + ctx.project.ci.poll_s)}\n")
 
@@ -214,3 +222,10 @@ def a_pull(
     head = f"{number:040x}"
     pull = PullRequest(number, "Mend it", PullState.OPEN, "sm", 1000.0, branch, "main", head)
     return structs.replace(pull, check=Check(check, head), **more)
+
+
+def old_line(event: str, session: str = "", detail: str = "", *, at: float = 0.0) -> bytes:
+    """A line of the journal as the versions before the typed events have written it."""
+    entry: dict[str, object] = {"at": at or time.time(), "event": event}
+    entry |= {name: text for name, text in (("session", session), ("detail", detail)) if text}
+    return json.dumps(entry, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"

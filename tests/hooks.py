@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sm.session.hookfiles import HOOKS, STATUS_LINE
+from sm.sessions.hooks import HOOKS, STATUS_LINE
 from sm.store.paths import Root, SessionDir
 from tests.shell import REPOSITORY
 
@@ -111,14 +111,17 @@ class Hooks:
         lines = [line.split(" ") for line in self.dir.events.read_text().splitlines()]
         return [f"{event} {detail}" for _, event, _, detail in lines]
 
-    def queue(self, text: str, mode: str = "sequential", ident: str = "", at: int = 0) -> str:
-        """Put a message into the queue; returns its id."""
+    def queue(
+        self, text: str, mode: str = "sequential", ident: str = "", at: int = 0, shown: str = ""
+    ) -> str:
+        """Put a message into the queue, with what is shown of it if anything is; returns its id."""
         at = at or time.time_ns()
         ident = ident or f"m{at}"
         size = len(text.encode("utf-16-le")) // 2
         envelope = encode({"size": size, "id": ident, "mode": mode, "sender": '"size":1'})
         file = self.dir.queue / "new" / f"{at:019d}-{ident}.{mode}"
-        file.write_bytes(json.dumps(text).encode() + b"\n" + envelope)
+        view = json.dumps(shown).encode() + b"\n" if shown else b""
+        file.write_bytes(json.dumps(text).encode() + b"\n" + envelope + view)
         if mode == "steer":
             self.dir.steer.write_text("yes\n")
         return ident
@@ -135,6 +138,12 @@ class Hooks:
 def context_of(answer: str, event: str) -> str:
     """The text that an answer adds to the agent's context."""
     found: dict[str, Any] = json.loads(answer)
-    assert set(found) == {"hookSpecificOutput"}
+    assert set(found) <= {"hookSpecificOutput", "systemMessage"}
     assert found["hookSpecificOutput"]["hookEventName"] == event
     return str(found["hookSpecificOutput"]["additionalContext"])
+
+
+def shown_by(answer: str) -> str | None:
+    """What an answer shows to a person; None where that is left to the client."""
+    found: str | None = json.loads(answer).get("systemMessage")
+    return found

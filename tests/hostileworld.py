@@ -9,19 +9,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+from msgspec import structs
 
-from sm.adapters.forge import local
-from sm.adapters.forge.checkfolder import Verdict
+from sm.adapters.forge.local import forge as local
+from sm.adapters.forge.local.check_folder import Verdict
+from sm.adapters.forge.model import CheckState, InlineComment, ReviewState
 from sm.config.load import load
-from sm.forge import CheckState, InlineComment, ReviewState
-from sm.rotation import Cause, begin
-from sm.session import health, queue, registry
-from sm.session.registry import AdHocSession, IssueSession
+from sm.context import history
+from sm.context.rotation import Cause, begin
+from sm.messages import queue
+from sm.sessions import registry
+from sm.sessions.project import Context
+from sm.sessions.registry import AdHocSession, IssueSession
 from sm.store import journal
 from sm.store.files import append_line, ensure_private_dir, write_json
 from sm.store.paths import Root
-from sm.workflow.context import Context
-from tests.helpers import Repository, git, put_session, put_snapshot
+from tests.events import samples
+from tests.helpers import Repository, git, old_line, put_session, put_snapshot
 
 NOISE = "\x1b]52;c;ZXZpbA==\x07\x1b[2J\x1b[8m\x9b31m\x9d52;c;eA==\x9c\x7f\x08\u202e\u2066\u200b"
 """Clipboard, clear screen, conceal; the same by C1 controls; backspace; bidirectional, hidden."""
@@ -31,6 +35,7 @@ LONG = HOSTILE + "x" * 300_000
 TITLE, NAME = HOSTILE + "x" * 900, HOSTILE + "x" * 100
 """As long as the forge takes a title and a name."""
 FILE_NAME = f"evil{NOISE}\n\r.md"
+MESSAGE = "0123456789abcdef"
 BRANCH = "fix/evil\u202e\u009b31m\u2028"
 """All that git allows in the name of a branch."""
 OWN_COLOURS = re.compile(r"\x1b\[(?:0|1|2|4|3[0-7]|1;3[0-7]|9[0-7]|[0-9;]*38;5;[0-9;]*)*m")
@@ -126,14 +131,17 @@ def _fill_session(root: Root, session: IssueSession) -> None:
     for log in (root.transcript("harb", 1), session.dir.monitor_log):
         log.write_text(f"{HOSTILE}\n" * 50)
         log.chmod(0o600)
-    queue.put(session.dir, queue.Message(id=queue.new_id(), text=HOSTILE, sender=HOSTILE))
+    message = queue.Message(id=MESSAGE, text=HOSTILE, sender=HOSTILE, summary=HOSTILE)
+    queue.put(session.dir, message)
     begun = begin("r-1", Cause.CYCLE, time.time() - 72, "old")
-    failed = health.of_rotation(
+    failed = history.make_entry(
         begun, time.time(), project="harb", session=session.name, error=HOSTILE
     )
-    assert health.append(root, failed)
+    assert history.append(root, failed)
     for event in ("start", "problem", "inject", "decided", "reply", "dropped", HOSTILE):
-        journal.record(root.journal, event, session.name, HOSTILE)
+        append_line(root.journal, old_line(event, session.name, HOSTILE))
+    for one in samples(HOSTILE):
+        journal.record(root.journal, structs.replace(one, session=session.name))
 
 
 def _settle(root: Root, folder: Path) -> AdHocSession:
@@ -164,7 +172,8 @@ def _fill_state(root: Root, ctx: Context) -> None:
 
 
 def _begin_thread(folder: Path) -> str:
-    from sm.workflow import bridge, host
+    from sm.issues import bridge
+    from sm.sessions import machine
 
-    made = bridge.create(host.here(folder / "sm.yaml"), HOSTILE, HOSTILE, client="chat")
+    made = bridge.create(machine.load_here(folder / "sm.yaml"), HOSTILE, HOSTILE, client="chat")
     return made.handoff.id

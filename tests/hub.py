@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from sm.adapters.forge.local import LocalForge, create, open_forge
+from sm.adapters.forge.local.forge import LocalForge, create, open_forge
 from sm.config.load import load
 from sm.config.schema import Project
+from sm.sessions.project import Context
+from sm.store.lock import is_held
+from tests.forked import run_sm
 from tests.helpers import Repository, git, make_repository, wait_for
 
 PENDING = "pending"
@@ -45,10 +48,12 @@ class Hub:
         return git(self.repository.bare, "rev-parse", "main")
 
     def checked(self, head: str) -> str:
-        """The state of the checks of `head` once they have ended."""
+        """The state of the checks of `head` once they have ended, and their runner with them."""
         forge = self.open()
         forge.ensure_check(head)
         wait_for(lambda: forge.check(head).state != PENDING, "the end of CI")
+        for lock in self.folder.parent.rglob(f"checks/{head}/lock"):
+            wait_for(functools.partial(_is_free, lock), "the end of its runner")
         return forge.check(head).state
 
     def edit(self, name: str, old: str, new: str) -> None:
@@ -58,15 +63,12 @@ class Hub:
         assert old in text
         path.write_text(text.replace(old, new, 1))
 
-    def sm(self, *args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    def sm(
+        self, *args: str, stdin: str = "", cwd: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
         """Run the command line on it."""
-        return subprocess.run(
-            [sys.executable, "-Im", "sm", "--config", str(self.config), *args],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        words = ("--config", str(self.config), *args)
+        return run_sm(*words, env=os.environ, cwd=cwd or Path.cwd(), stdin=stdin)
 
 
 def make_hub(folder: Path, *, ci: str = "", review: bool = False) -> Hub:
@@ -82,3 +84,13 @@ def make_hub(folder: Path, *, ci: str = "", review: bool = False) -> Hub:
     )
     project = load(config, os.environ, folder).projects[0]
     return Hub(config, project, repository)
+
+
+def local_forge(ctx: Context) -> LocalForge:
+    """The forge of a project that is known to have the embedded one."""
+    assert isinstance(ctx.forge, LocalForge)
+    return ctx.forge
+
+
+def _is_free(lock: Path) -> bool:
+    return not is_held(lock)

@@ -15,6 +15,9 @@ what it does the next time that sm asks for one: `write`, as where nothing was s
 `compacting` (has its context summed up, and writes none), `lacking` (sections, which it adds when
 it is told), `stubborn` (does not), `working FILE` (writes, and uses tools until there is FILE),
 `twice FILE` (writes, again as there is FILE), `handoff` (writes it elsewhere, for `sm handoff`).
+A new context that is asked for its task names it, but for as often as `mum: 2` says.
+With `$PEER_TRANSCRIPTS`, a folder, it writes down there what is said, as Claude Code does.
+With `$PEER_OPENS` it begins its first turn as soon as there is that file.
 Only the standard library: it runs as the agent, in the agent's environment.
 """
 
@@ -28,6 +31,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 import tty
 from collections.abc import Callable
 from pathlib import Path
@@ -39,6 +43,8 @@ SECTIONS = (
     *("Critical State", "Blockers / Issues", "Notes"),
 )
 WRITE = re.compile(r"^Write it to (.+?\.md)\. Headings", re.MULTILINE)
+NAMING = re.compile(r"in one line that begins with `(.+?)` which task")
+TRANSCRIPTS = Path(os.environ.get("PEER_TRANSCRIPTS", "/none"))
 ADD = re.compile(r"^Add to the handoff document (.+?\.md) what it lacks", re.MULTILINE)
 LOOK_S = 0.02
 contexts = 1
@@ -49,6 +55,7 @@ opens_at: Path | None = None
 dies = False
 tasks: list[Path] = []
 reactions: list[str] = []
+mum_for = 0
 completed: list[str] = []
 buffer = b""
 words = ""
@@ -69,11 +76,24 @@ def context() -> str:
     return f"c0ffee00-0000-4000-{8000 + contexts % 1000}-{os.getpid():012d}"
 
 
+def transcript() -> Path:
+    return TRANSCRIPTS / f"{context()}.jsonl"
+
+
+def write_down(who: str, text: str) -> None:
+    if TRANSCRIPTS.is_dir():
+        at = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
+        content = [{"type": "text", "text": text}]
+        line = {"type": who, "uuid": f"{time.time_ns():032x}", "timestamp": at}
+        with transcript().open("a") as file:
+            file.write(json.dumps(line | {"message": {"role": who, "content": content}}) + "\n")
+
+
 def call(name: str, payload: dict[str, object]) -> str:
     """What a hook says."""
     if HOOKS is None:
         return ""
-    place = {"session_id": context(), "transcript_path": f"/none/{context()}.jsonl"}
+    place = {"session_id": context(), "transcript_path": str(transcript())}
     whole = place | {"cwd": str(Path.cwd())} | payload
     text = json.dumps(whole, separators=(",", ":"), ensure_ascii=False) + "\n"
     script = ["bash", "-p", str(HOOKS / name)]
@@ -166,6 +186,19 @@ def gauge(rest: str) -> None:
     gauges = gauges if of else told
 
 
+def mum(times: str) -> None:
+    global mum_for
+    mum_for = int(times)
+
+
+def name_task(begins: str) -> None:
+    global mum_for
+    if mum_for:
+        mum_for -= 1
+    else:
+        say(f"{begins} what was left")
+
+
 def swallow(times: str) -> None:
     global swallowed
     swallowed = int(times)
@@ -197,6 +230,7 @@ def asked(rest: str) -> None:
 
 def react(path: str) -> None:
     """Write the document that was asked for, or whatever it is to do instead."""
+    global gauges
     word, _, file = (reactions.pop(0) if reactions else "write").partition(" ")
     note("asked", word)
     if word == "handoff":
@@ -204,6 +238,7 @@ def react(path: str) -> None:
         run(f"{sys.executable} -Im sm handoff notes.md")
     elif word == "compacting":
         compact("")
+        gauges = "12"  # else it would be asked again at once
     elif word != "never":
         write(path, SECTIONS[:3] if word in ("lacking", "stubborn") else SECTIONS)
     if word == "lacking":
@@ -225,7 +260,7 @@ ORDERS = {
     order.__name__: order
     for order in (
         *(run, say, hold, work, ask, compact, fail, die, leave),
-        *(gauge, swallow, late, mortal, background, write, asked),
+        *(mum, gauge, swallow, late, mortal, background, write, asked),
     )
 }
 
@@ -240,6 +275,8 @@ def obey(text: str) -> None:
             react(found[1])
         elif found := ADD.match(line):
             complete(found[1])
+        elif found := NAMING.search(line):
+            name_task(found[1])
 
 
 def take(prompt: str) -> None:
@@ -250,7 +287,9 @@ def take(prompt: str) -> None:
     more = hook("UserPromptSubmit", prompt=prompt)
     if prompt.startswith("[sm] Task "):
         prompt, more = more or Path(prompt.rpartition(": ")[2]).read_text(), ""
-    obey(prompt if not more else f"{prompt}\n{more}")
+    told = prompt if not more else f"{prompt}\n{more}"
+    write_down("user", told)
+    obey(told)
     if gauges != "null":
         tell_gauge(json.loads(gauges))
     active = False
@@ -260,6 +299,7 @@ def take(prompt: str) -> None:
 
 
 def stop(*, active: bool) -> str:
+    write_down("assistant", words)
     running = [{"id": f"b{number}", "type": "shell"} for number in range(len(tasks))]
     said = {"last_assistant_message": words, "background_tasks": running}
     return hook("Stop", stop_hook_active=active, **said)
@@ -307,7 +347,7 @@ def finish_tasks() -> None:
 
 
 def show_prompt() -> None:
-    os.write(1, "\x1b[2J\x1b[H❯\u00a0".encode())
+    os.write(1, f"\x1b[2J\x1b[H{words}\r\n❯\u00a0".encode())
 
 
 def main() -> None:
@@ -316,6 +356,9 @@ def main() -> None:
     os.write(1, b"\x1b[?2004h")
     hook("SessionStart", source="startup")
     if len(sys.argv) > 1 and not sys.argv[-1].startswith("--"):
+        if opens := os.environ.get("PEER_OPENS"):
+            show_prompt()
+            hold(opens)
         with contextlib.suppress(FailedError):
             take(sys.argv[-1])
     while True:

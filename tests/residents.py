@@ -7,12 +7,13 @@ from pathlib import Path
 
 from sm.adapters import proc
 from sm.adapters.agent.profile import Profile
-from sm.adapters.agent.profiles import named
+from sm.adapters.agent.profiles import find
 from sm.adapters.tmux import Tmux
-from sm.session import queue, registry
-from sm.session.queue import Message, Place
-from sm.session.registry import AdHocSession, AnySession
-from sm.session.submission import Target
+from sm.messages import queue
+from sm.messages.queue import Message, Place
+from sm.sessions import registry
+from sm.sessions.registry import AdHocSession, AnySession
+from sm.sessions.target import Target
 from sm.store.paths import Root
 
 
@@ -40,7 +41,7 @@ def settle(
 
 def target(session: AnySession, profile: Profile | None = None) -> Target:
     """The session as the receiver of messages; nothing is typed anywhere."""
-    return Target(Tmux(None), session, profile or named("generic", {}))
+    return Target(Tmux(None), session, profile or find("generic", {}))
 
 
 def waiting(session: AnySession) -> list[Message]:

@@ -7,8 +7,20 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
-from sm.rotation import Act, Cause, Document, Limits, Move, Rotation, Standing, Step, begin
-from sm.rotationsteps import decide
+from sm.context.decide import decide
+from sm.context.rotation import (
+    Act,
+    Cause,
+    Document,
+    Key,
+    Kind,
+    Limits,
+    Move,
+    Rotation,
+    Standing,
+    Step,
+    begin,
+)
 
 OVER = (Act.FINISH, Act.GIVE_UP)
 
@@ -29,13 +41,22 @@ class Agent:
     silent: bool = False
     """It has not told of its context yet."""
     heard: list[tuple[int, str]] = field(default_factory=list)
+    task: str = ""
+    """What it has named in its context."""
+    others: bool = False
+    """A person has told it something in its context."""
 
 
 @dataclass
 class World:
-    """`codex`: a client that tells of a cleared context only with the next prompt."""
+    """`codex`: a client that tells of a cleared context only with the next prompt.
+
+    `names`: its agent names its task when it is asked; `proves`: what it says can be read.
+    """
 
     codex: bool = False
+    names: bool = False
+    proves: bool = False
     limits: Limits = field(default_factory=Limits)
     now: float = 1000.0
     agent: Agent = field(default_factory=Agent)
@@ -47,15 +68,16 @@ class World:
     swallows_clear: bool = False
     deaf: bool = False
     fails_to_start: bool = False
-    messages: dict[str, str] = field(default_factory=dict)
+    messages: dict[Key, str] = field(default_factory=dict)
     """waiting, accepted or lost, by key, in the order in which they were queued."""
     told: list[str] = field(default_factory=list)
     """All that was ever queued."""
-    passing: str | None = None
-    """The key of the only message that is handed over; None: any is."""
+    holds: bool = False
+    passing: Key | None = None
+    """The only message that is handed over while the rotation holds the others back."""
     typed: set[int] = field(default_factory=set)
     """The clears that were typed: none is a second time."""
-    accepted_at: dict[str, float] = field(default_factory=dict)
+    accepted_at: dict[Key, float] = field(default_factory=dict)
     old: int = 0
     """The context that is to be replaced."""
     clears: int = 0
@@ -97,6 +119,9 @@ class World:
             accepted=dict(self.accepted_at),
             relaunched=agent.silent and bool(self.record and self.record.generation),
             lost=frozenset(key for key, at in self.messages.items() if at == "lost"),
+            task=agent.task if self.record and self.record.step is Step.VERIFY else "",
+            proves=self.proves,
+            others=agent.others,
         )
 
     def run(self) -> float:
@@ -128,9 +153,9 @@ class World:
 
     def _align(self) -> None:
         assert self.record is not None
-        self.passing = self.record.key if self.record.holds else None
+        self.holds, self.passing = self.record.holds, self.record.key
 
-    def _withdraw(self, but: str = "") -> None:
+    def _withdraw(self, but: Key | None = None) -> None:
         waiting = [key for key, at in self.messages.items() if at == "waiting" and key != but]
         for key in waiting:
             del self.messages[key]
@@ -146,6 +171,7 @@ class World:
 
     def _perform(self, move: Move) -> None:
         if move.act is Act.TELL:
+            assert move.record.key
             self._tell(move.record.key)
         elif move.act is Act.INTERRUPT:
             if not self.obstacle:
@@ -159,7 +185,7 @@ class World:
             self.reports.append(move.reason)
         elif move.act in OVER:
             self._withdraw()
-            self.outcome, self.record, self.passing = move, None, None
+            self.outcome, self.record, self.holds = move, None, False
 
     def _clear(self, record: Rotation) -> None:
         at_work = self.agent.idle_since is None and self.agent.background_since is None
@@ -193,6 +219,7 @@ class World:
         self.agent.begun = begun
         self.agent.idle_since, self.agent.background_since = self.now, None
         self.agent.clear_due = False
+        self.agent.task, self.agent.others = "", False
 
     def start_anew(self) -> None:
         """A new client, in a new context."""
@@ -200,23 +227,23 @@ class World:
         self._new_context("startup")
         self.agent.silent = self.codex
 
-    def _tell(self, key: str) -> None:
+    def _tell(self, key: Key) -> None:
         if key not in self.messages:
             self.messages[key] = "waiting"
-            self.told.append(key)
+            self.told.append(str(key))
         self.deliver()
 
     def deliver(self) -> None:
         """Hand over what waits and may pass, the oldest first, as anybody does who comes by."""
         for key, at in list(self.messages.items()):
-            if at != "waiting" or self.passing not in (None, key) or self.obstacle:
+            if at != "waiting" or (self.holds and key != self.passing) or self.obstacle:
                 continue
-            steered = not key.startswith("resume")
+            steered = key.kind is not Kind.RESUME
             if not self.agent.alive or (self.agent.idle_since is None and not steered):
                 continue
             self._hear(key)
 
-    def _hear(self, key: str) -> None:
+    def _hear(self, key: Key) -> None:
         if self.deaf:
             self.messages[key] = "lost"
             return
@@ -225,5 +252,7 @@ class World:
         self.agent.silent = False
         self.messages[key] = "accepted"
         self.accepted_at[key] = self.now
-        self.agent.heard.append((self.agent.context, key))
+        self.agent.heard.append((self.agent.context, str(key)))
         self.agent.idle_since = None
+        if self.names and key.kind in (Kind.RESUME, Kind.CONFIRM):
+            self.agent.task = "the next step"

@@ -6,7 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+from tests.helpers import REPOSITORY as REPOSITORY
+
 BIN = REPOSITORY / "bin"
 
 
@@ -34,6 +35,11 @@ def stand_in(path: Path, body: str) -> Path:
     path.write_text(f"#!/usr/bin/env bash\n{body}\n")
     path.chmod(0o755)
     return path
+
+
+def stand_in_server(path: Path, body: str) -> Path:
+    """An executable in the place of `-Im sm react-server SESSION`; `body` is each of its passes."""
+    return stand_in(path, f"while read -r; do (\n{body}\n) </dev/null >&2; echo $?; done")
 
 
 def lines(path: Path) -> list[str]:

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 from sm.adapters.agent.profiles import resolve
-from sm.config.schema import Agent, Forge, Project
-from sm.session.launchfiles import Launch
-from sm.session.registry import IssueSession
-from sm.store.paths import Root, session_name
+from sm.config.schema import Agent, LocalSettings, Project
+from sm.sessions.launch import Launch
+from sm.sessions.registry import IssueSession
+from sm.store.paths import Root, name_session
 
 COMPOSER = r"""
 import json, os, sys, tty
@@ -61,7 +61,7 @@ def make_project(folder: Path, command: list[str], **agent: object) -> Project:
     return Project(
         name="harb",
         repo=folder / "clone",
-        forge=Forge(kind="local", path=folder / "forge"),
+        forge=LocalSettings(path=folder / "forge"),
         agent=Agent(command=shlex.join(command), **agent),  # type: ignore[arg-type]
     )
 
@@ -75,7 +75,7 @@ def make_session(root: Root, worktree: Path, issue: int = 7) -> IssueSession:
     """The identity of a session whose worktree exists."""
     worktree.mkdir(parents=True, exist_ok=True)
     return IssueSession(
-        name=session_name("harb", issue),
+        name=name_session("harb", issue),
         project="harb",
         issue=issue,
         title="Mend it",

@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
-from sm.facts import Facts, Life, Limits, Signs
-from sm.failure import Failure, Fault
-from sm.forge import CheckState, PullState, ReviewState
-from sm.history import Receipt, Verb, fold
-from sm.matrix import BY_NAME, INTERRUPTING, OVERTAKING
+from sm.adapters.forge.model import CheckState, PullState, ReviewState
+from sm.issues.decide import Decision, decide
+from sm.issues.facts import Facts, Life, Limits
+from sm.issues.matrix import BY_NAME, INTERRUPTING, OVERTAKING
+from sm.issues.rows import Row
 from sm.phase import Phase
-from sm.reactions import Decision, decide
-from sm.rows import Row
-from sm.session.plan import Plan, PlannedStep, next_step
+from sm.sessions.failure import Failure, Fault
+from sm.sessions.history import Receipt, Verb, fold
+from sm.sessions.plan import Plan, PlannedStep, find_next_step
+from sm.sessions.signs import Signs
 
 START_AT = 1_000_000.0
 REACTIONS_AT_ONCE = 8
@@ -76,7 +77,7 @@ class World:
         self.story.append(f"{self.now - START_AT:>12,.0f} s  {what}")
 
     def facts(self) -> Facts:
-        """What sm/workflow/observe.py would make of it."""
+        """What sm/issues/observe.py would make of it."""
         history = fold(self.receipts)
         readable = not self.lost and not self.unreadable
         phase = self.phase if readable else Phase.NONE
@@ -111,7 +112,7 @@ class World:
         )
 
     def signs(self) -> Signs:
-        """What sm/workflow/signs.py would make of the agent's hooks."""
+        """What sm/sessions/turn.py would make of the agent's hooks."""
         return Signs(
             doing=self.doing,
             active_at=self.active_at,
@@ -151,7 +152,7 @@ class World:
     def _is_worth_it(self, plan: Plan) -> bool:
         """Drop a plan that has lost its sense, as the reactor does."""
         row, facts = BY_NAME[plan.row], self.facts()
-        step = next_step(plan, self.receipts)
+        step = find_next_step(plan, self.receipts)
         if step == len(plan.steps):
             return True
         over = row.passing and not (row.when(facts) and row.key(facts) == plan.key)
@@ -176,7 +177,7 @@ class World:
         self._carry_out(self.plan)
 
     def _carry_out(self, plan: Plan) -> None:
-        for number in range(next_step(plan, self.receipts), len(plan.steps)):
+        for number in range(find_next_step(plan, self.receipts), len(plan.steps)):
             verb = plan.steps[number].verb
             if verb is self.killed_before:
                 self.killed_before = None

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from sm.bridge import bindings, database
-from sm.bridge.handoffs import APPENDED, bridge
+from sm.bridge.handoffs import APPENDED, open_bridge
 from sm.bridge.records import Client, EntryType
-from sm.session.registry import IssueSession
-from sm.workflow.handover import hand_over
+from sm.issues.threads import hand_over
+from sm.sessions.registry import IssueSession
 from tests.bench.measure import Bench, Figure, Take, call_ms, in_turns
 from tests.bench.reaction import quiet_stage
 from tests.helpers import put_session
@@ -60,7 +60,7 @@ def _reading(bench: Bench) -> Iterator[Figure]:
 
 def filled(path: Path, gaps: Sequence[int] = ()) -> tuple[Path, str]:
     """A database with a handoff of LENGTH entries; before some of them, `gaps` of one other."""
-    with bridge(path) as handoffs:
+    with open_bridge(path) as handoffs:
         ours = handoffs.create("Ours", CONTENT, client=Client.CODE).handoff.id
         other = handoffs.create("Other", CONTENT, client=Client.CODE).handoff.id
         order = [each for gap in gaps for each in (*[other] * gap, ours)]
@@ -73,13 +73,13 @@ def filled(path: Path, gaps: Sequence[int] = ()) -> tuple[Path, str]:
 
 @contextlib.contextmanager
 def _reader(path: Path, ident: str) -> Iterator[Take]:
-    with bridge(path) as handoffs:
+    with open_bridge(path) as handoffs:
         yield _often(lambda: handoffs.get(ident, Client.CODE))
 
 
 def _opening_reader(path: Path, ident: str) -> Take:
     def read() -> None:
-        with bridge(path) as handoffs:
+        with open_bridge(path) as handoffs:
             handoffs.get(ident, Client.CODE)
 
     return _often(read)
@@ -103,7 +103,7 @@ def _writing(bench: Bench) -> Iterator[Figure]:
     plain = bench.folder / "plain.db"
 
     def add() -> None:
-        with bridge(path) as handoffs:
+        with open_bridge(path) as handoffs:
             handoffs.add(ident, EntryType.PROGRESS, CONTENT, Client.CODE)
 
     def insert() -> None:
@@ -111,7 +111,7 @@ def _writing(bench: Bench) -> Iterator[Figure]:
             connection.execute(INSERT, ROW)
 
     def open_ours() -> None:
-        with bridge(path):
+        with open_bridge(path):
             pass
 
     def open_plain() -> None:
@@ -122,7 +122,7 @@ def _writing(bench: Bench) -> Iterator[Figure]:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(PLAIN)
     rounds = bench.rounds(25, 10)
-    with bridge(path) as handoffs, _plain(plain) as connection:
+    with open_bridge(path) as handoffs, _plain(plain) as connection:
         found = in_turns(
             rounds,
             _often(lambda: handoffs.add(ident, EntryType.PROGRESS, CONTENT, Client.CODE)),
@@ -170,7 +170,7 @@ def _passes(bench: Bench) -> Iterator[Figure]:
 
 def _tell(path: Path, session: IssueSession, count: int) -> None:
     """Have one handoff more about its issue, of so many entries that are the agent's own."""
-    with bridge(path) as handoffs:
+    with open_bridge(path) as handoffs:
         ident = handoffs.create("Own", CONTENT, client=Client.CODE).handoff.id
         row = (ident, "code", "progress", CONTENT, AT, None)
         with database.transaction(handoffs.connection):

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.tmux import Tmux
-from sm.session.agentstate import State
+from sm.sessions.agent_state import State
 from sm.store.paths import Root
 from tests.helpers import wait_for
 from tests.real.api import Api, Reply, Request

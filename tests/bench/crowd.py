@@ -10,18 +10,19 @@ from pathlib import Path
 from msgspec import structs
 
 from sm.adapters import proc
-from sm.adapters.forge.document import Document, render
-from sm.adapters.forge.issues import new_front
+from sm.adapters.forge.local.document import Document, render
+from sm.adapters.forge.local.issues import new_front
+from sm.adapters.forge.model import PullState
 from sm.adapters.proc import Process
-from sm.forge import PullState
-from sm.session import claim
-from sm.session.registry import IssueSession
+from sm.issues import claim
+from sm.issues.snapshot import last_snapshot
+from sm.sessions.project import Context
+from sm.sessions.registry import IssueSession
 from sm.store import lock
 from sm.store.files import append_line, write_atomic, write_json
-from sm.workflow.context import Context
-from sm.workflow.snapshot import last_snapshot
 from tests.e2e.stage import Stage, make_stage
 from tests.helpers import git, put_session
+from tests.hub import local_forge
 
 FIRST_PULL = 100_000
 """Numbers of pull requests, out of the way of those of issues."""
@@ -95,10 +96,10 @@ def _branches(crowd: Crowd, *, awaiting: bool) -> dict[int, str]:
         stream = "".join(_commit(ctx.project.branch(issue), issue, main) for issue in heads)
         _feed(repository.bare, stream, "fast-import", "--quiet")
         git(repository.clone, "fetch", "-q", "origin")
-        found = ctx.forge.repository.heads()
+        found = local_forge(ctx).repository.heads()
         heads = {n: found[ctx.project.branch(n)] for n in heads}
     branches = {n: f"refs/heads/{ctx.project.branch(n)}" for n in heads}
-    claims = {n: claim.ref(n) for n in heads}
+    claims = {n: claim.name_ref(n) for n in heads}
     for place, refs in (
         (repository.bare, branches),
         (repository.bare, claims),
@@ -123,7 +124,7 @@ def _feed(folder: Path, text: str, *command: str) -> None:
 
 
 def _on_forge(ctx: Context, issue: int, head: str) -> None:
-    folder = ctx.forge.folder
+    folder = local_forge(ctx).folder
     front: dict[str, object] = new_front(f"Issue {issue}", "ada") | {"labels": ["in-progress"]}
     document = Document({"number": issue} | front, "Please.\n")
     folder.file("issues", issue).write_bytes(render(document))
@@ -135,7 +136,7 @@ def _on_forge(ctx: Context, issue: int, head: str) -> None:
 
 
 def _check_under_way(ctx: Context, head: str) -> AbstractContextManager[bool]:
-    check = ctx.forge.checks.folder(head)
+    check = local_forge(ctx).checks.folder(head)
     check.path.mkdir()
     append_line(check.starts, b"1767322985.000")
     return lock.try_hold(check.lock)

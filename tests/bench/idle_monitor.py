@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sm.session import registry
+from sm.sessions import registry
 from sm.store import lock
 from tests.bench.crowd import Crowd, make_crowd
 from tests.bench.measure import Bench, Figure
@@ -80,7 +80,7 @@ def _monitor(crowd: Crowd) -> Iterator[subprocess.Popen[bytes]]:
     session.dir.next.write_text(f"{FAR}\n")
     watched = (ctx.root.phase("harb", 1), ctx.root.idle_marker(session.name))
     session.dir.watch.write_text("".join(f"{path}\n" for path in watched))
-    session.dir.shared.write_text(f"{ctx.directory.path}\n{ctx.forge.stamp_file}\n")
+    session.dir.shared.write_text(f"{ctx.directory.path}\n{ctx.forge.signs()[0]}\n")
     ctx.directory.due.write_text(f"{FAR}\n")
     ctx.directory.snapshot.touch()
     session.dir.seen.touch()

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sm.bridge.handoffs import bridge
+from sm.bridge.handoffs import open_bridge
 from sm.bridge.records import Client
-from sm.workflow.host import here
+from sm.sessions.machine import load_here
 from tests.bench.bridge import LENGTH, filled
 from tests.bench.measure import Bench, Figure, call_ms, in_turns, run
 from tests.serving import Served, serving
@@ -102,13 +102,13 @@ def _starting(bench: Bench) -> Iterator[Figure]:
 
 
 def _calling(bench: Bench) -> Iterator[Figure]:
-    path = here(None).machine.bridge_database
+    path = load_here(None).machine.bridge_database
     path.parent.mkdir(mode=0o700, parents=True)
     _, ident = filled(path)
     params = {"name": "get_handoff", "arguments": {"id": ident}}
 
     def here_read() -> None:
-        with bridge(path) as handoffs:
+        with open_bridge(path) as handoffs:
             assert len(handoffs.get(ident, Client.CHAT).entries) == LENGTH
 
     with _talking() as talk, serving(bench.folder, verb=("mcp", "--http")) as served:

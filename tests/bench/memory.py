@@ -1,4 +1,7 @@
-"""The memory of all that sm keeps running beside ten sessions: their monitors, and no more."""
+"""The memory of all that sm keeps running beside ten sessions: their monitors, and no more.
+
+While something happens in a session, the server of its passes comes to it, for a minute.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from pathlib import Path
 
 from sm.adapters import proc
 from sm.adapters.tmux import Tmux
-from sm.session import agent, registry
+from sm.sessions import agent, registry
 from sm.store.paths import Root
 from tests.bench.measure import Bench, Figure
 from tests.company import Company, make_company
@@ -33,6 +36,9 @@ def figures(bench: Bench) -> Iterator[Figure]:
         ends.callback(company.end)
         for _ in range(SESSIONS):
             company.new(provider="mute")
+        servers = [pid for pid in _at_rest(company) if _serves_passes(pid)]
+        busy = _memory_mb(servers)
+        wait_for(lambda: not any(map(_serves_passes, servers)), "the servers' end", 120.0)
         monitors, pipes = _at_rest(company), _pipes(company)
         found = {"monitors": _memory_mb(monitors), "transcripts": _memory_mb(pipes)}
         watchers = [ends.enter_context(_sleeper()) for _ in range(SESSIONS)]
@@ -46,6 +52,9 @@ def figures(bench: Bench) -> Iterator[Figure]:
         samples=[sum(found.values())],
         beside="as many Pythons asleep",
         others=[beside],
+    )
+    yield Figure(
+        name=f"    for a minute after a pass: {len(servers)} servers", unit="MB", samples=[busy]
     )
     for (name, memory), pids in zip(found.items(), (monitors, pipes), strict=True):
         yield Figure(name=f"    {name}: {len(pids)} processes", unit="MB", samples=[memory])
@@ -71,10 +80,19 @@ def _at_rest(company: Company) -> list[int]:
 
 def _ours(company: Company) -> set[int]:
     """Every process that was told of our state root, but for the agents."""
-    agents = {found for one in registry.all(company.root) if (found := agent.recorded(one.dir))}
-    agents_pids = {process.pid for process in proc.family(agents)}
+    agents = {
+        found for one in registry.list_all(company.root) if (found := agent.read_process(one.dir))
+    }
+    agents_pids = {process.pid for process in proc.find_family(agents)}
     told = f"SM_STATE_ROOT={company.root.path}".encode()
     return {pid for pid in _pids() if told in _environment(pid)} - agents_pids
+
+
+def _serves_passes(pid: int) -> bool:
+    try:
+        return b"react-server" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def _pids() -> Iterator[int]:

@@ -7,8 +7,8 @@ import sys
 import time
 from collections.abc import Iterator
 
-from sm.session import registry
-from sm.session.delivery import Reason
+from sm.refusal import Refusal
+from sm.sessions import registry
 from tests.bench.client import asked, hold_turn, real_agents, type_by_hand, wait_ready
 from tests.bench.measure import Bench, Figure, in_turns, run
 from tests.helpers import wait_for
@@ -69,7 +69,7 @@ def _after_turn(managed: Managed) -> float:
     """From the end of the model's stream to its next request, which holds the message."""
     wait_ready(managed)
     text, hold = _text(), hold_turn(managed)
-    assert managed.send(text).reason is Reason.BUSY
+    assert managed.send(text).refusal is Refusal.BUSY
     registry.poke(managed.session.dir)  # as `sm send` does
     ended = time.monotonic()
     hold.set()

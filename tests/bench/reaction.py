@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from sm.session import registry
-from sm.workflow.poll import tick
+from sm.issues.poll import tick
+from sm.sessions import registry
 from tests.bench.measure import Bench, Figure
 from tests.chance import dice
 from tests.e2e.stage import PUPPET, Stage, make_stage
@@ -99,11 +99,11 @@ def quiet_stage(folder: Path) -> Stage:
 
 
 def _interpreter(folder: Path, log: Path) -> Path:
-    """What the monitors take for Python: `-Im sm react …` becomes the timed reactor."""
+    """What the monitors take for Python: `-Im sm react-server …` becomes the timed one."""
     return stand_in(
         folder / "python",
-        f'[[ $3 == react ]] || exec {sys.executable} "$@"\n'
-        f'exec {sys.executable} -I {TIMED} {log} $EPOCHREALTIME "${{@:3}}"',
+        f'[[ $3 == react-server ]] || exec {sys.executable} "$@"\n'
+        f'exec {sys.executable} -I {TIMED} {log} "${{@:3}}"',
     )
 
 
@@ -136,7 +136,7 @@ def _parts(entry: dict[str, Any], written: float, got: float) -> dict[str, float
     moments = entry["moments"]
     marks = {
         "wait for the monitor's look": entry["called"],
-        "start Python, import": entry["began"],
+        "begin the pass": entry["began"],
         "configuration, forge": moments["observe"][0][0],
         "observe": moments["observe"][0][1],
         "decide, compose, save": moments["perform"][0][0],

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from statistics import median
 
-from sm.workflow.poll import tick
+from sm.issues.poll import tick
 from tests.bench.measure import Bench, Figure, in_turns, run, wall_ms
 from tests.bench.reaction import quiet_stage
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from sm.session import queue
+from sm.messages import queue
 from sm.store.files import write_atomic
 from tests.bench.client import LOOK_S, asked, real_agents, wait_ready
 from tests.bench.measure import Bench, Figure

@@ -8,13 +8,13 @@ import time
 from collections.abc import Iterator
 from statistics import median
 
-from sm.rotation import Cause
-from sm.session import agentstate, registry
-from sm.session.agentstate import State
-from sm.session.health import recent
-from sm.workflow import host
-from sm.workflow.rotate import begin_cycle
-from sm.workflow.rotator import Rotator
+from sm.context import settings
+from sm.context.history import read_recent
+from sm.context.rotation import Cause
+from sm.context.run import begin_cycle
+from sm.context.settings import Rotator
+from sm.sessions import agent_state, registry
+from sm.sessions.agent_state import State
 from tests.bench.client import asked, real_agents, wait_ready
 from tests.bench.measure import Bench, Figure, in_turns
 from tests.helpers import wait_for
@@ -79,13 +79,13 @@ def _handoff(managed: Managed, writer: Writer) -> float:
 def _by_hand(managed: Managed) -> float:
     """The client's own time: `/clear`, then a prompt as soon as it is in another context."""
     wait_ready(managed)
-    text, before = f"Go on with number {next(_numbers)}.", agentstate.read(managed.session.dir)
+    text, before = f"Go on with number {next(_numbers)}.", agent_state.read(managed.session.dir)
     started = time.monotonic()
     managed.paste("/clear")
     managed.keys("Enter")
 
     def cleared() -> bool:
-        return agentstate.read(managed.session.dir).context != before.context
+        return agent_state.read(managed.session.dir).context != before.context
 
     wait_for(cleared, "another context", every_s=0.0)
     wait_for(lambda: managed.screen().prompt == "idle", "the prompt", every_s=0.0)
@@ -97,12 +97,12 @@ def _by_hand(managed: Managed) -> float:
 def _cycle(managed: Managed) -> float:
     """With an agent that writes the document at once."""
     wait_ready(managed)
-    count = len(list(recent(managed.root, managed.name)))
+    count = len(list(read_recent(managed.root, managed.name)))
     started = time.monotonic()
-    rotator = Rotator(managed.target, host.policy_of(managed.session))
+    rotator = Rotator(managed.target, settings.read_policy(managed.session))
     assert begin_cycle(rotator, Cause.COMMAND, 87.0)
     registry.poke(managed.session.dir)
-    wait_for(lambda: len(list(recent(managed.root, managed.name))) > count, "its end", 120.0)
+    wait_for(lambda: len(list(read_recent(managed.root, managed.name))) > count, "its end", 120.0)
     took = (time.monotonic() - started) * 1000
     managed.wait_state(State.IDLE)
     return took

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-from sm.session import delivery
+from sm.messages import delivery
 from tests.bench.client import asked, hold_turn, real_agents, type_by_hand, wait_ready
 from tests.bench.measure import Bench, Figure
 from tests.helpers import wait_for

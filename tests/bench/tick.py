@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from statistics import median
 
-from sm.workflow.poll import tick
+from sm.issues.poll import tick
 from tests.bench.crowd import Crowd, make_crowd
 from tests.bench.measure import Bench, Figure, Take, call_ms, in_turns, run
 

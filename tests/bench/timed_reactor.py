@@ -1,7 +1,6 @@
-"""Stands in for the interpreter of a monitor: runs the real reactor and notes what took how long.
+"""Stands in for the interpreter of a monitor: serves the real passes and notes what took how long.
 
-Usage: timed_reactor.py LOG EPOCHSECONDS react PROJECT ISSUE
-The second argument is the moment at which the monitor started us, before Python was.
+Usage: timed_reactor.py LOG react-server SESSION
 """
 
 from __future__ import annotations
@@ -13,7 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-log, called_at = Path(sys.argv[1]), float(sys.argv[2])
+from sm.__main__ import run
+from sm.cli import fork_server, passes
+from sm.issues import reactor
+
+log = Path(sys.argv[1])
 moments: dict[str, list[tuple[float, float]]] = {}
 
 
@@ -30,19 +33,18 @@ def timed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def main() -> None:
-    """As `sm react PROJECT ISSUE`."""
-    from sm.__main__ import run
-    from sm.workflow import reactor
-
-    for name in ("observe", "compose", "perform"):
-        setattr(reactor, name, timed(name, getattr(reactor, name)))
+def react(*args: Any) -> None:
+    """A pass in its fork: note when the monitor has asked for it, and when it began."""
     began = time.time()
-    code = run(sys.argv[3:])
-    entry = {"called": called_at, "began": began, "moments": moments}
+    original(*args)
+    entry = {"called": moments["_has_input"][-1][1], "began": began, "moments": moments}
     with log.open("a") as lines:
         lines.write(json.dumps(entry) + "\n")
-    sys.exit(code)
 
 
-main()
+original = passes.react
+setattr(passes, "react", react)  # noqa: B010 - it notes a moment more
+for name in ("observe", "compose", "perform"):
+    setattr(reactor, name, timed(name, getattr(reactor, name)))
+fork_server._has_input = timed("_has_input", fork_server._has_input)
+sys.exit(run(sys.argv[2:]))

@@ -9,6 +9,7 @@ import pytest
 
 from sm.store import journal
 from sm.store.paths import Root
+from sm.views.event_words import describe, name_event
 from tests.e2e.stage import Stage, make_stage
 
 MakeStage = Callable[..., Stage]
@@ -37,6 +38,6 @@ def stage_of(
 def _show(stage: Stage) -> None:
     """Pytest prints this only where the test has failed."""
     for event in journal.read(stage.ctx.root.journal):
-        print(f"{event.at:.3f} {event.session} {event.event} {event.detail}")
+        print(f"{event.at:.3f} {event.session} {name_event(event)} {describe(event)}")
     for log in stage.ctx.root.sessions.glob("*/monitor.log"):
         print(f"--- {log}\n{log.read_text(errors='replace')}")

@@ -14,18 +14,19 @@ from pathlib import Path
 
 import yaml
 
-from sm.adapters.forge import local
-from sm.adapters.forge.checkfolder import CheckFolder
-from sm.adapters.forge.command import end_leftovers
+from sm.adapters.forge.local import forge
+from sm.adapters.forge.local.check_folder import CheckFolder
+from sm.adapters.forge.local.command import end_leftovers
+from sm.adapters.forge.model import ReviewState
 from sm.config.load import load
-from sm.forge import ReviewState
-from sm.session import agent, registry
-from sm.session.registry import IssueSession
+from sm.sessions import agent, registry
+from sm.sessions.project import Context
+from sm.sessions.registry import IssueSession
 from sm.store import lock
-from sm.workflow.context import Context
+from tests.forked import run_sm
+from tests.helpers import REPOSITORY as REPOSITORY
 from tests.helpers import Repository, git, make_repository, wait_for
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 Env = dict[str, str]
 PUPPET = Path(__file__).with_name("puppet.py")
 
@@ -46,7 +47,9 @@ class Stage:
 
     def sm(self, *args: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run `sm`, as the person or the monitor would."""
-        return self.run(sys.executable, "-Im", "sm", *args, check=check)
+        done = run_sm(*args, env=self.environment, cwd=self.folder)
+        assert not check or done.returncode == 0, done.stdout + done.stderr
+        return done
 
     def poll(
         self, *, check: bool = True, env: Env | None = None
@@ -65,13 +68,16 @@ class Stage:
             capture_output=True,
             text=True,
             check=False,
-            env=os.environ
-            | {"SM_CONFIG": str(self.config), "SM_PYTHON": sys.executable}
-            | (env or {}),
+            env=self.environment | (env or {}),
             cwd=self.folder,
         )
         assert not check or done.returncode == 0, done.stdout + done.stderr
         return done
+
+    @property
+    def environment(self) -> Env:
+        """What a program of this stage is given."""
+        return os.environ | {"SM_CONFIG": str(self.config), "SM_PYTHON": sys.executable}
 
     def file_issue(self, title: str = "Add a file", body: str = "Please.") -> int:
         """File an issue that is ready to be picked up."""
@@ -79,7 +85,7 @@ class Stage:
 
     def session(self, issue: int) -> IssueSession:
         """The session of an issue."""
-        return registry.of_issue(self.ctx.root, f"dev-{self.ctx.project.name}-{issue}")
+        return registry.load_issue_session(self.ctx.root, f"dev-{self.ctx.project.name}-{issue}")
 
     def sessions(self) -> list[IssueSession]:
         """All sessions on record."""
@@ -134,7 +140,7 @@ class Stage:
         for place in (self.folder / "forge" / "checks").glob("*"):
             end_leftovers(CheckFolder(place))
         ctx = self.ctx
-        for session in registry.all(ctx.root, report=lambda _: None):
+        for session in registry.list_all(ctx.root, report=lambda _: None):
             held = session.dir.monitor_lock
             with lock.hold(session.dir.lock, timeout_s=60):  # or its monitor restarts the agent
                 agent.stop(ctx.tmux, session)
@@ -149,7 +155,7 @@ def _is_free(path: Path) -> bool:
 def make_stage(folder: Path, *, auto: bool, settings: dict[str, object] | None = None) -> Stage:
     """Set an installation up; `settings` goes over the configuration's defaults."""
     repository = make_repository(folder)
-    local.create(folder / "forge", repository.bare)
+    forge.create(folder / "forge", repository.bare)
     command = shlex.join([sys.executable, str(PUPPET)])
     agent_env = {"PUPPET_LOG": str(folder / "puppet.jsonl"), "PUPPET_AUTO": "1" if auto else "0"}
     for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"):

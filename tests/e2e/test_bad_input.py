@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from sm.session import plan
+from sm.sessions import plan
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import REPOSITORY, Stage
 from tests.helpers import git, wait_for
@@ -279,7 +280,8 @@ def test_agent_that_cannot_be_started_is_named_and_started_when_it_is_there(
 ) -> None:
     stage = stage_of(settings={"agent": {"command": "no-such-agent --fast"}})
     issue = stage.file_issue()
-    done = stage.poll()
+    done = stage.poll(check=False)
+    assert done.returncode == 1
     assert f"cannot pick up #{issue}" in done.stdout
     assert "cannot start 'no-such-agent': no such program on PATH" in done.stdout
     assert "cannot start 'no-such-agent'" in stage.sm("status").stdout
@@ -332,13 +334,14 @@ def test_issue_being_edited_while_its_agent_works_loses_nothing(stage_of: MakeSt
     whole = file.read_text()
     file.write_text(whole[: whole.index("state")])
     stage.write_phase(issue, "PHASE:nonsense")
+    told(stage, "no sentinel of the protocol")  # which quotes nothing of the issue
+    os.kill(stage.agent_pid(issue), signal.SIGKILL)
     problem = stage.session(issue).dir.problem
     wait_for(problem.exists, "the problem to be noted")
     assert "the front matter has no end" in stage.sm("status").stdout
     file.write_text(whole)
-    told(stage, "no sentinel of the protocol")
-    assert len(stage.told()) == 2
-    wait_for(lambda: plan.pending(stage.session(issue).dir) is None, "the end of the plan")
+    wait_for(lambda: len(stage.told()) == 3, "the next agent")
+    wait_for(lambda: plan.read_pending(stage.session(issue).dir) is None, "the end of the plan")
 
 
 def test_stamp_that_is_gone_is_made_again_by_the_next_change(stage_of: MakeStage) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sm.history import fold
-from sm.session.plan import receipts
+from sm.sessions.history import Verb, fold
+from sm.sessions.plan import read_receipts
 from tests.e2e.conftest import MakeStage
 from tests.helpers import wait_for
 
@@ -33,7 +33,7 @@ def test_killed_ci_is_told_to_a_person_and_its_result_reaches_the_agent_when_it_
     wait_for(lambda: len(stage.told()) == 2, "the result", 60)
     assert "CI passed for" in stage.told()[1]
     assert len(stage.ctx.forge.issue(issue).comments) == 1
-    assert fold(receipts(stage.session(issue).dir)).fixes == 0
+    assert fold(read_receipts(stage.session(issue).dir)).fixes == 0
     assert "escalated" not in stage.sm("status").stdout
 
 
@@ -48,3 +48,30 @@ def test_ci_that_is_broken_again_is_told_again(stage_of: MakeStage) -> None:
     assert pull is not None
     stage.sm("ci", "rerun", "harb", str(pull.number))
     wait_for(lambda: len(stage.ctx.forge.issue(issue).comments) == 2, "the second question", 60)
+
+
+def test_another_run_of_the_same_commit_costs_no_fix(stage_of: MakeStage) -> None:
+    stage = stage_of(settings={"ci": {"command": "exit 3", "poll": "1s"}})
+    issue = stage.file_issue()
+    stage.poll()
+    stage.push_work(issue)
+
+    def asks(times: int) -> int:
+        """The agent asks for CI, and is told for the `times`th time; what it has used up then."""
+
+        def told() -> bool:
+            found = read_receipts(stage.session(issue).dir)
+            return sum(r.row == "ci-failed" and r.verb is Verb.INJECT for r in found) == times
+
+        stage.write_phase(issue, "PHASE:awaiting_ci")
+        wait_for(told, "the result to be handed over")
+        return fold(read_receipts(stage.session(issue).dir)).fixes
+
+    assert asks(1) == 1
+    head = stage.ctx.forge.pulls()[0][0].head
+    before = stage.ctx.forge.check(head).at
+    stage.sm("ci", "rerun", f"harb#{issue}")
+    wait_for(lambda: stage.ctx.forge.check(head).at > before, "the other run")
+    wait_for(lambda: stage.ctx.forge.check(head).state == "failure", "its result")
+    assert asks(2) == 1
+    assert asks(3) == 2, "to ask again without a new commit or another run is an attempt"

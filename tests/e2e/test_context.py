@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from sm.session import readings
+from sm.context.flags import read_flags, read_wake_threshold
 from tests.e2e.conftest import MakeStage
 from tests.e2e.test_hook_rows import Hooked, begin
 from tests.helpers import wait_for
@@ -38,17 +38,17 @@ def test_an_issues_agent_is_warned_at_the_threshold_of_its_project(
     hooked: Hooked, capfd: pytest.CaptureFixture[str]
 ) -> None:
     directory = hooked.stage.session(hooked.issue).dir
-    wait_for(lambda: readings.pointed(directory) == 40, "the threshold")
+    wait_for(lambda: read_wake_threshold(directory) == 40, "the threshold")
     shows(hooked, 39)
     shows(hooked, 41)
-    wait_for(lambda: readings.flags(directory).warned, "the flag")
+    wait_for(lambda: read_flags(directory).warned, "the flag")
     capfd.readouterr()
     hooked.ends_turn()
     assert WARNING in capfd.readouterr().out  # what its hook has answered
     shows(hooked, 42)
     hooked.ends_turn()
     assert "[sm context]" not in capfd.readouterr().out
-    assert readings.pointed(directory) == 90
+    assert read_wake_threshold(directory) == 90
 
 
 def test_people_hear_of_a_compaction_on_the_issue_once(hooked: Hooked) -> None:

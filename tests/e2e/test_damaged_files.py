@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from sm.__main__ import run
-from sm.session import agent
+from sm.sessions import agent
 from sm.store import journal
 from sm.store.paths import PRIVATE, QUEUE, Kind, ProjectDir, Root, SessionDir, layout
+from sm.views.event_words import describe, name_event
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage
 from tests.helpers import wait_for
@@ -66,7 +67,7 @@ IN_PLACE: list[Damage] = [is_another_kind, leads_nowhere, is_a_fifo, may_not_be_
 
 
 def places(root: Root, project: ProjectDir, session: SessionDir) -> dict[Path, Kind]:
-    """Every name that docs/STATE.md has in the private directory: see tests/test_docs.py."""
+    """Every name that docs/STATE.md has in the private directory, as test_docs.py has it."""
     found = {root.private / name: kind for name, kind in PRIVATE.items()}
     found |= {project.path / name: kind for name, kind in layout(ProjectDir).items()}
     found |= {session.path / name: kind for name, kind in layout(SessionDir).items()}
@@ -110,7 +111,11 @@ def test_no_damaged_file_stops_a_tick_a_session_or_its_agent(
         known = agent.load(stage.session(1).dir)
         assert known, path
         assert known.pid == pid, path
-    told = [event.detail for event in journal.read(ctx.root.journal) if event.event == "problem"]
+    told = [
+        describe(event)
+        for event in journal.read(ctx.root.journal)
+        if name_event(event) == "problem"
+    ]
     assert told
     stage.push_work(1)
     stage.write_phase(1, "PHASE:awaiting_ci")

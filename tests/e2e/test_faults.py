@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sm.history import Verb
-from sm.matrix import ROWS
-from sm.session import plan
+from sm.issues.matrix import ROWS
+from sm.sessions import plan
+from sm.sessions.history import Verb
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import REPOSITORY, Env, Stage, kill
 from tests.e2e.test_journeys import BY_SM, assert_nothing_left
@@ -107,6 +107,26 @@ def test_failed_issue_is_blocked_once_although_the_reactor_dies_at(
     assert len(found.comments) == 1
 
 
+@pytest.mark.parametrize("verb", [Verb.CLOSE_PULL, Verb.DELETE_EMPTY_BRANCH])
+def test_closed_issue_leaves_nothing_although_the_reactor_dies_at(
+    verb: Verb, stage_of: MakeStage
+) -> None:
+    points = around(verb)
+    stage = stage_of()
+    issue = stage.file_issue()
+    stage.poll(env=crash_at(stage, points))
+    if verb is Verb.CLOSE_PULL:
+        stage.push_work(issue)
+        stage.write_phase(issue, "PHASE:awaiting_review")
+        wait_for(lambda: stage.ctx.forge.pull_for(f"fix/{issue}"), "a pull request")
+    stage.ctx.forge.close_issue(issue)
+    assert_died_at(stage, points)
+    wait_for(lambda: not stage.sessions(), "the session's end")
+    pulls, _ = stage.ctx.forge.pulls()
+    assert [(one.state, len(one.comments)) for one in pulls] == [("closed", 1)] * len(pulls)
+    assert (f"refs/heads/fix/{issue}" in stage.ctx.git.ls_remote("origin")) is bool(pulls)
+
+
 def test_person_is_asked_once_although_the_reactor_dies_at(stage_of: MakeStage) -> None:
     points = around(Verb.NOTIFY)
     stage = stage_of()
@@ -149,7 +169,7 @@ def test_person_is_reminded_once_although_the_reactor_dies_at(stage_of: MakeStag
     wait_for(lambda: not session.dir.plan.exists(), "the end of the plan")
 
     def reminders() -> int:  # the next one may be due by now
-        return sum(receipt.verb is Verb.REMIND for receipt in plan.receipts(session.dir))
+        return sum(receipt.verb is Verb.REMIND for receipt in plan.read_receipts(session.dir))
 
     wait_for(
         lambda: len(stage.ctx.forge.issue(issue).comments) == 1 + reminders(),
@@ -289,5 +309,6 @@ def test_two_ticks_at_once_start_an_issue_once(stage_of: MakeStage) -> None:
 def test_every_effect_of_the_matrix_has_a_crash_test() -> None:
     tested = {*MERGING, *FAILING, Verb.NOTIFY, Verb.RECOVER, Verb.MERGE, Verb.REMIND}
     tested |= {Verb.CREATE_PHASE, Verb.FORGET}
+    tested |= {Verb.CLOSE_PULL, Verb.DELETE_EMPTY_BRANCH}
     tested |= {Verb.PARK}  # in test_hook_rows.py
     assert tested == {step.verb for row in ROWS for step in row.steps}

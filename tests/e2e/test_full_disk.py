@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sm.forge import CheckState
+from sm.adapters.forge.model import CheckState
 from sm.store.lock import is_held
 from sm.store.paths import Root
 from tests.disks import fill, small_disk

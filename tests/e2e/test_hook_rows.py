@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sm.history import Verb
-from sm.session import agentstate, plan, registry
-from sm.session.agentstate import State
-from sm.shellroot import shell_root
-from sm.workflow import status
-from sm.workflow.observe import observe
+from sm.issues.facts import Facts
+from sm.issues.observe import observe
+from sm.sessions import agent_state, plan, registry
+from sm.sessions.agent_state import State
+from sm.sessions.history import Verb
+from sm.shell_root import shell_root
+from sm.views import session as status
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Env, Stage, kill
 from tests.helpers import wait_for
@@ -36,8 +37,8 @@ class Hooked:
     issue: int
 
     @property
-    def state(self) -> agentstate.AgentState:
-        return agentstate.read(self.stage.session(self.issue).dir)
+    def state(self) -> agent_state.AgentState:
+        return agent_state.read(self.stage.session(self.issue).dir)
 
     def call(self, name: str, event: str, **payload: object) -> None:
         """What the agent CLI does when this happens to it."""
@@ -123,7 +124,7 @@ def test_an_agent_that_ends_its_turn_without_a_phase_is_reminded_twice(hooked: H
         hooked.ends_turn()
         hooked.wait_told(REMINDER, times)
         wait_for(lambda: hooked.state.state is State.BUSY, "the next turn")
-        receipts = plan.receipts(hooked.stage.session(hooked.issue).dir)
+        receipts = plan.read_receipts(hooked.stage.session(hooked.issue).dir)
         assert all(receipt.row in ("start", "protocol-reminder") for receipt in receipts)
     hooked.ends_turn()
     assert hooked.waits_for() == ("working", "a new phase: its turn has ended")
@@ -140,7 +141,7 @@ def test_a_reactor_killed_behind_the_reminder_reminds_once(
     directory = hooked.stage.session(hooked.issue).dir
     wait_for(once.exists, "the reactor to be killed")
     wait_for(
-        lambda: [r for r in plan.receipts(directory) if r.row == "protocol-reminder"],
+        lambda: [r for r in plan.read_receipts(directory) if r.row == "protocol-reminder"],
         "the reminder's receipt",
     )
     wait_for(lambda: hooked.told(REMINDER), "the reminder")
@@ -215,9 +216,29 @@ def test_a_dialog_that_was_turned_down_is_over(hooked: Hooked) -> None:
     hooked.make_older(61)
     wait_for(hooked.comments, "the question on the forge")
     hooked.shows("❯\u00a0")
-    found = observe(hooked.stage.ctx, hooked.stage.session(hooked.issue)).facts
-    assert not found.escalated
-    assert found.working
+
+    def found() -> Facts:
+        return observe(hooked.stage.ctx, hooked.stage.session(hooked.issue)).facts
+
+    wait_for(lambda: not found().escalated, "the end of the question")
+    assert found().working
+    assert hooked.waits_for() == ("working", "a new phase: its turn has ended")
+
+
+def test_an_agent_whose_dialog_a_person_has_dismissed_is_reminded_a_minute_later(
+    hooked: Hooked,
+) -> None:
+    """Its turn is over, of which no hook tells."""
+    hooked.opens_dialog("deploy")
+    hooked.make_older(10)
+    hooked.shows("❯\u00a0")
+    wait_for(lambda: hooked.state.state is State.IDLE, "the look at the screen")
+    assert not hooked.told(REMINDER)
+    shown = hooked.stage.session(hooked.issue).dir.shown
+    *words, at = shown.read_text().split()
+    shown.write_text(" ".join([*words, f"{float(at) - 61:.6f}\n"]))
+    hooked.stage.sm("react", "harb", str(hooked.issue))
+    hooked.wait_told(REMINDER, 1)
 
 
 def test_a_dialog_that_was_answered_is_over_while_its_tool_runs(hooked: Hooked) -> None:

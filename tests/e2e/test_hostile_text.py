@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters.forge.local import LocalForge
-from sm.forge import InlineComment, ReviewState
-from sm.material import QUOTE_LIMIT
+from sm.adapters.forge.model import InlineComment, ReviewState
+from sm.adapters.forge.protocol import Forge
+from sm.quoting import QUOTE_LIMIT
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage, kill
 from tests.helpers import wait_for
@@ -114,8 +114,8 @@ def test_review_and_its_remarks_are_data(stage_of: MakeStage) -> None:
     stage.push_work(issue)
     stage.write_phase(issue, "PHASE:awaiting_review")
     submit(stage.ctx.forge, wait_for_pull(stage, issue), hostile(canary))
-    review = heard(stage, "REQUEST_CHANGES")
-    assert review.startswith("[sm] Review: REQUEST_CHANGES")
+    review = heard(stage, "changes requested")
+    assert review.startswith("[sm] Review of #")
     assert_quoted(review, "review by rita", canary)
     assert fenced(review, "review by rita").count("right to left") == 2
     assert not canary.exists()
@@ -127,7 +127,7 @@ def wait_for_pull(stage: Stage, issue: int) -> int:
     return pull.number
 
 
-def submit(forge: LocalForge, number: int, text: str) -> None:
+def submit(forge: Forge, number: int, text: str) -> None:
     remark = InlineComment("work.txt", 1, text)
     state = ReviewState.CHANGES_REQUESTED
     forge.submit_review(number, state, body=text, comments=(remark,), author="rita")

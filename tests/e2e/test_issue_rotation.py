@@ -10,15 +10,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sm.history import fold
-from sm.session import queue
-from sm.session.delivery import Reason
-from sm.session.plan import Plan, pending, receipts
-from sm.session.queue import Place
+from sm.issues.effects import make_effect_id
+from sm.issues.problem import read_problem
+from sm.issues.reactor import STUCK_S
+from sm.messages import queue
+from sm.messages.queue import Place
+from sm.refusal import Refusal
+from sm.sessions.history import fold
+from sm.sessions.plan import Plan, read_pending, read_receipts
 from sm.store import journal, lock
 from sm.store.files import ensure_private_dir, write_json
-from sm.workflow.effects import effect_id
-from sm.workflow.reactor import STUCK_S
+from sm.views.event_words import describe, name_event
 from tests.company import SM, peers_log, profiles
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage
@@ -44,7 +46,7 @@ def told(stage: Stage) -> list[str]:
 
 def story(stage: Stage) -> str:
     """All details of the journal."""
-    return "\n".join(event.detail for event in journal.read(stage.ctx.root.journal))
+    return "\n".join(describe(event) for event in journal.read(stage.ctx.root.journal))
 
 
 def hand_off(stage: Stage, *more: str) -> Path:
@@ -89,18 +91,20 @@ def test_no_person_is_asked_about_a_message_that_waits_for_the_new_context(stage
 
     def long_ago() -> Plan | None:
         with lock.hold(directory.lock):
-            plan = pending(directory)
+            plan = read_pending(directory)
             if plan and directory.problem.exists():
                 # A message's id comes from its plan's time: the one that waits is of no plan then.
-                queue.withdraw(directory, effect_id(plan, 0))
+                queue.withdraw(directory, make_effect_id(plan, 0))
                 write_json(directory.plan, msgspec.structs.replace(plan, created_at=1.0 - STUCK_S))
                 return plan
             return None
 
     wait_for(long_ago, "the message to wait")
     stage.sm("react", "harb", "1")
-    assert Reason.HOLD in directory.problem.read_text()
-    assert fold(receipts(directory)).troubles == ()
+    problem = read_problem(directory)
+    assert problem
+    assert problem.refusal is Refusal.HOLD
+    assert fold(read_receipts(directory)).troubles == ()
     go.touch()
     wait_for(lambda: any("no sentinel" in text for text in told(stage)), "the message")
     begun = next(n for n, text in enumerate(told(stage)) if text.startswith(f"Read {path}"))
@@ -117,7 +121,7 @@ def test_what_keeps_messages_from_an_agent_is_told_in_the_story_once(stage: Stag
     for _ in range(3):
         stage.sm("react", "harb", "1")
     events = journal.read(stage.ctx.root.journal)
-    problems = [event.detail for event in events if event.event == "problem"]
+    problems = [describe(event) for event in events if name_event(event) == "problem"]
     assert [detail for detail in problems if str(link) in detail] == problems[:1]
     assert problems
     assert str(link) in stage.sm("trace", "harb", "1").stdout

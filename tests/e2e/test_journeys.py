@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sm.adapters.forge.model import InlineComment, PullRequest, ReviewState
 from sm.adapters.tmux import Tmux
-from sm.forge import InlineComment, ReviewState
+from sm.sessions import terminal_log
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage, kill
 from tests.helpers import git, wait_for
@@ -16,7 +17,7 @@ def assert_nothing_left(stage: Stage, issue: int) -> None:
     assert list(ctx.root.path.iterdir()) == [ctx.root.private]
     wait_for(lambda: not list(ctx.root.sessions.iterdir()), "the last remnant to be cleared")
     assert Tmux(ctx.config.tmux_socket).panes() == {}
-    assert not ctx.project.worktree(issue).exists()
+    assert not ctx.project.worktrees.exists()
     assert git(stage.repository.clone, "branch", "--list", "fix/*") == ""
     remote = git(stage.repository.bare, "for-each-ref", "--format=%(refname)")
     assert remote.split() == ["refs/heads/main"]
@@ -79,7 +80,7 @@ def test_requested_changes_reach_the_agent_with_file_and_line(stage_of: MakeStag
         comments=(InlineComment("work.txt", 1, "say more"),),
         author="rita",
     )
-    heard = wait_for(lambda: [t for t in stage.told() if "REQUEST_CHANGES" in t], "the review")
+    heard = wait_for(lambda: [t for t in stage.told() if "changes requested" in t], "the review")
     assert "Almost." in heard[0]
     assert "work.txt:1: say more" in heard[0]
 
@@ -119,6 +120,8 @@ def test_failed_issue_is_blocked_until_a_person_takes_the_label_off(stage_of: Ma
     found = stage.ctx.forge.issue(issue)
     assert set(found.labels) == {"backlog", "blocked"}
     assert "cannot do it" in found.comments[0].body
+    [log] = terminal_log.list_kept(stage.ctx.root, f"dev-{stage.ctx.project.name}-{issue}")
+    assert log.read_text()
     stage.poll()
     assert not stage.sessions()
     stage.ctx.forge.remove_label(issue, "blocked")
@@ -138,3 +141,93 @@ def test_issue_closed_by_a_person_ends_the_session_and_keeps_unpushed_work(
     wait_for(lambda: not stage.sessions(), "the session's end")
     assert (worktree / "precious.txt").exists()
     assert str(worktree) in stage.ctx.forge.issue(issue).comments[-1].body
+
+
+def test_issue_closed_without_a_commit_leaves_nothing(stage_of: MakeStage) -> None:
+    stage = stage_of()
+    issue = stage.file_issue()
+    stage.poll()
+    assert f"refs/heads/fix/{issue}" in stage.ctx.git.ls_remote("origin")
+    stage.ctx.forge.close_issue(issue)
+    wait_for(lambda: not stage.sessions(), "the session's end")
+    assert_nothing_left(stage, issue)
+
+
+def test_issue_closed_with_a_pull_request_closes_it_and_is_worked_on_anew_when_reopened(
+    stage_of: MakeStage,
+) -> None:
+    stage = stage_of()
+    issue = stage.file_issue()
+    stage.poll()
+    head = stage.push_work(issue)
+    stage.write_phase(issue, "PHASE:awaiting_review")
+    pull = wait_for(lambda: stage.ctx.forge.pull_for(f"fix/{issue}"), "a pull request")
+    assert pull is not None
+    stage.ctx.forge.close_issue(issue)
+    wait_for(lambda: not stage.sessions(), "the session's end")
+    closed = stage.ctx.forge.pull(pull.number)
+    assert closed.state == "closed"
+    assert f"issue #{issue} was closed" in closed.comments[-1].body
+    assert git(stage.repository.bare, "rev-parse", f"fix/{issue}") == head
+
+    stage.ctx.forge.reopen_issue(issue)
+    stage.ctx.forge.add_label(issue, "backlog")
+    stage.poll()
+    stage.write_phase(issue, "PHASE:awaiting_review")
+    again = wait_for(lambda: _newer(stage, issue, pull.number), "another pull request")
+    assert again is not None
+    assert again.state == "open"
+    assert [session.issue for session in stage.sessions()] == [issue]
+
+
+def _newer(stage: Stage, issue: int, than: int) -> PullRequest | None:
+    found = stage.ctx.forge.pull_for(f"fix/{issue}")
+    return found if found and found.number > than else None
+
+
+def test_merged_issue_that_is_reopened_is_worked_on_anew(stage_of: MakeStage) -> None:
+    stage = stage_of(settings=BY_SM)
+    issue = stage.file_issue()
+    stage.poll()
+    stage.push_work(issue)
+    stage.write_phase(issue, "PHASE:awaiting_review")
+    wait_for(lambda: stage.is_over(issue), "the issue to be merged")
+    first = stage.ctx.forge.pull_for(f"fix/{issue}")
+    assert first is not None
+    stage.ctx.forge.reopen_issue(issue)
+    stage.ctx.forge.add_label(issue, "backlog")
+    stage.poll()
+    stage.push_work(issue, content="done better\n")
+    stage.write_phase(issue, "PHASE:awaiting_review")
+    wait_for(lambda: _newer(stage, issue, first.number), "another pull request")
+    wait_for(lambda: stage.is_over(issue), "the issue to be merged again")
+    assert git(stage.repository.bare, "show", "main:work.txt") == "done better"
+
+
+def test_blocked_issue_that_is_closed_leaves_no_pull_request_and_no_empty_branch(
+    stage_of: MakeStage,
+) -> None:
+    stage = stage_of()
+    idle, offered = stage.file_issue("Idle"), stage.file_issue("Offered")
+    stage.poll()
+    head = stage.push_work(offered)
+    stage.write_phase(offered, "PHASE:awaiting_review")
+    pull = wait_for(lambda: stage.ctx.forge.pull_for(f"fix/{offered}"), "a pull request")
+    assert pull is not None
+    for issue in (idle, offered):
+        stage.write_phase(issue, "PHASE:failed")
+    wait_for(lambda: not stage.sessions(), "the sessions' ends")
+    assert stage.ctx.forge.pull(pull.number).state == "open"
+    for issue in (idle, offered):
+        stage.ctx.forge.close_issue(issue)
+    said = stage.poll().stdout
+    assert f"closed the pull request #{pull.number} of #{offered}" in said
+    assert f"deleted the branch 'fix/{idle}'" in said
+    assert stage.ctx.forge.pull(pull.number).state == "closed"
+    branches = git(stage.repository.bare, "for-each-ref", "--format=%(refname) %(objectname)")
+    assert [line for line in branches.splitlines() if "fix/" in line] == [
+        f"refs/heads/fix/{offered} {head}"
+    ]
+    again = stage.poll().stdout
+    assert "closed the pull" not in again
+    assert "deleted the branch" not in again

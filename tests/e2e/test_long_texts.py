@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from sm.errors import StateError
-from sm.forge import (
+from sm.adapters.forge.model import (
     Check,
     CheckState,
     Comment,
@@ -21,11 +20,12 @@ from sm.forge import (
     Review,
     ReviewState,
 )
-from sm.session import plan
+from sm.errors import StateError
+from sm.issues import brief
+from sm.issues.replies import Reply, read_texts
+from sm.issues.snapshot import snapshot
+from sm.sessions import plan
 from sm.store.files import append_line, read_json, write_json
-from sm.workflow import brief
-from sm.workflow.replies import Reply, texts
-from sm.workflow.snapshot import snapshot
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage
 from tests.helpers import a_pull, an_issue, put_session, wait_for
@@ -71,7 +71,7 @@ def test_a_review_is_told_whole_though_the_snapshot_has_only_its_verdict(
         [InlineComment("work.txt", 1, "Not here.")],
         author="rita",
     )
-    told = wait_for(lambda: [one for one in stage.told() if "REQUEST_CHANGES" in one], "it")
+    told = wait_for(lambda: [one for one in stage.told() if "changes requested" in one], "it")
     assert "Say why." in told[0]
     assert "work.txt:1: Not here." in told[0]
     [review] = snapshot(stage.ctx).pulls[0].reviews
@@ -111,7 +111,9 @@ def test_of_each_reviewer_the_verdict_is_kept_and_of_a_check_no_log() -> None:
         review(4, "ruth", ReviewState.CHANGES_REQUESTED),
     )
     check = Check(CheckState.FAILURE, "c0ffee", MANY, MANY, MANY)
-    kept = brief.brief_pull(a_pull(9, "fix/7", reviews=reviews, body=MANY), check)
+    kept = brief.brief_pull(
+        structs.replace(a_pull(9, "fix/7", reviews=reviews, body=MANY), check=check)
+    )
     assert [(each.id, each.body, each.comments) for each in kept.reviews] == [
         ("r2", "", ()),
         ("r4", "", ()),
@@ -128,7 +130,7 @@ def test_two_answers_of_one_moment_are_both_told_and_a_deleted_one_is_left_out()
     issue: Issue = an_issue(7, comments=said)
     found = [Reply("comment-5-ada", 5.0, "ada", "") for _ in range(3)]
     typed = Reply("6.000-abc", 6.0, "ada", "Typed.")
-    assert texts([*found, typed], issue) == ["One.", "Two.", "", "Typed."]
+    assert read_texts([*found, typed], issue) == ["One.", "Two.", "", "Typed."]
 
 
 def test_no_writer_writes_what_its_reader_refuses(tmp_path: Path) -> None:
@@ -147,7 +149,7 @@ def test_a_receipt_that_no_reader_would_find_is_not_written(stage_of: MakeStage)
     session = put_session(stage_of().ctx, 7)
     with session.dir.receipts.open("ab") as file:
         file.truncate(16 * 1024 * 1024)
-    [first] = plan.receipts(session.dir)
+    [first] = plan.read_receipts(session.dir)
     with pytest.raises(StateError, match="are allowed"):
         plan.add_receipt(session.dir, first)
 

@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from sm.forge import PullState
-from sm.session import plan
+from sm.adapters.forge.model import PullState
+from sm.issues.snapshot import snapshot
+from sm.sessions import plan
 from sm.store import lock
 from sm.store.files import write_json
 from sm.store.lock import is_held
-from sm.workflow.snapshot import snapshot
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import REPOSITORY, Stage, kill
 from tests.e2e.test_faults import (
@@ -128,11 +128,11 @@ def test_monitor_killed_in_the_midst_of_a_reaction_is_replaced_and_nothing_is_sa
         stage.write_phase(issue, "PHASE:nonsense")
         pid = wait_for(lambda: monitor_of(stage.session(issue)), "the monitor")
         assert pid
-        wait_for(lambda: children(pid), "its reactor")
+        wait_for(lambda: [*map(children, children(pid))] not in ([], [[]]), "its reactor")
         kill_monitor(stage.session(issue))
         assert "restart the monitor" in stage.poll().stdout
     heard(stage, "no sentinel of the protocol")
-    wait_for(lambda: plan.pending(directory) is None, "the plan's end")
+    wait_for(lambda: plan.read_pending(directory) is None, "the plan's end")
     stage.sm("react", "harb", str(issue))
     assert len(stage.told()) == 2
     assert is_held(directory.monitor_lock)
@@ -407,7 +407,7 @@ def write_once_with_time(stage: Stage, mtime: float) -> None:
     os.utime(prepared, (mtime, mtime))
     prepared.rename(stage.ctx.root.phase("harb", issue))
     wait_for(lambda: stage.ctx.forge.pull_for(f"fix/{issue}"), "a pull request")
-    wait_for(lambda: plan.pending(directory) is None, "the plan's end")
+    wait_for(lambda: plan.read_pending(directory) is None, "the plan's end")
     limit = time.time() + stage.ctx.project.ci.timeout_s
     wait_for(lambda: abs(int(directory.next.read_text()) - limit) < 60, "a sensible next look")
     at_rest(stage, issue)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from sm.forge import Comment
+from sm.adapters.forge.model import Comment
+from sm.issues.observe import recall
+from sm.issues.snapshot import Snapshot
 from sm.store import journal
-from sm.workflow.observe import last_known
-from sm.workflow.snapshot import Snapshot
+from sm.views.event_words import describe
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage
 from tests.helpers import put_session, wait_for
@@ -49,7 +50,7 @@ def test_an_issue_ends_merged_though_all_names_are_taken(stage_of: MakeStage) ->
     assert len(remarks(stage)) == 1
     assert str(taken[0]) in remarks(stage)[0]
     assert all(path.is_dir() for path in taken)
-    told = [event.detail for event in journal.read(stage.ctx.root.journal)]
+    told = [describe(event) for event in journal.read(stage.ctx.root.journal)]
     for path in taken:
         assert [each for each in told if each.startswith(f"cannot remove '{path}'")], told
 
@@ -110,7 +111,7 @@ def test_an_idle_marker_that_the_agent_has_not_written_says_nothing(
     marker = ctx.root.idle_marker(session.name)
     assert callable(take)
     take(marker)
-    assert last_known(ctx, session, Snapshot(0.0, "")).facts.idle_since is None
+    assert recall(ctx, session, Snapshot(0.0)).facts.idle_since is None
     marker.rmdir() if marker.is_dir() else marker.unlink()
     marker.touch()
-    assert last_known(ctx, session, Snapshot(0.0, "")).facts.idle_since
+    assert recall(ctx, session, Snapshot(0.0)).facts.idle_since

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from sm.session import agent, agentstate
-from sm.session.health import Health, recent
+from sm.context.history import Health, read_recent
+from sm.messages.follow_up import tell_of_turns
+from sm.sessions import agent, agent_state, machine
 from sm.store import journal
 from sm.store.lock import is_held
-from sm.workflow import host
-from sm.workflow.messages import tell_of_turns
-from tests.company import SM, Company, peers_log
+from sm.views.event_words import describe, name_event
+from tests.company import SM, Company, peers_log, transcripts
 from tests.e2e.conftest import MakeStage
 from tests.helpers import kill_monitor, wait_for
 
@@ -64,13 +64,15 @@ def wait_over(company: Company, name: str, timeout_s: float = 30.0) -> None:
 
 def health(company: Company, name: str) -> list[Health]:
     """The records of its rotations, oldest first."""
-    return list(recent(company.root, company.session(name).name))[::-1]
+    return list(read_recent(company.root, company.session(name).name))[::-1]
 
 
 def story(company: Company, name: str) -> str:
     """What the journal has on that session."""
     ident = company.session(name).name
-    return "\n".join(f"{e.event} {e.detail}" for e in journal.read(company.root.journal, ident))
+    return "\n".join(
+        f"{name_event(e)} {describe(e)}" for e in journal.read(company.root.journal, ident)
+    )
 
 
 def prompts(company: Company, name: str) -> list[str]:
@@ -85,16 +87,16 @@ def prompts(company: Company, name: str) -> list[str]:
 def test_an_agent_goes_on_in_a_new_context_and_is_the_same_session(company: Company) -> None:
     company.new("ann")
     session = company.session("ann")
-    before, context = agent.load(session.dir), agentstate.read(session.dir).context
+    before, context = agent.load(session.dir), agent_state.read(session.dir).context
     path = hand_off(company, "ann")
     assert company.hears("ann", "continue from") == GO_ON.format(path)
     wait_over(company, "ann")
     company.wait("ann")
     assert len(log(company, "ann", "clear")) == 1
-    assert agentstate.read(session.dir).context != context
+    assert agent_state.read(session.dir).context != context
     assert agent.load(company.session("ann").dir) == before
     assert company.session("ann") == session
-    fresh = agentstate.read(session.dir).context
+    fresh = agent_state.read(session.dir).context
     assert session.dir.last_handoff.read_text() == f"{path}\n{fresh}\n"
     assert session.dir.document.read_text() == path.read_text()
 
@@ -158,7 +160,7 @@ def test_who_waits_for_the_turn_s_end_hears_once_of_that_in_the_new_context(
     assert company.send_from("ann", "bob", order, "--notify-on-stop") == "0\naccepted by bob\n"
     wait_for(lambda: log(company, "bob", "clear"), "the clear")
     bob = company.session("bob")
-    tell_of_turns(host.target_of(bob))  # as whoever passes by meanwhile
+    tell_of_turns(machine.load_target(bob))  # as whoever passes by meanwhile
     assert list(bob.dir.notify.iterdir())
     gate.touch()
     assert "\ndone\n" in company.hears("ann", "[sm] bob has ended its turn")
@@ -191,7 +193,7 @@ def test_a_task_in_the_background_is_waited_for(company: Company) -> None:
     done = company.folder / "done"
     path = hand_off(company, "ann", f"background: {done}")
     wait_for(
-        lambda: agentstate.read(company.session("ann").dir).state == "waiting", "the turn's end"
+        lambda: agent_state.read(company.session("ann").dir).state == "waiting", "the turn's end"
     )
     company.sm("send", "ann", "What waited.")
     assert not log(company, "ann", "clear")
@@ -280,7 +282,7 @@ def test_a_cycle_is_carried_through_once_although_its_executor_dies_at(
     assert [one.text for one in log(company, "ann", "asked")] == ["lacking", "sections"]
     assert len(prompts(company, "ann")) == 1
     assert len(log(company, "ann", "clear")) == 1
-    assert [record.status for record in health(company, "ann")] == ["ok"]
+    assert [record.status for record in health(company, "ann")] == ["confirmed"]
 
 
 GIVING_UP = ["rotate:give-up", "outcome:noted", "outcome:told-agent", "person:told"]
@@ -290,6 +292,7 @@ GIVING_UP = ["rotate:give-up", "outcome:noted", "outcome:told-agent", "person:to
 def test_a_cycle_is_given_up_once_although_its_executor_dies_at(
     company: Company, point: str
 ) -> None:
+    company.configure(handoff_cycle=BRIEF)
     crashed = begin_mortal(company, point)
     fill(company, "ann", 87, "asked: never", "asked: never")
     company.hears("ann", "Your context was not replaced")
@@ -297,7 +300,7 @@ def test_a_cycle_is_given_up_once_although_its_executor_dies_at(
     wait_over(company, "ann")
     company.run_in("ann", "true")
     assert len([text for text in company.noted("ann") if "was not replaced" in text]) == 1
-    assert [record.status for record in health(company, "ann")] == ["critical"]
+    assert [record.status for record in health(company, "ann")] == ["failed"]
     assert not log(company, "ann", "clear")
 
 
@@ -358,6 +361,10 @@ def test_an_agent_without_hooks_is_cleared_when_its_screen_rests(company: Compan
 # The cycle
 
 
+BRIEF = {"timeout": "6s"}
+"""The time for a document, of an agent that ends its turn without one at once."""
+
+
 def fill(company: Company, name: str, percent: int, *orders: str) -> None:
     """Have the agent's status line tell how full its context is."""
     company.sm("send", name, "\n".join([*orders, f"gauge: {percent}"]))
@@ -375,11 +382,14 @@ def fill(company: Company, name: str, percent: int, *orders: str) -> None:
 def test_a_full_context_is_replaced_however_the_document_comes(
     company: Company, reactions: list[str], asked: list[str]
 ) -> None:
+    company.configure(handoff_cycle=BRIEF)
     company.new("ann")
     fill(company, "ann", 87, *(f"asked: {one}" for one in reactions))
     prompt = company.hears("ann", "Read handoff from")
     wait_over(company, "ann")
-    assert re.fullmatch(r"Read handoff from \S+/handoff-[-0-9]{16}\.md and resume work", prompt)
+    first, last = prompt.split("\n")
+    assert re.fullmatch(r"Read handoff from \S+/handoff-[-0-9]{16}\.md and resume work", first)
+    assert last.startswith("Before anything else, say in one line that begins with `Resumed:`")
     assert [one.text for one in log(company, "ann", "asked")] == asked
     assert company.hears("ann", "Create handoff").startswith(
         "Create handoff document now - context at 87%\n"
@@ -387,12 +397,101 @@ def test_a_full_context_is_replaced_however_the_document_comes(
     assert len(log(company, "ann", "clear")) == 1
     wait_for(lambda: health(company, "ann"), "the record")
     (record,) = health(company, "ann")
-    assert (record.status, record.details.context_at_trigger) == ("ok", 87)
+    assert (record.status, record.details.context_at_trigger) == ("confirmed", 87)
+
+
+def test_lines_of_the_header_that_are_required_and_missing_are_asked_for_once(
+    company: Company,
+) -> None:
+    company.configure(handoff_cycle={"require_header": True})
+    company.new("ann")
+    fill(company, "ann", 87)
+    company.hears("ann", "Read handoff from")
+    wait_over(company, "ann")
+    assert [one.text for one in log(company, "ann", "asked")] == ["write", "sections"]
+    request = company.hears("ann", "what it lacks")
+    wanted = "Created, Context Usage, Project, Active Epic, Progress"
+    assert f"what it lacks. Lines `**NAME**: value` for: {wanted}.\n" in request
+    assert "Headings" not in request
+
+
+# Whether the new context goes on
+
+
+def resumed_with(company: Company, *orders: str, provider: str = "peer") -> Health:
+    """Replace ann's context by a cycle; what has come of it."""
+    company.new("ann", provider=provider)
+    company.sm("send", "ann", "\n".join(orders))
+    company.wait("ann")
+    company.sm("cycle", "ann")
+    company.sm("send", "ann", "What waited.")
+    company.hears("ann", "What waited.")
+    wait_over(company, "ann", 60)
+    (record,) = health(company, "ann")
+    return record
+
+
+def contexts_of(company: Company, part: str) -> list[str]:
+    """In which contexts ann was told a message that holds `part`."""
+    return [one.context for one in log(company, "ann", "message") if part in one.text]
+
+
+def test_a_new_context_that_names_its_task_is_confirmed(company: Company) -> None:
+    transcripts(company.folder).mkdir()
+    record = resumed_with(company, "Begin.")
+    assert (record.status, record.details.task) == ("confirmed", "what was left")
+    assert len(log(company, "ann", "clear")) == 1
+    assert contexts_of(company, "Confirm you have resumed") == []
+
+
+def test_a_new_context_that_names_no_task_is_cleared_and_resumed_once_more(
+    company: Company,
+) -> None:
+    transcripts(company.folder).mkdir()
+    record = resumed_with(company, "mum: 2")
+    assert (record.status, record.details.task) == ("confirmed", "what was left")
+    assert len(log(company, "ann", "clear")) == 2
+    first, second = contexts_of(company, "Read handoff from")
+    assert first != second
+    assert contexts_of(company, "Confirm you have resumed") == [first]
+    assert contexts_of(company, "What waited.") == [second]
+
+
+def test_a_context_that_never_names_its_task_is_replaced_twice_and_a_person_is_told(
+    company: Company,
+) -> None:
+    transcripts(company.folder).mkdir()
+    record = resumed_with(company, "mum: 99")
+    why = "it has not named the task that it goes on with"
+    assert (record.status, record.details.error) == ("unconfirmed", why)
+    assert len(log(company, "ann", "clear")) == 2
+    assert f"person is not known to go on in its new context: {why}" in story(company, "ann")
+    assert len(contexts_of(company, "What waited.")) == 1
+    assert why in company.sm("health", "--check", code=1).stdout
+
+
+@pytest.mark.parametrize("provider", ["peer", "mute"])
+def test_a_context_whose_transcript_is_not_known_is_not_cleared_again(
+    company: Company, provider: str
+) -> None:
+    record = resumed_with(company, "mum: 99", provider=provider)
+    assert (record.status, record.details.error) == ("unconfirmed", "")
+    assert len(log(company, "ann", "clear")) == 1
+    assert len(contexts_of(company, "Confirm you have resumed")) == 1
+
+
+@pytest.mark.parametrize("provider", ["peer", "mute"])
+def test_without_a_transcript_its_last_words_or_its_terminal_name_the_task(
+    company: Company, provider: str
+) -> None:
+    record = resumed_with(company, "Begin.", provider=provider)
+    assert (record.status, record.details.task) == ("confirmed", "what was left")
 
 
 def test_an_agent_that_writes_no_document_keeps_its_context_and_a_person_is_told(
     company: Company,
 ) -> None:
+    company.configure(handoff_cycle=BRIEF)
     company.new("ann")
     fill(company, "ann", 87, "asked: never", "asked: never", "asked: never")
     company.hears("ann", "Your context was not replaced")
@@ -400,7 +499,7 @@ def test_an_agent_that_writes_no_document_keeps_its_context_and_a_person_is_told
     assert [one.text for one in log(company, "ann", "asked")] == ["never", "never"]
     assert not log(company, "ann", "clear")
     (record,) = health(company, "ann")
-    assert record.status == "critical"
+    assert record.status == "failed"
     assert "person could not be given a new context: it has written no document" in story(
         company, "ann"
     )
@@ -443,7 +542,7 @@ def test_several_sessions_are_cycled_at_the_same_time(company: Company) -> None:
         assert company.session(name).name in prompts(company, name)[0]
         assert len(log(company, name, "clear")) == 1
     for name in names:
-        assert [record.status for record in health(company, name)] == ["ok"]
+        assert [record.status for record in health(company, name)] == ["confirmed"]
 
 
 def test_a_compaction_before_the_document_ends_the_cycle(company: Company) -> None:
@@ -492,7 +591,7 @@ def test_what_a_context_began_with_is_told_again_after_a_compaction(company: Com
 
 def test_readings_that_say_nothing_of_the_context_change_nothing(company: Company) -> None:
     company.new("ann")
-    old = agentstate.read(company.session("ann").dir).context
+    old = agent_state.read(company.session("ann").dir).context
     fill(company, "ann", 30)
     path = hand_off(company, "ann")
     assert company.hears("ann", "continue from") == GO_ON.format(path)

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sm.adapters.forge import local
+from sm.adapters.forge.local import forge as local
 from sm.config.load import load
-from sm.session import registry
-from sm.session.health import recent
-from sm.session.registry import IssueSession
-from sm.workflow.context import Context
+from sm.context.history import read_recent
+from sm.sessions import registry
+from sm.sessions.project import Context
+from sm.sessions.registry import IssueSession
 from tests.company import peers_log, profiles
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage
@@ -61,7 +61,7 @@ def context(stage: Stage, name: str) -> Context:
 
 
 def session(stage: Stage, name: str) -> IssueSession:
-    return registry.of_issue(stage.ctx.root, f"dev-{name}-1")
+    return registry.load_issue_session(stage.ctx.root, f"dev-{name}-1")
 
 
 def told(stage: Stage, name: str, part: str = "") -> list[str]:
@@ -100,9 +100,9 @@ def test_contexts_of_several_projects_are_replaced_at_once_and_none_meets_anothe
         wait_over(stage, name)
         worktree = session(stage, name).worktree
         (asked,), (resumed,) = told(stage, name, ASKED), told(stage, name, RESUMED)
-        (entry,) = recent(stage.ctx.root, f"dev-{name}-1")
+        (entry,) = read_recent(stage.ctx.root, f"dev-{name}-1")
         document = Path(entry.details.handoff_file)
-        assert (entry.project, entry.status) == (name, "ok")
+        assert (entry.project, entry.status) == (name, "confirmed")
         assert document.parent == worktree / ".sm" / "handoffs"
         assert document.is_file()
         assert str(document.parent) in asked
@@ -110,7 +110,7 @@ def test_contexts_of_several_projects_are_replaced_at_once_and_none_meets_anothe
         assert not git(worktree, "status", "--porcelain")
     assert not told(stage, "pier", ASKED)
     assert not (session(stage, "pier").worktree / ".sm").exists()
-    assert len(list(recent(stage.ctx.root))) == 2
+    assert len(list(read_recent(stage.ctx.root))) == 2
 
 
 def test_a_cycle_begins_at_exactly_its_percentage_and_not_below(stage: Stage) -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters.gitcall import GitLockedError
-from sm.adapters.gitlocks import OLD_S
+from sm.adapters.git_call import GitLockedError
+from sm.adapters.git_locks import OLD_S
+from tests.adapters.test_git_locks import leave
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage, kill
 from tests.helpers import git, wait_for
-from tests.test_gitlocks import leave
 
 OF_CLONE = ("config.lock", "packed-refs.lock", "refs/heads/fix/1.lock")
 

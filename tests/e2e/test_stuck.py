@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from sm.session import queue
-from sm.session.plan import Plan, pending
+from sm.issues.effects import make_effect_id
+from sm.issues.reactor import STUCK_S
+from sm.messages import queue
+from sm.sessions.plan import Plan, read_pending
 from sm.store import lock
 from sm.store.files import write_json
-from sm.workflow.effects import effect_id
-from sm.workflow.reactor import STUCK_S
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage
 from tests.helpers import wait_for
@@ -23,7 +23,7 @@ def with_stuck_message(stage: Stage) -> int:
     stage.ctx.tmux.command("copy-mode", "-t", f"=dev-harb-{issue}:")
     stage.write_phase(issue, "PHASE:nonsense")
     wait_for(stage.session(issue).dir.problem.exists, "the message to be stuck")
-    assert "copy mode" in stage.session(issue).dir.problem.read_text()
+    assert "copy mode" in stage.sm("status", "--json").stdout
     return issue
 
 
@@ -37,7 +37,7 @@ def test_message_is_typed_once_when_the_person_has_left_copy_mode(stage_of: Make
     assert len(stage.told()) == 1
     leave_copy_mode(stage, issue)
     wait_for(lambda: len(stage.told()) == 2, "the message")
-    wait_for(lambda: pending(stage.session(issue).dir) is None, "the end of the plan")
+    wait_for(lambda: read_pending(stage.session(issue).dir) is None, "the end of the plan")
     assert len(stage.told()) == 2
 
 
@@ -60,9 +60,9 @@ def test_person_is_told_of_a_message_that_stays_stuck_and_it_is_typed_in_the_end
 
     def long_ago() -> Plan | None:
         with lock.hold(directory.lock):
-            if plan := pending(directory):
+            if plan := read_pending(directory):
                 # A message's id comes from its plan's time: the one that waits is of no plan then.
-                queue.withdraw(directory, effect_id(plan, 0))
+                queue.withdraw(directory, make_effect_id(plan, 0))
                 old = msgspec.structs.replace(plan, created_at=1.0 - STUCK_S)
                 write_json(directory.plan, old)
             return plan
@@ -84,7 +84,7 @@ def test_agent_that_a_person_restarts_gets_no_message_of_before_twice(
     stage.sm("recover", "harb", str(issue))
     wait_for(lambda: messages(stage), "the message")
     directory = stage.session(issue).dir
-    wait_for(lambda: pending(directory) is None and queue.is_empty(directory), "the end of it")
+    wait_for(lambda: read_pending(directory) is None and queue.is_empty(directory), "the end of it")
     stage.sm("react", "harb", str(issue))
     assert len(messages(stage)) == 1
 

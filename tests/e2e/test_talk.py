@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.session.agent import load
+from sm.sessions.agent import load
 from sm.store.lock import is_held
 from sm.store.paths import Root
 from tests.company import SM, Company, make_company
@@ -130,3 +130,12 @@ def test_what_has_ended_is_forgotten_after_a_week(stage_of: MakeStage, company: 
     os.utime(over, (1000, 1000))
     assert "forget ann, which ended a week ago" in stage.poll().stdout
     assert "ann" not in stage.sm("children", check=False).stdout
+
+
+def test_what_the_terminal_of_a_killed_session_showed_is_found_by_its_id(company: Company) -> None:
+    ident = company.new("ann")
+    company.sm("send", "ann", "Work.")
+    company.hears("ann", "Work.")
+    company.sm("kill", "ann")
+    assert "working" in company.sm("logs", ident).stdout
+    assert "terminal log: " in company.sm("trace", ident).stdout

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from sm.history import Verb
-from sm.session.plan import Plan, pending, receipts
+from sm.issues.reactor import TELL_FOR_S
+from sm.sessions.history import Verb
+from sm.sessions.plan import Plan, read_pending, read_receipts
 from sm.store import lock
 from sm.store.files import write_json
-from sm.workflow.reactor import TELL_FOR_S
 from tests.disks import fill, small_disk
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage
@@ -168,14 +168,14 @@ def test_forge_that_takes_no_comment_keeps_no_answer_from_the_agent(
 
     def long_ago() -> Plan | None:
         with lock.hold(directory.lock):
-            if plan := pending(directory):
+            if plan := read_pending(directory):
                 old = structs.replace(plan, created_at=plan.created_at - TELL_FOR_S)
                 write_json(directory.plan, old)
             return plan
 
     wait_for(long_ago, "the plan")
     stage.sm("react", f"dev-harb-{issue}")
-    assert [r.verb for r in receipts(directory) if r.trouble] == [Verb.NOTIFY]
+    assert [r.verb for r in read_receipts(directory) if r.trouble] == [Verb.NOTIFY]
     said = stage.sm("reply", "harb", str(issue), "blue, please", check=False)
     assert said.returncode == 1
     assert f"the agent gets the answer, but issue #{issue} does not show it" in said.stderr

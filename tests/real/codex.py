@@ -13,11 +13,11 @@ from sm.adapters.agent.codex import CODEX
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.tmux import Tmux
 from sm.config.schema import Agent as Settings
-from sm.session import agent as agents
-from sm.session import registry
-from sm.session.launchfiles import Launch
-from sm.session.registry import AdHocSession
-from sm.session.submission import Target
+from sm.sessions import agent as agents
+from sm.sessions import registry
+from sm.sessions.launch import Launch
+from sm.sessions.registry import AdHocSession
+from sm.sessions.target import Target
 from sm.store.paths import Root
 from tests.helpers import wait_for
 from tests.real.api import Api

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.tmux import Tmux
-from sm.session.submission import Target
+from sm.sessions.target import Target
 from sm.store.paths import Root
 from tests.real.api import Api
 from tests.real.client import Clients, clients

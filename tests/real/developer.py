@@ -18,12 +18,13 @@ from typing import Any
 from tests.real.api import Reply, Request, Tool, Turn
 from tests.real.wire import texts_of
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "lib" / "demo"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "demo"))
 from developer import Developer, StuckError
 
 ORDER = re.compile(
     r"(?:^|hook additional context: )"
-    r"((?:\[sm\] (?:CI|Review|A person)|You (?:work on|take over) issue #)(?:(?!</system-).)*)",
+    r"((?:\[sm\] (?:CI|Review|A person)(?![^\n]*, message [0-9a-z]+:)"
+    r"|You (?:work on|take over) issue #)(?:(?!</system-).)*)",
     re.M | re.S,
 )
 """A message of sm that asks for something, whichever way it came."""

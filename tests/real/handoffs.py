@@ -2,7 +2,8 @@
 
 What it does next is in what it was told since its last answer, so it needs no memory of its own:
 `Hand off.` makes it write a document and call `sm handoff` in its Bash tool, a request of sm for a
-document is answered with one. A message that is to be counted holds its number: `<17>`.
+document is answered with one, and one for its task with a line that names it. A message that is
+to be counted holds its number: `<17>`.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from tests.real.wire import texts_of
 
 WINDOW = 1_000_000
 """Tokens; what 2.1.329 takes for its default model's context."""
-WRITE = re.compile(r"^Write it to (.+?\.md)\. Headings: (.+?)\.$", re.MULTILINE)
+WRITE = re.compile(r"^Write it to (.+?\.md)\. Headings: (.+?)\.(?: Lines .*)?$", re.MULTILINE)
 ADD = re.compile(
-    r"^Add to the handoff document (.+?\.md) what it lacks\. Headings: (.+?)\.$", re.MULTILINE
+    r"^Add to the handoff document (.+?\.md) what it lacks\. Headings: (.+?)\.(?: Lines .*)?$", re.M
 )
+NAMING = re.compile(r"in one line that begins with `(.+?)` which task")
 NUMBER = re.compile(r"<(\d+)>")
 RESUME = re.compile(
     r"^Read (?:\S+ and continue from where you left off\.|handoff from \S+ and resume work)$", re.M
@@ -31,13 +33,15 @@ class Writer:
     """The model. `percent` is how full each answer says that the context is.
 
     `lacking` are the headings that the next documents leave out, one set for each; `never` counts
-    the requests that it passes over; `notes` is the document of its own handoffs.
+    the requests that it passes over, `mum` those for its task; `notes` is the document of its own
+    handoffs.
     """
 
     def __init__(self, notes: Path) -> None:
         self.notes = notes
         self.percent = 1.0
         self.never = 0
+        self.mum = 0
         self.lacking: deque[set[str]] = deque()
         self.turns: deque[Turn] = deque()
 
@@ -47,6 +51,8 @@ class Writer:
             return self._write(Path(found[1]), found[2].split(", "))
         if re.search(r"^Hand off\.", told, re.MULTILINE):
             return self.hand_off()
+        if found := NAMING.search(told):
+            return self._name_task(found[1])
         return self.turns.popleft() if self.turns else self.reply("Fine.")
 
     def reply(self, text: str, *commands: str) -> Reply:
@@ -58,6 +64,12 @@ class Writer:
         """Write the notes and call `sm handoff`."""
         path = shlex.quote(str(self.notes))
         return self.reply("", f"echo 'What is to be done next.' >{path} && sm handoff {path}")
+
+    def _name_task(self, begins: str) -> Reply:
+        if self.mum:
+            self.mum -= 1
+            return self.reply("What would you like me to do?")
+        return self.reply(f"I have read it.\n\n**{begins}** what is to be done next")
 
     def _write(self, path: Path, headings: list[str]) -> Reply:
         if self.never:

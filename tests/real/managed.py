@@ -14,19 +14,20 @@ from sm.adapters.agent.screen import Screen
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.tmux import Tmux
 from sm.config.schema import Agent as Settings
-from sm.session import agent as agents
-from sm.session import agentstate, delivery, queue, registry
-from sm.session.agent import Agent
-from sm.session.agentstate import State
-from sm.session.delivery import Outcome, Status
-from sm.session.launchfiles import Launch
-from sm.session.queue import Message, Mode, Place
-from sm.session.registry import AdHocSession
-from sm.session.submission import Target
+from sm.messages import delivery, queue
+from sm.messages.queue import Message, Mode, Place
+from sm.personal import reactor
+from sm.refusal import Outcome, Status
+from sm.sessions import agent as agents
+from sm.sessions import agent_state, monitors, registry
+from sm.sessions.agent import Agent
+from sm.sessions.agent_state import State
+from sm.sessions.launch import Launch
+from sm.sessions.registry import AdHocSession
+from sm.sessions.target import Target
 from sm.store import lock
 from sm.store.files import ensure_private_dir
 from sm.store.paths import Root
-from sm.workflow import monitors, tend
 from tests.helpers import wait_for
 from tests.real.api import Api
 from tests.real.client import environment, seal
@@ -98,7 +99,7 @@ class Managed:
         """Begin its monitor."""
         for name in ("", *Place):
             ensure_private_dir(self.session.dir.queue / name)
-        tend.watch(self.session)
+        reactor.watch(self.session)
         monitors.ensure(self.session)
 
     def end(self) -> None:
@@ -113,7 +114,7 @@ class Managed:
     @property
     def state(self) -> State:
         """What its hooks say."""
-        return agentstate.read(self.session.dir).state
+        return agent_state.read(self.session.dir).state
 
     def wait_state(self, *states: State) -> None:
         """Wait until its hooks say one of these."""

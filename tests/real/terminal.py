@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sm.adapters import proc
-from sm.adapters.tmux import Pane, Tmux, sequence
+from sm.adapters.tmux import Pane, Tmux, join_commands
 from tests.helpers import wait_for
 from tests.real.api import Api
 from tests.real.client import argv, environment, hooks, seal
@@ -101,7 +101,7 @@ class Terminal:
         """End the client, by its pid, and all it started."""
         if not self.pane or not (leader := proc.find(self.pane.pid)):
             return
-        family = proc.family([leader])
+        family = proc.find_family([leader])
         for signal_ in (signal.SIGTERM, signal.SIGKILL):
             for process in family:
                 with contextlib.suppress(ProcessLookupError):
@@ -158,7 +158,7 @@ class Terminal:
             commands.append(("paste-buffer", "-p", "-d", "-b", buffer, "-t", self.pane_id))
         if enter:
             commands.append(("send-keys", "-t", self.pane_id, "Enter"))
-        self.tmux.command(*sequence(*commands))
+        self.tmux.command(*join_commands(*commands))
 
     def answer(self, event: str, answer: dict[str, Any]) -> None:
         """Let the next hook of this event print `answer`."""

@@ -18,6 +18,7 @@ from sm.bridge.records import Client
 from sm.mcp.schemas import INSTRUCTIONS, TOOLS
 from sm.store import journal
 from sm.store.paths import Root
+from sm.views.event_words import describe, name_event
 from tests.e2e.stage import Stage, make_stage
 from tests.helpers import wait_for
 from tests.real.api import Api, Reply, Request, Tool
@@ -255,7 +256,7 @@ def at_work(
     made = stage.sm("bridge", "create", "Auth", "Refresh tokens.", *about)
     yield AtWork(stage, made.stdout.strip())
     for event in journal.read(stage.ctx.root.journal):
-        print(f"{event.at:.3f} {event.session} {event.event} {event.detail}")
+        print(f"{event.at:.3f} {event.session} {name_event(event)} {describe(event)}")
     for session in stage.sessions():
         if pane := stage.ctx.tmux.pane(session.name):
             print(stage.ctx.tmux.capture(pane.id))

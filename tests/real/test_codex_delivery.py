@@ -8,11 +8,12 @@ import time
 
 import pytest
 
-from sm.session import agentstate, delivery, queue
-from sm.session.agentstate import State
-from sm.session.delivery import Outcome, Reason, Status
-from sm.session.queue import Message, Mode
-from sm.session.submission import Target
+from sm.messages import delivery, queue
+from sm.messages.queue import Message, Mode
+from sm.refusal import Outcome, Refusal, Status
+from sm.sessions import agent_state
+from sm.sessions.agent_state import State
+from sm.sessions.target import Target
 from tests.helpers import wait_for
 from tests.real.api import Api, Reply
 from tests.real.codex import prompt
@@ -24,13 +25,13 @@ def send(target: Target, text: str, mode: Mode = Mode.SEQUENTIAL) -> Outcome:
 
 
 def state(target: Target) -> State:
-    return agentstate.read(target.session.dir).state
+    return agent_state.read(target.session.dir).state
 
 
 def quiet(target: Target, for_s: float) -> None:
     """As if no hook had been called for so long."""
     directory, at = target.session.dir, time.time() - for_s
-    now = agentstate.read(directory)
+    now = agent_state.read(directory)
     directory.state.write_text(f"{now.state} {at:.6f} {now.context} {now.prompt}\n")
     os.utime(directory.events, (at, at))
 
@@ -46,10 +47,10 @@ def test_an_answer_under_way_is_not_interrupted_by_a_message(target: Target, api
     assert send(target, "Begin.") == ACCEPTED
     wait_for(lambda: len(api.main) == 1, "the request")
     wait_for(lambda: prompt(target) == "idle", "a prompt that looks idle")
-    assert send(target, "Next.") == Outcome(Status.WAITING, Reason.BUSY)
+    assert send(target, "Next.") == Outcome(Status.WAITING, Refusal.BUSY)
     assert state(target) is State.BUSY
     quiet(target, delivery.AT_WORK_S + 5)  # its screen alone tells then
-    assert delivery.drain(target) is Reason.BUSY
+    assert delivery.drain(target) is Refusal.BUSY
     hold.set()
     wait_for(lambda: drained(target), "the message")
     wait_for(lambda: api.appearances("Next."), "its arrival")

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.screen import Screen, read
-from sm.adapters.composer import Typed, press, type_once
+from sm.adapters.composer import press, type_once
 from sm.adapters.tmux import Pane
+from sm.refusal import Refusal
 from tests.helpers import wait_for
 from tests.real.terminal import Terminal
 
@@ -27,8 +28,8 @@ def prompts(client: Terminal, count: int) -> list[str]:
 def test_a_long_text_in_small_pastes_arrives_exact_and_unmarked(client: Terminal) -> None:
     pane, screen = look(client)
     chunks = [LINE] * 300 + ["end"]
-    assert type_once(client.tmux, pane, "a", chunks, row=screen.row) is Typed.TYPED
-    assert type_once(client.tmux, pane, "a", chunks, row=screen.row) is Typed.ALREADY
+    assert type_once(client.tmux, pane, "a", chunks, row=screen.row) is None
+    assert type_once(client.tmux, pane, "a", chunks, row=screen.row) is None
     assert prompts(client, 1) == [LINE * 300 + "end"]
     client.wait_events("Stop")
     assert client.api.main[0].said[-1] == LINE * 300 + "end"
@@ -38,7 +39,7 @@ def test_a_draft_is_put_aside_by_the_same_command_and_comes_back(client: Termina
     client.paste("a draft\n  of mine", enter=False)
     screen = wait_draft(client, "a draft\n  of mine")
     pane, key = look(client)[0], CLAUDE.stash_key
-    assert type_once(client.tmux, pane, "a", ["go"], row=screen.row, stash=key) is Typed.TYPED
+    assert type_once(client.tmux, pane, "a", ["go"], row=screen.row, stash=key) is None
     assert prompts(client, 1) == ["go"]
     wait_draft(client, "a draft\n  of mine")
 
@@ -47,9 +48,9 @@ def test_a_key_of_a_person_in_between_makes_it_fail_harmlessly(client: Terminal)
     pane, screen = look(client)
     client.type("h")
     wait_draft(client, "h")
-    assert type_once(client.tmux, pane, "a", ["go"], row=screen.row) is Typed.REFUSED_SCREEN
-    assert press(client.tmux, pane, ["Enter"], row=screen.row) is Typed.REFUSED_SCREEN
+    assert type_once(client.tmux, pane, "a", ["go"], row=screen.row) is Refusal.CHANGED
+    assert press(client.tmux, pane, ["Enter"], row=screen.row) is Refusal.CHANGED
     client.type("i")
     screen = wait_draft(client, "hi")
-    assert press(client.tmux, pane, CLAUDE.submit_keys, row=screen.row) is Typed.TYPED
+    assert press(client.tmux, pane, CLAUDE.submit_keys, row=screen.row) is None
     assert prompts(client, 1) == ["hi"]

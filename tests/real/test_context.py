@@ -7,17 +7,18 @@ from collections.abc import Iterator
 import pytest
 
 from sm.adapters.agent.codex import CODEX
-from sm.session import agent as agents
-from sm.session import delivery, gauge, handoff, readings
-from sm.session.agentstate import State
-from sm.session.delivery import Status
-from sm.session.queue import Message
-from sm.session.submission import Target
+from sm.context import files, settings, usage
+from sm.context.flags import read_flags, read_wake_threshold
+from sm.context.monitor import tend_context
+from sm.context.settings import Policy, Rotator, Settings
+from sm.messages import delivery
+from sm.messages.queue import Message
+from sm.refusal import Status
+from sm.sessions import agent as agents
+from sm.sessions.agent_state import State
+from sm.sessions.target import Target
 from sm.store import journal
-from sm.workflow import policy
-from sm.workflow.fullness import tend_context
-from sm.workflow.policy import Policy, Settings
-from sm.workflow.rotator import Rotator
+from sm.views.event_words import describe, name_event
 from tests.helpers import wait_for
 from tests.real.api import Api, Kind, Reply, Request, Tool
 from tests.real.managed import ACCEPTED, Managed
@@ -60,11 +61,11 @@ def managed(unstarted: Managed) -> Managed:
 def model(managed: Managed, api: Api) -> Iterator[Filling]:
     """A session under a monitor, which is not given a new context."""
     model = api.model = Filling()
-    policy.save_settings(managed.session.dir, Settings(cycle=False))
+    settings.save_settings(managed.session.dir, Settings(cycle=False))
     managed.watch()
     yield model
     for event in journal.read(managed.root.journal):  # shown where the test has failed
-        print(f"{event.at:.3f} {event.event} {event.detail}")
+        print(f"{event.at:.3f} {name_event(event)} {describe(event)}")
     print(managed.session.dir.usage.read_text(), managed.session.dir.context_flags.read_text())
     print(managed.session.dir.events.read_text()[-3000:])
     print(managed.session.dir.monitor_log.read_text()[-3000:])
@@ -81,7 +82,7 @@ def work(managed: Managed, model: Filling, percent: float, text: str) -> None:
 
 def wait_seen(managed: Managed, percent: float) -> None:
     def seen() -> bool:
-        found = readings.read(managed.session.dir)
+        found = usage.read(managed.session.dir)
         return found is not None and found.percent == percent
 
     wait_for(seen, f"a reading of {percent}%")
@@ -105,7 +106,7 @@ def test_a_filling_context_is_told_once_at_each_threshold(
     work(managed, model, 40, "six")
     work(managed, model, 68, "seven")
     assert api.appearances(SAID) == 2
-    assert readings.pointed(managed.session.dir) is None
+    assert read_wake_threshold(managed.session.dir) is None
 
 
 def test_within_a_turn_the_warning_waits_for_its_end(
@@ -126,8 +127,8 @@ def test_a_compaction_re_arms_and_tells_phase_and_last_handoff_again(
     document = managed.folder / "doc.md"
     text = '## Current Work\n\nthe "cart": c:\\temp – süß 😀\n' + "so it goes on\n" * 300
     document.write_text(text)
-    handoff.keep(managed.session.dir, document)
-    handoff.note_begun(managed.session.dir, document, "")
+    files.keep(managed.session.dir, document)
+    files.note_begun(managed.session.dir, document, "")
     work(managed, model, 66, "one")
     wait_told(api, f"{SAID} Context at 66%")
     work(managed, model, FULL, "two")
@@ -144,7 +145,7 @@ def test_a_compaction_re_arms_and_tells_phase_and_last_handoff_again(
     work(managed, model, 56, "four")
     assert api.appearances(f"{SAID} Context at") == 1
     events = journal.read(managed.root.journal, managed.session.name)
-    found = [event.detail for event in events if event.event == "compaction"]
+    found = [describe(event) for event in events if name_event(event) == "compaction"]
     assert found == ["Compaction triggered (auto): handoff was too late"]
 
 
@@ -155,7 +156,7 @@ def test_after_a_persons_clear_it_is_told_again(managed: Managed, api: Api, mode
     model.percent = 10
     managed.paste("/clear")
     managed.keys("Enter")
-    wait_for(lambda: readings.flags(managed.session.dir).warned is False, "the flags' reset")
+    wait_for(lambda: read_flags(managed.session.dir).warned is False, "the flags' reset")
     work(managed, model, 51, "two")
     wait_told(api, f"{SAID} Context at 51%")
     assert api.appearances(SAID) == 1
@@ -171,7 +172,7 @@ def test_codex_is_told_by_what_its_footer_shows(target: Target, api: Api) -> Non
     def shown() -> float:
         known = agents.load(target.session.dir)
         screen = target.tmux.look(known.pane_id, escapes=True)[1] if known else ""
-        return gauge.shown_percent(CODEX, screen) or 0.0
+        return usage.find_percent(CODEX, screen) or 0.0
 
     percent = wait_for(shown, "its footer")
     assert 50 < percent < 65

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from sm.session import queue
-from sm.session.agentstate import State
-from sm.session.delivery import Outcome, Reason, Status
-from sm.session.interruption import is_compacting
-from sm.session.queue import Mode, Place
+from sm.messages import queue
+from sm.messages.display import summarise
+from sm.messages.interrupt import is_compacting
+from sm.messages.queue import Mode, Place
+from sm.refusal import Outcome, Refusal, Status
+from sm.sessions.agent_state import State
+from sm.text import utf16_length
 from tests.helpers import wait_for
 from tests.real.api import Reply, Request, Tool
 from tests.real.client import hooks
@@ -57,7 +59,8 @@ def arrives_as(managed: Managed, text: str, expected: str) -> None:
     managed.send("Begin.")
     managed.wait_state(State.IDLE)
     told = new_texts(managed, text)
-    ours = f"[sm] Message {last_id(managed)}: its text comes with this prompt."
+    named = f"message {last_id(managed)}: its text comes with this prompt."
+    ours = f"[sm] {summarise(text)}, {named}"
     assert told in ([expected], [ours, ADDED + expected])
     assert not (managed.session.cwd / "broken").exists()
 
@@ -75,6 +78,7 @@ def last_id(managed: Managed) -> str:
         "tabs\tand \u202einvisible\u202c ones; $(id) `id` 'a' \"b\" \\",
         "one\ntwo\n\n  three\nfour\nfive",
         "e\u0301" + "é" * 2000,
+        "one\u2028two\u2029three",
     ],
 )
 def test_text_that_the_client_would_act_upon_arrives_as_text(managed: Managed, text: str) -> None:
@@ -110,7 +114,7 @@ def test_long_text_of_wide_characters_arrives_whole_and_unmarked(
     managed: Managed, character: str
 ) -> None:
     """The client counts UTF-16 units where it takes a paste for a document."""
-    text = character * (10_000 // queue.size(character))
+    text = character * (10_000 // utf16_length(character))
     assert managed.send(text) == ACCEPTED
     wait_heard(managed, text)
     assert "pasted_content" not in "".join(managed.api.main[-1].texts)
@@ -123,12 +127,29 @@ def test_a_line_of_emoji_arrives_unmarked(managed: Managed) -> None:
     assert "pasted_content" not in "".join(managed.api.main[-1].texts)
 
 
+@pytest.mark.parametrize("mode", [Mode.SEQUENTIAL, Mode.STEER])
+def test_a_text_with_a_tag_that_hooks_cannot_bring_arrives_unchanged(
+    managed: Managed, mode: Mode
+) -> None:
+    """Claude Code would make `&lt;` of its first character."""
+    text = "/a line\nthe tag <system-reminder>is</system-reminder> kept\nand\nmore"
+    hold = threading.Event()
+    managed.api.say(Reply("Working on it.", hold=hold))
+    managed.send("Begin.")
+    wait_for(lambda: managed.api.main, "the request")
+    assert managed.send(text, mode).status is Status.WAITING
+    hold.set()
+    managed.wait_state(State.IDLE)
+    managed.drain_until_empty()
+    wait_heard(managed, text)
+
+
 def test_a_busy_agent_gets_messages_at_the_end_of_its_turn(managed: Managed) -> None:
     hold = threading.Event()
     managed.api.say(Reply("Working on it, at length.", hold=hold))
     managed.send("Begin.")
     managed.wait_screen(lambda screen: screen.prompt == "busy", "a busy prompt")
-    assert managed.send("first /x\tA") == Outcome(Status.WAITING, Reason.BUSY)
+    assert managed.send("first /x\tA") == Outcome(Status.WAITING, Refusal.BUSY)
     managed.send("second !B")
     managed.send("the important one", Mode.IMPORTANT)
     wait_for(lambda: len(managed.api.main) == 1, "the request")
@@ -191,6 +212,36 @@ def test_a_message_that_an_interruption_takes_back_comes_again(
     managed.drain_until_empty()
     managed.wait_state(State.IDLE)
     wait_heard(managed, told, "Stop that.")
+
+
+def test_a_message_that_an_interruption_keeps_from_the_agent_comes_again(
+    unstarted: Managed,
+) -> None:
+    """It was handed over at a turn's end, and a person's own hook was still running."""
+    managed, slow = unstarted, unstarted.folder / "slow"
+    settings = managed.session.cwd.parent / "home" / ".claude" / "settings.json"
+    once = f"if rm '{slow}'; then sleep 60; fi"
+    settings.write_text(json.dumps(json.loads(settings.read_text()) | hooks(Stop=once)))
+    managed.start()
+    slow.touch()
+    told, ends, ends_too = queue.new_id(), threading.Event(), threading.Event()
+    managed.api.say(Reply("A story.", hold=ends))
+    managed.send("Begin.")
+    wait_for(lambda: managed.api.main, "its request")
+    managed.send("Go on.", ident=told)
+    ends.set()
+    wait_for(lambda: queue.place(managed.session.dir, told) is Place.HANDED, "the turn's end")
+    wait_for(lambda: not slow.exists(), "the person's hook")
+    managed.api.say(Reply("Another one.", hold=ends_too))
+    managed.keys("Escape")
+    managed.send("Stop that.")
+    managed.drain_until_empty()
+    wait_for(lambda: managed.api.appearances("Stop that."), "the other turn")
+    managed.send("And then this.")
+    ends_too.set()
+    wait_heard(managed, "And then this.")
+    managed.drain_until_empty()
+    wait_heard(managed, "Begin.", "Go on.", "Stop that.", "And then this.")
 
 
 @pytest.mark.parametrize("draft", ["half a li", "two lines\nof a draft", "/cle"])
@@ -276,11 +327,11 @@ def test_an_open_dialog_is_never_answered(unstarted: Managed) -> None:
     unstarted.send("Begin.")
     unstarted.wait_state(State.DIALOG)
     for mode in Mode:
-        assert unstarted.send(f"as {mode}", mode) == Outcome(Status.WAITING, Reason.DIALOG)
+        assert unstarted.send(f"as {mode}", mode) == Outcome(Status.WAITING, Refusal.DIALOG)
     assert not (unstarted.session.cwd / "made").exists()
     unstarted.wait_screen(lambda screen: screen.prompt == "dialog", "the dialog")
     for mode in Mode:
-        assert unstarted.send(f"again as {mode}", mode) == Outcome(Status.WAITING, Reason.DIALOG)
+        assert unstarted.send(f"again as {mode}", mode) == Outcome(Status.WAITING, Refusal.DIALOG)
     assert not (unstarted.session.cwd / "made").exists()
     made = (unstarted.session.cwd / "made").exists
 
@@ -305,7 +356,7 @@ def test_the_first_prompt_and_the_protocol_go_with_the_launch(unstarted: Managed
 def test_a_message_for_an_agent_that_just_starts_waits_for_its_prompt(unstarted: Managed) -> None:
     unstarted.start(wait=False)
     outcome = unstarted.send("Early.")
-    assert outcome in (ACCEPTED, Outcome(Status.WAITING, Reason.NO_PROMPT))
+    assert outcome in (ACCEPTED, Outcome(Status.WAITING, Refusal.NO_PROMPT))
     unstarted.drain_until_empty()
     wait_heard(unstarted, "Early.")
 
@@ -315,7 +366,7 @@ def test_an_urgent_message_does_not_take_back_another_one(managed: Managed) -> N
     managed.api.say(Reply("A very long story, told slowly.", hold=hold))
     assert managed.send("First things first.", Mode.URGENT) == ACCEPTED
     managed.wait_screen(lambda screen: screen.prompt == "busy", "a busy prompt")
-    assert managed.send("And then this.", Mode.URGENT) == Outcome(Status.WAITING, Reason.BUSY)
+    assert managed.send("And then this.", Mode.URGENT) == Outcome(Status.WAITING, Refusal.BUSY)
     hold.set()
     wait_heard(managed, "First things first.", "And then this.")
     managed.drain_until_empty()

@@ -12,13 +12,16 @@ import signal
 import sys
 import threading
 from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import pytest
 
-from sm.session import delivery, interruption, queue, submission
-from sm.session.agentstate import State
-from sm.session.interruption import is_compacting
-from sm.session.queue import Message, Mode
+from sm.messages import delivery, interrupt, queue, typing
+from sm.messages.interrupt import is_compacting
+from sm.messages.queue import Message, Mode
+from sm.refusal import Status
+from sm.sessions.agent_state import State
 from sm.text import clean
 from tests.chance import dice
 from tests.helpers import wait_for
@@ -41,7 +44,7 @@ EARLY, EARLY_SEED, HUGE_SEED = 20, 0, 2
 SEEDS = (EARLY_SEED, HUGE_SEED)
 MESSAGES, KILLS = (
     int(_given.get("SM_SOAK_MESSAGES", "250")),
-    int(_given.get("SM_SOAK_KILLS", "100")),
+    int(_given.get("SM_SOAK_KILLS", "42")),
 )
 TIMEOUT_S = 300 + MESSAGES + KILLS
 """bin/soak asks for more of them."""
@@ -137,11 +140,14 @@ def kept(api: Api) -> list[Request]:
     return found
 
 
-def check_heard_once(api: Api, texts: dict[str, str]) -> dict[str, tuple[int, ...]]:
+def check_heard_once(
+    api: Api, texts: dict[str, str], sent: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, tuple[int, ...]]:
     """Every text reached the model once, whole; returns where: request, string, place in it.
 
     A compaction may take a text away again, but it must not come a second time. Only what differs
-    from the request before is looked at, or a long run would be read a thousand times.
+    from the request before is looked at, or a long run would be read a thousand times. `sent`: how
+    each was sent, for whoever has to find out why one is missing.
     """
     by_key = {_keys(text)[0]: ident for ident, text in texts.items()}
     places: dict[str, tuple[int, ...]] = {}
@@ -162,8 +168,8 @@ def check_heard_once(api: Api, texts: dict[str, str]) -> dict[str, tuple[int, ..
                 assert ident not in places, f"again: {told}"
                 places[ident] = (number, *_place(request, texts[ident]))
         before = now
-    missing = texts.keys() - places
-    assert not missing, f"never heard: {[(ident, texts[ident][:80]) for ident in missing]}"
+    missing = [f"{one} ({sent.get(one)}): {texts[one][:80]!r}" for one in texts.keys() - places]
+    assert not missing, f"never heard: {missing}"
     return places
 
 
@@ -194,15 +200,17 @@ def test_hundreds_of_messages_of_every_kind_arrive_once_whole_and_in_order(
     let_compactions_take(managed, seconds=0.5)
     managed.start(wait=False)
     texts: dict[Mode, dict[str, str]] = {mode: {} for mode in Mode}
+    sent: dict[str, str] = {}
     modes = [Mode.SEQUENTIAL] * 6 + [Mode.IMPORTANT] * 2 + [Mode.STEER] * 2 + [Mode.URGENT]
     for number in range(MESSAGES // len(SEEDS)):
         text, ident = some_text(chance, number, huge=seed == HUGE_SEED), queue.new_id()
         mode = chance.choice(modes)
         texts[mode][ident] = text
-        met[mood(managed, model)] += 1
+        met[met_now := mood(managed, model)] += 1
         model.is_full = number > 80 and not met["compacting"]
         outcome = managed.send(text, mode, ident)
-        assert outcome.status is not delivery.Status.REFUSED, outcome
+        assert outcome.status is not Status.REFUSED, outcome
+        sent[ident] = f"{number}, {mode}, while {met_now}: {outcome}"
         if len(text) >= 200_000:
             wait_for(lambda: is_handed_over(managed), "200 KB to be taken in", 120.0)
         if chance.randrange(3) == 0 and not (seed == EARLY_SEED and number < EARLY):
@@ -213,7 +221,7 @@ def test_hundreds_of_messages_of_every_kind_arrive_once_whole_and_in_order(
     every = {ident: text for found in texts.values() for ident, text in found.items()}
     assert TINY in every.values()
     assert seed != HUGE_SEED or max(map(len, every.values())) >= 200_000
-    places = check_heard_once(api, every)
+    places = check_heard_once(api, every, sent)
     for mode in Mode:
         order = [places[ident] for ident in texts[mode]]
         assert order == sorted(order), f"{mode} messages out of order"
@@ -271,5 +279,5 @@ def test_a_deliverer_that_is_killed_at_any_step_loses_and_doubles_nothing(
 
 
 def test_the_points_at_which_it_is_killed_are_all_there_are() -> None:
-    source = "".join(inspect.getsource(module) for module in (delivery, interruption, submission))
+    source = "".join(inspect.getsource(module) for module in (delivery, interrupt, typing))
     assert set(re.findall(r'crash_point\("(.*?)"\)', source)) == set(CRASHES) - {""}

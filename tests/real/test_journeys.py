@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from sm.session import agentstate
-from sm.session.agentstate import State
+from sm.sessions import agent_state
+from sm.sessions.agent_state import State
 from sm.store.paths import Root
 from tests.helpers import wait_for
 from tests.real import developer
@@ -39,7 +39,7 @@ PASSED, APPROVED = "[sm] CI passed", "[sm] Review: approved"
 HEARD = {
     1: ("You work on", PASSED, APPROVED),
     2: ("You work on", "[sm] CI failed", PASSED, APPROVED),
-    3: ("You work on", PASSED, "[sm] Review: REQUEST_CHANGES", APPROVED),
+    3: ("You work on", PASSED, "[sm] Review of #", APPROVED),
     4: ("You work on", "You take over", PASSED, APPROVED),
     5: ("You work on", "[sm] A person answered", PASSED, APPROVED),
 }
@@ -122,7 +122,7 @@ class Seen:
     def _look(self, root: Root) -> None:
         for folder in root.sessions.glob("dev-*"):
             directory = root.session(folder.name)
-            self.states[folder.name].add(agentstate.read(directory).state)
+            self.states[folder.name].add(agent_state.read(directory).state)
             if root.idle_marker(folder.name).exists():
                 self.marked.add(folder.name)
             try:

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from sm.failure import Usage, parse_usage
-from sm.session import agentstate, registry
-from sm.session.agentstate import State
+from sm.adapters.tmux import Pane
+from sm.sessions import agent_state, registry
+from sm.sessions.agent_state import State
+from sm.sessions.failure import Usage, parse_usage
 from sm.store import journal
 from sm.store.paths import Root
+from sm.views.event_words import describe, name_event
 from tests.e2e.stage import Stage, make_stage
 from tests.helpers import wait_for
 from tests.real.api import Api, Failure, Reply, Tool
@@ -40,7 +42,7 @@ class AtWork:
     @property
     def state(self) -> State:
         """What the client's hooks say."""
-        return agentstate.read(self.stage.session(self.issue).dir).state
+        return agent_state.read(self.stage.session(self.issue).dir).state
 
     def waits_for(self) -> tuple[str, str]:
         """The state, and what it waits for, as `sm status` shows them."""
@@ -57,6 +59,19 @@ class AtWork:
         found = wait_for(seen, f"the session to be {phase}", 30.0, every_s=0.2)
         assert found
         return found[1]
+
+    def wait_dialog(self) -> Pane:
+        """Wait until the client asks for a permission; returns the pane that shows the question.
+
+        The hook is called first. A state that `make_older` dates back while nothing is drawn yet
+        is that of a dialog that is over.
+        """
+        wait_for(lambda: self.state is State.DIALOG, "the dialog's hook")
+        tmux = self.stage.ctx.tmux
+        pane = tmux.pane(self.stage.session(self.issue).name)
+        assert pane
+        wait_for(lambda: "Do you want to proceed?" in tmux.capture(pane.id), "the dialog's text")
+        return pane
 
     def make_older(self, seconds: float) -> None:
         """Let the state be as if it had begun so much earlier."""
@@ -111,7 +126,7 @@ def _at_work(claude: Path, api: Api, folder: Path, *options: str, **more: str) -
     seal(home, stage.ctx.project.worktree(1))
     yield AtWork(stage, api)
     for event in journal.read(stage.ctx.root.journal):
-        print(f"{event.at:.3f} {event.session} {event.event} {event.detail}")
+        print(f"{event.at:.3f} {event.session} {name_event(event)} {describe(event)}")
     for session in stage.sessions():
         if pane := stage.ctx.tmux.pane(session.name):
             print(stage.ctx.tmux.capture(pane.id))
@@ -186,18 +201,39 @@ def test_a_refused_login_is_told_to_a_person_and_the_answer_goes_on(at_work: AtW
     wait_for(lambda: at_work.api.appearances("the key is mended") == 1, "the answer")
 
 
+def test_an_agent_whose_question_a_person_dismisses_is_reminded_of_its_issue(
+    asking: AtWork,
+) -> None:
+    asking.api.say(Reply("", tools=(Tool.bash("touch allowed"),)), "That was it.")
+    asking.begin()
+    pane = asking.wait_dialog()
+    session = asking.stage.session(1)
+    asking.make_older(61)
+    wait_for(asking.comments, "the question on the forge")
+
+    def dismiss() -> bool:  # the client takes none while a dialog is quite new
+        asking.stage.ctx.tmux.command("send-keys", "-t", pane.id, "Escape")
+        return asking.state is State.IDLE
+
+    wait_for(dismiss, "the look at the screen", every_s=5.0)
+    assert asking.waits_for() == ("working", "a new phase: its turn has ended")
+    *words, at = session.dir.shown.read_text().split()
+    session.dir.shown.write_text(" ".join([*words, f"{float(at) - 61:.6f}\n"]))
+    registry.poke(session.dir)
+    reminder = "[sm] Your turn has ended without a new phase"
+    wait_for(lambda: asking.api.appearances(reminder), "the reminder")
+
+
 def test_a_dialog_is_told_to_a_person_who_answers_it(asking: AtWork) -> None:
     asking.api.say(Reply("", tools=(Tool.bash("touch allowed"),)), "That was it.")
     asking.begin()
-    wait_for(lambda: asking.state is State.DIALOG, "the dialog")
+    pane = asking.wait_dialog()
     assert asking.waits_for() == ("working", "an answer in its terminal")
     asking.make_older(61)
     comment = wait_for(asking.comments, "the question on the forge")[0]
     assert "touch allowed" in comment
     assert "sm attach harb 1" in comment
     session = asking.stage.session(1)
-    pane = asking.stage.ctx.tmux.pane(session.name)
-    assert pane
     assert not (session.worktree / "allowed").exists()
     allowed = (session.worktree / "allowed").exists
 

@@ -9,6 +9,7 @@ from msgspec import structs
 
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.codex import CODEX
+from sm.adapters.agent.first_start import list_questions
 from sm.adapters.agent.profile import Profile
 from sm.config.schema import Agent
 from sm.doctor.finding import Finding, Level
@@ -86,12 +87,27 @@ def test_what_does_not_hold_is_told(
     assert found[0].startswith(failure)
 
 
-def test_a_directory_that_is_not_trusted_is_told_with_what_to_do(
+def test_a_directory_that_is_not_trusted_yet_is_no_failure(
     root: Root, agent: Agent, tmp_path: Path
 ) -> None:
     seal(tmp_path / "person", tmp_path / "elsewhere")
     found = tried(root, agent)
-    assert failures(found)[0].startswith("it asks: Accessing workspace: ")
+    assert failures(found) == []
+    assert any(finding.what.startswith("trust: it asked for") for finding in found)
+    again = tried(root, agent)
+    assert not any(finding.what.startswith("trust: ") for finding in again)
+
+
+def test_whether_permissions_may_be_skipped_is_left_to_the_person(
+    root: Root, agent: Agent, tmp_path: Path
+) -> None:
+    home = tmp_path / "person"
+    (home / ".claude" / "settings.json").unlink()
+    state = json.loads((home / ".claude.json").read_text())
+    del state["bypassPermissionsModeAccepted"]
+    (home / ".claude.json").write_text(json.dumps(state))
+    found = tried(root, agent)
+    assert failures(found)[0].startswith("it asks: WARNING: Claude Code running in Bypass")
     assert found[-1].advice == f"start it in '{root.probe}' and answer once"
 
 
@@ -110,3 +126,21 @@ def test_the_profile_holds_with_the_pinned_codex(
     said = "\n".join(finding.what for finding in found)
     for field in ("glyph '›'", "erase_key", "clear '/clear'", "the prompt is confirmed", "Stop af"):
         assert field in said
+
+
+@pytest.mark.parametrize("lacking", ["bypassPermissionsModeAccepted", "projects", ""])
+def test_what_is_foreseen_of_a_first_start_is_what_the_client_asks(
+    root: Root, agent: Agent, tmp_path: Path, lacking: str
+) -> None:
+    home = tmp_path / "person"
+    if lacking == "bypassPermissionsModeAccepted":
+        (home / ".claude" / "settings.json").unlink()
+    state = json.loads((home / ".claude.json").read_text())
+    state.pop(lacking, None)
+    (home / ".claude.json").write_text(json.dumps(state))
+    words = shlex.split(agent.command)
+    foreseen = list(list_questions(CLAUDE, words, (root.probe,), agent.env))
+    said = "\n".join(
+        finding.what for finding in tried(root, agent, structs.replace(CLAUDE, trust=""))
+    )
+    assert len(foreseen) == said.count("it asks: ") == bool(lacking)

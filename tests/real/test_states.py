@@ -11,19 +11,21 @@ from pathlib import Path
 
 import pytest
 
+from sm.adapters import proc
 from sm.adapters.tmux import Tmux
-from sm.session import agent as agents
-from sm.session import agentstate, queue
-from sm.session.agentstate import State
-from sm.session.delivery import Outcome, Reason, Status
-from sm.session.queue import Mode, Place
-from sm.shellroot import shell_root
-from sm.workflow.tend import tend
+from sm.messages import queue
+from sm.messages.queue import Mode, Place
+from sm.personal.reactor import run_pass
+from sm.refusal import Outcome, Refusal, Status
+from sm.sessions import agent as agents
+from sm.sessions import agent_state
+from sm.sessions.agent_state import State
+from sm.shell_root import shell_root
 from tests.helpers import wait_for
 from tests.real.api import Api, Reply, Tool
 from tests.real.managed import ACCEPTED, Managed
 
-GONE = Outcome(Status.REFUSED, Reason.GONE)
+GONE = Outcome(Status.REFUSED, Refusal.GONE)
 
 
 def marker(managed: Managed) -> Path:
@@ -34,10 +36,10 @@ def test_a_turn_is_told_from_its_beginning_to_its_end(managed: Managed, api: Api
     assert managed.send("Begin.") == ACCEPTED
     managed.wait_state(State.IDLE)
     wait_for(marker(managed).exists, "the idle marker")
-    first = agentstate.read(managed.session.dir)
+    first = agent_state.read(managed.session.dir)
     assert first.context == api.main[-1].session
     assert managed.send("Again.") == ACCEPTED
-    wait_for(lambda: agentstate.read(managed.session.dir).prompt != first.prompt, "a new prompt")
+    wait_for(lambda: agent_state.read(managed.session.dir).prompt != first.prompt, "a new prompt")
     managed.wait_state(State.IDLE)
     names = [line.split()[1] for line in managed.session.dir.events.read_text().splitlines()]
     assert names == ["SessionStart", "UserPromptSubmit", "Stop", "UserPromptSubmit", "Stop"]
@@ -63,20 +65,20 @@ def test_an_event_of_a_cleared_context_changes_nothing(managed: Managed, api: Ap
     managed.send("Begin.")
     managed.wait_state(State.IDLE)
     directory = managed.session.dir
-    old, payload = agentstate.read(directory), directory.stop_payload.read_bytes()
+    old, payload = agent_state.read(directory), directory.stop_payload.read_bytes()
     managed.type("/clear")
     managed.wait_screen(lambda screen: screen.draft == "/clear", "the command")
     managed.keys("Enter")
-    wait_for(lambda: agentstate.read(directory).context != old.context, "a new context")
+    wait_for(lambda: agent_state.read(directory).context != old.context, "a new context")
     managed.wait_screen(lambda screen: screen.prompt == "idle", "an idle prompt")
-    new = agentstate.read(directory)
+    new = agent_state.read(directory)
     late = payload.replace(b'"hook_event_name":"Stop"', b'"hook_event_name":"UserPromptSubmit"')
     environment = {"SM_SESSION_DIR": str(directory.path), "PATH": os.environ["PATH"]}
     for name, told in (("user-prompt-submit", late), ("stop", payload)):
         hook = shell_root() / "lib" / "hooks" / name
         subprocess.run(["bash", "-p", str(hook)], input=told, env=environment, check=True)
     assert directory.events.read_text().splitlines()[-1].endswith(" stale")
-    now = agentstate.read(directory)
+    now = agent_state.read(directory)
     assert (now.state, now.context, now.since) == (new.state, new.context, new.since)
     assert managed.send("In the new one.") == ACCEPTED
     wait_for(lambda: api.appearances("In the new one."), "the message")
@@ -113,7 +115,7 @@ def test_a_dead_pane_is_refused_and_the_server_lives(managed: Managed, tmux: Tmu
     assert managed.send("To nobody.") == GONE
     assert queue.is_empty(managed.session.dir)
     assert managed.send("!touch broken\n" * 5, Mode.URGENT) == GONE
-    tend(managed.session)  # what its monitor has done
+    run_pass(managed.session)  # what its monitor has done
     assert managed.session.dir.over.read_text() == "has died\n"
     assert tmux.capture(managed.agent.pane_id) == left
     assert tmux.panes()[managed.session.name].dead
@@ -140,10 +142,10 @@ def test_a_shell_that_came_back_runs_nothing(unstarted: Managed, tmux: Tmux) -> 
     wait_for(lambda: "bash-" in tmux.capture(pane), "its prompt")
     left = tmux.capture(pane)
     assert "❯" in left  # what a sender would look for
-    assert unstarted.send("touch broken") == Outcome(Status.WAITING, Reason.SHELL)
+    assert unstarted.send("touch broken") == Outcome(Status.WAITING, Refusal.SHELL)
     assert unstarted.send("!touch broken\n" * 5).status is Status.WAITING
-    assert unstarted.send("touch broken", Mode.URGENT) == Outcome(Status.WAITING, Reason.SHELL)
-    tend(unstarted.session)  # what its monitor has done
+    assert unstarted.send("touch broken", Mode.URGENT) == Outcome(Status.WAITING, Refusal.SHELL)
+    run_pass(unstarted.session)  # what its monitor has done
     assert unstarted.session.dir.over.read_text() == "has died\n"
     assert queue.count(unstarted.session.dir, Place.WAITING) == 3
     assert tmux.capture(pane) == left
@@ -161,3 +163,19 @@ def test_a_persons_own_status_line_is_shown_in_sessions_too(unstarted: Managed) 
     unstarted.start()
     wait_for(lambda: "my own line" in unstarted.tmux.capture(unstarted.agent.pane_id), "the line")
     wait_for(unstarted.session.dir.usage.exists, "what the line was told")
+
+
+def test_a_tool_of_a_client_that_was_killed_does_not_go_on(managed: Managed, api: Api) -> None:
+    """Its client leaves it without a parent, and it would go on in the worktree."""
+    managed.watch()
+    place = managed.session.cwd
+    (place / "x.sh").write_text("echo $$ >part; mv part tool; sleep 300; touch survived\n")
+    api.say(Reply("", (Tool.bash("bash x.sh"),)))
+    managed.send("Begin.")
+    wait_for((place / "tool").exists, "the tool")
+    tool = proc.find(int((place / "tool").read_text()))
+    assert tool
+    os.kill(managed.agent.pid, signal.SIGKILL)
+    wait_for(managed.session.dir.over.exists, "its end to be noted")
+    assert not proc.is_running(tool)
+    assert not (place / "survived").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import signal
@@ -12,15 +13,16 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.tmux import Tmux
-from sm.session import registry
-from sm.session.agent import load
-from sm.session.registry import AnySession
+from sm.sessions import registry
+from sm.sessions.agent import load
+from sm.sessions.registry import AnySession
 from sm.store import journal
 from sm.store.paths import Root
+from sm.views.event_words import describe, name_event
 from tests.company import Company, make_company
 from tests.helpers import wait_for
 from tests.real.api import Api, Reply, Tool
-from tests.real.client import environment, seal
+from tests.real.client import environment, hooks, seal
 
 
 @dataclass
@@ -40,8 +42,8 @@ def pair(claude: Path, root: Root, tmux_socket: str, tmp_path: Path) -> Iterator
             begin(company, claude, name, api)
         yield Pair(company, ann, bob)
         for event in journal.read(root.journal):  # shown where the test has failed
-            print(f"{event.at:.3f} {event.session} {event.event} {event.detail}")
-        for one in registry.all(root):
+            print(f"{event.at:.3f} {event.session} {name_event(event)} {describe(event)}")
+        for one in registry.list_all(root):
             said = one.dir.events.read_text() if one.dir.events.exists() else ""
             print(f"--- {one.label}\n{said}{one.dir.monitor_log.read_text()}")
             print(company.sm("queue", one.name, code=None).stdout)
@@ -93,13 +95,27 @@ def test_real_clients_talk_by_name_and_hear_of_the_turn_s_end(pair: Pair) -> Non
     pair.ann.say(Reply("", (Tool.bash(order),)), "Asked.")
     assert pair.company.sm("send", "ann", "Begin.").stdout == "accepted by ann\n"
     assert heard(pair.bob, "[sm] message") == "[sm] message from ann:\nBuild it."
-    told = heard(pair.ann, "has ended its turn")
+    told = heard(pair.ann, "has ended its turn:")
     assert "[sm] bob has ended its turn:\n--- begin its last message" in told
     assert "\nAll is built.\n" in told
     results = "\n".join(pair.ann.main[-1].texts)
     assert "accepted by bob" in results
     assert "name     ann" in results
     assert "You run in the session bob" in pair.bob.main[-1].system
+
+
+def test_waiting_right_after_the_start_is_for_the_end_of_the_first_turn(
+    pair: Pair, claude: Path
+) -> None:
+    """Its client is there before the person's own hooks let it begin with the task."""
+    given = order(pair.company, [str(claude)], "kid", pair.bob)
+    settings = pair.company.folder / "kid-home" / ".claude" / "settings.json"
+    slow = hooks(SessionStart="python3 -c 'import time; time.sleep(3)'")
+    settings.write_text(json.dumps(json.loads(settings.read_text()) | slow))
+    pair.company.sm(*given, "--", "Go.")
+    pair.company.sm("wait", "kid", "--timeout", "60")
+    said = pair.company.session("kid").dir.events.read_text().split()
+    assert "Stop" in said, said
 
 
 def test_a_real_client_that_is_killed_is_told_of_and_not_begun_again(pair: Pair) -> None:
@@ -126,7 +142,7 @@ def test_a_real_client_that_is_killed_is_noted_as_over_and_its_parent_is_told(
     if pane_stays:
         tmux.command("set-option", "-w", "-t", agent.pane_id, "remain-on-exit", "on")
     os.kill(agent.pid, signal.SIGKILL)
-    assert heard(pair.ann, "[sm] kid") == "[sm] kid has died"
+    assert "[sm] kid has died" in heard(pair.ann, "[sm] kid")
     wait_for(kid.dir.over.exists, "its end to be noted")
     assert kid.dir.over.read_text() == "has died\n"
     left = tmux.capture(agent.pane_id) if pane_stays else ""
@@ -155,7 +171,7 @@ def test_a_shell_that_came_back_gets_nothing_and_the_parent_is_told(
 
     wait_for(shell, "the shell")
     left = tmux.capture(agent.pane_id)
-    assert heard(pair.ann, "[sm] kid") == "[sm] kid has died"
+    assert "[sm] kid has died" in heard(pair.ann, "[sm] kid")
     wait_for(kid.dir.over.exists, "its end to be noted")
     assert kid.dir.over.read_text() == "has died\n"
     assert "'kid' has died" in pair.company.sm("send", "kid", "touch broken", code=1).stderr
@@ -166,5 +182,5 @@ def test_a_shell_that_came_back_gets_nothing_and_the_parent_is_told(
 
 def find(company: Company, name: str) -> str:
     """The id of that session, '' before there is one."""
-    known = registry.all(company.root, report=lambda _: None)
+    known = registry.list_all(company.root, report=lambda _: None)
     return next((one.name for one in known if one.label == name), "")

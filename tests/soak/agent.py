@@ -257,7 +257,7 @@ REACTIONS: dict[str, Callable[[Worker, str], str]] = {
     "[sm] A person answered": Worker.obey,
     "[sm] CI failed": Worker.mend,
     "[sm] CI passed": lambda worker, message: "awaiting_review",
-    "[sm] Review: REQUEST_CHANGES": Worker.address,
+    "[sm] Review of #": Worker.address,
     "[sm] Review: approved": Worker.merge,
     "[sm] Reminder: pull request": Worker.merge,
     "[sm] PR not merged yet": Worker.merge,

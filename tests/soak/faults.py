@@ -13,6 +13,7 @@ class Kind(StrEnum):
     AGENT = "agent"
     MONITOR = "monitor"
     REACTOR = "reactor"
+    SERVER = "server of reactors"
     POLL = "dev-poll"
     RUNNER = "CI runner"
     TMUX = "tmux server"
@@ -24,14 +25,17 @@ WEIGHTS = {
     Kind.AGENT: 6,
     Kind.MONITOR: 4,
     Kind.REACTOR: 5,
+    Kind.SERVER: 2,
     Kind.POLL: 4,
     Kind.RUNNER: 3,
     Kind.TMUX: 1,
 }
-"""How often each kind of process is chosen, of 23."""
+"""How often each kind of process is chosen, of 25."""
 
 LATER_S = 0.6
 """A process that is found is killed within this time, anywhere in its short life."""
+REACTOR_LATER_S = 0.1
+"""The same for a reactor, which lives shorter than all others."""
 
 MARGIN = 0.1
 """The part of the time before the first and behind the last reboot."""
@@ -64,7 +68,8 @@ def duration_s(kills: int, gap_s: float) -> float:
 
 
 def _fault(dice: random.Random, kind: Kind, at_s: float) -> Fault:
-    return Fault(at_s, kind, dice.random(), dice.uniform(0, LATER_S))
+    later_s = REACTOR_LATER_S if kind is Kind.REACTOR else LATER_S
+    return Fault(at_s, kind, dice.random(), dice.uniform(0, later_s))
 
 
 def _spread(dice: random.Random, number: int, count: int, whole_s: float) -> float:

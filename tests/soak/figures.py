@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sm.forge import Issue
+from sm.adapters.forge.model import Issue
 from tests.helpers import git
 from tests.soak import twice
 from tests.soak.hunt import Hunt
@@ -16,7 +16,9 @@ from tests.soak.people import People
 from tests.soak.room import Room
 from tests.soak.work import file_of
 
-ENTRIES = frozenset({"journal.jsonl", "health.jsonl", "new.lock", "sessions", "projects", "probe"})
+ENTRIES = frozenset(
+    {"journal.jsonl", "health.jsonl", "new.lock", "sessions", "projects", "probe", "logs"}
+)
 OF_PROJECT = frozenset({"forge.json", "due", "forge.lock", "poll.lock", "ci"})
 """What stays in the private directory, and in that of a project: see docs/STATE.md."""
 
@@ -40,7 +42,8 @@ class Outcome:
 
     def __post_init__(self) -> None:
         """Read what is read more than once."""
-        self.issues, self.pulls, self.problems = self.room.context.forge.overview()
+        found = self.room.context.forge.observe(start_checks=False)
+        self.issues, self.pulls, self.problems = found.issues, found.pulls, found.problems
         self.told = twice.ledger(_text(self.room.told))
 
     def figures(self) -> Iterator[Figure]:

@@ -6,10 +6,10 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 
+from sm.adapters.forge.model import BOT, CheckState, Issue, IssueState, PullRequest, PullState
 from sm.errors import SmError
-from sm.forge import CheckState, Issue, IssueState, PullRequest, PullState
-from sm.workflow.effects import BOT
-from sm.workflow.status import State, rows
+from sm.views.session import rows
+from sm.views.states import State
 from tests.helpers import git
 from tests.soak.room import Room
 from tests.soak.work import NAME, Need, Part, file_of
@@ -36,21 +36,21 @@ class People:
         if self.filed < len(self.parts) and elapsed_s >= self.parts[self.filed].at_s:
             self._file(self.parts[self.filed])
         try:
-            issues, pulls, _ = self.room.context.forge.overview()
+            found = self.room.context.forge.observe(start_checks=False)
             at_work = {row.issue: row.phase for row in rows(self.room.context, time.time())}
         except (SmError, OSError) as error:  # the disk is full, or the machine just starts
             self.problems.append(f"look: {error}")
             return False
-        titles = {issue.number: issue.title for issue in issues}
-        for pull in pulls:
+        titles = {issue.number: issue.title for issue in found.issues}
+        for pull in found.pulls:
             number = int(pull.branch.rpartition("/")[2])
             self._review(pull, number, wants_change=Need.CHANGES in titles[number])
-        for issue in issues:
+        for issue in found.issues:
             if at_work.get(issue.number) is State.ESCALATED:
                 self._answer(issue)
             if "blocked" in issue.labels and issue.number not in at_work:
                 self._take_up_again(issue)
-        closed = sum(issue.state is IssueState.CLOSED for issue in issues)
+        closed = sum(issue.state is IssueState.CLOSED for issue in found.issues)
         return closed == len(self.parts) and not at_work
 
     def _file(self, part: Part) -> None:
@@ -58,7 +58,7 @@ class People:
         if self._sm(*argv):
             self.filed += 1
         else:  # it may have been filed all the same
-            with_it = [issue.title for issue in self.room.context.forge.overview()[0]]
+            with_it = [issue.title for issue in self.room.context.forge.issues()[0]]
             self.filed += part.title in with_it
 
     def _review(self, pull: PullRequest, issue: int, *, wants_change: bool) -> None:

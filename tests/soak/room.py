@@ -21,10 +21,10 @@ from pathlib import Path
 import yaml
 
 from sm.adapters import proc
-from sm.adapters.forge import local
+from sm.adapters.forge.local import forge
 from sm.adapters.proc import Process
 from sm.config.load import load
-from sm.workflow.context import Context
+from sm.sessions.project import Context
 from tests.disks import fill, mount_small, unmount
 from tests.helpers import Repository, make_repository, wait_for
 from tests.soak.work import CI, NAME
@@ -113,7 +113,7 @@ class Room:
     def build(self, settings: dict[str, object]) -> None:
         """Make the project and its configuration; `settings` go over what is here."""
         self._repository = make_repository(self.disk)
-        local.create(self.disk / "forge", self.repository.bare)
+        forge.create(self.disk / "forge", self.repository.bare)
         hook = self.repository.bare / "hooks" / "reference-transaction"
         hook.parent.mkdir(exist_ok=True)
         hook.write_text(RECORDER.format(file=shlex.quote(str(self.refs))))
@@ -180,7 +180,7 @@ class Room:
     def processes(self) -> list[Process]:
         """Everything that runs here, except for this program."""
         mark = f"HOME={self.home}".encode()
-        return [process for process in proc.with_variable(mark) if process.pid != os.getpid()]
+        return [process for process in proc.find_with_variable(mark) if process.pid != os.getpid()]
 
     def reboot(self, number: int) -> None:
         """Everything is killed at once, and the state is gone, as after a start of the machine."""

@@ -8,9 +8,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sm.forge import Issue, PullRequest
-from sm.notices import QUESTIONS
-from sm.workflow.effects import BOT
+from sm.adapters.forge.model import BOT, Issue, PullRequest
+from sm.issues.needs import CAUSES
 
 CLAIM = re.compile(r"^0+ [0-9a-f]+ refs/sm/claims/(\d+)$", re.MULTILINE)
 """What the remote writes down of a claim that it takes."""
@@ -45,7 +44,7 @@ def comments(
         # What sm asks by itself may be asked again after each answer.
         own = max(given_up[issue.number], answered[issue.number] + 1)
         for body, count in ours.items():
-            if count > max(1, asked[issue.number] if QUESTIONS["escalate"] in body else own):
+            if count > max(1, asked[issue.number] if CAUSES["escalate"] in body else own):
                 found.append(f"#{issue.number} {body[:60]!r}")
         found += [f"#{issue.number} marker {mark}" for mark, n in marked.items() if n > 1]
     return found

@@ -50,7 +50,8 @@ def _is_agent(words: Words) -> bool:
 MARKS: dict[Kind, Callable[[Words], bool]] = {
     Kind.AGENT: _is_agent,
     Kind.MONITOR: _is_monitor,
-    Kind.REACTOR: _runs_sm("react"),
+    Kind.REACTOR: _runs_sm("react-server"),
+    Kind.SERVER: _runs_sm("react-server"),
     Kind.POLL: _is_poll,
     Kind.RUNNER: _runs_sm("ci-run"),
     Kind.TMUX: lambda words: words[0] == "tmux: server",
@@ -59,11 +60,15 @@ MARKS: dict[Kind, Callable[[Words], bool]] = {
 
 
 def of_kind(kind: Kind, processes: Iterable[Process]) -> list[Victim]:
-    """Those of that kind, the oldest first, without what they have just forked."""
+    """Those of that kind, the oldest first, without what they have just forked.
+
+    A reactor is what its server has forked.
+    """
     found = [Victim(process, words) for process in processes if (words := _words(process))]
     chosen = [victim for victim in found if MARKS[kind](victim.words)]
     pids = {victim.process.pid for victim in chosen}
-    whole = [victim for victim in chosen if victim.process.parent not in pids]
+    forked = kind is Kind.REACTOR
+    whole = [victim for victim in chosen if (victim.process.parent in pids) is forked]
     return sorted(whole, key=lambda victim: (victim.process.started, victim.process.pid))
 
 

@@ -1,0 +1,285 @@
+"""What holds for each forge: a class of tests, to be inherited with a `side` for each kind."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+import pytest
+
+from sm.adapters.forge.errors import (
+    HeadMovedError,
+    NotFoundError,
+    NothingToMergeError,
+    PullClosedError,
+)
+from sm.adapters.forge.model import (
+    BOT,
+    Batch,
+    CheckState,
+    InlineComment,
+    IssueState,
+    PullState,
+    ReviewState,
+)
+from sm.adapters.forge.protocol import Forge
+from sm.errors import UsageError
+
+LOG = "step: build\nit broke\n"
+
+
+class Side(Protocol):
+    """A forge and the world around it: what others do there."""
+
+    def open(self) -> Forge:
+        """The forge, as a process of its own would open it."""
+        ...
+
+    def admit(self, *authors: str) -> None:
+        """Let these people push to the repository."""
+        ...
+
+    def push(self, branch: str, name: str = "work.txt", content: str = "work\n") -> str:
+        """Commit on `branch` and push; the commit. CI is at work on it until `finish`."""
+        ...
+
+    def finish(self, head: str, state: CheckState, step: str = "", log: str = "") -> None:
+        """CI has come to this result."""
+        ...
+
+
+class ForgeContract:
+    """The tests. A subclass has the fixture `side`; review is not required before a merge."""
+
+    # Observing
+
+    def test_what_is_filed_is_observed(self, side: Side) -> None:
+        side.admit("ada")
+        forge = side.open()
+        filed = forge.add_issue("Mend it", "It is broken.", ["backlog"], author="ada")
+        [seen] = forge.observe().issues
+        assert (seen.number, seen.title, seen.state) == (filed.number, "Mend it", IssueState.OPEN)
+        assert (seen.author, seen.labels) == ("ada", ("backlog",))
+        assert abs(seen.at - time.time()) < 60
+        assert forge.issue(filed.number).body == "It is broken."
+
+    def test_an_observation_goes_on_from_the_last_one(self, side: Side) -> None:
+        forge = side.open()
+        first, second = (forge.add_issue(title, author="ada").number for title in ("a", "b"))
+        since = forge.observe()
+        forge.add_label(second, "blocked")
+        third = forge.add_issue("c", author="ada").number
+        seen = side.open().observe(since)
+        assert [issue.number for issue in seen.issues] == [first, second, third]
+        assert {issue.number: issue.labels for issue in seen.issues}[second] == ("blocked",)
+
+    def test_an_observation_that_was_lost_is_made_again(self, side: Side) -> None:
+        """Nothing may be remembered of an observation that its caller could not keep."""
+        forge = side.open()
+        number = forge.add_issue("a", author="ada").number
+        since = forge.observe()
+        forge.close_issue(number)
+        lost, again = forge.observe(since), forge.observe(since)
+        assert lost.issues == again.issues
+        assert again.issues[0].state is IssueState.CLOSED
+
+    def test_nothing_changes_where_nothing_has(self, side: Side) -> None:
+        forge = side.open()
+        side.push("fix/1")
+        forge.add_issue("a", author="ada")
+        forge.open_pull("fix/1", "main", "a", author=BOT)
+        since = forge.observe()
+        seen = forge.observe(since)
+        assert (seen.issues, seen.pulls, seen.writers) == (since.issues, since.pulls, since.writers)
+        assert not forge.is_stale(seen)
+
+    def test_validators_come_back_as_they_were_kept(self, side: Side) -> None:
+        """They are kept in a file, between processes."""
+        import msgspec
+
+        forge = side.open()
+        forge.add_issue("a", author="ada")
+        kept = msgspec.json.encode(forge.observe())
+        assert side.open().observe(msgspec.json.decode(kept, type=Batch)).issues
+
+    def test_checks_come_with_their_heads_and_without_a_log(self, side: Side) -> None:
+        forge = side.open()
+        head = side.push("fix/1")
+        forge.open_pull("fix/1", "main", "a", author=BOT)
+        since = forge.observe()
+        assert since.pulls[0].check.state is CheckState.PENDING
+        side.finish(head, CheckState.FAILURE, "build", LOG)
+        [pull] = forge.observe(since).pulls
+        assert (pull.head, pull.check.head) == (head, head)
+        assert (pull.check.state, pull.check.step) == (CheckState.FAILURE, "build")
+        assert pull.check.log == ""
+        assert forge.check(head).log == LOG
+
+    def test_a_push_moves_the_head_and_its_check(self, side: Side) -> None:
+        forge = side.open()
+        side.finish(side.push("fix/1"), CheckState.SUCCESS)
+        forge.open_pull("fix/1", "main", "a", author=BOT)
+        since = forge.observe()
+        assert since.pulls[0].check.state is CheckState.SUCCESS
+        new = side.push("fix/1", content="more\n")
+        [pull] = forge.observe(since).pulls
+        assert (pull.head, pull.check.state) == (new, CheckState.PENDING)
+
+    def test_a_conflict_is_observed(self, side: Side) -> None:
+        forge = side.open()
+        side.push("fix/1", content="one\n")
+        side.push("fix/2", content="other\n")
+        first = forge.open_pull("fix/1", "main", "a", author=BOT)
+        forge.open_pull("fix/2", "main", "b", author=BOT)
+        side.finish(first.head, CheckState.SUCCESS)
+        since = forge.observe()
+        assert not any(pull.conflicts for pull in since.pulls)
+        forge.merge(first.number, author=BOT)
+        seen = {pull.branch: pull for pull in forge.observe(since).pulls}
+        assert (seen["fix/1"].state, seen["fix/2"].conflicts) == (PullState.MERGED, True)
+
+    def test_those_who_may_push_are_observed_as_writers(self, side: Side) -> None:
+        side.admit("ada", "rita")
+        forge = side.open()
+        number = forge.add_issue("a", author="ada").number
+        since = forge.observe()
+        assert since.writers == ("ada",)
+        forge.comment(number, "Yes.", author="rita")
+        assert forge.observe(since).writers == ("ada", "rita")
+        assert forge.find_writers(["rita"]) == {"rita"}
+
+    # Writing twice
+
+    def test_a_comment_with_a_marker_stands_there_once(self, side: Side) -> None:
+        forge = side.open()
+        number = forge.add_issue("a", author="ada").number
+        assert forge.comment(number, "Hello.", author=BOT, marker="m1")
+        assert not side.open().comment(number, "Hello.", author=BOT, marker="m1")
+        [comment] = forge.issue(number).comments
+        assert (comment.author, comment.body, comment.marker) == (BOT, "Hello.", "m1")
+
+    def test_a_pull_request_has_comments_too(self, side: Side) -> None:
+        forge = side.open()
+        side.push("fix/1")
+        number = forge.open_pull("fix/1", "main", "a", author=BOT).number
+        assert forge.comment(number, "Hello.", author=BOT, marker="m1")
+        assert not forge.comment(number, "Hello.", author=BOT, marker="m1")
+        assert [comment.body for comment in forge.pull(number).comments] == ["Hello."]
+
+    def test_a_branch_is_offered_once(self, side: Side) -> None:
+        forge = side.open()
+        head = side.push("fix/1")
+        first = forge.open_pull("fix/1", "main", "a", "Closes #1", author=BOT)
+        again = side.open().open_pull("fix/1", "main", "a", "Closes #1", author=BOT)
+        assert (first.number, first.head) == (again.number, head)
+        found = forge.pull_for("fix/1")
+        assert found
+        assert found.number == first.number
+        assert forge.pull_for("fix/2") is None
+
+    def test_labels_and_states_may_be_set_twice(self, side: Side) -> None:
+        forge = side.open()
+        number = forge.add_issue("a", labels=["backlog"], author="ada").number
+        for _ in range(2):
+            forge.add_label(number, "blocked")
+            forge.remove_label(number, "backlog")
+        assert forge.issue(number).labels == ("blocked",)
+        assert forge.labels() == {"blocked"}
+        for _ in range(2):
+            assert forge.close_issue(number).state is IssueState.CLOSED
+        assert forge.issues(IssueState.OPEN)[0] == []
+        for _ in range(2):
+            assert forge.reopen_issue(number).state is IssueState.OPEN
+        assert [issue.number for issue in forge.issues(labels=["blocked"])[0]] == [number]
+
+    def test_a_merge_is_done_once(self, side: Side) -> None:
+        forge = side.open()
+        head = side.push("fix/1")
+        number = forge.open_pull("fix/1", "main", "a", author=BOT).number
+        side.finish(head, CheckState.SUCCESS)
+        merged = forge.merge(number, head=head, author=BOT)
+        assert (merged.state, merged.head) == (PullState.MERGED, head)
+        assert merged.closed_at
+        assert side.open().merge(number, head=head, author=BOT).merged_as == merged.merged_as
+        assert forge.branch_head("main") == merged.merged_as
+        with pytest.raises(PullClosedError):
+            forge.close_pull(number)
+
+    def test_a_closed_pull_request_stays_closed(self, side: Side) -> None:
+        forge = side.open()
+        side.push("fix/1")
+        number = forge.open_pull("fix/1", "main", "a", author=BOT).number
+        for _ in range(2):
+            assert forge.close_pull(number).state is PullState.CLOSED
+        with pytest.raises(PullClosedError):
+            forge.merge(number, author=BOT)
+
+    # Refusals
+
+    def test_another_head_than_the_reviewed_one_is_not_merged(self, side: Side) -> None:
+        forge = side.open()
+        old = side.push("fix/1")
+        number = forge.open_pull("fix/1", "main", "a", author=BOT).number
+        side.finish(side.push("fix/1", content="more\n"), CheckState.SUCCESS)
+        with pytest.raises(HeadMovedError):
+            forge.merge(number, head=old, author=BOT)
+
+    def test_what_is_not_there_is_not_found(self, side: Side) -> None:
+        forge = side.open()
+        for ask in (forge.issue, forge.pull, forge.is_pull, forge.close_issue):
+            with pytest.raises(NotFoundError):
+                ask(7)
+        with pytest.raises(NotFoundError):
+            forge.comment(7, "Hello.", author=BOT)
+        with pytest.raises(NotFoundError):
+            forge.open_pull("fix/7", "main", "a", author=BOT)
+        assert forge.branch_head("fix/7") == ""
+
+    def test_issues_and_pull_requests_are_told_apart(self, side: Side) -> None:
+        forge = side.open()
+        issue = forge.add_issue("a", author="ada").number
+        side.push("fix/1")
+        pull = forge.open_pull("fix/1", "main", "a", author=BOT).number
+        assert (forge.is_pull(issue), forge.is_pull(pull)) == (False, True)
+        with pytest.raises(NotFoundError):
+            forge.pull(issue)
+
+    def test_a_branch_without_work_is_not_offered(self, side: Side) -> None:
+        forge = side.open()
+        head = side.push("fix/1")
+        number = forge.open_pull("fix/1", "main", "a", author=BOT).number
+        side.finish(head, CheckState.SUCCESS)
+        forge.merge(number, author=BOT)
+        with pytest.raises(NothingToMergeError):
+            forge.open_pull("fix/1", "main", "a", author=BOT)
+
+    def test_a_text_that_others_have_changed_is_not_replaced(self, side: Side) -> None:
+        forge = side.open()
+        number = forge.add_issue("a", "old", author="ada").number
+        forge.edit_issue(number, title="b", body="new", instead_of="old")
+        with pytest.raises(UsageError):
+            forge.edit_issue(number, body="newer", instead_of="old")
+        found = forge.issue(number)
+        assert (found.title, found.body) == ("b", "new")
+
+    # Reviews
+
+    def test_a_review_is_of_the_commit_and_keeps_its_remarks(self, side: Side) -> None:
+        forge = side.open()
+        head = side.push("fix/1")
+        number = forge.open_pull("fix/1", "main", "a", author=BOT).number
+        since = forge.observe()
+        remark = InlineComment("work.txt", 1, "Why?")
+        wish = ReviewState.CHANGES_REQUESTED
+        made = forge.submit_review(number, wish, "No.", [remark], author="rita")
+        [seen] = forge.observe(since).pulls[0].reviews
+        assert (seen.id, seen.author, seen.state, seen.head) == (made.id, "rita", wish, head)
+        [whole] = forge.pull(number).reviews
+        assert (whole.body, whole.comments) == ("No.", (remark,))
+
+    def test_the_changes_of_a_pull_request_are_shown(self, side: Side) -> None:
+        forge = side.open()
+        side.push("fix/1", "new.txt", "hello\n")
+        number = forge.open_pull("fix/1", "main", "a", author=BOT).number
+        assert "+hello" in forge.diff(number)
+        assert forge.files_changed(number) == ["new.txt"]

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from sm.adapters.agent.claude import CLAUDE
+from sm.adapters.agent.codex import CODEX
+from sm.adapters.agent.first_start import find_refusal, list_questions
+from tests.real.client import KEY, seal
+
+COMMAND = ("claude", "--dangerously-skip-permissions")
+
+
+def asked(home: Path, *folders: Path, command: tuple[str, ...] = COMMAND, **env: str) -> list[str]:
+    return list(list_questions(CLAUDE, command, folders, {"HOME": str(home), **env}))
+
+
+def test_a_sealed_home_is_asked_nothing(tmp_path: Path) -> None:
+    repo = tmp_path / "repo"
+    seal(tmp_path, repo)
+    assert asked(tmp_path, repo, ANTHROPIC_API_KEY=KEY) == []
+    assert asked(tmp_path, tmp_path / "other", repo / "below") == []
+
+
+def test_a_key_is_asked_for_and_not_shown(tmp_path: Path) -> None:
+    seal(tmp_path, tmp_path)
+    (said,) = asked(tmp_path, tmp_path, ANTHROPIC_API_KEY="sk-another-key-of-a-test")
+    assert "ANTHROPIC_API_KEY" in said
+    assert "sk-" not in said
+
+
+@pytest.mark.parametrize("place", ["state", "settings"])
+def test_permissions_are_accepted_in_either_place(tmp_path: Path, place: str) -> None:
+    seal(tmp_path, tmp_path)
+    if place == "state":
+        (tmp_path / ".claude" / "settings.json").unlink()
+    else:
+        state = json.loads((tmp_path / ".claude.json").read_text())
+        del state["bypassPermissionsModeAccepted"]
+        (tmp_path / ".claude.json").write_text(json.dumps(state))
+    assert asked(tmp_path, tmp_path) == []
+
+
+def test_permissions_are_asked_only_of_a_command_that_skips_them(tmp_path: Path) -> None:
+    told = "whether permissions may be skipped"
+    assert told in asked(tmp_path, tmp_path)
+    assert told in asked(tmp_path, tmp_path, command=("claude", "--permission-mode", BYPASS))
+    assert told not in asked(tmp_path, tmp_path, command=("claude",))
+
+
+BYPASS = "bypassPermissions"
+
+
+def test_a_folder_of_settings_elsewhere_counts(tmp_path: Path) -> None:
+    seal(tmp_path / "home", tmp_path)
+    elsewhere = tmp_path / "elsewhere"
+    assert len(asked(tmp_path / "home", tmp_path, CLAUDE_CONFIG_DIR=str(elsewhere))) == 3
+
+
+@pytest.mark.parametrize("text", ["{ half", "[]", "\x00"])
+def test_of_what_cannot_be_read_nothing_is_said(tmp_path: Path, text: str) -> None:
+    (tmp_path / ".claude.json").write_text(text)
+    assert asked(tmp_path, tmp_path) == []
+
+
+def test_others_than_claude_are_not_spoken_for(tmp_path: Path) -> None:
+    env = {"HOME": str(tmp_path)}
+    assert list(list_questions(CODEX, ("codex",), (tmp_path,), env)) == []
+    assert find_refusal(CODEX, COMMAND, env) == ""
+
+
+def test_root_is_refused_without_a_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert "does not skip permissions for root" in find_refusal(CLAUDE, COMMAND, {})
+    assert find_refusal(CLAUDE, COMMAND, {"IS_SANDBOX": "1"}) == ""
+    assert find_refusal(CLAUDE, ("claude",), {}) == ""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert find_refusal(CLAUDE, COMMAND, {}) == ""

@@ -1,0 +1,73 @@
+"""Both forges keep what the protocol promises; so the protocol is one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from sm.adapters.forge import kinds
+from sm.adapters.forge.local import entry
+from sm.adapters.forge.trust import Trust
+from sm.store.paths import Root
+from tests.adapters import memory_forge
+from tests.adapters.forge_contract import ForgeContract, Side
+from tests.adapters.forge_sides import CI, LocalSide, MemorySide, memory_side
+from tests.hub import make_hub
+
+KINDS: tuple[kinds.Kind, ...] = (entry, memory_forge)
+"""Both modules have what a kind must have: the type checker says so."""
+
+
+class TestLocal(ForgeContract):
+    """The embedded forge."""
+
+    @pytest.fixture
+    def side(self, tmp_path: Path, root: Root) -> Iterator[Side]:
+        with ExitStack() as running:
+            yield LocalSide(make_hub(tmp_path, ci=CI), running)
+
+
+class TestMemory(ForgeContract):
+    """The forge in memory."""
+
+    @pytest.fixture
+    def side(self, tmp_path: Path) -> Side:
+        return memory_side(make_hub(tmp_path))
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> MemorySide:
+    return memory_side(make_hub(tmp_path))
+
+
+def test_only_what_has_changed_is_sent(memory: MemorySide) -> None:
+    """Or the test of the protocol would prove nothing."""
+    forge = memory.open()
+    for title in "abc":
+        forge.add_issue(title, author="ada")
+    since = forge.observe()
+    memory.server.sent.clear()
+    forge.close_issue(2)
+    forge.observe(since)
+    assert memory.server.sent == [2]
+
+
+def test_a_stranger_is_no_writer_and_an_empty_list_means_nobody(memory: MemorySide) -> None:
+    memory.admit("ada")
+    memory.open().add_issue("a", author="ada")
+    memory.open().add_issue("b", author="mallory")
+    writers = memory.open().observe().writers
+    assert writers == ("ada",)
+    assert Trust((), writers).includes("ada")
+    assert not Trust((), writers).includes("mallory")
+    assert not Trust().includes("")
+    assert not Trust(("rita",), writers).includes("ada")
+
+
+def test_only_the_embedded_forge_has_everybody_for_a_writer(tmp_path: Path) -> None:
+    hub = make_hub(tmp_path)
+    hub.open().add_issue("b", author="mallory")
+    assert hub.open().observe().writers == ("mallory",)

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from sm.adapters import proc
+from tests.helpers import wait_for
+
+
+def test_a_process_is_told_from_a_later_one_with_its_pid() -> None:
+    mine = proc.find(os.getpid())
+    assert mine is not None
+    assert proc.is_running(mine)
+    assert not proc.is_running(structs.replace(mine, started=mine.started - 1))
+    assert proc.is_running(structs.replace(mine, started=0))
+
+
+def test_names_with_blanks_and_parentheses_are_read_past() -> None:
+    child = subprocess.Popen(
+        ["bash", "-c", "printf 'a) R (b' > /proc/$$/comm; echo ok; read -r x"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with child:
+        assert child.stdout
+        child.stdout.readline()
+        found = proc.find(child.pid)
+        assert found
+        assert found.parent == os.getpid()
+        child.kill()
+
+
+def test_a_zombie_does_not_run() -> None:
+    child = subprocess.Popen(["sleep", "100"])
+    found = proc.find(child.pid)
+    assert found
+    child.kill()
+    wait_for(lambda: not proc.is_running(found), "its end")
+    child.wait()
+    assert proc.find(child.pid) is None
+
+
+@pytest.fixture
+def stranger() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(["sleep", "100"]) as process:
+        yield process
+        process.kill()
+
+
+def test_family_is_found_with_its_strays_and_nobody_else(
+    stranger: subprocess.Popen[bytes],
+) -> None:
+    # A child in a session of its own, and one whose parent has gone.
+    script = "setsid sleep 31 & (sleep 32 &); sleep 33; true"
+    with subprocess.Popen(["bash", "-c", script], start_new_session=True) as leader:
+        found = proc.find(leader.pid)
+        assert found
+        wait_for(lambda: len(proc.find_family([found])) == 4, "the whole family")
+        family = proc.find_family([found])
+        assert stranger.pid not in {process.pid for process in family}
+        assert proc.find_family([structs.replace(found, started=1)]) == set()
+        proc.send([structs.replace(process, started=1) for process in family], signal.SIGKILL)
+        assert all(proc.is_running(process) for process in family)
+        proc.send(family, signal.SIGKILL)
+        wait_for(lambda: not any(proc.is_running(process) for process in family), "its end")
+    assert stranger.poll() is None
+
+
+def test_a_shell_whose_family_is_ended_begins_no_further_command(tmp_path: Path) -> None:
+    """The command first, the shell behind it: the shell would go on with the next line."""
+    argv = ["sh", "-c", f"sleep 100; touch '{tmp_path}/went-on'"]
+    for _ in range(20):
+        with subprocess.Popen(argv, start_new_session=True) as shell:
+            proc.send(sorted(couple(shell.pid), key=lambda one: -one.pid), signal.SIGTERM)
+    assert not (tmp_path / "went-on").exists()
+
+
+def couple(pid: int) -> set[proc.Process]:
+    """The shell of that number with its command, once it has begun that."""
+    leader = proc.find(pid)
+    assert leader
+    wait_for(lambda: len(proc.find_family([leader])) == 2, "its command")
+    return proc.find_family([leader])
+
+
+def test_processes_are_found_by_a_variable_of_the_environment_they_began_with() -> None:
+    env = {"ROOM": "/here", "OTHER": "x"}
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, env=env) as here:
+        found = proc.find_with_variable(b"ROOM=/here", b"ROOM=/there")
+        assert [process.pid for process in found] == [here.pid]
+        assert proc.find_with_variable(b"ROOM=/her", b"OOM=/here") == []
+        valued = [(one.pid, value) for one, value in proc.find_by_variable("ROOM")]
+        assert valued == [(here.pid, "/here")]
+        assert list(proc.find_by_variable("OOM")) == []

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sm.adapters.process import (
+    CommandError,
+    CommandTimeoutError,
+    MissingProgramError,
+    Result,
+    ask,
+    run,
+)
+from tests.helpers import Repository, wait_for
+
+Runner = Callable[..., Result]
+both = pytest.mark.parametrize("run", [run, ask])
+
+
+@both
+def test_output_code_and_input_are_passed_through(run: Runner) -> None:
+    result = run("sh", "-c", "cat; echo oops >&2; exit 3", stdin=b"a\r\nb\xff", accept=(3,))
+    assert (result.code, result.stdout, result.stderr) == (3, "a\r\nb\ufffd", "oops\n")
+
+
+@both
+def test_unexpected_code_says_what_was_run_and_what_it_said(run: Runner) -> None:
+    with pytest.raises(CommandError, match=r"'git frobnicate' failed \(1\): .*frobnicate"):
+        run("git", "frobnicate")
+
+
+@both
+def test_missing_program_is_named(run: Runner) -> None:
+    with pytest.raises(MissingProgramError, match="'no-such-program' is not installed"):
+        run("no-such-program")
+
+
+@both
+def test_overdue_program_is_killed_with_its_children(run: Runner, tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    with pytest.raises(CommandTimeoutError, match=r"was stopped after 0\.5 s"):
+        run("sh", "-c", 'sleep 30 & echo $! >"$1"; wait', "sh", str(pid), timeout_s=0.5)
+    wait_for(lambda: not Path(f"/proc/{pid.read_text().strip()}").exists(), "the child's end")
+
+
+@both
+def test_environment_is_replaced_not_extended(run: Runner) -> None:
+    assert run("env", env={"PATH": "/usr/bin:/bin", "A": "b"}).stdout.split() == [
+        "PATH=/usr/bin:/bin",
+        "A=b",
+    ]
+
+
+@both
+def test_large_output_is_whole(run: Runner) -> None:
+    assert len(run("sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' x").stdout) == 3_000_000
+
+
+@both
+def test_what_a_program_leaves_behind_with_its_outputs_open_is_not_waited_for(
+    run: Runner, tmp_path: Path
+) -> None:
+    """As a hook of git may do, to go on in the background."""
+    left = tmp_path / "pid"
+    script = 'sleep 100 & echo $! >"$1"; echo done; echo oops >&2'
+    try:
+        result = run("sh", "-c", script, "sh", str(left), stdin=b"unread", timeout_s=60)
+        assert (result.code, result.stdout, result.stderr) == (0, "done\n", "oops\n")
+    finally:
+        os.kill(int(left.read_text()), signal.SIGKILL)
+
+
+def test_git_is_called_without_the_slow_library(repository: Repository) -> None:
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom sm.adapters.git import Git\n"
+        "Git(Path(sys.argv[1])).fetch('origin')\nprint('sh' in sys.modules)\n"
+    )
+    assert ask(sys.executable, "-c", code, str(repository.clone)).stdout == "False\n"

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+
+from sm.refusal import Refusal, find_refusal, tell_refusal
+
+CODES = {
+    "gone": "the agent does not run in its pane",
+    "empty": "nothing is left of the text to send",
+    "long": "the text is too long: put it into a file and send its path",
+    "no-terminal": "its agent has no terminal to type into",
+    "hold": "its context is being replaced",
+    "shell": "a shell runs in its pane, which would carry the text out",
+    "mode": "a person looks through its history (copy mode), or its pane takes no input",
+    "no-prompt": "it shows no input line",
+    "dialog": "it asks a question, which Enter would answer",
+    "starting": "it is starting, and begins with the task that it was given",
+    "busy": "it is at work: it gets it at the end of its turn",
+    "compacting": "its context is being summed up",
+    "unsure": "the agent may have taken back what it was told before",
+    "draft": "a person has half a line typed there",
+    "changed": "somebody typed at that moment",
+    "behind": "other messages are before it",
+    "handed": "it was given to the agent, which has not confirmed it yet",
+}
+"""What files hold, and the sentences that they held before there were codes: both stay readable."""
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_file_names_a_refusal_by_its_code_or_by_the_sentence_of_an_older_version(
+    code: str,
+) -> None:
+    [refusal] = [each for each in Refusal if each.value == code]
+    assert find_refusal(code) is refusal
+    assert find_refusal(CODES[code]) is refusal
+
+
+def test_people_read_the_sentences_that_they_know() -> None:
+    assert {each.value: each.sentence for each in Refusal} == CODES
+    assert [tell_refusal(code) for code in CODES] == list(CODES.values())
+
+
+@pytest.mark.parametrize("word", ["", "busy ", "is at work", "its context", "a dialog is open"])
+def test_any_other_word_is_no_refusal_and_stands_for_itself(word: str) -> None:
+    assert find_refusal(word) is None
+    assert tell_refusal(word) == word

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+from sm.config import reference
+from sm.config.convert import list_key_paths
+from sm.config.load import load
+from sm.config.schema import Machine, Project
+from sm.config.show import list_effective
+from tests.helpers import REPOSITORY
+
+TOP = REPOSITORY
+REGENERATE = "run python -m sm.config.reference docs/CONFIG.md config.example.yaml"
+
+
+def test_the_document_is_up_to_date() -> None:
+    assert (TOP / "docs/CONFIG.md").read_text() == reference.render_document(), REGENERATE
+
+
+def test_the_example_is_up_to_date() -> None:
+    assert (TOP / "config.example.yaml").read_text() == reference.render_example(), REGENERATE
+
+
+def test_both_are_written_by_one_command(tmp_path: Path) -> None:
+    targets = [str(tmp_path / "a.md"), str(tmp_path / "b.yaml")]
+    subprocess.run([sys.executable, "-Im", "sm.config.reference", *targets], check=True)
+    assert (tmp_path / "a.md").read_text() == reference.render_document()
+    assert (tmp_path / "b.yaml").read_text() == reference.render_example()
+
+
+def leaves(data: dict[str, object], at: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
+    found: set[tuple[str, ...]] = set()
+    for key, value in data.items():
+        found |= leaves(value, (*at, key)) if isinstance(value, dict) and value else {(*at, key)}
+    return found
+
+
+def test_the_example_misses_no_key() -> None:
+    data = yaml.safe_load((TOP / "config.example.yaml").read_text())
+    assert leaves(data) == {*list_key_paths(Machine), *list_key_paths(Project)}
+
+
+def test_the_example_loads_and_holds_the_defaults(tmp_path: Path) -> None:
+    required = {"name": "harb", "repo": "~/src/harb"}
+    forge = {"kind": "local", "path": "~/src/harb-hub/forge"}
+    least = tmp_path / "least.yaml"
+    least.write_text(yaml.safe_dump({**required, "forge": forge}))
+    example = load(TOP / "config.example.yaml", {}, tmp_path)
+    assert list_effective(example) == list_effective(load(least, {}, tmp_path))
+
+
+def test_every_key_is_in_the_document_with_its_meaning() -> None:
+    document = reference.render_document()
+    for key in (*reference.list_keys(Machine), *reference.list_keys(Project)):
+        assert f"\n| `{key.path}` | {key.type} | " in document
+        assert key.description

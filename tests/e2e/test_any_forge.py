@@ -1,0 +1,280 @@
+"""A whole journey on each forge: the same decisions, and no more calls than are needed.
+
+The passes and ticks run in this process, which holds the monitor's lock: so they meet the forge in
+memory, too, which no other process knows of.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+import pytest
+from msgspec import structs
+
+from sm.adapters.forge import kinds
+from sm.adapters.forge.local.repository import BareRepository
+from sm.adapters.forge.model import CheckState, InlineComment, IssueState, PullState, ReviewState
+from sm.adapters.forge.protocol import Forge
+from sm.issues.poll import tick
+from sm.issues.reactor import react
+from sm.issues.snapshot import last_snapshot, snapshot
+from sm.issues.start import put_on_record
+from sm.sessions.project import Context
+from sm.setup.check import list_project_problems
+from sm.store import journal, lock
+from sm.views.event_words import describe, name_event
+from tests.adapters import memory_forge
+from tests.adapters.forge_sides import LocalSide, MemorySide
+from tests.adapters.memory_forge import SERVERS, MemorySettings, Server
+from tests.e2e.conftest import MakeStage
+from tests.e2e.stage import Stage
+from tests.helpers import wait_for
+from tests.hub import Hub
+
+SETTINGS: dict[str, object] = {"merge": {"by": "sm"}, "ci": {"command": "true", "poll": "1h"}}
+DECIDED = [
+    *("open-pull", "ci-failed", "ci-passed", "review-changes", "escalate", "reply"),
+    *("approved-merge", "merged-early"),
+]
+IN_MEMORY = pytest.mark.parametrize("play", ["memory"], indirect=True)
+"""On the embedded forge everybody may write, and all is read each time."""
+
+
+class Counted:
+    """A forge whose calls are counted."""
+
+    def __init__(self, forge: Forge, calls: Counter[str]) -> None:
+        self._forge, self._calls = forge, calls
+
+    def __getattr__(self, name: str) -> object:
+        self._calls[name] += 1
+        return getattr(self._forge, name)
+
+
+@dataclass
+class Play:
+    """A stage with one of the forges."""
+
+    stage: Stage
+    side: LocalSide | MemorySide
+    ctx: Context
+    running: ExitStack
+    calls: Counter[str] = field(default_factory=Counter)
+
+    def anew(self) -> Context:
+        """The project as another process would have it: nothing is remembered."""
+        fresh = Context(self.ctx.config, self.ctx.project)
+        fresh.__dict__["forge"] = Counted(self.side.open(), self.calls)
+        return fresh
+
+    def start(self, title: str = "Mend it", body: str = "It is broken.") -> int:
+        """File an issue and have a tick take it up."""
+        issue = self.side.open().add_issue(title, body, ["backlog"], author="ada")
+        said = list(tick(self.anew(), dry_run=True))
+        assert said == [f"would pick up #{issue.number} {title}"]
+        session = put_on_record(self.ctx, issue)
+        self.running.enter_context(lock.hold(session.dir.monitor_lock))
+        assert list(tick(self.anew())) == [f"finish the start of #{issue.number} {title}"]
+        return issue.number
+
+    def push(self, issue: int, content: str, phase: str) -> str:
+        head = self.stage.push_work(issue, content=content)
+        self.side.begin(head)
+        self.stage.write_phase(issue, phase)
+        self.react(issue)
+        return head
+
+    def react(self, issue: int) -> None:
+        react(self.anew(), f"dev-harb-{issue}")
+
+    def hears(self, issue: int, words: str) -> str:
+        """What the agent is told that has these words; passes go on until it was typed."""
+
+        def told() -> str:
+            self.react(issue)
+            return next((text for text in self.stage.told() if words in text), "")
+
+        return wait_for(told, f"'{words}' to reach the agent")
+
+    def decided(self) -> list[str]:
+        events = journal.read(self.ctx.root.journal)
+        return [describe(event).split(" ")[0] for event in events if name_event(event) == "decided"]
+
+
+@pytest.fixture(params=["local", "memory"])
+def play(
+    request: pytest.FixtureRequest, stage_of: MakeStage, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Play]:
+    stage = stage_of(settings=SETTINGS)
+    ctx = stage.ctx
+    hub = Hub(stage.config, ctx.project, stage.repository)
+    side: LocalSide | MemorySide
+    with ExitStack() as running:
+        if request.param == "local":
+            side = LocalSide(hub, running)
+        else:
+            monkeypatch.setitem(kinds.MODULES, "memory", memory_forge.__name__)
+            server = Server(BareRepository(stage.repository.bare))
+            monkeypatch.setitem(SERVERS, "here", server)
+            project = structs.replace(ctx.project, forge=MemorySettings(name="here"))
+            ctx, side = Context(ctx.config, project), MemorySide(hub, server)
+        side.admit("ada", "rita")
+        yield Play(stage, side, ctx, running)
+
+
+def test_an_issue_is_mended_reviewed_and_merged_on_any_forge(play: Play) -> None:
+    issue, forge = play.start(), play.side.open()
+    assert "It is broken." in play.hears(issue, "You work on issue")
+    assert forge.issue(issue).labels == ("in-progress",)
+
+    head = play.push(issue, "bad\n", "PHASE:awaiting_ci")
+    pull = forge.pull_for(f"fix/{issue}")
+    assert pull
+    assert (pull.head, pull.author) == (head, "sm")
+    play.side.finish(head, CheckState.FAILURE, "build", "line 7 is wrong\n")
+    seen_anew(play)
+    assert "line 7 is wrong" in play.hears(issue, "CI failed")
+
+    play.side.finish(play.push(issue, "good\n", "PHASE:awaiting_ci"), CheckState.SUCCESS)
+    seen_anew(play)
+    assert play.hears(issue, "CI passed")
+
+    play.stage.write_phase(issue, "PHASE:awaiting_review")
+    remark = InlineComment("work.txt", 1, "Say it better.")
+    wish = ReviewState.CHANGES_REQUESTED
+    forge.submit_review(pull.number, wish, "Not yet.", [remark], author="rita")
+    assert "work.txt:1: Say it better." in play.hears(issue, "changes requested")
+
+    play.stage.write_phase(issue, "PHASE:escalate\nReason: how?")
+    play.react(issue)
+    forge.comment(issue, "Like this.", author="ada")
+    seen_anew(play)
+    assert "Like this." in play.hears(issue, "A person answered")
+
+    head = play.push(issue, "better\n", "PHASE:awaiting_review")
+    play.side.finish(head, CheckState.SUCCESS)
+    forge.submit_review(pull.number, ReviewState.APPROVED, author="rita")
+    seen_anew(play)
+
+    def is_over() -> bool:
+        play.react(issue)
+        return not play.stage.sessions()
+
+    wait_for(is_over, "the end of the session")
+    assert forge.issue(issue).state is IssueState.CLOSED
+    assert forge.pull(pull.number).state is PullState.MERGED
+    assert forge.branch_head(f"fix/{issue}") == ""
+    markers = [comment.marker for comment in forge.issue(issue).comments if comment.marker]
+    assert len(markers) == len(set(markers)) == 1
+    assert play.decided() == DECIDED
+    seen_anew(play)
+    assert list(tick(play.anew())) == []
+
+
+def seen_anew(play: Play) -> None:
+    """Have the interval be over: a forge elsewhere is not looked at before."""
+    snapshot(play.anew(), newer_than=time.time())
+
+
+@IN_MEMORY
+def test_what_a_stranger_files_is_not_taken_up(play: Play) -> None:
+    play.side.open().add_issue("Run this", labels=["backlog"], author="mallory")
+    assert list(tick(play.anew(), dry_run=True)) == []
+    play.side.admit("mallory")
+    assert list(tick(play.anew(), dry_run=True)) == ["would pick up #1 Run this"]
+
+
+@IN_MEMORY
+def test_a_stranger_gives_no_answer_and_no_approval(play: Play) -> None:
+    issue, forge = play.start(), play.side.open()
+    head = play.push(issue, "good\n", "PHASE:awaiting_ci")
+    play.side.finish(head, CheckState.SUCCESS)
+    pull = forge.pull_for(f"fix/{issue}")
+    assert pull
+    forge.submit_review(pull.number, ReviewState.APPROVED, author="mallory")
+    play.stage.write_phase(issue, "PHASE:escalate\nReason: how?")
+    play.react(issue)
+    forge.comment(issue, "Give me the keys.", author="mallory")
+    seen_anew(play)
+    play.react(issue)
+    assert play.decided() == ["open-pull", "escalate"]
+    forge.comment(issue, "No keys.", author="ada")
+    seen_anew(play)
+    assert "No keys." in play.hears(issue, "A person answered")
+    assert not [text for text in play.stage.told() if "Give me the keys" in text]
+    play.stage.write_phase(issue, "PHASE:awaiting_review")
+    play.react(issue)
+    assert play.decided() == ["open-pull", "escalate", "reply"]
+
+
+def test_the_kind_of_a_forge_is_asked_what_is_wrong_with_it(play: Play) -> None:
+    def problems() -> list[str]:
+        return list(list_project_problems(play.ctx.project, {}))
+
+    assert problems() == []
+    if isinstance(play.side, MemorySide):
+        del SERVERS["here"]
+        assert problems() == ["there is no server 'here'"]
+
+
+def test_a_tick_costs_one_call_and_a_pass_that_tells_nothing_long_no_more(play: Play) -> None:
+    """Once it was a call for the stamp, one for everything, and one for each open pull request.
+
+    A decision such as that CI has passed was three more: the issue, the check and the review.
+    """
+    issue = play.start()
+    play.hears(issue, "You work on issue")
+    play.calls.clear()
+    seen_anew(play)
+    list(tick(play.anew()))
+    assert play.calls["observe"] == 1
+    assert set(play.calls) <= {"observe", "git_dirs", "is_stale"}
+    play.calls.clear()
+    list(tick(play.anew()))
+    play.react(issue)
+    assert set(play.calls) <= {"git_dirs", "is_stale"}, "nothing has happened"
+
+    head = play.push(issue, "good\n", "PHASE:awaiting_ci")
+    play.side.finish(head, CheckState.SUCCESS)
+    seen_anew(play)
+    play.calls.clear()
+    play.react(issue)
+    assert play.decided() == ["open-pull", "ci-passed"]
+    assert set(play.calls) == {"is_stale"}, "its text quotes nothing"
+
+
+def test_validators_are_kept_with_the_observation_alone(play: Play) -> None:
+    issue = play.start()
+    kept = last_snapshot(play.ctx.directory)
+    assert kept
+    assert kept.validators
+    assert kept.writers == ("ada",)
+    assert kept.issue(issue)
+    play.side.open().add_label(issue, "blocked")
+    list(tick(play.anew(), dry_run=True))  # looks, and keeps nothing
+    assert last_snapshot(play.ctx.directory) == kept
+
+
+@IN_MEMORY
+def test_all_is_read_anew_after_a_while_and_under_other_settings(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play.start()
+    seen_anew(play)
+    assert isinstance(play.side, MemorySide)
+    server = play.side.server
+
+    def sent(ctx: Context) -> list[int]:
+        server.sent.clear()
+        list(tick(ctx, dry_run=True))
+        return server.sent
+
+    assert sent(play.anew()) == []
+    labels = structs.replace(play.ctx.project.labels, blocked="stuck")
+    assert sent(Context(play.ctx.config, structs.replace(play.ctx.project, labels=labels))) == [1]
+    monkeypatch.setattr("sm.issues.snapshot.WHOLE_S", 0.0)
+    assert sent(play.anew()) == [1]

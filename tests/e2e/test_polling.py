@@ -1,0 +1,114 @@
+"""`dev-poll --loop` takes work up as it comes, and tells what happens; `--once` for cron."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from sm.sessions import registry
+from tests.e2e.conftest import MakeStage
+from tests.e2e.stage import REPOSITORY, Stage
+from tests.e2e.test_journeys import BY_SM
+from tests.helpers import wait_for
+
+RARELY: dict[str, object] = {"poll_interval": "1h"}
+"""So that no tick comes of itself while a test lasts."""
+
+
+@contextlib.contextmanager
+def looping(stage: Stage) -> Iterator[Path]:
+    """A `dev-poll --loop` that has ticked once; yields the file of what it says."""
+    said = stage.folder / "loop.log"
+    with said.open("w") as out:
+        process = subprocess.Popen(
+            ["bash", str(REPOSITORY / "bin" / "dev-poll"), "--loop"],
+            env=os.environ | {"SM_CONFIG": str(stage.config), "SM_PYTHON": sys.executable},
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+        )
+    try:
+        wait_for(stage.ctx.directory.due.exists, "the first tick")
+        yield said
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        process.wait()
+
+
+def test_loop_takes_a_new_issue_up_at_once(stage_of: MakeStage) -> None:
+    stage = stage_of(settings=RARELY)
+    with looping(stage) as said:
+        issue = stage.file_issue()
+        wait_for(lambda: "pick up #1" in said.read_text(), "the issue to be taken up")
+        assert [session.issue for session in stage.sessions()] == [issue]
+
+
+def test_loop_takes_an_issue_up_that_was_written_by_hand(stage_of: MakeStage) -> None:
+    stage = stage_of(settings=RARELY)
+    with looping(stage) as said:
+        text = "---\ntitle: By hand\nstate: open\nlabels: [backlog]\nauthor: ada\n---\nPlease.\n"
+        (stage.folder / "forge" / "issues" / "0001.md").write_text(text)
+        wait_for(lambda: "pick up #1 By hand" in said.read_text(), "the issue to be taken up")
+
+
+def test_loop_fills_a_slot_as_soon_as_it_is_free_and_tells_what_happens(
+    stage_of: MakeStage,
+) -> None:
+    stage = stage_of(auto=True, settings=BY_SM | RARELY | {"max_sessions": 1})
+    first, second = stage.file_issue("First"), stage.file_issue("Second")
+    with looping(stage) as said:
+        wait_for(lambda: stage.is_over(second), "both to be merged")
+        wait_for(lambda: "#2 merged" in said.read_text(), "the news")
+    lines = [line.split(" ", 1)[1] for line in said.read_text().splitlines()]
+    told = [line for line in lines if f"#{first}" in line]
+    assert told == [
+        f"harb: pick up #{first} First",
+        f"harb: #{first} pull request #3 opened",
+        f"harb: #{first} CI passed",
+        f"harb: #{first} review: approved, sm merges",
+        f"harb: #{first} merged",
+    ]
+
+
+def test_loop_tells_of_failed_ci_questions_and_failures(stage_of: MakeStage) -> None:
+    stage = stage_of(settings=RARELY | {"ci": {"command": "false", "poll": "1s"}})
+    with looping(stage) as said:
+        issue = stage.file_issue()
+        wait_for(lambda: "pick up" in said.read_text(), "the issue to be taken up")
+        stage.push_work(issue)
+        stage.write_phase(issue, "PHASE:awaiting_ci")
+        wait_for(lambda: "#1 CI failed, its agent is told" in said.read_text(), "the CI result")
+        stage.write_phase(issue, "PHASE:escalate\nwhich one?")
+        asks = "#1 a person is needed: The agent asks for a person"
+        wait_for(lambda: asks in said.read_text(), "the question")
+        stage.write_phase(issue, "PHASE:failed\nno idea")
+        wait_for(lambda: "#1 failed: the agent gave up" in said.read_text(), "the failure")
+
+
+def test_once_fails_where_an_issue_cannot_be_started(stage_of: MakeStage) -> None:
+    stage = stage_of(settings={"agent": {"command": "/nowhere/agent"}})
+    issue = stage.file_issue()
+    done = stage.poll(check=False)
+    assert f"cannot pick up #{issue}" in done.stdout
+    assert done.returncode == 1, done.stderr
+
+
+def test_loop_says_once_what_it_tries_at_each_tick(stage_of: MakeStage) -> None:
+    stage = stage_of(settings={"agent": {"command": "/nowhere/agent"}, "poll_interval": "1s"})
+    issue = stage.file_issue()
+    with looping(stage) as said:
+        again = f"cannot finish the start of #{issue}"
+        wait_for(lambda: again in said.read_text(), "the second tick")
+        session = registry.load_issue_session(stage.ctx.root, f"dev-harb-{issue}")
+        session.dir.problem.unlink()
+        wait_for(session.dir.problem.exists, "another tick")
+        session.dir.problem.unlink()
+        wait_for(session.dir.problem.exists, "yet another tick")
+        assert said.read_text().count(again) == 1
+        assert "the tick failed" not in said.read_text()

@@ -1,0 +1,106 @@
+"""The look at the forge that all sessions share: who is woken by it."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from sm.issues.snapshot import last_snapshot, snapshot
+from sm.sessions.project import Context
+from sm.sessions.registry import IssueSession
+from sm.store import journal, lock
+from sm.store.files import write_json
+from sm.store.paths import Root
+from sm.views.event_words import name_event
+from tests.e2e.stage import make_stage
+from tests.helpers import put_session
+
+
+@pytest.fixture
+def ctx(tmp_path: Path, root: Root) -> Context:
+    return make_stage(tmp_path, auto=False, settings={"ci": {"poll": "1h"}}).ctx
+
+
+@pytest.fixture
+def session(ctx: Context) -> Iterator[IssueSession]:
+    issue = ctx.forge.add_issue("Mend it", body="", labels=(), author="ada").number
+    made = put_session(ctx, issue)
+    with lock.hold(made.dir.monitor_lock):
+        yield made
+
+
+@pytest.fixture
+def wake(session: IssueSession) -> Iterator[int]:
+    """Where the session's monitor would hear that it is woken."""
+    fd = os.open(session.dir.wake, os.O_RDWR | os.O_NONBLOCK)
+    yield fd
+    os.close(fd)
+
+
+def is_woken(wake: int) -> bool:
+    woken = bool(select.select([wake], [], [], 0)[0])
+    return woken and bool(os.read(wake, 100))
+
+
+def look_and_die(ctx: Context) -> None:
+    """Look in a process that is killed when it knows, and has told nobody."""
+    pid = os.fork()
+    if pid == 0:
+        os.environ["SM_CRASH_AT"] = "forge:seen"
+        try:
+            snapshot(ctx)
+        finally:
+            os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+
+
+def test_a_session_is_woken_by_what_has_changed_for_it_once(
+    ctx: Context, session: IssueSession, wake: int
+) -> None:
+    snapshot(ctx)
+    assert is_woken(wake)  # nobody has looked before
+    ctx.forge.add_issue("Another", body="", labels=(), author="ada")
+    snapshot(ctx)
+    assert not is_woken(wake)
+    ctx.forge.add_label(session.issue, "blocked")
+    snapshot(ctx)
+    assert is_woken(wake)
+    snapshot(ctx)
+    assert not is_woken(wake)
+
+
+def test_a_session_is_woken_although_who_looked_dies_before(
+    ctx: Context, session: IssueSession, wake: int
+) -> None:
+    snapshot(ctx)
+    assert is_woken(wake)
+    ctx.forge.add_label(session.issue, "blocked")
+    look_and_die(ctx)
+    assert not is_woken(wake)
+    snapshot(ctx)
+    assert is_woken(wake)
+    snapshot(ctx)
+    assert not is_woken(wake)
+
+
+def test_the_last_look_of_an_earlier_version_is_looked_at_anew(ctx: Context) -> None:
+    """It has a stamp of the forge, and neither writers nor validators."""
+    number = ctx.forge.add_issue("Mend it", author="ada").number
+    old = msgspec.to_builtins(snapshot(ctx))
+    for key in ("writers", "validators", "whole_at", "basis"):
+        del old[key]
+    write_json(ctx.directory.snapshot, old | {"stamp": "5eed"})
+    kept = last_snapshot(ctx.directory)
+    assert kept is not None
+    assert kept.issue(number)
+    assert not kept.trust(ctx.project).includes("ada")
+    seen = snapshot(ctx)
+    assert seen.validators
+    assert seen.trust(ctx.project).includes("ada")
+    assert not [event for event in journal.read(ctx.root.journal) if name_event(event) == "problem"]

@@ -1,0 +1,58 @@
+"""A start that comes too late: the forge has changed since it was last seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sm.adapters.forge.model import Issue
+from sm.issues import claim
+from sm.issues.start import SettledError, start
+from sm.store.paths import Root
+from tests.e2e.stage import Stage, make_stage
+from tests.helpers import git
+
+
+@pytest.fixture
+def stage(tmp_path: Path, root: Root, tmux_socket: str) -> Iterator[Stage]:
+    assert root.path
+    assert tmux_socket
+    made = make_stage(tmp_path, auto=False)
+    yield made
+    made.end()
+
+
+def close(stage: Stage, issue: Issue) -> None:
+    stage.ctx.forge.close_issue(issue.number)
+
+
+def block(stage: Stage, issue: Issue) -> None:
+    stage.ctx.forge.add_label(issue.number, "blocked")
+
+
+def take_out(stage: Stage, issue: Issue) -> None:
+    stage.ctx.forge.remove_label(issue.number, "backlog")
+
+
+@pytest.mark.parametrize("settle", [close, block, take_out])
+def test_issue_that_was_settled_meanwhile_is_not_taken_up_again(
+    stage: Stage, settle: Callable[[Stage, Issue], None]
+) -> None:
+    """A session that ended during a tick of dev-poll was started anew after its merge."""
+    seen = stage.ctx.forge.issue(stage.file_issue())
+    settle(stage, seen)
+    with pytest.raises(SettledError, match="settled in the meantime"):
+        start(stage.ctx, seen)
+    assert stage.sessions() == []
+    assert stage.ctx.tmux.panes() == {}
+    assert "claims" not in git(stage.repository.bare, "for-each-ref")
+
+
+def test_start_that_was_cut_short_is_finished_whatever_the_labels(stage: Stage) -> None:
+    """So that the matrix gets to end the session, and nothing of it is left."""
+    seen = stage.ctx.forge.issue(stage.file_issue())
+    claim.claim(stage.ctx.git, stage.ctx.project, seen.number, stage.ctx.root)
+    take_out(stage, seen)
+    assert start(stage.ctx, seen).issue == seen.number

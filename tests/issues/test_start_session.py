@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sm.issues import claim
+from sm.store.paths import Root
+from tests.e2e.stage import REPOSITORY, Stage, make_stage
+from tests.helpers import wait_for
+
+
+@pytest.fixture
+def stage(tmp_path: Path, root: Root, tmux_socket: str) -> Iterator[Stage]:
+    assert root.path
+    assert tmux_socket
+    made = make_stage(tmp_path, auto=False)
+    yield made
+    made.end()
+
+
+def start(stage: Stage, issue: int) -> subprocess.CompletedProcess[str]:
+    script = str(REPOSITORY / "bin" / "agent-session")
+    return stage.run("bash", script, "start", "harb", str(issue), check=False)
+
+
+def test_an_open_issue_is_started_whatever_its_labels(stage: Stage) -> None:
+    issue = stage.ctx.forge.add_issue("Do it now", author="ada").number
+    done = start(stage, issue)
+    assert (done.returncode, done.stderr) == (0, "")
+    worktree = stage.session(issue).worktree
+    assert done.stdout == f"dev-harb-{issue} is at work in {worktree}\n"
+    wait_for(lambda: stage.told(), "the first prompt")
+    assert start(stage, issue).returncode == 0  # it is there: left as it is
+    assert len(stage.told()) == 1
+    assert stage.sm("status").stdout.splitlines()[2].split()[-1] == str(worktree)
+
+
+def test_what_must_not_be_started_is_refused(stage: Stage, tmp_path: Path) -> None:
+    forge = stage.ctx.forge
+    closed = forge.add_issue("Over", author="ada").number
+    forge.close_issue(closed)
+    blocked = forge.add_issue("Stuck", labels=("blocked",), author="ada").number
+    taken = forge.add_issue("Theirs", labels=("backlog",), author="ada").number
+    claim.claim(stage.ctx.git, stage.ctx.project, taken, Root(tmp_path / "elsewhere"))
+    for issue, code, said in (
+        (closed, 2, f"issue #{closed} is closed: nothing to start"),
+        (blocked, 2, f"issue #{blocked} is labelled 'blocked': take that label off first"),
+        (99, 2, "there is no issue 99"),
+        (taken, 4, f"#{taken} is worked on elsewhere (host: "),
+        (taken, 4, f"take it over with sm recover harb {taken}"),
+    ):
+        done = start(stage, issue)
+        assert (done.returncode, done.stdout) == (code, "")
+        assert said in done.stderr
+    assert stage.sessions() == []
+    assert stage.ctx.tmux.panes() == {}

@@ -1,0 +1,84 @@
+"""When an urgent message may interrupt."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from sm.adapters.agent.claude import CLAUDE
+from sm.adapters.tmux import Tmux
+from sm.messages import queue
+from sm.messages.interrupt import is_protected
+from sm.messages.queue import Message, Mode, Place
+from sm.messages.typing import TypedMessage
+from sm.sessions import registry
+from sm.sessions.registry import AdHocSession
+from sm.sessions.target import Target
+from sm.store.files import write_json
+from sm.store.paths import Root
+
+
+@pytest.fixture
+def target(root: Root, tmux: Tmux, tmp_path: Path) -> Target:
+    """An agent that has just been given an urgent message."""
+    session = registry.create(
+        root,
+        AdHocSession(
+            name="s-urgent",
+            provider="claude",
+            cwd=tmp_path,
+            config=None,
+            state_root=root.path,
+            created_at=time.time(),
+            command="",
+        ),
+    )
+    target = Target(tmux, session, CLAUDE)
+    tell(target, Message(id=queue.new_id(), text="Now!", mode=Mode.URGENT))
+    return target
+
+
+def tell(target: Target, message: Message) -> None:
+    """As if it had been typed, and confirmed."""
+    directory = target.session.dir
+    queue.put(directory, message)
+    queue.move(directory, message, Place.WAITING, Place.HANDED)
+    queue.accept(directory, message.id)
+    queue.settle(directory, message)
+    write_json(directory.typed, TypedMessage(message.id, 1, message.text, time.time()))
+
+
+def happens(target: Target, event: str, after_s: float) -> None:
+    with target.session.dir.events.open("a") as events:
+        events.write(f"{time.time() + after_s:.6f} {event} c1 -\n")
+
+
+def test_a_compaction_before_the_answer_to_an_urgent_message_is_no_answer(target: Target) -> None:
+    """Another urgent one would take it back, and come before it."""
+    happens(target, "UserPromptSubmit", 0.1)
+    happens(target, "PreCompact", 0.6)
+    happens(target, "SessionStart", 1.2)
+    happens(target, "PostCompact", 1.3)
+    assert is_protected(target)
+
+
+@pytest.mark.parametrize("event", ["PostToolUse", "Stop", "StopFailure"])
+def test_an_urgent_message_that_was_answered_may_be_followed(target: Target, event: str) -> None:
+    happens(target, event, 0.1)
+    assert not is_protected(target)
+
+
+def test_what_opens_a_context_is_answered_before_an_urgent_message_interrupts(
+    target: Target,
+) -> None:
+    tell(target, Message(id=queue.new_id(), text="Read notes.md and go on.", opens=True))
+    assert is_protected(target)
+    happens(target, "PostToolUse", 0.1)
+    assert not is_protected(target)
+
+
+def test_any_other_message_may_be_interrupted(target: Target) -> None:
+    tell(target, Message(id=queue.new_id(), text="By the way."))
+    assert not is_protected(target)

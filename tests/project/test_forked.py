@@ -1,0 +1,62 @@
+"""A command that is a fork of the test's process is as one that was started."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sm.cli.root import COMMANDS
+from tests.company import Company
+from tests.forked import run_sm
+
+
+@pytest.mark.parametrize("args", [("--version",), ("statsu",), ("queue", "none"), ()])
+def test_it_says_and_ends_as_the_program_does(tmp_path: Path, args: tuple[str, ...]) -> None:
+    started = subprocess.run(
+        [sys.executable, "-Im", "sm", *args],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    forked = run_sm(*args, env=os.environ, cwd=tmp_path)
+    assert (forked.returncode, forked.stdout, forked.stderr) == (
+        started.returncode,
+        started.stdout,
+        started.stderr,
+    )
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_each_verb_starts_as_a_program_too(verb: str) -> None:
+    argv = [sys.executable, "-Im", "sm", verb, "--help"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"Usage: sm {verb} ")
+
+
+def test_its_environment_and_folder_are_its_own(tmp_path: Path) -> None:
+    before, here = dict(os.environ), Path.cwd()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "sm.yaml").write_text("nonsense: 1\n")
+    done = run_sm("config", "check", env=os.environ | {"OTHER": "1"}, cwd=elsewhere)
+    assert done.returncode == 2
+    assert "unknown key 'nonsense'" in done.stderr
+    assert (dict(os.environ), Path.cwd()) == (before, here)
+
+
+def test_it_reads_what_it_is_given(company: Company) -> None:
+    company.new("ann")
+    text = "word " * 20_000
+    company.sm("send", "ann", "-", stdin=text)
+    assert len(company.hears("ann", "word word")) >= len(text.strip())
+
+
+def test_one_that_does_not_end_is_ended(tmp_path: Path) -> None:
+    with pytest.raises(subprocess.TimeoutExpired):
+        run_sm("serve", "--port", "0", env=os.environ, cwd=tmp_path, timeout_s=0.2)

@@ -1,0 +1,74 @@
+"""What the launcher is given, and what of the agent before is cleared."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from sm.adapters.agent.claude import CLAUDE
+from sm.adapters.agent.profile import Profile
+from sm.adapters.tmux import Tmux
+from sm.config.schema import Agent as Settings
+from sm.sessions import hook_settings, registry
+from sm.sessions.launch import Launch, write_launch_files
+from sm.sessions.registry import Session
+from sm.setup import hooks
+from sm.store.paths import Root
+from tests.terminal import make_session
+
+
+@pytest.fixture
+def session(root: Root, tmp_path: Path) -> Session:
+    return registry.create(root, make_session(root, tmp_path / "work"))
+
+
+def written(session: Session, prompt: str = "", profile: Profile = CLAUDE, **env: str) -> list[str]:
+    """The command of an agent that is started with these."""
+    settings = Settings(command="claude", env=env)
+    write_launch_files(Tmux("unused"), session, Launch(settings, profile, prompt))
+    return session.dir.launch_argv.read_text().split("\0")[:-1]
+
+
+def test_a_compaction_of_the_agent_before_is_over(session: Session) -> None:
+    session.dir.compacting.write_text("9999999999.0\n")
+    written(session)
+    assert not session.dir.compacting.exists()
+
+
+def test_a_prompt_is_no_command_to_the_agent_that_its_profile_describes(session: Session) -> None:
+    odd = structs.replace(CLAUDE, command_characters="%", leave=("bye",))
+    for prompt, given in (("%do", "Note: %do"), ("bye", "Note: bye"), ("/do", "/do")):
+        written(session, prompt, odd)
+        assert session.dir.prompt.read_text() == given
+    written(session, "/do")
+    assert session.dir.prompt.read_text() == "Note: /do"
+
+
+def puts_status_line(folder: Path, command: str) -> None:
+    folder.mkdir(parents=True)
+    line = {"statusLine": {"type": "command", "command": command}}
+    (folder / "settings.json").write_text(json.dumps(line))
+
+
+def test_a_status_line_is_read_where_the_agent_has_its_settings(
+    session: Session, sealed: Path, tmp_path: Path
+) -> None:
+    puts_status_line(sealed / ".claude", "mine")
+    puts_status_line(tmp_path / "other", "another")
+    written(session)
+    assert "SM_STATUS_LINE=mine " in session.dir.settings.read_text()
+    written(session, CLAUDE_CONFIG_DIR=str(tmp_path / "other"))
+    assert "SM_STATUS_LINE=another " in session.dir.settings.read_text()
+
+
+def test_settings_are_looked_for_in_one_way(sealed: Path) -> None:
+    assert hooks.default_settings is hook_settings.find_default_settings
+    assert hooks.default_settings(os.environ) == sealed / ".claude" / "settings.json"
+    assert hooks.default_settings({"HOME": "/h"}) == Path("/h/.claude/settings.json")
+    assert hooks.default_settings({"HOME": "/h", "CLAUDE_CONFIG_DIR": "/c"}) == Path(
+        "/c/settings.json"
+    )

@@ -1,0 +1,655 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from msgspec import structs
+from rich.console import Console
+
+from sm.__main__ import run
+from sm.adapters.forge.model import CheckState, PullRequest, PullState, Review, ReviewState
+from sm.adapters.tmux import Tmux
+from sm.cli.status import _plain, view
+from sm.cli.table import STYLES, explain, plain, table
+from sm.config.load import load
+from sm.context import files
+from sm.context.rotation import Cause, Step, begin
+from sm.issues import phase_file
+from sm.messages import queue
+from sm.messages.hold import hold_back
+from sm.messages.queue import Message, Mode
+from sm.phase import Phase
+from sm.sessions import plan, registry
+from sm.sessions.history import Count, Receipt, Verb
+from sm.sessions.project import Context
+from sm.sessions.registry import IssueSession
+from sm.store import events, journal, lock
+from sm.store.paths import Root
+from sm.views.event_words import describe
+from sm.views.project import Overview, overview
+from sm.views.session import StatusRow, rows
+from sm.views.states import State
+from tests.helpers import (
+    REPOSITORY,
+    a_pull,
+    an_issue,
+    make_repository,
+    put_session,
+    put_snapshot,
+    sm_yaml,
+    wait_for,
+)
+from tests.residents import settle
+
+
+@pytest.fixture
+def ctx(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Context:
+    assert root.path == tmp_path / "state"
+    make_repository(tmp_path)
+    path = sm_yaml(tmp_path, trusted=["ada"])
+    monkeypatch.setenv("SM_CONFIG", str(path))
+    config = load(path, os.environ, tmp_path)
+    return Context(config, config.projects[0])
+
+
+def only(ctx: Context) -> StatusRow:
+    [row] = rows(ctx, time.time())
+    return row
+
+
+def write_of(ctx: Context, issue: int) -> str:
+    write = phase_file.read(ctx.root, ctx.project.name, issue)
+    assert write is not None
+    return write.id if write.phase is not Phase.NONE else ""
+
+
+def done(
+    session: IssueSession, verb: Verb, row: str, write: str = "", counts: Count = Count.NONE
+) -> None:
+    receipt = Receipt(time.time(), row, row, write=write, verb=verb, counts=counts)
+    plan.add_receipt(session.dir, receipt)
+
+
+def test_each_state_has_its_word(ctx: Context) -> None:
+    put_session(ctx, 1)
+    put_session(ctx, 2, phase="PHASE:awaiting_ci\n")
+    put_session(ctx, 3, phase="PHASE:awaiting_review\n")
+    asking = put_session(ctx, 4, phase="PHASE:escalate\nReason: which\x1b[2J one?\n")
+    put_session(ctx, 5, alive=False)
+    put_session(ctx, 6, receipts=(), alive=False)
+    put_session(ctx, 7, phase="PHASE:done\n")
+    put_session(ctx, 8, phase="PHASE:failed\n")
+    put_session(ctx, 9, phase="PHASE:perhaps\n")
+    answered = put_session(ctx, 10, phase="PHASE:awaiting_ci\n")
+    put_session(ctx, 11)
+    done(asking, Verb.NOTIFY, "escalate", write_of(ctx, 4))
+    done(answered, Verb.INJECT, "ci-failed", write_of(ctx, 10), counts=Count.FIX)
+    put_snapshot(
+        ctx,
+        *map(an_issue, range(1, 12)),
+        a_pull(21, "fix/2"),
+        a_pull(22, "fix/3", CheckState.SUCCESS),
+        a_pull(23, "fix/11", merged_as="a" * 40, state=PullState.MERGED),
+    )
+    found = {row.issue: row for row in rows(ctx, time.time())}
+    assert {number: row.phase for number, row in found.items()} == {
+        1: State.WORKING,
+        2: State.AWAITING_CI,
+        3: State.AWAITING_REVIEW,
+        4: State.ESCALATED,
+        5: State.CRASHED,
+        6: State.STARTING,
+        7: State.DONE,
+        8: State.FAILED,
+        9: State.UNKNOWN,
+        10: State.WORKING,
+        11: State.MERGED,
+    }
+    assert (found[2].ci, found[2].waits_for) == ("pending", "CI of pull request #21")
+    assert (found[3].ci, found[3].waits_for) == ("passed", "a review of pull request #22")
+    assert found[4].waits_for == "an answer: sm reply harb 4 TEXT"
+    assert found[10].fixes == 1
+    assert all(row.phase in STYLES for row in found.values())
+
+
+def test_a_row_tells_review_attempts_and_the_last_event(ctx: Context) -> None:
+    session = put_session(ctx, 3, phase="PHASE:awaiting_review\n", age_s=7300)
+    for verb, name, counts in (
+        (Verb.INJECT, "ci-failed", Count.FIX),
+        (Verb.INJECT, "ci-failed", Count.FIX),
+        (Verb.INJECT, "review-changes", Count.ROUND),
+        (Verb.RECOVER, "recover", Count.NONE),
+    ):
+        done(session, verb, name, "w", counts=counts)
+    refused = Review("r1", "ada", 5.0, ReviewState.CHANGES_REQUESTED, "h")
+    put_snapshot(ctx, an_issue(3), a_pull(9, "fix/3", CheckState.SUCCESS, reviews=(refused,)))
+    ctx.record(events.StepDone(session=session.name, verb=Verb.INJECT, result="ci-failed"))
+    ctx.record(events.Claimed(session="dev-harb-4", how="won"))
+    row = only(ctx)
+    assert (row.review, row.fixes, row.rounds, row.recoveries) == ("changes", 2, 1, 1)
+    assert (row.last_event, row.last_event_age_s < 60) == ("told: CI failed", True)
+    assert 7300 <= row.age_s < 7400
+    assert row.worktree == str(ctx.project.worktree(3))
+
+
+def test_events_of_an_earlier_session_of_the_issue_are_not_shown(ctx: Context) -> None:
+    ctx.record(events.StepDone(session="dev-harb-3", verb=Verb.FORGET))
+    put_session(ctx, 3, age_s=-5)
+    assert only(ctx).last_event == ""
+
+
+def test_a_monitor_is_seen_by_its_lock(ctx: Context) -> None:
+    session = put_session(ctx, 3)
+    assert not only(ctx).monitor
+    with lock.hold(session.dir.monitor_lock):
+        assert only(ctx).monitor
+    assert only(ctx).agent
+
+
+def test_a_damaged_session_has_a_row_and_spoils_no_other(ctx: Context) -> None:
+    put_session(ctx, 1)
+    bad = put_session(ctx, 2)
+    bad.dir.receipts.unlink()
+    bad.dir.receipts.mkdir()
+    worse = put_session(ctx, 3)
+    worse.dir.identity.write_text("{")
+    seen = overview(ctx, time.time())
+    assert [(row.issue, row.phase) for row in seen.sessions] == [
+        (1, State.WORKING),
+        (2, State.DAMAGED),
+    ]
+    assert "is not a regular file" in seen.sessions[1].problem
+    assert any("is damaged" in problem for problem in seen.problems)
+
+
+def test_the_problem_of_a_step_is_shown(ctx: Context) -> None:
+    session = put_session(ctx, 1)
+    session.dir.problem.write_text("approved: not typed yet: \x1b[1mno input line\n")
+    session.dir.problem.chmod(0o600)
+    assert only(ctx).problem == "approved: not typed yet: no input line"
+
+
+def test_nothing_is_asked_and_nothing_changed(
+    ctx: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_session(ctx, 2, phase="PHASE:awaiting_ci\n")
+    put_snapshot(ctx, an_issue(2), a_pull(21, "fix/2"))
+    before = {path: path.stat().st_mtime_ns for path in ctx.root.path.rglob("*")}
+    monkeypatch.setenv("PATH", "/nowhere")  # neither git nor tmux can be called
+    assert only(ctx).phase is State.AWAITING_CI
+    assert {path: path.stat().st_mtime_ns for path in ctx.root.path.rglob("*")} == before
+
+
+def test_an_agent_that_had_no_turn_yet_has_ended_none(tmp_path: Path, root: Root) -> None:
+    make_repository(tmp_path)
+    config = load(sm_yaml(tmp_path, agent={"profile": "claude"}), os.environ, tmp_path)
+    ctx = Context(config, config.projects[0])
+    session = put_session(ctx, 1)
+    put_snapshot(ctx, an_issue(1, "in-progress"))
+    session.dir.state.write_text(f"idle {time.time():.6f} context -\n")
+    assert only(ctx).waits_for == "the agent's prompt"
+    session.dir.state.write_text(f"idle {time.time():.6f} context prompt\n")
+    session.dir.stop_payload.write_text('{"session_id":"context","prompt_id":"prompt"}')
+    assert only(ctx).waits_for == "a new phase: its turn has ended"
+
+
+def test_the_backlog_tells_what_is_ready_and_what_waits_for_what(ctx: Context) -> None:
+    put_session(ctx, 1)
+    put_snapshot(
+        ctx,
+        an_issue(1, "backlog"),
+        an_issue(2, "backlog"),
+        an_issue(3, "backlog", body="Depends on #2, #1"),
+        an_issue(4, "backlog", "blocked"),
+        an_issue(5),
+        an_issue(6, "backlog"),
+        refs={"refs/sm/claims/6": "a" * 40},
+    )
+    found = {one.issue: one.why.partition(":")[0] for one in overview(ctx, time.time()).waiting}
+    assert found == {
+        2: "",
+        3: "depends on #2, #1",
+        4: "labelled blocked",
+        6: "claimed",
+    }
+
+
+def test_a_hint_comes_when_nobody_looks_at_the_forge(ctx: Context) -> None:
+    assert "has not looked yet" in overview(ctx, time.time()).hint
+    put_session(ctx, 1)
+    put_snapshot(ctx, an_issue(1), age_s=10)
+    assert overview(ctx, time.time()).hint == ""
+    put_snapshot(ctx, an_issue(1), age_s=181)
+    assert "does not seem to run" in overview(ctx, time.time()).hint
+    with lock.hold(ctx.directory.poll_lock):
+        assert overview(ctx, time.time()).hint == ""
+
+
+ROW = StatusRow(
+    project="harb",
+    issue=12,
+    title="Parse durations like 1h30m",
+    session="dev-harb-12",
+    phase=State.AWAITING_REVIEW,
+    ci="passed",
+    review="approved",
+    fixes=1,
+    rounds=2,
+    recoveries=1,
+    age_s=3 * 3600,
+    last_event="told: approved",
+    last_event_age_s=130,
+    waits_for="the merge of pull request #13",
+    worktree="/w/harb-12",
+)
+
+
+def rendered(width: int) -> list[str]:
+    console = Console(width=width, color_system=None, force_terminal=True)
+    with console.capture() as capture:
+        console.print(table([ROW], width))
+    return [line.rstrip() for line in capture.get().splitlines()]
+
+
+def test_the_table_fits_eighty_columns() -> None:
+    assert rendered(80) == [
+        " # Title         Phase           CI     Review   Tries    Age Last event",
+        "─" * 80,
+        "12 Parse durati… awaiting review passed approved 1f 2r 1x  3h told: approved",
+    ]
+
+
+def test_a_wide_table_says_more() -> None:
+    head, _, line = rendered(160)
+    assert " ".join(head.split()) == (
+        "# Title Session Phase CI Review Attempts Age Last event Waits for"
+    )
+    for word in ("dev-harb-12", "1 fix, 2 rounds, 1 restart", "2m ago told: approved", "the merge"):
+        assert word in line
+    assert all(len(one) <= 160 for one in rendered(160))
+
+
+def test_a_pipe_gets_plain_text_with_nothing_cut() -> None:
+    head, line = plain([ROW])
+    assert head.startswith("#   TITLE                       SESSION      PHASE            CI")
+    assert "Parse durations like 1h30m  dev-harb-12  awaiting review  passed" in line
+    assert line.endswith("the merge of pull request #13  /w/harb-12")
+
+
+def test_a_title_cannot_act_upon_the_terminal(
+    ctx: Context, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put_session(ctx, 1, "Evil \x1b]0;x\x07\x1b[2J [red]title[/red]\nnext")
+    assert run(["status"]) == 0
+    out = capsys.readouterr().out
+    assert "Evil [red]title[/red] next" in out
+    assert "\x1b" not in out
+
+
+def test_json_holds_everything(ctx: Context, capsys: pytest.CaptureFixture[str]) -> None:
+    put_session(ctx, 1, "Do “it”")
+    put_snapshot(ctx, an_issue(1), an_issue(2, "backlog"), problems=("half a file",))
+    assert run(["status", "--json", "--project", "harb"]) == 0
+    [seen] = json.loads(capsys.readouterr().out)
+    assert seen["sessions"][0]["title"] == "Do “it”"
+    assert seen["sessions"][0]["phase"] == "working"
+    assert seen["waiting"] == [{"issue": 2, "title": "Mend it", "why": ""}]
+    assert seen["problems"] == ["half a file"]
+
+
+def test_a_context_that_is_being_replaced_is_told_in_words(
+    ctx: Context, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = put_session(ctx, 1, "Do “it”")
+    ann = settle(ctx.root, ctx.root.path, "s-000000aa")
+    record = begin("r1", Cause.CYCLE, time.time(), "c1")
+    files.write_record(
+        session.dir, structs.replace(record, step=Step.CLEAR, obstacle="a dialog is open")
+    )
+    files.write_record(ann.dir, structs.replace(record, step=Step.DOCUMENT))
+    assert run(["status"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    told = "cycle, clears the context; in the way: a dialog is open"
+    assert f"context #1: its context is being replaced: {told}" in lines
+    doing = "its context is being replaced: cycle, waits for the document"
+    assert f"context s-000000aa: {doing}" in lines
+    assert run(["status", "--json"]) == 0
+    found = {one["project"]: one for one in json.loads(capsys.readouterr().out)}
+    assert found["harb"]["sessions"][0]["rotation"].endswith("a dialog is open")
+    assert found[""]["ad_hoc"][0]["rotation"] == doing
+
+
+def test_what_waits_for_a_new_context_says_so(
+    root: Root, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ann = settle(root, tmp_path, "s-000000aa")
+    held, passing = (Message(id=word * 8, text=word, mode=Mode.SEQUENTIAL) for word in "ab")
+    for message in (held, passing):
+        queue.put(ann.dir, message)
+    hold_back(ann.dir, (passing.id,))
+    assert run(["queue", ann.name]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("from - (its context is being replaced): a")
+    assert lines[1].endswith("from -: b")
+
+
+def test_with_nothing_running_it_says_what_to_do(
+    ctx: Context, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["status"]) == 0
+    assert "file issues with sm issue add" in capsys.readouterr().out
+    put_snapshot(ctx)
+    assert run(["status"]) == 0
+    assert capsys.readouterr().out == (
+        "harb: 0 sessions, forge seen 1s ago\n"
+        'hint nothing to do: file an issue with sm issue add "TITLE"\n'
+    )
+
+
+def test_watching_a_pipe_is_refused(ctx: Context, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ctx
+    assert run(["status", "--watch"]) == 2
+    assert "--watch is for a terminal" in capsys.readouterr().err
+
+
+@dataclass
+class Screen:
+    """A terminal in tmux that runs a command."""
+
+    tmux: Tmux
+    pane: str
+    pid: int
+
+    def text(self) -> str:
+        return self.tmux.capture(self.pane)
+
+
+@pytest.fixture
+def screen(tmux_socket: str, tmp_path: Path) -> Callable[..., Screen]:
+    tmux = Tmux(tmux_socket)
+
+    def start(script: str, width: int = 80) -> Screen:
+        keep = [f"export {k}='{v}'" for k, v in os.environ.items() if k.startswith("SM_")]
+        command = "; ".join([*keep, f"sm() {{ '{sys.executable}' -Im sm \"$@\"; }}", script])
+        argv = ["bash", "-c", f"{command}; exec sleep 600"]
+        pane = tmux.start("screen", tmp_path, argv, size=(width, 24))
+        return Screen(tmux, pane.id, pane.pid)
+
+    return start
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_a_terminal_of_any_width_gets_whole_lines(
+    ctx: Context, screen: Callable[..., Screen], width: int
+) -> None:
+    put_session(ctx, 4, "Parse durations", phase="PHASE:awaiting_ci\n", age_s=190)
+    put_snapshot(ctx, an_issue(4), a_pull(5, "fix/4"), an_issue(6, "backlog", title="Next one"))
+    shown = screen("sm status", width)
+    wait_for(lambda: "#6 Next one" in shown.text(), "the status")
+    lines = shown.text().splitlines()
+    assert lines[0].startswith("harb: 1 session, forge seen ")
+    assert lines[2] == "─" * width
+    assert re.match("4 +Parse durations ", lines[3])
+    assert " awaiting CI" in lines[3]
+    assert " pending " in lines[3]
+
+
+def test_watch_goes_on_until_ctrl_c_and_leaves_the_terminal_as_it_was(
+    ctx: Context, screen: Callable[..., Screen]
+) -> None:
+    put_session(ctx, 4)
+    put_snapshot(ctx, an_issue(4))
+    shown = screen("trap : INT; echo before; sm status --watch; echo code $?")
+    wait_for(lambda: "4 Mend it" in shown.text(), "the table")
+    put_session(ctx, 5, "Another one")
+    wait_for(lambda: "5 Another one" in shown.text(), "the next look")
+    shown.tmux.command("send-keys", "-t", shown.pane, "C-c")
+    wait_for(lambda: "code 0" in shown.text(), "the end")
+    assert shown.text().split() == ["before", "code", "0"]
+
+
+def test_the_last_events_are_found_in_a_long_journal(root: Root) -> None:
+    root.private.mkdir(mode=0o700)
+    journal.record(root.journal, events.Problem(session="dev-a-1", text="old"))
+    journal.record(root.journal, events.Problem(session="dev-a-2", text="x" * 300))
+    with root.journal.open("ab") as lines:
+        lines.write(b'{"at": 5, "event": "noise", "session": "dev-b-1"}\n' * 20_000)
+        lines.write(b'half a line {"at"\n')
+    journal.record(root.journal, events.Problem(session="dev-a-2", text="new"))
+    root.journal.rename(root.journal.with_name("journal.jsonl.1"))
+    journal.record(root.journal, events.Problem(session="dev-a-3", text="newest"))
+    found = journal.latest(root.journal, {"dev-a-1", "dev-a-2", "dev-a-3", "dev-a-4"})
+    assert {name: describe(event) for name, event in found.items()} == {
+        "dev-a-1": "old",
+        "dev-a-2": "new",
+        "dev-a-3": "newest",
+    }
+    assert journal.latest(root.path / "none", {"dev-a-1"}) == {}
+
+
+def test_a_reader_that_goes_away_is_no_error(ctx: Context) -> None:
+    put_session(ctx, 4)
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; '{sys.executable}' -Im sm status | head -n 0"],
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert done.stderr == ""
+    assert done.returncode in (0, 1, 128 + signal.SIGPIPE)
+
+
+def test_an_agent_that_has_ended_is_told_by_its_last_line(ctx: Context) -> None:
+    session = put_session(ctx, 1, alive=False)
+    session.transcript.write_text("hello\r\n\x1b[31mcannot run as root\x1b[0m\r\n")
+    session.transcript.chmod(0o600)
+    (row,) = rows(ctx, time.time())
+    assert row.waits_for == 'its restart, as its agent ended: "cannot run as root"'
+
+
+def test_an_age_that_grows_moves_no_column() -> None:
+    def at(age_s: float, width: int) -> list[int]:
+        row = structs.replace(ROW, age_s=age_s, last_event_age_s=age_s)
+        console = Console(width=width, color_system=None, force_terminal=True)
+        with console.capture() as capture:
+            console.print(table([row], width))
+        line = capture.get().splitlines()[2]
+        after = "the merge" if width > 120 else "told"  # the column behind that of the age
+        return [line.index(word) for word in ("awaiting", "passed", "approved", after)]
+
+    for width in (80, 100, 160, 220):
+        assert len({tuple(at(age_s, width)) for age_s in (7, 42, 61, 600, 40_000, 10**6)}) == 1
+
+
+def test_in_a_live_view_no_word_moves_a_column() -> None:
+    def at(width: int, **changed: object) -> list[int]:
+        row = structs.replace(ROW, **changed)
+        console = Console(width=width, color_system=None, force_terminal=True)
+        with console.capture() as capture:
+            console.print(view([Overview("harb", time.time(), sessions=(row,))], width, 40))
+        line = next(line for line in capture.get().splitlines() if "Phase" in line)
+        return [line.index(word) for word in ("Phase", "CI", "Review", "Age", "Last event")]
+
+    moments = (
+        {"phase": State.STARTING, "ci": "", "review": ""},
+        {"phase": State.AWAITING_REVIEW, "ci": "pending", "review": "changes"},
+        {"phase": State.DONE, "ci": "passed", "review": "approved"},
+    )
+    for width in (80, 100, 160, 220):
+        assert len({tuple(at(width, **moment)) for moment in moments}) == 1
+
+
+def test_initials_are_explained_where_a_table_has_them() -> None:
+    assert explain([ROW], 80).startswith("f: fixes after a CI failure")
+    assert explain([ROW], 160) == ""
+    assert explain([structs.replace(ROW, fixes=0, rounds=0, recoveries=0)], 80) == ""
+    seen = Overview("harb", time.time(), sessions=(ROW,))
+    console = Console(width=80, color_system=None, force_terminal=True)
+    with console.capture() as capture:
+        console.print(view([seen], 80))
+    assert "tries f: fixes" in " ".join(capture.get().split())
+
+
+def test_an_error_is_told_once_and_whole_below_the_table() -> None:
+    error = "git push failed: the remote end hung up unexpectedly"
+    row = structs.replace(ROW, problem=error, last_event=f"waits for another try: {error}")
+    seen = Overview("harb", time.time(), sessions=(row,))
+    for width in (80, 160, 240):
+        console = Console(width=width, color_system=None, force_terminal=True)
+        with console.capture() as capture:
+            console.print(view([seen], width))
+        told = capture.get()
+        assert "".join(told.split()).count("hungupunexpectedly") == 1
+        assert f"problem #12: {error}" in " ".join(told.split())
+    assert sum(line.count(error) for line in _plain([seen])) == 1
+
+
+def test_issues_that_wait_are_not_nothing_to_do(ctx: Context) -> None:
+    put_snapshot(ctx, an_issue(2, "blocked"), an_issue(3, "backlog", body="Depends on #2"))
+    told = list(_plain([overview(ctx, time.time())]))[-1]
+    assert told == "hint nothing can be taken up now: each issue above says what it waits for"
+    put_snapshot(ctx, an_issue(4), an_issue(5))
+    told = list(_plain([overview(ctx, time.time())]))[-1]
+    assert told == (
+        "hint nothing to do: 2 open issues without the label 'backlog': "
+        "sm issue label 4 --add backlog"
+    )
+
+
+@pytest.fixture
+def claude(tmp_path: Path, root: Root) -> Context:
+    assert root.path == tmp_path / "state"
+    make_repository(tmp_path)
+    config = load(sm_yaml(tmp_path, agent={"profile": "claude"}), os.environ, tmp_path)
+    return Context(config, config.projects[0])
+
+
+def asks(ctx: Context) -> str:
+    """What `sm status` says below the table of the session that needs a person."""
+    [said] = [line for line in _plain([overview(ctx, time.time())]) if line.startswith("asks ")]
+    return said
+
+
+def test_an_agent_that_is_not_logged_in_wants_its_terminal(claude: Context) -> None:
+    session = put_session(claude, 1)
+    put_snapshot(claude, an_issue(1, "in-progress"))
+    at = time.time() - 5
+    session.dir.state.write_text(f"limited {at:.6f} context prompt\n")
+    said = {"session_id": "context", "prompt_id": "prompt", "error": "authentication_failed"}
+    said["last_assistant_message"] = "Not logged in · Please run /login"
+    session.dir.failure.write_text(json.dumps(said))
+    for file in (session.dir.state, session.dir.failure):
+        file.chmod(0o600)
+    done(session, Verb.NOTIFY, "turn-failed", f"failure:{at:.3f}")
+    assert asks(claude) == (
+        "asks #1 The agent cannot go on "
+        "(no access to the API (“Not logged in · Please run /login”)) "
+        "waits for a login or the like, in its terminal: sm attach harb 1"
+    )
+
+
+def test_a_dialog_at_the_start_is_no_work(claude: Context) -> None:
+    session = put_session(claude, 1)
+    put_snapshot(claude, an_issue(1, "in-progress"))
+    at = time.time() - 70
+    session.dir.state.write_text(f"starting {at:.6f} - -\n")
+    session.dir.state.chmod(0o600)
+    row = only(claude)
+    assert row.phase is State.STARTING
+    assert row.waits_for.endswith("if it asks something, sm attach harb 1")
+    done(session, Verb.NOTIFY, "dialog", f"dialog:{at:.3f}")
+    assert only(claude).phase is State.ESCALATED
+    assert asks(claude) == (
+        "asks #1 A dialog is open in the agent's terminal "
+        "waits for a dialog in its terminal: sm attach harb 1"
+    )
+
+
+def test_exhausted_ci_names_the_step(ctx: Context) -> None:
+    session = put_session(ctx, 2, phase="PHASE:awaiting_ci\n")
+    done(session, Verb.NOTIFY, "ci-exhausted", write_of(ctx, 2))
+    pull = a_pull(21, "fix/2", CheckState.FAILURE)
+    pull = structs.replace(pull, check=structs.replace(pull.check, step="unit tests"))
+    put_snapshot(ctx, an_issue(2), pull)
+    assert asks(ctx) == (
+        "asks #2 CI keeps failing: the attempts are used up (step unit tests) "
+        "waits for an answer: sm reply harb 2 TEXT"
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ("merge-stuck", "still not merged waits for the merge: sm pr merge harb#21"),
+        ("review-timeout", "in time waits for a review: sm review harb#21 --approve"),
+        ("review-exhausted", "are used up waits for an answer: sm reply harb 2 TEXT"),
+        ("ci-timeout", "no result in time waits for an answer: sm reply harb 2 TEXT"),
+    ],
+)
+def test_what_helps_is_named_for_each_reason(ctx: Context, row: str, told: str) -> None:
+    session = put_session(ctx, 2, phase="PHASE:awaiting_review\n")
+    done(session, Verb.NOTIFY, row, write_of(ctx, 2))
+    put_snapshot(ctx, an_issue(2), a_pull(21, "fix/2", CheckState.SUCCESS))
+    assert asks(ctx).endswith(told)
+
+
+def test_a_message_that_cannot_be_typed_is_told_with_its_trouble(ctx: Context) -> None:
+    session = put_session(ctx, 2)
+    key = "stuck:approved:w"
+    error = "not delivered yet: it asks a question"
+    plan.add_receipt(session.dir, Receipt(time.time(), key, "stuck", trouble=error))
+    done(session, Verb.NOTIFY, "trouble")
+    put_snapshot(ctx, an_issue(2))
+    assert asks(ctx).endswith(
+        f"was refused ({error}) waits for somebody to look at its terminal: sm attach harb 2"
+    )
+
+
+def test_the_demos_age_of_a_merged_issue_runs_on(
+    ctx: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(REPOSITORY / "demo"))
+    progress = import_module("progress").Progress(SimpleNamespace(context=ctx))
+    session = put_session(ctx, 1, age_s=7.5)
+    journal.record(ctx.root.journal, events.Claimed(session=session.name))
+    journal.record(ctx.root.journal, events.StepDone(session=session.name, verb=Verb.FORGET))
+    progress.look()
+    put_snapshot(ctx, a_pull(2, "fix/1", state=PullState.MERGED))
+    [before] = progress.rows
+    registry.forget(ctx.root, session)
+    progress.look()
+    [after] = progress.rows
+    assert (after.phase, after.last_event) == (State.MERGED, "merged as pull request #2")
+    assert after.age_s >= before.age_s >= 7.5
+
+
+def test_what_was_merged_within_a_day_is_named(
+    ctx: Context, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = time.time()
+
+    def merged(number: int, branch: str, age_s: float) -> PullRequest:
+        pull = a_pull(number, branch, state=PullState.MERGED, closed_at=now - age_s)
+        return structs.replace(pull, title=f"Title {number}")
+
+    closed = a_pull(5, "fix/9", state=PullState.CLOSED, closed_at=now - 60)
+    old, new = merged(2, "fix/1", 2 * 86400), merged(4, "fix/3", 200)
+    put_snapshot(ctx, old, new, merged(6, "of-a-person", 4000), closed)
+    assert run(["status"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("merged")]
+    assert lines == [
+        "merged #3 Title 4: pull request #4, 3m ago",
+        "merged Title 6: pull request #6, 1h ago",
+    ]
+    assert [one.issue for one in overview(ctx, now).merged] == [3, 0]

@@ -1,0 +1,256 @@
+"""A session is at the same wherever it is shown, and says since when, and what proves it."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sm.adapters.forge.model import PullState
+from sm.config.load import load
+from sm.server import views
+from sm.sessions import agent_state
+from sm.sessions.activity import Evidence, Proof, Standing
+from sm.sessions.history import Verb
+from sm.sessions.project import Context
+from sm.sessions.registry import AdHocSession, AnySession
+from sm.store.paths import Root
+from sm.views.contexts import gauge, gauges
+from sm.views.family import relative, tree
+from sm.views.session import STATES, rows
+from sm.views.states import State
+from tests.helpers import (
+    a_pull,
+    an_issue,
+    make_repository,
+    put_session,
+    put_snapshot,
+    sm_yaml,
+)
+from tests.residents import settle
+from tests.shell import REPOSITORY
+from tests.views.test_session import done, write_of
+
+NOW = str(os.getpid())
+GONE = "999999"
+
+
+@pytest.fixture
+def ann(tmp_path: Path, root: Root) -> AdHocSession:
+    return settle(root, tmp_path, "s-ann", provider="claude")
+
+
+@pytest.fixture
+def ctx(tmp_path: Path, root: Root) -> Context:
+    assert root.path == tmp_path / "state"
+    make_repository(tmp_path)
+    config = load(sm_yaml(tmp_path, trusted=["ada"]), os.environ, tmp_path)
+    return Context(config, config.projects[0])
+
+
+def write(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o600)
+
+
+def agrees(session: AnySession) -> tuple[State, float, Proof]:
+    """What all views say that it is at."""
+    kin, full, http = relative(session), gauge(session), views.shown(session)
+    found = (kin.state, kin.state_since, kin.proof)
+    assert found == (full.state, full.state_since, full.proof)
+    assert found == (http.status, http.state_since or 0.0, http.proof)
+    return found
+
+
+# The words
+
+
+def test_the_guide_has_every_state_and_every_proof() -> None:
+    text = (REPOSITORY / "docs" / "GUIDE.md").read_text().partition("### States")[2]
+    words = re.findall(r"^\| `([^`]+)` \|", text.partition("\n## ")[0], re.MULTILINE)
+    assert sorted(words) == sorted([*State, *Evidence])
+
+
+def test_what_hooks_and_issues_say_are_states() -> None:
+    assert {str(each) for each in agent_state.State if each} <= set(State)
+    assert len({state for state, _ in STATES}) == 11
+
+
+# The files
+
+_opened: list[str] | None = None
+
+
+def _note(event: str, arguments: tuple[object, ...]) -> None:
+    if _opened is not None and event == "open" and isinstance(arguments[0], str):
+        _opened.append(arguments[0])
+
+
+sys.addaudithook(_note)
+
+
+def opened(folder: Path, look: Callable[[], object]) -> dict[str, int]:
+    """The files of `folder` that `look` opens, and how often each."""
+    global _opened
+    found: list[str] = []
+    _opened = found
+    look()
+    _opened = None
+    return Counter(Path(name).name for name in found if Path(name).parent == folder)
+
+
+def test_each_file_of_a_session_is_read_once_for_a_list(ann: AdHocSession) -> None:
+    write(ann.dir.state, "idle 2000.0 c1 p1\n")
+    read = opened(ann.dir.path, lambda: relative(ann))
+    assert {"agent.pid", "state"} <= read.keys()
+    assert set(read.values()) == {1}
+
+
+def test_each_file_of_an_issues_session_is_read_once_for_its_row(ctx: Context) -> None:
+    session = put_session(ctx, 1)
+    put_snapshot(ctx, an_issue(1))
+    read = opened(session.dir.path, lambda: rows(ctx, time.time()))
+    assert read.pop("agent.pid") == 2  # whether it runs, and which it is
+    assert {"identity.json", "receipts.jsonl", "state"} <= read.keys()
+    assert set(read.values()) == {1}
+
+
+# Agents
+
+
+@pytest.mark.parametrize("said", ["idle", "busy", "waiting", "dialog", "limited"])
+def test_what_a_hook_has_said_is_proved_by_its_last_call(ann: AdHocSession, said: str) -> None:
+    write(ann.dir.state, f"{said} 2000.0 c1 p1\n")
+    write(ann.dir.events, "")
+    os.utime(ann.dir.events, (2500.0, 2500.0))
+    assert agrees(ann) == (said, 2000.0, Proof(Evidence.HOOK, 2500.0))
+
+
+def test_what_only_the_screen_has_shown_is_proved_by_it(ann: AdHocSession) -> None:
+    write(ann.dir.state, "dialog 2000.0 c1 p1\n")
+    agent_state.overrule(ann.dir, agent_state.read(ann.dir), agent_state.State.IDLE)
+    state, since, proof = agrees(ann)
+    assert (state, proof) == (State.IDLE, Proof(Evidence.SCREEN, since))
+    assert time.time() - 60 < since <= time.time()
+
+
+def test_an_agent_without_hooks_is_proved_by_its_process(ann: AdHocSession) -> None:
+    os.utime(ann.dir.agent_pid, (3000.0, 3000.0))
+    assert agrees(ann) == (State.RUNNING, 3000.0, Proof(Evidence.PROCESS, what=NOW))
+
+
+def test_nobody_knows_since_when_an_agent_is_dead_that_did_not_say_so(ann: AdHocSession) -> None:
+    write(ann.dir.agent_pid, f"{GONE} 5\n")
+    write(ann.dir.state, "busy 2000.0 c1 p1\n")
+    assert agrees(ann) == (State.DEAD, 0.0, Proof(Evidence.PROCESS, what=GONE))
+    assert relative(ann).state_age_s == 0.0
+    write(ann.dir.state, "dead 2000.0 c1 p1\n")
+    assert agrees(ann) == (State.DEAD, 2000.0, Proof(Evidence.PROCESS, what=GONE))
+
+
+def test_what_has_no_agent_is_proved_by_its_record(ann: AdHocSession) -> None:
+    ann.dir.agent_pid.unlink()
+    assert agrees(ann) == (
+        State.CUT_SHORT,
+        ann.created_at,
+        Proof(Evidence.RECORD, ann.created_at, "identity.json"),
+    )
+    write(ann.dir.over, "has ended\n")
+    os.utime(ann.dir.over, (4000.0, 4000.0))
+    assert agrees(ann) == (State.ENDED, 4000.0, Proof(Evidence.RECORD, 4000.0, "over"))
+
+
+# Issues
+
+
+def test_an_issue_says_since_when_and_what_proves_it(ctx: Context) -> None:
+    start = time.time() - 100
+    put_session(ctx, 1)
+    put_session(ctx, 2, phase="PHASE:awaiting_ci\n")
+    asking = put_session(ctx, 3, phase="PHASE:escalate\n")
+    put_session(ctx, 4, alive=False)
+    lost = put_session(ctx, 5, alive=False)
+    put_session(ctx, 6)
+    put_session(ctx, 7, receipts=(), alive=False)
+    put_session(ctx, 8, age_s=100_000)
+    write(lost.dir.agent_pid, f"{GONE} 5\n")
+    done(asking, Verb.NOTIFY, "escalate", write_of(ctx, 3))
+    merged = a_pull(21, "fix/6", merged_as="a" * 40, state=PullState.MERGED, closed_at=start + 9e3)
+    put_snapshot(ctx, *map(an_issue, range(1, 9)), merged)
+    found = {row.issue: row for row in rows(ctx, time.time())}
+    proved = {number: (row.phase, row.proof.kind, row.proof.what) for number, row in found.items()}
+    assert proved == {
+        1: (State.WORKING, Evidence.PROCESS, NOW),
+        2: (State.AWAITING_CI, Evidence.PHASE, "PHASE:awaiting_ci"),
+        3: (State.ESCALATED, Evidence.RECEIPT, "escalate"),
+        4: (State.CRASHED, Evidence.PROCESS, ""),
+        5: (State.CRASHED, Evidence.PROCESS, GONE),
+        6: (State.MERGED, Evidence.COMMIT, "a" * 40),
+        7: (State.STARTING, Evidence.RECORD, "identity.json"),
+        8: (State.CRASHED, Evidence.RECEIPT, ""),
+    }
+    for number, since in ((1, start), (2, start + 100), (3, start + 100), (6, start + 9e3)):
+        assert abs(found[number].state_since - since) < 60
+    assert (found[4].state_since, found[5].state_since) == (0.0, 0.0)
+    assert start + 100 - 100_000 < found[8].state_since < start
+
+
+def test_a_hook_proves_that_an_agent_works_on_its_issue(tmp_path: Path, root: Root) -> None:
+    assert root.path == tmp_path / "state"
+    make_repository(tmp_path)
+    config = load(sm_yaml(tmp_path, agent={"profile": "claude"}), os.environ, tmp_path)
+    ctx = Context(config, config.projects[0])
+    session = put_session(ctx, 1)
+    write(session.dir.state, f"busy {time.time():.6f} c1 p1\n")
+    write(session.dir.events, "")
+    os.utime(session.dir.events, (2500.0, 2500.0))
+    put_snapshot(ctx, an_issue(1))
+    [row] = rows(ctx, time.time())
+    assert (row.phase, row.proof) == (State.WORKING, Proof(Evidence.HOOK, 2500.0))
+    assert abs(row.state_since - session.created_at) < 1
+
+
+# Damage
+
+
+def test_what_is_damaged_says_so_everywhere(ctx: Context) -> None:
+    session = put_session(ctx, 1)
+    session.dir.receipts.unlink()
+    session.dir.receipts.mkdir()
+    put_snapshot(ctx, an_issue(1))
+    record = settle(ctx.root, ctx.root.path, "s-bob")
+    write(record.dir.identity, "{")
+    [row] = rows(ctx, time.time())
+    assert (row.phase, row.proof.kind) == (State.DAMAGED, Evidence.ERROR)
+    assert row.proof.what == row.problem != ""
+    [_, full] = gauges(ctx.root)
+    [_, http] = views.all_shown(ctx.root)
+    assert (full.state, full.id, full.name) == (State.DAMAGED, "s-bob", "s-bob")
+    assert (http.status, http.id, http.name) == (State.DAMAGED, "s-bob", None)
+    assert http.error == full.notes[0] == full.proof.what == http.proof.what
+    assert [kin.id for kin in tree(ctx.root)] == [session.name]
+
+
+def test_a_session_that_cannot_be_read_keeps_its_name_and_hides_no_other(
+    ctx: Context, ann: AdHocSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: AnySession) -> Standing:
+        raise OSError("no such disk")
+
+    monkeypatch.setattr("sm.views.known.look", fail)
+    assert [(one.name, one.state, one.notes) for one in gauges(ctx.root)] == [
+        ("s-ann", State.DAMAGED, ("no such disk",))
+    ]
+    [http] = views.all_shown(ctx.root)
+    assert (http.name, http.status, http.error, http.waiting) == (
+        "s-ann",
+        "damaged",
+        "no such disk",
+        None,
+    )

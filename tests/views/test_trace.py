@@ -1,0 +1,371 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from sm.__main__ import run
+from sm.cli.times import age, span
+from sm.cli.trace import in_short
+from sm.config.load import load
+from sm.issues.effects import EFFECTS
+from sm.issues.matrix import ROWS
+from sm.issues.rows import Row
+from sm.sessions.history import Verb
+from sm.sessions.project import Context
+from sm.store import events as kinds
+from sm.store import journal
+from sm.store.events import Event, Rotation, RotationStep
+from sm.store.old_events import read_old
+from sm.store.paths import Root
+from sm.views.event_words import describe, name_event, tell, tell_shortly
+from sm.views.row_words import in_words
+from sm.views.trace import OUTCOMES, story, summarise
+from tests.helpers import old_line, put_session, remove_tree, sm_yaml
+from tests.residents import settle
+
+JOURNEY = (
+    (0, "claimed", "won"),
+    (1, "started", "Mend it"),
+    (60, "decided", "ci-failed (PHASE:awaiting_ci)"),
+    (61, "write ci-result", ""),
+    (62, "inject", "ci-failed"),
+    (100, "decided", "recover (PHASE:awaiting_ci)"),
+    (101, "recover", ""),
+    (150, "decided", "review-changes (PHASE:awaiting_review)"),
+    (151, "dropped", "review-changes: there is no agent to tell"),
+    (160, "decided", "review-changes (PHASE:awaiting_review)"),
+    (161, "inject", "review-changes"),
+    (200, "reply", "ada: take the\nsecond \x1b[31mone"),
+    (240, "decided", "merged (PHASE:done)"),
+    (241, "kill session", ""),
+    (243, "remove files", ""),
+)
+
+
+@pytest.fixture
+def ctx(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Context:
+    path = sm_yaml(tmp_path)
+    monkeypatch.setenv("SM_CONFIG", str(path))
+    monkeypatch.setenv("TZ", "UTC")
+    root.private.mkdir(mode=0o700)
+    config = load(path, os.environ, tmp_path)
+    return Context(config, config.projects[0])
+
+
+def old(*entries: tuple[float, str, str]) -> list[bytes]:
+    """Lines as the versions before the typed events have written them."""
+    return [
+        old_line(event, "dev-harb-7", detail, at=1_767_000_000.0 + at)
+        for at, event, detail in entries
+    ]
+
+
+def events(*entries: tuple[float, str, str]) -> list[Event]:
+    return [read_old(line) for line in old(*entries)]
+
+
+def write(root: Root, *entries: tuple[float, str, str]) -> None:
+    with root.journal.open("ab") as lines:
+        lines.writelines(old(*entries))
+
+
+def write_typed(root: Root, *found: Event) -> None:
+    import msgspec
+
+    with root.journal.open("ab") as lines:
+        lines.writelines(msgspec.json.encode(event) + b"\n" for event in found)
+
+
+def test_the_story_is_told_in_order_with_times(
+    ctx: Context, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(ctx.root, *JOURNEY)
+    journal.record(ctx.root.journal, kinds.Claimed(session="dev-harb-77", how="won"))
+    assert run(["trace", "harb", "7"]) == 0
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    assert len(lines) == len(JOURNEY) + 2
+    assert re.fullmatch(r"2025-12-29 09:20:00 +\+0\.0s +claimed the issue", lines[0])
+    assert lines[2].endswith(
+        "+59s  ci-failed (PHASE:awaiting_ci): CI failure → write ci-result, inject “ci-failed”"
+    )
+    assert lines[4].endswith("+1.0s  told the agent: ci-failed")
+    assert lines[11].endswith("a person answered: ada: take the second one")
+    assert lines[-1] == "dev-harb-7: merged, 4m03s, 1 CI fix, 1 review round, 1 restart"
+    assert "\x1b" not in out
+
+
+def test_json_has_times_and_words(ctx: Context, capsys: pytest.CaptureFixture[str]) -> None:
+    write(ctx.root, *JOURNEY)
+    assert run(["trace", "harb", "7", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["entries"][2] == {
+        "at": 1_767_000_060.0,
+        "elapsed_s": 59.0,
+        "event": "decided",
+        "detail": "ci-failed (PHASE:awaiting_ci)",
+        "told": "ci-failed (PHASE:awaiting_ci): CI failure → write ci-result, inject “ci-failed”",
+    }
+    assert told["summary"]["rounds"] == 1
+
+
+@pytest.mark.usefixtures("ctx")
+def test_an_issue_that_nothing_is_known_of_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["trace", "harb", "8"]) == 1
+    assert "sm: nothing is known of issue #8 of 'harb'" in capsys.readouterr().err
+
+
+def test_the_story_goes_on_over_a_journal_that_was_rotated(ctx: Context) -> None:
+    write(ctx.root, *JOURNEY[:5])
+    ctx.root.journal.rename(ctx.root.journal.with_name("journal.jsonl.1"))
+    write_typed(ctx.root, *events(*JOURNEY[5:]))
+    assert len(story(ctx, 7).entries) == len(JOURNEY)
+
+
+@pytest.mark.parametrize(
+    ("more", "outcome"),
+    [
+        ((), "still at work"),
+        (((5, "decided", "failed (PHASE:failed)"), (6, "remove files", "")), "failed: the agent"),
+        (((5, "decided", "blocked (no phase)"), (6, "remove files", "")), "stopped, as the issue"),
+        (((5, "decided", "merged (PHASE:done)"), (6, "waiting", "merged: x")), "still at work"),
+        (
+            ((5, "decided", "merged (x)"), (6, "remove files", ""), (9, "claimed", "won")),
+            "still at work",
+        ),
+    ],
+)
+def test_the_outcome_is_that_of_the_last_session(
+    more: tuple[tuple[float, str, str], ...], outcome: str
+) -> None:
+    assert summarise(events((0, "claimed", "won"), *more)).outcome.startswith(outcome)
+
+
+@pytest.mark.parametrize(
+    ("more", "outcome"),
+    [
+        (((5, "kill", "ended and removed"),), "ended"),
+        (((5, "over", "has died"), (9, "kill", "ended and removed")), "has died"),
+        (((5, "kill", "asked for by a person"),), "still at work"),
+    ],
+)
+def test_a_session_that_was_killed_is_not_told_to_be_at_work(
+    more: tuple[tuple[float, str, str], ...], outcome: str
+) -> None:
+    assert summarise(events((0, "started", ""), *more)).outcome == outcome
+
+
+def test_what_the_monitor_of_contexts_has_told_is_told_in_words() -> None:
+    said, late = "[sm context] Context at 56%.", "Compaction triggered (auto): handoff was too late"
+    assert [tell(event) for event in events((0, "context", said), (1, "compaction", late))] == [
+        f"told the agent: {said}",
+        late,
+    ]
+
+
+def test_restarts_by_hand_and_further_sessions_are_counted() -> None:
+    found = summarise(
+        events(
+            (0, "started", "a"),
+            (10, "recover", "asked for by a person"),
+            (11, "recover", ""),
+            (20, "started", "a"),
+        )
+    )
+    assert in_short(found) == "still at work, 20s, 2 sessions, 1 restart"
+
+
+SAME = ("merged", "approved")
+"""Rows that are called in a word that people use."""
+
+ROTATION = (
+    (0, "started", ""),
+    (10, "rotation", "cycle begins at 87% (cycle)"),
+    (11, "rotation", "ask1: Create handoff document now - context at 87%"),
+    (70, "rotation", "clear 1: confirmed"),
+    (71, "rotation", "resume1: Read handoff from /x/h.md and resume work"),
+    (80, "rotation", "finished, after 70.0 s with '/x/handoff-1.md'"),
+    (90, "rotation", "given up: asked twice: in vain"),
+    (91, "person", "could not be given a new context: asked twice"),
+)
+
+
+def test_a_rotation_is_told_in_words_and_counted(ctx: Context) -> None:
+    write(ctx.root, *ROTATION)
+    told = story(ctx, 7)
+    assert [entry.told for entry in told.entries[1:]] == [
+        "context: cycle begins at 87% (cycle)",
+        "context: asked for a handoff document: Create handoff document now - context at 87%",
+        "context: cleared",
+        "context: the new context is to be told to resume: "
+        "Read handoff from /x/h.md and resume work",
+        "context: finished, after 70.0 s with '/x/handoff-1.md'",
+        "context: given up: asked twice: in vain",
+        "let a person know: could not be given a new context: asked twice",
+    ]
+    assert in_short(told.summary) == "still at work, 1m31s, 1 rotation"
+
+
+def test_each_further_request_for_a_document_is_told_in_words(ctx: Context) -> None:
+    write(ctx.root, (0, "started", ""))
+    step, name = RotationStep.ASKED, "dev-harb-7"
+    for message in ("ask2", "ask3"):
+        asked = Rotation(session=name, step=step, message=message, text="Again")
+        journal.record(ctx.root.journal, asked)
+    said = "context: asked for a handoff document again: Again"
+    assert [entry.told for entry in story(ctx, 7).entries[1:]] == [said, said]
+
+
+def test_in_a_table_a_rotation_is_told_shortly() -> None:
+    assert [tell_shortly(event) for event in events(*ROTATION)[1:7]] == [
+        "context: cycle begins at 87% (cycle)",
+        "context: asked for a handoff document",
+        "context: cleared",
+        "context: the new context is to be told to resume",
+        "context: finished",
+        "context: given up: asked twice: in vain",
+    ]
+
+
+def test_what_the_chat_says_is_told_as_such() -> None:
+    [event] = events((0, "bridge", "task (entry 12 of hof_V1StGXR8Z5jdHi6BmyTuQ)"))
+    assert tell(event) == f"handed over from the chat: {describe(event)}"
+    assert tell_shortly(event) == "from the chat: task"
+
+
+@pytest.mark.parametrize(
+    ("detail", "told"),
+    [
+        ("resume3: Read it", "context: the new context is to be told again to resume: Read it"),
+        ("clear 2: confirmed", "context: cleared (try 2)"),
+        ("clear 1: unconfirmed", "context: the clear was not confirmed"),
+        ("clear 1: taken", "context: cleared, which its next prompt will confirm"),
+        ("clear 1: else", "context: clear 1: else"),
+        ("turn interrupted", "context: turn interrupted"),
+    ],
+)
+def test_what_came_of_a_clear_is_told_in_words(detail: str, told: str) -> None:
+    assert tell(events((0, "rotation", detail))[0]) == told
+
+
+def test_the_story_of_a_session_without_an_issue(
+    root: Root, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ann = settle(root, tmp_path, "s-000000aa")
+    assert run(["trace", "s-0"]) == 1
+    assert "nothing is known of 's-000000aa'" in capsys.readouterr().err
+    journal.record(root.journal, kinds.Started(session=ann.name))
+    journal.record(root.journal, kinds.Over(session=ann.name, how="has died"))
+    assert run(["trace", "s-0"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("s-000000aa: has died, 0.")
+    assert run(["trace"]) == 2
+
+
+@pytest.mark.parametrize("called", ["s-000000aa", "harb#7"])
+def test_the_story_of_a_session_that_was_killed_is_still_told(
+    root: Root, capsys: pytest.CaptureFixture[str], called: str
+) -> None:
+    """Neither its record nor a configuration is there any more."""
+    ident = "dev-harb-7" if "#" in called else called
+    root.private.mkdir(mode=0o700)
+    journal.record(root.journal, kinds.Started(session=ident))
+    journal.record(root.journal, kinds.Kill(session=ident, done=True))
+    assert run(["trace", called]) == 0
+    assert "a person ended the session" in capsys.readouterr().out
+    for unknown in ("s-000000ab", "s-000000a", "harb#8", "../x", "#1", ""):
+        assert run(["trace", unknown]) == 2
+        assert "no session" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("entry", [*JOURNEY, *ROTATION], ids=lambda entry: f"{entry[1]} {entry[2]}")
+def test_json_calls_an_event_as_it_always_did(entry: tuple[float, str, str]) -> None:
+    [event] = events(entry)
+    assert (name_event(event), describe(event)) == entry[1:]
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.steps], ids=lambda row: row.name)
+def test_a_table_shows_words_and_no_names_of_rows_or_texts(row: Row) -> None:
+    decided = kinds.Decided(row=row.name, phase="PHASE:x")
+    done = [kinds.StepDone(verb=str(s.verb), row=row.name, result=s.text) for s in row.steps]
+    for event in (decided, *done):
+        assert "-" not in tell_shortly(event).replace("ci-result", "")
+    names = [row.name, *(step.text for step in row.steps if step.text)]
+    assert all(in_words(one) != one for one in names if one not in SAME)
+
+
+def test_every_row_that_ends_a_session_has_an_outcome() -> None:
+    ending = {row.name for row in ROWS if Verb.FORGET in [step.verb for step in row.steps]}
+    assert set(OUTCOMES) == ending
+
+
+def test_every_verb_can_be_told() -> None:
+    for verb in EFFECTS:
+        assert tell(kinds.StepDone(verb=str(verb), result="so it went")).endswith("so it went")
+    unknown = kinds.Decided(row="a-row-of-another-version", phase="x")
+    assert tell(unknown) == "decided: a-row-of-another-version (x)"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "short", "long"),
+    [
+        (0, "0s", "0.0s"),
+        (-3, "0s", "0.0s"),
+        (59.9, "59s", "59s"),
+        (62, "1m", "1m02s"),
+        (3 * 3600 + 61, "3h", "3h01m"),
+        (25 * 3600, "25h", "1d01h"),
+        (5 * 86400, "5d", "5d00h"),
+    ],
+)
+def test_durations_are_short(seconds: float, short: str, long: str) -> None:
+    assert (age(seconds), span(seconds)) == (short, long)
+
+
+def last_line(capsys: pytest.CaptureFixture[str]) -> str:
+    return capsys.readouterr().out.splitlines()[-1]
+
+
+def test_the_last_line_counts_up_to_now_while_the_session_works(
+    ctx: Context, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = put_session(ctx, 7, age_s=400)
+    write_typed(ctx.root, kinds.Started(at=time.time() - 370, session=session.name))
+    assert run(["trace", "harb", "7"]) == 0
+    assert re.search(r"dev-harb-7: still at work, 6m\d\ds$", last_line(capsys))
+    assert run(["trace", "harb#7", "--json"]) == 0
+    assert 370 <= json.loads(capsys.readouterr().out)["summary"]["took_s"] < 420
+
+
+def test_a_crashed_session_is_not_told_to_be_at_work(
+    ctx: Context, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = put_session(ctx, 7, alive=False)
+    write_typed(ctx.root, kinds.Started(at=time.time() - 20, session=session.name))
+    assert run(["trace", "harb", "7"]) == 0
+    assert "dev-harb-7: crashed (waits for its restart), 2" in last_line(capsys)
+    remove_tree(session.dir.path)
+    assert run(["trace", "harb", "7"]) == 0
+    assert "dev-harb-7: not on record any more, 0.0s" in last_line(capsys)
+
+
+def test_an_ad_hoc_session_whose_agent_died_is_not_told_to_be_at_work(
+    root: Root, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ann = settle(root, tmp_path, "s-000000aa")
+    journal.record(root.journal, kinds.Started(session=ann.name))
+    ann.dir.agent_pid.write_text("999999999 1\n")
+    assert run(["trace", "s-0"]) == 0
+    assert "s-000000aa: its agent has died, " in last_line(capsys)
+
+
+def test_the_number_alone_is_enough_with_one_project(
+    ctx: Context, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(ctx.root, *JOURNEY)
+    assert run(["trace", "7"]) == 0
+    assert last_line(capsys).startswith("dev-harb-7: merged")
