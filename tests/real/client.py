@@ -84,6 +84,7 @@ def environment(home: Path, url: str, key: str = KEY, **more: str) -> dict[str, 
         "DISABLE_ERROR_REPORTING": "1",
         "DISABLE_AUTOUPDATER": "1",
         "IS_SANDBOX": "1",
+        "BUN_JSC_useDFGJIT": "0",  # it lives for seconds: a quarter of its time went into compiling
         **more,
     }
 

@@ -31,9 +31,12 @@ def claude(pinned: Clients) -> Path:
 
 @pytest.fixture
 def api() -> Iterator[Api]:
-    """A scripted Messages API of the test's own."""
+    """A scripted Messages API of the test's own; what it was asked is shown if the test fails."""
     with Api() as api:
         yield api
+        for number, request in enumerate(api.main, 1):
+            said = " | ".join(text[:80] for text in request.said[-8:])
+            print(f"request {number} at {request.at_s:.3f} in {request.session}: {said!r}")
 
 
 @pytest.fixture
