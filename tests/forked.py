@@ -24,7 +24,7 @@ from typing import NoReturn
 
 from sm.__main__ import main
 
-BY_START = ("PYTHON", "LANG", "LC_", "SM_CRASH_")
+BY_START = ("PYTHON", "LANG", "LC_")
 """With other variables of these than the test has, which Python reads as it starts, it starts."""
 STREAMS = 3
 NEWS = 3
