@@ -82,6 +82,11 @@ def tmux_socket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     name = f"sm-test-{secrets.token_hex(4)}"
     monkeypatch.setenv("SM_TMUX_SOCKET", name)
     yield name
+    end_tmux(name)
+
+
+def end_tmux(name: str) -> None:
+    """End the tmux server with that socket name."""
     subprocess.run(["tmux", "-L", name, "kill-server"], capture_output=True, check=False)
     Path(f"/tmp/tmux-{os.geteuid()}/{name}").unlink(missing_ok=True)
 

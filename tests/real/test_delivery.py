@@ -10,12 +10,10 @@ from pathlib import Path
 import pytest
 
 from sm.messages import queue
-from sm.messages.display import summarise
 from sm.messages.interrupt import is_compacting
 from sm.messages.queue import Mode, Place
 from sm.refusal import Outcome, Refusal, Status
 from sm.sessions.agent_state import State
-from sm.text import utf16_length
 from tests.helpers import wait_for
 from tests.real.api import Reply, Request, Tool
 from tests.real.client import hooks
@@ -38,93 +36,6 @@ def test_an_idle_agent_accepts_a_plain_message_as_it_is(managed: Managed) -> Non
     assert managed.send("[sm] CI passed.\nGo on.") == ACCEPTED
     wait_heard(managed, "[sm] CI passed.\nGo on.")
     assert managed.api.main[-1].said[-1] == "[sm] CI passed.\nGo on."
-
-
-def new_texts(managed: Managed, text: str) -> list[str]:
-    """What an idle agent is told in the one request that follows when `text` is sent."""
-    managed.wait_screen(lambda screen: screen.prompt == "idle", "an idle prompt")
-    before = len(managed.api.main)
-    assert managed.send(text) == ACCEPTED
-    wait_for(lambda: len(managed.api.main) > before, "the request")
-    managed.wait_state(State.IDLE)
-    managed.drain_until_empty()
-    assert len(managed.api.main) == before + 1
-    then, now = (request.texts for request in managed.api.main[before - 1 :])
-    assert now[: len(then)] == then
-    return now[len(then) + 1 :]  # behind the answer of the model
-
-
-def arrives_as(managed: Managed, text: str, expected: str) -> None:
-    """The agent is told just that, as a prompt or by the hook that hears of ours."""
-    managed.send("Begin.")
-    managed.wait_state(State.IDLE)
-    told = new_texts(managed, text)
-    named = f"message {last_id(managed)}: its text comes with this prompt."
-    ours = f"[sm] {summarise(text)}, {named}"
-    assert told in ([expected], [ours, ADDED + expected])
-    assert not (managed.session.cwd / "broken").exists()
-
-
-def last_id(managed: Managed) -> str:
-    """The id of the message that was sent last."""
-    return queue.messages(managed.session.dir, Place.DONE)[-1].id
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("/clear", "!touch broken", "exit", ":q", "-l", "1. Yes", "x", "?", "# note", "@work"),
-        *("quit", "/clear and more", "It ends here;", "\tone tab\tand another"),
-        "tabs\tand \u202einvisible\u202c ones; $(id) `id` 'a' \"b\" \\",
-        "one\ntwo\n\n  three\nfour\nfive",
-        "e\u0301" + "é" * 2000,
-        "one\u2028two\u2029three",
-    ],
-)
-def test_text_that_the_client_would_act_upon_arrives_as_text(managed: Managed, text: str) -> None:
-    arrives_as(managed, text, text)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("An ESC \x1b, \x1b[31mred\x1b[0m and \x1b]0;a title\x07 all", "An ESC , red and  all"),
-        ("A NUL \x00 and a bell \a", "A NUL  and a bell"),
-        ("one\r\ntwo\rthree\r\n", "one\ntwo\nthree"),
-        ("half \ud83d of a pair, \udce9 that is no UTF-8", "half  of a pair,  that is no UTF-8"),
-    ],
-)
-def test_what_a_terminal_would_act_upon_is_gone_and_the_rest_arrives(
-    managed: Managed, text: str, expected: str
-) -> None:
-    arrives_as(managed, text, expected)
-
-
-def test_long_text_arrives_whole_and_unmarked(managed: Managed) -> None:
-    text = "\n".join(
-        f"{number} 'q' \"d\" $x `c` \\ é ✓ {'x' * (number % 90)}" for number in range(1000)
-    )
-    assert managed.send(text) == ACCEPTED
-    wait_heard(managed, text)
-    assert "pasted_content" not in "".join(managed.api.main[-1].texts)
-
-
-@pytest.mark.parametrize("character", ["\U0001f600", "👩‍👩‍👧", "字"])
-def test_long_text_of_wide_characters_arrives_whole_and_unmarked(
-    managed: Managed, character: str
-) -> None:
-    """The client counts UTF-16 units where it takes a paste for a document."""
-    text = character * (10_000 // utf16_length(character))
-    assert managed.send(text) == ACCEPTED
-    wait_heard(managed, text)
-    assert "pasted_content" not in "".join(managed.api.main[-1].texts)
-
-
-def test_a_line_of_emoji_arrives_unmarked(managed: Managed) -> None:
-    text = "So: " + "\U0001f600" * 700
-    assert managed.send(text) == ACCEPTED
-    wait_heard(managed, text)
-    assert "pasted_content" not in "".join(managed.api.main[-1].texts)
 
 
 @pytest.mark.parametrize("mode", [Mode.SEQUENTIAL, Mode.STEER])
@@ -242,17 +153,6 @@ def test_a_message_that_an_interruption_keeps_from_the_agent_comes_again(
     wait_heard(managed, "And then this.")
     managed.drain_until_empty()
     wait_heard(managed, "Begin.", "Go on.", "Stop that.", "And then this.")
-
-
-@pytest.mark.parametrize("draft", ["half a li", "two lines\nof a draft", "/cle"])
-@pytest.mark.parametrize("text", ["Plain.", "\twith a tab", "long\n" * 2000])
-def test_a_persons_draft_survives(managed: Managed, draft: str, text: str) -> None:
-    managed.paste(draft)
-    managed.wait_screen(lambda screen: screen.draft == draft, "the draft")
-    assert managed.send(text) == ACCEPTED
-    managed.wait_state(State.IDLE)
-    managed.wait_screen(lambda screen: screen.draft == draft, "the draft again")
-    assert all(draft not in one for one in managed.api.main[-1].said)
 
 
 def at_its_prompt(_managed: Managed) -> Callable[[], None]:
