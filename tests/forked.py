@@ -9,6 +9,7 @@ and none of the test's files is open in it. That each verb also starts as a prog
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import selectors
 import signal
@@ -120,6 +121,7 @@ def _give(writing: int, stdin: bytes) -> bytes:
 def _become(args: tuple[str, ...], env: Mapping[str, str], cwd: Path, ends: list[int]) -> NoReturn:
     """Be what `python -Im sm` would be: nothing of pytest's is left, whatever goes wrong."""
     code = 1
+    gc.freeze()  # what pytest has is none of the command's garbage: looking at it would copy it
     try:
         for number, end in enumerate([fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in ends]):
             os.dup2(end, number, inheritable=number != NEWS)

@@ -43,8 +43,8 @@ EARLY, EARLY_SEED, HUGE_SEED = 20, 0, 2
 """So many are sent one upon another as the client starts; where there is a text of 200 KB."""
 SEEDS = (EARLY_SEED, HUGE_SEED)
 MESSAGES, KILLS = (
-    int(_given.get("SM_SOAK_MESSAGES", "250")),
-    int(_given.get("SM_SOAK_KILLS", "42")),
+    int(_given.get("SM_SOAK_MESSAGES", "160")),
+    int(_given.get("SM_SOAK_KILLS", "28")),
 )
 TIMEOUT_S = 300 + MESSAGES + KILLS
 """bin/soak asks for more of them."""
@@ -207,7 +207,7 @@ def test_hundreds_of_messages_of_every_kind_arrive_once_whole_and_in_order(
         mode = chance.choice(modes)
         texts[mode][ident] = text
         met[met_now := mood(managed, model)] += 1
-        model.is_full = number > 80 and not met["compacting"]
+        model.is_full = number > 60 and not met["compacting"]
         outcome = managed.send(text, mode, ident)
         assert outcome.status is not Status.REFUSED, outcome
         sent[ident] = f"{number}, {mode}, while {met_now}: {outcome}"
