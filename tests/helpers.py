@@ -35,7 +35,7 @@ from sm.issues import phase_file
 from sm.issues.snapshot import Snapshot
 from sm.sessions import plan, registry
 from sm.sessions.history import Receipt, Verb
-from sm.sessions.project import Context
+from sm.sessions.project import Project
 from sm.sessions.registry import IssueSession, Session
 from sm.store import lock
 from sm.store.files import write_atomic, write_json
@@ -159,7 +159,7 @@ def sm_yaml(folder: Path, **settings: object) -> Path:
 
 
 def put_session(
-    ctx: Context,
+    project: Project,
     issue: int,
     title: str = "Mend it",
     *,
@@ -169,20 +169,20 @@ def put_session(
     alive: bool = True,
 ) -> IssueSession:
     """A session on disk as a started one looks; this very process stands in for its agent."""
-    root, project = ctx.root, ctx.project
+    root, settings = project.root, project.settings
     created = time.time() - age_s
     session = IssueSession(
-        name=name_session(project.name, issue),
-        project=project.name,
+        name=name_session(settings.name, issue),
+        project=settings.name,
         issue=issue,
         title=title,
-        branch=project.branch(issue),
-        base=project.primary_branch,
-        remote=project.remote,
-        repo=project.repo,
+        branch=settings.branch(issue),
+        base=settings.primary_branch,
+        remote=settings.remote,
+        repo=settings.repo,
         provider="generic",
-        cwd=project.worktree(issue),
-        config=ctx.config.source,
+        cwd=settings.worktree(issue),
+        config=project.config.source,
         state_root=root.path,
         created_at=created,
     )
@@ -190,9 +190,9 @@ def put_session(
     start = Receipt(created, "start", "start", verb=Verb.START)
     for receipt in (start,) if receipts is None else receipts:
         plan.add_receipt(session.dir, receipt)
-    phase_file.create(root, project.name, issue)
+    phase_file.create(root, settings.name, issue)
     if phase:
-        root.phase(project.name, issue).write_text(phase)
+        root.phase(settings.name, issue).write_text(phase)
     agent = proc.find(os.getpid())
     if alive and agent:
         session.dir.agent_pid.write_text(f"{agent.pid} {agent.started}\n")
@@ -200,14 +200,18 @@ def put_session(
     return session
 
 
-def put_snapshot(ctx: Context, *seen: Issue | PullRequest, age_s: float = 1.0, **more: Any) -> None:
+def put_snapshot(
+    project: Project, *seen: Issue | PullRequest, age_s: float = 1.0, **more: Any
+) -> None:
     """The forge as it was seen `age_s` seconds ago."""
     issues = tuple(one for one in seen if isinstance(one, Issue))
     pulls = tuple(one for one in seen if isinstance(one, PullRequest))
     writers = tuple(sorted(authors_in(issues, pulls)))
     taken = Snapshot(time.time() - age_s, issues, pulls, writers=writers, **more)
-    write_json(ctx.directory.snapshot, taken)
-    write_atomic(ctx.directory.due, f"{math.ceil(taken.taken_at + ctx.project.ci.poll_s)}\n")
+    write_json(project.directory.snapshot, taken)
+    write_atomic(
+        project.directory.due, f"{math.ceil(taken.taken_at + project.settings.ci.poll_s)}\n"
+    )
 
 
 def an_issue(number: int, *labels: str, title: str = "Mend it", **more: Any) -> Issue:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from sm.adapters.agent.profiles import resolve
-from sm.config.schema import Agent, LocalSettings, Project
+from sm.config.schema import Agent, LocalSettings, ProjectSettings
 from sm.sessions.launch import Launch
 from sm.sessions.registry import IssueSession
 from sm.store.paths import Root, name_session
@@ -54,11 +54,11 @@ def received(log: Path) -> list[str]:
     return [part.removeprefix(PASTE).decode() for part in parts[:-1]]
 
 
-def make_project(folder: Path, command: list[str], **agent: object) -> Project:
+def make_project(folder: Path, command: list[str], **agent: object) -> ProjectSettings:
     """A project whose agent is `command`."""
     import shlex
 
-    return Project(
+    return ProjectSettings(
         name="harb",
         repo=folder / "clone",
         forge=LocalSettings(path=folder / "forge"),
@@ -66,7 +66,7 @@ def make_project(folder: Path, command: list[str], **agent: object) -> Project:
     )
 
 
-def launch_of(project: Project, prompt: str = "") -> Launch:
+def launch_of(project: ProjectSettings, prompt: str = "") -> Launch:
     """A start of the project's agent."""
     return Launch(project.agent, resolve(project.agent, {}), prompt)
 

@@ -13,7 +13,7 @@ from sm.errors import UsageError
 from sm.output import say
 
 if TYPE_CHECKING:
-    from sm.config.schema import Project
+    from sm.config.schema import ProjectSettings
     from sm.sessions.attach import Attachment
     from sm.sessions.registry import AnySession
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--read-only", "-r", is_flag=True, help="Watch only: no key reaches the agent.")
 @click.pass_context
 def command(
-    click_context: click.Context, place: AnySession | tuple[Project, int], read_only: bool
+    click_context: click.Context, place: AnySession | tuple[ProjectSettings, int], read_only: bool
 ) -> None:
     """Enter the terminal of a session's agent; detach with the tmux prefix and d.
 
@@ -39,17 +39,17 @@ def command(
 
 
 def _way(
-    click_context: click.Context, place: AnySession | tuple[Project, int], read_only: bool
+    click_context: click.Context, place: AnySession | tuple[ProjectSettings, int], read_only: bool
 ) -> Attachment:
     from sm.sessions.attach import prepare_ad_hoc_attachment, prepare_attachment
     from sm.sessions.machine import load_project
-    from sm.sessions.project import Context
+    from sm.sessions.project import Project
     from sm.sessions.registry import AdHocSession
 
     if isinstance(place, tuple):
-        ctx, issue = Context(load_config(click_context), place[0]), place[1]
+        project, issue = Project(load_config(click_context), place[0]), place[1]
     elif isinstance(place, AdHocSession):
         return prepare_ad_hoc_attachment(place, os.environ, read_only=read_only)
     else:
-        ctx, issue = load_project(place), place.issue
-    return prepare_attachment(ctx, issue, os.environ, read_only=read_only)
+        project, issue = load_project(place), place.issue
+    return prepare_attachment(project, issue, os.environ, read_only=read_only)

@@ -12,7 +12,7 @@ from sm.store.paths import Root
 from sm.store.root_check import check_root
 
 if TYPE_CHECKING:
-    from sm.config.schema import Config, Project
+    from sm.config.schema import Config, ProjectSettings
 
 
 @click.command()
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.option("--locked", is_flag=True, hidden=True, help="The starter's lock was inherited.")
 @click.argument("commit")
 @pass_config
-def command(config: Config, project: Project, locked: bool, commit: str) -> None:
+def command(config: Config, project: ProjectSettings, locked: bool, commit: str) -> None:
     """Run the project's CI command on COMMIT and keep the result, also where there is one."""
     from sm.adapters.forge.local.forge import open_forge
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import pass_host
+from sm.cli.options import pass_machine
 from sm.errors import StateError, UsageError
 from sm.output import say
 
 if TYPE_CHECKING:
-    from sm.sessions.machine import Host
+    from sm.sessions.machine import Machine
 
 
 @click.command("handoff")
 @click.argument("file", type=click.Path(path_type=Path))
-@pass_host
-def command(host: Host, file: Path) -> None:
+@pass_machine
+def command(machine: Machine, file: Path) -> None:
     """Replace your own context by FILE, when the current turn ends.
 
     For an agent in a session of sm. Write into FILE all that the next context has to know, then
@@ -35,9 +35,11 @@ def command(host: Host, file: Path) -> None:
             f"{VARIABLE} not set. sm handoff can only be called from within a session."
         )
     try:
-        if not host.root.path.is_dir():
-            raise UsageError(f"cannot reach the session: there is no '{host.root.path}' from here")
-        session = identify(host.root, os.environ).session
+        if not machine.root.path.is_dir():
+            raise UsageError(
+                f"cannot reach the session: there is no '{machine.root.path}' from here"
+            )
+        session = identify(machine.root, os.environ).session
     except StateError as error:
         raise UsageError(f"cannot reach the session: {error.message}") from error
     assert session is not None, "one that the environment names is found, or refused"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sm.errors import UsageError
 
 if TYPE_CHECKING:
-    from sm.config.schema import Config, Project
+    from sm.config.schema import Config, ProjectSettings
     from sm.store.paths import Root
 
 ISSUE = re.compile(r"[1-9][0-9]{0,8}")
@@ -61,7 +61,7 @@ class Invocation:
 
         if self.config is None:
             with contextlib.suppress(Exception):  # whatever is wrong with it has been told already
-                return Root(load_here(self.explicit).machine.state_root)
+                return Root(load_here(self.explicit).settings.state_root)
         return self.root
 
     def load_config(self) -> Config:
@@ -89,7 +89,7 @@ class Invocation:
         return self.config or load_any(self.explicit, os.environ, Path.cwd())
 
 
-def find_project(config: Config, name: str) -> Project:
+def find_project(config: Config, name: str) -> ProjectSettings:
     """The project of that name.
 
     Raises:

@@ -22,7 +22,7 @@ from sm.cli.forges import (
 )
 from sm.cli.options import json_option, pass_config, project_option
 from sm.cli.words import print_json
-from sm.config.schema import Config, Project
+from sm.config.schema import Config, ProjectSettings
 from sm.errors import UsageError
 from sm.output import Styled, say
 from sm.text import one_line
@@ -60,7 +60,7 @@ def command() -> None:
 @pass_config
 def add(
     config: Config,
-    project: Project,
+    project: ProjectSettings,
     title: str | None,
     body: str | None,
     file: Path | None,
@@ -75,9 +75,9 @@ def add(
     7 is closed. Prints the number.
     """
     from sm.cli.editor import edit, keep
-    from sm.sessions.project import Context
+    from sm.sessions.project import Project
 
-    forge, text, name = Context(config, project).forge, text_of(body, file), title or ""
+    forge, text, name = Project(config, project).forge, text_of(body, file), title or ""
     check_labels(forge, project, labels, new=new)
     author = author_name(project, author)
     by_hand = edited or title is None
@@ -100,7 +100,7 @@ def add(
 @pass_config
 def edit(
     config: Config,
-    project: Project,
+    project: ProjectSettings,
     number: int,
     title: str | None,
     body: str | None,
@@ -113,9 +113,9 @@ def edit(
 
     A session that works on it is not told: sm send tells it.
     """
-    from sm.sessions.project import Context
+    from sm.sessions.project import Project
 
-    forge = Context(config, project).forge
+    forge = Project(config, project).forge
     check_labels(forge, project, (*added, *removed), new=new)
     text = None if body is None and file is None else text_of(body, file)
     if title is None and text is None and not (added or removed):
@@ -153,14 +153,14 @@ def _change_labels(
 @project_option
 @pass_config
 def list_(
-    config: Config, project: Project, state: str, labels: tuple[str, ...], as_json: bool
+    config: Config, project: ProjectSettings, state: str, labels: tuple[str, ...], as_json: bool
 ) -> None:
     """List issues, oldest first."""
     from sm.adapters.forge.model import IssueState
-    from sm.sessions.project import Context
+    from sm.sessions.project import Project
 
     wanted = None if state == "all" else IssueState(state)
-    forge = Context(config, project).forge
+    forge = Project(config, project).forge
     check_labels(forge, project, labels)
     found, problems = forge.issues(wanted, labels)
     if as_json:
@@ -178,12 +178,12 @@ def list_(
 @json_option
 @project_option
 @pass_config
-def show(config: Config, project: Project, number: int, as_json: bool) -> None:
+def show(config: Config, project: ProjectSettings, number: int, as_json: bool) -> None:
     """Show an issue with its comments."""
     from sm.cli.times import moment
-    from sm.sessions.project import Context
+    from sm.sessions.project import Project
 
-    found = Context(config, project).forge.issue(number)
+    found = Project(config, project).forge.issue(number)
     if as_json:
         print_json(found)
         return
@@ -201,11 +201,11 @@ command.add_command(show, "view")  # as gh calls it
 @number_argument
 @project_option
 @pass_config
-def reopen(config: Config, project: Project, number: int) -> None:
+def reopen(config: Config, project: ProjectSettings, number: int) -> None:
     """Open a closed issue again; with the backlog label an agent takes it up."""
-    from sm.sessions.project import Context
+    from sm.sessions.project import Project
 
-    found = Context(config, project).forge.reopen_issue(number)
+    found = Project(config, project).forge.reopen_issue(number)
     say(f"reopened #{number}")
     if project.labels.backlog not in found.labels:
         name = f"{project.name}#{number}"
@@ -217,11 +217,11 @@ def reopen(config: Config, project: Project, number: int) -> None:
 @number_argument
 @project_option
 @pass_config
-def close(config: Config, project: Project, number: int) -> None:
+def close(config: Config, project: ProjectSettings, number: int) -> None:
     """Close an issue; its session is stopped, its pull request closed, its work kept."""
-    from sm.sessions.project import Context
+    from sm.sessions.project import Project
 
-    Context(config, project).forge.close_issue(number)
+    Project(config, project).forge.close_issue(number)
     say(f"closed #{number}")
 
 
@@ -234,16 +234,16 @@ def close(config: Config, project: Project, number: int) -> None:
 @pass_config
 def label(
     config: Config,
-    project: Project,
+    project: ProjectSettings,
     number: int,
     added: tuple[str, ...],
     removed: tuple[str, ...],
     new: bool,
 ) -> None:
     """Give an issue labels, or take them off. Prints those that it has then."""
-    from sm.sessions.project import Context
+    from sm.sessions.project import Project
 
-    forge = Context(config, project).forge
+    forge = Project(config, project).forge
     check_labels(forge, project, (*added, *removed), new=new)
     _change_labels(forge, number, added, removed)
     say(one_line(", ".join(forge.issue(number).labels)))
@@ -258,7 +258,7 @@ def label(
 @pass_config
 def comment(
     config: Config,
-    project: Project,
+    project: ProjectSettings,
     number: int,
     body: str | None,
     file: Path | None,
@@ -268,10 +268,10 @@ def comment(
 
     On an issue whose agent has asked something, a comment is an answer.
     """
-    from sm.sessions.project import Context
+    from sm.sessions.project import Project
 
     text = text_of(body, file)
     if not text.strip():
         raise UsageError("the comment is empty: give it with --body or --file")
-    Context(config, project).forge.comment(number, text, author=author_name(project, author))
+    Project(config, project).forge.comment(number, text, author=author_name(project, author))
     say(f"commented on #{number}")

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import load_config, load_host, past_place_argument
+from sm.cli.options import load_config, load_machine, past_place_argument
 from sm.output import pass_on, say_text
 
 if TYPE_CHECKING:
-    from sm.config.schema import Project
+    from sm.config.schema import ProjectSettings
     from sm.sessions.registry import AnySession
 
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.pass_context
 def command(
     click_context: click.Context,
-    place: AnySession | tuple[Project, int] | str,
+    place: AnySession | tuple[ProjectSettings, int] | str,
     follow: bool,
     lines: int,
     raw: bool,
@@ -67,12 +67,14 @@ def command(
 
 
 def _source(
-    click_context: click.Context, place: AnySession | tuple[Project, int] | str, monitor: bool
+    click_context: click.Context,
+    place: AnySession | tuple[ProjectSettings, int] | str,
+    monitor: bool,
 ) -> tuple[Path, Callable[[], bool]]:
     """The file, and whether nothing more will be added to it."""
     from sm.sessions import address
     from sm.sessions.machine import load_project
-    from sm.sessions.project import Context
+    from sm.sessions.project import Project
     from sm.sessions.registry import AdHocSession
     from sm.views import logs
 
@@ -80,12 +82,14 @@ def _source(
         path = logs.ad_hoc_file(place, monitor=monitor)
         return path, lambda: not address.is_living(place)
     if isinstance(place, str):
-        return logs.kept_file(load_host(click_context).root, place, monitor=monitor), lambda: True
+        return logs.kept_file(
+            load_machine(click_context).root, place, monitor=monitor
+        ), lambda: True
     if isinstance(place, tuple):
-        ctx, issue = Context(load_config(click_context), place[0]), place[1]
+        project, issue = Project(load_config(click_context), place[0]), place[1]
     else:
-        ctx, issue = load_project(place), place.issue
-    return logs.log_file(ctx, issue, monitor=monitor), lambda: logs.is_over(ctx, issue)
+        project, issue = load_project(place), place.issue
+    return logs.log_file(project, issue, monitor=monitor), lambda: logs.is_over(project, issue)
 
 
 def _put(text: str, raw: bool) -> None:

@@ -12,8 +12,8 @@ from sm.cli.invocation import ISSUE, Invocation, find_project, list_names
 from sm.errors import UsageError
 
 if TYPE_CHECKING:
-    from sm.config.schema import Config, Project
-    from sm.sessions.machine import Host
+    from sm.config.schema import Config, ProjectSettings
+    from sm.sessions.machine import Machine
     from sm.sessions.registry import AnySession
 
 P = ParamSpec("P")
@@ -51,7 +51,7 @@ def load_any_config(ctx: click.Context) -> Config:
     return ctx.ensure_object(Invocation).load_any_config()
 
 
-def load_host(ctx: click.Context) -> Host:
+def load_machine(ctx: click.Context) -> Machine:
     """The machine's settings of this run; a configuration need not be there.
 
     Raises:
@@ -63,17 +63,17 @@ def load_host(ctx: click.Context) -> Host:
     return load_here(ctx.ensure_object(Invocation).explicit)
 
 
-def pass_host(function: Callable[Concatenate[Host, P], R]) -> Callable[P, R]:
+def pass_machine(function: Callable[Concatenate[Machine, P], R]) -> Callable[P, R]:
     """Give the command the machine's settings as its first argument."""
 
     @functools.wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        return function(load_host(click.get_current_context()), *args, **kwargs)
+        return function(load_machine(click.get_current_context()), *args, **kwargs)
 
     return wrapper
 
 
-def only_project(config: Config) -> Project:
+def only_project(config: Config) -> ProjectSettings:
     """The one project that there is.
 
     Raises:
@@ -86,7 +86,7 @@ def only_project(config: Config) -> Project:
     raise UsageError(f"which project? name one with --project: there is {list_names(names)}")
 
 
-def _project(ctx: click.Context, _param: click.Parameter, name: str) -> Project:
+def _project(ctx: click.Context, _param: click.Parameter, name: str) -> ProjectSettings:
     return find_project(load_config(ctx), name)
 
 
@@ -99,7 +99,9 @@ def name_project(ctx: click.Context, name: str) -> None:
     ctx.meta[NAMED_PROJECT] = name
 
 
-def _default_project(ctx: click.Context, _param: click.Parameter, name: str | None) -> Project:
+def _default_project(
+    ctx: click.Context, _param: click.Parameter, name: str | None
+) -> ProjectSettings:
     config, named = load_config(ctx), ctx.meta.get(NAMED_PROJECT)
     if name and named and name != named:
         raise UsageError(f"--project names '{name}', the argument '{named}': leave one of them out")
@@ -109,14 +111,14 @@ def _default_project(ctx: click.Context, _param: click.Parameter, name: str | No
 
 def _projects(
     ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]
-) -> tuple[Project, ...]:
+) -> tuple[ProjectSettings, ...]:
     config = load_config(ctx)
     return tuple(find_project(config, name) for name in names) or config.projects
 
 
 def _known_projects(
     ctx: click.Context, param: click.Parameter, names: tuple[str, ...]
-) -> tuple[Project, ...]:
+) -> tuple[ProjectSettings, ...]:
     from sm.config.load import NoConfigError
 
     try:
@@ -142,7 +144,7 @@ project_option: Decorator = click.option(
     callback=_default_project,
     help="The project; not needed where there is only one.",
 )
-"""`project: Project`."""
+"""`project: ProjectSettings`."""
 
 projects_option: Decorator = click.option(
     "--project",
@@ -152,7 +154,7 @@ projects_option: Decorator = click.option(
     multiple=True,
     help="Only this project; may be given several times.",
 )
-"""`projects: tuple[Project, ...]`, all of them where none is named."""
+"""`projects: tuple[ProjectSettings, ...]`, all of them where none is named."""
 
 known_projects_option: Decorator = click.option(
     "--project",
@@ -167,7 +169,7 @@ known_projects_option: Decorator = click.option(
 
 def _numbered(
     ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
-) -> tuple[Project, int]:
+) -> tuple[ProjectSettings, int]:
     name, number = _named(ctx, param, words)
     project = _project(ctx, param, name) if name else _sole_project(ctx, number)
     return project, _issue(ctx, param, number)
@@ -204,7 +206,7 @@ about_argument: Decorator = click.argument(
 """`about: tuple[str, int]`: the same of a project that need not be configured here."""
 
 
-def _sole_project(ctx: click.Context, number: str) -> Project:
+def _sole_project(ctx: click.Context, number: str) -> ProjectSettings:
     """The project that a number alone is of.
 
     Raises:
@@ -223,18 +225,18 @@ def _sole_project(ctx: click.Context, number: str) -> Project:
 numbered_argument: Decorator = click.argument(
     "numbered", metavar="PROJECT ISSUE|PR", callback=_numbered, nargs=-1
 )
-"""`numbered: tuple[Project, int]`, an issue or a pull request.
+"""`numbered: tuple[ProjectSettings, int]`, an issue or a pull request.
 
 Also as `PROJECT#NUMBER`, and as `NUMBER` where there is one project.
 """
 
 
 def project_issue(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The arguments PROJECT ISSUE, written in any of these ways: `project: Project, issue: int`."""
+    """The arguments PROJECT ISSUE, in any of these ways: `project: ProjectSettings, issue: int`."""
 
     @click.argument("numbered", metavar="PROJECT ISSUE", callback=_numbered, nargs=-1)
     @functools.wraps(function)
-    def wrapper(*args: Any, numbered: tuple[Project, int], **kwargs: Any) -> Any:
+    def wrapper(*args: Any, numbered: tuple[ProjectSettings, int], **kwargs: Any) -> Any:
         return function(*args, project=numbered[0], issue=numbered[1], **kwargs)
 
     return wrapper
@@ -243,7 +245,7 @@ def project_issue(function: Callable[..., Any]) -> Callable[..., Any]:
 def _target(ctx: click.Context, _param: click.Parameter, text: str | None) -> AnySession | None:
     from sm.sessions.address import find
 
-    return None if text is None else find(load_host(ctx).root, _in_full(ctx, text))
+    return None if text is None else find(load_machine(ctx).root, _in_full(ctx, text))
 
 
 def _in_full(ctx: click.Context, text: str) -> str:
@@ -254,7 +256,7 @@ def _in_full(ctx: click.Context, text: str) -> str:
 
     if not ISSUE.fullmatch(text):
         return text
-    if any(format_address(one) == text for one in registry.list_all(load_host(ctx).root)):
+    if any(format_address(one) == text for one in registry.list_all(load_machine(ctx).root)):
         return text
     try:
         return f"{_sole_project(ctx, text).name}#{text}"
@@ -276,7 +278,7 @@ optional_target: Decorator = click.argument(
 
 def find_place(
     ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
-) -> AnySession | tuple[Project, int]:
+) -> AnySession | tuple[ProjectSettings, int]:
     """A session by what it is called, or a project and an issue.
 
     Raises:
@@ -297,12 +299,12 @@ def find_place(
 place_argument: Decorator = click.argument(
     "place", metavar="TARGET | PROJECT ISSUE", callback=find_place, nargs=-1, required=True
 )
-"""`place: AnySession | tuple[Project, int]`: any session, or an issue that may have none."""
+"""`place: AnySession | tuple[ProjectSettings, int]`: a session, or an issue that may have none."""
 
 
 def _past_place(
     ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
-) -> AnySession | tuple[Project, int] | str:
+) -> AnySession | tuple[ProjectSettings, int] | str:
     """As any command has it; else the id of a session that is over, if the journal knows it."""
     try:
         return find_place(ctx, param, words)
@@ -317,7 +319,7 @@ def _past(ctx: click.Context, text: str) -> str:
     from sm.store import journal
 
     name = resolve_id(text)
-    known = name and next(iter(journal.read(load_host(ctx).root.journal, name)), None)
+    known = name and next(iter(journal.read(load_machine(ctx).root.journal, name)), None)
     return name if known else ""
 
 
@@ -328,7 +330,7 @@ past_place_argument: Decorator = click.argument(
     nargs=-1,
     required=True,
 )
-"""`place: AnySession | tuple[Project, int] | str`: the same, or the id of one that is over."""
+"""`place: AnySession | tuple[ProjectSettings, int] | str`: the same, or the id of a past one."""
 
 
 def _past_name(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> str:

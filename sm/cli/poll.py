@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from sm.cli.options import pass_config, projects_option
-from sm.config.schema import Config, Project
+from sm.config.schema import Config, ProjectSettings
 from sm.errors import SmError, TemporaryError
 from sm.output import pass_on, say
 from sm.store import journal
@@ -27,7 +27,7 @@ from sm.store.root_check import check_root
 def command(
     click_context: click.Context,
     config: Config,
-    projects: tuple[Project, ...],
+    projects: tuple[ProjectSettings, ...],
     dry_run: bool,
     loop: bool,
 ) -> None:
@@ -61,27 +61,27 @@ def command(
     click_context.exit(code or (1 if unable and not loop else 0))
 
 
-def _tick(config: Config, project: Project, *, dry_run: bool) -> Iterator[str]:
+def _tick(config: Config, project: ProjectSettings, *, dry_run: bool) -> Iterator[str]:
     from sm.issues.poll import tick
-    from sm.sessions.project import Context
+    from sm.sessions.project import Project
 
-    return tick(Context(config, project), dry_run=dry_run)
+    return tick(Project(config, project), dry_run=dry_run)
 
 
-def _signs(config: Config, projects: Iterable[Project]) -> Iterator[Path]:
+def _signs(config: Config, projects: Iterable[ProjectSettings]) -> Iterator[Path]:
     """What brings work to these projects; one that cannot be looked at is left to the clock."""
     from sm.issues.poll import list_signs
-    from sm.sessions.project import Context
+    from sm.sessions.project import Project
 
     for project in projects:
         try:
-            yield from list_signs(Context(config, project))
+            yield from list_signs(Project(config, project))
         except SmError:
             continue  # its tick has said what is wrong
 
 
 def _tell_loop(
-    root: Root, position: int, signs: Iterable[Path], projects: Iterable[Project]
+    root: Root, position: int, signs: Iterable[Path], projects: Iterable[ProjectSettings]
 ) -> None:
     """Lines for the loop: what to look at until the next tick, and where its news begin."""
     lines = [

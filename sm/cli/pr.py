@@ -21,7 +21,7 @@ from sm.cli.forges import (
 from sm.cli.issue import comment
 from sm.cli.options import json_option, pass_config, project_option
 from sm.cli.words import print_json
-from sm.config.schema import Config, Project
+from sm.config.schema import Config, ProjectSettings
 from sm.output import Styled, pass_on, say
 from sm.text import one_line
 
@@ -46,14 +46,14 @@ def command() -> None:
 @json_option
 @project_option
 @pass_config
-def list_(config: Config, project: Project, state: str, as_json: bool) -> None:
+def list_(config: Config, project: ProjectSettings, state: str, as_json: bool) -> None:
     """List pull requests, oldest first."""
     from sm.adapters.forge.model import PullState
     from sm.adapters.forge.trust import Trust
-    from sm.sessions.project import Context
+    from sm.sessions.project import Project
 
     wanted = None if state == "all" else PullState(state)
-    forge = Context(config, project).forge
+    forge = Project(config, project).forge
     found, problems = forge.pulls(wanted)
     reviewers = {review.author for pull in found for review in pull.reviews}
     trust = Trust(project.trusted, forge.find_writers(reviewers))
@@ -94,12 +94,12 @@ def _verdict(pull: PullRequest, trust: Trust) -> str:
 @json_option
 @project_option
 @pass_config
-def show(config: Config, project: Project, number: int, as_json: bool) -> None:
+def show(config: Config, project: ProjectSettings, number: int, as_json: bool) -> None:
     """Show a pull request with its checks, the failing log, reviews and comments."""
     from sm.cli.times import moment
-    from sm.sessions.project import Context
+    from sm.sessions.project import Project
 
-    pull = Context(config, project).forge.pull(number)
+    pull = Project(config, project).forge.pull(number)
     if as_json:
         print_json(pull)
         return
@@ -129,12 +129,12 @@ command.add_command(comment)
 @number_argument
 @project_option
 @pass_config
-def checks(config: Config, project: Project, number: int) -> None:
+def checks(config: Config, project: ProjectSettings, number: int) -> None:
     """Show what CI says of a pull request, and its log where it failed: exit code 1 then."""
     from sm.adapters.forge.model import CheckState
-    from sm.sessions.project import Context
+    from sm.sessions.project import Project
 
-    forge = Context(config, project).forge
+    forge = Project(config, project).forge
     found = forge.check(forge.pull(number).head)
     _say_check(found)
     if found.state in (CheckState.FAILURE, CheckState.BROKEN):
@@ -145,11 +145,11 @@ def checks(config: Config, project: Project, number: int) -> None:
 @number_argument
 @project_option
 @pass_config
-def close(config: Config, project: Project, number: int) -> None:
+def close(config: Config, project: ProjectSettings, number: int) -> None:
     """Close a pull request unmerged; a session that works on its issue is stopped."""
-    from sm.sessions.project import Context
+    from sm.sessions.project import Project
 
-    Context(config, project).forge.close_pull(number)
+    Project(config, project).forge.close_pull(number)
     say(f"closed #{number}")
 
 
@@ -158,12 +158,12 @@ def close(config: Config, project: Project, number: int) -> None:
 @click.option("--stat", is_flag=True, help="Only the files and how much changes in them.")
 @project_option
 @pass_config
-def diff(config: Config, project: Project, number: int, stat: bool) -> None:
+def diff(config: Config, project: ProjectSettings, number: int, stat: bool) -> None:
     """Show what a pull request changes; in a pipe it is the patch as it is."""
-    from sm.sessions.project import Context
+    from sm.sessions.project import Project
 
     options = ["--no-color", *(["--stat"] if stat else [])]
-    found = Context(config, project).forge.diff(number, *options)
+    found = Project(config, project).forge.diff(number, *options)
     if not sys.stdout.isatty():
         pass_on(found.encode("utf-8"))
         return
@@ -184,16 +184,16 @@ def _coloured(line: str) -> tuple[str | Styled, ...]:
 @number_argument
 @project_option
 @pass_config
-def checkout(config: Config, project: Project, number: int) -> None:
+def checkout(config: Config, project: ProjectSettings, number: int) -> None:
     """Check a pull request out in the clone that you are in, to look at it and try it.
 
     It is the last commit without the branch: that one is the agent's, in a worktree of its own.
     'git switch -' goes back.
     """
     from sm.issues.checkout import check_out
-    from sm.sessions.project import Context
+    from sm.sessions.project import Project
 
-    pull = check_out(Context(config, project), number, Path.cwd())
+    pull = check_out(Project(config, project), number, Path.cwd())
     say(f"at {pull.head[:12]}, the last commit of #{number}; git switch - goes back")
 
 
@@ -205,7 +205,12 @@ def checkout(config: Config, project: Project, number: int) -> None:
 @project_option
 @pass_config
 def merge(
-    config: Config, project: Project, number: int, head: str, message: str, author: str | None
+    config: Config,
+    project: ProjectSettings,
+    number: int,
+    head: str,
+    message: str,
+    author: str | None,
 ) -> None:
     """Merge a pull request on the forge, with a merge commit.
 
@@ -213,9 +218,9 @@ def merge(
     is not approved though the project wants reviews, or where it is not the one that --head
     names.
     """
-    from sm.sessions.project import Context
+    from sm.sessions.project import Project
 
-    forge = Context(config, project).forge
+    forge = Project(config, project).forge
     name = author_name(project, author)
     pull = forge.merge(number, head=head, message=message, author=name)
     say(f"merged #{number} as {pull.merged_as[:12]}")

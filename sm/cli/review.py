@@ -9,7 +9,7 @@ import click
 
 from sm.cli.forges import author_name, author_option, number_argument
 from sm.cli.options import pass_config, project_option
-from sm.config.schema import Config, Project
+from sm.config.schema import Config, ProjectSettings
 from sm.errors import UsageError
 from sm.nearest import advice
 from sm.output import say
@@ -45,7 +45,7 @@ REMARK = re.compile(r"(?P<path>.+?):(?P<line>[1-9]\d{0,8}):(?P<text>.*\S.*)", re
 @pass_config
 def command(
     config: Config,
-    project: Project,
+    project: ProjectSettings,
     number: int,
     verdict: str | None,
     message: str,
@@ -62,9 +62,9 @@ def command(
     changes stands until you approve.
     """
     from sm.adapters.forge.model import ReviewState
-    from sm.sessions.project import Context
+    from sm.sessions.project import Project
 
-    forge = Context(config, project).forge
+    forge = Project(config, project).forge
     if not message.strip() and not remarks and verdict != "approved":
         raise UsageError("the review says nothing: add --approve, or a text with -m or --comment")
     comments = [read_remark(remark) for remark in remarks]

@@ -9,7 +9,7 @@ import click
 
 from sm.cli.options import project_option
 from sm.cli.table import plural
-from sm.config.schema import Project
+from sm.config.schema import ProjectSettings
 from sm.output import say, say_lines, warn
 
 if TYPE_CHECKING:
@@ -23,7 +23,9 @@ SHOWN = 10
 @click.option("--dry-run", is_flag=True, help="Say what would be carried over, and change nothing.")
 @project_option
 @click.pass_context
-def command(ctx: click.Context, project: Project, remote: str | None, dry_run: bool) -> None:
+def command(
+    ctx: click.Context, project: ProjectSettings, remote: str | None, dry_run: bool
+) -> None:
     """Exchange finished work with the people on another remote.
 
     For a project whose agents push to a hub of their own beside 'origin'. What people have pushed
@@ -59,7 +61,7 @@ def _lines(found: Synced, is_dry: bool) -> Iterator[str]:
         yield f"  and {more} more"
 
 
-def _tell_apart(project: Project, standing: Standing) -> None:
+def _tell_apart(project: ProjectSettings, standing: Standing) -> None:
     from sm.setup.sync import list_remedies
 
     ours, theirs = (f"'{each}/{standing.branch}'" for each in (standing.hub, standing.beside))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sm.bridge import lookup, texts
 from sm.phase import explain_protocol
-from sm.sessions import machine
+from sm.sessions import machine as machines
 from sm.sessions.registry import IssueSession
 from sm.sessions.target import Target
 
@@ -27,7 +27,7 @@ def repeat(target: Target) -> str:
     session = target.session
     if not isinstance(session, IssueSession):
         return ""
-    database = machine.load_of(session).machine.bridge_database
+    database = machines.load_of(session).settings.bridge_database
     chat = texts.write_note(lookup.find_about(database, session))
     signal = "" if target.profile.system_prompt else explain(session)
     return "\n\n".join(part for part in (signal, chat) if part)

@@ -11,7 +11,13 @@ from typing import Literal
 
 from msgspec import Struct, field, structs
 
-from sm.config.schema import ContextMonitor, HandoffCycle, Machine, Percentage, Project
+from sm.config.schema import (
+    ContextMonitor,
+    HandoffCycle,
+    MachineSettings,
+    Percentage,
+    ProjectSettings,
+)
 from sm.context.thresholds import Levels
 from sm.errors import SmError, StateError, UsageError
 from sm.sessions import machine as machines
@@ -83,10 +89,12 @@ def make_rotator(session: Session) -> Rotator:
 
     """
     if isinstance(session, IssueSession):
-        ctx = machines.load_project(session)
-        return Rotator(ctx.target(session), make_policy(session, ctx.config, ctx.project))
+        project = machines.load_project(session)
+        return Rotator(
+            project.target(session), make_policy(session, project.config, project.settings)
+        )
     found = machines.load_of(session)
-    return Rotator(found.target(session), make_policy(session, found.machine))
+    return Rotator(found.target(session), make_policy(session, found.settings))
 
 
 def read_policy(session: Session) -> Policy:
@@ -98,12 +106,14 @@ def read_policy(session: Session) -> Policy:
     """
     if isinstance(session, IssueSession):
         with contextlib.suppress(SmError):  # its project is gone: the machine's settings hold
-            ctx = machines.load_project(session)
-            return make_policy(session, ctx.config, ctx.project)
-    return make_policy(session, machines.load_of(session).machine)
+            project = machines.load_project(session)
+            return make_policy(session, project.config, project.settings)
+    return make_policy(session, machines.load_of(session).settings)
 
 
-def make_policy(session: Session, machine: Machine, project: Project | None = None) -> Policy:
+def make_policy(
+    session: Session, machine: MachineSettings, project: ProjectSettings | None = None
+) -> Policy:
     """What holds for a session of that machine and project.
 
     Settings of its own that are damaged are passed over: else all work on the session would stop.

@@ -41,14 +41,14 @@ AGING = tuple(
 """Where systemd-tmpfiles(8) reads what it clears, the first file of a name counts."""
 
 
-class Machine(Struct, frozen=True):
+class Installation(Struct, frozen=True):
     """What the machine's checks look at."""
 
     root: Root
     tmux: Tmux
 
 
-def check_python(_machine: Machine) -> Iterator[Finding]:
+def check_python(_machine: Installation) -> Iterator[Finding]:
     """Check the interpreter."""
     found = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] < PYTHON:
@@ -57,7 +57,7 @@ def check_python(_machine: Machine) -> Iterator[Finding]:
         yield ok(f"python {found}")
 
 
-def check_programs(_machine: Machine) -> Iterator[Finding]:
+def check_programs(_machine: Installation) -> Iterator[Finding]:
     """Check the programs that sm calls."""
     for name, option, oldest in PROGRAMS:
         try:
@@ -81,7 +81,7 @@ def _dotted(version: tuple[int, int]) -> str:
     return ".".join(map(str, version))
 
 
-def check_state_root(machine: Machine) -> Iterator[Finding]:
+def check_state_root(machine: Installation) -> Iterator[Finding]:
     """Check the folder of the protocol's files: our own, or sticky like /tmp."""
     path = machine.root.path
     if not path.is_dir():
@@ -94,7 +94,7 @@ def check_state_root(machine: Machine) -> Iterator[Finding]:
     yield fail(*fault) if fault else ok(f"state root '{path}'")
 
 
-def check_private_dir(machine: Machine) -> Iterator[Finding]:
+def check_private_dir(machine: Installation) -> Iterator[Finding]:
     """Check the directory with everything else: only we may enter it."""
     path = machine.root.private
     if fault := find_private_fault(path):
@@ -105,7 +105,7 @@ def check_private_dir(machine: Machine) -> Iterator[Finding]:
         yield ok(f"'{path}' is made when it is first needed")
 
 
-def check_free_space(machine: Machine) -> Iterator[Finding]:
+def check_free_space(machine: Installation) -> Iterator[Finding]:
     """Check the room for state and terminal logs."""
     if not machine.root.path.is_dir():
         return
@@ -119,7 +119,7 @@ def check_free_space(machine: Machine) -> Iterator[Finding]:
         yield ok(what)
 
 
-def check_aging(machine: Machine) -> Iterator[Finding]:
+def check_aging(machine: Installation) -> Iterator[Finding]:
     """Check whether the system removes old files from the state root."""
     if not Path("/run/systemd/system").is_dir():
         return
@@ -140,14 +140,14 @@ def _ages(path: Path) -> Iterator[tuple[Path, str]]:
                 yield file, fields[5]
 
 
-def check_tmux_server(machine: Machine) -> Iterator[Finding]:
+def check_tmux_server(machine: Installation) -> Iterator[Finding]:
     """Check whether the tmux server answers; it need not run yet."""
     where = f"on socket '{machine.tmux.socket}'" if machine.tmux.socket else "on your own socket"
     count = len(machine.tmux.panes())
     yield ok(f"tmux {where}: " + (f"{count} sessions" if count else "no server needed so far"))
 
 
-def check_left_running(machine: Machine) -> Iterator[Finding]:
+def check_left_running(machine: Installation) -> Iterator[Finding]:
     """Look for processes that ended agents have left running."""
     for directory, process in strays.find_all_strays(machine.root):
         known = agent.read_process(directory)
@@ -159,7 +159,7 @@ def check_left_running(machine: Machine) -> Iterator[Finding]:
             )
 
 
-def check_contexts(machine: Machine) -> Iterator[Finding]:
+def check_contexts(machine: Installation) -> Iterator[Finding]:
     """Find agents whose status line and transcript differ on how full their contexts are."""
     for session in registry.list_all(machine.root, report=lambda _: None):
         reading = usage.read_current(session.dir, read_flags(session.dir))
@@ -183,7 +183,7 @@ def check_handoffs(path: Path) -> Iterator[Finding]:
     yield ok(f"handoffs in '{path}'{told}")
 
 
-CHECKS: tuple[Callable[[Machine], Iterator[Finding]], ...] = (
+CHECKS: tuple[Callable[[Installation], Iterator[Finding]], ...] = (
     check_python,
     check_programs,
     check_state_root,

@@ -24,7 +24,7 @@ from sm.refusal import Status
 from sm.sessions import agent, registry
 from sm.sessions.history import Verb
 from sm.sessions.plan import Plan, PlannedStep
-from sm.sessions.project import Context
+from sm.sessions.project import Project
 from sm.sessions.registry import IssueSession
 from sm.store import events
 from sm.store.files import write_atomic
@@ -51,7 +51,7 @@ def make_effect_id(plan: Plan, step: int) -> str:
     return make_id(f"{plan.key}#{step}@{plan.created_at}")
 
 
-def perform(ctx: Context, session: IssueSession, plan: Plan, step: int) -> str:
+def perform(project: Project, session: IssueSession, plan: Plan, step: int) -> str:
     """Do step number `step`; return in a word how it went.
 
     Raises:
@@ -63,16 +63,16 @@ def perform(ctx: Context, session: IssueSession, plan: Plan, step: int) -> str:
     """
     planned, ident = plan.steps[step], make_effect_id(plan, step)
     if planned.shortly:  # first, because the forge may be out of reach
-        alert(session, planned.shortly, ident, ctx.config.notify_command)
-    return EFFECTS[planned.verb](ctx, session, planned, ident)
+        alert(session, planned.shortly, ident, project.config.notify_command)
+    return EFFECTS[planned.verb](project, session, planned, ident)
 
 
-def _inject(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+def _inject(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> str:
     if agent.load(session.dir) is None:
         raise PointlessError("there is no agent to tell")
     # Before the messages of other sessions, because the agent waits for this one.
     message = Message(id=ident, text=step.text, mode=Mode.IMPORTANT)
-    outcome = delivery.deliver(ctx.target(session), message)
+    outcome = delivery.deliver(project.target(session), message)
     if outcome.is_delivered:
         return step.name
     if outcome.status is Status.REFUSED:
@@ -88,25 +88,27 @@ def withdraw(session: IssueSession, plan: Plan, step: int) -> bool:
     return queue.withdraw(session.dir, ident) or queue.place(session.dir, ident) is None
 
 
-def _park(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+def _park(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> str:
     return step.text  # it only tells, and does nothing
 
 
-def _create_phase(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+def _create_phase(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> str:
     try:
-        phase_file.create(ctx.root, session.project, session.issue)
+        phase_file.create(project.root, session.project, session.issue)
     except StateError as error:  # something else is in its place now: a person must know
         raise PointlessError(error.message) from error
     return ""
 
 
-def _write_ci_result(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    return _publish(ctx, session, ctx.root.ci_result(session.project, session.issue), step.text)
+def _write_ci_result(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    return _publish(
+        project, session, project.root.ci_result(session.project, session.issue), step.text
+    )
 
 
-def _open_pull(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    issue = ctx.forge.issue(session.issue)
-    pull = ctx.forge.open_pull(
+def _open_pull(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    issue = project.forge.issue(session.issue)
+    pull = project.forge.open_pull(
         branch=session.branch,
         base=session.base,
         title=issue.title,
@@ -116,35 +118,35 @@ def _open_pull(ctx: Context, session: IssueSession, step: PlannedStep, ident: st
     return f"#{pull.number}"
 
 
-def _merge(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    pull = ctx.forge.pull_for(session.branch)
+def _merge(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    pull = project.forge.pull_for(session.branch)
     if pull is None:
         raise PointlessError(f"there is no pull request of '{session.branch}'")
-    return ctx.forge.merge(pull.number, head=step.text, author=BOT).merged_as[:10]
+    return project.forge.merge(pull.number, head=step.text, author=BOT).merged_as[:10]
 
 
-def _comment(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+def _comment(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> str:
     text = step.text
     if step.name == "stopped" and session.worktree.exists():
         text += f"\n\nIts worktree has work that is nowhere else and is kept: `{session.worktree}`."
-    ctx.forge.comment(session.issue, text, author=BOT, marker=ident)
+    project.forge.comment(session.issue, text, author=BOT, marker=ident)
     return step.name
 
 
-def _notify(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    missed = _missed(_ask_in_vault, ctx, session, step, ident)
-    missed += _missed(_ask_in_chat, ctx, session, step, ident)
+def _notify(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    missed = _missed(_ask_in_vault, project, session, step, ident)
+    missed += _missed(_ask_in_chat, project, session, step, ident)
     # The issue comes last: its comment names the places without the question.
     where_not = "".join(f"\n\nThis question is {place}." for place in missed)
-    _comment(ctx, session, structs.replace(step, text=step.text + where_not), ident)
+    _comment(project, session, structs.replace(step, text=step.text + where_not), ident)
     if missed:
         raise PartlyToldError(f"the question is {'; '.join(missed)}")
     return step.name
 
 
 def _missed(
-    ask: Callable[[Context, IssueSession, PlannedStep, str], None],
-    ctx: Context,
+    ask: Callable[[Project, IssueSession, PlannedStep, str], None],
+    project: Project,
     session: IssueSession,
     step: PlannedStep,
     ident: str,
@@ -154,14 +156,14 @@ def _missed(
     One place that cannot be used keeps the question from no other.
     """
     try:
-        ask(ctx, session, step, ident)
+        ask(project, session, step, ident)
     except SmError as error:
         return [error.message]
     return []
 
 
-def _ask_in_vault(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> None:
-    if (file := locate_question(ctx, session)) is None:
+def _ask_in_vault(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> None:
+    if (file := locate_question(project, session)) is None:
         return
     title = f"{session.project} #{session.issue}: {session.title}"
     try:
@@ -170,20 +172,20 @@ def _ask_in_vault(ctx: Context, session: IssueSession, step: PlannedStep, ident:
         raise SmError(f"not in the vault: {error.message}") from error
 
 
-def _ask_in_chat(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> None:
+def _ask_in_chat(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> None:
     try:
-        threads.ask(ctx, session, step.text, ident)
+        threads.ask(project, session, step.text, ident)
     except SmError as error:
         raise SmError(f"not in the chat: {error.message}") from error
 
 
-def _remind(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    told = _comment(ctx, session, step, ident)
-    _publish(ctx, session, ctx.root.renotify(session.project, session.issue), ident)
+def _remind(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    told = _comment(project, session, step, ident)
+    _publish(project, session, project.root.renotify(session.project, session.issue), ident)
     return told
 
 
-def _publish(ctx: Context, session: IssueSession, path: Path, text: str) -> str:
+def _publish(project: Project, session: IssueSession, path: Path, text: str) -> str:
     """Write a file for people and scripts, which nothing of ours reads; '' or why it is not there.
 
     Where every user may make files another one may have taken its name. Nothing waits for that.
@@ -196,90 +198,94 @@ def _publish(ctx: Context, session: IssueSession, path: Path, text: str) -> str:
             session,
             left,
             f"unwritten:{path.name}",
-            ctx.config.notify_command,
+            project.config.notify_command,
             parent=False,
         )
         return left
     return ""
 
 
-def _label_blocked(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    ctx.forge.add_label(session.issue, ctx.project.labels.blocked)
+def _label_blocked(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    project.forge.add_label(session.issue, project.settings.labels.blocked)
     return ""
 
 
-def _restore_backlog(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    ctx.forge.add_label(session.issue, ctx.project.labels.backlog)
-    ctx.forge.remove_label(session.issue, ctx.project.labels.in_progress)
+def _restore_backlog(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    project.forge.add_label(session.issue, project.settings.labels.backlog)
+    project.forge.remove_label(session.issue, project.settings.labels.in_progress)
     return ""
 
 
-def _clean_labels(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    for label in (ctx.project.labels.in_progress, ctx.project.labels.backlog):
-        ctx.forge.remove_label(session.issue, label)
+def _clean_labels(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    for label in (project.settings.labels.in_progress, project.settings.labels.backlog):
+        project.forge.remove_label(session.issue, label)
     return ""
 
 
-def _close_issue(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    ctx.forge.close_issue(session.issue)
+def _close_issue(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    project.forge.close_issue(session.issue)
     return ""
 
 
-def _close_pull(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    return remnants.close_pull(ctx, session.issue)
+def _close_pull(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    return remnants.close_pull(project, session.issue)
 
 
-def _kill(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    agent.stop(ctx.tmux, session)
+def _kill(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    agent.stop(project.tmux, session)
     return ""
 
 
-def _recover(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    made = worktree.ensure(ctx.git, ctx.project, session.issue)
-    phase_file.create(ctx.root, session.project, session.issue)
-    launch = launch_with(ctx, session, step.text, resume=step.resume)
-    agent.launch(ctx.tmux, session, launch, generation=step.generation)
+def _recover(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    made = worktree.ensure(project.git, project.settings, session.issue)
+    phase_file.create(project.root, session.project, session.issue)
+    launch = launch_with(project, session, step.text, resume=step.resume)
+    agent.launch(project.tmux, session, launch, generation=step.generation)
     return made.note
 
 
-def _remove_worktree(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    return str(worktree.remove(ctx.git, ctx.project, session.issue, merged_head=step.text))
+def _remove_worktree(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    return str(worktree.remove(project.git, project.settings, session.issue, merged_head=step.text))
 
 
-def _delete_branch(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+def _delete_branch(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> str:
     try:
-        ctx.git.delete_ref(ctx.project.remote, f"refs/heads/{session.branch}", expect=step.text)
+        project.git.delete_ref(
+            project.settings.remote, f"refs/heads/{session.branch}", expect=step.text
+        )
     except RefMovedError:
         return KEPT_FOR_OTHERS
     return ""
 
 
-def _delete_empty_branch(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    return remnants.delete_branch(ctx, session.issue)
+def _delete_empty_branch(
+    project: Project, session: IssueSession, step: PlannedStep, ident: str
+) -> str:
+    return remnants.delete_branch(project, session.issue)
 
 
-def _release_claim(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    claim.release(ctx.git, ctx.project, session.issue, ctx.root)
+def _release_claim(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    claim.release(project.git, project.settings, session.issue, project.root)
     return ""
 
 
-def _forget(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    if (file := locate_question(ctx, session)) is not None:
-        _settle(ctx, session, file)
-    for problem in registry.forget(ctx.root, session, ctx.config.logs):
-        ctx.record(events.Problem(session=session.name, text=problem))
+def _forget(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> str:
+    if (file := locate_question(project, session)) is not None:
+        _settle(project, session, file)
+    for problem in registry.forget(project.root, session, project.config.logs):
+        project.record(events.Problem(session=session.name, text=problem))
     return ""
 
 
-def _settle(ctx: Context, session: IssueSession, file: Path) -> None:
+def _settle(project: Project, session: IssueSession, file: Path) -> None:
     """Put the question away; a vault that cannot be used keeps no session from its end."""
     try:
         vault.settle(file)
     except SmError as error:
-        ctx.record(events.Problem(session=session.name, text=error.message))
+        project.record(events.Problem(session=session.name, text=error.message))
 
 
-EFFECTS: dict[Verb, Callable[[Context, IssueSession, PlannedStep, str], str]] = {
+EFFECTS: dict[Verb, Callable[[Project, IssueSession, PlannedStep, str], str]] = {
     Verb.INJECT: _inject,
     Verb.CREATE_PHASE: _create_phase,
     Verb.WRITE_CI_RESULT: _write_ci_result,

@@ -14,7 +14,8 @@ from sm.messages.follow_up import tell_of_turns
 from sm.messages.queue import Message, Mode, Place
 from sm.messages.texts import said_by
 from sm.refusal import Outcome, Refusal, Status
-from sm.sessions import machine, monitors, registry
+from sm.sessions import machine as machines
+from sm.sessions import monitors, registry
 from sm.sessions.address import check_living, format_address
 from sm.sessions.caller import Caller
 from sm.sessions.registry import AdHocSession, AnySession
@@ -59,7 +60,7 @@ def send(caller: Caller, session: AnySession, letter: Letter) -> Sent:
     check_living(session)
     if letter.notify and caller.session is None:
         raise UsageError("--notify-on-stop tells a session: a person waits with 'sm wait'")
-    target, message = machine.load_target(session), _message(caller, letter)
+    target, message = machines.load_target(session), _message(caller, letter)
     if isinstance(session, AdHocSession):
         monitors.ensure(session)  # it hands over what has to wait
     tell_of_turns(target)  # before the message begins the next one

@@ -10,7 +10,8 @@ from sm.adapters.agent.screen import Prompt
 from sm.messages import queue
 from sm.messages.follow_up import SETTLED_S, shown
 from sm.messages.typing import last_accepted_at
-from sm.sessions import agent, agent_state, machine
+from sm.sessions import agent, agent_state
+from sm.sessions import machine as machines
 from sm.sessions.address import is_being_begun, is_over
 from sm.sessions.agent_state import State
 from sm.sessions.registry import AdHocSession, AnySession
@@ -34,7 +35,7 @@ class Event(StrEnum):
 
 def reached(session: AnySession, event: Event, timeout_s: float | None) -> bool | None:
     """Wait; True when it has come to that, False when it cannot any more, None when time is up."""
-    target = machine.load_target(session)
+    target = machines.load_target(session)
     look, pause = _look(target, event)
     deadline = time.monotonic() + timeout_s if timeout_s is not None else None
     while True:

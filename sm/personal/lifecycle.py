@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 from sm.adapters.agent.profiles import check_terminal
 from sm.config.load import load_any
 from sm.config.schema import Agent as Settings
-from sm.config.schema import Project
+from sm.config.schema import ProjectSettings
 from sm.errors import SmError, StateError, UsageError
 from sm.messages import queue
 from sm.messages.follow_up import tell_all
@@ -23,7 +23,7 @@ from sm.personal import reactor
 from sm.personal.first_signs import await_first_signs
 from sm.sessions import agent, monitors, registry
 from sm.sessions.address import format_address, is_being_begun, is_living, is_over
-from sm.sessions.machine import Host, load_of
+from sm.sessions.machine import Machine, load_of
 from sm.sessions.registry import AdHocSession
 from sm.sessions.undone import Unable
 from sm.store import events, journal, lock
@@ -50,7 +50,7 @@ class Order(Struct, frozen=True):
     pass_env: tuple[str, ...] = ()
 
 
-def begin(host: Host, order: Order) -> AdHocSession:
+def begin(machine: Machine, order: Order) -> AdHocSession:
     """Start an agent in a new session, and a monitor beside it.
 
     Killed half-way, it leaves nothing, or a session that `sm status` shows and `sm kill` removes.
@@ -60,38 +60,38 @@ def begin(host: Host, order: Order) -> AdHocSession:
         SmError: its agent cannot be started, or ends at once; then nothing is left of it.
 
     """
-    _check(host, order)
-    session = _put_on_record(host, order)
+    _check(machine, order)
+    session = _put_on_record(machine, order)
     crash_point("new:recorded")
     with lock.hold(session.dir.lock, timeout_s=120):
         try:
-            _launch(host, session, order)
-            await_first_signs(host.target(session))
+            _launch(machine, session, order)
+            await_first_signs(machine.target(session))
         except SmError:
-            _remove(host, session)
+            _remove(machine, session)
             raise
     crash_point("new:launched")
-    journal.record(host.root.journal, events.Started(session=session.name, title=session.label))
+    journal.record(machine.root.journal, events.Started(session=session.name, title=session.label))
     monitors.ensure(session)
     return session
 
 
-def select_environment(host: Host, order: Order) -> tuple[str, ...]:
+def select_environment(machine: Machine, order: Order) -> tuple[str, ...]:
     """Return the variables that the agent may see: the order's and the configuration's.
 
     If the directory belongs to a project, that project's list counts, else the lists of all
     projects.
     """
-    if host.source is None:
+    if machine.source is None:
         return order.pass_env
-    projects = load_any(host.source, os.environ, order.directory).projects
+    projects = load_any(machine.source, os.environ, order.directory).projects
     folder = follow_links(order.directory)
     own = [p for p in projects if folder.is_relative_to(p.repo) or _is_worktree(folder, p)]
     names = [set(project.agent.pass_env) for project in own[:1] or projects]
     return (*order.pass_env, *sorted(set.intersection(*names) if names else ()))
 
 
-def _is_worktree(folder: Path, project: Project) -> bool:
+def _is_worktree(folder: Path, project: ProjectSettings) -> bool:
     """Say whether `folder` is within a worktree of an issue of the project."""
     own = project.worktree(0)
     within = [each.name for each in (folder, *folder.parents) if each.parent == own.parent]
@@ -99,11 +99,11 @@ def _is_worktree(folder: Path, project: Project) -> bool:
     return any(name.startswith(head) and name[len(head) :].isdecimal() for name in within)
 
 
-def _check(host: Host, order: Order) -> None:
+def _check(machine: Machine, order: Order) -> None:
     check_new_name(order.name)
     if not order.directory.is_dir():
         raise UsageError(f"cannot start in '{order.directory}': it is no directory")
-    profile = host.profile(order.provider)
+    profile = machine.profile(order.provider)
     check_terminal(profile, "a session")
     if not (order.command or profile.command):
         raise UsageError(f"the profile '{profile.name}' has no command: name one with --command")
@@ -138,8 +138,8 @@ def check_free(root: Root, name: str) -> None:
             )
 
 
-def _put_on_record(host: Host, order: Order) -> AdHocSession:
-    root = host.root
+def _put_on_record(machine: Machine, order: Order) -> AdHocSession:
+    root = machine.root
     ensure_private_dir(root.private)
     with lock.hold(root.new_lock):
         check_free(root, order.name)
@@ -147,7 +147,7 @@ def _put_on_record(host: Host, order: Order) -> AdHocSession:
             name=f"s-{secrets.token_hex(4)}",
             provider=order.provider,
             cwd=follow_links(order.directory),
-            config=host.source,
+            config=machine.source,
             state_root=root.path,
             created_at=time.time(),
             parent=order.parent,
@@ -157,34 +157,34 @@ def _put_on_record(host: Host, order: Order) -> AdHocSession:
         return registry.create(root, identity)
 
 
-def _launch(host: Host, session: AdHocSession, order: Order) -> None:
-    target, prompt = host.target(session), order.prompt
+def _launch(machine: Machine, session: AdHocSession, order: Order) -> None:
+    target, prompt = machine.target(session), order.prompt
     start = structs.replace(
         reactor.launch_with(session, target.profile),
-        settings=Settings(command=session.command, pass_env=select_environment(host, order)),
+        settings=Settings(command=session.command, pass_env=select_environment(machine, order)),
         prompt=prompt if target.profile.prompt else "",
     )
     for folder in ("", "new"):
         ensure_private_dir(session.dir.queue / folder)  # so that the monitor can watch it
     reactor.watch(session)
-    agent.launch(host.tmux, session, start, generation=1)
+    agent.launch(machine.tmux, session, start, generation=1)
     if prompt and not target.profile.prompt and (text := clean(prompt)):
         queue.put(session.dir, Message(id=queue.new_id(), text=text))
 
 
-def end(host: Host, session: AdHocSession) -> Iterator[str]:
+def end(machine: Machine, session: AdHocSession) -> Iterator[str]:
     """End the agent and remove the session's files; yield one line about it."""
     with lock.hold(session.dir.lock, timeout_s=120):
         if not is_over(session):
             tell_all(session, "was ended", "over")
-        _remove(host, session)
-    journal.record(host.root.journal, events.Kill(session=session.name, done=True))
+        _remove(machine, session)
+    journal.record(machine.root.journal, events.Kill(session=session.name, done=True))
     yield f"ended {session.name}" + (f" ({session.alias})" if session.alias else "")
 
 
-def _remove(host: Host, session: AdHocSession) -> None:
-    agent.stop(host.tmux, session)
-    registry.forget(host.root, session, host.machine.logs)
+def _remove(machine: Machine, session: AdHocSession) -> None:
+    agent.stop(machine.tmux, session)
+    registry.forget(machine.root, session, machine.settings.logs)
 
 
 def keep_watched(root: Root) -> Iterator[str]:
@@ -218,5 +218,5 @@ def _prune(session: AdHocSession) -> Iterator[str]:
     except FileNotFoundError:
         return
     if time.time() > ended_at + KEPT_S:
-        registry.forget(session.root, session, load_of(session).machine.logs)
+        registry.forget(session.root, session, load_of(session).settings.logs)
         yield f"forget {format_address(session)}, which ended a week ago"

@@ -48,8 +48,8 @@ def _environment(session: Session) -> dict[str, str]:
 def _passed(session: Session) -> tuple[str, ...]:
     """Return the variables that an issue's next agent gets; others keep those of their first."""
     if isinstance(session, IssueSession):
-        from sm.sessions import machine
+        from sm.sessions import machine as machines
 
         with contextlib.suppress(SmError):  # the reactor reports what is wrong
-            return machine.load_project(session).project.agent.pass_env
+            return machines.load_project(session).settings.agent.pass_env
     return ()

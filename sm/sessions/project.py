@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from sm.config.schema import Config, Project
+from sm.config.schema import Config, ProjectSettings
 from sm.errors import SmError
 from sm.store.paths import ProjectDir, Root
 from sm.store.root_check import check_root
@@ -24,11 +24,16 @@ if TYPE_CHECKING:
     from sm.store.events import Event
 
 
-class Context(Struct, frozen=True, dict=True):
+class Project(Struct, frozen=True, dict=True):
     """A project of a configuration, with its adapters."""
 
     config: Config
-    project: Project
+    settings: ProjectSettings
+
+    @property
+    def name(self) -> str:
+        """Its name in the configuration."""
+        return self.settings.name
 
     @cached_property
     def root(self) -> Root:
@@ -45,7 +50,7 @@ class Context(Struct, frozen=True, dict=True):
         """The files of the project as a whole; the folder is made if it is missing."""
         from sm.store.files import ensure_private_dir
 
-        directory = self.root.project(self.project.name)
+        directory = self.root.project(self.name)
         ensure_private_dir(self.root.private)
         ensure_private_dir(directory.path)
         return directory
@@ -57,7 +62,7 @@ class Context(Struct, frozen=True, dict=True):
         found = [
             session
             for session in registry.list_all(self.root, report)
-            if isinstance(session, registry.IssueSession) and session.project == self.project.name
+            if isinstance(session, registry.IssueSession) and session.project == self.name
         ]
         return sorted(found, key=lambda session: session.issue)
 
@@ -73,7 +78,7 @@ class Context(Struct, frozen=True, dict=True):
         """The profile of the project's agent CLI."""
         from sm.adapters.agent.profiles import resolve
 
-        return resolve(self.project.agent, self.config.profiles)
+        return resolve(self.settings.agent, self.config.profiles)
 
     def target(self, session: Session) -> Target:
         """Return the session as a receiver of messages."""
@@ -86,14 +91,14 @@ class Context(Struct, frozen=True, dict=True):
         """The user's clone."""
         from sm.adapters.git import Git
 
-        return Git(self.project.repo)
+        return Git(self.settings.repo)
 
     @cached_property
     def forge(self) -> Forge:
         """Where the issues are."""
         from sm.adapters.forge.kinds import open_forge
 
-        return open_forge(self.project, self.config.source)
+        return open_forge(self.settings, self.config.source)
 
     def record(self, event: Event) -> None:
         """Put an event into the journal."""

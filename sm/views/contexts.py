@@ -13,7 +13,8 @@ from sm.context import files, history, progress, settings, usage
 from sm.context.progress import Replacement
 from sm.context.thresholds import FULL, Flags, Levels, list_ahead
 from sm.errors import SmError, StateError
-from sm.sessions import agent_state, machine
+from sm.sessions import agent_state
+from sm.sessions import machine as machines
 from sm.sessions.activity import Proof
 from sm.sessions.address import format_address, is_over
 from sm.sessions.registry import AnySession
@@ -173,7 +174,7 @@ def _notes(known: Known) -> Iterator[str]:
         yield "its agent has died"
         return
     with contextlib.suppress(SmError):
-        profile = machine.load_target(session).profile
+        profile = machines.load_target(session).profile
         try:
             files.check(profile)
         except SmError as error:

@@ -16,7 +16,7 @@ from sm.issues.snapshot import Snapshot, last_snapshot
 from sm.phase import Phase
 from sm.sessions import agent, terminal, turn
 from sm.sessions.activity import Evidence, Proof
-from sm.sessions.project import Context
+from sm.sessions.project import Project
 from sm.sessions.registry import AnySession, IssueSession
 from sm.sessions.signs import SILENT, Signs
 from sm.store import journal
@@ -105,29 +105,29 @@ DOING = {
 """What a session waits for whose agent is not simply at work, by what its hooks say."""
 
 
-def rows(ctx: Context, now: float) -> list[StatusRow]:
+def rows(project: Project, now: float) -> list[StatusRow]:
     """Every session of the project, by issue; a damaged one has its row, too.
 
     Raises:
         StateError: the last observation of the forge is damaged.
 
     """
-    return rows_of(ctx, now, ctx.sessions(), seen(ctx))
+    return rows_of(project, now, project.sessions(), seen(project))
 
 
-def seen(ctx: Context) -> Snapshot:
+def seen(project: Project) -> Snapshot:
     """The forge as it was seen last, however long ago."""
-    return last_snapshot(ctx.root.project(ctx.project.name)) or NOTHING_SEEN
+    return last_snapshot(project.root.project(project.name)) or NOTHING_SEEN
 
 
 def rows_of(
-    ctx: Context, now: float, sessions: Iterable[IssueSession], known: Snapshot
+    project: Project, now: float, sessions: Iterable[IssueSession], known: Snapshot
 ) -> list[StatusRow]:
     """The rows of these sessions, by what was `known` of the forge."""
     found = list(sessions)
-    events = journal.latest(ctx.root.journal, {session.name for session in found})
+    events = journal.latest(project.root.journal, {session.name for session in found})
     parts = _parts(known)
-    return [_row(ctx, now, s, parts(s), events.get(s.name)) for s in found]
+    return [_row(project, now, s, parts(s), events.get(s.name)) for s in found]
 
 
 def _parts(known: Snapshot) -> Callable[[IssueSession], Snapshot]:
@@ -146,7 +146,7 @@ def _parts(known: Snapshot) -> Callable[[IssueSession], Snapshot]:
 
 
 def _row(
-    ctx: Context, now: float, session: IssueSession, known: Snapshot, event: Event | None
+    project: Project, now: float, session: IssueSession, known: Snapshot, event: Event | None
 ) -> StatusRow:
     if event is not None and event.at < session.created_at:
         event = None  # of an earlier session of that issue
@@ -164,7 +164,7 @@ def _row(
     )
 
     def make(_: AnySession) -> StatusRow:
-        return _filled(row, one, session, recall(ctx, session, known))
+        return _filled(row, one, session, recall(project, session, known))
 
     return show(session, make, partial(_damaged, row))
 

@@ -47,8 +47,8 @@ def _standing(session: AnySession, now: float) -> str:
         state = activity.describe_activity(session)
         return AD_HOC.get(state, state)
     try:
-        ctx = load_project(session)
-        [row] = rows_of(ctx, now, [session], seen(ctx))
+        project = load_project(session)
+        [row] = rows_of(project, now, [session], seen(project))
     except SmError as error:
         return f"its state is not known ({error.message})"
     return _in_words(row)

@@ -147,10 +147,10 @@ def _plain(path: Path) -> Iterator[sqlite3.Connection]:
 def _passes(bench: Bench) -> Iterator[Figure]:
     stage = quiet_stage(bench.folder)
     try:
-        ctx = stage.ctx
-        session = put_session(ctx, stage.file_issue(), alive=False)
-        path, aside = ctx.config.bridge_database, bench.folder / "aside.db"
-        look = _often(lambda: hand_over(ctx, session), _processor_ms)
+        project = stage.project
+        session = put_session(project, stage.file_issue(), alive=False)
+        path, aside = project.config.bridge_database, bench.folder / "aside.db"
+        look = _often(lambda: hand_over(project, session), _processor_ms)
 
         def without() -> float:
             path.rename(aside)

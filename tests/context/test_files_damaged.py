@@ -20,7 +20,7 @@ from sm.messages import hold, queue
 from sm.messages.queue import Message, Place
 from sm.sessions import registry, window
 from sm.sessions.registry import AdHocSession
-from sm.sessions.window import Context
+from sm.sessions.window import Window
 from sm.store.files import read_json
 from sm.store.paths import Root
 from tests.residents import settle, target
@@ -148,4 +148,4 @@ def test_a_damaged_hold_holds_the_message_of_its_own_step_up_no_longer_than_a_lo
 def test_a_conversation_that_no_file_can_be_is_none(root: Root, tmp_path: Path, said: str) -> None:
     session = settle(root, tmp_path, "s-1")
     session.dir.context.write_text(f'{{"transcript_path": "{said}"}}\n')
-    assert window.read(session.dir) == Context()
+    assert window.read(session.dir) == Window()

@@ -25,7 +25,7 @@ from sm.messages import queue
 from sm.messages.queue import Mode
 from sm.sessions import plan as plans
 from sm.sessions.history import Count, Receipt, Verb, fold
-from sm.sessions.project import Context
+from sm.sessions.project import Project
 from sm.sessions.registry import AdHocSession, AnySession
 from sm.store import journal
 from sm.store.files import write_atomic
@@ -333,7 +333,7 @@ def test_a_context_that_was_not_replaced_may_be_cycled_again_later(
 
 def test_of_an_issue_the_matrix_tells_a_person_and_ends_nothing(root: Root, tmp_path: Path) -> None:
     config = load(sm_yaml(tmp_path), os.environ, tmp_path)
-    session = put_session(Context(config, config.projects[0]), 7)
+    session = put_session(Project(config, config.projects[0]), 7)
     record = rotation(step=Step.DOCUMENT)
     for _ in range(2):
         finish.give_up(target(session), record, WHY, POLICY)
@@ -348,7 +348,7 @@ def test_reminders_of_the_old_context_do_not_count_in_the_new_one(
     root: Root, tmp_path: Path, step: Step
 ) -> None:
     config = load(sm_yaml(tmp_path), os.environ, tmp_path)
-    session = put_session(Context(config, config.projects[0]), 7)
+    session = put_session(Project(config, config.projects[0]), 7)
     for number in range(2):
         reminded = Receipt(
             1.0, f"reminder:{number}", "reminder", verb=Verb.INJECT, counts=Count.REMINDER

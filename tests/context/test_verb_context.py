@@ -17,7 +17,13 @@ from msgspec import structs
 from sm.__main__ import run
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.tmux import Tmux
-from sm.config.schema import ContextMonitor, HandoffCycle, LocalSettings, Machine, Project
+from sm.config.schema import (
+    ContextMonitor,
+    HandoffCycle,
+    LocalSettings,
+    MachineSettings,
+    ProjectSettings,
+)
 from sm.context import files, history, settings, usage
 from sm.context import run as rotate
 from sm.context.flags import rearm, save_flags
@@ -68,10 +74,10 @@ def full(session: AdHocSession, percent: float | None, **flags: Any) -> None:
 
 def test_the_session_goes_before_the_project_and_that_before_the_machine(root: Root) -> None:
     session = put(root)
-    machine = Machine(
+    machine = MachineSettings(
         context_monitor=ContextMonitor(warning_percentage=30), notify_command="cat >/dev/null"
     )
-    project = Project(
+    project = ProjectSettings(
         name="harb",
         repo=root.path,
         forge=LocalSettings(path=root.path),
@@ -94,7 +100,7 @@ def test_the_session_goes_before_the_project_and_that_before_the_machine(root: R
 def test_settings_that_are_damaged_are_passed_over(root: Root) -> None:
     session = put(root)
     session.dir.context_settings.write_text("{")
-    assert settings.make_policy(session, Machine()) == Policy()
+    assert settings.make_policy(session, MachineSettings()) == Policy()
     assert "is damaged" in gauge(session).own[0]
 
 
@@ -111,7 +117,7 @@ def test_settings_that_are_out_of_range_are_passed_over(root: Root, own: str) ->
     session = put(root)
     session.dir.context_settings.write_text(own)
     session.dir.context_settings.chmod(0o600)
-    assert settings.make_policy(session, Machine()) == Policy()
+    assert settings.make_policy(session, MachineSettings()) == Policy()
 
 
 @pytest.mark.parametrize(
@@ -494,5 +500,5 @@ def test_a_transcript_that_differs_by_more_than_ten_points_is_named(
     os.utime(session.dir.context, (at, at))
     found = "its context is 50% full by its status line, and 65% by its transcript"
     assert (found in gauge(session).notes) is differs
-    told = [one.what for one in machine.check_contexts(machine.Machine(root, Tmux("none")))]
+    told = [one.what for one in machine.check_contexts(machine.Installation(root, Tmux("none")))]
     assert told == ([f"ann: {found}"] if differs else [])

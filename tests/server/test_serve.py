@@ -23,7 +23,7 @@ from sm.context import usage as readings
 from sm.context.flags import rearm
 from sm.context.thresholds import Reading
 from sm.sessions import agent_state, registry, window
-from sm.sessions.project import Context
+from sm.sessions.project import Project
 from sm.store import lock
 from sm.store.files import write_json
 from sm.store.paths import Root
@@ -122,7 +122,7 @@ def test_a_session_of_an_issue_is_found_by_project_and_number(
     root: Root, repository: Repository, served: Served
 ) -> None:
     config = load(sm_yaml(repository.clone.parent), os.environ, repository.clone)
-    session = put_session(Context(config, config.projects[0]), 7, alive=False)
+    session = put_session(Project(config, config.projects[0]), 7, alive=False)
     shown = served.get("/sessions/harb%237").body
     assert (shown["id"], shown["project"], shown["issue"]) == (session.name, "harb", 7)
     registry.forget(root, session)
