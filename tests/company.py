@@ -19,7 +19,7 @@ import yaml
 from sm.messages import wait as until
 from sm.sessions import address, agent, registry
 from sm.sessions import machine as machines
-from sm.sessions.registry import AnySession
+from sm.sessions.session import AnySession
 from sm.store import lock
 from sm.store.paths import Root
 from tests.forked import run_sm

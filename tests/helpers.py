@@ -36,7 +36,8 @@ from sm.issues.snapshot import Snapshot
 from sm.sessions import plan, registry
 from sm.sessions.history import Receipt, Verb
 from sm.sessions.project import Project
-from sm.sessions.registry import IssueSession, Session
+from sm.sessions.record import IssueRecord
+from sm.sessions.session import IssueSession, Session
 from sm.store import lock
 from sm.store.files import write_atomic, write_json
 from sm.store.paths import name_session
@@ -66,7 +67,7 @@ def monitor_of(session: Session) -> int | None:
 
     What it starts has its command line for a moment, so it is the one whose parent has another.
     """
-    root, found = os.fsencode(session.state_root), dict[int, int]()
+    root, found = os.fsencode(session.record.state_root), dict[int, int]()
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             words = (entry / "cmdline").read_bytes().split(b"\0")
@@ -172,19 +173,21 @@ def put_session(
     root, settings = project.root, project.settings
     created = time.time() - age_s
     session = IssueSession(
-        name=name_session(settings.name, issue),
-        project=settings.name,
-        issue=issue,
-        title=title,
-        branch=settings.branch(issue),
-        base=settings.primary_branch,
-        remote=settings.remote,
-        repo=settings.repo,
-        provider="generic",
-        cwd=settings.worktree(issue),
-        config=project.config.source,
-        state_root=root.path,
-        created_at=created,
+        IssueRecord(
+            name=name_session(settings.name, issue),
+            project=settings.name,
+            issue=issue,
+            title=title,
+            branch=settings.branch(issue),
+            base=settings.primary_branch,
+            remote=settings.remote,
+            repo=settings.repo,
+            provider="generic",
+            cwd=settings.worktree(issue),
+            config=project.config.source,
+            state_root=root.path,
+            created_at=created,
+        )
     )
     registry.create(root, session)
     start = Receipt(created, "start", "start", verb=Verb.START)

@@ -20,7 +20,8 @@ from sm.context.rotation import Cause, begin
 from sm.messages import queue
 from sm.sessions import registry
 from sm.sessions.project import Project
-from sm.sessions.registry import AdHocSession, IssueSession
+from sm.sessions.record import AdHocRecord
+from sm.sessions.session import AdHocSession, IssueSession
 from sm.store import journal
 from sm.store.files import append_line, ensure_private_dir, write_json
 from sm.store.paths import Root
@@ -148,14 +149,16 @@ def _settle(root: Root, folder: Path) -> AdHocSession:
     place = folder / f"place{NOISE}"
     place.mkdir()
     session = AdHocSession(
-        name="s-00000001",
-        provider="generic",
-        cwd=place,
-        config=folder / "sm.yaml",
-        state_root=root.path,
-        created_at=time.time() - 50,
-        command=HOSTILE,
-        alias=f"ann{NOISE}",
+        AdHocRecord(
+            name="s-00000001",
+            provider="generic",
+            cwd=place,
+            config=folder / "sm.yaml",
+            state_root=root.path,
+            created_at=time.time() - 50,
+            command=HOSTILE,
+            alias=f"ann{NOISE}",
+        )
     )
     return registry.create(root, session)
 

@@ -12,7 +12,8 @@ from sm.adapters.tmux import Tmux
 from sm.messages import queue
 from sm.messages.queue import Message, Place
 from sm.sessions import registry
-from sm.sessions.registry import AdHocSession, AnySession
+from sm.sessions.record import AdHocRecord
+from sm.sessions.session import AdHocSession, AnySession
 from sm.sessions.target import Target
 from sm.store.paths import Root
 
@@ -22,14 +23,16 @@ def settle(
 ) -> AdHocSession:
     """A session that works on no issue; this very process stands in for its agent."""
     session = AdHocSession(
-        name=name,
-        provider=provider,
-        cwd=cwd,
-        config=None,
-        state_root=root.path,
-        created_at=1000.0,
-        command="",
-        parent=parent,
+        AdHocRecord(
+            name=name,
+            provider=provider,
+            cwd=cwd,
+            config=None,
+            state_root=root.path,
+            created_at=1000.0,
+            command="",
+            parent=parent,
+        )
     )
     registry.create(root, session)
     agent = proc.find(os.getpid())

@@ -9,7 +9,8 @@ from pathlib import Path
 from sm.adapters.agent.profiles import resolve
 from sm.config.schema import Agent, LocalSettings, ProjectSettings
 from sm.sessions.launch import Launch
-from sm.sessions.registry import IssueSession
+from sm.sessions.record import IssueRecord
+from sm.sessions.session import IssueSession
 from sm.store.paths import Root, name_session
 
 COMPOSER = r"""
@@ -75,19 +76,21 @@ def make_session(root: Root, worktree: Path, issue: int = 7) -> IssueSession:
     """The identity of a session whose worktree exists."""
     worktree.mkdir(parents=True, exist_ok=True)
     return IssueSession(
-        name=name_session("harb", issue),
-        project="harb",
-        issue=issue,
-        title="Mend it",
-        branch=f"fix/{issue}",
-        base="main",
-        remote="origin",
-        repo=worktree.parent / "clone",
-        provider="generic",
-        cwd=worktree,
-        config=worktree.parent / "sm.yaml",
-        state_root=root.path,
-        created_at=1000.0,
+        IssueRecord(
+            name=name_session("harb", issue),
+            project="harb",
+            issue=issue,
+            title="Mend it",
+            branch=f"fix/{issue}",
+            base="main",
+            remote="origin",
+            repo=worktree.parent / "clone",
+            provider="generic",
+            cwd=worktree,
+            config=worktree.parent / "sm.yaml",
+            state_root=root.path,
+            created_at=1000.0,
+        )
     )
 
 

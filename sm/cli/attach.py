@@ -15,7 +15,7 @@ from sm.output import say
 if TYPE_CHECKING:
     from sm.config.schema import ProjectSettings
     from sm.sessions.attach import Attachment
-    from sm.sessions.registry import AnySession
+    from sm.sessions.session import AnySession
 
 
 @click.command("attach")
@@ -44,7 +44,7 @@ def _way(
     from sm.sessions.attach import prepare_ad_hoc_attachment, prepare_attachment
     from sm.sessions.machine import load_project
     from sm.sessions.project import Project
-    from sm.sessions.registry import AdHocSession
+    from sm.sessions.session import AdHocSession
 
     if isinstance(place, tuple):
         project, issue = Project(load_config(click_context), place[0]), place[1]

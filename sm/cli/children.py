@@ -16,7 +16,7 @@ from sm.text import one_line
 
 if TYPE_CHECKING:
     from sm.sessions.machine import Machine
-    from sm.sessions.registry import AnySession
+    from sm.sessions.session import AnySession
     from sm.views.family import Relative
 
 

@@ -17,7 +17,7 @@ from sm.errors import UsageError
 from sm.output import console, say, say_lines
 
 if TYPE_CHECKING:
-    from sm.sessions.registry import AnySession
+    from sm.sessions.session import AnySession
     from sm.views.contexts import Gauge
 
 VERBS = ("enable", "disable")

@@ -17,7 +17,7 @@ from sm.output import say, say_lines
 if TYPE_CHECKING:
     from sm.context.cycle import Preview
     from sm.context.rotation import Rotation
-    from sm.sessions.registry import AnySession
+    from sm.sessions.session import AnySession
 
 
 @click.command("cycle")

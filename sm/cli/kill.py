@@ -14,7 +14,7 @@ from sm.output import say
 
 if TYPE_CHECKING:
     from sm.config.schema import ProjectSettings
-    from sm.sessions.registry import AnySession
+    from sm.sessions.session import AnySession
 
 
 @click.command("kill")
@@ -50,7 +50,7 @@ def _end(
     from sm.sessions import registry
     from sm.sessions.caller import identify
     from sm.sessions.project import Project
-    from sm.sessions.registry import AdHocSession
+    from sm.sessions.session import AdHocSession
     from sm.store.paths import name_session
 
     if isinstance(place, tuple):

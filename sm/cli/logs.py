@@ -13,7 +13,7 @@ from sm.output import pass_on, say_text
 
 if TYPE_CHECKING:
     from sm.config.schema import ProjectSettings
-    from sm.sessions.registry import AnySession
+    from sm.sessions.session import AnySession
 
 
 @click.command("logs")
@@ -75,7 +75,7 @@ def _source(
     from sm.sessions import address
     from sm.sessions.machine import load_project
     from sm.sessions.project import Project
-    from sm.sessions.registry import AdHocSession
+    from sm.sessions.session import AdHocSession
     from sm.views import logs
 
     if isinstance(place, AdHocSession):

@@ -89,7 +89,7 @@ def command(
 
         print_json(relative(session))
     else:
-        say(f"{session.name} {session.alias}".rstrip())
+        say(f"{session.name} {session.record.alias}".rstrip())
 
 
 def _provider(machine: Machine, name: str, line: str) -> str:

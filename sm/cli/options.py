@@ -14,7 +14,7 @@ from sm.errors import UsageError
 if TYPE_CHECKING:
     from sm.config.schema import Config, ProjectSettings
     from sm.sessions.machine import Machine
-    from sm.sessions.registry import AnySession
+    from sm.sessions.session import AnySession
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -11,7 +11,7 @@ from sm.cli.invocation import ISSUE, Invocation, find_project
 from sm.errors import UsageError
 
 if TYPE_CHECKING:
-    from sm.sessions.registry import AnySession
+    from sm.sessions.session import AnySession
 
 
 def react(invocation: Invocation, words: list[str]) -> None:
@@ -96,7 +96,7 @@ def _find(invocation: Invocation, name: str) -> AnySession | None:
 
 def _react_by_record(invocation: Invocation, name: str) -> None:
     """As what the session is on record decides. The monitor names the state root."""
-    from sm.sessions.registry import AdHocSession
+    from sm.sessions.session import AdHocSession
 
     session = _find(invocation, name)
     if isinstance(session, AdHocSession):

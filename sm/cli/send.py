@@ -13,7 +13,7 @@ from sm.output import say
 
 if TYPE_CHECKING:
     from sm.messages.send import Sent
-    from sm.sessions.registry import AnySession
+    from sm.sessions.session import AnySession
 
 MODES = ("sequential", "important", "steer", "urgent")
 

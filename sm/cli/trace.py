@@ -16,7 +16,7 @@ from sm.text import one_line
 
 if TYPE_CHECKING:
     from sm.config.schema import ProjectSettings
-    from sm.sessions.registry import AnySession
+    from sm.sessions.session import AnySession
     from sm.store.paths import Root
     from sm.views.trace import Entry, Story, Summary
 

@@ -12,7 +12,7 @@ from sm.errors import SmError
 from sm.output import warn
 
 if TYPE_CHECKING:
-    from sm.sessions.registry import AnySession
+    from sm.sessions.session import AnySession
 
 EVENTS = {
     "idle": "its turn is over and no message waits for it",

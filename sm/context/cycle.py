@@ -31,7 +31,7 @@ from sm.messages import delivery
 from sm.sessions import agent, monitors, registry
 from sm.sessions.activity import describe_activity
 from sm.sessions.address import check_living, format_address
-from sm.sessions.registry import AnySession
+from sm.sessions.session import AnySession, Session
 from sm.sessions.target import Target
 from sm.store import journal
 from sm.store.events import Rotation as RotationEvent
@@ -95,7 +95,7 @@ def check(target: Target) -> None:
         raise SmError(problem)
 
 
-def _under_way(session: registry.Session) -> str:
+def _under_way(session: Session) -> str:
     name = format_address(session)
     found = progress.find_replacement(session.dir)
     if found is None:
@@ -106,7 +106,7 @@ def _under_way(session: registry.Session) -> str:
     )
 
 
-def _percent(session: registry.Session) -> float | None:
+def _percent(session: Session) -> float | None:
     reading = usage.read_current(session.dir, read_flags(session.dir))
     return reading.percent if reading else None
 

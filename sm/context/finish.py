@@ -26,7 +26,7 @@ from sm.quoting import SENTENCE_LIMIT, path
 from sm.sessions import agent_state, registry
 from sm.sessions import plan as plans
 from sm.sessions.history import Count, Receipt
-from sm.sessions.registry import IssueSession, Session
+from sm.sessions.session import IssueSession, Session
 from sm.sessions.target import Target
 from sm.store import events, journal
 from sm.store.events import RotationStep
@@ -92,7 +92,7 @@ def _rearm(session: Session, record: Rotation) -> None:
 
 
 def _note(session: Session, record: Rotation, error: str = "") -> None:
-    project = session.project if isinstance(session, IssueSession) else ""
+    project = session.record.project if isinstance(session, IssueSession) else ""
     entry = history.make_entry(
         record, time.time(), project=project, session=session.name, error=error
     )

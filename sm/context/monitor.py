@@ -40,7 +40,7 @@ from sm.messages.follow_up import notice_id, tell
 from sm.messages.queue import Message, Mode, Place
 from sm.sessions import agent_state, signals
 from sm.sessions.address import format_address
-from sm.sessions.registry import Session
+from sm.sessions.session import Session
 from sm.sessions.signals import Compaction
 from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
@@ -167,7 +167,7 @@ def tell_of_compaction(session: Session, compaction: Compaction, policy: Policy)
     what = events.Compacted(session=session.name, trigger=compaction.trigger)
     journal.record(session.root.journal, what)
     if "parent" in policy.monitor.tell:
-        tell(session.root, session.parent, notice_id(session, key), write_compaction(name))
+        tell(session.root, session.record.parent, notice_id(session, key), write_compaction(name))
     if "person" in policy.monitor.tell:
         lost = f"has lost its context to a compaction ({compaction.trigger})"
         alerts.note(session, lost, key, policy.notify_command, parent=False)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from sm.bridge import lookup, texts
 from sm.phase import explain_protocol
 from sm.sessions import machine as machines
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 from sm.sessions.target import Target
 
 
 def explain(session: IssueSession) -> str:
     """How the agent of this session is to signal."""
     return explain_protocol(
-        phase_file=str(session.root.phase(session.project, session.issue)),
-        remote=session.remote,
-        branch=session.branch,
-        base=session.base,
+        phase_file=str(session.root.phase(session.record.project, session.issue)),
+        remote=session.record.remote,
+        branch=session.record.branch,
+        base=session.record.base,
     )
 
 

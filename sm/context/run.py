@@ -26,7 +26,7 @@ from sm.messages import alerts, delivery, queue
 from sm.messages.queue import Message, Mode
 from sm.quoting import SENTENCE_LIMIT
 from sm.sessions import agent_state, monitors, registry
-from sm.sessions.registry import Session
+from sm.sessions.session import Session
 from sm.sessions.target import Target
 from sm.store import events, lock
 from sm.store.events import RotationStep

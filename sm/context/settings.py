@@ -22,7 +22,7 @@ from sm.context.thresholds import Levels
 from sm.errors import SmError, StateError, UsageError
 from sm.sessions import machine as machines
 from sm.sessions import registry
-from sm.sessions.registry import AnySession, IssueSession, Session
+from sm.sessions.session import AnySession, IssueSession, Session
 from sm.sessions.target import Target
 from sm.store.files import read_json, write_json
 from sm.store.paths import SessionDir

@@ -164,7 +164,7 @@ def _ask_command(target: Target) -> float | None:
     env = names | session.environment
     command = target.profile.context_command
     try:
-        said = run("sh", "-c", command, cwd=session.cwd, env=env, timeout_s=COMMAND_S)
+        said = run("sh", "-c", command, cwd=session.record.cwd, env=env, timeout_s=COMMAND_S)
     except (SmError, OSError, ValueError):  # its directory may be gone
         return None
     found = NUMBER.fullmatch(said.stdout)

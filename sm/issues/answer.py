@@ -8,7 +8,7 @@ from sm.issues.observe import recall
 from sm.issues.snapshot import snapshot
 from sm.sessions import monitors, registry
 from sm.sessions.project import Project
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 from sm.store import events, lock
 from sm.store.paths import name_session
 from sm.store.repair import repair
@@ -36,7 +36,7 @@ def answer(project: Project, issue: int, author: str, text: str) -> None:
     if facts.dialog_at is not None and facts.about == facts.matter:
         raise UsageError(
             f"'{session.name}' has a dialog open in its terminal, which is answered there: "
-            f"sm attach {session.project} {issue}"
+            f"sm attach {session.record.project} {issue}"
         )
     give(project, session, author, text)
 

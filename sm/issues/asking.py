@@ -11,7 +11,7 @@ from sm.sessions.address import format_address
 from sm.sessions.failure import Fault
 from sm.sessions.history import Verb
 from sm.sessions.plan import FAILED, read_receipts
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 
 STUCK = "stuck:"
 """The key of a message that cannot be typed begins with it."""

@@ -7,7 +7,7 @@ from sm.errors import TemporaryError, UsageError
 from sm.issues import claim
 from sm.issues.start import TakenError, start
 from sm.sessions.project import Project
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 
 
 def start_by_hand(project: Project, number: int) -> IssueSession:

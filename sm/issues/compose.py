@@ -27,7 +27,7 @@ from sm.sessions.history import Verb
 from sm.sessions.launch import Launch
 from sm.sessions.plan import Plan, PlannedStep, read_receipts
 from sm.sessions.project import Project
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 
 FOR_PEOPLE = (Verb.NOTIFY, Verb.REMIND, Verb.COMMENT)
 TAIL_LINES = 30
@@ -99,10 +99,10 @@ def gather(
     return Material(
         project=settings.name,
         issue=issue,
-        branch=session.branch,
-        base=session.base,
-        remote=session.remote,
-        phase_file=str(project.root.phase(session.project, session.issue)),
+        branch=session.record.branch,
+        base=session.record.base,
+        remote=session.record.remote,
+        phase_file=str(project.root.phase(session.record.project, session.issue)),
         nonce=secrets.token_hex(4),
         merge_command=_merge_command(project, seen),
         answer_help=_answer_help(project, session, seen, handoffs),
@@ -144,7 +144,7 @@ def _has_log(seen: Observation, needed: Collection[Source]) -> bool:
 
 def _named(session: IssueSession) -> Issue:
     """The issue without its texts, which are on the forge."""
-    return Issue(session.issue, session.title, IssueState.OPEN, author="", at=0.0)
+    return Issue(session.issue, session.record.title, IssueState.OPEN, author="", at=0.0)
 
 
 def launch_with(
@@ -163,7 +163,7 @@ def _merge_command(project: Project, seen: Observation) -> str:
 
 
 def _attach_command(session: IssueSession) -> str:
-    return f"sm attach {session.project} {session.issue}"
+    return f"sm attach {session.record.project} {session.issue}"
 
 
 def _answer_help(
@@ -171,7 +171,7 @@ def _answer_help(
 ) -> str:
     if seen.facts.dialog_at is not None:
         return f"`{_attach_command(session)}`, in its terminal"
-    ways = [f"`sm reply {session.project} {session.issue} TEXT`", "a comment on the issue"]
+    ways = [f"`sm reply {session.record.project} {session.issue} TEXT`", "a comment on the issue"]
     if project.settings.escalation.vault:
         ways.append("the file in the vault")
     if handoffs:  # without the id: the forge shows this, and an id is enough to write
@@ -187,10 +187,10 @@ def _remark(session: IssueSession, seen: Observation) -> str:
 
 def read_git_state(project: Project, session: IssueSession) -> GitState:
     """Return git's words about the worktree, or about the branch if only that is left."""
-    base = f"{session.remote}/{session.base}"
+    base = f"{session.record.remote}/{session.record.base}"
     there = (session.worktree / ".git").exists()
     git = project.git.at(session.worktree) if there else project.git
-    tip = "HEAD" if there else f"refs/heads/{session.branch}"
+    tip = "HEAD" if there else f"refs/heads/{session.record.branch}"
     try:
         return GitState(
             diff_stat=git.diff_stat(base, tip),

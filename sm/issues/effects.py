@@ -25,7 +25,7 @@ from sm.sessions import agent, registry
 from sm.sessions.history import Verb
 from sm.sessions.plan import Plan, PlannedStep
 from sm.sessions.project import Project
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 from sm.store import events
 from sm.store.files import write_atomic
 
@@ -94,7 +94,7 @@ def _park(project: Project, session: IssueSession, step: PlannedStep, ident: str
 
 def _create_phase(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> str:
     try:
-        phase_file.create(project.root, session.project, session.issue)
+        phase_file.create(project.root, session.record.project, session.issue)
     except StateError as error:  # something else is in its place now: a person must know
         raise PointlessError(error.message) from error
     return ""
@@ -102,15 +102,15 @@ def _create_phase(project: Project, session: IssueSession, step: PlannedStep, id
 
 def _write_ci_result(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> str:
     return _publish(
-        project, session, project.root.ci_result(session.project, session.issue), step.text
+        project, session, project.root.ci_result(session.record.project, session.issue), step.text
     )
 
 
 def _open_pull(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> str:
     issue = project.forge.issue(session.issue)
     pull = project.forge.open_pull(
-        branch=session.branch,
-        base=session.base,
+        branch=session.record.branch,
+        base=session.record.base,
         title=issue.title,
         body=f"Closes #{issue.number}",
         author=BOT,
@@ -119,9 +119,9 @@ def _open_pull(project: Project, session: IssueSession, step: PlannedStep, ident
 
 
 def _merge(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    pull = project.forge.pull_for(session.branch)
+    pull = project.forge.pull_for(session.record.branch)
     if pull is None:
-        raise PointlessError(f"there is no pull request of '{session.branch}'")
+        raise PointlessError(f"there is no pull request of '{session.record.branch}'")
     return project.forge.merge(pull.number, head=step.text, author=BOT).merged_as[:10]
 
 
@@ -165,7 +165,7 @@ def _missed(
 def _ask_in_vault(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> None:
     if (file := locate_question(project, session)) is None:
         return
-    title = f"{session.project} #{session.issue}: {session.title}"
+    title = f"{session.record.project} #{session.issue}: {session.record.title}"
     try:
         vault.ask(file, title=title, body=step.text, marker=ident)
     except SmError as error:
@@ -181,7 +181,7 @@ def _ask_in_chat(project: Project, session: IssueSession, step: PlannedStep, ide
 
 def _remind(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> str:
     told = _comment(project, session, step, ident)
-    _publish(project, session, project.root.renotify(session.project, session.issue), ident)
+    _publish(project, session, project.root.renotify(session.record.project, session.issue), ident)
     return told
 
 
@@ -238,7 +238,7 @@ def _kill(project: Project, session: IssueSession, step: PlannedStep, ident: str
 
 def _recover(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> str:
     made = worktree.ensure(project.git, project.settings, session.issue)
-    phase_file.create(project.root, session.project, session.issue)
+    phase_file.create(project.root, session.record.project, session.issue)
     launch = launch_with(project, session, step.text, resume=step.resume)
     agent.launch(project.tmux, session, launch, generation=step.generation)
     return made.note
@@ -251,7 +251,7 @@ def _remove_worktree(project: Project, session: IssueSession, step: PlannedStep,
 def _delete_branch(project: Project, session: IssueSession, step: PlannedStep, ident: str) -> str:
     try:
         project.git.delete_ref(
-            project.settings.remote, f"refs/heads/{session.branch}", expect=step.text
+            project.settings.remote, f"refs/heads/{session.record.branch}", expect=step.text
         )
     except RefMovedError:
         return KEPT_FOR_OTHERS

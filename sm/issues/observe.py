@@ -24,7 +24,7 @@ from sm.sessions import agent, plan, turn
 from sm.sessions.agent_state import State
 from sm.sessions.history import fold
 from sm.sessions.project import Project
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 from sm.sessions.signs import Signs
 from sm.store.files import open_guarded
 
@@ -65,7 +65,7 @@ def observe(project: Project, session: IssueSession, *, newer_than: float = 0.0)
 
     """
     phase_file.correct_time(
-        project.root, session.project, session.issue, not_before=session.created_at
+        project.root, session.record.project, session.issue, not_before=session.record.created_at
     )
     # Before the phase, so that the last phase of an agent that has died or stopped counts.
     life = _life(project, session)
@@ -119,7 +119,7 @@ class _Written(Struct, frozen=True):
 
 def _read_phase(project: Project, session: IssueSession) -> _Written:
     try:
-        write = phase_file.read(project.root, session.project, session.issue)
+        write = phase_file.read(project.root, session.record.project, session.issue)
     except StateError as error:
         return _Written(problem=error.message)
     return _Written(lost=True) if write is None else _Written(write)
@@ -152,7 +152,10 @@ def _gather(
 ) -> Observation:
     write = written.write
     issue, pull = seen.issue(session.issue), _own_pull(session, seen)
-    head, trust = pull.head if pull else seen.head(session.branch), seen.trust(project.settings)
+    head, trust = (
+        pull.head if pull else seen.head(session.record.branch),
+        seen.trust(project.settings),
+    )
     review = verdict(pull.reviews, head, trust) if pull else None
     check = pull.check if pull else NO_CHECK
     directory = session.dir
@@ -192,11 +195,11 @@ def _own_pull(session: IssueSession, seen: Snapshot) -> PullRequest | None:
 
     An issue that is opened again is worked on anew, whatever became of its last pull request.
     """
-    pull = seen.pull(session.branch)
-    if pull is None or not 0 < pull.closed_at < session.created_at:
+    pull = seen.pull(session.record.branch)
+    if pull is None or not 0 < pull.closed_at < session.record.created_at:
         return pull
     # A merged one that still has its branch was never finished: the state was lost.
-    unfinished = pull.state is PullState.MERGED and seen.head(session.branch) == pull.head
+    unfinished = pull.state is PullState.MERGED and seen.head(session.record.branch) == pull.head
     return pull if unfinished else None
 
 
@@ -208,7 +211,7 @@ def _compare_with_remote(
     project: Project, session: IssueSession, seen: Snapshot, facts: Facts
 ) -> Facts:
     """Whether the remote's branch has the work that the worktree has."""
-    base, head = seen.head(session.base), seen.head(session.branch)
+    base, head = seen.head(session.record.base), seen.head(session.record.branch)
     pushed = bool(head) and not _is_merged(project, session, head, base)
     tip = _tip(project, session)
     unpushed = bool(tip) and tip != head and not project.git.is_ancestor(tip, head or base)
@@ -219,7 +222,7 @@ def _tip(project: Project, session: IssueSession) -> str:
     """Return the session's last commit: the branch's if the worktree was deleted."""
     if (session.worktree / ".git").exists():
         return project.git.at(session.worktree).rev_parse("HEAD") or ""
-    return project.git.rev_parse(f"refs/heads/{session.branch}") or ""
+    return project.git.rev_parse(f"refs/heads/{session.record.branch}") or ""
 
 
 def _is_merged(project: Project, session: IssueSession, head: str, base: str) -> bool:
@@ -227,7 +230,7 @@ def _is_merged(project: Project, session: IssueSession, head: str, base: str) ->
     if (
         merged is None and project.git.rev_parse(base) is None
     ):  # others have merged since the last fetch
-        project.git.fetch_branch(session.remote, session.base)
+        project.git.fetch_branch(session.record.remote, session.record.base)
         merged = project.git.ancestry(head, base)
     return merged or False
 

@@ -12,7 +12,7 @@ from sm.issues.snapshot import Snapshot, look, snapshot
 from sm.issues.start import SettledError, TakenError, is_started, is_workable, put_on_record, start
 from sm.sessions import monitors, registry, terminal_log
 from sm.sessions.project import Project
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 from sm.sessions.undone import Unable
 from sm.store import events, lock
 from sm.store.paths import name_session

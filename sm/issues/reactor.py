@@ -35,7 +35,7 @@ from sm.sessions import plan as plans
 from sm.sessions.history import Receipt, Verb
 from sm.sessions.plan import Plan
 from sm.sessions.project import Project
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
 from sm.store.files import backdate, discard, read_guarded, write_atomic
@@ -79,7 +79,7 @@ class Moment(Struct, frozen=True):
     def now(cls, project: Project, session: IssueSession) -> Moment:
         """As it is now. Whatever is in place of the phase file: a monitor sees its time, too."""
         try:
-            found = project.root.phase(session.project, session.issue).stat()
+            found = project.root.phase(session.record.project, session.issue).stat()
         except OSError:
             return cls(time.time(), None)
         return cls(time.time(), found.st_mtime_ns)

@@ -15,7 +15,7 @@ from sm.issues.start import start
 from sm.sessions import monitors, registry
 from sm.sessions import plan as plans
 from sm.sessions.project import Project
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 from sm.store import events, lock
 from sm.store.paths import name_session
 from sm.store.repair import repair

@@ -11,7 +11,7 @@ from sm.errors import SmError
 from sm.issues import claim, worktrees
 from sm.issues.snapshot import Snapshot, is_open
 from sm.sessions.project import Project
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 
 KEPT_FOR_OTHERS = "kept: somebody has pushed to it since"
 

@@ -16,7 +16,7 @@ from sm.adapters.forge.trust import Trust
 from sm.errors import StateError
 from sm.issues.brief import cut
 from sm.sessions.project import Project
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 from sm.store.damage import read_irreplaceable
 from sm.store.files import ensure_private_dir, write_json
 from sm.store.paths import SessionDir

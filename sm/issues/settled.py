@@ -9,7 +9,7 @@ from sm.issues.rows import Step
 from sm.sessions.history import Verb
 from sm.sessions.plan import PlannedStep
 from sm.sessions.project import Project
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 from sm.store import events
 
 UNTOLD = frozenset({Verb.COMMENT, Verb.FORGET})
@@ -21,7 +21,7 @@ def let_go(project: Project, session: IssueSession, issue: Issue) -> None:
 
     Work that is not merged stays on its branch or in its worktree.
     """
-    pull = project.forge.pull_for(session.branch)
+    pull = project.forge.pull_for(session.record.branch)
     merged_head = pull.head if pull and pull.state is PullState.MERGED else ""
     for step in _steps(issue, is_merged=bool(merged_head)):
         if step.verb not in UNTOLD:

@@ -222,8 +222,8 @@ def _wake_changed(project: Project, before: Snapshot | None, after: Snapshot) ->
     if before is not None and _all_of(before) == _all_of(after):
         return  # mostly so, and then the sessions need not even be looked up
     for session in project.sessions():
-        view = _view(after, session.issue, session.branch)
-        if before is None or view != _view(before, session.issue, session.branch):
+        view = _view(after, session.issue, session.record.branch)
+        if before is None or view != _view(before, session.issue, session.record.branch):
             registry.poke(session.dir)
 
 

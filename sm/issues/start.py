@@ -27,7 +27,8 @@ from sm.sessions import agent, monitors, plan, registry
 from sm.sessions.history import Receipt, Verb
 from sm.sessions.launch import Launch
 from sm.sessions.project import Project
-from sm.sessions.registry import IssueSession
+from sm.sessions.record import IssueRecord
+from sm.sessions.session import IssueSession
 from sm.store import events, lock
 from sm.store.failpoint import crash_point
 from sm.store.files import discard, write_atomic
@@ -128,19 +129,21 @@ def _identity(project: Project, issue: Issue) -> IssueSession:
     settings = project.settings
     found = worktree.find(project.git, settings, issue.number)
     return IssueSession(
-        name=name_session(settings.name, issue.number),
-        project=settings.name,
-        issue=issue.number,
-        title=issue.title,
-        branch=settings.branch(issue.number),
-        base=settings.primary_branch,
-        remote=settings.remote,
-        repo=settings.repo,
-        cwd=found.path if found else settings.worktree(issue.number),
-        provider=project.profile.name,
-        config=project.config.source,
-        state_root=project.root.path,
-        created_at=time.time(),
+        IssueRecord(
+            name=name_session(settings.name, issue.number),
+            project=settings.name,
+            issue=issue.number,
+            title=issue.title,
+            branch=settings.branch(issue.number),
+            base=settings.primary_branch,
+            remote=settings.remote,
+            repo=settings.repo,
+            cwd=found.path if found else settings.worktree(issue.number),
+            provider=project.profile.name,
+            config=project.config.source,
+            state_root=project.root.path,
+            created_at=time.time(),
+        )
     )
 
 
@@ -163,19 +166,19 @@ def _begin(project: Project, session: IssueSession) -> None:
     made = worktree.ensure(project.git, project.settings, session.issue)
     crash_point("start:worktree")
     if agent.adopt(project.tmux, session) is None:
-        phase_file.create(project.root, session.project, session.issue)
+        phase_file.create(project.root, session.record.project, session.issue)
         agent.launch(project.tmux, session, _launch(project, session), generation=1)
     crash_point("start:launched")
     _write_watch(project, session)
     receipt = Receipt(time.time(), "start", "start", verb=Verb.START, detail=made.note)
     plan.add_receipt(directory, receipt)
-    project.record(events.Started(session=session.name, title=session.title))
+    project.record(events.Started(session=session.name, title=session.record.title))
 
 
 def _write_watch(project: Project, session: IssueSession) -> None:
     """Name the files whose change concerns this session, and those that concern the project."""
     watched = [
-        project.root.phase(session.project, session.issue),
+        project.root.phase(session.record.project, session.issue),
         project.root.idle_marker(session.name),
         session.dir.state,
         session.dir.queue / Place.WAITING,

@@ -26,7 +26,7 @@ from sm.sessions import monitors, registry
 from sm.sessions import plan as plans
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
 from sm.store.paths import name_session
@@ -43,7 +43,7 @@ def hand_over(project: Project, session: IssueSession) -> None:
     if not place.is_there(project.config.bridge_database):
         return
     with open_bridge(project.config.bridge_database) as handoffs:
-        for binding in bindings.list_about_issue(handoffs, session.project, session.issue):
+        for binding in bindings.list_about_issue(handoffs, session.record.project, session.issue):
             for entry in bindings.list_waiting(handoffs, binding):
                 _hand(project, session, entry)
                 crash_point("bridge:handed")
@@ -60,7 +60,7 @@ def ask(project: Project, session: IssueSession, text: str, key: str) -> None:
     if not place.is_there(project.config.bridge_database):
         return
     with open_bridge(project.config.bridge_database) as handoffs:
-        for binding in bindings.list_about_issue(handoffs, session.project, session.issue):
+        for binding in bindings.list_about_issue(handoffs, session.record.project, session.issue):
             handoffs.add(binding.handoff_id, EntryType.QUESTION, text, Client.CODE, key=key)
             crash_point("bridge:asked")
 
@@ -117,7 +117,7 @@ def _session(machine: Machine, project: str, issue: int) -> IssueSession | None:
         return None
     session = registry.load_issue_session(machine.root, name)
     # Two project names may lead to the same session name.
-    return session if session.project == project else None
+    return session if session.record.project == project else None
 
 
 def _hand(project: Project, session: IssueSession, entry: Entry) -> None:

@@ -16,7 +16,7 @@ from sm.foreign import read_number
 from sm.issues import worktree
 from sm.issues.snapshot import Snapshot, is_open, last_snapshot
 from sm.sessions.project import Project
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 from sm.store import lock
 from sm.store.files import follow_links
 

@@ -15,7 +15,7 @@ from sm.sessions import notify, registry
 from sm.sessions import plan as plans
 from sm.sessions.address import format_address
 from sm.sessions.history import Receipt
-from sm.sessions.registry import IssueSession, Session
+from sm.sessions.session import IssueSession, Session
 from sm.store import events, journal
 from sm.store.failpoint import crash_point
 

@@ -26,7 +26,7 @@ from sm.sessions.address import format_address, is_over
 from sm.sessions.agent_state import State
 from sm.sessions.history import Verb
 from sm.sessions.plan import Plan
-from sm.sessions.registry import IssueSession, Session
+from sm.sessions.session import IssueSession, Session
 from sm.sessions.signs import DIALOG_PATIENCE_S
 from sm.sessions.target import Target
 from sm.store import events, journal
@@ -182,7 +182,12 @@ def tell_of_trouble(target: Target) -> float:
 
 def tell_parent(session: Session, what: str, key: str) -> None:
     """Tell the session that began this one; `key` stands for the event, once and for all."""
-    tell(session.root, session.parent, notice_id(session, key), told(format_address(session), what))
+    tell(
+        session.root,
+        session.record.parent,
+        notice_id(session, key),
+        told(format_address(session), what),
+    )
 
 
 def tell_all(session: Session, what: str, key: str) -> None:
@@ -213,7 +218,7 @@ _STEPS = {
 
 def notice_id(session: Session, key: str) -> str:
     """The id of what is told of an event: the same for the same event, whoever finds it."""
-    event = f"{session.name}@{session.created_at}:{key}"
+    event = f"{session.name}@{session.record.created_at}:{key}"
     return make_id(event)
 
 

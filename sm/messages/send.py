@@ -18,7 +18,7 @@ from sm.sessions import machine as machines
 from sm.sessions import monitors, registry
 from sm.sessions.address import check_living, format_address
 from sm.sessions.caller import Caller
-from sm.sessions.registry import AdHocSession, AnySession
+from sm.sessions.session import AdHocSession, AnySession
 from sm.sessions.target import Target
 from sm.store import events, journal
 from sm.store.failpoint import crash_point

@@ -14,7 +14,7 @@ from sm.sessions import agent, agent_state
 from sm.sessions import machine as machines
 from sm.sessions.address import is_being_begun, is_over
 from sm.sessions.agent_state import State
-from sm.sessions.registry import AdHocSession, AnySession
+from sm.sessions.session import AdHocSession, AnySession
 from sm.sessions.target import Target
 
 LOOK_S = 0.05

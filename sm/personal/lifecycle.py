@@ -24,7 +24,8 @@ from sm.personal.first_signs import await_first_signs
 from sm.sessions import agent, monitors, registry
 from sm.sessions.address import format_address, is_being_begun, is_living, is_over
 from sm.sessions.machine import Machine, load_of
-from sm.sessions.registry import AdHocSession
+from sm.sessions.record import AdHocRecord
+from sm.sessions.session import AdHocSession
 from sm.sessions.undone import Unable
 from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
@@ -144,15 +145,17 @@ def _put_on_record(machine: Machine, order: Order) -> AdHocSession:
     with lock.hold(root.new_lock):
         check_free(root, order.name)
         identity = AdHocSession(
-            name=f"s-{secrets.token_hex(4)}",
-            provider=order.provider,
-            cwd=follow_links(order.directory),
-            config=machine.source,
-            state_root=root.path,
-            created_at=time.time(),
-            parent=order.parent,
-            command=order.command,
-            alias=order.name,
+            AdHocRecord(
+                name=f"s-{secrets.token_hex(4)}",
+                provider=order.provider,
+                cwd=follow_links(order.directory),
+                config=machine.source,
+                state_root=root.path,
+                created_at=time.time(),
+                parent=order.parent,
+                command=order.command,
+                alias=order.name,
+            )
         )
         return registry.create(root, identity)
 
@@ -161,7 +164,9 @@ def _launch(machine: Machine, session: AdHocSession, order: Order) -> None:
     target, prompt = machine.target(session), order.prompt
     start = structs.replace(
         reactor.launch_with(session, target.profile),
-        settings=Settings(command=session.command, pass_env=select_environment(machine, order)),
+        settings=Settings(
+            command=session.record.command, pass_env=select_environment(machine, order)
+        ),
         prompt=prompt if target.profile.prompt else "",
     )
     for folder in ("", "new"):
@@ -179,7 +184,7 @@ def end(machine: Machine, session: AdHocSession) -> Iterator[str]:
             tell_all(session, "was ended", "over")
         _remove(machine, session)
     journal.record(machine.root.journal, events.Kill(session=session.name, done=True))
-    yield f"ended {session.name}" + (f" ({session.alias})" if session.alias else "")
+    yield f"ended {session.name}" + (f" ({session.record.alias})" if session.record.alias else "")
 
 
 def _remove(machine: Machine, session: AdHocSession) -> None:

@@ -20,7 +20,7 @@ from sm.sessions import agent, agent_state, registry
 from sm.sessions.address import format_address, is_over
 from sm.sessions.agent_state import State
 from sm.sessions.launch import Launch
-from sm.sessions.registry import AdHocSession
+from sm.sessions.session import AdHocSession
 from sm.sessions.target import Target
 from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
@@ -96,7 +96,7 @@ def _tend_context(rotator: Rotator, session: AdHocSession) -> float:
 def launch_with(session: AdHocSession, profile: Profile) -> Launch:
     """Return how the session's agent is started, without a prompt."""
     return Launch(
-        settings=Settings(command=session.command),
+        settings=Settings(command=session.record.command),
         profile=profile,
         protocol=about(format_address(session), session.name, _parent_of(session)),
     )
@@ -104,9 +104,13 @@ def launch_with(session: AdHocSession, profile: Profile) -> Launch:
 
 def _parent_of(session: AdHocSession) -> str:
     try:
-        return format_address(registry.load(session.root, session.parent)) if session.parent else ""
+        return (
+            format_address(registry.load(session.root, session.record.parent))
+            if session.record.parent
+            else ""
+        )
     except SmError:
-        return session.parent
+        return session.record.parent
 
 
 def _is_adopted(target: Target) -> bool:

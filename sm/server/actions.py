@@ -23,7 +23,7 @@ from sm.sessions import registry
 from sm.sessions.address import check_living, format_address
 from sm.sessions.caller import Caller
 from sm.sessions.machine import Machine
-from sm.sessions.registry import AdHocSession, AnySession
+from sm.sessions.session import AdHocSession, AnySession
 from sm.store.paths import Root
 
 B = TypeVar("B")
@@ -101,7 +101,7 @@ def schedule_handoff(call: Call[shapes.HandoffRequest]) -> HandoffAnswer:
     try:
         session = views.named(call.root, call.ident)
         check_living(session)
-        profile = machines.load_of(session).profile(session.provider)
+        profile = machines.load_of(session).profile(session.record.provider)
         files.check(profile)
         if not path.is_absolute() or not files.is_typeable(path):
             return HandoffAnswer(error="file_path has to be an absolute path on one line")

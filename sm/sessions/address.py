@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from sm.errors import SmError, UsageError
 from sm.sessions import agent, registry
-from sm.sessions.registry import AdHocSession, AnySession, IssueSession, Session
+from sm.sessions.session import AdHocSession, AnySession, IssueSession, Session
 from sm.store.files import read_guarded
 from sm.store.paths import Root, name_session
 from sm.store.repair import repair
@@ -63,7 +63,7 @@ def resolve_id(text: str) -> str:
 def format_address(session: Session) -> str:
     """Return what messages call a session: its name, `PROJECT#ISSUE`, or its id."""
     if isinstance(session, IssueSession):
-        return f"{session.project}#{session.issue}"
+        return f"{session.record.project}#{session.issue}"
     return session.label
 
 
@@ -74,7 +74,7 @@ def is_over(session: Session) -> bool:
 
 def is_being_begun(session: AdHocSession) -> bool:
     """Say whether `sm new` is about to start its agent."""
-    return agent.load(session.dir) is None and time.time() < session.created_at + START_S
+    return agent.load(session.dir) is None and time.time() < session.record.created_at + START_S
 
 
 def is_living(session: Session) -> bool:

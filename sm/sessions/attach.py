@@ -11,7 +11,7 @@ from sm.errors import SmError
 from sm.sessions import machine as machines
 from sm.sessions.address import format_address
 from sm.sessions.project import Project
-from sm.sessions.registry import AdHocSession
+from sm.sessions.session import AdHocSession
 from sm.store.paths import name_session
 
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from sm.config.load import load, load_machine, make_default_machine
 from sm.config.schema import MachineSettings
 from sm.errors import SmError
-from sm.sessions.registry import IssueSession, Session
+from sm.sessions.session import IssueSession, Session
 from sm.store.paths import Root
 from sm.store.root_check import check_root
 
@@ -61,7 +61,7 @@ class Machine(Struct, frozen=True, dict=True):
         """Return a session of this machine as a receiver of messages."""
         from sm.sessions.target import Target
 
-        return Target(self.tmux, session, self.profile(session.provider))
+        return Target(self.tmux, session, self.profile(session.record.provider))
 
 
 def load_here(explicit: Path | None) -> Machine:
@@ -81,13 +81,15 @@ def load_of(session: Session) -> Machine:
         UsageError: its configuration cannot be used (any more).
 
     """
-    if session.config is None:
+    if session.record.config is None:
         found = Machine(make_default_machine(os.environ, Path.cwd()))
     else:
-        found = load_here(session.config)
+        found = load_here(session.record.config)
     from msgspec import structs
 
-    return Machine(structs.replace(found.settings, state_root=session.state_root), found.source)
+    return Machine(
+        structs.replace(found.settings, state_root=session.record.state_root), found.source
+    )
 
 
 def load_target(session: Session) -> Target:
@@ -102,11 +104,11 @@ def load_project(session: IssueSession) -> Project:
         UsageError: its configuration cannot be used, or does not have the project any more.
 
     """
-    config = load(session.config, os.environ, Path.cwd())
-    project = config.project(session.project)
+    config = load(session.record.config, os.environ, Path.cwd())
+    project = config.project(session.record.project)
     if project is None:
         raise SmError(
-            f"'{session.name}' works for project '{session.project}', which is not in "
+            f"'{session.name}' works for project '{session.record.project}', which is not in "
             f"'{config.source}' any more: put it back, or end the session's agent by hand"
         )
     from sm.sessions.project import Project

@@ -8,7 +8,7 @@ import sys
 from sm.adapters.process import spawn
 from sm.adapters.surroundings import select_lasting_environment
 from sm.errors import SmError
-from sm.sessions.registry import IssueSession, Session
+from sm.sessions.session import IssueSession, Session
 from sm.shell_root import shell_root
 from sm.store import events, journal, lock
 
@@ -40,8 +40,8 @@ def _environment(session: Session) -> dict[str, str]:
     ours.pop("SM_CONFIG", None)
     return ours | {
         "SM_PYTHON": sys.executable,
-        "SM_STATE_ROOT": str(session.state_root),
-        **({"SM_CONFIG": str(session.config)} if session.config else {}),
+        "SM_STATE_ROOT": str(session.record.state_root),
+        **({"SM_CONFIG": str(session.record.config)} if session.record.config else {}),
     }
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from sm.config.schema import Config, ProjectSettings
 from sm.errors import SmError
+from sm.sessions.session import IssueSession
 from sm.store.paths import ProjectDir, Root
 from sm.store.root_check import check_root
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from sm.adapters.forge.protocol import Forge
     from sm.adapters.git import Git
     from sm.adapters.tmux import Tmux
-    from sm.sessions.registry import IssueSession, Session
+    from sm.sessions.session import IssueSession, Session
     from sm.sessions.target import Target
     from sm.store.events import Event
 
@@ -62,7 +63,7 @@ class Project(Struct, frozen=True, dict=True):
         found = [
             session
             for session in registry.list_all(self.root, report)
-            if isinstance(session, registry.IssueSession) and session.project == self.name
+            if isinstance(session, IssueSession) and session.record.project == self.name
         ]
         return sorted(found, key=lambda session: session.issue)
 

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from sm.adapters.agent.profile import Profile
 from sm.adapters.tmux import Tmux
-from sm.sessions.registry import Session
+from sm.sessions.session import Session
 
 
 class Target(Struct, frozen=True):

@@ -17,7 +17,7 @@ from sm.sessions import agent_state
 from sm.sessions import machine as machines
 from sm.sessions.activity import Proof
 from sm.sessions.address import format_address, is_over
-from sm.sessions.registry import AnySession
+from sm.sessions.session import AnySession
 from sm.store.paths import Root, SessionDir
 from sm.views.known import Damaged, Known, read_or, read_records, show
 from sm.views.states import State

@@ -21,7 +21,7 @@ from sm.messages.queue import Place
 from sm.sessions import monitors, registry
 from sm.sessions.activity import Evidence, Proof, Standing, look
 from sm.sessions.address import format_address, is_over
-from sm.sessions.registry import AnySession, IssueSession
+from sm.sessions.session import AnySession, IssueSession
 from sm.store.paths import Root
 from sm.views.states import State
 
@@ -37,13 +37,13 @@ class Known:
         self.now = time.time() if now is None else now
         self.name = format_address(session)
         issue = session if isinstance(session, IssueSession) else None
-        self.project = issue.project if issue else ""
+        self.project = issue.record.project if issue else ""
         self.issue = issue.issue if issue else 0
 
     @property
     def age_s(self) -> float:
         """Since when the session is on record, in seconds."""
-        return max(0.0, self.now - self.session.created_at)
+        return max(0.0, self.now - self.session.record.created_at)
 
     @cached_property
     def standing(self) -> Standing:
@@ -130,7 +130,7 @@ def read_records(root: Root) -> tuple[list[AnySession], list[Damaged]]:
             continue  # a folder that is no session's
         else:
             found += [session] if session else []
-    return sorted(found, key=lambda session: session.created_at), damaged
+    return sorted(found, key=lambda session: session.record.created_at), damaged
 
 
 def read_or(report: Callable[[SmError], None], read: Callable[[], T], otherwise: T) -> T:

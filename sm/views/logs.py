@@ -16,7 +16,7 @@ from sm.sessions import agent, terminal, terminal_log
 from sm.sessions import machine as machines
 from sm.sessions.address import format_address
 from sm.sessions.project import Project
-from sm.sessions.registry import AdHocSession, AnySession
+from sm.sessions.session import AdHocSession, AnySession
 from sm.store.files import open_guarded
 from sm.store.paths import Root, SessionDir, name_session
 from sm.text import CONTROL, LINE_BREAK, strip_ansi

@@ -12,7 +12,7 @@ from sm.issues import claim, worktrees
 from sm.issues.poll import list_blockers
 from sm.issues.snapshot import Snapshot
 from sm.sessions.project import Project
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 from sm.store import lock
 from sm.store.paths import Root
 from sm.views import family

@@ -17,7 +17,7 @@ from sm.phase import Phase
 from sm.sessions import agent, terminal, turn
 from sm.sessions.activity import Evidence, Proof
 from sm.sessions.project import Project
-from sm.sessions.registry import AnySession, IssueSession
+from sm.sessions.session import AnySession, IssueSession
 from sm.sessions.signs import SILENT, Signs
 from sm.store import journal
 from sm.store.events import Event
@@ -139,7 +139,7 @@ def _parts(known: Snapshot) -> Callable[[IssueSession], Snapshot]:
         return structs.replace(
             known,
             issues=(issues[session.issue],) if session.issue in issues else (),
-            pulls=(pulls[session.branch],) if session.branch in pulls else (),
+            pulls=(pulls[session.record.branch],) if session.record.branch in pulls else (),
         )
 
     return part
@@ -148,13 +148,13 @@ def _parts(known: Snapshot) -> Callable[[IssueSession], Snapshot]:
 def _row(
     project: Project, now: float, session: IssueSession, known: Snapshot, event: Event | None
 ) -> StatusRow:
-    if event is not None and event.at < session.created_at:
+    if event is not None and event.at < session.record.created_at:
         event = None  # of an earlier session of that issue
     one = Known(session, now)
     row = StatusRow(
         project=one.project,
         issue=one.issue,
-        title=session.title,
+        title=session.record.title,
         session=session.name,
         phase=State.DAMAGED,
         age_s=one.age_s,
@@ -209,7 +209,7 @@ def _proof(state: State, facts: Facts, known: Observation, one: Known) -> tuple[
     signs = facts.signs or SILENT
     match state:
         case State.STARTING if not facts.history.started_at:
-            found = Proof(Evidence.RECORD, one.session.created_at, one.dir.identity.name)
+            found = Proof(Evidence.RECORD, one.session.record.created_at, one.dir.identity.name)
         case State.STARTING:
             found = Proof(Evidence.RECEIPT, facts.history.started_at, "start")
         case State.MERGED if known.pull:

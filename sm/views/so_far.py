@@ -7,7 +7,7 @@ from msgspec import structs
 from sm.errors import SmError
 from sm.sessions import activity, registry
 from sm.sessions.machine import load_project
-from sm.sessions.registry import AnySession, IssueSession
+from sm.sessions.session import AnySession, IssueSession
 from sm.store.paths import Root
 from sm.views.session import StatusRow, rows_of, seen
 from sm.views.states import State

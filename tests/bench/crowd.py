@@ -17,7 +17,7 @@ from sm.adapters.proc import Process
 from sm.issues import claim
 from sm.issues.snapshot import last_snapshot
 from sm.sessions.project import Project
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 from sm.store import lock
 from sm.store.files import append_line, write_atomic, write_json
 from tests.e2e.stage import Stage, make_stage
@@ -144,10 +144,10 @@ def _check_under_way(project: Project, head: str) -> AbstractContextManager[bool
 
 def _worktree(session: IssueSession) -> None:
     """What `git worktree add` leaves (gitrepository-layout(5)), without the files of the tree."""
-    record = session.repo / ".git" / "worktrees" / session.worktree.name
+    record = session.record.repo / ".git" / "worktrees" / session.worktree.name
     session.worktree.mkdir(parents=True)
     record.mkdir(parents=True)
     (session.worktree / ".git").write_text(f"gitdir: {record}\n")
     (record / "gitdir").write_text(f"{session.worktree / '.git'}\n")
     (record / "commondir").write_text("../..\n")
-    (record / "HEAD").write_text(f"ref: refs/heads/{session.branch}\n")
+    (record / "HEAD").write_text(f"ref: refs/heads/{session.record.branch}\n")

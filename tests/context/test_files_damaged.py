@@ -19,7 +19,8 @@ from sm.errors import SmError, StateError
 from sm.messages import hold, queue
 from sm.messages.queue import Message, Place
 from sm.sessions import registry, window
-from sm.sessions.registry import AdHocSession
+from sm.sessions.record import AdHocRecord
+from sm.sessions.session import AdHocSession
 from sm.sessions.window import Window
 from sm.store.files import read_json
 from sm.store.paths import Root
@@ -47,13 +48,15 @@ def test_whatever_is_wrong_in_a_file_is_an_error_that_names_it(
 def test_a_session_whose_record_holds_no_utf8_is_reported_and_passed_over(root: Root) -> None:
     for name in ("s-1", "s-2"):
         session = AdHocSession(
-            name=name,
-            provider="generic",
-            cwd=root.path,
-            config=None,
-            state_root=root.path,
-            created_at=1.0,
-            command="true",
+            AdHocRecord(
+                name=name,
+                provider="generic",
+                cwd=root.path,
+                config=None,
+                state_root=root.path,
+                created_at=1.0,
+                command="true",
+            )
         )
         registry.create(root, session)
     identity = root.session("s-1").identity

@@ -26,7 +26,7 @@ from sm.messages.queue import Mode
 from sm.sessions import plan as plans
 from sm.sessions.history import Count, Receipt, Verb, fold
 from sm.sessions.project import Project
-from sm.sessions.registry import AdHocSession, AnySession
+from sm.sessions.session import AdHocSession, AnySession
 from sm.store import journal
 from sm.store.files import write_atomic
 from sm.store.paths import Root

@@ -13,7 +13,7 @@ from sm.context import files
 from sm.messages import hold
 from sm.sessions import machine as machines
 from sm.sessions.agent import load
-from sm.sessions.registry import AdHocSession
+from sm.sessions.session import AdHocSession
 from sm.store.paths import Root
 from tests.company import SM, Company
 from tests.forked import run_sm

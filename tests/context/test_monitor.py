@@ -30,7 +30,8 @@ from sm.errors import StateError
 from sm.messages import queue
 from sm.messages.queue import Message, Mode, Place
 from sm.sessions import agent, registry, signals
-from sm.sessions.registry import AdHocSession
+from sm.sessions.record import AdHocRecord
+from sm.sessions.session import AdHocSession
 from sm.sessions.target import Target
 from sm.store import journal
 from sm.store.files import CLOCK_SLACK_S, write_json
@@ -67,15 +68,17 @@ class Watched:
         work = self.folder / alias
         work.mkdir()
         session = AdHocSession(
-            name=name,
-            provider="claude",
-            cwd=work,
-            config=None,
-            state_root=self.root.path,
-            created_at=1000.0,
-            parent=parent,
-            command="",
-            alias=alias,
+            AdHocRecord(
+                name=name,
+                provider="claude",
+                cwd=work,
+                config=None,
+                state_root=self.root.path,
+                created_at=1000.0,
+                parent=parent,
+                command="",
+                alias=alias,
+            )
         )
         registry.create(self.root, session)
         agent = proc.find(os.getpid())
@@ -655,7 +658,7 @@ def _cycled(ann: Watched, at: float) -> None:
 
 
 def test_a_cycle_without_a_place_for_its_document_is_told_once(ann: Watched) -> None:
-    ann.session.cwd.rmdir()
+    ann.session.record.cwd.rmdir()
     for percent in (85, 86, 87):
         ann.at(percent)
     assert files.read_record(ann.session.dir) is None
@@ -774,7 +777,7 @@ def test_a_command_tells_how_full_the_context_is(ann: Watched) -> None:
     assert abs(again() - (time.time() + usage.EVERY_S)) < 5
     assert [text[:28] for text in ann.told] == ["[sm context] Context at 50%."]
     ann.tend()  # too early
-    names = ann.session.cwd / "names"
+    names = ann.session.record.cwd / "names"
     assert names.read_text() == "s-ann\n"
     percent.write_text("66.5%\n")
     again()
@@ -798,7 +801,7 @@ def test_an_agent_that_has_ended_is_not_asked(ann: Watched) -> None:
     again = asked(ann, context_command="touch asked; echo 90")
     ann.session.dir.agent_pid.unlink()
     assert again() == float("inf")
-    assert not (ann.session.cwd / "asked").exists()
+    assert not (ann.session.record.cwd / "asked").exists()
 
 
 @pytest.mark.parametrize(

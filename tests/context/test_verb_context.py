@@ -33,7 +33,8 @@ from sm.context.thresholds import Flags, Levels, Reading
 from sm.doctor import machine
 from sm.personal.lifecycle import keep_watched
 from sm.sessions import agent, agent_state, registry
-from sm.sessions.registry import AdHocSession
+from sm.sessions.record import AdHocRecord
+from sm.sessions.session import AdHocSession
 from sm.sessions.target import Target
 from sm.store.files import write_json
 from sm.store.paths import Root
@@ -47,14 +48,16 @@ CONTEXT = "c1"
 def put(root: Root, name: str = "s-ann", provider: str = "claude") -> AdHocSession:
     """A session on disk, whose agent is at work as far as its hooks have said."""
     session = AdHocSession(
-        name=name,
-        provider=provider,
-        cwd=root.path,
-        config=None,
-        state_root=root.path,
-        created_at=time.time(),
-        command="",
-        alias=name.removeprefix("s-"),
+        AdHocRecord(
+            name=name,
+            provider=provider,
+            cwd=root.path,
+            config=None,
+            state_root=root.path,
+            created_at=time.time(),
+            command="",
+            alias=name.removeprefix("s-"),
+        )
     )
     registry.create(root, session)
     session.dir.state.write_text(f"busy 1000.0 {CONTEXT} p1\n")

@@ -15,7 +15,8 @@ from sm.config.load import load
 from sm.context import history
 from sm.context.rotation import Cause, Step, begin
 from sm.sessions.project import Project
-from sm.sessions.registry import AdHocSession, forget
+from sm.sessions.registry import forget
+from sm.sessions.session import AdHocSession
 from sm.store.paths import Root
 from tests.helpers import put_session, sm_yaml
 from tests.residents import settle

@@ -22,7 +22,7 @@ from sm.adapters.forge.model import ReviewState
 from sm.config.load import load
 from sm.sessions import agent, registry
 from sm.sessions.project import Project
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 from sm.store import lock
 from tests.forked import run_sm
 from tests.helpers import REPOSITORY as REPOSITORY

@@ -44,7 +44,7 @@ def test_ci_that_is_broken_again_is_told_again(stage_of: MakeStage) -> None:
     stage.push_work(issue)
     stage.write_phase(issue, "PHASE:awaiting_ci")
     wait_for(lambda: stage.project.forge.issue(issue).comments, "the question", 60)
-    pull = stage.project.forge.pull_for(stage.session(issue).branch)
+    pull = stage.project.forge.pull_for(stage.session(issue).record.branch)
     assert pull is not None
     stage.sm("ci", "rerun", "harb", str(pull.number))
     wait_for(lambda: len(stage.project.forge.issue(issue).comments) == 2, "the second question", 60)

@@ -13,7 +13,7 @@ from sm.config.load import load
 from sm.context.history import read_recent
 from sm.sessions import registry
 from sm.sessions.project import Project
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 from tests.company import peers_log, profiles
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage

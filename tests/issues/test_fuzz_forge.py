@@ -24,7 +24,7 @@ from sm.issues.poll import tick
 from sm.issues.prompts import PROMPTS, write_prompt
 from sm.issues.snapshot import last_snapshot, look
 from sm.sessions.project import Project
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 from sm.store import events
 from sm.store.files import write_json
 from sm.store.paths import Root

@@ -13,7 +13,7 @@ import pytest
 
 from sm.issues.snapshot import last_snapshot, snapshot
 from sm.sessions.project import Project
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 from sm.store import journal, lock
 from sm.store.files import write_json
 from sm.store.paths import Root

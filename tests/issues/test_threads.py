@@ -29,7 +29,7 @@ from sm.sessions import plan, registry
 from sm.sessions.history import Receipt, Verb
 from sm.sessions.plan import Plan
 from sm.sessions.project import Project
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 from sm.store import journal, lock
 from sm.store.files import write_atomic
 from sm.store.paths import Root, name_session
@@ -57,7 +57,7 @@ def session(project: Project) -> Iterator[IssueSession]:
 
 def escalate(project: Project, session: IssueSession) -> str:
     """Have a person be asked; returns the phase write that it is about."""
-    project.root.phase(session.project, session.issue).write_text(ASKED)
+    project.root.phase(session.record.project, session.issue).write_text(ASKED)
     write = recall(project, session, snapshot(project)).facts.write
     note(session, "escalate", write, Verb.NOTIFY)
     return write
@@ -74,7 +74,7 @@ def said(project: Project, session: IssueSession, *texts: str) -> None:
         ident = handoffs.create("Colours", "Decided.", client=Client.CODE).handoff.id
         for text in texts:
             handoffs.add(ident, EntryType.DECISION, text, Client.CHAT)
-        bindings.bind(handoffs, ident, session.project, session.issue)
+        bindings.bind(handoffs, ident, session.record.project, session.issue)
 
 
 def queued(session: IssueSession) -> list[str]:
@@ -211,7 +211,7 @@ def test_closing_is_not_held_up_by_a_session_that_ends_meanwhile(
 
     def hand_over() -> None:
         try:
-            threads.hand_over_now(machines.load_of(session), session.project, session.issue)
+            threads.hand_over_now(machines.load_of(session), session.record.project, session.issue)
         except SmError as error:
             faults.append(error)
 
@@ -234,7 +234,7 @@ def test_what_the_chat_adds_while_it_closes_is_handed_over_too(
 ) -> None:
     said(project, session, "First.")
     with open_bridge(project.config.bridge_database) as handoffs:
-        [binding] = bindings.list_about_issue(handoffs, session.project, session.issue)
+        [binding] = bindings.list_about_issue(handoffs, session.record.project, session.issue)
     once = threads.hand_over_now
 
     def interrupted(*args: Any) -> None:
@@ -256,7 +256,7 @@ def test_a_handoff_that_cannot_be_bound_is_not_begun(
 ) -> None:
     said(project, session)
     refusal = "BEGIN SELECT RAISE(ABORT, 'no room'); END"
-    about = {"project": session.project, "issue": session.issue}
+    about = {"project": session.record.project, "issue": session.issue}
     with contextlib.closing(sqlite3.connect(project.config.bridge_database)) as connection:
         connection.execute(f"CREATE TRIGGER full BEFORE INSERT ON handoff_bindings {refusal}")
         with pytest.raises(SmError):

@@ -15,7 +15,7 @@ from sm.sessions import notify
 from sm.sessions import plan as plans
 from sm.sessions.history import Verb, fold
 from sm.sessions.project import Project
-from sm.sessions.registry import AdHocSession, AnySession
+from sm.sessions.session import AdHocSession, AnySession
 from sm.store import journal
 from sm.store.paths import Root
 from sm.views.event_words import describe, name_event

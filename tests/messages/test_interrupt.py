@@ -14,7 +14,8 @@ from sm.messages.interrupt import is_protected
 from sm.messages.queue import Message, Mode, Place
 from sm.messages.typing import TypedMessage
 from sm.sessions import registry
-from sm.sessions.registry import AdHocSession
+from sm.sessions.record import AdHocRecord
+from sm.sessions.session import AdHocSession
 from sm.sessions.target import Target
 from sm.store.files import write_json
 from sm.store.paths import Root
@@ -26,13 +27,15 @@ def target(root: Root, tmux: Tmux, tmp_path: Path) -> Target:
     session = registry.create(
         root,
         AdHocSession(
-            name="s-urgent",
-            provider="claude",
-            cwd=tmp_path,
-            config=None,
-            state_root=root.path,
-            created_at=time.time(),
-            command="",
+            AdHocRecord(
+                name="s-urgent",
+                provider="claude",
+                cwd=tmp_path,
+                config=None,
+                state_root=root.path,
+                created_at=time.time(),
+                command="",
+            )
         ),
     )
     target = Target(tmux, session, CLAUDE)

@@ -21,7 +21,7 @@ from sm.sessions import agent_state, registry
 from sm.sessions.agent import load
 from sm.sessions.agent_state import State
 from sm.sessions.machine import load_of
-from sm.sessions.registry import AdHocSession
+from sm.sessions.session import AdHocSession
 from sm.sessions.signs import DIALOG_PATIENCE_S
 from sm.store import journal
 from sm.store.files import write_atomic

@@ -16,7 +16,8 @@ from sm.config.schema import Agent as Settings
 from sm.sessions import agent as agents
 from sm.sessions import registry
 from sm.sessions.launch import Launch
-from sm.sessions.registry import AdHocSession
+from sm.sessions.record import AdHocRecord
+from sm.sessions.session import AdHocSession
 from sm.sessions.target import Target
 from sm.store.paths import Root
 from tests.helpers import wait_for
@@ -95,13 +96,15 @@ def session_of_sm(
     (home / ".codex" / "config.toml").write_text(config)
     command = shlex.join([str(program), *CODEX.command.split()[1:]])
     session = AdHocSession(
-        name="s-codex",
-        provider=CODEX.name,
-        cwd=work,
-        config=None,
-        state_root=root.path,
-        created_at=time.time(),
-        command=command,
+        AdHocRecord(
+            name="s-codex",
+            provider=CODEX.name,
+            cwd=work,
+            config=None,
+            state_root=root.path,
+            created_at=time.time(),
+            command=command,
+        )
     )
     registry.create(root, session)
     variables = environment(home, api.url)

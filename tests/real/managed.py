@@ -23,7 +23,8 @@ from sm.sessions import agent_state, monitors, registry
 from sm.sessions.agent import Agent
 from sm.sessions.agent_state import State
 from sm.sessions.launch import Launch
-from sm.sessions.registry import AdHocSession
+from sm.sessions.record import AdHocRecord
+from sm.sessions.session import AdHocSession
 from sm.sessions.target import Target
 from sm.store import lock
 from sm.store.files import ensure_private_dir
@@ -60,13 +61,15 @@ class Managed:
         return registry.create(
             self.root,
             AdHocSession(
-                name=self.name,
-                provider=self.provider,
-                cwd=work,
-                config=self.config,
-                state_root=self.root.path,
-                created_at=time.time(),
-                command=shlex.join([str(self.program), *self.options]),
+                AdHocRecord(
+                    name=self.name,
+                    provider=self.provider,
+                    cwd=work,
+                    config=self.config,
+                    state_root=self.root.path,
+                    created_at=time.time(),
+                    command=shlex.join([str(self.program), *self.options]),
+                )
             ),
         )
 
@@ -87,7 +90,7 @@ class Managed:
         variables = environment(self.folder / "home", self.api.url, **self.variables)
         for name in ("TERM", "PATH"):
             variables.pop(name)
-        settings = Settings(command=self.session.command, env=variables)
+        settings = Settings(command=self.session.record.command, env=variables)
         self.generation += 1
         launch = Launch(settings, CLAUDE, prompt, protocol)
         agents.launch(self.tmux, self.session, launch, generation=self.generation)

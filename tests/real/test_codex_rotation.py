@@ -32,7 +32,7 @@ def rotated(target: Target) -> bool:
 
 
 def test_an_agent_that_hands_off_goes_on_in_a_new_context(target: Target, api: Api) -> None:
-    notes = target.session.cwd / "notes.md"
+    notes = target.session.record.cwd / "notes.md"
     path = shlex.quote(str(notes))
     hold = threading.Event()
     api.say(

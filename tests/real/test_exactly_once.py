@@ -225,7 +225,7 @@ def test_hundreds_of_messages_of_every_kind_arrive_once_whole_and_in_order(
     for mode in Mode:
         order = [places[ident] for ident in texts[mode]]
         assert order == sorted(order), f"{mode} messages out of order"
-    assert not (managed.session.cwd / "broken").exists()
+    assert not (managed.session.record.cwd / "broken").exists()
     assert all("pasted_content id" not in "".join(request.said) for request in api.main)
 
 

@@ -296,7 +296,10 @@ def test_a_context_of_85_percent_is_replaced_and_the_agent_seen_to_go_on(
     assert len(asked) == 1
     assert "Create handoff document now - context at 86%" in asked[0]
     assert resumes(new) == [f"Read handoff from {record.details.handoff_file} and resume work"]
-    assert Path(record.details.handoff_file).parent.parent == managed.session.cwd / ".sm/handoffs"
+    assert (
+        Path(record.details.handoff_file).parent.parent
+        == managed.session.record.cwd / ".sm/handoffs"
+    )
 
 
 @pytest.mark.parametrize("mum", [1, 2, 99])

@@ -11,7 +11,7 @@ from sm.messages import delivery, queue
 from sm.messages.queue import Message, Mode, Place
 from sm.sessions import agent as agents
 from sm.sessions.agent_state import State
-from sm.sessions.registry import Session
+from sm.sessions.session import Session
 from sm.sessions.target import Target
 from tests.helpers import wait_for
 from tests.real.api import Api, Reply, Tool
@@ -74,7 +74,7 @@ def test_the_task_is_shown_below_the_line_that_stands_for_it(unstarted: Managed)
 
 
 def test_what_comes_with_a_tools_result_is_shown_below_it(managed: Managed) -> None:
-    go = managed.session.cwd / "go"
+    go = managed.session.record.cwd / "go"
     wait = f"until test -e {go}; do python3 -c 'import time;time.sleep(.02)'; done"
     managed.api.say(Reply("", (Tool.bash(wait),)))
     managed.send("Begin.")
@@ -108,7 +108,7 @@ def test_what_comes_at_a_turns_end_is_shown_by_the_client_itself(managed: Manage
 
 
 def test_codex_shows_it_too(target: Target, api: Api) -> None:
-    go = target.session.cwd / "go"
+    go = target.session.record.cwd / "go"
     api.say(Reply(tools=(exec_command(f"until test -e '{go}'; do sleep 0.05; done"),)))
     first = Message(id=queue.new_id(), text="/is no command:\n" + rows(3))
     assert delivery.deliver(target, first) == ACCEPTED

@@ -744,7 +744,7 @@ def test_what_cannot_be_begun_is_refused_and_leaves_nothing(
 
 def test_no_request_says_which_program_is_run(company: Company, served: Served) -> None:
     said = begun(served, company, command="touch /tmp/never", line="touch /tmp/never")
-    assert company.session(said.body["id"]).provider == "peer"
+    assert company.session(said.body["id"]).record.provider == "peer"
     company.wait(said.body["id"])
     assert company.noted(said.body["id"]) == []
 

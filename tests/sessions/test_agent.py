@@ -19,7 +19,7 @@ from sm.errors import UsageError
 from sm.sessions import agent as agents
 from sm.sessions import registry
 from sm.sessions.agent import AgentError
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 from sm.shell_root import shell_root
 from sm.store.paths import Root
 from tests.helpers import wait_for
@@ -131,7 +131,7 @@ def test_the_agent_gets_exactly_the_environment_that_is_named(
         "SESSION_NAME": "dev-harb-7",
         "SM_SESSION_DIR": str(session.dir.path),
         "SM_STATE_ROOT": str(root.path),
-        "SM_CONFIG": str(session.config),
+        "SM_CONFIG": str(session.record.config),
         "SM_PYTHON": sys.executable,
         "SM_TMUX_SOCKET": str(tmux.socket),
     }

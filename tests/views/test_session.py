@@ -33,7 +33,7 @@ from sm.phase import Phase
 from sm.sessions import plan, registry
 from sm.sessions.history import Count, Receipt, Verb
 from sm.sessions.project import Project
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 from sm.store import events, journal, lock
 from sm.store.paths import Root
 from sm.views.event_words import describe

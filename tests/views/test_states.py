@@ -19,7 +19,7 @@ from sm.sessions import agent_state
 from sm.sessions.activity import Evidence, Proof, Standing
 from sm.sessions.history import Verb
 from sm.sessions.project import Project
-from sm.sessions.registry import AdHocSession, AnySession
+from sm.sessions.session import AdHocSession, AnySession
 from sm.store.paths import Root
 from sm.views.contexts import gauge, gauges
 from sm.views.family import relative, tree
@@ -158,8 +158,8 @@ def test_what_has_no_agent_is_proved_by_its_record(ann: AdHocSession) -> None:
     ann.dir.agent_pid.unlink()
     assert agrees(ann) == (
         State.CUT_SHORT,
-        ann.created_at,
-        Proof(Evidence.RECORD, ann.created_at, "identity.json"),
+        ann.record.created_at,
+        Proof(Evidence.RECORD, ann.record.created_at, "identity.json"),
     )
     write(ann.dir.over, "has ended\n")
     os.utime(ann.dir.over, (4000.0, 4000.0))
@@ -213,7 +213,7 @@ def test_a_hook_proves_that_an_agent_works_on_its_issue(tmp_path: Path, root: Ro
     put_snapshot(project, an_issue(1))
     [row] = rows(project, time.time())
     assert (row.phase, row.proof) == (State.WORKING, Proof(Evidence.HOOK, 2500.0))
-    assert abs(row.state_since - session.created_at) < 1
+    assert abs(row.state_since - session.record.created_at) < 1
 
 
 # Damage
