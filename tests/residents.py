@@ -13,8 +13,8 @@ from sm.messages import queue
 from sm.messages.queue import Message, Place
 from sm.sessions import registry
 from sm.sessions.record import AdHocRecord
-from sm.sessions.session import AdHocSession, AnySession
-from sm.sessions.target import Target
+from sm.sessions.session import AdHocSession, AnySession, Session
+from sm.sessions.settings import Settings
 from sm.store.paths import Root
 
 
@@ -42,9 +42,10 @@ def settle(
     return session
 
 
-def target(session: AnySession, profile: Profile | None = None) -> Target:
-    """The session as the receiver of messages; nothing is typed anywhere."""
-    return Target(Tmux(None), session, profile or find("generic", {}))
+def target(session: Session, profile: Profile | None = None) -> Session:
+    """The session without a terminal: nothing is typed anywhere. The default settings hold."""
+    profile = profile or find("generic", {})
+    return session.change().provide(tmux=Tmux(None), profile=profile, settings=Settings())
 
 
 def waiting(session: AnySession) -> list[Message]:

@@ -42,7 +42,6 @@ def _way(
     click_context: click.Context, place: AnySession | tuple[ProjectSettings, int], read_only: bool
 ) -> Attachment:
     from sm.sessions.attach import prepare_ad_hoc_attachment, prepare_attachment
-    from sm.sessions.machine import load_project
     from sm.sessions.project import Project
     from sm.sessions.session import AdHocSession
 
@@ -51,5 +50,5 @@ def _way(
     elif isinstance(place, AdHocSession):
         return prepare_ad_hoc_attachment(place, os.environ, read_only=read_only)
     else:
-        project, issue = load_project(place), place.issue
+        project, issue = place.project, place.issue
     return prepare_attachment(project, issue, os.environ, read_only=read_only)

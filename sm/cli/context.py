@@ -134,7 +134,7 @@ def _told(session: AnySession) -> str:
     from sm.views.contexts import gauge
 
     found = gauge(session)
-    is_on = settings.read_policy(session).levels() != Levels()
+    is_on = settings.make_levels(session.read_settings()) != Levels()
     none = "in its present context nothing more is to be done"
     return f"{found.name}: {', '.join(found.next) or (none if is_on else NOTHING)}"
 

@@ -28,7 +28,6 @@ def command(machine: Machine, file: Path) -> None:
     """
     from sm.context import files
     from sm.sessions.caller import VARIABLE, identify
-    from sm.sessions.machine import load_target
 
     if not os.environ.get(VARIABLE):
         raise UsageError(
@@ -43,5 +42,5 @@ def command(machine: Machine, file: Path) -> None:
     except StateError as error:
         raise UsageError(f"cannot reach the session: {error.message}") from error
     assert session is not None, "one that the environment names is found, or refused"
-    files.schedule(session, load_target(session).profile, files.find_document(file))
+    files.schedule(session, session.profile, files.find_document(file))
     say("Handoff scheduled — will execute after current turn completes")

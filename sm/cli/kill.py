@@ -46,7 +46,6 @@ def _end(
 ) -> Iterator[str]:
     from sm.issues.kill import kill
     from sm.personal import lifecycle
-    from sm.sessions import machine as machines
     from sm.sessions import registry
     from sm.sessions.caller import identify
     from sm.sessions.project import Project
@@ -61,8 +60,8 @@ def _end(
     root = session.root
     identify(root, os.environ).check_may_end(session, registry.list_all(root, lambda _: None))
     if isinstance(session, AdHocSession):
-        yield from lifecycle.end(machines.load_of(session), session)
+        yield from lifecycle.end(session)
     elif isinstance(place, tuple):
         yield from kill(project, session.issue)
     else:
-        yield from kill(machines.load_project(session), session.issue)
+        yield from kill(session.project, session.issue)

@@ -73,7 +73,6 @@ def _source(
 ) -> tuple[Path, Callable[[], bool]]:
     """The file, and whether nothing more will be added to it."""
     from sm.sessions import address
-    from sm.sessions.machine import load_project
     from sm.sessions.project import Project
     from sm.sessions.session import AdHocSession
     from sm.views import logs
@@ -88,7 +87,7 @@ def _source(
     if isinstance(place, tuple):
         project, issue = Project(load_config(click_context), place[0]), place[1]
     else:
-        project, issue = load_project(place), place.issue
+        project, issue = place.project, place.issue
     return logs.log_file(project, issue, monitor=monitor), lambda: logs.is_over(project, issue)
 
 

@@ -105,9 +105,8 @@ def _react_by_record(invocation: Invocation, name: str) -> None:
         run_pass(session)
     elif session:
         from sm.issues.reactor import react
-        from sm.sessions.machine import load_project
 
-        react(load_project(session), name)
+        react(session.project, name)
 
 
 def _react_by_issue(invocation: Invocation, project: str, issue: int) -> None:

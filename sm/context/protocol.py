@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from sm.bridge import lookup, texts
 from sm.phase import explain_protocol
-from sm.sessions import machine as machines
-from sm.sessions.session import IssueSession
-from sm.sessions.target import Target
+from sm.sessions.session import IssueSession, Session
 
 
 def explain(session: IssueSession) -> str:
@@ -19,15 +17,14 @@ def explain(session: IssueSession) -> str:
     )
 
 
-def repeat(target: Target) -> str:
+def repeat(session: Session) -> str:
     """What a new context of an issue's agent has to be told again; '' for nothing.
 
     A system prompt outlives a clear and a new start. A message does not.
     """
-    session = target.session
     if not isinstance(session, IssueSession):
         return ""
-    database = machines.load_of(session).settings.bridge_database
+    database = session.machine.settings.bridge_database
     chat = texts.write_note(lookup.find_about(database, session))
-    signal = "" if target.profile.system_prompt else explain(session)
+    signal = "" if session.profile.system_prompt else explain(session)
     return "\n\n".join(part for part in (signal, chat) if part)

@@ -72,7 +72,7 @@ def _inject(project: Project, session: IssueSession, step: PlannedStep, ident: s
         raise PointlessError("there is no agent to tell")
     # Before the messages of other sessions, because the agent waits for this one.
     message = Message(id=ident, text=step.text, mode=Mode.IMPORTANT)
-    outcome = delivery.deliver(project.target(session), message)
+    outcome = delivery.deliver(session, message)
     if outcome.is_delivered:
         return step.name
     if outcome.status is Status.REFUSED:

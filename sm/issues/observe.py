@@ -69,7 +69,7 @@ def observe(project: Project, session: IssueSession, *, newer_than: float = 0.0)
     )
     # Before the phase, so that the last phase of an agent that has died or stopped counts.
     life = _life(project, session)
-    unsaid.settle(project.target(session))
+    unsaid.settle(session)
     told = _signs(project, session)
     shown = _screen(project, session) if told and _shows_more(told) else None
     if told and shown:

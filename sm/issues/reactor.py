@@ -12,9 +12,7 @@ from msgspec import Struct
 
 from sm.adapters.forge.errors import MergeRefusedError
 from sm.adapters.git_call import GitLockedError
-from sm.context import settings
 from sm.context.monitor import tend_context
-from sm.context.settings import Rotator
 from sm.errors import SmError, StateError, TemporaryError
 from sm.foreign import read_seconds
 from sm.issues import locks
@@ -113,21 +111,17 @@ def _react(project: Project, name: str, directory: SessionDir) -> None:
 
 def _tend(project: Project, session: IssueSession) -> float:
     """See to its context, its handoffs and its messages; none keeps a reaction waiting."""
-    target = project.target(session)
+    project.open(session)
 
     def relaunch(generation: int) -> None:
         start = launch_with(project, session, "")
         agent.relaunch(project.tmux, session, start, generation=generation)
 
     def context() -> float:
-        return tend_context(
-            Rotator(
-                target, settings.make_policy(session, project.config, project.settings), relaunch
-            )
-        )
+        return tend_context(session, relaunch)
 
     again_at = _tended(session, context), _tended(session, lambda: hand_over(project, session))
-    return min(*again_at, _tended(session, lambda: tend_messages(target)))
+    return min(*again_at, _tended(session, lambda: tend_messages(session)))
 
 
 def _tended(session: IssueSession, tend: Callable[[], float | None]) -> float:

@@ -21,7 +21,6 @@ from sm.issues.snapshot import Snapshot, last_snapshot
 from sm.messages import queue
 from sm.messages.follow_up import notice_id
 from sm.messages.queue import Message
-from sm.sessions import machine as machines
 from sm.sessions import monitors, registry
 from sm.sessions import plan as plans
 from sm.sessions.machine import Machine
@@ -97,7 +96,7 @@ def hand_over_now(machine: Machine, project: str, issue: int) -> None:
     with lock.hold(session.dir.lock, timeout_s=120):
         if not session.dir.identity.exists():
             return  # the session has ended meanwhile
-        hand_over(machines.load_project(session), session)
+        hand_over(session.project, session)
     registry.poke(session.dir)
 
 

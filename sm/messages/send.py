@@ -14,12 +14,10 @@ from sm.messages.follow_up import tell_of_turns
 from sm.messages.queue import Message, Mode, Place
 from sm.messages.texts import said_by
 from sm.refusal import Outcome, Refusal, Status
-from sm.sessions import machine as machines
 from sm.sessions import monitors, registry
 from sm.sessions.address import check_living, format_address
 from sm.sessions.caller import Caller
-from sm.sessions.session import AdHocSession, AnySession
-from sm.sessions.target import Target
+from sm.sessions.session import AdHocSession, AnySession, Session
 from sm.store import events, journal
 from sm.store.failpoint import crash_point
 from sm.store.repair import repair
@@ -60,20 +58,20 @@ def send(caller: Caller, session: AnySession, letter: Letter) -> Sent:
     check_living(session)
     if letter.notify and caller.session is None:
         raise UsageError("--notify-on-stop tells a session: a person waits with 'sm wait'")
-    target, message = machines.load_target(session), _message(caller, letter)
+    session, message = session, _message(caller, letter)
     if isinstance(session, AdHocSession):
         monitors.ensure(session)  # it hands over what has to wait
-    tell_of_turns(target)  # before the message begins the next one
+    tell_of_turns(session)  # before the message begins the next one
     if letter.notify:
         subscriptions.add(session.dir, message.id, caller.name)
     crash_point("send:noted")
-    outcome = delivery.deliver(target, message)
+    outcome = delivery.deliver(session, message)
     journal.record(session.root.journal, _sent(session, caller, message, outcome))
     registry.poke(session.dir)
     if outcome.status is Status.REFUSED:
         subscriptions.remove(session.dir, message.id)
         raise SmError(f"'{format_address(session)}' does not get the message: {outcome.sentence}")
-    return Sent(message.id, _awaited(target, message, outcome, letter.wait_s))
+    return Sent(message.id, _awaited(session, message, outcome, letter.wait_s))
 
 
 def _message(caller: Caller, letter: Letter) -> Message:
@@ -120,11 +118,11 @@ def _sent(
     )
 
 
-def _awaited(target: Target, message: Message, outcome: Outcome, wait_s: float) -> Outcome:
+def _awaited(session: Session, message: Message, outcome: Outcome, wait_s: float) -> Outcome:
     deadline = time.monotonic() + wait_s
     while not outcome.is_delivered and time.monotonic() < deadline:
         time.sleep(LOOK_S)
-        outcome = delivery.outcome(target, message.id, outcome.refusal)
+        outcome = delivery.outcome(session, message.id, outcome.refusal)
     return outcome
 
 

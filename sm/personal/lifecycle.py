@@ -23,7 +23,7 @@ from sm.personal import reactor
 from sm.personal.first_signs import await_first_signs
 from sm.sessions import agent, monitors, registry
 from sm.sessions.address import format_address, is_being_begun, is_living, is_over
-from sm.sessions.machine import Machine, load_of
+from sm.sessions.machine import Machine
 from sm.sessions.record import AdHocRecord
 from sm.sessions.session import AdHocSession
 from sm.sessions.undone import Unable
@@ -66,10 +66,10 @@ def begin(machine: Machine, order: Order) -> AdHocSession:
     crash_point("new:recorded")
     with lock.hold(session.dir.lock, timeout_s=120):
         try:
-            _launch(machine, session, order)
-            await_first_signs(machine.target(session))
+            _launch(session, order)
+            await_first_signs(session)
         except SmError:
-            _remove(machine, session)
+            _remove(session)
             raise
     crash_point("new:launched")
     journal.record(machine.root.journal, events.Started(session=session.name, title=session.label))
@@ -157,39 +157,39 @@ def _put_on_record(machine: Machine, order: Order) -> AdHocSession:
                 alias=order.name,
             )
         )
-        return registry.create(root, identity)
+        return registry.create(root, identity).provide(machine=machine)
 
 
-def _launch(machine: Machine, session: AdHocSession, order: Order) -> None:
-    target, prompt = machine.target(session), order.prompt
+def _launch(session: AdHocSession, order: Order) -> None:
+    prompt = order.prompt
     start = structs.replace(
-        reactor.launch_with(session, target.profile),
+        reactor.launch_with(session, session.profile),
         settings=Settings(
-            command=session.record.command, pass_env=select_environment(machine, order)
+            command=session.record.command, pass_env=select_environment(session.machine, order)
         ),
-        prompt=prompt if target.profile.prompt else "",
+        prompt=prompt if session.profile.prompt else "",
     )
     for folder in ("", "new"):
         ensure_private_dir(session.dir.queue / folder)  # so that the monitor can watch it
     reactor.watch(session)
-    agent.launch(machine.tmux, session, start, generation=1)
-    if prompt and not target.profile.prompt and (text := clean(prompt)):
+    agent.launch(session.tmux, session, start, generation=1)
+    if prompt and not session.profile.prompt and (text := clean(prompt)):
         queue.put(session.dir, Message(id=queue.new_id(), text=text))
 
 
-def end(machine: Machine, session: AdHocSession) -> Iterator[str]:
+def end(session: AdHocSession) -> Iterator[str]:
     """End the agent and remove the session's files; yield one line about it."""
     with lock.hold(session.dir.lock, timeout_s=120):
         if not is_over(session):
             tell_all(session, "was ended", "over")
-        _remove(machine, session)
-    journal.record(machine.root.journal, events.Kill(session=session.name, done=True))
+        _remove(session)
+    journal.record(session.root.journal, events.Kill(session=session.name, done=True))
     yield f"ended {session.name}" + (f" ({session.record.alias})" if session.record.alias else "")
 
 
-def _remove(machine: Machine, session: AdHocSession) -> None:
-    agent.stop(machine.tmux, session)
-    registry.forget(machine.root, session, machine.settings.logs)
+def _remove(session: AdHocSession) -> None:
+    agent.stop(session.tmux, session)
+    registry.forget(session.root, session, session.machine.settings.logs)
 
 
 def keep_watched(root: Root) -> Iterator[str]:
@@ -213,7 +213,7 @@ def _look_after(session: AdHocSession) -> Iterator[str]:
         return
     elif monitors.ensure(session):
         yield f"restart the monitor of {format_address(session)}"
-    elif not agent.is_reachable(load_of(session).tmux, session):
+    elif not agent.is_reachable(session.machine.tmux, session):
         registry.poke(session.dir)
 
 
@@ -223,5 +223,5 @@ def _prune(session: AdHocSession) -> Iterator[str]:
     except FileNotFoundError:
         return
     if time.time() > ended_at + KEPT_S:
-        registry.forget(session.root, session, load_of(session).settings.logs)
+        registry.forget(session.root, session, session.machine.settings.logs)
         yield f"forget {format_address(session)}, which ended a week ago"

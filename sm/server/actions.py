@@ -18,7 +18,6 @@ from sm.personal import edit, lifecycle
 from sm.server import shapes, views
 from sm.server.errors import HttpError, UnknownSessionError
 from sm.server.shapes import HandoffAnswer, InputAnswer, KillAnswer
-from sm.sessions import machine as machines
 from sm.sessions import registry
 from sm.sessions.address import check_living, format_address
 from sm.sessions.caller import Caller
@@ -101,7 +100,7 @@ def schedule_handoff(call: Call[shapes.HandoffRequest]) -> HandoffAnswer:
     try:
         session = views.named(call.root, call.ident)
         check_living(session)
-        profile = machines.load_of(session).profile(session.record.provider)
+        profile = session.profile
         files.check(profile)
         if not path.is_absolute() or not files.is_typeable(path):
             return HandoffAnswer(error="file_path has to be an absolute path on one line")
@@ -146,8 +145,8 @@ def _ended(session: AnySession) -> KillAnswer:
 
 def _end(session: AnySession) -> list[str]:
     if isinstance(session, AdHocSession):
-        return list(lifecycle.end(machines.load_of(session), session))
-    return list(kill_issue(machines.load_project(session), session.issue))
+        return list(lifecycle.end(session))
+    return list(kill_issue(session.project, session.issue))
 
 
 def _caller(root: Root, ident: str | None) -> Caller:

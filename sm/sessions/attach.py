@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from sm.adapters.tmux import Tmux
 from sm.errors import SmError
-from sm.sessions import machine as machines
 from sm.sessions.address import format_address
 from sm.sessions.project import Project
 from sm.sessions.session import AdHocSession
@@ -50,7 +49,7 @@ def prepare_ad_hoc_attachment(
         SmError: its terminal is gone.
 
     """
-    tmux = machines.load_of(session).tmux
+    tmux = session.tmux
     if tmux.pane(session.name) is None:
         name = format_address(session)
         raise SmError(

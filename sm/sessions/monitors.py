@@ -48,8 +48,6 @@ def _environment(session: Session) -> dict[str, str]:
 def _passed(session: Session) -> tuple[str, ...]:
     """Return the variables that an issue's next agent gets; others keep those of their first."""
     if isinstance(session, IssueSession):
-        from sm.sessions import machine as machines
-
         with contextlib.suppress(SmError):  # the reactor reports what is wrong
-            return machines.load_project(session).settings.agent.pass_env
+            return session.project.settings.agent.pass_env
     return ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -13,15 +14,15 @@ from sm.config.schema import Config, ProjectSettings
 from sm.errors import SmError
 from sm.sessions.session import IssueSession
 from sm.store.paths import ProjectDir, Root
-from sm.store.root_check import check_root
 
 if TYPE_CHECKING:
     from sm.adapters.agent.profile import Profile
     from sm.adapters.forge.protocol import Forge
     from sm.adapters.git import Git
     from sm.adapters.tmux import Tmux
-    from sm.sessions.session import IssueSession, Session
-    from sm.sessions.target import Target
+    from sm.sessions.machine import Machine
+    from sm.sessions.record import IssueRecord
+    from sm.sessions.session import IssueSession
     from sm.store.events import Event
 
 
@@ -37,6 +38,13 @@ class Project(Struct, frozen=True, dict=True):
         return self.settings.name
 
     @cached_property
+    def machine(self) -> Machine:
+        """The machine that the project is worked on."""
+        from sm.sessions.machine import Machine
+
+        return Machine(self.config, self.config.source)
+
+    @property
     def root(self) -> Root:
         """Where the state is.
 
@@ -44,7 +52,7 @@ class Project(Struct, frozen=True, dict=True):
             StateError: other users could replace files there.
 
         """
-        return check_root(Root(self.config.state_root))
+        return self.machine.root
 
     @cached_property
     def directory(self) -> ProjectDir:
@@ -67,12 +75,10 @@ class Project(Struct, frozen=True, dict=True):
         ]
         return sorted(found, key=lambda session: session.issue)
 
-    @cached_property
+    @property
     def tmux(self) -> Tmux:
         """The tmux server that the agents run on."""
-        from sm.adapters.tmux import Tmux
-
-        return Tmux(self.config.tmux_socket)
+        return self.machine.tmux
 
     @cached_property
     def profile(self) -> Profile:
@@ -81,11 +87,9 @@ class Project(Struct, frozen=True, dict=True):
 
         return resolve(self.settings.agent, self.config.profiles)
 
-    def target(self, session: Session) -> Target:
-        """Return the session as a receiver of messages."""
-        from sm.sessions.target import Target
-
-        return Target(self.tmux, session, self.profile)
+    def open(self, session: IssueSession) -> IssueSession:
+        """Have the session use this project, and not load it again; return the session."""
+        return session.provide(project=self)
 
     @cached_property
     def git(self) -> Git:
@@ -108,6 +112,25 @@ class Project(Struct, frozen=True, dict=True):
 
         ensure_private_dir(self.root.private)
         journal.record(self.root.journal, event)
+
+
+def load_project(record: IssueRecord) -> Project:
+    """Return the project that the session of this record works for.
+
+    Raises:
+        UsageError: its configuration cannot be used, or does not have the project any more.
+
+    """
+    from sm.config.load import load
+
+    config = load(record.config, os.environ, Path.cwd())
+    settings = config.project(record.project)
+    if settings is None:
+        raise SmError(
+            f"'{record.name}' works for project '{record.project}', which is not in "
+            f"'{config.source}' any more: put it back, or end the session's agent by hand"
+        )
+    return Project(config, settings)
 
 
 def find_person() -> str:

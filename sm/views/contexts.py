@@ -14,10 +14,10 @@ from sm.context.progress import Replacement
 from sm.context.thresholds import FULL, Flags, Levels, list_ahead
 from sm.errors import SmError, StateError
 from sm.sessions import agent_state
-from sm.sessions import machine as machines
 from sm.sessions.activity import Proof
 from sm.sessions.address import format_address, is_over
 from sm.sessions.session import AnySession
+from sm.sessions.settings import read_own
 from sm.store.paths import Root, SessionDir
 from sm.views.known import Damaged, Known, read_or, read_records, show
 from sm.views.states import State
@@ -136,7 +136,7 @@ def _next(session: AnySession, flags: Flags, notes: list[str]) -> Iterator[str]:
     levels = Levels()
     try:
         raised = history.find_raise(session.root, session.name)
-        levels = settings.read_policy(session).levels(raised)
+        levels = settings.make_levels(session.read_settings(), raised)
         if raised and levels.cycle:
             notes.append(
                 f"its cycle is put off to {levels.cycle:g}%: too many cycles within an hour"
@@ -150,7 +150,7 @@ def _next(session: AnySession, flags: Flags, notes: list[str]) -> Iterator[str]:
 def own(session: AnySession) -> Iterator[str]:
     """What was set for the session alone, in words."""
     try:
-        found = settings.read_settings(session.dir)
+        found = read_own(session.dir)
     except StateError as error:
         yield error.message
         return
@@ -174,7 +174,7 @@ def _notes(known: Known) -> Iterator[str]:
         yield "its agent has died"
         return
     with contextlib.suppress(SmError):
-        profile = machines.load_target(session).profile
+        profile = session.profile
         try:
             files.check(profile)
         except SmError as error:

@@ -13,7 +13,6 @@ from pathlib import Path
 from sm.adapters.tmux import MissingPaneError, NoServerError
 from sm.errors import SmError
 from sm.sessions import agent, terminal, terminal_log
-from sm.sessions import machine as machines
 from sm.sessions.address import format_address
 from sm.sessions.project import Project
 from sm.sessions.session import AdHocSession, AnySession
@@ -125,7 +124,7 @@ def screen_lines(session: AnySession, count: int) -> str:
     if known is None or not agent.is_alive(session.dir):
         return terminal.read_tail(session.transcript, count)
     try:
-        shown = clean(machines.load_of(session).tmux.capture(known.pane_id))
+        shown = clean(session.tmux.capture(known.pane_id))
     except (MissingPaneError, NoServerError):
         return ""
     lines = [line.rstrip() for line in shown.split("\n")]

@@ -6,7 +6,6 @@ from msgspec import structs
 
 from sm.errors import SmError
 from sm.sessions import activity, registry
-from sm.sessions.machine import load_project
 from sm.sessions.session import AnySession, IssueSession
 from sm.store.paths import Root
 from sm.views.session import StatusRow, rows_of, seen
@@ -47,7 +46,7 @@ def _standing(session: AnySession, now: float) -> str:
         state = activity.describe_activity(session)
         return AD_HOC.get(state, state)
     try:
-        project = load_project(session)
+        project = session.project
         [row] = rows_of(project, now, [session], seen(project))
     except SmError as error:
         return f"its state is not known ({error.message})"

@@ -14,13 +14,13 @@ from sm.adapters.agent.claude import CLAUDE
 from sm.context import files, run
 from sm.context.observe import observe
 from sm.context.rotation import Cause, Key, Kind, begin
-from sm.context.settings import Policy, Rotator
 from sm.errors import SmError, StateError
 from sm.messages import hold, queue
 from sm.messages.queue import Message, Place
 from sm.sessions import registry, window
 from sm.sessions.record import AdHocRecord
 from sm.sessions.session import AdHocSession
+from sm.sessions.settings import Settings
 from sm.sessions.window import Window
 from sm.store.files import read_json
 from sm.store.paths import Root
@@ -99,7 +99,7 @@ def test_no_file_of_the_hooks_holds_a_rotation_up(
     path: Path = getattr(session.dir, place)
     path.unlink(missing_ok=True)
     damage(path)
-    seen = observe(target(session, CLAUDE), begin("r", Cause.COMMAND, 1.0, "c1"), Policy())
+    seen = observe(target(session, CLAUDE), begin("r", Cause.COMMAND, 1.0, "c1"))
     assert seen.begun == ""
     assert (seen.idle_since is None) == (place == "state")
 
@@ -114,11 +114,11 @@ def test_no_message_and_no_receipt_holds_a_rotation_up(
     assert queue.move(session.dir, asked, Place.WAITING, Place.HANDED)
     damage(session.dir.typed)
     damage(session.dir.accepted)
-    seen = observe(target(session, CLAUDE), record, Policy())
+    seen = observe(target(session, CLAUDE), record)
     assert (seen.lost, dict(seen.accepted)) == (frozenset(), {})
     (session.dir.queue / Place.HANDED / asked.name).unlink()
     damage(session.dir.queue / Place.HANDED / asked.name)
-    assert not observe(target(session, CLAUDE), record, Policy()).lost
+    assert not observe(target(session, CLAUDE), record).lost
 
 
 @pytest.mark.parametrize("place", ["hold", "handoff", "rotation", "last_handoff"])
@@ -128,7 +128,7 @@ def test_no_file_of_a_rotation_holds_a_session_up(
 ) -> None:
     session = settle(root, tmp_path, "s-1")
     damage(getattr(session.dir, place))
-    run.advance(Rotator(target(session, CLAUDE), Policy()))
+    run.advance(target(session, CLAUDE).provide(settings=Settings()))
     assert not files.is_wanted(session.dir)
     assert hold.passes(session.dir, "m1")
     assert not files.read_last_document(session.dir) or damage is is_no_text
@@ -142,7 +142,7 @@ def test_a_damaged_hold_holds_the_message_of_its_own_step_up_no_longer_than_a_lo
     files.write_record(session.dir, record)
     damage(session.dir.hold)
     assert not hold.passes(session.dir, "m1")
-    run.advance(Rotator(target(session, CLAUDE), Policy()))
+    run.advance(target(session, CLAUDE).provide(settings=Settings()))
     assert not hold.passes(session.dir, "m1")
     assert hold.passes(session.dir, record.make_message_id(Key(Kind.ASK)))
 

@@ -11,7 +11,6 @@ import pytest
 from sm.context.history import Health, read_recent
 from sm.messages.follow_up import tell_of_turns
 from sm.sessions import agent, agent_state
-from sm.sessions import machine as machines
 from sm.store import journal
 from sm.store.lock import is_held
 from sm.views.event_words import describe, name_event
@@ -161,7 +160,7 @@ def test_who_waits_for_the_turn_s_end_hears_once_of_that_in_the_new_context(
     assert company.send_from("ann", "bob", order, "--notify-on-stop") == "0\naccepted by bob\n"
     wait_for(lambda: log(company, "bob", "clear"), "the clear")
     bob = company.session("bob")
-    tell_of_turns(machines.load_target(bob))  # as whoever passes by meanwhile
+    tell_of_turns(bob)  # as whoever passes by meanwhile
     assert list(bob.dir.notify.iterdir())
     gate.touch()
     assert "\ndone\n" in company.hears("ann", "[sm] bob has ended its turn")

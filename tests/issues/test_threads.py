@@ -24,7 +24,6 @@ from sm.issues.observe import recall
 from sm.issues.snapshot import snapshot
 from sm.messages import queue
 from sm.messages.queue import Place
-from sm.sessions import machine as machines
 from sm.sessions import plan, registry
 from sm.sessions.history import Receipt, Verb
 from sm.sessions.plan import Plan
@@ -211,7 +210,7 @@ def test_closing_is_not_held_up_by_a_session_that_ends_meanwhile(
 
     def hand_over() -> None:
         try:
-            threads.hand_over_now(machines.load_of(session), session.record.project, session.issue)
+            threads.hand_over_now(session.machine, session.record.project, session.issue)
         except SmError as error:
             faults.append(error)
 
@@ -245,7 +244,7 @@ def test_what_the_chat_adds_while_it_closes_is_handed_over_too(
             handoffs.add(binding.handoff_id, EntryType.TASK, "Second.", Client.CHAT)
 
     monkeypatch.setattr(threads, "hand_over_now", interrupted)
-    operations.close(machines.load_of(session), binding.handoff_id)
+    operations.close(session.machine, binding.handoff_id)
     texts = queued(session)
     assert len(texts) == 2
     assert "Second." in texts[1]
@@ -260,14 +259,14 @@ def test_a_handoff_that_cannot_be_bound_is_not_begun(
     with contextlib.closing(sqlite3.connect(project.config.bridge_database)) as connection:
         connection.execute(f"CREATE TRIGGER full BEFORE INSERT ON handoff_bindings {refusal}")
         with pytest.raises(SmError):
-            operations.create(machines.load_of(session), "t", "c", **about, client=Client.CHAT)
+            operations.create(session.machine, "t", "c", **about, client=Client.CHAT)
         assert connection.execute("SELECT count(*) FROM handoffs").fetchone() == (1,)
 
 
 def test_a_session_of_another_project_with_the_same_name_is_told_nothing(
     project: Project, session: IssueSession
 ) -> None:
-    machine, other = machines.load_of(session), name_session("h.rb", session.issue)
+    machine, other = session.machine, name_session("h.rb", session.issue)
     assert other == name_session("h_rb", session.issue)
     identity = session.dir.identity.read_text().replace('"harb"', '"h.rb"')
     session.dir.path.rename(project.root.session(other).path)

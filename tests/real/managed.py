@@ -25,7 +25,6 @@ from sm.sessions.agent_state import State
 from sm.sessions.launch import Launch
 from sm.sessions.record import AdHocRecord
 from sm.sessions.session import AdHocSession
-from sm.sessions.target import Target
 from sm.store import lock
 from sm.store.files import ensure_private_dir
 from sm.store.paths import Root
@@ -71,12 +70,7 @@ class Managed:
                     command=shlex.join([str(self.program), *self.options]),
                 )
             ),
-        )
-
-    @property
-    def target(self) -> Target:
-        """It as a receiver of messages."""
-        return Target(self.tmux, self.session, CLAUDE)
+        ).provide(tmux=self.tmux, profile=CLAUDE)
 
     @property
     def agent(self) -> Agent:
@@ -142,14 +136,14 @@ class Managed:
     def send(self, text: str, mode: Mode = Mode.SEQUENTIAL, ident: str = "") -> Outcome:
         """Deliver a message."""
         message = Message(id=ident or queue.new_id(), text=text, mode=mode)
-        return delivery.deliver(self.target, message)
+        return delivery.deliver(self.session, message)
 
     def drain_until_empty(self) -> None:
         """What a monitor does: try again until nothing waits."""
 
         def empty() -> bool:
-            delivery.drain(self.target)
-            return delivery.is_at_rest(self.target)
+            delivery.drain(self.session)
+            return delivery.is_at_rest(self.session)
 
         self._wait(empty, "an empty queue")
 

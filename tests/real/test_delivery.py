@@ -181,7 +181,7 @@ def in_a_compaction(managed: Managed) -> Callable[[], None]:
     managed.wait_state(State.IDLE)
     managed.wait_screen(lambda screen: screen.prompt == "idle", "an idle prompt")
     managed.send("Go on.")
-    wait_for(lambda: is_compacting(managed.target), "a compaction")
+    wait_for(lambda: is_compacting(managed.session), "a compaction")
     return (managed.folder / "summed-up").touch
 
 
@@ -207,7 +207,7 @@ def test_a_persons_draft_survives_whatever_the_agent_is_at(
     at_once = begin is at_its_prompt or (mode is Mode.URGENT and begin is not in_a_compaction)
     outcome = managed.send("For you.", mode)
     assert outcome.status is (Status.ACCEPTED if at_once else Status.WAITING)
-    assert is_compacting(managed.target) == (begin is in_a_compaction)
+    assert is_compacting(managed.session) == (begin is in_a_compaction)
     go_on()
     managed.drain_until_empty()
     managed.wait_state(State.IDLE)
