@@ -189,7 +189,7 @@ def put_session(
             created_at=created,
         )
     )
-    registry.create(root, session)
+    project.open(registry.create(root, session))
     start = Receipt(created, "start", "start", verb=Verb.START)
     for receipt in (start,) if receipts is None else receipts:
         plan.add_receipt(session.dir, receipt)

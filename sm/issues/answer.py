@@ -10,7 +10,6 @@ from sm.sessions import monitors, registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import events, lock
-from sm.store.paths import name_session
 from sm.store.repair import repair
 
 
@@ -27,10 +26,10 @@ def answer(project: Project, issue: int, author: str, text: str) -> None:
     """
     if not text.strip():
         raise UsageError("the answer is empty: nothing was sent")
-    session = registry.load_issue_session(project.root, name_session(project.name, issue))
+    session = project.session(issue)
     repair(session.root, session.dir)
     with lock.hold(session.dir.lock, timeout_s=120):  # the question may be just on its way
-        facts = recall(project, session, snapshot(project)).facts
+        facts = recall(session, snapshot(project)).facts
     if not facts.escalated:
         raise UsageError(f"'{session.name}' has asked nothing: see sm status")
     if facts.dialog_at is not None and facts.about == facts.matter:
@@ -38,12 +37,10 @@ def answer(project: Project, issue: int, author: str, text: str) -> None:
             f"'{session.name}' has a dialog open in its terminal, which is answered there: "
             f"sm attach {session.record.project} {issue}"
         )
-    give(project, session, author, text)
+    give(session, author, text)
 
 
-def give(
-    project: Project, session: IssueSession, author: str, text: str, *, key: str | None = None
-) -> None:
+def give(session: IssueSession, author: str, text: str, *, key: str | None = None) -> None:
     """Keep the answer to the session's question; a second call with the same `key` does nothing.
 
     Raises:
@@ -53,13 +50,13 @@ def give(
     reply = replies.find(session.dir, key) if key else None
     if reply is None:
         reply = replies.add(session.dir, author, text, key)
-        project.record(events.Reply(session=session.name, author=author, text=text))
+        session.project.record(events.Reply(session=session.name, author=author, text=text))
         # Before the forge is told: that may fail, and the agent waits for the answer.
         monitors.ensure(session)
         registry.poke(session.dir)
     body = f"{author} answered:\n\n{text}"
     try:
-        project.forge.comment(session.issue, body, author=author, marker=reply.id)
+        session.project.forge.comment(session.issue, body, author=author, marker=reply.id)
     except SmError as error:
         raise UntoldError(
             f"the agent gets the answer, but issue #{session.issue} does not show it: "

@@ -33,12 +33,12 @@ FOR_PEOPLE = (Verb.NOTIFY, Verb.REMIND, Verb.COMMENT)
 TAIL_LINES = 30
 
 
-def compose(project: Project, session: IssueSession, seen: Observation, decision: Decision) -> Plan:
+def compose(session: IssueSession, seen: Observation, decision: Decision) -> Plan:
     """Return the plan that carries out `decision`."""
     assert decision.row is not None, "only a decision with a row has steps"
     restarts = any(step.verb is Verb.RECOVER for step in decision.row.steps)
-    work = read_git_state(project, session) if restarts else GitState()  # no other text tells of it
-    material = gather(project, session, seen, work, _needed(decision.row.steps))
+    work = read_git_state(session) if restarts else GitState()  # no other text tells of it
+    material = gather(session, seen, work, _needed(decision.row.steps))
     last = agent.load(session.dir)
     generation = last.generation + 1 if last else 1
     steps = tuple(_planned(step, material, seen, generation) for step in decision.row.steps)
@@ -86,13 +86,13 @@ def _resumable(seen: Observation) -> str:
 
 
 def gather(
-    project: Project,
     session: IssueSession,
     seen: Observation,
     work: GitState,
     needed: Collection[Source] = tuple(Source),
 ) -> Material:
     """Everything that a text may quote; of the long texts on the forge only what is `needed`."""
+    project = session.project
     settings, facts = project.settings, seen.facts
     handoffs = lookup.find_about(project.config.bridge_database, session)
     issue = project.forge.issue(session.issue) if Source.ISSUE in needed else _named(session)
@@ -105,7 +105,7 @@ def gather(
         phase_file=str(project.root.phase(session.record.project, session.issue)),
         nonce=secrets.token_hex(4),
         merge_command=_merge_command(project, seen),
-        answer_help=_answer_help(project, session, seen, handoffs),
+        answer_help=_answer_help(session, seen, handoffs),
         pull=seen.pull,
         check=full_check(project, seen.pull) if _has_log(seen, needed) else seen.check,
         review=full_review(project, seen.pull, seen.review)
@@ -119,11 +119,11 @@ def gather(
         trouble=asking.describe_trouble(session, seen),
         remark=_remark(session, seen),
         git=work,
-        tail=_tail(project, session, seen),
+        tail=_tail(session, seen),
         log_lines=settings.ci.log_lines,
         fixes_left=settings.ci.max_fixes - seen.facts.history.fixes,
         worktree=str(session.worktree),
-        protocol_known=bool(project.profile.system_prompt),
+        protocol_known=bool(session.profile.system_prompt),
         dialog=turn.read_question(session.dir, seen.question)
         if facts.dialog_at is not None
         else "",
@@ -147,12 +147,10 @@ def _named(session: IssueSession) -> Issue:
     return Issue(session.issue, session.record.title, IssueState.OPEN, author="", at=0.0)
 
 
-def launch_with(
-    project: Project, session: IssueSession, prompt: str, *, resume: str = ""
-) -> Launch:
+def launch_with(session: IssueSession, prompt: str, *, resume: str = "") -> Launch:
     """How the session's agent is started with `prompt`."""
     return Launch(
-        project.settings.agent, project.profile, prompt, protocol.explain(session), resume
+        session.project.settings.agent, session.profile, prompt, protocol.explain(session), resume
     )
 
 
@@ -166,13 +164,11 @@ def _attach_command(session: IssueSession) -> str:
     return f"sm attach {session.record.project} {session.issue}"
 
 
-def _answer_help(
-    project: Project, session: IssueSession, seen: Observation, handoffs: tuple[str, ...]
-) -> str:
+def _answer_help(session: IssueSession, seen: Observation, handoffs: tuple[str, ...]) -> str:
     if seen.facts.dialog_at is not None:
         return f"`{_attach_command(session)}`, in its terminal"
     ways = [f"`sm reply {session.record.project} {session.issue} TEXT`", "a comment on the issue"]
-    if project.settings.escalation.vault:
+    if session.project.settings.escalation.vault:
         ways.append("the file in the vault")
     if handoffs:  # without the id: the forge shows this, and an id is enough to write
         ways.append("a decision in the handoff about it")
@@ -185,11 +181,11 @@ def _remark(session: IssueSession, seen: Observation) -> str:
     return redact(next(r.remark for r in read_receipts(session.dir) if r.remark and r.plan == key))
 
 
-def read_git_state(project: Project, session: IssueSession) -> GitState:
+def read_git_state(session: IssueSession) -> GitState:
     """Return git's words about the worktree, or about the branch if only that is left."""
     base = f"{session.record.remote}/{session.record.base}"
     there = (session.worktree / ".git").exists()
-    git = project.git.at(session.worktree) if there else project.git
+    git = session.project.git.at(session.worktree) if there else session.project.git
     tip = "HEAD" if there else f"refs/heads/{session.record.branch}"
     try:
         return GitState(
@@ -201,7 +197,7 @@ def read_git_state(project: Project, session: IssueSession) -> GitState:
         return GitState()
 
 
-def _tail(project: Project, session: IssueSession, seen: Observation) -> str:
+def _tail(session: IssueSession, seen: Observation) -> str:
     """The end of the terminal's transcript, for people: only where a session failed."""
     if not (seen.facts.crashed or seen.write.phase in (Phase.FAILED, Phase.NONE)):
         return ""

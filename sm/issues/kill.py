@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sm.issues.reactor import react
-from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.store import events
-from sm.store.paths import name_session
 
 
 def kill(project: Project, issue: int) -> Iterator[str]:
@@ -19,7 +17,7 @@ def kill(project: Project, issue: int) -> Iterator[str]:
         UsageError: the issue has no session.
 
     """
-    session = registry.load_issue_session(project.root, name_session(project.name, issue))
+    session = project.session(issue)
     project.forge.add_label(issue, project.settings.labels.blocked)
     project.record(events.Kill(session=session.name))
     react(project, session.name)

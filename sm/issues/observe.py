@@ -23,7 +23,6 @@ from sm.phase import Phase, PhaseWrite
 from sm.sessions import agent, plan, turn
 from sm.sessions.agent_state import State
 from sm.sessions.history import fold
-from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.sessions.signs import Signs
 from sm.store.files import open_guarded
@@ -57,7 +56,7 @@ class Observation(Struct, frozen=True):
         return self.pull.check if self.pull else NO_CHECK
 
 
-def observe(project: Project, session: IssueSession, *, newer_than: float = 0.0) -> Observation:
+def observe(session: IssueSession, *, newer_than: float = 0.0) -> Observation:
     """Return what is known now. Look at the forge again if the phase write is newer.
 
     Raises:
@@ -65,33 +64,36 @@ def observe(project: Project, session: IssueSession, *, newer_than: float = 0.0)
 
     """
     phase_file.correct_time(
-        project.root, session.record.project, session.issue, not_before=session.record.created_at
+        session.root,
+        session.record.project,
+        session.issue,
+        not_before=session.record.created_at,
     )
     # Before the phase, so that the last phase of an agent that has died or stopped counts.
-    life = _life(project, session)
+    life = _life(session)
     unsaid.settle(session)
-    told = _signs(project, session)
-    shown = _screen(project, session) if told and _shows_more(told) else None
+    told = _signs(session)
+    shown = _screen(session) if told and _shows_more(told) else None
     if told and shown:
         told = _corrected(told, shown)
-    written = _read_phase(project, session)
-    seen = snapshot(project, newer_than=max(newer_than, written.at))
-    found = _gather(project, session, told, written, seen)
+    written = _read_phase(session)
+    seen = snapshot(session.project, newer_than=max(newer_than, written.at))
+    found = _gather(session, told, written, seen)
     facts = structs.replace(found.facts, session=life)
     if facts.awaits:
-        facts = _compare_with_remote(project, session, seen, facts)
+        facts = _compare_with_remote(session, seen, facts)
     return structs.replace(found, facts=facts, question=shown.question if shown else "")
 
 
-def recall(project: Project, session: IssueSession, seen: Snapshot) -> Observation:
+def recall(session: IssueSession, seen: Snapshot) -> Observation:
     """Observe for display, with an older look at the forge, and without git and tmux.
 
     So its `pushed` and `unpushed` mean nothing, and a session counts as alive with its process.
     """
-    told = _signs(project, session)
+    told = _signs(session)
     if told and told.starting_at is not None:
         told = _asked_before(session, told)
-    return _gather(project, session, told, _read_phase(project, session), seen)
+    return _gather(session, told, _read_phase(session), seen)
 
 
 def _asked_before(session: IssueSession, told: Signs) -> Signs:
@@ -101,8 +103,8 @@ def _asked_before(session: IssueSession, told: Signs) -> Signs:
     return found if f"dialog:{told.starting_at:.3f}" in asked else told
 
 
-def _signs(project: Project, session: IssueSession) -> Signs | None:
-    return turn.read(session.dir) if project.profile.hooks else None
+def _signs(session: IssueSession) -> Signs | None:
+    return turn.read(session.dir) if session.profile.hooks else None
 
 
 class _Written(Struct, frozen=True):
@@ -117,9 +119,9 @@ class _Written(Struct, frozen=True):
         return min(self.write.at, time.time())  # a clock set back must not stop timers
 
 
-def _read_phase(project: Project, session: IssueSession) -> _Written:
+def _read_phase(session: IssueSession) -> _Written:
     try:
-        write = phase_file.read(project.root, session.record.project, session.issue)
+        write = phase_file.read(session.root, session.record.project, session.issue)
     except StateError as error:
         return _Written(problem=error.message)
     return _Written(lost=True) if write is None else _Written(write)
@@ -137,19 +139,20 @@ def _corrected(told: Signs, shown: Screen) -> Signs:
     return told
 
 
-def _screen(project: Project, session: IssueSession) -> Screen | None:
+def _screen(session: IssueSession) -> Screen | None:
     if (known := agent.load(session.dir)) is None:
         return None
     try:
-        _, shown = project.tmux.look(known.pane_id, escapes=True)
+        _, shown = session.tmux.look(known.pane_id, escapes=True)
     except (MissingPaneError, NoServerError):
         return None
-    return screen.read(project.profile, shown)
+    return screen.read(session.profile, shown)
 
 
 def _gather(
-    project: Project, session: IssueSession, told: Signs | None, written: _Written, seen: Snapshot
+    session: IssueSession, told: Signs | None, written: _Written, seen: Snapshot
 ) -> Observation:
+    project = session.project
     write = written.write
     issue, pull = seen.issue(session.issue), _own_pull(session, seen)
     head, trust = (
@@ -180,13 +183,13 @@ def _gather(
         review_id=review.id if review else "",
     )
     asked = facts.escalation
-    answers = list_replies(project, session, issue, trust, asked.at) if asked else ()
+    answers = list_replies(session, issue, trust, asked.at) if asked else ()
     facts = structs.replace(
         facts,
-        idle_since=_idle_since(project, session, facts),
+        idle_since=_idle_since(session, facts),
         reply=answers[-1].id if answers else "",
     )
-    unreadable = explain_unread(project, session) if asked else ""
+    unreadable = explain_unread(session) if asked else ""
     return Observation(facts, write, pull, review, answers, written.problem, unreadable)
 
 
@@ -203,29 +206,28 @@ def _own_pull(session: IssueSession, seen: Snapshot) -> PullRequest | None:
     return pull if unfinished else None
 
 
-def _life(project: Project, session: IssueSession) -> Life:
-    return Life.ALIVE if agent.is_reachable(project.tmux, session) else Life.GONE
+def _life(session: IssueSession) -> Life:
+    return Life.ALIVE if agent.is_reachable(session.tmux, session) else Life.GONE
 
 
-def _compare_with_remote(
-    project: Project, session: IssueSession, seen: Snapshot, facts: Facts
-) -> Facts:
+def _compare_with_remote(session: IssueSession, seen: Snapshot, facts: Facts) -> Facts:
     """Whether the remote's branch has the work that the worktree has."""
     base, head = seen.head(session.record.base), seen.head(session.record.branch)
-    pushed = bool(head) and not _is_merged(project, session, head, base)
-    tip = _tip(project, session)
-    unpushed = bool(tip) and tip != head and not project.git.is_ancestor(tip, head or base)
+    pushed = bool(head) and not _is_merged(session, head, base)
+    tip = _tip(session)
+    unpushed = bool(tip) and tip != head and not session.project.git.is_ancestor(tip, head or base)
     return structs.replace(facts, pushed=pushed, unpushed=unpushed)
 
 
-def _tip(project: Project, session: IssueSession) -> str:
+def _tip(session: IssueSession) -> str:
     """Return the session's last commit: the branch's if the worktree was deleted."""
     if (session.worktree / ".git").exists():
-        return project.git.at(session.worktree).rev_parse("HEAD") or ""
-    return project.git.rev_parse(f"refs/heads/{session.record.branch}") or ""
+        return session.project.git.at(session.worktree).rev_parse("HEAD") or ""
+    return session.project.git.rev_parse(f"refs/heads/{session.record.branch}") or ""
 
 
-def _is_merged(project: Project, session: IssueSession, head: str, base: str) -> bool:
+def _is_merged(session: IssueSession, head: str, base: str) -> bool:
+    project = session.project
     merged = project.git.ancestry(head, base)
     if (
         merged is None and project.git.rev_parse(base) is None
@@ -235,7 +237,7 @@ def _is_merged(project: Project, session: IssueSession, head: str, base: str) ->
     return merged or False
 
 
-def _idle_since(project: Project, session: IssueSession, facts: Facts) -> float | None:
+def _idle_since(session: IssueSession, facts: Facts) -> float | None:
     """Since when the agent is at rest: its hooks tell, or else the time of the idle marker.
 
     A marker from before the last start or injection says nothing.
@@ -243,7 +245,7 @@ def _idle_since(project: Project, session: IssueSession, facts: Facts) -> float 
     if facts.signs:
         return facts.signs.ended_at
     try:
-        with open_guarded(project.root.idle_marker(session.name), os.O_RDONLY) as fd:
+        with open_guarded(session.root.idle_marker(session.name), os.O_RDONLY) as fd:
             marked_at = os.fstat(fd).st_mtime
     except (FileNotFoundError, StateError):  # another user's file says nothing
         return None

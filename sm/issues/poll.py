@@ -69,7 +69,7 @@ def _keep_alive(
     panes = project.tmux.panes() if sessions else {}
     for session in sessions:
         try:
-            yield from _keep_session(project, seen, session, panes, dry_run=dry_run)
+            yield from _keep_session(seen, session, panes, dry_run=dry_run)
         except StateError as error:  # only its files are damaged: the others go on
             yield Unable(f"cannot look after #{session.issue}: {error.message}")
     for issue in _lost(project, seen, sessions):
@@ -78,10 +78,12 @@ def _keep_alive(
 
 
 def _keep_session(
-    project: Project, seen: Snapshot, session: IssueSession, panes: Container[str], *, dry_run: bool
+    seen: Snapshot, session: IssueSession, panes: Container[str], *, dry_run: bool
 ) -> Iterator[str]:
-    if not is_started(project, session):
-        yield from _start(project, seen.issue(session.issue), "finish the start of", dry_run)
+    if not is_started(session):
+        yield from _start(
+            session.project, seen.issue(session.issue), "finish the start of", dry_run
+        )
     elif not monitors.is_watched(session):
         yield f"{_would(dry_run)}restart the monitor of #{session.issue}"
         if not dry_run:

@@ -8,7 +8,6 @@ from sm.issues.matrix import CLOSE, FINISH, LET_GO
 from sm.issues.rows import Step
 from sm.sessions.history import Verb
 from sm.sessions.plan import PlannedStep
-from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import events
 
@@ -16,17 +15,18 @@ UNTOLD = frozenset({Verb.COMMENT, Verb.FORGET})
 """People see the end on the issue, and the caller forgets the session."""
 
 
-def let_go(project: Project, session: IssueSession, issue: Issue) -> None:
+def let_go(session: IssueSession, issue: Issue) -> None:
     """End a session: first its agent, then its things on the forge, and its claim last.
 
     Work that is not merged stays on its branch or in its worktree.
     """
+    project = session.project
     pull = project.forge.pull_for(session.record.branch)
     merged_head = pull.head if pull and pull.state is PullState.MERGED else ""
     for step in _steps(issue, is_merged=bool(merged_head)):
         if step.verb not in UNTOLD:
             planned = PlannedStep(step.verb, step.text, merged_head)
-            EFFECTS[step.verb](project, session, planned, "")
+            EFFECTS[step.verb](session, planned, "")
     project.record(events.LetGo(session=session.name))
 
 

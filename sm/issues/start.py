@@ -43,12 +43,12 @@ class SettledError(TemporaryError):
     """The issue was to be worked on when the forge was last seen, and is not any more."""
 
 
-def is_started(project: Project, session: IssueSession) -> bool:
+def is_started(session: IssueSession) -> bool:
     """Whether the session once had its agent."""
-    return any(r.verb in (Verb.START, Verb.RECOVER) for r in _receipts(project, session))
+    return any(r.verb in (Verb.START, Verb.RECOVER) for r in _receipts(session))
 
 
-def _receipts(project: Project, session: IssueSession) -> list[Receipt]:
+def _receipts(session: IssueSession) -> list[Receipt]:
     return plan.read_receipts(session.dir)
 
 
@@ -68,22 +68,22 @@ def start(
     session = put_on_record(project, issue)
     crash_point("start:recorded")
     with lock.hold(session.dir.lock, timeout_s=120):
-        if not is_started(project, session):
+        if not is_started(session):
             if not (by_hand or seize):
-                _check_due(project, session)
+                _check_due(session)
             with _noted(session):
-                _claim(project, session, seize=seize)
-                _begin(project, session)
+                _claim(session, seize=seize)
+                _begin(session)
     monitors.ensure(session)
     return session
 
 
 def put_on_record(project: Project, issue: Issue) -> IssueSession:
     """The record of the issue's session, made where it is missing or damaged."""
-    return registry.create(project.root, _identity(project, issue))
+    return project.open(registry.create(project.root, _identity(project, issue)))
 
 
-def _check_due(project: Project, session: IssueSession) -> None:
+def _check_due(session: IssueSession) -> None:
     """See that there is work to do, asked anew: a session may have ended since the last look.
 
     Its claim is the last to go but for its files. So one that we hold is of a start cut short, or
@@ -93,6 +93,7 @@ def _check_due(project: Project, session: IssueSession) -> None:
         SettledError: there is none; the session is forgotten.
 
     """
+    project = session.project
     name = claim.name_ref(session.issue)
     refs = project.git.ls_remote(project.settings.remote, name)
     ours = claim.is_ours(project.git, project.settings, session.issue, project.root, refs)
@@ -101,7 +102,7 @@ def _check_due(project: Project, session: IssueSession) -> None:
     if workable and (ours or project.settings.labels.backlog in issue.labels):
         return
     if ours and not workable:
-        let_go(project, session, issue)
+        let_go(session, issue)
     for problem in registry.forget(project.root, session, project.config.logs):
         project.record(events.Problem(session=session.name, text=problem))
     raise SettledError(f"#{session.issue} was settled in the meantime")
@@ -147,7 +148,8 @@ def _identity(project: Project, issue: Issue) -> IssueSession:
     )
 
 
-def _claim(project: Project, session: IssueSession, *, seize: bool) -> None:
+def _claim(session: IssueSession, *, seize: bool) -> None:
+    project = session.project
     take = claim.seize if seize else claim.claim
     outcome = take(project.git, project.settings, session.issue, project.root)
     if outcome is Claim.TAKEN:
@@ -160,41 +162,41 @@ def _claim(project: Project, session: IssueSession, *, seize: bool) -> None:
     project.record(events.Claimed(session=session.name, how=str(outcome)))
 
 
-def _begin(project: Project, session: IssueSession) -> None:
+def _begin(session: IssueSession) -> None:
     """Make the worktree and launch the agent, or adopt one that still lives."""
+    project = session.project
     directory = session.dir
     made = worktree.ensure(project.git, project.settings, session.issue)
     crash_point("start:worktree")
-    if agent.adopt(project.tmux, session) is None:
+    if agent.adopt(session.tmux, session) is None:
         phase_file.create(project.root, session.record.project, session.issue)
-        agent.launch(project.tmux, session, _launch(project, session), generation=1)
+        agent.launch(session.tmux, session, _launch(session), generation=1)
     crash_point("start:launched")
-    _write_watch(project, session)
+    _write_watch(session)
     receipt = Receipt(time.time(), "start", "start", verb=Verb.START, detail=made.note)
     plan.add_receipt(directory, receipt)
     project.record(events.Started(session=session.name, title=session.record.title))
 
 
-def _write_watch(project: Project, session: IssueSession) -> None:
+def _write_watch(session: IssueSession) -> None:
     """Name the files whose change concerns this session, and those that concern the project."""
+    project = session.project
     watched = [
         project.root.phase(session.record.project, session.issue),
         project.root.idle_marker(session.name),
         session.dir.state,
         session.dir.queue / Place.WAITING,
-        locate_question(project, session),
+        locate_question(session),
     ]
     write_atomic(session.dir.watch, "".join(f"{path}\n" for path in watched if path))
     sign = next(iter(project.forge.signs()), "")  # without one it is looked at when that is due
     write_atomic(session.dir.shared, f"{project.directory.path}\n{sign}\n")
 
 
-def _launch(project: Project, session: IssueSession) -> Launch:
+def _launch(session: IssueSession) -> Launch:
     """With the first prompt; where the branch has work already, the one for going on with it."""
-    work = read_git_state(project, session)
+    work = read_git_state(session)
     name = "recovery" if work.log or work.status else "start"
-    material = gather(
-        project, session, recall(project, session, snapshot(project)), work, SOURCES[name]
-    )
+    material = gather(session, recall(session, snapshot(session.project)), work, SOURCES[name])
     prompt = write_prompt(name, material)
-    return launch_with(project, session, prompt)
+    return launch_with(session, prompt)

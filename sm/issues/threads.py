@@ -24,7 +24,6 @@ from sm.messages.queue import Message
 from sm.sessions import monitors, registry
 from sm.sessions import plan as plans
 from sm.sessions.machine import Machine
-from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
@@ -32,33 +31,33 @@ from sm.store.paths import name_session
 from sm.text import clean
 
 
-def hand_over(project: Project, session: IssueSession) -> None:
+def hand_over(session: IssueSession) -> None:
     """Give the session the chat's entries about its issue. The caller holds its lock.
 
     Raises:
         SmError: the bridge cannot be used; the entries wait.
 
     """
-    if not place.is_there(project.config.bridge_database):
+    if not place.is_there(session.project.config.bridge_database):
         return
-    with open_bridge(project.config.bridge_database) as handoffs:
+    with open_bridge(session.project.config.bridge_database) as handoffs:
         for binding in bindings.list_about_issue(handoffs, session.record.project, session.issue):
             for entry in bindings.list_waiting(handoffs, binding):
-                _hand(project, session, entry)
+                _hand(session, entry)
                 crash_point("bridge:handed")
                 bindings.mark_handed(handoffs, binding, entry)
 
 
-def ask(project: Project, session: IssueSession, text: str, key: str) -> None:
+def ask(session: IssueSession, text: str, key: str) -> None:
     """Put the session's question into the threads about its issue, once for each `key`.
 
     Raises:
         SmError: the bridge cannot be used.
 
     """
-    if not place.is_there(project.config.bridge_database):
+    if not place.is_there(session.project.config.bridge_database):
         return
-    with open_bridge(project.config.bridge_database) as handoffs:
+    with open_bridge(session.project.config.bridge_database) as handoffs:
         for binding in bindings.list_about_issue(handoffs, session.record.project, session.issue):
             handoffs.add(binding.handoff_id, EntryType.QUESTION, text, Client.CODE, key=key)
             crash_point("bridge:asked")
@@ -96,7 +95,7 @@ def hand_over_now(machine: Machine, project: str, issue: int) -> None:
     with lock.hold(session.dir.lock, timeout_s=120):
         if not session.dir.identity.exists():
             return  # the session has ended meanwhile
-        hand_over(session.project, session)
+        hand_over(session)
     registry.poke(session.dir)
 
 
@@ -119,11 +118,11 @@ def _session(machine: Machine, project: str, issue: int) -> IssueSession | None:
     return session if session.record.project == project else None
 
 
-def _hand(project: Project, session: IssueSession, entry: Entry) -> None:
+def _hand(session: IssueSession, entry: Entry) -> None:
     ident = notice_id(session, f"bridge:{entry.handoff_id}:{entry.seq}")
     content = clean(entry.content)
-    if entry.type is EntryType.DECISION and _answers(project, session, entry, ident):
-        answer.give(project, session, entry.from_client, content, key=ident)
+    if entry.type is EntryType.DECISION and _answers(session, entry, ident):
+        answer.give(session, entry.from_client, content, key=ident)
     else:
         text = texts.write_entry(
             entry.handoff_id, entry.seq, entry.type, content, secrets.token_hex(4)
@@ -132,10 +131,10 @@ def _hand(project: Project, session: IssueSession, entry: Entry) -> None:
     told = events.FromChat(
         session=session.name, type=str(entry.type), entry=entry.seq, handoff=entry.handoff_id
     )
-    project.record(told)
+    session.project.record(told)
 
 
-def _answers(project: Project, session: IssueSession, entry: Entry, ident: str) -> bool:
+def _answers(session: IssueSession, entry: Entry, ident: str) -> bool:
     """Whether the decision is the answer to what a person is asked; `ident` is made of it."""
     if replies.find(session.dir, ident):
         return True  # kept already, but the forge could not take it
@@ -143,7 +142,7 @@ def _answers(project: Project, session: IssueSession, entry: Entry, ident: str) 
     if plan and plan.row == "reply":
         return False  # another answer waits to be typed, and then nothing is asked any more
     # Whether it asks does not depend on the forge, which may be out of reach.
-    facts = recall(project, session, last_snapshot(project.directory) or Snapshot(0.0)).facts
+    facts = recall(session, last_snapshot(session.project.directory) or Snapshot(0.0)).facts
     if not facts.escalated or facts.dialog_at is not None:
         return False  # the question may end with the dialog, and its answer would be lost
     # Compared as texts, so that any other content in place of a time is no error.

@@ -13,7 +13,7 @@ from msgspec import Struct
 from sm.config.schema import Config, ProjectSettings
 from sm.errors import SmError
 from sm.sessions.session import IssueSession
-from sm.store.paths import ProjectDir, Root
+from sm.store.paths import ProjectDir, Root, name_session
 
 if TYPE_CHECKING:
     from sm.adapters.agent.profile import Profile
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from sm.adapters.tmux import Tmux
     from sm.sessions.machine import Machine
     from sm.sessions.record import IssueRecord
-    from sm.sessions.session import IssueSession
     from sm.store.events import Event
 
 
@@ -64,12 +63,25 @@ class Project(Struct, frozen=True, dict=True):
         ensure_private_dir(directory.path)
         return directory
 
+    def session(self, issue: int) -> IssueSession:
+        """Return the session of this issue.
+
+        Raises:
+            UsageError: it has none.
+            StateError: its record is damaged.
+
+        """
+        from sm.sessions import registry
+
+        name = name_session(self.name, issue)
+        return self.open(registry.load_issue_session(self.root, name))
+
     def sessions(self, report: Callable[[SmError], None] = lambda _: None) -> list[IssueSession]:
         """Return the project's sessions, sorted by issue; `report` gets each damaged record."""
         from sm.sessions import registry
 
         found = [
-            session
+            self.open(session)
             for session in registry.list_all(self.root, report)
             if isinstance(session, IssueSession) and session.record.project == self.name
         ]

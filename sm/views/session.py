@@ -127,7 +127,7 @@ def rows_of(
     found = list(sessions)
     events = journal.latest(project.root.journal, {session.name for session in found})
     parts = _parts(known)
-    return [_row(project, now, s, parts(s), events.get(s.name)) for s in found]
+    return [_row(now, s, parts(s), events.get(s.name)) for s in found]
 
 
 def _parts(known: Snapshot) -> Callable[[IssueSession], Snapshot]:
@@ -145,9 +145,7 @@ def _parts(known: Snapshot) -> Callable[[IssueSession], Snapshot]:
     return part
 
 
-def _row(
-    project: Project, now: float, session: IssueSession, known: Snapshot, event: Event | None
-) -> StatusRow:
+def _row(now: float, session: IssueSession, known: Snapshot, event: Event | None) -> StatusRow:
     if event is not None and event.at < session.record.created_at:
         event = None  # of an earlier session of that issue
     one = Known(session, now)
@@ -164,7 +162,7 @@ def _row(
     )
 
     def make(_: AnySession) -> StatusRow:
-        return _filled(row, one, session, recall(project, session, known))
+        return _filled(row, one, session, recall(session, known))
 
     return show(session, make, partial(_damaged, row))
 

@@ -150,7 +150,7 @@ def _passes(bench: Bench) -> Iterator[Figure]:
         project = stage.project
         session = put_session(project, stage.file_issue(), alive=False)
         path, aside = project.config.bridge_database, bench.folder / "aside.db"
-        look = _often(lambda: hand_over(project, session), _processor_ms)
+        look = _often(lambda: hand_over(session), _processor_ms)
 
         def without() -> float:
             path.rename(aside)

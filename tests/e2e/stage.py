@@ -90,7 +90,7 @@ class Stage:
 
     def session(self, issue: int) -> IssueSession:
         """The session of an issue."""
-        return registry.load_issue_session(self.project.root, f"dev-{self.project.name}-{issue}")
+        return self.project.session(issue)
 
     def sessions(self) -> list[IssueSession]:
         """All sessions on record."""

@@ -218,7 +218,7 @@ def test_a_dialog_that_was_turned_down_is_over(hooked: Hooked) -> None:
     hooked.shows("❯\u00a0")
 
     def found() -> Facts:
-        return observe(hooked.stage.project, hooked.stage.session(hooked.issue)).facts
+        return observe(hooked.stage.session(hooked.issue)).facts
 
     wait_for(lambda: not found().escalated, "the end of the question")
     assert found().working
@@ -247,7 +247,7 @@ def test_a_dialog_that_was_answered_is_over_while_its_tool_runs(hooked: Hooked) 
     hooked.shows("thinking\r\n❯\u00a0")
     hooked.make_older(61)
     project, session = hooked.stage.project, hooked.stage.session(hooked.issue)
-    facts = observe(project, session).facts
+    facts = observe(session).facts
     assert facts.dialog_at is None
     assert not facts.held
     hooked.stage.sm("react", session.name)

@@ -111,7 +111,7 @@ def test_an_idle_marker_that_the_agent_has_not_written_says_nothing(
     marker = project.root.idle_marker(session.name)
     assert callable(take)
     take(marker)
-    assert recall(project, session, Snapshot(0.0)).facts.idle_since is None
+    assert recall(session, Snapshot(0.0)).facts.idle_since is None
     marker.rmdir() if marker.is_dir() else marker.unlink()
     marker.touch()
-    assert recall(project, session, Snapshot(0.0)).facts.idle_since
+    assert recall(session, Snapshot(0.0)).facts.idle_since

@@ -161,9 +161,9 @@ def read_all(world: World) -> list[str]:
     shown = overview(project, time.time())
     plain(shown.sessions)
     problems = [problem.encode().decode() for problem in shown.problems]
-    observed = recall(project, world.session, seen)
+    observed = recall(world.session, seen)
     with contextlib.suppress(SmError):  # its own issue may be the bad one
-        material = gather(project, world.session, observed, GitState())
+        material = gather(world.session, observed, GitState())
         for name in PROMPTS:
             write_prompt(name, material).encode()
         for name in NOTICES:

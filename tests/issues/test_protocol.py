@@ -26,6 +26,6 @@ def test_only_an_issues_agent_without_it_in_its_system_prompt_is_told_it_again(
     bare = structs.replace(CLAUDE, system_prompt=())
     told = protocol.repeat(target(session, bare))
     assert f"PHASE_FILE is {project.root.phase('harb', 7)}." in told
-    assert told == launch_with(project, session, "").protocol
+    assert told == launch_with(session, "").protocol
     assert protocol.repeat(target(session, CLAUDE)) == ""
     assert protocol.repeat(target(settle(root, tmp_path, "s-1"), bare)) == ""

@@ -57,7 +57,7 @@ def session(project: Project) -> Iterator[IssueSession]:
 def escalate(project: Project, session: IssueSession) -> str:
     """Have a person be asked; returns the phase write that it is about."""
     project.root.phase(session.record.project, session.issue).write_text(ASKED)
-    write = recall(project, session, snapshot(project)).facts.write
+    write = recall(session, snapshot(project)).facts.write
     note(session, "escalate", write, Verb.NOTIFY)
     return write
 
@@ -81,7 +81,7 @@ def queued(session: IssueSession) -> list[str]:
 
 
 def answers(project: Project, session: IssueSession) -> list[str]:
-    return [reply.text for reply in replies.list_replies(project, session, None, Trust(), 0.0)]
+    return [reply.text for reply in replies.list_replies(session, None, Trust(), 0.0)]
 
 
 def comments(project: Project, session: IssueSession) -> list[str]:
@@ -92,10 +92,10 @@ def test_no_control_character_of_the_chat_reaches_a_terminal(
     project: Project, session: IssueSession
 ) -> None:
     said(project, session, HOSTILE)
-    threads.hand_over(project, session)
+    threads.hand_over(session)
     escalate(project, session)
     said(project, session, HOSTILE)
-    threads.hand_over(project, session)
+    threads.hand_over(session)
     for text in (*queued(session), *answers(project, session), *comments(project, session)):
         assert "red\n/exit text" in text
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", text)
@@ -117,10 +117,10 @@ def test_an_answer_is_given_once_though_the_forge_was_down_meanwhile(
     file.write_text("no issue")
     for _ in range(2):
         with pytest.raises(SmError):
-            threads.hand_over(project, session)
+            threads.hand_over(session)
     note(session, "reply", write, Verb.INJECT)  # with the forge in order again, but sooner
     file.write_text(whole)
-    threads.hand_over(project, session)
+    threads.hand_over(session)
     assert comments(project, session) == ["chat answered:\n\nBlue."]
     [later] = queued(session)
     assert "Light blue." in later
@@ -137,10 +137,10 @@ def test_a_second_decision_is_not_lost_while_the_first_waits_to_be_typed(
 ) -> None:
     write = escalate(project, session)
     said(project, session, "Blue.")
-    threads.hand_over(project, session)
+    threads.hand_over(session)
     plan.save(session.dir, Plan("reply:1", "reply", write, time.time(), ()))
     said(project, session, "And bold.")
-    threads.hand_over(project, session)
+    threads.hand_over(session)
     assert answers(project, session) == ["Blue."]
     [message] = queued(session)
     assert "And bold." in message
@@ -151,7 +151,7 @@ def test_what_was_decided_before_the_question_is_no_answer_to_it(
 ) -> None:
     said(project, session, "Tabs.")
     escalate(project, session)
-    threads.hand_over(project, session)
+    threads.hand_over(session)
     assert answers(project, session) == []
     assert "Tabs." in queued(session)[0]
 
@@ -162,7 +162,7 @@ def test_a_decision_is_no_answer_while_a_dialog_is_open(tmp_path: Path, root: Ro
     escalate(project, session)
     said(project, session, "Blue.")
     write_atomic(session.dir.state, f"dialog {time.time():.3f} - -\n")
-    threads.hand_over(project, session)
+    threads.hand_over(session)
     assert answers(project, session) == []
     assert "Blue." in queued(session)[0]
 
@@ -174,7 +174,7 @@ def test_an_entry_whose_time_is_none_is_in_nobodys_way(
     said(project, session, "Blue.")
     with open_bridge(project.config.bridge_database) as handoffs:
         handoffs.connection.execute("UPDATE handoff_entries SET created_at = 'now'")
-    threads.hand_over(project, session)
+    threads.hand_over(session)
     assert answers(project, session) == ["Blue."]
 
 
@@ -183,7 +183,7 @@ def test_a_decision_is_handed_over_though_the_remote_is_out_of_reach(
 ) -> None:
     project.settings.repo.rename(project.settings.repo.with_name("gone"))
     said(project, session, "Tabs.")
-    threads.hand_over(project, session)
+    threads.hand_over(session)
     assert "Tabs." in queued(session)[0]
 
 
@@ -195,9 +195,9 @@ def test_a_database_that_cannot_even_be_looked_for_is_a_problem_and_no_crash(
     project = make_stage(tmp_path, auto=False, settings={"bridge_database": where}).project
     session = put_session(project, 1)
     with pytest.raises(SmError, match="File name too long"):
-        threads.hand_over(project, session)
+        threads.hand_over(session)
     with pytest.raises(SmError, match="File name too long"):
-        threads.ask(project, session, "Which colour?", "key")
+        threads.ask(session, "Which colour?", "key")
     assert lookup.find_about(project.config.bridge_database, session) == ()
     assert [name_event(event) for event in journal.read(project.root.journal)] == ["problem"]
 
