@@ -72,14 +72,13 @@ def _source(
     monitor: bool,
 ) -> tuple[Path, Callable[[], bool]]:
     """The file, and whether nothing more will be added to it."""
-    from sm.sessions import address
     from sm.sessions.project import Project
     from sm.sessions.session import AdHocSession
     from sm.views import logs
 
     if isinstance(place, AdHocSession):
         path = logs.ad_hoc_file(place, monitor=monitor)
-        return path, lambda: not address.is_living(place)
+        return path, lambda: not place.is_living
     if isinstance(place, str):
         return logs.kept_file(
             load_machine(click_context).root, place, monitor=monitor

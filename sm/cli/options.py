@@ -252,11 +252,10 @@ def _in_full(ctx: click.Context, text: str) -> str:
     """`7` as `PROJECT#7`, unless a session has that name; any other text as it is."""
     from sm.config.load import NoConfigError
     from sm.sessions import registry
-    from sm.sessions.address import format_address
 
     if not ISSUE.fullmatch(text):
         return text
-    if any(format_address(one) == text for one in registry.list_all(load_machine(ctx).root)):
+    if any(one.address == text for one in registry.list_all(load_machine(ctx).root)):
         return text
     try:
         return f"{_sole_project(ctx, text).name}#{text}"

@@ -70,7 +70,6 @@ def _so_far(root: Root, told: Story) -> Story:
 def _story(
     click_context: click.Context, place: AnySession | tuple[ProjectSettings, int] | str
 ) -> Story:
-    from sm.sessions.address import format_address
     from sm.sessions.project import Project
     from sm.views.trace import story, story_of
 
@@ -78,7 +77,7 @@ def _story(
         return story(Project(load_config(click_context), place[0]), place[1])
     if isinstance(place, str):
         return story_of(load_machine(click_context).root, place, f"'{place}'")
-    return story_of(place.root, place.name, f"'{format_address(place)}'")
+    return story_of(place.root, place.name, f"'{place.address}'")
 
 
 def _lines(told: Story) -> Iterator[tuple[str | Styled, ...]]:

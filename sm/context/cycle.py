@@ -30,7 +30,7 @@ from sm.errors import SmError, TemporaryError
 from sm.messages import delivery
 from sm.sessions import agent, monitors, registry
 from sm.sessions.activity import describe_activity
-from sm.sessions.address import check_living, format_address
+from sm.sessions.address import check_living
 from sm.sessions.session import AnySession, Session
 from sm.sessions.settings import Settings
 from sm.store import journal
@@ -70,9 +70,7 @@ def start(session: AnySession) -> Rotation:
     check(session)
     record = begin_cycle(session, Cause.COMMAND, _percent(session))
     if record is None:
-        raise SmError(
-            _under_way(session) or f"'{format_address(session)}' has just begun a rotation"
-        )
+        raise SmError(_under_way(session) or f"'{session.address}' has just begun a rotation")
     monitors.ensure(session)  # whether or not dev-poll runs
     registry.poke(session.dir)
     return record
@@ -87,7 +85,7 @@ def check(session: Session) -> None:
     """
     check_living(session)
     files.check(session.profile)
-    name = format_address(session)
+    name = session.address
     if not agent.is_alive(session.dir):
         raise SmError(f"the agent of '{name}' does not run at the moment: see 'sm trace'")
     if problem := _under_way(session):
@@ -95,7 +93,7 @@ def check(session: Session) -> None:
 
 
 def _under_way(session: Session) -> str:
-    name = format_address(session)
+    name = session.address
     found = progress.find_replacement(session.dir)
     if found is None:
         return ""
@@ -124,7 +122,7 @@ def preview(session: AnySession) -> Preview:
     percent = reading.percent if reading else None
     return Preview(
         session=session.name,
-        name=format_address(session),
+        name=session.address,
         percent=percent,
         read_age_s=time.time() - reading.at if reading else None,
         threshold=_threshold(session, holds),

@@ -25,7 +25,7 @@ from sm.quoting import SENTENCE_LIMIT, path
 from sm.sessions import agent_state, registry
 from sm.sessions import plan as plans
 from sm.sessions.history import Count, Receipt
-from sm.sessions.session import IssueSession, Session
+from sm.sessions.session import Session
 from sm.store import events, journal
 from sm.store.events import RotationStep
 from sm.store.failpoint import crash_point
@@ -87,9 +87,8 @@ def _rearm(session: Session, record: Rotation) -> None:
 
 
 def _note(session: Session, record: Rotation, error: str = "") -> None:
-    project = session.record.project if isinstance(session, IssueSession) else ""
     entry = history.make_entry(
-        record, time.time(), project=project, session=session.name, error=error
+        record, time.time(), project=session.project_name, session=session.name, error=error
     )
     if _is_new(session, entry):
         journal.record(session.root.journal, _told(entry, error))

@@ -40,7 +40,6 @@ from sm.messages import alerts, queue
 from sm.messages.follow_up import notice_id, tell
 from sm.messages.queue import Message, Mode, Place
 from sm.sessions import agent_state, signals
-from sm.sessions.address import format_address
 from sm.sessions.session import Session
 from sm.sessions.signals import Compaction
 from sm.store import events, journal, lock
@@ -163,7 +162,7 @@ def _tell(session: Session, flags: Flags, notice: Notice, found: Decision) -> No
 
 def tell_of_compaction(session: Session, compaction: Compaction) -> None:
     """Tell the parent and a person, as its settings have it, that the context was summed up."""
-    name, key = format_address(session), f"compact:{compaction.at}"
+    name, key = session.address, f"compact:{compaction.at}"
     what = events.Compacted(session=session.name, trigger=compaction.trigger)
     journal.record(session.root.journal, what)
     if "parent" in session.settings.monitor.tell:

@@ -3,18 +3,7 @@
 from __future__ import annotations
 
 from sm.bridge import lookup, texts
-from sm.phase import explain_protocol
-from sm.sessions.session import IssueSession, Session
-
-
-def explain(session: IssueSession) -> str:
-    """How the agent of this session is to signal."""
-    return explain_protocol(
-        phase_file=str(session.root.phase(session.record.project, session.issue)),
-        remote=session.record.remote,
-        branch=session.record.branch,
-        base=session.record.base,
-    )
+from sm.sessions.session import Session
 
 
 def repeat(session: Session) -> str:
@@ -22,9 +11,9 @@ def repeat(session: Session) -> str:
 
     A system prompt outlives a clear and a new start. A message does not.
     """
-    if not isinstance(session, IssueSession):
+    if not session.issue:
         return ""
     database = session.machine.settings.bridge_database
     chat = texts.write_note(lookup.find_about(database, session))
-    signal = "" if session.profile.system_prompt else explain(session)
+    signal = "" if session.profile.system_prompt else session.explain_protocol()
     return "\n\n".join(part for part in (signal, chat) if part)

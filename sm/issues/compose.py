@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable
 
 from sm.adapters.forge.model import CheckState, Issue, IssueState
 from sm.bridge import lookup
-from sm.context import protocol
 from sm.errors import SmError
 from sm.issues import asking
 from sm.issues.decide import Decision
@@ -150,7 +149,7 @@ def _named(session: IssueSession) -> Issue:
 def launch_with(session: IssueSession, prompt: str, *, resume: str = "") -> Launch:
     """How the session's agent is started with `prompt`."""
     return Launch(
-        session.project.settings.agent, session.profile, prompt, protocol.explain(session), resume
+        session.project.settings.agent, session.profile, prompt, session.explain_protocol(), resume
     )
 
 

@@ -33,7 +33,7 @@ Context = ServerRequestContext[Any]
 
 
 class Tools:
-    """The five tools over the threads of a host, for this `caller`."""
+    """The five tools over the threads of a machine, for this `caller`."""
 
     def __init__(self, machine: Machine, caller: Caller) -> None:
         """Serve one client, or several that cannot be told apart."""

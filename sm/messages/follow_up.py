@@ -22,11 +22,10 @@ from sm.messages.subscriptions import Waiter
 from sm.messages.texts import told, turn_ended
 from sm.refusal import Refusal
 from sm.sessions import agent, agent_state, registry, signals, turn
-from sm.sessions.address import format_address, is_over
 from sm.sessions.agent_state import State
 from sm.sessions.history import Verb
 from sm.sessions.plan import Plan
-from sm.sessions.session import IssueSession, Session
+from sm.sessions.session import Session
 from sm.sessions.signs import DIALOG_PATIENCE_S
 from sm.store import events, journal
 from sm.store.bounded import parse_json
@@ -112,7 +111,7 @@ def _tell_waiter(session: Session, waiter: Waiter) -> None:
         session.root,
         waiter.session,
         ident,
-        turn_ended(format_address(session), words, secrets.token_hex(4)),
+        turn_ended(session.address, words, secrets.token_hex(4)),
     )
     crash_point("notify:queued")
     subscriptions.remove(session.dir, waiter.ident)
@@ -129,8 +128,7 @@ def _has_ended(session: Session, accepted_at: float) -> bool:
 
 def _over(session: Session) -> tuple[State, ...]:
     """The states in which a turn is over; of an issue's session a parked one goes on by itself."""
-    parked = isinstance(session, IssueSession)
-    return (State.IDLE,) if parked else (State.IDLE, State.LIMITED)
+    return (State.IDLE,) if session.has_matrix else (State.IDLE, State.LIMITED)
 
 
 def shown(session: Session) -> Prompt:
@@ -161,7 +159,7 @@ def tell_of_trouble(session: Session) -> float:
 
     Of an issue's session the reaction matrix tells.
     """
-    if isinstance(session, IssueSession) or not session.profile.hooks:
+    if session.has_matrix or not session.profile.hooks:
         return math.inf
     told = turn.read(session.dir)
     if told.failure and told.failure.for_person:
@@ -182,7 +180,7 @@ def tell_parent(session: Session, what: str, key: str) -> None:
         session.root,
         session.record.parent,
         notice_id(session, key),
-        told(format_address(session), what),
+        told(session.address, what),
     )
 
 
@@ -194,7 +192,7 @@ def tell_all(session: Session, what: str, key: str) -> None:
             session.root,
             waiter.session,
             notice_id(session, key),
-            told(format_address(session), what),
+            told(session.address, what),
         )
         subscriptions.remove(session.dir, waiter.ident)
 
@@ -225,7 +223,7 @@ def tell(root: Root, name: str, ident: str, text: str) -> None:
     """
     try:
         receiver = registry.load(root, name) if name else None
-        if receiver is None or is_over(receiver):
+        if receiver is None or receiver.is_over:
             return
         if not queue.put(receiver.dir, Message(id=ident, text=text)):
             return

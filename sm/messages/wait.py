@@ -11,9 +11,8 @@ from sm.messages import queue
 from sm.messages.follow_up import SETTLED_S, shown
 from sm.messages.typing import last_accepted_at
 from sm.sessions import agent, agent_state
-from sm.sessions.address import is_being_begun, is_over
 from sm.sessions.agent_state import State
-from sm.sessions.session import AdHocSession, AnySession, Session
+from sm.sessions.session import AnySession, Session
 
 LOOK_S = 0.05
 """One small file is read each time."""
@@ -36,20 +35,12 @@ def reached(session: AnySession, event: Event, timeout_s: float | None) -> bool 
     look, pause = _look(session, event)
     deadline = time.monotonic() + timeout_s if timeout_s is not None else None
     while True:
-        ended = _has_ended(session)
+        ended = session.has_ended
         if ended or look():
             return True if event is Event.END else not ended
         if deadline is not None and time.monotonic() >= deadline:
             return None
         time.sleep(pause)
-
-
-def _has_ended(session: AnySession) -> bool:
-    if not session.dir.identity.exists() or is_over(session):
-        return True
-    if not isinstance(session, AdHocSession) or agent.is_alive(session.dir):
-        return False  # an issue's agent is started again
-    return not is_being_begun(session)
 
 
 def _look(session: Session, event: Event) -> tuple[Callable[[], bool], float]:

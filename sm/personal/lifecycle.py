@@ -22,10 +22,9 @@ from sm.messages.queue import Message
 from sm.personal import reactor
 from sm.personal.first_signs import await_first_signs
 from sm.sessions import agent, monitors, registry
-from sm.sessions.address import format_address, is_being_begun, is_living, is_over
 from sm.sessions.machine import Machine
 from sm.sessions.record import AdHocRecord
-from sm.sessions.session import AdHocSession
+from sm.sessions.session import AdHocSession, Session
 from sm.sessions.undone import Unable
 from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
@@ -131,8 +130,8 @@ def check_free(root: Root, name: str) -> None:
 
     """
     for other in registry.list_all(root, report=lambda _: None):
-        taken = name and name in (format_address(other), other.name)
-        if taken and (is_living(other) or not is_over(other)):
+        taken = name and name in (other.address, other.name)
+        if taken and (other.is_living or not other.is_over):
             raise UsageError(
                 f"there is a session '{name}' already ({other.name}): "
                 f"choose another name, or end it with sm kill {name}"
@@ -180,7 +179,7 @@ def _launch(session: AdHocSession, order: Order) -> None:
 def end(session: AdHocSession) -> Iterator[str]:
     """End the agent and remove the session's files; yield one line about it."""
     with lock.hold(session.dir.lock, timeout_s=120):
-        if not is_over(session):
+        if not session.is_over:
             tell_all(session, "was ended", "over")
         _remove(session)
     journal.record(session.root.journal, events.Kill(session=session.name, done=True))
@@ -199,29 +198,29 @@ def keep_watched(root: Root) -> Iterator[str]:
     except StateError:
         return  # the projects tell of it, which cannot be looked after either
     for session in known:
-        if isinstance(session, AdHocSession):
+        if not session.has_matrix:
             try:
                 yield from _look_after(session)
             except SmError as error:
-                yield Unable(f"cannot look after {format_address(session)}: {error.message}")
+                yield Unable(f"cannot look after {session.address}: {error.message}")
 
 
-def _look_after(session: AdHocSession) -> Iterator[str]:
-    if is_over(session):
+def _look_after(session: Session) -> Iterator[str]:
+    if session.is_over:
         yield from _prune(session)
-    elif is_being_begun(session):
+    elif session.is_being_begun:
         return
     elif monitors.ensure(session):
-        yield f"restart the monitor of {format_address(session)}"
+        yield f"restart the monitor of {session.address}"
     elif not agent.is_reachable(session.machine.tmux, session):
         registry.poke(session.dir)
 
 
-def _prune(session: AdHocSession) -> Iterator[str]:
+def _prune(session: Session) -> Iterator[str]:
     try:
         ended_at = session.dir.over.stat().st_mtime
     except FileNotFoundError:
         return
     if time.time() > ended_at + KEPT_S:
         registry.forget(session.root, session, session.machine.settings.logs)
-        yield f"forget {format_address(session)}, which ended a week ago"
+        yield f"forget {session.address}, which ended a week ago"

@@ -16,7 +16,6 @@ from sm.messages.follow_up import tell_all, tend_messages
 from sm.messages.queue import Place
 from sm.messages.texts import about
 from sm.sessions import agent, agent_state, registry
-from sm.sessions.address import format_address, is_over
 from sm.sessions.agent_state import State
 from sm.sessions.launch import Launch
 from sm.sessions.session import AdHocSession, Session
@@ -45,7 +44,7 @@ def run_pass(session: AdHocSession) -> None:
     repair(session.root, directory)
     try:
         with lock.hold(directory.lock, timeout_s=120):
-            if directory.identity.exists() and not is_over(session):
+            if directory.identity.exists() and not session.is_over:
                 _tend(session)
     except (StateError, FileNotFoundError):
         if directory.identity.exists():
@@ -94,14 +93,14 @@ def launch_with(session: AdHocSession, profile: Profile) -> Launch:
     return Launch(
         settings=Settings(command=session.record.command),
         profile=profile,
-        protocol=about(format_address(session), session.name, _parent_of(session)),
+        protocol=about(session.address, session.name, _parent_of(session)),
     )
 
 
 def _parent_of(session: AdHocSession) -> str:
     try:
         return (
-            format_address(registry.load(session.root, session.record.parent))
+            registry.load(session.root, session.record.parent).address
             if session.record.parent
             else ""
         )

@@ -19,7 +19,7 @@ from sm.server import shapes, views
 from sm.server.errors import HttpError, UnknownSessionError
 from sm.server.shapes import HandoffAnswer, InputAnswer, KillAnswer
 from sm.sessions import registry
-from sm.sessions.address import check_living, format_address
+from sm.sessions.address import check_living
 from sm.sessions.caller import Caller
 from sm.sessions.machine import Machine
 from sm.sessions.session import AdHocSession, AnySession
@@ -124,7 +124,7 @@ def send_input(call: Call[shapes.InputRequest]) -> InputAnswer:
         status=sent.outcome.status,
         session_id=session.name,
         id=sent.ident,
-        name=format_address(session),
+        name=session.address,
         reason=sent.outcome.sentence,
     )
 

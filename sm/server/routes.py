@@ -131,7 +131,7 @@ ENDPOINTS = (
 
 
 def make_routes(machine: Machine) -> list[Route]:
-    """Return the table for Starlette, over the sessions of this host."""
+    """Return the table for Starlette, over the sessions of this machine."""
     lanes = {True: Lanes(each=4, total=64), False: Lanes(each=16, total=16)}
     return [
         Route(

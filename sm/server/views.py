@@ -11,7 +11,6 @@ from sm.server.errors import UnknownSessionError
 from sm.server.shapes import PendingRotation, Session
 from sm.sessions import address as targets
 from sm.sessions import agent_state, hooks, registry, window
-from sm.sessions.address import format_address
 from sm.sessions.session import AnySession
 from sm.store.paths import Root
 from sm.views.known import Damaged, Known, read_records, show
@@ -64,7 +63,7 @@ def exactly(root: Root, text: str) -> AnySession:
 
     """
     found = meant(root, text)
-    if text in (found.name, format_address(found)):
+    if text in (found.name, found.address):
         return found
     raise UnknownSessionError(f"no session '{text}': send the whole id '{found.name}', or the name")
 

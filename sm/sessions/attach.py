@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from sm.adapters.tmux import Tmux
 from sm.errors import SmError
-from sm.sessions.address import format_address
 from sm.sessions.project import Project
 from sm.sessions.session import AdHocSession
 from sm.store.paths import name_session
@@ -51,7 +50,7 @@ def prepare_ad_hoc_attachment(
     """
     tmux = session.tmux
     if tmux.pane(session.name) is None:
-        name = format_address(session)
+        name = session.address
         raise SmError(
             f"the terminal of '{name}' is gone: sm tail {name} shows what it said last, "
             f"sm kill {name} removes it"

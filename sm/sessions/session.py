@@ -5,6 +5,7 @@ What a session for an issue does otherwise than one of a person's own is a metho
 
 from __future__ import annotations
 
+import time
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     pass
+
+START_S = 60.0
+"""If there is no agent after so long, the process that was to start it has died."""
 
 
 class Session(Struct, frozen=True, dict=True):
@@ -90,8 +94,7 @@ class Session(Struct, frozen=True, dict=True):
             UsageError: it cannot be used.
 
         """
-        assert self.machine
-        return self
+        return self.provide(machine=self.machine)
 
     @property
     def name(self) -> str:
@@ -112,6 +115,68 @@ class Session(Struct, frozen=True, dict=True):
     def label(self) -> str:
         """What people call the session."""
         return self.name
+
+    @property
+    def address(self) -> str:
+        """What messages call the session: its name, `PROJECT#ISSUE`, or its id."""
+        return self.label
+
+    @property
+    def project_name(self) -> str:
+        """The name of the project that it works for, '' for none."""
+        return ""
+
+    @property
+    def issue(self) -> int:
+        """The number of its issue, 0 for none."""
+        return 0
+
+    @property
+    def has_matrix(self) -> bool:
+        """Whether the reaction matrix looks after the session.
+
+        Then it tells people, goes on after a limit, and dev-poll keeps its monitor.
+        """
+        return False
+
+    @property
+    def owns_cwd(self) -> bool:
+        """Whether no other session works in its directory."""
+        return False
+
+    @property
+    def pass_env(self) -> tuple[str, ...]:
+        """The variables that its next agent gets anew; others keep those of the first."""
+        return ()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the session has ended. A record without an issue stays for a while."""
+        return self.dir.over.exists()
+
+    @property
+    def is_being_begun(self) -> bool:
+        """Whether its agent is about to be started for the first time."""
+        from sm.sessions import agent
+
+        return agent.load(self.dir) is None and time.time() < self.record.created_at + START_S
+
+    @property
+    def is_living(self) -> bool:
+        """Whether its agent runs, or will run again."""
+        from sm.sessions import agent
+
+        return not self.is_over and agent.is_alive(self.dir)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more is to be expected of it."""
+        gone = not self.dir.identity.exists() or self.is_over
+        return gone or not (self.is_living or self.is_being_begun)
+
+    def explain_protocol(self) -> str:
+        """How its agent is to signal, '' if there is nobody to signal to."""
+        return ""
 
     @property
     def transcript(self) -> Path:
@@ -180,9 +245,8 @@ class IssueSession(Session, frozen=True, dict=True):
         return combine(self.dir, project.config, project.settings)
 
     def configure(self) -> Self:
-        """Open the project."""
-        assert self.project
-        return self
+        """Open the project; return the session."""
+        return self.provide(project=self.project)
 
     @property
     def issue(self) -> int:
@@ -198,6 +262,51 @@ class IssueSession(Session, frozen=True, dict=True):
     def label(self) -> str:
         """What people call the session."""
         return f"{self.record.project} #{self.issue}"
+
+    @property
+    def address(self) -> str:
+        """What messages call the session."""
+        return f"{self.record.project}#{self.issue}"
+
+    @property
+    def project_name(self) -> str:
+        """The name of the project."""
+        return self.record.project
+
+    @property
+    def has_matrix(self) -> bool:
+        """An issue's session has it."""
+        return True
+
+    @property
+    def owns_cwd(self) -> bool:
+        """Its worktree is its own."""
+        return True
+
+    @property
+    def pass_env(self) -> tuple[str, ...]:
+        """What the project says now; the reactor tells what is wrong with it."""
+        try:
+            return self.project.settings.agent.pass_env
+        except SmError:
+            return ()
+
+    @property
+    def is_living(self) -> bool:
+        """An issue's agent is started again as long as the session is on record."""
+        return self.dir.identity.exists()
+
+    def explain_protocol(self) -> str:
+        """The protocol of the phase file."""
+        from sm.phase import explain_protocol
+
+        record = self.record
+        return explain_protocol(
+            phase_file=str(self.root.phase(record.project, record.issue)),
+            remote=record.remote,
+            branch=record.branch,
+            base=record.base,
+        )
 
     @property
     def transcript(self) -> Path:

@@ -15,7 +15,6 @@ from sm.context.thresholds import FULL, Flags, Levels, list_ahead
 from sm.errors import SmError, StateError
 from sm.sessions import agent_state
 from sm.sessions.activity import Proof
-from sm.sessions.address import format_address, is_over
 from sm.sessions.session import AnySession
 from sm.sessions.settings import read_own
 from sm.store.paths import Root, SessionDir
@@ -54,7 +53,7 @@ class Gauge(Struct, frozen=True, kw_only=True):
 def gauges(root: Root) -> list[Gauge]:
     """Those of all sessions that have not ended, by age; of a damaged one what is wrong with it."""
     found, damaged = read_records(root)
-    rows = [show(one, gauge, _damaged) for one in found if not is_over(one)]
+    rows = [show(one, gauge, _damaged) for one in found if not one.is_over]
     return [*rows, *map(_damaged, damaged)]
 
 
@@ -111,7 +110,7 @@ def _of_replacement(session: AnySession, flags: Flags, found: Replacement | None
     if found and found.obstacle:
         yield f"its context cannot be cleared yet: {found.obstacle}"
     if flags.cycled and found is None:
-        known = format_address(session)
+        known = session.address
         yield f"its cycle came to nothing, {_again(flags)}: see 'sm trace {known}'"
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct, structs
 
 from sm.sessions import registry
 from sm.sessions.activity import Proof
-from sm.sessions.session import AdHocSession, AnySession
+from sm.sessions.session import AnySession
 from sm.store.paths import Root
 from sm.views.known import Known, read_records
 from sm.views.states import State
@@ -87,4 +87,4 @@ def _below(known: Iterable[AnySession], parent: str, depth: int) -> list[Relativ
 def ad_hoc(root: Root) -> list[Relative]:
     """The sessions that work on no issue, the oldest first."""
     found, _ = read_records(root)
-    return [relative(one) for one in found if isinstance(one, AdHocSession)]
+    return [relative(one) for one in found if not one.issue]

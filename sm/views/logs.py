@@ -13,7 +13,6 @@ from pathlib import Path
 from sm.adapters.tmux import MissingPaneError, NoServerError
 from sm.errors import SmError
 from sm.sessions import agent, terminal, terminal_log
-from sm.sessions.address import format_address
 from sm.sessions.project import Project
 from sm.sessions.session import AdHocSession, AnySession
 from sm.store.files import open_guarded
@@ -89,7 +88,7 @@ def ad_hoc_file(session: AdHocSession, *, monitor: bool = False) -> Path:
     if path.exists():
         return path
     what = "monitor" if monitor else "agent"
-    raise SmError(f"the {what} of '{format_address(session)}' has said nothing yet")
+    raise SmError(f"the {what} of '{session.address}' has said nothing yet")
 
 
 def is_over(project: Project, issue: int) -> bool:

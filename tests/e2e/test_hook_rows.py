@@ -246,7 +246,7 @@ def test_a_dialog_that_was_answered_is_over_while_its_tool_runs(hooked: Hooked) 
     hooked.opens_dialog("build for an hour")
     hooked.shows("thinking\r\n❯\u00a0")
     hooked.make_older(61)
-    project, session = hooked.stage.project, hooked.stage.session(hooked.issue)
+    session = hooked.stage.session(hooked.issue)
     facts = observe(session).facts
     assert facts.dialog_at is None
     assert not facts.held
