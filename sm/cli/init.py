@@ -123,11 +123,10 @@ def _agrees(question: str) -> bool:
 
 
 def _try_ci(setup: Setup, cwd: Path) -> None:
-    from sm.sessions.project import Project
     from sm.setup.trial import try_ci
 
     config = load(setup.output, os.environ, cwd)
-    project = Project(config, find_project(config, setup.name))
+    project = find_project(config, setup.name)
     limit = project.settings.ci.timeout_s
     say(f"CI runs in a clean checkout of '{setup.primary}', for {limit:g} s at most …")
     found = try_ci(project)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from sm.errors import UsageError
 
 if TYPE_CHECKING:
-    from sm.config.schema import Config, ProjectSettings
+    from sm.config.schema import Config
+    from sm.sessions.project import Project
     from sm.store.paths import Root
 
 ISSUE = re.compile(r"[1-9][0-9]{0,8}")
@@ -89,15 +90,17 @@ class Invocation:
         return self.config or load_any(self.explicit, os.environ, Path.cwd())
 
 
-def find_project(config: Config, name: str) -> ProjectSettings:
+def find_project(config: Config, name: str) -> Project:
     """The project of that name.
 
     Raises:
         UsageError: there is none; the nearest one is named, or all.
 
     """
+    from sm.sessions.project import Project
+
     if found := config.project(name):
-        return found
+        return Project(config, found)
     names = [project.name for project in config.projects]
     from difflib import get_close_matches
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import load_config, load_machine, past_place_argument
+from sm.cli.options import load_machine, past_place_argument
 from sm.output import pass_on, say_text
 
 if TYPE_CHECKING:
-    from sm.config.schema import ProjectSettings
+    from sm.sessions.project import Project
     from sm.sessions.session import AnySession
 
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.pass_context
 def command(
     click_context: click.Context,
-    place: AnySession | tuple[ProjectSettings, int] | str,
+    place: AnySession | tuple[Project, int] | str,
     follow: bool,
     lines: int,
     raw: bool,
@@ -68,11 +68,10 @@ def command(
 
 def _source(
     click_context: click.Context,
-    place: AnySession | tuple[ProjectSettings, int] | str,
+    place: AnySession | tuple[Project, int] | str,
     monitor: bool,
 ) -> tuple[Path, Callable[[], bool]]:
     """The file, and whether nothing more will be added to it."""
-    from sm.sessions.project import Project
     from sm.sessions.session import AdHocSession
     from sm.views import logs
 
@@ -84,7 +83,7 @@ def _source(
             load_machine(click_context).root, place, monitor=monitor
         ), lambda: True
     if isinstance(place, tuple):
-        project, issue = Project(load_config(click_context), place[0]), place[1]
+        project, issue = place
     else:
         project, issue = place.project, place.issue
     return logs.log_file(project, issue, monitor=monitor), lambda: logs.is_over(project, issue)

@@ -12,8 +12,9 @@ from sm.cli.invocation import ISSUE, Invocation, find_project, list_names
 from sm.errors import UsageError
 
 if TYPE_CHECKING:
-    from sm.config.schema import Config, ProjectSettings
+    from sm.config.schema import Config
     from sm.sessions.machine import Machine
+    from sm.sessions.project import Project
     from sm.sessions.session import AnySession
 
 P = ParamSpec("P")
@@ -73,20 +74,22 @@ def pass_machine(function: Callable[Concatenate[Machine, P], R]) -> Callable[P, 
     return wrapper
 
 
-def only_project(config: Config) -> ProjectSettings:
+def only_project(config: Config) -> Project:
     """The one project that there is.
 
     Raises:
         UsageError: there are several, so one has to be named.
 
     """
+    from sm.sessions.project import Project
+
     if len(config.projects) == 1:
-        return config.projects[0]
+        return Project(config, config.projects[0])
     names = [project.name for project in config.projects]
     raise UsageError(f"which project? name one with --project: there is {list_names(names)}")
 
 
-def _project(ctx: click.Context, _param: click.Parameter, name: str) -> ProjectSettings:
+def _project(ctx: click.Context, _param: click.Parameter, name: str) -> Project:
     return find_project(load_config(ctx), name)
 
 
@@ -99,9 +102,7 @@ def name_project(ctx: click.Context, name: str) -> None:
     ctx.meta[NAMED_PROJECT] = name
 
 
-def _default_project(
-    ctx: click.Context, _param: click.Parameter, name: str | None
-) -> ProjectSettings:
+def _default_project(ctx: click.Context, _param: click.Parameter, name: str | None) -> Project:
     config, named = load_config(ctx), ctx.meta.get(NAMED_PROJECT)
     if name and named and name != named:
         raise UsageError(f"--project names '{name}', the argument '{named}': leave one of them out")
@@ -111,14 +112,17 @@ def _default_project(
 
 def _projects(
     ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]
-) -> tuple[ProjectSettings, ...]:
+) -> tuple[Project, ...]:
+    from sm.sessions.project import Project
+
     config = load_config(ctx)
-    return tuple(find_project(config, name) for name in names) or config.projects
+    named = tuple(find_project(config, name) for name in names)
+    return named or tuple(Project(config, settings) for settings in config.projects)
 
 
 def _known_projects(
     ctx: click.Context, param: click.Parameter, names: tuple[str, ...]
-) -> tuple[ProjectSettings, ...]:
+) -> tuple[Project, ...]:
     from sm.config.load import NoConfigError
 
     try:
@@ -144,7 +148,7 @@ project_option: Decorator = click.option(
     callback=_default_project,
     help="The project; not needed where there is only one.",
 )
-"""`project: ProjectSettings`."""
+"""`project: Project`."""
 
 projects_option: Decorator = click.option(
     "--project",
@@ -154,7 +158,7 @@ projects_option: Decorator = click.option(
     multiple=True,
     help="Only this project; may be given several times.",
 )
-"""`projects: tuple[ProjectSettings, ...]`, all of them where none is named."""
+"""`projects: tuple[Project, ...]`, all of them where none is named."""
 
 known_projects_option: Decorator = click.option(
     "--project",
@@ -169,7 +173,7 @@ known_projects_option: Decorator = click.option(
 
 def _numbered(
     ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
-) -> tuple[ProjectSettings, int]:
+) -> tuple[Project, int]:
     name, number = _named(ctx, param, words)
     project = _project(ctx, param, name) if name else _sole_project(ctx, number)
     return project, _issue(ctx, param, number)
@@ -206,16 +210,18 @@ about_argument: Decorator = click.argument(
 """`about: tuple[str, int]`: the same of a project that need not be configured here."""
 
 
-def _sole_project(ctx: click.Context, number: str) -> ProjectSettings:
+def _sole_project(ctx: click.Context, number: str) -> Project:
     """The project that a number alone is of.
 
     Raises:
         UsageError: there are several.
 
     """
+    from sm.sessions.project import Project
+
     config = load_config(ctx)
     if len(config.projects) == 1:
-        return config.projects[0]
+        return Project(config, config.projects[0])
     names = [project.name for project in config.projects]
     raise UsageError(
         f"'{number}' of which project? there is {list_names(names)}: write '{names[0]}#{number}'"
@@ -225,18 +231,18 @@ def _sole_project(ctx: click.Context, number: str) -> ProjectSettings:
 numbered_argument: Decorator = click.argument(
     "numbered", metavar="PROJECT ISSUE|PR", callback=_numbered, nargs=-1
 )
-"""`numbered: tuple[ProjectSettings, int]`, an issue or a pull request.
+"""`numbered: tuple[Project, int]`, an issue or a pull request.
 
 Also as `PROJECT#NUMBER`, and as `NUMBER` where there is one project.
 """
 
 
 def project_issue(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The arguments PROJECT ISSUE, in any of these ways: `project: ProjectSettings, issue: int`."""
+    """The arguments PROJECT ISSUE, in any of these ways: `project: Project, issue: int`."""
 
     @click.argument("numbered", metavar="PROJECT ISSUE", callback=_numbered, nargs=-1)
     @functools.wraps(function)
-    def wrapper(*args: Any, numbered: tuple[ProjectSettings, int], **kwargs: Any) -> Any:
+    def wrapper(*args: Any, numbered: tuple[Project, int], **kwargs: Any) -> Any:
         return function(*args, project=numbered[0], issue=numbered[1], **kwargs)
 
     return wrapper
@@ -277,7 +283,7 @@ optional_target: Decorator = click.argument(
 
 def find_place(
     ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
-) -> AnySession | tuple[ProjectSettings, int]:
+) -> AnySession | tuple[Project, int]:
     """A session by what it is called, or a project and an issue.
 
     Raises:
@@ -298,12 +304,12 @@ def find_place(
 place_argument: Decorator = click.argument(
     "place", metavar="TARGET | PROJECT ISSUE", callback=find_place, nargs=-1, required=True
 )
-"""`place: AnySession | tuple[ProjectSettings, int]`: a session, or an issue that may have none."""
+"""`place: AnySession | tuple[Project, int]`: a session, or an issue that may have none."""
 
 
 def _past_place(
     ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
-) -> AnySession | tuple[ProjectSettings, int] | str:
+) -> AnySession | tuple[Project, int] | str:
     """As any command has it; else the id of a session that is over, if the journal knows it."""
     try:
         return find_place(ctx, param, words)
@@ -329,7 +335,7 @@ past_place_argument: Decorator = click.argument(
     nargs=-1,
     required=True,
 )
-"""`place: AnySession | tuple[ProjectSettings, int] | str`: the same, or the id of a past one."""
+"""`place: AnySession | tuple[Project, int] | str`: the same, or the id of a past one."""
 
 
 def _past_name(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> str:

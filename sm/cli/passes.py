@@ -111,8 +111,7 @@ def _react_by_record(invocation: Invocation, name: str) -> None:
 
 def _react_by_issue(invocation: Invocation, project: str, issue: int) -> None:
     from sm.issues.reactor import react
-    from sm.sessions.project import Project
     from sm.store.paths import name_session
 
     config = invocation.load_config()
-    react(Project(config, find_project(config, project)), name_session(project, issue))
+    react(find_project(config, project), name_session(project, issue))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Group, RenderableType
 
     from sm.cli.table import Column
-    from sm.config.schema import ProjectSettings
+    from sm.sessions.project import Project
     from sm.views.project import Kept, Merged, Overview
 
 LISTED = 5
@@ -36,7 +36,7 @@ ROOM = 4
 @known_projects_option
 @click.pass_context
 def command(
-    click_context: click.Context, projects: tuple[ProjectSettings, ...], as_json: bool, watch: bool
+    click_context: click.Context, projects: tuple[Project, ...], as_json: bool, watch: bool
 ) -> None:
     """Show every session: phase, CI, review, attempts, age, and what it waits for.
 
@@ -59,17 +59,16 @@ def command(
 
 
 def _looker(
-    click_context: click.Context, projects: tuple[ProjectSettings, ...]
+    click_context: click.Context, projects: tuple[Project, ...]
 ) -> Callable[[], list[Overview]]:
     """What reads everything anew. Without a configuration, only what needs none."""
-    from sm.sessions.project import Project
     from sm.views.project import no_project, overview
 
     named = bool(click_context.get_parameter_source("projects") is ParameterSource.COMMANDLINE)
     root = load_machine(click_context).root
     if not projects and no_project(root) is None:
         load_config(click_context)  # says that there is none
-    opened = [Project(load_config(click_context), settings) for settings in projects]
+    opened = projects
 
     def look() -> list[Overview]:
         others = None if named else no_project(root)

@@ -9,8 +9,8 @@ import click
 
 from sm.cli.options import project_option
 from sm.cli.table import plural
-from sm.config.schema import ProjectSettings
 from sm.output import say, say_lines, warn
+from sm.sessions.project import Project
 
 if TYPE_CHECKING:
     from sm.setup.sync import Standing, Synced
@@ -23,9 +23,7 @@ SHOWN = 10
 @click.option("--dry-run", is_flag=True, help="Say what would be carried over, and change nothing.")
 @project_option
 @click.pass_context
-def command(
-    ctx: click.Context, project: ProjectSettings, remote: str | None, dry_run: bool
-) -> None:
+def command(ctx: click.Context, project: Project, remote: str | None, dry_run: bool) -> None:
     """Exchange finished work with the people on another remote.
 
     For a project whose agents push to a hub of their own beside 'origin'. What people have pushed
@@ -36,8 +34,8 @@ def command(
     from sm.setup import sync
     from sm.setup.sync import Direction
 
-    other = sync.choose_remote(project, remote)
-    found = (sync.look if dry_run else sync.sync)(project, other)
+    other = sync.choose_remote(project.settings, remote)
+    found = (sync.look if dry_run else sync.sync)(project.settings, other)
     if found.standing.direction is Direction.APART:
         _tell_apart(project, found.standing)
         ctx.exit(1)
@@ -61,7 +59,7 @@ def _lines(found: Synced, is_dry: bool) -> Iterator[str]:
         yield f"  and {more} more"
 
 
-def _tell_apart(project: ProjectSettings, standing: Standing) -> None:
+def _tell_apart(project: Project, standing: Standing) -> None:
     from sm.setup.sync import list_remedies
 
     ours, theirs = (f"'{each}/{standing.branch}'" for each in (standing.hub, standing.beside))
@@ -70,5 +68,5 @@ def _tell_apart(project: ProjectSettings, standing: Standing) -> None:
         f"lacks, {ours} has {plural(standing.only_ours, 'commit')} that {theirs} lacks: nothing "
         "was changed"
     )
-    for line in list_remedies(project, standing):
+    for line in list_remedies(project.settings, standing):
         say(line, err=True)

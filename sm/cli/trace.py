@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import json_option, load_config, load_machine, past_place_argument
+from sm.cli.options import json_option, load_machine, past_place_argument
 from sm.cli.times import moment, span
 from sm.cli.words import print_json
 from sm.output import Styled, say
 from sm.text import one_line
 
 if TYPE_CHECKING:
-    from sm.config.schema import ProjectSettings
+    from sm.sessions.project import Project
     from sm.sessions.session import AnySession
     from sm.store.paths import Root
     from sm.views.trace import Entry, Story, Summary
@@ -41,7 +41,7 @@ COLOURS = {
 @click.pass_context
 def command(
     click_context: click.Context,
-    place: AnySession | tuple[ProjectSettings, int] | str,
+    place: AnySession | tuple[Project, int] | str,
     as_json: bool,
 ) -> None:
     """Tell the whole story of a session, in order.
@@ -67,14 +67,11 @@ def _so_far(root: Root, told: Story) -> Story:
     return up_to_now(told, find(root, told.session), time.time())
 
 
-def _story(
-    click_context: click.Context, place: AnySession | tuple[ProjectSettings, int] | str
-) -> Story:
-    from sm.sessions.project import Project
+def _story(click_context: click.Context, place: AnySession | tuple[Project, int] | str) -> Story:
     from sm.views.trace import story, story_of
 
     if isinstance(place, tuple):
-        return story(Project(load_config(click_context), place[0]), place[1])
+        return story(*place)
     if isinstance(place, str):
         return story_of(load_machine(click_context).root, place, f"'{place}'")
     return story_of(place.root, place.name, f"'{place.address}'")
