@@ -14,6 +14,9 @@ SETTLE_S = 2.0
 
 LOOK_S, SCREEN_S = 0.02, 0.2
 
+WORDS_S = 0.5
+"""tmux writes the agent's last words a moment after the agent has ended, so long at most."""
+
 
 def await_first_signs(session: Session) -> None:
     """Wait until the agent has certainly begun: by a hook, its input line, or time.
@@ -37,7 +40,10 @@ def await_first_signs(session: Session) -> None:
 
 def read_last_line(session: Session) -> str:
     """Return the last words of the agent's terminal in quotes, or that it said nothing."""
-    line = one_line(terminal.read_tail(session.transcript, 1), 200).strip()
+    line, until = "", time.time() + WORDS_S
+    while not line and time.time() < until:
+        time.sleep(LOOK_S)
+        line = one_line(terminal.read_tail(session.transcript, 1), 200).strip()
     return f'"{line}"' if line else "it said nothing"
 
 
