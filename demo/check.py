@@ -73,8 +73,8 @@ def _merged(stage: Stage, parts: Sequence[Part]) -> Iterator[str]:
 
 
 def _left_behind(stage: Stage) -> Iterator[str]:
-    context = stage.context
-    for issue in context.forge.issues(IssueState.OPEN)[0]:
+    project = stage.project
+    for issue in project.forge.issues(IssueState.OPEN)[0]:
         yield f"issue #{issue.number} is still open"
     for line in stage.git("for-each-ref", "--format=%(refname)", folder=stage.hub).splitlines():
         if line != "refs/heads/main":
@@ -82,7 +82,7 @@ def _left_behind(stage: Stage) -> Iterator[str]:
     for line in stage.git("worktree", "list", "--porcelain").splitlines():
         if line.startswith("worktree ") and line != f"worktree {stage.clone}":
             yield f"git still has the {line}"
-    for path in context.project.worktrees.glob("*"):
+    for path in project.settings.worktrees.glob("*"):
         yield f"the worktree '{path}' is still there"
     yield from _state_left_behind(stage)
     for process in stage.processes():
@@ -90,7 +90,7 @@ def _left_behind(stage: Stage) -> Iterator[str]:
 
 
 def _state_left_behind(stage: Stage) -> Iterator[str]:
-    root = stage.context.root
+    root = stage.project.root
     for path in (*stage.state.iterdir(), *root.sessions.iterdir()):
         if path != root.private:
             yield f"the state file '{path}' is still there"

@@ -170,8 +170,8 @@ def explain(stage: Stage, error: Exception) -> None:
     print(f"demo: {error}", file=sys.stderr, flush=True)
     if not stage.config.exists():
         return
-    begun = {event.session for event in journal.read(stage.context.root.journal)}
-    for issue in stage.context.forge.issues(IssueState.OPEN)[0]:
+    begun = {event.session for event in journal.read(stage.project.root.journal)}
+    for issue in stage.project.forge.issues(IssueState.OPEN)[0]:
         if name_session(NAME, issue.number) in begun:
             story = stage.run("sm", "trace", NAME, str(issue.number))
             print(f"\n$ sm trace {NAME} {issue.number}\n{story}", file=sys.stderr)

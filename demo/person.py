@@ -56,7 +56,7 @@ class People:
                 self._review(row, part)
 
     def _review(self, row: StatusRow, part: Part) -> None:
-        pull = next((p for p in seen(self.stage.context).pulls if p.number == row.pull), None)
+        pull = next((p for p in seen(self.stage.project).pulls if p.number == row.pull), None)
         if pull is None or pull.check.state is not CheckState.SUCCESS:
             return
         if part.remark and self._first("remark", row.issue):
@@ -94,7 +94,7 @@ class People:
         if not (part.answer or self.stage.agent.own) or answered > ANSWERS:
             what = row.reason or row.last_event
             raise DemoError(f"#{row.issue} needs a person where none was foreseen: {what}")
-        comments = self.stage.context.forge.issue(row.issue).comments
+        comments = self.stage.project.forge.issue(row.issue).comments
         asked = sum(comment.author == BOT for comment in comments)
         if asked and self._first("answer", row.issue, asked if self.stage.agent.own else 1):
             answer = part.answer or NO_ANSWER
@@ -104,7 +104,7 @@ class People:
         """Pull the plug once the agent has edited all that it wants to, and committed nothing."""
         if row.recoveries or ("kill", row.issue) in self._done or not self._has_edited(row):
             return
-        pane = self.stage.context.tmux.pane(row.session)
+        pane = self.stage.project.tmux.pane(row.session)
         if pane and self._first("kill", row.issue):
             why = f"the agent of #{row.issue} is at work, nothing committed"
             self.report(Deed(time.time(), f"kill -9 {pane.pid}", why))

@@ -44,7 +44,7 @@ class Progress:
             DemoError: a session of the script has ended without a merge.
 
         """
-        found = overview(self.stage.context, time.time())
+        found = overview(self.stage.project, time.time())
         at_work = {row.issue for row in found.sessions}
         for row in self.active:
             if row.issue not in at_work:
@@ -53,8 +53,8 @@ class Progress:
 
     def _settled(self, row: StatusRow) -> StatusRow:
         """The last row of a session that is over, with what came of it."""
-        known = seen(self.stage.context)
-        pull = known.pull(self.stage.context.project.branch(row.issue))
+        known = seen(self.stage.project)
+        pull = known.pull(self.stage.project.settings.branch(row.issue))
         self._ended_at[row.issue] = time.time()
         told = self.summary(row.issue)
         if pull is None or pull.state is not PullState.MERGED:
@@ -75,7 +75,7 @@ class Progress:
 
     def summary(self, issue: int) -> trace.Summary:
         """What `sm trace` says of the issue at its end."""
-        return trace.story(self.stage.context, issue).summary
+        return trace.story(self.stage.project, issue).summary
 
     @property
     def rows(self) -> list[StatusRow]:

@@ -58,7 +58,7 @@ class Lines:
 
     def update(self, progress: Progress) -> None:
         """Print what has happened since the last call."""
-        events = list(journal.read(progress.stage.context.root.journal))
+        events = list(journal.read(progress.stage.project.root.journal))
         if not self._shown:
             self._from = progress.started_at
         for event in events[self._shown :]:

@@ -26,7 +26,7 @@ from agents import SCRIPTED, Agent
 from sm.adapters import proc
 from sm.adapters.proc import Process
 from sm.config.load import load
-from sm.sessions.project import Context
+from sm.sessions.project import Project
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -74,10 +74,10 @@ class Stage:
         return cls(Path("/tmp") / name if too_long else path, agent)
 
     @cached_property
-    def context(self) -> Context:
+    def project(self) -> Project:
         """The project, opened as every command of sm does."""
         config = load(self.config, os.environ, self.path)
-        return Context(config, config.projects[0])
+        return Project(config, config.projects[0])
 
     def enter(self) -> None:
         """Make the directory, and this process's environment its own from here on."""

@@ -13,7 +13,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from sm.adapters.tmux import Tmux
-from sm.config.schema import LocalSettings, Project
+from sm.config.schema import LocalSettings, ProjectSettings
 from sm.store import journal
 from sm.store.paths import Root
 from sm.views.event_words import describe, name_event
@@ -112,10 +112,10 @@ def repository(tmp_path: Path) -> Repository:
 
 
 @pytest.fixture
-def project(repository: Repository) -> Project:
+def project(repository: Repository) -> ProjectSettings:
     """A project on that repository, with no forge to speak of."""
     forge = LocalSettings(path=repository.bare)
-    return Project(name="harb", repo=repository.clone, forge=forge)
+    return ProjectSettings(name="harb", repo=repository.clone, forge=forge)
 
 
 @pytest.fixture

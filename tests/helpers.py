@@ -35,8 +35,9 @@ from sm.issues import phase_file
 from sm.issues.snapshot import Snapshot
 from sm.sessions import plan, registry
 from sm.sessions.history import Receipt, Verb
-from sm.sessions.project import Context
-from sm.sessions.registry import IssueSession, Session
+from sm.sessions.project import Project
+from sm.sessions.record import IssueRecord
+from sm.sessions.session import IssueSession, Session
 from sm.store import lock
 from sm.store.files import write_atomic, write_json
 from sm.store.paths import name_session
@@ -66,7 +67,7 @@ def monitor_of(session: Session) -> int | None:
 
     What it starts has its command line for a moment, so it is the one whose parent has another.
     """
-    root, found = os.fsencode(session.state_root), dict[int, int]()
+    root, found = os.fsencode(session.record.state_root), dict[int, int]()
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             words = (entry / "cmdline").read_bytes().split(b"\0")
@@ -159,7 +160,7 @@ def sm_yaml(folder: Path, **settings: object) -> Path:
 
 
 def put_session(
-    ctx: Context,
+    project: Project,
     issue: int,
     title: str = "Mend it",
     *,
@@ -169,30 +170,32 @@ def put_session(
     alive: bool = True,
 ) -> IssueSession:
     """A session on disk as a started one looks; this very process stands in for its agent."""
-    root, project = ctx.root, ctx.project
+    root, settings = project.root, project.settings
     created = time.time() - age_s
     session = IssueSession(
-        name=name_session(project.name, issue),
-        project=project.name,
-        issue=issue,
-        title=title,
-        branch=project.branch(issue),
-        base=project.primary_branch,
-        remote=project.remote,
-        repo=project.repo,
-        provider="generic",
-        cwd=project.worktree(issue),
-        config=ctx.config.source,
-        state_root=root.path,
-        created_at=created,
+        IssueRecord(
+            name=name_session(settings.name, issue),
+            project=settings.name,
+            issue=issue,
+            title=title,
+            branch=settings.branch(issue),
+            base=settings.primary_branch,
+            remote=settings.remote,
+            repo=settings.repo,
+            provider="generic",
+            cwd=settings.worktree(issue),
+            config=project.config.source,
+            state_root=root.path,
+            created_at=created,
+        )
     )
-    registry.create(root, session)
+    project.open(registry.create(root, session))
     start = Receipt(created, "start", "start", verb=Verb.START)
     for receipt in (start,) if receipts is None else receipts:
         plan.add_receipt(session.dir, receipt)
-    phase_file.create(root, project.name, issue)
+    phase_file.create(root, settings.name, issue)
     if phase:
-        root.phase(project.name, issue).write_text(phase)
+        root.phase(settings.name, issue).write_text(phase)
     agent = proc.find(os.getpid())
     if alive and agent:
         session.dir.agent_pid.write_text(f"{agent.pid} {agent.started}\n")
@@ -200,14 +203,18 @@ def put_session(
     return session
 
 
-def put_snapshot(ctx: Context, *seen: Issue | PullRequest, age_s: float = 1.0, **more: Any) -> None:
+def put_snapshot(
+    project: Project, *seen: Issue | PullRequest, age_s: float = 1.0, **more: Any
+) -> None:
     """The forge as it was seen `age_s` seconds ago."""
     issues = tuple(one for one in seen if isinstance(one, Issue))
     pulls = tuple(one for one in seen if isinstance(one, PullRequest))
     writers = tuple(sorted(authors_in(issues, pulls)))
     taken = Snapshot(time.time() - age_s, issues, pulls, writers=writers, **more)
-    write_json(ctx.directory.snapshot, taken)
-    write_atomic(ctx.directory.due, f"{math.ceil(taken.taken_at + ctx.project.ci.poll_s)}\n")
+    write_json(project.directory.snapshot, taken)
+    write_atomic(
+        project.directory.due, f"{math.ceil(taken.taken_at + project.settings.ci.poll_s)}\n"
+    )
 
 
 def an_issue(number: int, *labels: str, title: str = "Mend it", **more: Any) -> Issue:

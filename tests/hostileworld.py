@@ -19,8 +19,9 @@ from sm.context import history
 from sm.context.rotation import Cause, begin
 from sm.messages import queue
 from sm.sessions import registry
-from sm.sessions.project import Context
-from sm.sessions.registry import AdHocSession, IssueSession
+from sm.sessions.project import Project
+from sm.sessions.record import AdHocRecord
+from sm.sessions.session import AdHocSession, IssueSession
 from sm.store import journal
 from sm.store.files import append_line, ensure_private_dir, write_json
 from sm.store.paths import Root
@@ -56,7 +57,7 @@ class World:
     """One project with a session, a session for no issue, and records of all kinds."""
 
     folder: Path
-    ctx: Context
+    project: Project
     session: IssueSession
     other: AdHocSession
     thread: str
@@ -79,13 +80,13 @@ def make_world(folder: Path, root: Root, repository: Repository) -> World:
     local.create(folder / "forge", repository.bare)
     config.write_text(yaml.safe_dump(_settings(folder, repository)))
     loaded = load(config, {}, folder)
-    ctx = Context(loaded, loaded.projects[0])
-    _fill_forge(ctx, repository, folder / "forge")
-    session = put_session(ctx, 1, title=LONG, phase=f"PHASE:escalate\nReason: {HOSTILE}")
+    project = Project(loaded, loaded.projects[0])
+    _fill_forge(project, repository, folder / "forge")
+    session = put_session(project, 1, title=LONG, phase=f"PHASE:escalate\nReason: {HOSTILE}")
     _fill_session(root, session)
     other = _settle(root, folder)
-    _fill_state(root, ctx)
-    return World(folder, ctx, session, other, _begin_thread(folder))
+    _fill_state(root, project)
+    return World(folder, project, session, other, _begin_thread(folder))
 
 
 def _settings(folder: Path, repository: Repository) -> dict[str, object]:
@@ -101,16 +102,16 @@ def _settings(folder: Path, repository: Repository) -> dict[str, object]:
     }
 
 
-def _fill_forge(ctx: Context, repository: Repository, forge: Path) -> None:
+def _fill_forge(project: Project, repository: Repository, forge: Path) -> None:
     git(repository.clone, "switch", "-q", "-c", BRANCH)
     words = HOSTILE.replace("\0", "")  # a file with NUL is binary to git, and none is in a message
     repository.commit("new.txt", f"{words}\n", words)
-    ctx.forge.add_issue(TITLE, HOSTILE, labels=("backlog", HOSTILE), author=HOSTILE)
-    ctx.forge.add_issue(HOSTILE, f"{HOSTILE}\nDepends on #1", labels=("backlog",), author=NAME)
-    ctx.forge.comment(1, HOSTILE, author=HOSTILE)
-    pull = ctx.forge.open_pull(BRANCH, "main", TITLE, HOSTILE, author=HOSTILE)
+    project.forge.add_issue(TITLE, HOSTILE, labels=("backlog", HOSTILE), author=HOSTILE)
+    project.forge.add_issue(HOSTILE, f"{HOSTILE}\nDepends on #1", labels=("backlog",), author=NAME)
+    project.forge.comment(1, HOSTILE, author=HOSTILE)
+    pull = project.forge.open_pull(BRANCH, "main", TITLE, HOSTILE, author=HOSTILE)
     remark = InlineComment(HOSTILE, 1, HOSTILE)
-    ctx.forge.submit_review(
+    project.forge.submit_review(
         pull.number,
         ReviewState.CHANGES_REQUESTED,
         body=HOSTILE,
@@ -148,32 +149,34 @@ def _settle(root: Root, folder: Path) -> AdHocSession:
     place = folder / f"place{NOISE}"
     place.mkdir()
     session = AdHocSession(
-        name="s-00000001",
-        provider="generic",
-        cwd=place,
-        config=folder / "sm.yaml",
-        state_root=root.path,
-        created_at=time.time() - 50,
-        command=HOSTILE,
-        alias=f"ann{NOISE}",
+        AdHocRecord(
+            name="s-00000001",
+            provider="generic",
+            cwd=place,
+            config=folder / "sm.yaml",
+            state_root=root.path,
+            created_at=time.time() - 50,
+            command=HOSTILE,
+            alias=f"ann{NOISE}",
+        )
     )
     return registry.create(root, session)
 
 
-def _fill_state(root: Root, ctx: Context) -> None:
+def _fill_state(root: Root, project: Project) -> None:
     for name in (f"dev-harb-{NOISE}", f"evil{NOISE}\n", f"s-{LONG[:200]}".replace("\0", "")):
         foreign = ensure_private_dir(root.sessions / name)
         (foreign / "identity.json").write_text(HOSTILE)
         (foreign / "identity.json").chmod(0o600)
     append_line(root.journal, HOSTILE.replace("\n", "").encode())
-    issues, problems = ctx.forge.issues()
-    pulls, _ = ctx.forge.pulls()
-    put_snapshot(ctx, *issues, *pulls, problems=tuple(problems))
+    issues, problems = project.forge.issues()
+    pulls, _ = project.forge.pulls()
+    put_snapshot(project, *issues, *pulls, problems=tuple(problems))
 
 
 def _begin_thread(folder: Path) -> str:
     from sm.issues import bridge
-    from sm.sessions import machine
+    from sm.sessions import machine as machines
 
-    made = bridge.create(machine.load_here(folder / "sm.yaml"), HOSTILE, HOSTILE, client="chat")
+    made = bridge.create(machines.load_here(folder / "sm.yaml"), HOSTILE, HOSTILE, client="chat")
     return made.handoff.id

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from sm.adapters.forge.local.forge import LocalForge, create, open_forge
 from sm.config.load import load
-from sm.config.schema import Project
-from sm.sessions.project import Context
+from sm.config.schema import ProjectSettings
+from sm.sessions.project import Project
 from sm.store.lock import is_held
 from tests.forked import run_sm
 from tests.helpers import Repository, git, make_repository, wait_for
@@ -24,7 +24,7 @@ class Hub:
     """Everything of one project."""
 
     config: Path
-    project: Project
+    project: ProjectSettings
     repository: Repository
 
     @property
@@ -86,10 +86,10 @@ def make_hub(folder: Path, *, ci: str = "", review: bool = False) -> Hub:
     return Hub(config, project, repository)
 
 
-def local_forge(ctx: Context) -> LocalForge:
+def local_forge(project: Project) -> LocalForge:
     """The forge of a project that is known to have the embedded one."""
-    assert isinstance(ctx.forge, LocalForge)
-    return ctx.forge
+    assert isinstance(project.forge, LocalForge)
+    return project.forge
 
 
 def _is_free(lock: Path) -> bool:

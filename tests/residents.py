@@ -12,8 +12,9 @@ from sm.adapters.tmux import Tmux
 from sm.messages import queue
 from sm.messages.queue import Message, Place
 from sm.sessions import registry
-from sm.sessions.registry import AdHocSession, AnySession
-from sm.sessions.target import Target
+from sm.sessions.record import AdHocRecord
+from sm.sessions.session import AdHocSession, AnySession, Session
+from sm.sessions.settings import Settings
 from sm.store.paths import Root
 
 
@@ -22,14 +23,16 @@ def settle(
 ) -> AdHocSession:
     """A session that works on no issue; this very process stands in for its agent."""
     session = AdHocSession(
-        name=name,
-        provider=provider,
-        cwd=cwd,
-        config=None,
-        state_root=root.path,
-        created_at=1000.0,
-        command="",
-        parent=parent,
+        AdHocRecord(
+            name=name,
+            provider=provider,
+            cwd=cwd,
+            config=None,
+            state_root=root.path,
+            created_at=1000.0,
+            command="",
+            parent=parent,
+        )
     )
     registry.create(root, session)
     agent = proc.find(os.getpid())
@@ -39,9 +42,10 @@ def settle(
     return session
 
 
-def target(session: AnySession, profile: Profile | None = None) -> Target:
-    """The session as the receiver of messages; nothing is typed anywhere."""
-    return Target(Tmux(None), session, profile or find("generic", {}))
+def target(session: Session, profile: Profile | None = None) -> Session:
+    """The session without a terminal: nothing is typed anywhere. The default settings hold."""
+    profile = profile or find("generic", {})
+    return session.change().provide(tmux=Tmux(None), profile=profile, settings=Settings())
 
 
 def waiting(session: AnySession) -> list[Message]:

@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 from sm.adapters.agent.profiles import resolve
-from sm.config.schema import Agent, LocalSettings, Project
+from sm.config.schema import Agent, LocalSettings, ProjectSettings
 from sm.sessions.launch import Launch
-from sm.sessions.registry import IssueSession
+from sm.sessions.record import IssueRecord
+from sm.sessions.session import IssueSession
 from sm.store.paths import Root, name_session
 
 COMPOSER = r"""
@@ -54,11 +55,11 @@ def received(log: Path) -> list[str]:
     return [part.removeprefix(PASTE).decode() for part in parts[:-1]]
 
 
-def make_project(folder: Path, command: list[str], **agent: object) -> Project:
+def make_project(folder: Path, command: list[str], **agent: object) -> ProjectSettings:
     """A project whose agent is `command`."""
     import shlex
 
-    return Project(
+    return ProjectSettings(
         name="harb",
         repo=folder / "clone",
         forge=LocalSettings(path=folder / "forge"),
@@ -66,7 +67,7 @@ def make_project(folder: Path, command: list[str], **agent: object) -> Project:
     )
 
 
-def launch_of(project: Project, prompt: str = "") -> Launch:
+def launch_of(project: ProjectSettings, prompt: str = "") -> Launch:
     """A start of the project's agent."""
     return Launch(project.agent, resolve(project.agent, {}), prompt)
 
@@ -75,19 +76,21 @@ def make_session(root: Root, worktree: Path, issue: int = 7) -> IssueSession:
     """The identity of a session whose worktree exists."""
     worktree.mkdir(parents=True, exist_ok=True)
     return IssueSession(
-        name=name_session("harb", issue),
-        project="harb",
-        issue=issue,
-        title="Mend it",
-        branch=f"fix/{issue}",
-        base="main",
-        remote="origin",
-        repo=worktree.parent / "clone",
-        provider="generic",
-        cwd=worktree,
-        config=worktree.parent / "sm.yaml",
-        state_root=root.path,
-        created_at=1000.0,
+        IssueRecord(
+            name=name_session("harb", issue),
+            project="harb",
+            issue=issue,
+            title="Mend it",
+            branch=f"fix/{issue}",
+            base="main",
+            remote="origin",
+            repo=worktree.parent / "clone",
+            provider="generic",
+            cwd=worktree,
+            config=worktree.parent / "sm.yaml",
+            state_root=root.path,
+            created_at=1000.0,
+        )
     )
 
 

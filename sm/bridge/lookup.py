@@ -7,11 +7,11 @@ from pathlib import Path
 from sm.bridge import bindings, place
 from sm.bridge.handoffs import open_bridge
 from sm.errors import SmError
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import Session
 from sm.store import events, journal
 
 
-def find_about(path: Path, session: IssueSession) -> tuple[str, ...]:
+def find_about(path: Path, session: Session) -> tuple[str, ...]:
     """Return the ids of the threads about the session's issue, oldest first.
 
     `path` is the database.
@@ -20,7 +20,7 @@ def find_about(path: Path, session: IssueSession) -> tuple[str, ...]:
         if not place.is_there(path):
             return ()
         with open_bridge(path) as handoffs:
-            found = bindings.list_about_issue(handoffs, session.project, session.issue)
+            found = bindings.list_about_issue(handoffs, session.project_name, session.issue)
     except SmError as error:
         problem = events.Problem(session=session.name, text=error.message)
         journal.record_once(session.root.journal, problem)

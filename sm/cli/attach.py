@@ -8,48 +8,41 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import load_config, place_argument
+from sm.cli.options import place_argument
 from sm.errors import UsageError
 from sm.output import say
 
 if TYPE_CHECKING:
-    from sm.config.schema import Project
     from sm.sessions.attach import Attachment
-    from sm.sessions.registry import AnySession
+    from sm.sessions.project import Project
+    from sm.sessions.session import AnySession
 
 
 @click.command("attach")
 @place_argument
 @click.option("--read-only", "-r", is_flag=True, help="Watch only: no key reaches the agent.")
-@click.pass_context
-def command(
-    click_context: click.Context, place: AnySession | tuple[Project, int], read_only: bool
-) -> None:
+def command(place: AnySession | tuple[Project, int], read_only: bool) -> None:
     """Enter the terminal of a session's agent; detach with the tmux prefix and d.
 
     The session by id, name or PROJECT#ISSUE, or the one of PROJECT ISSUE.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("attach needs a terminal: sm logs shows the transcript without one")
-    way = _way(click_context, place, read_only)
+    way = _way(place, read_only)
     if way.note:
         say(way.note, err=True)
     sys.stdout.flush()
     os.execvpe(way.argv[0], way.argv, way.env)  # noqa: S606 - becomes tmux, argv only
 
 
-def _way(
-    click_context: click.Context, place: AnySession | tuple[Project, int], read_only: bool
-) -> Attachment:
+def _way(place: AnySession | tuple[Project, int], read_only: bool) -> Attachment:
     from sm.sessions.attach import prepare_ad_hoc_attachment, prepare_attachment
-    from sm.sessions.machine import load_project
-    from sm.sessions.project import Context
-    from sm.sessions.registry import AdHocSession
+    from sm.sessions.session import AdHocSession
 
     if isinstance(place, tuple):
-        ctx, issue = Context(load_config(click_context), place[0]), place[1]
+        project, issue = place
     elif isinstance(place, AdHocSession):
         return prepare_ad_hoc_attachment(place, os.environ, read_only=read_only)
     else:
-        ctx, issue = load_project(place), place.issue
-    return prepare_attachment(ctx, issue, os.environ, read_only=read_only)
+        project, issue = place.project, place.issue
+    return prepare_attachment(project, issue, os.environ, read_only=read_only)

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sm.cli.options import about_argument, json_option, pass_host
+from sm.cli.options import about_argument, json_option, pass_machine
 from sm.cli.words import print_json, read_text
 from sm.output import say, say_json, say_text
 from sm.text import clean, one_line
 
 if TYPE_CHECKING:
     from sm.bridge.records import Entry, Handoff
-    from sm.sessions.machine import Host
+    from sm.sessions.machine import Machine
 
 ident_argument = click.argument("ident", metavar="ID")
 content_argument = click.argument("content", metavar="CONTENT", nargs=-1, required=True)
@@ -48,9 +48,9 @@ def command() -> None:
 @click.option("--issue", type=click.IntRange(1), metavar="N", help="The issue that it is about.")
 @client_option
 @json_option
-@pass_host
+@pass_machine
 def create(
-    host: Host,
+    machine: Machine,
     title: str,
     content: tuple[str, ...],
     project: str | None,
@@ -66,7 +66,12 @@ def create(
     from sm.issues import bridge
 
     made = bridge.create(
-        host, title, read_text(content), project=project, issue=issue, client=_client(host, client)
+        machine,
+        title,
+        read_text(content),
+        project=project,
+        issue=issue,
+        client=_client(machine, client),
     )
     if as_json:
         print_json(shapes.shape_created(made))
@@ -79,8 +84,8 @@ def create(
 @client_option
 @click.option("--watch", "-w", is_flag=True, help="Go on with what is added, until it is closed.")
 @json_option
-@pass_host
-def get(host: Host, ident: str, client: str | None, watch: bool, as_json: bool) -> None:
+@pass_machine
+def get(machine: Machine, ident: str, client: str | None, watch: bool, as_json: bool) -> None:
     """Show a handoff; what is new to you is marked with '*'.
 
     It stays new until 'read', or until you add something. With --watch and --json each entry is a
@@ -89,7 +94,7 @@ def get(host: Host, ident: str, client: str | None, watch: bool, as_json: bool) 
     from sm.bridge import shapes
     from sm.issues import bridge
 
-    thread = bridge.get(host, ident, _client(host, client))
+    thread = bridge.get(machine, ident, _client(machine, client))
     if not as_json:
         say(_head(thread.handoff))
     elif not watch:
@@ -98,7 +103,7 @@ def get(host: Host, ident: str, client: str | None, watch: bool, as_json: bool) 
     for entry in () if as_json and not watch else thread.entries:
         show(entry, is_new=thread.is_new(entry))
     if watch:
-        for entry in bridge.follow(host, thread, pause=_pause):
+        for entry in bridge.follow(machine, thread, pause=_pause):
             show(entry, is_new=entry.from_client is not thread.client)
         say("closed", err=True)
 
@@ -109,9 +114,14 @@ def get(host: Host, ident: str, client: str | None, watch: bool, as_json: bool) 
 @content_argument
 @client_option
 @json_option
-@pass_host
+@pass_machine
 def add(
-    host: Host, ident: str, type_: str, content: tuple[str, ...], client: str | None, as_json: bool
+    machine: Machine,
+    ident: str,
+    type_: str,
+    content: tuple[str, ...],
+    client: str | None,
+    as_json: bool,
 ) -> None:
     """Append an entry to a handoff.
 
@@ -122,7 +132,7 @@ def add(
     from sm.bridge import shapes
     from sm.issues import bridge
 
-    added = bridge.add(host, ident, type_, read_text(content), _client(host, client))
+    added = bridge.add(machine, ident, type_, read_text(content), _client(machine, client))
     if as_json:
         print_json(shapes.shape_added(*added))
     else:
@@ -133,49 +143,49 @@ def add(
 @ident_argument
 @client_option
 @json_option
-@pass_host
-def read(host: Host, ident: str, client: str | None, as_json: bool) -> None:
+@pass_machine
+def read(machine: Machine, ident: str, client: str | None, as_json: bool) -> None:
     """Note that you have seen all of a handoff."""
     from sm.issues import bridge
 
-    _told(bridge.mark_read(host, ident, _client(host, client)), "read", as_json=as_json)
+    _told(bridge.mark_read(machine, ident, _client(machine, client)), "read", as_json=as_json)
 
 
 @command.command()
 @ident_argument
 @json_option
-@pass_host
-def close(host: Host, ident: str, as_json: bool) -> None:
+@pass_machine
+def close(machine: Machine, ident: str, as_json: bool) -> None:
     """End a handoff: its entries are deleted for good."""
     from sm.issues import bridge
 
-    _told(bridge.close(host, ident), "closed", as_json=as_json)
+    _told(bridge.close(machine, ident), "closed", as_json=as_json)
 
 
 @command.command()
 @ident_argument
 @about_argument
 @json_option
-@pass_host
-def bind(host: Host, ident: str, about: tuple[str, int], as_json: bool) -> None:
+@pass_machine
+def bind(machine: Machine, ident: str, about: tuple[str, int], as_json: bool) -> None:
     """Have a handoff be about ISSUE of PROJECT.
 
     What the chat adds then reaches the agent at work on that issue, or the next one.
     """
     from sm.issues import bridge
 
-    bound = bridge.bind(host, ident, *about)
+    bound = bridge.bind(machine, ident, *about)
     if as_json:
         print_json(bound)
     else:
         say(f"{bound.handoff_id} is about {bound.project} #{bound.issue}")
 
 
-def _client(host: Host, given: str | None) -> str:
+def _client(machine: Machine, given: str | None) -> str:
     from sm.issues import bridge
     from sm.sessions.caller import identify
 
-    return bridge.find_speaker(identify(host.root, os.environ), given)
+    return bridge.find_speaker(identify(machine.root, os.environ), given)
 
 
 def _told(handoff: Handoff, what: str, *, as_json: bool) -> None:

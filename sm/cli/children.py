@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import json_option, optional_target, pass_host
+from sm.cli.options import json_option, optional_target, pass_machine
 from sm.cli.times import age
 from sm.cli.words import print_json
 from sm.output import say, say_lines
 from sm.text import one_line
 
 if TYPE_CHECKING:
-    from sm.sessions.machine import Host
-    from sm.sessions.registry import AnySession
+    from sm.sessions.machine import Machine
+    from sm.sessions.session import AnySession
     from sm.views.family import Relative
 
 
 @click.command("children")
 @optional_target
 @json_option
-@pass_host
-def command(host: Host, session: AnySession | None, as_json: bool) -> None:
+@pass_machine
+def command(machine: Machine, session: AnySession | None, as_json: bool) -> None:
     """Show the sessions that TARGET has begun, and those that these have begun.
 
     Without TARGET: those of the session that asks; for a person, all sessions.
@@ -32,8 +32,8 @@ def command(host: Host, session: AnySession | None, as_json: bool) -> None:
     from sm.sessions.caller import identify
     from sm.views.family import tree
 
-    top = session or identify(host.root, os.environ).session
-    found = tree(host.root, top)
+    top = session or identify(machine.root, os.environ).session
+    found = tree(machine.root, top)
     if as_json:
         print_json(found)
     elif found:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from sm.cli.options import numbered_argument, pass_config
-from sm.config.schema import Config, Project
+from sm.cli.options import numbered_argument
 from sm.output import say
+from sm.sessions.project import Project
 
 
 @click.group()
@@ -16,16 +16,14 @@ def command() -> None:
 
 @command.command()
 @numbered_argument
-@pass_config
-def rerun(config: Config, numbered: tuple[Project, int]) -> None:
+def rerun(numbered: tuple[Project, int]) -> None:
     """Have CI run again on an issue or a pull request, at its branch's last commit.
 
     What it said before is forgotten; what it says now reaches the agent that waits for it. For a
     failure that was not the commit's: a machine without memory, a service that was down.
     """
     from sm.issues.ci import rerun
-    from sm.sessions.project import Context
 
     project, number = numbered
-    head = rerun(Context(config, project), number)
+    head = rerun(project, number)
     say(f"CI runs again on {head[:12]}: see sm status")

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.cli.live import show_live
-from sm.cli.options import json_option, load_host
+from sm.cli.options import json_option, load_machine
 from sm.cli.words import print_json
 from sm.context import settings
 from sm.errors import UsageError
 from sm.output import console, say, say_lines
 
 if TYPE_CHECKING:
-    from sm.sessions.registry import AnySession
+    from sm.sessions.session import AnySession
     from sm.views.contexts import Gauge
 
 VERBS = ("enable", "disable")
@@ -107,7 +107,7 @@ def _own(click_context: click.Context, target: str) -> AnySession:
     from sm.sessions import address, registry
     from sm.sessions.caller import identify
 
-    root = load_host(click_context).root
+    root = load_machine(click_context).root
     caller = identify(root, os.environ)
     if target:
         found = address.find(root, target)
@@ -134,7 +134,7 @@ def _told(session: AnySession) -> str:
     from sm.views.contexts import gauge
 
     found = gauge(session)
-    is_on = settings.read_policy(session).levels() != Levels()
+    is_on = settings.make_levels(session.read_settings()) != Levels()
     none = "in its present context nothing more is to be done"
     return f"{found.name}: {', '.join(found.next) or (none if is_on else NOTHING)}"
 
@@ -146,7 +146,7 @@ def _looker(click_context: click.Context, target: str) -> Callable[[], list[Gaug
     from sm.sessions import address
     from sm.views.contexts import gauge, gauges
 
-    root = load_host(click_context).root
+    root = load_machine(click_context).root
     if not target:
         return lambda: gauges(root)
     session = address.find(root, target)

@@ -17,7 +17,7 @@ from sm.output import say, say_lines
 if TYPE_CHECKING:
     from sm.context.cycle import Preview
     from sm.context.rotation import Rotation
-    from sm.sessions.registry import AnySession
+    from sm.sessions.session import AnySession
 
 
 @click.command("cycle")
@@ -59,9 +59,8 @@ def _check_caller(session: AnySession, wait: bool) -> None:
 
 
 def _begun(session: AnySession, record: Rotation) -> str:
-    from sm.sessions.address import format_address
 
-    name = format_address(session)
+    name = session.address
     return (
         f"{name} is asked for a handoff document in {record.folder}; when it is whole, its context "
         f"is cleared, and it goes on from there: 'sm health {name}' has what came of it"
@@ -70,7 +69,6 @@ def _begun(session: AnySession, record: Rotation) -> str:
 
 def _follow(session: AnySession, record: Rotation, as_json: bool) -> None:
     from sm.context import cycle
-    from sm.sessions.address import format_address
     from sm.views.event_words import tell
 
     for event in cycle.follow(session, record):
@@ -80,7 +78,7 @@ def _follow(session: AnySession, record: Rotation, as_json: bool) -> None:
     if as_json and found:
         print_json(found)
     if found is None:
-        raise SmError(f"'{format_address(session)}' has ended before: see 'sm trace'")
+        raise SmError(f"'{session.address}' has ended before: see 'sm trace'")
     if found.details.error:
         raise SmError(f"it was given up: {found.details.error}")
 

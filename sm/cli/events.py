@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import json_option, load_host, optional_past_name
+from sm.cli.options import json_option, load_machine, optional_past_name
 from sm.cli.times import moment
 from sm.output import say, say_json
 from sm.text import one_line
@@ -54,7 +54,7 @@ def command(
     """
     from sm.views.stream import stream
 
-    path = load_host(click_context).root.journal
+    path = load_machine(click_context).root.journal
     earliest = 0.0
     if since is not None or follow:
         earliest = time.time() - (since or 0.0)

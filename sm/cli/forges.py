@@ -18,7 +18,7 @@ from sm.text import normalise, one_line
 if TYPE_CHECKING:
     from sm.adapters.forge.model import Comment, Review
     from sm.adapters.forge.protocol import Forge
-    from sm.config.schema import Project
+    from sm.sessions.project import Project
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -67,7 +67,7 @@ def author_name(project: Project, given: str | None) -> str:
         if not given.strip():
             raise UsageError("--as is empty: give a name")
         return given
-    name = call(project.repo, "config", "user.name", accept=(0, 1)).stdout.strip()
+    name = call(project.settings.repo, "config", "user.name", accept=(0, 1)).stdout.strip()
     return name or find_person()
 
 
@@ -139,7 +139,7 @@ def check_labels(
     """
     from sm.nearest import nearest
 
-    own = project.labels
+    own = project.settings.labels
     configured = {own.backlog, own.in_progress, own.blocked}
     if new or not (unknown := [label for label in labels if label not in configured]):
         return

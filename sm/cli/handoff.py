@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import pass_host
+from sm.cli.options import pass_machine
 from sm.errors import StateError, UsageError
 from sm.output import say
 
 if TYPE_CHECKING:
-    from sm.sessions.machine import Host
+    from sm.sessions.machine import Machine
 
 
 @click.command("handoff")
 @click.argument("file", type=click.Path(path_type=Path))
-@pass_host
-def command(host: Host, file: Path) -> None:
+@pass_machine
+def command(machine: Machine, file: Path) -> None:
     """Replace your own context by FILE, when the current turn ends.
 
     For an agent in a session of sm. Write into FILE all that the next context has to know, then
@@ -28,18 +28,19 @@ def command(host: Host, file: Path) -> None:
     """
     from sm.context import files
     from sm.sessions.caller import VARIABLE, identify
-    from sm.sessions.machine import load_target
 
     if not os.environ.get(VARIABLE):
         raise UsageError(
             f"{VARIABLE} not set. sm handoff can only be called from within a session."
         )
     try:
-        if not host.root.path.is_dir():
-            raise UsageError(f"cannot reach the session: there is no '{host.root.path}' from here")
-        session = identify(host.root, os.environ).session
+        if not machine.root.path.is_dir():
+            raise UsageError(
+                f"cannot reach the session: there is no '{machine.root.path}' from here"
+            )
+        session = identify(machine.root, os.environ).session
     except StateError as error:
         raise UsageError(f"cannot reach the session: {error.message}") from error
     assert session is not None, "one that the environment names is found, or refused"
-    files.schedule(session, load_target(session).profile, files.find_document(file))
+    files.schedule(session, session.profile, files.find_document(file))
     say("Handoff scheduled — will execute after current turn completes")

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import json_option, pass_host
+from sm.cli.options import json_option, pass_machine
 from sm.cli.times import age, moment, span
 from sm.cli.words import print_json
 from sm.output import console, say, say_lines
 
 if TYPE_CHECKING:
     from sm.cli.table import Column
-    from sm.sessions.machine import Host
+    from sm.sessions.machine import Machine
     from sm.views.health import Recorded
 
 SHOWN = 20
@@ -39,8 +39,8 @@ SHOWN = 20
     help="Only sessions whose last one was given up; exit code 1 if there are any.",
 )
 @json_option
-@pass_host
-def command(host: Host, target: str | None, lines: int, check: bool, as_json: bool) -> None:
+@pass_machine
+def command(machine: Machine, target: str | None, lines: int, check: bool, as_json: bool) -> None:
     """Show what became of each replacement of a context, of all sessions or of TARGET.
 
     The status is 'confirmed' if the new context has named its task, 'unconfirmed' if it has only
@@ -52,7 +52,7 @@ def command(host: Host, target: str | None, lines: int, check: bool, as_json: bo
     from sm.views.health import given_up, recorded
 
     all_of_them = given_up if check else recorded
-    found = list(islice(all_of_them(host.root, target), lines))[::-1]
+    found = list(islice(all_of_them(machine.root, target), lines))[::-1]
     if as_json:
         print_json([one.entry for one in found])
     elif found:

@@ -123,14 +123,13 @@ def _agrees(question: str) -> bool:
 
 
 def _try_ci(setup: Setup, cwd: Path) -> None:
-    from sm.sessions.project import Context
     from sm.setup.trial import try_ci
 
     config = load(setup.output, os.environ, cwd)
-    ctx = Context(config, find_project(config, setup.name))
-    limit = ctx.project.ci.timeout_s
+    project = find_project(config, setup.name)
+    limit = project.settings.ci.timeout_s
     say(f"CI runs in a clean checkout of '{setup.primary}', for {limit:g} s at most …")
-    found = try_ci(ctx)
+    found = try_ci(project)
     if found.passed:
         say(f"CI passes, in {found.took_s:.1f} s")
         return

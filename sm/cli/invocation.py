@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from sm.errors import UsageError
 
 if TYPE_CHECKING:
-    from sm.config.schema import Config, Project
+    from sm.config.schema import Config
+    from sm.sessions.project import Project
     from sm.store.paths import Root
 
 ISSUE = re.compile(r"[1-9][0-9]{0,8}")
@@ -61,7 +62,7 @@ class Invocation:
 
         if self.config is None:
             with contextlib.suppress(Exception):  # whatever is wrong with it has been told already
-                return Root(load_here(self.explicit).machine.state_root)
+                return Root(load_here(self.explicit).settings.state_root)
         return self.root
 
     def load_config(self) -> Config:
@@ -96,8 +97,10 @@ def find_project(config: Config, name: str) -> Project:
         UsageError: there is none; the nearest one is named, or all.
 
     """
+    from sm.sessions.project import Project
+
     if found := config.project(name):
-        return found
+        return Project(config, found)
     names = [project.name for project in config.projects]
     from difflib import get_close_matches
 

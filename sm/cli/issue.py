@@ -20,11 +20,11 @@ from sm.cli.forges import (
     print_text,
     text_of,
 )
-from sm.cli.options import json_option, pass_config, project_option
+from sm.cli.options import json_option, project_option
 from sm.cli.words import print_json
-from sm.config.schema import Config, Project
 from sm.errors import UsageError
 from sm.output import Styled, say
+from sm.sessions.project import Project
 from sm.text import one_line
 
 if TYPE_CHECKING:
@@ -57,9 +57,7 @@ def command() -> None:
 @new_option
 @author_option
 @project_option
-@pass_config
 def add(
-    config: Config,
     project: Project,
     title: str | None,
     body: str | None,
@@ -75,16 +73,17 @@ def add(
     7 is closed. Prints the number.
     """
     from sm.cli.editor import edit, keep
-    from sm.sessions.project import Context
 
-    forge, text, name = Context(config, project).forge, text_of(body, file), title or ""
+    forge, text, name = project.forge, text_of(body, file), title or ""
     check_labels(forge, project, labels, new=new)
     author = author_name(project, author)
     by_hand = edited or title is None
     if by_hand:
         name, text = edit(name, text)
     with keep(f"{name}\n\n{text}\n") if by_hand else nullcontext():
-        made = forge.add_issue(name, text, labels or (project.labels.backlog,), author=author)
+        made = forge.add_issue(
+            name, text, labels or (project.settings.labels.backlog,), author=author
+        )
     say(f"#{made.number}")
 
 
@@ -97,9 +96,7 @@ def add(
 @click.option("--remove-label", "removed", multiple=True, metavar="LABEL", help="Take it off.")
 @new_option
 @project_option
-@pass_config
 def edit(
-    config: Config,
     project: Project,
     number: int,
     title: str | None,
@@ -113,9 +110,7 @@ def edit(
 
     A session that works on it is not told: sm send tells it.
     """
-    from sm.sessions.project import Context
-
-    forge = Context(config, project).forge
+    forge = project.forge
     check_labels(forge, project, (*added, *removed), new=new)
     text = None if body is None and file is None else text_of(body, file)
     if title is None and text is None and not (added or removed):
@@ -151,16 +146,12 @@ def _change_labels(
 @click.option("-l", "--label", "labels", multiple=True, help="Only those with this label.")
 @json_option
 @project_option
-@pass_config
-def list_(
-    config: Config, project: Project, state: str, labels: tuple[str, ...], as_json: bool
-) -> None:
+def list_(project: Project, state: str, labels: tuple[str, ...], as_json: bool) -> None:
     """List issues, oldest first."""
     from sm.adapters.forge.model import IssueState
-    from sm.sessions.project import Context
 
     wanted = None if state == "all" else IssueState(state)
-    forge = Context(config, project).forge
+    forge = project.forge
     check_labels(forge, project, labels)
     found, problems = forge.issues(wanted, labels)
     if as_json:
@@ -177,13 +168,11 @@ def list_(
 @number_argument
 @json_option
 @project_option
-@pass_config
-def show(config: Config, project: Project, number: int, as_json: bool) -> None:
+def show(project: Project, number: int, as_json: bool) -> None:
     """Show an issue with its comments."""
     from sm.cli.times import moment
-    from sm.sessions.project import Context
 
-    found = Context(config, project).forge.issue(number)
+    found = project.forge.issue(number)
     if as_json:
         print_json(found)
         return
@@ -200,28 +189,22 @@ command.add_command(show, "view")  # as gh calls it
 @command.command()
 @number_argument
 @project_option
-@pass_config
-def reopen(config: Config, project: Project, number: int) -> None:
+def reopen(project: Project, number: int) -> None:
     """Open a closed issue again; with the backlog label an agent takes it up."""
-    from sm.sessions.project import Context
-
-    found = Context(config, project).forge.reopen_issue(number)
+    found = project.forge.reopen_issue(number)
     say(f"reopened #{number}")
-    if project.labels.backlog not in found.labels:
+    if project.settings.labels.backlog not in found.labels:
         name = f"{project.name}#{number}"
-        hint = f"sm issue label {name} --add {project.labels.backlog}"
+        hint = f"sm issue label {name} --add {project.settings.labels.backlog}"
         say(f"to have it worked on: {hint}", err=True)
 
 
 @command.command()
 @number_argument
 @project_option
-@pass_config
-def close(config: Config, project: Project, number: int) -> None:
+def close(project: Project, number: int) -> None:
     """Close an issue; its session is stopped, its pull request closed, its work kept."""
-    from sm.sessions.project import Context
-
-    Context(config, project).forge.close_issue(number)
+    project.forge.close_issue(number)
     say(f"closed #{number}")
 
 
@@ -231,9 +214,7 @@ def close(config: Config, project: Project, number: int) -> None:
 @click.option("-r", "--remove", "removed", multiple=True, metavar="LABEL", help="Take it off.")
 @new_option
 @project_option
-@pass_config
 def label(
-    config: Config,
     project: Project,
     number: int,
     added: tuple[str, ...],
@@ -241,9 +222,7 @@ def label(
     new: bool,
 ) -> None:
     """Give an issue labels, or take them off. Prints those that it has then."""
-    from sm.sessions.project import Context
-
-    forge = Context(config, project).forge
+    forge = project.forge
     check_labels(forge, project, (*added, *removed), new=new)
     _change_labels(forge, number, added, removed)
     say(one_line(", ".join(forge.issue(number).labels)))
@@ -255,9 +234,7 @@ def label(
 @file_option
 @author_option
 @project_option
-@pass_config
 def comment(
-    config: Config,
     project: Project,
     number: int,
     body: str | None,
@@ -268,10 +245,8 @@ def comment(
 
     On an issue whose agent has asked something, a comment is an answer.
     """
-    from sm.sessions.project import Context
-
     text = text_of(body, file)
     if not text.strip():
         raise UsageError("the comment is empty: give it with --body or --file")
-    Context(config, project).forge.comment(number, text, author=author_name(project, author))
+    project.forge.comment(number, text, author=author_name(project, author))
     say(f"commented on #{number}")

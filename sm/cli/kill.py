@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import load_config, place_argument
+from sm.cli.options import place_argument
 from sm.output import say
 
 if TYPE_CHECKING:
-    from sm.config.schema import Project
-    from sm.sessions.registry import AnySession
+    from sm.sessions.project import Project
+    from sm.sessions.session import AnySession
 
 
 @click.command("kill")
 @place_argument
-@click.pass_context
-def command(click_context: click.Context, place: AnySession | tuple[Project, int]) -> None:
+def command(place: AnySession | tuple[Project, int]) -> None:
     """End a session: by id, name or PROJECT#ISSUE, or the one of PROJECT ISSUE.
 
     One that works on an issue: the issue is labelled blocked; uncommitted or unpushed work stays
@@ -35,31 +34,23 @@ def command(click_context: click.Context, place: AnySession | tuple[Project, int
     # A session that ends itself ends the terminal that this runs in.
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        for line in _end(click_context, place):
+        for line in _end(place):
             say(line)
     finally:
         signal.signal(signal.SIGHUP, before)
 
 
-def _end(click_context: click.Context, place: AnySession | tuple[Project, int]) -> Iterator[str]:
+def _end(place: AnySession | tuple[Project, int]) -> Iterator[str]:
     from sm.issues.kill import kill
     from sm.personal import lifecycle
-    from sm.sessions import machine, registry
+    from sm.sessions import registry
     from sm.sessions.caller import identify
-    from sm.sessions.project import Context
-    from sm.sessions.registry import AdHocSession
-    from sm.store.paths import name_session
+    from sm.sessions.session import AdHocSession
 
-    if isinstance(place, tuple):
-        ctx = Context(load_config(click_context), place[0])
-        session = registry.load(ctx.root, name_session(place[0].name, place[1]))
-    else:
-        session = place
+    session = place[0].session(place[1]) if isinstance(place, tuple) else place
     root = session.root
     identify(root, os.environ).check_may_end(session, registry.list_all(root, lambda _: None))
     if isinstance(session, AdHocSession):
-        yield from lifecycle.end(machine.load_of(session), session)
-    elif isinstance(place, tuple):
-        yield from kill(ctx, session.issue)
+        yield from lifecycle.end(session)
     else:
-        yield from kill(machine.load_project(session), session.issue)
+        yield from kill(session.project, session.issue)

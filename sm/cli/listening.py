@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import socket
 
     from sm.server.guard import Rules
-    from sm.sessions.machine import Host
+    from sm.sessions.machine import Machine
 
 
 def listening_options(port: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -59,7 +59,7 @@ def listening_options(port: int) -> Callable[[Callable[..., Any]], Callable[...,
 
 @contextlib.contextmanager
 def listening(
-    host: Host,
+    machine: Machine,
     address: str,
     port: int,
     token_file: Path | None,
@@ -79,7 +79,7 @@ def listening(
     from sm.server.guard import Rules
     from sm.sessions.caller import identify
 
-    identify(host.root, os.environ).check_may_serve()
+    identify(machine.root, os.environ).check_may_serve()
     token = listening.read_token(token_file, os.environ)
     public = listening.parse_public_origin(public_url)
     with listening.listen(address, port, protected=bool(token)) as listener:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import load_config, load_host, past_place_argument
+from sm.cli.options import load_machine, past_place_argument
 from sm.output import pass_on, say_text
 
 if TYPE_CHECKING:
-    from sm.config.schema import Project
-    from sm.sessions.registry import AnySession
+    from sm.sessions.project import Project
+    from sm.sessions.session import AnySession
 
 
 @click.command("logs")
@@ -67,25 +67,26 @@ def command(
 
 
 def _source(
-    click_context: click.Context, place: AnySession | tuple[Project, int] | str, monitor: bool
+    click_context: click.Context,
+    place: AnySession | tuple[Project, int] | str,
+    monitor: bool,
 ) -> tuple[Path, Callable[[], bool]]:
     """The file, and whether nothing more will be added to it."""
-    from sm.sessions import address
-    from sm.sessions.machine import load_project
-    from sm.sessions.project import Context
-    from sm.sessions.registry import AdHocSession
+    from sm.sessions.session import AdHocSession
     from sm.views import logs
 
     if isinstance(place, AdHocSession):
         path = logs.ad_hoc_file(place, monitor=monitor)
-        return path, lambda: not address.is_living(place)
+        return path, lambda: not place.is_living
     if isinstance(place, str):
-        return logs.kept_file(load_host(click_context).root, place, monitor=monitor), lambda: True
+        return logs.kept_file(
+            load_machine(click_context).root, place, monitor=monitor
+        ), lambda: True
     if isinstance(place, tuple):
-        ctx, issue = Context(load_config(click_context), place[0]), place[1]
+        project, issue = place
     else:
-        ctx, issue = load_project(place), place.issue
-    return logs.log_file(ctx, issue, monitor=monitor), lambda: logs.is_over(ctx, issue)
+        project, issue = place.project, place.issue
+    return logs.log_file(project, issue, monitor=monitor), lambda: logs.is_over(project, issue)
 
 
 def _put(text: str, raw: bool) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.cli.listening import listening, listening_options
-from sm.cli.options import json_option, load_host, pass_host
+from sm.cli.options import json_option, load_machine, pass_machine
 from sm.cli.times import moment
 from sm.cli.words import print_json
 from sm.errors import UsageError
@@ -18,7 +18,7 @@ from sm.output import say, say_lines, warn
 
 if TYPE_CHECKING:
     from sm.mcp.clients import McpClient
-    from sm.sessions.machine import Host
+    from sm.sessions.machine import Machine
 
 
 @click.group(invoke_without_command=True)
@@ -59,28 +59,28 @@ def command(
         raise UsageError("--public-url and --client-host are for remote clients: add --http")
     if client_hosts and not public_url:
         raise UsageError("--client-host is for remote clients: add --public-url")
-    host = load_host(ctx)
+    machine = load_machine(ctx)
     if over_http:
-        _serve_http(host, address, port, token_file, public_url, client_hosts)
+        _serve_http(machine, address, port, token_file, public_url, client_hosts)
     else:
-        _serve_stdio(host)
+        _serve_stdio(machine)
 
 
-def _serve_stdio(host: Host) -> None:
+def _serve_stdio(machine: Machine) -> None:
     from sm.cli.root import version
     from sm.sessions.caller import identify
 
-    caller = identify(host.root, os.environ)
+    caller = identify(machine.root, os.environ)
     if sys.stdin.isatty():
         warn("an MCP client is to write here; see 'sm mcp install'. Ctrl-D ends this")
     from sm.mcp import stdio
     from sm.mcp.server import Tools, make_server
 
-    stdio.serve(make_server(Tools(host, caller), version()))
+    stdio.serve(make_server(Tools(machine, caller), version()))
 
 
 def _serve_http(
-    host: Host,
+    machine: Machine,
     address: str,
     port: int,
     token_file: Path | None,
@@ -93,17 +93,17 @@ def _serve_http(
     from sm.sessions.caller import Caller
 
     where = (address, port, token_file)
-    with listening(host, *where, path=http.PATH, public_url=public_url) as (listener, rules):
-        remote = http.make_remote(_folder(host), client_hosts) if rules.public else None
+    with listening(machine, *where, path=http.PATH, public_url=public_url) as (listener, rules):
+        remote = http.make_remote(_folder(machine), client_hosts) if rules.public else None
         if remote:
             say(f"remote clients use {rules.public}{http.PATH}; 'sm mcp secret' allows them")
-        tools = make_server(Tools(host, Caller()), version(), leaves_calls=True)
+        tools = make_server(Tools(machine, Caller()), version(), leaves_calls=True)
         http.serve(tools, listener, rules, remote)
 
 
-def _folder(host: Host) -> Path:
+def _folder(machine: Machine) -> Path:
     """Where it is kept what remote clients may do."""
-    return host.machine.bridge_database.parent
+    return machine.settings.bridge_database.parent
 
 
 clients_argument = click.argument(
@@ -114,8 +114,8 @@ clients_argument = click.argument(
 @command.command()
 @clients_argument
 @click.option("--print", "only_print", is_flag=True, help="Print what to add, and change nothing.")
-@pass_host
-def install(host: Host, names: tuple[str, ...], only_print: bool) -> None:
+@pass_machine
+def install(machine: Machine, names: tuple[str, ...], only_print: bool) -> None:
     """Add the server to the configuration of these clients, or of those that you have.
 
     What else is there stays, and the file as it was before is kept beside it. Doing it again
@@ -124,10 +124,10 @@ def install(host: Host, names: tuple[str, ...], only_print: bool) -> None:
     from sm.mcp import clients
 
     if only_print:
-        print_json(clients.format_entry(host, os.environ))
+        print_json(clients.format_entry(machine, os.environ))
         return
     for client in _clients(names):
-        say(clients.install(client, host, os.environ))
+        say(clients.install(client, machine, os.environ))
 
 
 @command.command()
@@ -157,8 +157,8 @@ def _clients(names: tuple[str, ...]) -> tuple[McpClient, ...]:
 
 @command.command("secret")
 @click.option("--new", "renewed", is_flag=True, help="Replace it; what was allowed stays allowed.")
-@pass_host
-def secret_command(host: Host, renewed: bool) -> None:
+@pass_machine
+def secret_command(machine: Machine, renewed: bool) -> None:
     """Print the secret by which you allow a remote client to use the tools.
 
     The page that asks you wants it. It is in a file of yours alone beside the handoffs, and one of
@@ -166,22 +166,22 @@ def secret_command(host: Host, renewed: bool) -> None:
     """
     from sm.mcp import secret
 
-    _check_is_person(host)
-    file = secret.locate(_folder(host))
+    _check_is_person(machine)
+    file = secret.locate(_folder(machine))
     say(secret.renew(file) if renewed else secret.read(file))
 
 
 @command.command()
 @json_option
-@pass_host
-def grants(host: Host, as_json: bool) -> None:
+@pass_machine
+def grants(machine: Machine, as_json: bool) -> None:
     """List the remote clients that you have allowed to use the tools.
 
     A grant ends when it is revoked, or was not used for 90 days.
     """
     from sm.mcp.grants import Grants
 
-    found = [each.shown() for each in Grants(_folder(host)).listed()]
+    found = [each.shown() for each in Grants(_folder(machine)).listed()]
     if as_json:
         print_json(found)
     elif found:
@@ -197,22 +197,22 @@ def grants(host: Host, as_json: bool) -> None:
 @command.command()
 @click.argument("ids", metavar="ID...", nargs=-1)
 @click.option("--all", "all_of_them", is_flag=True, help="Each of them.")
-@pass_host
-def revoke(host: Host, ids: tuple[str, ...], all_of_them: bool) -> None:
+@pass_machine
+def revoke(machine: Machine, ids: tuple[str, ...], all_of_them: bool) -> None:
     """Take back what remote clients were allowed, at once; 'sm mcp grants' has the IDs."""
     from sm.mcp.grants import Grants, find
 
     if bool(ids) == all_of_them:
         raise UsageError("which? name them as 'sm mcp grants' does, or give --all")
-    _check_is_person(host)
-    known = Grants(_folder(host))
+    _check_is_person(machine)
+    known = Grants(_folder(machine))
     there = known.listed()
     meant = there if all_of_them else tuple(find(there, each) for each in ids)
     for each in known.revoke(*(each.id for each in meant)):
         say(f"revoked {each.id}, {each.name or each.host}")
 
 
-def _check_is_person(host: Host) -> None:
+def _check_is_person(machine: Machine) -> None:
     from sm.sessions.caller import identify
 
-    identify(host.root, os.environ).check_may_grant()
+    identify(machine.root, os.environ).check_may_grant()

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import json_option, pass_host
+from sm.cli.options import json_option, pass_machine
 from sm.cli.words import read_text
 from sm.output import say
 
 if TYPE_CHECKING:
-    from sm.sessions.machine import Host
+    from sm.sessions.machine import Machine
 
 
 @click.command("new")
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 )
 @json_option
 @click.argument("prompt", nargs=-1)
-@pass_host
+@pass_machine
 def command(
-    host: Host,
+    machine: Machine,
     name: str,
     provider: str,
     line: str,
@@ -69,9 +69,9 @@ def command(
     from sm.sessions.caller import identify
     from sm.sessions.hidden_variables import describe, list_hidden
 
-    caller = identify(host.root, os.environ)
+    caller = identify(machine.root, os.environ)
     order = Order(
-        provider=_provider(host, provider, line),
+        provider=_provider(machine, provider, line),
         directory=directory.absolute(),
         command=line,
         name=name,
@@ -79,22 +79,22 @@ def command(
         parent=caller.name,
         pass_env=pass_env,
     )
-    names = list_hidden(Agent(command=line, pass_env=select_environment(host, order)))
+    names = list_hidden(Agent(command=line, pass_env=select_environment(machine, order)))
     if names and not caller.name:  # an agent has what it was given
         say(f"{describe(names)}, or give --pass-env", err=True)
-    session = begin(host, order)
+    session = begin(machine, order)
     if as_json:
         from sm.cli.words import print_json
         from sm.views.family import relative
 
         print_json(relative(session))
     else:
-        say(f"{session.name} {session.alias}".rstrip())
+        say(f"{session.name} {session.record.alias}".rstrip())
 
 
-def _provider(host: Host, name: str, line: str) -> str:
+def _provider(machine: Machine, name: str, line: str) -> str:
     """The profile that was named, else that of the command's program."""
     from sm.adapters.agent.profiles import resolve
     from sm.config.schema import Agent
 
-    return resolve(Agent(command=line, profile=name), host.machine.profiles).name
+    return resolve(Agent(command=line, profile=name), machine.settings.profiles).name

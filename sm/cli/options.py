@@ -12,9 +12,10 @@ from sm.cli.invocation import ISSUE, Invocation, find_project, list_names
 from sm.errors import UsageError
 
 if TYPE_CHECKING:
-    from sm.config.schema import Config, Project
-    from sm.sessions.machine import Host
-    from sm.sessions.registry import AnySession
+    from sm.config.schema import Config
+    from sm.sessions.machine import Machine
+    from sm.sessions.project import Project
+    from sm.sessions.session import AnySession
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -51,7 +52,7 @@ def load_any_config(ctx: click.Context) -> Config:
     return ctx.ensure_object(Invocation).load_any_config()
 
 
-def load_host(ctx: click.Context) -> Host:
+def load_machine(ctx: click.Context) -> Machine:
     """The machine's settings of this run; a configuration need not be there.
 
     Raises:
@@ -63,12 +64,12 @@ def load_host(ctx: click.Context) -> Host:
     return load_here(ctx.ensure_object(Invocation).explicit)
 
 
-def pass_host(function: Callable[Concatenate[Host, P], R]) -> Callable[P, R]:
+def pass_machine(function: Callable[Concatenate[Machine, P], R]) -> Callable[P, R]:
     """Give the command the machine's settings as its first argument."""
 
     @functools.wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        return function(load_host(click.get_current_context()), *args, **kwargs)
+        return function(load_machine(click.get_current_context()), *args, **kwargs)
 
     return wrapper
 
@@ -80,8 +81,10 @@ def only_project(config: Config) -> Project:
         UsageError: there are several, so one has to be named.
 
     """
+    from sm.sessions.project import Project
+
     if len(config.projects) == 1:
-        return config.projects[0]
+        return Project(config, config.projects[0])
     names = [project.name for project in config.projects]
     raise UsageError(f"which project? name one with --project: there is {list_names(names)}")
 
@@ -110,8 +113,11 @@ def _default_project(ctx: click.Context, _param: click.Parameter, name: str | No
 def _projects(
     ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]
 ) -> tuple[Project, ...]:
+    from sm.sessions.project import Project
+
     config = load_config(ctx)
-    return tuple(find_project(config, name) for name in names) or config.projects
+    named = tuple(find_project(config, name) for name in names)
+    return named or tuple(Project(config, settings) for settings in config.projects)
 
 
 def _known_projects(
@@ -211,9 +217,11 @@ def _sole_project(ctx: click.Context, number: str) -> Project:
         UsageError: there are several.
 
     """
+    from sm.sessions.project import Project
+
     config = load_config(ctx)
     if len(config.projects) == 1:
-        return config.projects[0]
+        return Project(config, config.projects[0])
     names = [project.name for project in config.projects]
     raise UsageError(
         f"'{number}' of which project? there is {list_names(names)}: write '{names[0]}#{number}'"
@@ -230,7 +238,7 @@ Also as `PROJECT#NUMBER`, and as `NUMBER` where there is one project.
 
 
 def project_issue(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The arguments PROJECT ISSUE, written in any of these ways: `project: Project, issue: int`."""
+    """The arguments PROJECT ISSUE, in any of these ways: `project: Project, issue: int`."""
 
     @click.argument("numbered", metavar="PROJECT ISSUE", callback=_numbered, nargs=-1)
     @functools.wraps(function)
@@ -243,18 +251,17 @@ def project_issue(function: Callable[..., Any]) -> Callable[..., Any]:
 def _target(ctx: click.Context, _param: click.Parameter, text: str | None) -> AnySession | None:
     from sm.sessions.address import find
 
-    return None if text is None else find(load_host(ctx).root, _in_full(ctx, text))
+    return None if text is None else find(load_machine(ctx).root, _in_full(ctx, text))
 
 
 def _in_full(ctx: click.Context, text: str) -> str:
     """`7` as `PROJECT#7`, unless a session has that name; any other text as it is."""
     from sm.config.load import NoConfigError
     from sm.sessions import registry
-    from sm.sessions.address import format_address
 
     if not ISSUE.fullmatch(text):
         return text
-    if any(format_address(one) == text for one in registry.list_all(load_host(ctx).root)):
+    if any(one.address == text for one in registry.list_all(load_machine(ctx).root)):
         return text
     try:
         return f"{_sole_project(ctx, text).name}#{text}"
@@ -297,7 +304,7 @@ def find_place(
 place_argument: Decorator = click.argument(
     "place", metavar="TARGET | PROJECT ISSUE", callback=find_place, nargs=-1, required=True
 )
-"""`place: AnySession | tuple[Project, int]`: any session, or an issue that may have none."""
+"""`place: AnySession | tuple[Project, int]`: a session, or an issue that may have none."""
 
 
 def _past_place(
@@ -317,7 +324,7 @@ def _past(ctx: click.Context, text: str) -> str:
     from sm.store import journal
 
     name = resolve_id(text)
-    known = name and next(iter(journal.read(load_host(ctx).root.journal, name)), None)
+    known = name and next(iter(journal.read(load_machine(ctx).root.journal, name)), None)
     return name if known else ""
 
 
@@ -328,7 +335,7 @@ past_place_argument: Decorator = click.argument(
     nargs=-1,
     required=True,
 )
-"""`place: AnySession | tuple[Project, int] | str`: the same, or the id of one that is over."""
+"""`place: AnySession | tuple[Project, int] | str`: the same, or the id of a past one."""
 
 
 def _past_name(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> str:

@@ -11,7 +11,7 @@ from sm.cli.invocation import ISSUE, Invocation, find_project
 from sm.errors import UsageError
 
 if TYPE_CHECKING:
-    from sm.sessions.registry import AnySession
+    from sm.sessions.session import AnySession
 
 
 def react(invocation: Invocation, words: list[str]) -> None:
@@ -96,7 +96,7 @@ def _find(invocation: Invocation, name: str) -> AnySession | None:
 
 def _react_by_record(invocation: Invocation, name: str) -> None:
     """As what the session is on record decides. The monitor names the state root."""
-    from sm.sessions.registry import AdHocSession
+    from sm.sessions.session import AdHocSession
 
     session = _find(invocation, name)
     if isinstance(session, AdHocSession):
@@ -105,15 +105,13 @@ def _react_by_record(invocation: Invocation, name: str) -> None:
         run_pass(session)
     elif session:
         from sm.issues.reactor import react
-        from sm.sessions.machine import load_project
 
-        react(load_project(session), name)
+        react(session.project, name)
 
 
 def _react_by_issue(invocation: Invocation, project: str, issue: int) -> None:
     from sm.issues.reactor import react
-    from sm.sessions.project import Context
     from sm.store.paths import name_session
 
     config = invocation.load_config()
-    react(Context(config, find_project(config, project)), name_session(project, issue))
+    react(find_project(config, project), name_session(project, issue))

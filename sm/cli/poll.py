@@ -10,9 +10,10 @@ from pathlib import Path
 import click
 
 from sm.cli.options import pass_config, projects_option
-from sm.config.schema import Config, Project
+from sm.config.schema import Config
 from sm.errors import SmError, TemporaryError
 from sm.output import pass_on, say
+from sm.sessions.project import Project
 from sm.store import journal
 from sm.store.paths import Root
 from sm.store.root_check import check_root
@@ -43,7 +44,7 @@ def command(
     for project in projects:
         now = time.strftime("%H:%M:%S")
         try:
-            for line in _tick(config, project, dry_run=dry_run):
+            for line in _tick(project, dry_run=dry_run):
                 say(f"{now} {project.name}: {line}")
                 unable |= isinstance(line, Unable)
         except SmError as error:
@@ -56,26 +57,24 @@ def command(
             say(f"{time.strftime('%H:%M:%S')} {line}")
             unable |= isinstance(line, Unable)
     if loop:
-        _tell_loop(root, begins_at, _signs(config, projects), projects)
-    say(f"{min(project.poll_interval_s for project in projects):g}")
+        _tell_loop(root, begins_at, _signs(projects), projects)
+    say(f"{min(project.settings.poll_interval_s for project in projects):g}")
     click_context.exit(code or (1 if unable and not loop else 0))
 
 
-def _tick(config: Config, project: Project, *, dry_run: bool) -> Iterator[str]:
+def _tick(project: Project, *, dry_run: bool) -> Iterator[str]:
     from sm.issues.poll import tick
-    from sm.sessions.project import Context
 
-    return tick(Context(config, project), dry_run=dry_run)
+    return tick(project, dry_run=dry_run)
 
 
-def _signs(config: Config, projects: Iterable[Project]) -> Iterator[Path]:
+def _signs(projects: Iterable[Project]) -> Iterator[Path]:
     """What brings work to these projects; one that cannot be looked at is left to the clock."""
     from sm.issues.poll import list_signs
-    from sm.sessions.project import Context
 
     for project in projects:
         try:
-            yield from list_signs(Context(config, project))
+            yield from list_signs(project)
         except SmError:
             continue  # its tick has said what is wrong
 

@@ -19,10 +19,10 @@ from sm.cli.forges import (
     print_text,
 )
 from sm.cli.issue import comment
-from sm.cli.options import json_option, pass_config, project_option
+from sm.cli.options import json_option, project_option
 from sm.cli.words import print_json
-from sm.config.schema import Config, Project
 from sm.output import Styled, pass_on, say
+from sm.sessions.project import Project
 from sm.text import one_line
 
 if TYPE_CHECKING:
@@ -45,18 +45,16 @@ def command() -> None:
 @click.option("--state", type=STATES, default="open", show_default=True, help="Only these.")
 @json_option
 @project_option
-@pass_config
-def list_(config: Config, project: Project, state: str, as_json: bool) -> None:
+def list_(project: Project, state: str, as_json: bool) -> None:
     """List pull requests, oldest first."""
     from sm.adapters.forge.model import PullState
     from sm.adapters.forge.trust import Trust
-    from sm.sessions.project import Context
 
     wanted = None if state == "all" else PullState(state)
-    forge = Context(config, project).forge
+    forge = project.forge
     found, problems = forge.pulls(wanted)
     reviewers = {review.author for pull in found for review in pull.reviews}
-    trust = Trust(project.trusted, forge.find_writers(reviewers))
+    trust = Trust(project.settings.trusted, forge.find_writers(reviewers))
     if as_json:
         print_json(found)
     else:
@@ -93,13 +91,11 @@ def _verdict(pull: PullRequest, trust: Trust) -> str:
 @number_argument
 @json_option
 @project_option
-@pass_config
-def show(config: Config, project: Project, number: int, as_json: bool) -> None:
+def show(project: Project, number: int, as_json: bool) -> None:
     """Show a pull request with its checks, the failing log, reviews and comments."""
     from sm.cli.times import moment
-    from sm.sessions.project import Context
 
-    pull = Context(config, project).forge.pull(number)
+    pull = project.forge.pull(number)
     if as_json:
         print_json(pull)
         return
@@ -128,13 +124,11 @@ command.add_command(comment)
 @command.command()
 @number_argument
 @project_option
-@pass_config
-def checks(config: Config, project: Project, number: int) -> None:
+def checks(project: Project, number: int) -> None:
     """Show what CI says of a pull request, and its log where it failed: exit code 1 then."""
     from sm.adapters.forge.model import CheckState
-    from sm.sessions.project import Context
 
-    forge = Context(config, project).forge
+    forge = project.forge
     found = forge.check(forge.pull(number).head)
     _say_check(found)
     if found.state in (CheckState.FAILURE, CheckState.BROKEN):
@@ -144,12 +138,9 @@ def checks(config: Config, project: Project, number: int) -> None:
 @command.command()
 @number_argument
 @project_option
-@pass_config
-def close(config: Config, project: Project, number: int) -> None:
+def close(project: Project, number: int) -> None:
     """Close a pull request unmerged; a session that works on its issue is stopped."""
-    from sm.sessions.project import Context
-
-    Context(config, project).forge.close_pull(number)
+    project.forge.close_pull(number)
     say(f"closed #{number}")
 
 
@@ -157,13 +148,10 @@ def close(config: Config, project: Project, number: int) -> None:
 @number_argument
 @click.option("--stat", is_flag=True, help="Only the files and how much changes in them.")
 @project_option
-@pass_config
-def diff(config: Config, project: Project, number: int, stat: bool) -> None:
+def diff(project: Project, number: int, stat: bool) -> None:
     """Show what a pull request changes; in a pipe it is the patch as it is."""
-    from sm.sessions.project import Context
-
     options = ["--no-color", *(["--stat"] if stat else [])]
-    found = Context(config, project).forge.diff(number, *options)
+    found = project.forge.diff(number, *options)
     if not sys.stdout.isatty():
         pass_on(found.encode("utf-8"))
         return
@@ -183,17 +171,15 @@ def _coloured(line: str) -> tuple[str | Styled, ...]:
 @command.command()
 @number_argument
 @project_option
-@pass_config
-def checkout(config: Config, project: Project, number: int) -> None:
+def checkout(project: Project, number: int) -> None:
     """Check a pull request out in the clone that you are in, to look at it and try it.
 
     It is the last commit without the branch: that one is the agent's, in a worktree of its own.
     'git switch -' goes back.
     """
     from sm.issues.checkout import check_out
-    from sm.sessions.project import Context
 
-    pull = check_out(Context(config, project), number, Path.cwd())
+    pull = check_out(project, number, Path.cwd())
     say(f"at {pull.head[:12]}, the last commit of #{number}; git switch - goes back")
 
 
@@ -203,9 +189,12 @@ def checkout(config: Config, project: Project, number: int) -> None:
 @click.option("-m", "--message", metavar="TEXT", default="", help="The merge commit's message.")
 @author_option
 @project_option
-@pass_config
 def merge(
-    config: Config, project: Project, number: int, head: str, message: str, author: str | None
+    project: Project,
+    number: int,
+    head: str,
+    message: str,
+    author: str | None,
 ) -> None:
     """Merge a pull request on the forge, with a merge commit.
 
@@ -213,9 +202,7 @@ def merge(
     is not approved though the project wants reviews, or where it is not the one that --head
     names.
     """
-    from sm.sessions.project import Context
-
-    forge = Context(config, project).forge
+    forge = project.forge
     name = author_name(project, author)
     pull = forge.merge(number, head=head, message=message, author=name)
     say(f"merged #{number} as {pull.merged_as[:12]}")

@@ -16,7 +16,7 @@ from sm.text import one_line
 
 if TYPE_CHECKING:
     from sm.messages.send import Entry
-    from sm.sessions.registry import AnySession
+    from sm.sessions.session import AnySession
 
 
 @click.command("queue")

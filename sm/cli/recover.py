@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import click
 
-from sm.cli.options import pass_config, project_issue
-from sm.config.schema import Config, Project
+from sm.cli.options import project_issue
 from sm.output import say
+from sm.sessions.project import Project
 
 
 @click.command("recover")
 @project_issue
-@pass_config
-def command(config: Config, project: Project, issue: int) -> None:
+def command(project: Project, issue: int) -> None:
     """Restart the agent of an issue from its worktree and branch.
 
     What still runs for it is ended first. The new agent is told the issue, what git knows of
@@ -20,7 +19,6 @@ def command(config: Config, project: Project, issue: int) -> None:
     works on is taken over, even from another machine.
     """
     from sm.issues.recover import recover
-    from sm.sessions.project import Context
 
-    session = recover(Context(config, project), issue)
+    session = recover(project, issue)
     say(f"recovering {session.name} in {session.worktree}")

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import click
 
-from sm.cli.options import pass_config, project_issue
+from sm.cli.options import project_issue
 from sm.cli.words import read_text
-from sm.config.schema import Config, Project
 from sm.output import say
+from sm.sessions.project import Project
 
 
 @click.command("reply")
 @project_issue
 @click.argument("text")
-@pass_config
-def command(config: Config, project: Project, issue: int, text: str) -> None:
+def command(project: Project, issue: int, text: str) -> None:
     """Answer the question that the session of ISSUE has asked.
 
     TEXT reaches the agent as a message, and the issue as a comment. '-' reads it from standard
     input.
     """
     from sm.issues.answer import answer
-    from sm.sessions.project import Context, find_person
+    from sm.sessions.project import find_person
 
-    answer(Context(config, project), issue, find_person(), read_text((text,)))
+    answer(project, issue, find_person(), read_text((text,)))
     say(f"answered #{issue}: the agent gets it as soon as it can be typed")

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.cli.forges import author_name, author_option, number_argument
-from sm.cli.options import pass_config, project_option
-from sm.config.schema import Config, Project
+from sm.cli.options import project_option
 from sm.errors import UsageError
 from sm.nearest import advice
 from sm.output import say
+from sm.sessions.project import Project
 
 if TYPE_CHECKING:
     from sm.adapters.forge.model import InlineComment
@@ -42,9 +42,7 @@ REMARK = re.compile(r"(?P<path>.+?):(?P<line>[1-9]\d{0,8}):(?P<text>.*\S.*)", re
 @click.option("--head", metavar="COMMIT", default="", help="The commit that you looked at.")
 @author_option
 @project_option
-@pass_config
 def command(
-    config: Config,
     project: Project,
     number: int,
     verdict: str | None,
@@ -62,9 +60,8 @@ def command(
     changes stands until you approve.
     """
     from sm.adapters.forge.model import ReviewState
-    from sm.sessions.project import Context
 
-    forge = Context(config, project).forge
+    forge = project.forge
     if not message.strip() and not remarks and verdict != "approved":
         raise UsageError("the review says nothing: add --approve, or a text with -m or --comment")
     comments = [read_remark(remark) for remark in remarks]

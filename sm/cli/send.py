@@ -13,7 +13,7 @@ from sm.output import say
 
 if TYPE_CHECKING:
     from sm.messages.send import Sent
-    from sm.sessions.registry import AnySession
+    from sm.sessions.session import AnySession
 
 MODES = ("sequential", "important", "steer", "urgent")
 
@@ -70,9 +70,8 @@ def command(
 
 def _told(session: AnySession, sent: Sent) -> str:
     from sm.refusal import Status
-    from sm.sessions.address import format_address
 
-    name = format_address(session)
+    name = session.address
     match sent.outcome.status:
         case Status.ACCEPTED:
             return f"accepted by {name}"
@@ -85,12 +84,11 @@ def _told(session: AnySession, sent: Sent) -> str:
 
 
 def _as_dict(session: AnySession, sent: Sent) -> dict[str, str]:
-    from sm.sessions.address import format_address
 
     return {
         "id": sent.ident,
         "session": session.name,
-        "name": format_address(session),
+        "name": session.address,
         "status": sent.outcome.status,
         "reason": sent.outcome.sentence,
     }

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.cli.listening import listening, listening_options
-from sm.cli.options import pass_host
+from sm.cli.options import pass_machine
 
 if TYPE_CHECKING:
-    from sm.sessions.machine import Host
+    from sm.sessions.machine import Machine
 
 
 @click.command("serve")
 @listening_options(port=8420)
-@pass_host
-def command(host: Host, address: str, port: int, token_file: Path | None) -> None:
+@pass_machine
+def command(machine: Machine, address: str, port: int, token_file: Path | None) -> None:
     """Answer HTTP requests, until SIGTERM or Ctrl-C; docs/HTTP.md has the endpoints.
 
     Nothing depends on it: sessions, hooks and commands work as well without it.
     """
     from sm.cli.root import version
 
-    with listening(host, address, port, token_file) as (listener, rules):
+    with listening(machine, address, port, token_file) as (listener, rules):
         from sm.server.app import serve
 
-        serve(host, version(), listener, rules)
+        serve(machine, version(), listener, rules)

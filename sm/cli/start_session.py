@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import click
 
-from sm.cli.options import pass_config, project_issue
-from sm.config.schema import Config, Project
+from sm.cli.options import project_issue
 from sm.output import say
+from sm.sessions.project import Project
 
 
 @click.command("start-session", help="Start the session of one open issue, whatever its labels.")
 @project_issue
-@pass_config
-def command(config: Config, project: Project, issue: int) -> None:
+def command(project: Project, issue: int) -> None:
     """Claim, worktree, agent, monitor."""
     from sm.issues.by_hand import start_by_hand
-    from sm.sessions.project import Context
 
-    session = start_by_hand(Context(config, project), issue)
+    session = start_by_hand(project, issue)
     say(f"{session.name} is at work in {session.worktree}")

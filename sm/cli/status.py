@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from sm.cli.live import show_live
-from sm.cli.options import json_option, known_projects_option, load_config, load_host
+from sm.cli.options import json_option, known_projects_option, load_config, load_machine
 from sm.cli.times import age
 from sm.cli.words import print_json
 from sm.output import console, say_lines
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Group, RenderableType
 
     from sm.cli.table import Column
-    from sm.config.schema import Project
+    from sm.sessions.project import Project
     from sm.views.project import Kept, Merged, Overview
 
 LISTED = 5
@@ -62,18 +62,17 @@ def _looker(
     click_context: click.Context, projects: tuple[Project, ...]
 ) -> Callable[[], list[Overview]]:
     """What reads everything anew. Without a configuration, only what needs none."""
-    from sm.sessions.project import Context
     from sm.views.project import no_project, overview
 
     named = bool(click_context.get_parameter_source("projects") is ParameterSource.COMMANDLINE)
-    root = load_host(click_context).root
+    root = load_machine(click_context).root
     if not projects and no_project(root) is None:
         load_config(click_context)  # says that there is none
-    contexts = [Context(load_config(click_context), project) for project in projects]
+    opened = projects
 
     def look() -> list[Overview]:
         others = None if named else no_project(root)
-        seen = [overview(ctx, time.time()) for ctx in contexts]
+        seen = [overview(project, time.time()) for project in opened]
         return [*seen, others] if others else seen
 
     return look

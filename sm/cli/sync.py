@@ -9,8 +9,8 @@ import click
 
 from sm.cli.options import project_option
 from sm.cli.table import plural
-from sm.config.schema import Project
 from sm.output import say, say_lines, warn
+from sm.sessions.project import Project
 
 if TYPE_CHECKING:
     from sm.setup.sync import Standing, Synced
@@ -34,8 +34,8 @@ def command(ctx: click.Context, project: Project, remote: str | None, dry_run: b
     from sm.setup import sync
     from sm.setup.sync import Direction
 
-    other = sync.choose_remote(project, remote)
-    found = (sync.look if dry_run else sync.sync)(project, other)
+    other = sync.choose_remote(project.settings, remote)
+    found = (sync.look if dry_run else sync.sync)(project.settings, other)
     if found.standing.direction is Direction.APART:
         _tell_apart(project, found.standing)
         ctx.exit(1)
@@ -68,5 +68,5 @@ def _tell_apart(project: Project, standing: Standing) -> None:
         f"lacks, {ours} has {plural(standing.only_ours, 'commit')} that {theirs} lacks: nothing "
         "was changed"
     )
-    for line in list_remedies(project, standing):
+    for line in list_remedies(project.settings, standing):
         say(line, err=True)

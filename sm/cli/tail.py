@@ -10,7 +10,7 @@ from sm.cli.options import target_argument
 from sm.output import say, say_text
 
 if TYPE_CHECKING:
-    from sm.sessions.registry import AnySession
+    from sm.sessions.session import AnySession
 
 
 @click.command("tail")

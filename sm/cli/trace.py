@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import json_option, load_config, load_host, past_place_argument
+from sm.cli.options import json_option, load_machine, past_place_argument
 from sm.cli.times import moment, span
 from sm.cli.words import print_json
 from sm.output import Styled, say
 from sm.text import one_line
 
 if TYPE_CHECKING:
-    from sm.config.schema import Project
-    from sm.sessions.registry import AnySession
+    from sm.sessions.project import Project
+    from sm.sessions.session import AnySession
     from sm.store.paths import Root
     from sm.views.trace import Entry, Story, Summary
 
@@ -40,7 +40,9 @@ COLOURS = {
 @json_option
 @click.pass_context
 def command(
-    click_context: click.Context, place: AnySession | tuple[Project, int] | str, as_json: bool
+    click_context: click.Context,
+    place: AnySession | tuple[Project, int] | str,
+    as_json: bool,
 ) -> None:
     """Tell the whole story of a session, in order.
 
@@ -49,7 +51,7 @@ def command(
     Each line: when, how long after the one before, what happened. The last line sums it up: how it
     ended, or how it stands now, and how long it took so far.
     """
-    told = _so_far(load_host(click_context).root, _story(click_context, place))
+    told = _so_far(load_machine(click_context).root, _story(click_context, place))
     if as_json:
         print_json(told)
         return
@@ -66,15 +68,13 @@ def _so_far(root: Root, told: Story) -> Story:
 
 
 def _story(click_context: click.Context, place: AnySession | tuple[Project, int] | str) -> Story:
-    from sm.sessions.address import format_address
-    from sm.sessions.project import Context
     from sm.views.trace import story, story_of
 
     if isinstance(place, tuple):
-        return story(Context(load_config(click_context), place[0]), place[1])
+        return story(*place)
     if isinstance(place, str):
-        return story_of(load_host(click_context).root, place, f"'{place}'")
-    return story_of(place.root, place.name, f"'{format_address(place)}'")
+        return story_of(load_machine(click_context).root, place, f"'{place}'")
+    return story_of(place.root, place.name, f"'{place.address}'")
 
 
 def _lines(told: Story) -> Iterator[tuple[str | Styled, ...]]:

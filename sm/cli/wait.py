@@ -12,7 +12,7 @@ from sm.errors import SmError
 from sm.output import warn
 
 if TYPE_CHECKING:
-    from sm.sessions.registry import AnySession
+    from sm.sessions.session import AnySession
 
 EVENTS = {
     "idle": "its turn is over and no message waits for it",
@@ -47,13 +47,10 @@ def command(
     Exit codes: 0 it has come to that, 1 it has ended before, 124 the time is up.
     """
     from sm.messages.wait import Event, reached
-    from sm.sessions.address import format_address
 
     found = reached(session, Event(event), timeout_s)
     if found is None:
         warn(f"after {timeout_s:g} s it is not so that {EVENTS[event]}")
         click_context.exit(TIME_UP)
     if not found:
-        raise SmError(
-            f"'{format_address(session)}' has ended before: see 'sm tail {format_address(session)}'"
-        )
+        raise SmError(f"'{session.address}' has ended before: see 'sm tail {session.address}'")

@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import json_option, pass_host
+from sm.cli.options import json_option, pass_machine
 from sm.cli.words import print_json
 from sm.errors import SmError
 from sm.output import say
 
 if TYPE_CHECKING:
-    from sm.sessions.machine import Host
+    from sm.sessions.machine import Machine
 
 
 @click.command("whoami")
 @json_option
-@pass_host
-def command(host: Host, as_json: bool) -> None:
+@pass_machine
+def command(machine: Machine, as_json: bool) -> None:
     """Show the session that this is called from; exit code 1 outside of any."""
     from sm.sessions.caller import identify
     from sm.views.family import relative
 
-    session = identify(host.root, os.environ).session
+    session = identify(machine.root, os.environ).session
     if session is None:
         raise SmError("this is no session of sm: a person's shell may act on any")
     found = relative(session)

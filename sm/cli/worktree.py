@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from sm.cli.forges import print_table
-from sm.cli.options import json_option, pass_config, project_issue, projects_option
+from sm.cli.options import json_option, project_issue, projects_option
 from sm.cli.words import print_json
-from sm.config.schema import Config, Project
 from sm.output import say
+from sm.sessions.project import Project
 
 
 @click.group()
@@ -19,13 +19,11 @@ def command() -> None:
 @command.command("list")
 @json_option
 @projects_option
-@pass_config
-def list_(config: Config, projects: tuple[Project, ...], as_json: bool) -> None:
+def list_(projects: tuple[Project, ...], as_json: bool) -> None:
     """List the worktrees of issues, and what would be lost with each that no session works in."""
     from sm.issues.worktrees import list_all
-    from sm.sessions.project import Context
 
-    found = [one for project in projects for one in list_all(Context(config, project))]
+    found = [one for project in projects for one in list_all(project)]
     if as_json:
         print_json(found)
         return
@@ -53,17 +51,15 @@ def _lost(session: str, lost: tuple[str, ...]) -> str:
 @command.command()
 @project_issue
 @click.option("--force", is_flag=True, help="Also where work is lost with it.")
-@pass_config
-def drop(config: Config, project: Project, issue: int, force: bool) -> None:
+def drop(project: Project, issue: int, force: bool) -> None:
     """Remove the worktree of an issue that no session works on, and its local branch.
 
     Work that is neither committed nor pushed keeps it: it says which, and --force lets that be
     lost. Branches on the remote stay.
     """
     from sm.issues.worktrees import drop
-    from sm.sessions.project import Context
 
-    lost = drop(Context(config, project), issue, force=force)
+    lost = drop(project, issue, force=force)
     say(f"dropped the worktree of {project.name}#{issue}")
     for loss in lost:
         say(f"lost with it: {loss}")

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from sm.config.convert import Entry, convert
 from sm.config.read import KeyPath
-from sm.config.schema import Machine, Project
+from sm.config.schema import MachineSettings, ProjectSettings
 from sm.errors import UsageError
 from sm.store.paths import check_name, name_session
 
@@ -55,7 +55,7 @@ def check_path(path: Path) -> None:
         raise UsageError(f"cannot use the path {problem}")
 
 
-def _name(project: Project) -> str | None:
+def _name(project: ProjectSettings) -> str | None:
     try:
         check_name(project.name, "project")
     except UsageError as error:
@@ -63,20 +63,20 @@ def _name(project: Project) -> str | None:
     return None
 
 
-def _forge_path(project: Project) -> str | None:
+def _forge_path(project: ProjectSettings) -> str | None:
     """Only a forge on this machine has one."""
     path = getattr(project.forge, "path", None)
     return find_path_problem(path) if isinstance(path, Path) else None
 
 
-def _branch_prefix(project: Project) -> str | None:
+def _branch_prefix(project: ProjectSettings) -> str | None:
     prefix, primary = project.branch_prefix, project.primary_branch
     if prefix == primary or prefix.startswith(f"{primary}/"):
         return f"git cannot have '{project.branch(1)}' beside the primary branch '{primary}'"
     return find_ref_problem(prefix)
 
 
-def _labels(project: Project) -> str | None:
+def _labels(project: ProjectSettings) -> str | None:
     labels = structs.astuple(project.labels)
     if any(not label.strip() or not label.isprintable() for label in labels):
         return "a label needs a name"
@@ -85,7 +85,7 @@ def _labels(project: Project) -> str | None:
     return None
 
 
-def _command(project: Project) -> str | None:
+def _command(project: ProjectSettings) -> str | None:
     if not project.agent.command:
         return None
     try:
@@ -95,7 +95,7 @@ def _command(project: Project) -> str | None:
     return None if words and words[0] else "it names no program"
 
 
-def _env(project: Project) -> str | None:
+def _env(project: ProjectSettings) -> str | None:
     for name, value in project.agent.env.items():
         if not VARIABLE.fullmatch(name):
             return f"'{name}' is no name for a variable"
@@ -104,7 +104,7 @@ def _env(project: Project) -> str | None:
     return None
 
 
-def _pass_env(project: Project) -> str | None:
+def _pass_env(project: ProjectSettings) -> str | None:
     wrong = [name for name in project.agent.pass_env if not VARIABLE.fullmatch(name)]
     return f"'{wrong[0]}' is no name for a variable" if wrong else None
 
@@ -113,26 +113,26 @@ def _pause(seconds: float) -> str | None:
     return None if seconds > 0 else "it must be more than nothing"
 
 
-def _critical(holder: Machine | Project) -> str | None:
+def _critical(holder: MachineSettings | ProjectSettings) -> str | None:
     monitor = holder.context_monitor
     if monitor.critical_percentage > monitor.warning_percentage:
         return None
     return f"it must be more than the warning's {monitor.warning_percentage}"
 
 
-def _sections(holder: Machine | Project) -> str | None:
+def _sections(holder: MachineSettings | ProjectSettings) -> str | None:
     empty = not all(section.strip() for section in holder.handoff_cycle.sections)
     return "a section needs a heading" if empty else None
 
 
-def _folder(holder: Machine | Project) -> str | None:
+def _folder(holder: MachineSettings | ProjectSettings) -> str | None:
     folder = holder.handoff_cycle.folder
     if not folder.strip() or "\0" in folder:
         return "it names no folder"
     return "it may not lead out of it again" if ".." in folder.split("/") else None
 
 
-CHECKS: tuple[tuple[KeyPath, Callable[[Project], str | None]], ...] = (
+CHECKS: tuple[tuple[KeyPath, Callable[[ProjectSettings], str | None]], ...] = (
     (("name",), _name),
     (("repo",), lambda project: find_path_problem(project.repo)),
     (("worktree_root",), lambda project: find_path_problem(project.worktrees)),
@@ -154,7 +154,9 @@ CHECKS: tuple[tuple[KeyPath, Callable[[Project], str | None]], ...] = (
 )
 """Each row names a key, and a function that says what is wrong with its value, or None."""
 
-SHARED_CHECKS: tuple[tuple[KeyPath, Callable[[Machine | Project], str | None]], ...] = (
+SHARED_CHECKS: tuple[
+    tuple[KeyPath, Callable[[MachineSettings | ProjectSettings], str | None]], ...
+] = (
     (("context_monitor", "critical_percentage"), _critical),
     (("handoff_cycle", "folder"), _folder),
     (("handoff_cycle", "sections"), _sections),
@@ -163,27 +165,27 @@ SHARED_CHECKS: tuple[tuple[KeyPath, Callable[[Machine | Project], str | None]], 
 """The same for the keys that a machine and a project share."""
 
 
-def check_machine(entry: Entry) -> Machine:
+def check_machine(entry: Entry) -> MachineSettings:
     """Return the machine's settings of an entry.
 
     Raises:
         UsageError: it cannot be used; the message names the key and the file.
 
     """
-    machine = convert(entry, Machine)
+    machine = convert(entry, MachineSettings)
     for path, problem in SHARED_CHECKS:
         _refuse(entry, path, problem(machine))
     return machine
 
 
-def make_project(entry: Entry) -> Project:
+def make_project(entry: Entry) -> ProjectSettings:
     """Return the project that an entry describes.
 
     Raises:
         UsageError: it cannot be used; the message names the key and the file.
 
     """
-    project = convert(entry, Project)
+    project = convert(entry, ProjectSettings)
     for path, problem in (*CHECKS, *SHARED_CHECKS):
         _refuse(entry, path, problem(project))
     if project.ci.command is not None and not project.ci.command.strip():
@@ -196,14 +198,14 @@ def _refuse(entry: Entry, path: KeyPath, problem: str | None) -> None:
         raise UsageError(f"wrong value for {entry.key(path)}: {problem}")
 
 
-def check_together(projects: list[tuple[Entry, Project]]) -> None:
+def check_together(projects: list[tuple[Entry, ProjectSettings]]) -> None:
     """Refuse projects that would use the same names.
 
     Raises:
         UsageError: two of them would.
 
     """
-    by_session: dict[str, tuple[Entry, Project]] = {}
+    by_session: dict[str, tuple[Entry, ProjectSettings]] = {}
     for entry, project in projects:
         other_entry, other = by_session.setdefault(name_session(project.name, 1), (entry, project))
         if other is project:

@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 
 from sm.config import duration
 from sm.config.read import Document, KeyPath
-from sm.config.schema import Machine, Project, Section
+from sm.config.schema import MachineSettings, ProjectSettings, Section
 from sm.config.variants import (
     explain_kinds,
     first_line,
@@ -37,9 +37,9 @@ KINDS = {
     "null": "nothing",
 }
 SHAPES = (
-    Machine,
-    Project,
-    *(shape for field in structs.fields(Project) for shape in variants(field.type)),
+    MachineSettings,
+    ProjectSettings,
+    *(shape for field in structs.fields(ProjectSettings) for shape in variants(field.type)),
 )
 """The structs that a configuration file consists of."""
 
@@ -168,14 +168,14 @@ def _nearest(entry: Entry, key: object, shape: type[Section]) -> str:
         names = [field.encode_name for field in structs.fields(shape)]
         near = get_close_matches(str(key), names, 1, cutoff=0.4)
         return f"did you mean '{near[0]}'?" if near else f"known there: {', '.join(names)}"
-    machine = [field.encode_name for field in structs.fields(Machine)]
+    machine = [field.encode_name for field in structs.fields(MachineSettings)]
     if key in machine:
         return "it belongs at the top of the file"
     names = [*filter(None, [kind_key(shape)]), *_names(shape)]
-    top = ["projects", *machine] if shape is Project and not entry.at else []
+    top = ["projects", *machine] if shape is ProjectSettings and not entry.at else []
     if near := get_close_matches(str(key), names + top, 1):
         return f"did you mean '{near[0]}'?"
-    elsewhere = [_dotted(path) for path in list_key_paths(Project) if path[-1] == key]
+    elsewhere = [_dotted(path) for path in list_key_paths(ProjectSettings) if path[-1] == key]
     if elsewhere:
         return f"did you mean '{elsewhere[0]}'?"
     return f"known there: {', '.join(names)}"

@@ -13,7 +13,7 @@ from sm.config import duration
 from sm.config.check import check_machine, check_path, check_together, make_project
 from sm.config.convert import Entry, make_absolute
 from sm.config.read import SUFFIXES, Document, KeyPath, read_document
-from sm.config.schema import SHARED, Config, Machine
+from sm.config.schema import SHARED, Config, MachineSettings
 from sm.errors import UsageError
 from sm.store.paths import check_name
 
@@ -22,7 +22,7 @@ class NoConfigError(UsageError):
     """There is no configuration and none was named, or it has no project."""
 
 
-MACHINE_KEYS = tuple(field.encode_name for field in structs.fields(Machine))
+MACHINE_KEYS = tuple(field.encode_name for field in structs.fields(MachineSettings))
 
 
 def load(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Config:
@@ -69,7 +69,7 @@ def load_any(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Config
 
 def load_machine(
     explicit: Path | None, env: Mapping[str, str], cwd: Path
-) -> tuple[Machine, Path | None]:
+) -> tuple[MachineSettings, Path | None]:
     """Return the machine's settings and their source; the defaults if there is no file.
 
     Raises:
@@ -84,9 +84,9 @@ def load_machine(
     return _from_env(_machine(documents), env, cwd), source
 
 
-def make_default_machine(env: Mapping[str, str], cwd: Path) -> Machine:
+def make_default_machine(env: Mapping[str, str], cwd: Path) -> MachineSettings:
     """Return the settings without a configuration; relative paths start at `cwd`."""
-    return _from_env(Machine(), env, cwd)
+    return _from_env(MachineSettings(), env, cwd)
 
 
 def find_user_folder(env: Mapping[str, str]) -> Path:
@@ -215,7 +215,7 @@ def _said(document: Document) -> dict[str, Any]:
     return {key: document.data[key] for key in keys if key in document.data}
 
 
-def _machine(documents: list[Document]) -> Machine:
+def _machine(documents: list[Document]) -> MachineSettings:
     """Collect the machine's settings from all files. Each profile may be in a different file."""
     found: dict[str, tuple[Any, Document]] = {}
     profiles: dict[str, tuple[Any, Document]] = {}
@@ -228,7 +228,9 @@ def _machine(documents: list[Document]) -> Machine:
         for name, fields in machine.profiles.items():
             _only(profiles, ("profiles", name), fields, document)
     values = {key: value for key, (value, _) in found.items()}
-    return Machine(**values, profiles={name: fields for name, (fields, _) in profiles.items()})
+    return MachineSettings(
+        **values, profiles={name: fields for name, (fields, _) in profiles.items()}
+    )
 
 
 def _only(
@@ -243,7 +245,7 @@ def _only(
         )
 
 
-def _from_env(machine: Machine, env: Mapping[str, str], cwd: Path) -> Machine:
+def _from_env(machine: MachineSettings, env: Mapping[str, str], cwd: Path) -> MachineSettings:
     root = env.get("SM_STATE_ROOT")
     socket = env.get("SM_TMUX_SOCKET") or machine.tmux_socket
     database = env.get("SM_BRIDGE_DATABASE") or str(machine.bridge_database)

@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 
 from sm.config import duration
 from sm.config.convert import list_choices
-from sm.config.schema import SHARED, Machine, Project, Section
+from sm.config.schema import SHARED, MachineSettings, ProjectSettings, Section
 from sm.config.variants import explain_kinds, first_line, kind_key, kind_name, variants
 
 TYPES: dict[object, str] = {
@@ -142,8 +142,8 @@ def render_document() -> str:
     tables = [
         _table(f"`{part.name}`" if part.name else title, part.doc, part.rows)
         for title, part in (
-            *(("The machine", part) for part in _parts(Machine)),
-            *(("A project", part) for part in _parts(Project, but=SHARED)),
+            *(("The machine", part) for part in _parts(MachineSettings)),
+            *(("A project", part) for part in _parts(ProjectSettings, but=SHARED)),
         )
     ]
     return "\n".join([DOCUMENT_HEAD, *tables])
@@ -187,7 +187,7 @@ def _capital(text: str) -> str:
 def render_example() -> str:
     """Return the text of `config.example.yaml`."""
     lines = [EXAMPLE_HEAD.rstrip("\n")]
-    for part in (*_parts(Machine), *_parts(Project, but=SHARED)):
+    for part in (*_parts(MachineSettings), *_parts(ProjectSettings, but=SHARED)):
         lines += ["", f"# {part.doc}"]
         lines += [f"{part.name}:"] if part.name else []
         lines += _example_lines(part.rows, "  " if part.name else "")

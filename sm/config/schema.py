@@ -250,7 +250,7 @@ class Logs(Section, frozen=True, rename={"keep_s": "keep"}):
     ] = 500
 
 
-class Project(Section, frozen=True, rename={"poll_interval_s": "poll_interval"}):
+class ProjectSettings(Section, frozen=True, rename={"poll_interval_s": "poll_interval"}):
     """One repository and the forge that its issues come from."""
 
     name: Annotated[str, Meta(description="part of session and file names")]
@@ -299,7 +299,7 @@ class Project(Section, frozen=True, rename={"poll_interval_s": "poll_interval"})
 DEFAULT_BRIDGE = Path("~/.local/share/sm/core.db")
 
 
-class Machine(Section, frozen=True):
+class MachineSettings(Section, frozen=True):
     """The settings of the whole machine, at the top of a file."""
 
     state_root: Annotated[
@@ -332,7 +332,7 @@ SHARED = ("context_monitor", "handoff_cycle")
 """The machine's values of these sections are defaults for each project."""
 
 
-class Config(Machine, frozen=True, kw_only=True):
+class Config(MachineSettings, frozen=True, kw_only=True):
     """The machine's settings and its projects.
 
     `source` is the file or the folder that they come from; `--config source` gives another process
@@ -340,8 +340,8 @@ class Config(Machine, frozen=True, kw_only=True):
     """
 
     source: Path
-    projects: tuple[Project, ...]
+    projects: tuple[ProjectSettings, ...]
 
-    def project(self, name: str) -> Project | None:
+    def project(self, name: str) -> ProjectSettings | None:
         """Return the project of that name, or None."""
         return next((project for project in self.projects if project.name == name), None)

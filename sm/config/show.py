@@ -8,7 +8,7 @@ import msgspec
 from msgspec import structs
 
 from sm.config import duration
-from sm.config.schema import Config, Machine
+from sm.config.schema import Config, MachineSettings
 
 
 def list_effective(config: Config) -> dict[str, Any]:
@@ -19,7 +19,9 @@ def list_effective(config: Config) -> dict[str, Any]:
     """
     data: dict[str, Any] = msgspec.to_builtins(config, enc_hook=_plain)
     data.pop("source")
-    machine = {field.encode_name: data.pop(field.encode_name) for field in structs.fields(Machine)}
+    machine = {
+        field.encode_name: data.pop(field.encode_name) for field in structs.fields(MachineSettings)
+    }
     return {**machine, **data}
 
 

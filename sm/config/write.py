@@ -9,7 +9,7 @@ from pathlib import Path
 from sm.config.check import make_project
 from sm.config.convert import Entry
 from sm.config.read import Document
-from sm.config.schema import Project
+from sm.config.schema import ProjectSettings
 
 COMMENTS = {
     "repo": "agents work in worktrees beside it, never in it",
@@ -23,7 +23,7 @@ COMMENTS = {
 Values = dict[str, str | dict[str, str | list[str]]]
 
 
-def check_values(values: Values, path: Path) -> Project:
+def check_values(values: Values, path: Path) -> ProjectSettings:
     """Return the project that `values` describe in the file `path`.
 
     Raises:

@@ -13,18 +13,23 @@ from sm.context import documents, files, finish, protocol, texts
 from sm.context.clear import clear
 from sm.context.files import copy_document, note, note_rotated, save, withdraw
 from sm.context.rotation import Act, Cause, Key, Kind, Move, Rotation, Step
-from sm.context.settings import Rotator
 from sm.context.texts import Form
 from sm.errors import SmError
 from sm.messages import alerts, delivery, interrupt, queue
 from sm.messages.queue import Message, Mode, Place
 from sm.refusal import Refusal, Status, find_refusal
 from sm.sessions import agent, agent_state, monitors
-from sm.sessions.target import Target
+from sm.sessions.session import Session
 from sm.store import events, journal
 from sm.store.events import RotationStep
 from sm.store.failpoint import crash_point
 from sm.store.files import discard
+
+Relaunch = Callable[[int], None]
+"""Ends the agent and starts it anew as the launch of this number, unless that is done already.
+
+None stands for a caller that may not start agents.
+"""
 
 RETRY_S = 1.0
 CLEARED = {
@@ -35,33 +40,35 @@ CLEARED = {
 """What came of a clear, as the journal says it."""
 
 
-def perform(rotator: Rotator, move: Move) -> float | None:
+def perform(session: Session, move: Move, relaunch: Relaunch | None = None) -> float | None:
     """Do what was decided; returns when to look again, seconds since 1970, None for at once.
 
     Raises:
         TemporaryError: tmux did not answer; it is tried again.
 
     """
-    return _ACTS[move.act](rotator, move)
+    if move.act is Act.RELAUNCH:
+        return _relaunch(session, move, relaunch)
+    return _ACTS[move.act](session, move)
 
 
-def _wait(_rotator: Rotator, move: Move) -> float | None:
+def _wait(_session: Session, move: Move) -> float | None:
     return move.until
 
 
-def _tell(rotator: Rotator, move: Move) -> float | None:
+def _tell(session: Session, move: Move) -> float | None:
     """Queue the message of the step, once, and hand it over; the caller holds the lock."""
-    target, record, key = rotator.target, move.record, move.record.key
-    session, directory = target.session, target.session.dir
+    session, record, key = session, move.record, move.record.key
+    directory = session.dir
     assert key is not None, "only a step with a message tells"
     opens = record.step is Step.RESUME
     if opens:
         record = copy_document(session, record) or record
         note_rotated(session, record)
-        _withdraw_others(target, record.make_message_id(key))
+        _withdraw_others(session, record.make_message_id(key))
     new = Message(
         id=record.make_message_id(key),
-        text=_text(rotator, record, key),
+        text=_text(session, record, key),
         mode=Mode.SEQUENTIAL if opens else Mode.STEER,
         opens=opens,
     )
@@ -70,22 +77,22 @@ def _tell(rotator: Rotator, move: Move) -> float | None:
     if queue.put(directory, new):
         said = new.text.splitlines()[0]
         asked = events.Rotation(step=RotationStep.ASKED, message=str(key), text=said)
-        note(target.session, asked)
+        note(session, asked)
     crash_point("rotate:queued")
-    delivery.drain_held(target)
+    delivery.drain_held(session)
     return None if queue.accepted_at(directory, new.id) else time.time() + RETRY_S
 
 
-def _withdraw_others(target: Target, ident: str) -> None:
+def _withdraw_others(session: Session, ident: str) -> None:
     """Take back what was to open an earlier context, which an interruption has given back."""
-    directory = target.session.dir
+    directory = session.dir
     for waiting in queue.messages(directory, Place.WAITING):
         if waiting.opens and waiting.id != ident:
             queue.withdraw(directory, waiting.id)
 
 
-def _text(rotator: Rotator, record: Rotation, key: Key) -> str:
-    cycle, found = rotator.policy.cycle, None
+def _text(session: Session, record: Rotation, key: Key) -> str:
+    cycle, found = session.settings.cycle, None
     if record.step is Step.DOCUMENT:
         found = documents.find_written(
             Path(record.folder), record.before, cycle.sections, cycle.needed_lines
@@ -96,128 +103,126 @@ def _text(rotator: Rotator, record: Rotation, key: Key) -> str:
         folder=record.folder,
         form=Form(cycle.sections, cycle.header),
         missing=Form(found.missing, found.lines) if found else Form(),
-        path=_path(rotator, record) or (found.path if found else ""),
+        path=_path(session, record) or (found.path if found else ""),
         resumed=cycle.resumed,
     )
-    return _opening(rotator, record, text) if record.step is Step.RESUME else text
+    return _opening(session, record, text) if record.step is Step.RESUME else text
 
 
-def _opening(rotator: Rotator, record: Rotation, text: str) -> str:
+def _opening(session: Session, record: Rotation, text: str) -> str:
     """The first prompt of the new context: its last line asks for the task."""
-    more = protocol.repeat(rotator.target)
-    own, resumed = record.cause is Cause.HANDOFF, rotator.policy.cycle.resumed
+    more = protocol.repeat(session)
+    own, resumed = record.cause is Cause.HANDOFF, session.settings.cycle.resumed
     naming = "" if own else texts.ask_for_task(resumed)
     between = "\n\n" if more else "\n"
     return between.join(part for part in (text, more, naming) if part)
 
 
-def _path(rotator: Rotator, record: Rotation) -> str:
+def _path(session: Session, record: Rotation) -> str:
     """The path of the document; of our copy, if the document itself is gone."""
     if record.kept and not files.is_readable(Path(record.document)):
-        return str(rotator.target.session.dir.document)
+        return str(session.dir.document)
     return record.document
 
 
-def _interrupt(rotator: Rotator, move: Move) -> float | None:
-    target, record = rotator.target, move.record
-    known = agent.load(target.session.dir)
-    if known is None or interrupt.is_compacting(target):
+def _interrupt(session: Session, move: Move) -> float | None:
+    session, record = session, move.record
+    known = agent.load(session.dir)
+    if known is None or interrupt.is_compacting(session):
         return time.time() + RETRY_S
-    pane, screen = delivery.look(target, known.pane_id)
-    if screen.prompt is Prompt.BUSY and target.profile.interrupt_key:
+    pane, screen = delivery.look(session, known.pane_id)
+    if screen.prompt is Prompt.BUSY and session.profile.interrupt_key:
         by = Message(id=record.make_message_id(Key(Kind.STOP)), text="")
-        screen = interrupt.interrupt(target, pane, screen, by) or screen
+        screen = interrupt.interrupt(session, pane, screen, by) or screen
         # What the conversation says of it goes with the context.
-        discard(target.session.dir.interrupted)
+        discard(session.dir.interrupted)
     if screen.prompt is not Prompt.IDLE:
         return time.time() + RETRY_S
-    note(target.session, events.Rotation(step=RotationStep.INTERRUPTED))
-    save(target.session, structs.replace(record, interrupted=True))
+    note(session, events.Rotation(step=RotationStep.INTERRUPTED))
+    save(session, structs.replace(record, interrupted=True))
     return None
 
 
-def _clear(rotator: Rotator, move: Move) -> float | None:
-    target = rotator.target
-    record = copy_document(target.session, move.record)
+def _clear(session: Session, move: Move) -> float | None:
+    record = copy_document(session, move.record)
     if record is None:
         return None  # it has just gone, which the next decision sees
     crash_point("rotate:kept")
-    found = clear(target, f"{record.id}.clear{record.clears}", record.context)
+    found = clear(session, f"{record.id}.clear{record.clears}", record.context)
     crash_point("rotate:cleared")
     if found.refusal:
-        return _blocked(target, record, found.refusal)
+        return _blocked(session, record, found.refusal)
     taken = found.status is Status.TYPED
     if taken or record.obstacle:
-        save(target.session, structs.replace(record, cleared=taken, obstacle="", since=time.time()))
+        save(session, structs.replace(record, cleared=taken, obstacle="", since=time.time()))
     result = CLEARED[found.status]
     cleared = events.Rotation(step=RotationStep.CLEARED, attempt=record.clears, result=result)
-    note(target.session, cleared)
+    note(session, cleared)
     return None
 
 
-def _blocked(target: Target, record: Rotation, refusal: Refusal) -> float:
+def _blocked(session: Session, record: Rotation, refusal: Refusal) -> float:
     if find_refusal(record.obstacle) is not refusal:
         since = record.since if record.obstacle else time.time()
-        save(target.session, structs.replace(record, obstacle=refusal.value, since=since))
+        save(session, structs.replace(record, obstacle=refusal.value, since=since))
         blocked = events.Rotation(step=RotationStep.BLOCKED, reason=refusal.sentence)
-        note(target.session, blocked)
+        note(session, blocked)
     return time.time() + RETRY_S
 
 
-def _relaunch(rotator: Rotator, move: Move) -> float | None:
-    target, record = rotator.target, move.record
-    if rotator.relaunch is None:
-        monitors.ensure(target.session)
+def _relaunch(session: Session, move: Move, relaunch: Relaunch | None) -> float | None:
+    session, record = session, move.record
+    if relaunch is None:
+        monitors.ensure(session)
         return time.time() + RETRY_S
     if not record.generation:
-        known = agent.load(target.session.dir)
+        known = agent.load(session.dir)
         number = known.generation + 1 if known else 1
         record = structs.replace(record, generation=number, since=time.time())
-        save(target.session, record)
-        note(target.session, events.Rotation(step=RotationStep.RELAUNCHED))
+        save(session, record)
+        note(session, events.Rotation(step=RotationStep.RELAUNCHED))
     crash_point("rotate:relaunching")
-    rotator.relaunch(record.generation)
+    relaunch(record.generation)
     return time.time() + RETRY_S
 
 
-def _report(rotator: Rotator, move: Move) -> float | None:
-    session, record = rotator.target.session, move.record
+def _report(session: Session, move: Move) -> float | None:
+    session, record = session, move.record
     text = f"cannot be given a new context yet: {move.reason}"
-    alerts.note(session, text, f"{record.id}:{record.step}", rotator.policy.notify_command)
+    alerts.note(session, text, f"{record.id}:{record.step}", session.settings.notify_command)
     return None
 
 
-def _finish(rotator: Rotator, move: Move) -> float | None:
-    target, record = rotator.target, move.record
-    note_rotated(target.session, record)
-    _end(target, record, lambda: finish.finish(target, record, rotator.policy))
+def _finish(session: Session, move: Move) -> float | None:
+    session, record = session, move.record
+    note_rotated(session, record)
+    _end(session, record, lambda: finish.finish(session, record))
     return None
 
 
-def _give_up(rotator: Rotator, move: Move) -> float | None:
-    target, record = rotator.target, move.record
-    _end(target, record, lambda: finish.give_up(target, record, move.reason, rotator.policy))
+def _give_up(session: Session, move: Move) -> float | None:
+    session, record = session, move.record
+    _end(session, record, lambda: finish.give_up(session, record, move.reason))
     return None
 
 
-def _end(target: Target, record: Rotation, tell: Callable[[], None]) -> None:
+def _end(session: Session, record: Rotation, tell: Callable[[], None]) -> None:
     """Tell what came of it, then forget it; what cannot be told must not hold the agent up."""
-    withdraw(target.session.dir, record)
+    withdraw(session.dir, record)
     try:
         tell()
     except SmError as error:
-        problem = events.Problem(session=target.session.name, text=error.message)
-        journal.record(target.session.root.journal, problem)
+        problem = events.Problem(session=session.name, text=error.message)
+        journal.record(session.root.journal, problem)
     crash_point("rotate:told")
-    files.drop(target.session.dir)
+    files.drop(session.dir)
 
 
-_ACTS: dict[Act, Callable[[Rotator, Move], float | None]] = {
+_ACTS: dict[Act, Callable[[Session, Move], float | None]] = {
     Act.WAIT: _wait,
     Act.TELL: _tell,
     Act.INTERRUPT: _interrupt,
     Act.CLEAR: _clear,
-    Act.RELAUNCH: _relaunch,
     Act.REPORT: _report,
     Act.FINISH: _finish,
     Act.GIVE_UP: _give_up,

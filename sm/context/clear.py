@@ -11,7 +11,7 @@ from sm.messages.delivery import look, obstacle
 from sm.refusal import Outcome, Refusal, Status
 from sm.sessions import agent as agents
 from sm.sessions import agent_state, hooks
-from sm.sessions.target import Target
+from sm.sessions.session import Session
 from sm.store.failpoint import crash_point
 
 CONFIRMED_S = 5.0
@@ -20,7 +20,7 @@ LOOK_S = 0.005
 GONE = Outcome(Status.WAITING, Refusal.GONE)
 
 
-def clear(target: Target, ident: str, context: str) -> Outcome:
+def clear(session: Session, ident: str, context: str) -> Outcome:
     """Type the command, unless it was for this `ident`, and wait for another context.
 
     A person's draft is put aside and comes back. The caller holds the delivery lock.
@@ -33,59 +33,61 @@ def clear(target: Target, ident: str, context: str) -> Outcome:
 
     """
     try:
-        return _clear(target, ident, context)
+        return _clear(session, ident, context)
     except (NoServerError, MissingPaneError):
         return GONE
 
 
-def _clear(target: Target, ident: str, context: str) -> Outcome:
-    known = agents.load(target.session.dir)
+def _clear(session: Session, ident: str, context: str) -> Outcome:
+    known = agents.load(session.dir)
     if known is None:
         return GONE
-    pane, screen = look(target, known.pane_id)
+    pane, screen = look(session, known.pane_id)
     if screen.gone or not agents.runs_in_pane(pane, known):
         return GONE
-    if not is_typed(target.tmux, pane, ident):
-        if refusal := obstacle(target, pane, screen) or _type(target, pane, screen, ident):
+    if not is_typed(session.tmux, pane, ident):
+        if refusal := obstacle(session, pane, screen) or _type(session, pane, screen, ident):
             return Outcome(Status.WAITING, refusal)
-    elif screen.prompt is Prompt.IDLE and screen.draft == target.profile.clear:
-        press(target.tmux, pane, target.profile.submit_keys, row=screen.row)  # typed, not submitted
+    elif screen.prompt is Prompt.IDLE and screen.draft == session.profile.clear:
+        press(
+            session.tmux, pane, session.profile.submit_keys, row=screen.row
+        )  # typed, not submitted
     crash_point("clear:typed")
-    return Outcome(_confirm(target, pane, context))
+    return Outcome(_confirm(session, pane, context))
 
 
-def _type(target: Target, pane: Pane, screen: Screen, ident: str) -> Refusal | None:
+def _type(session: Session, pane: Pane, screen: Screen, ident: str) -> Refusal | None:
     """Type it; what was in the way, if anything was."""
     crash_point("clear:before-typing")
     return type_once(
-        target.tmux,
+        session.tmux,
         pane,
         ident,
-        (target.profile.clear,),
+        (session.profile.clear,),
         row=screen.row,
-        stash=target.profile.stash_key if screen.draft else "",
-        submit=target.profile.submit_keys,
+        stash=session.profile.stash_key if screen.draft else "",
+        submit=session.profile.submit_keys,
     )
 
 
-def _confirm(target: Target, pane: Pane, context: str) -> Status:
+def _confirm(session: Session, pane: Pane, context: str) -> Status:
     """Wait for word of another context, or for the emptied composer if no word is to be expected.
 
     Hooks that are not ours may leave a context out, so in the end the composer counts for them.
     """
-    reliable = hooks.are_ours(target.session.dir)
-    tells = context and (target.profile.tells_of_clear or not reliable)
+    reliable = hooks.are_ours(session.dir)
+    tells = context and (session.profile.tells_of_clear or not reliable)
     deadline = time.monotonic() + CONFIRMED_S
     while time.monotonic() < deadline:
-        if agent_state.read(target.session.dir).context not in ("", context):
+        if agent_state.read(session.dir).context not in ("", context):
             return Status.ACCEPTED
-        if not tells and _is_taken(target, pane):
+        if not tells and _is_taken(session, pane):
             return Status.TYPED
         time.sleep(LOOK_S)
-    taken = not reliable and _is_taken(target, pane)
+    taken = not reliable and _is_taken(session, pane)
     return Status.TYPED if taken else Status.INDETERMINATE
 
 
-def _is_taken(target: Target, pane: Pane) -> bool:
-    _, screen = look(target, pane.id)
+def _is_taken(session: Session, pane: Pane) -> bool:
+    _, screen = look(session, pane.id)
     return screen.prompt is Prompt.IDLE and not screen.draft

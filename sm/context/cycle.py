@@ -16,7 +16,7 @@ from sm.context.flags import read_flags
 from sm.context.history import Health
 from sm.context.rotation import Cause, Limits, Rotation, begin
 from sm.context.run import begin_cycle
-from sm.context.settings import Policy, make_rotator
+from sm.context.settings import make_levels
 from sm.context.texts import (
     Form,
     ask_again_for_task,
@@ -30,9 +30,9 @@ from sm.errors import SmError, TemporaryError
 from sm.messages import delivery
 from sm.sessions import agent, monitors, registry
 from sm.sessions.activity import describe_activity
-from sm.sessions.address import check_living, format_address
-from sm.sessions.registry import AnySession
-from sm.sessions.target import Target
+from sm.sessions.address import check_living
+from sm.sessions.session import AnySession, Session
+from sm.sessions.settings import Settings
 from sm.store import journal
 from sm.store.events import Rotation as RotationEvent
 
@@ -66,37 +66,34 @@ def start(session: AnySession) -> Rotation:
         SmError: its context cannot be replaced, it has no agent, or that is under way already.
 
     """
-    rotator = make_rotator(session)
-    check(rotator.target)
-    record = begin_cycle(rotator, Cause.COMMAND, _percent(session))
+    session.configure()
+    check(session)
+    record = begin_cycle(session, Cause.COMMAND, _percent(session))
     if record is None:
-        raise SmError(
-            _under_way(session) or f"'{format_address(session)}' has just begun a rotation"
-        )
+        raise SmError(_under_way(session) or f"'{session.address}' has just begun a rotation")
     monitors.ensure(session)  # whether or not dev-poll runs
     registry.poke(session.dir)
     return record
 
 
-def check(target: Target) -> None:
+def check(session: Session) -> None:
     """Refuse a session that has no agent, or one whose context cannot be replaced.
 
     Raises:
         SmError: why not.
 
     """
-    session = target.session
     check_living(session)
-    files.check(target.profile)
-    name = format_address(session)
+    files.check(session.profile)
+    name = session.address
     if not agent.is_alive(session.dir):
         raise SmError(f"the agent of '{name}' does not run at the moment: see 'sm trace'")
     if problem := _under_way(session):
         raise SmError(problem)
 
 
-def _under_way(session: registry.Session) -> str:
-    name = format_address(session)
+def _under_way(session: Session) -> str:
+    name = session.address
     found = progress.find_replacement(session.dir)
     if found is None:
         return ""
@@ -106,7 +103,7 @@ def _under_way(session: registry.Session) -> str:
     )
 
 
-def _percent(session: registry.Session) -> float | None:
+def _percent(session: Session) -> float | None:
     reading = usage.read_current(session.dir, read_flags(session.dir))
     return reading.percent if reading else None
 
@@ -118,28 +115,28 @@ def preview(session: AnySession) -> Preview:
         SmError: its folder cannot be, or its configuration cannot be used.
 
     """
-    rotator = make_rotator(session)
-    target, holds = rotator.target, rotator.policy
+    session.configure()
+    holds = session.settings
     reading = usage.read_current(session.dir, read_flags(session.dir))
     folder = documents.find_folder(session, holds.cycle)
     percent = reading.percent if reading else None
     return Preview(
         session=session.name,
-        name=format_address(session),
+        name=session.address,
         percent=percent,
         read_age_s=time.time() - reading.at if reading else None,
         threshold=_threshold(session, holds),
         automatic=holds.cycle.enabled,
         state=describe_activity(session),
         folder=str(folder),
-        steps=tuple(_steps(target, holds, percent, folder)),
-        obstacles=tuple(_obstacles(target, folder)),
-        refusal=_refusal(target),
+        steps=tuple(_steps(session, holds, percent, folder)),
+        obstacles=tuple(_obstacles(session, folder)),
+        refusal=_refusal(session),
     )
 
 
-def _steps(target: Target, holds: Policy, percent: float | None, folder: Path) -> Iterator[str]:
-    cycle, profile, limits = holds.cycle, target.profile, Limits()
+def _steps(session: Session, holds: Settings, percent: float | None, folder: Path) -> Iterator[str]:
+    cycle, profile, limits = holds.cycle, session.profile, Limits()
     record = structs.replace(begin("", Cause.COMMAND, time.time(), ""), percent=percent)
     text = ask_for_document(record, 1, str(folder), Form(cycle.sections, cycle.header))
     yield f"tell it, within its turn if it is at work:\n{text}"
@@ -162,33 +159,33 @@ def _steps(target: Target, holds: Policy, percent: float | None, folder: Path) -
     yield f"note what came of it, and keep the newest {cycle.keep} documents"
 
 
-def _threshold(session: AnySession, holds: Policy) -> float:
+def _threshold(session: AnySession, holds: Settings) -> float:
     raised = history.find_raise(session.root, session.name)
-    return holds.levels(raised).cycle or holds.cycle.percentage
+    return make_levels(holds, raised).cycle or holds.cycle.percentage
 
 
-def _refusal(target: Target) -> str:
+def _refusal(session: Session) -> str:
     try:
-        check(target)
+        check(session)
     except SmError as error:
         return error.message
     return ""
 
 
-def _obstacles(target: Target, folder: Path) -> Iterator[str]:
+def _obstacles(session: Session, folder: Path) -> Iterator[str]:
     try:
         documents.check(folder)
     except SmError as error:
         yield error.message
-    known = agent.load(target.session.dir)
+    known = agent.load(session.dir)
     if known is None:
         return
     try:
-        pane, screen = delivery.look(target, known.pane_id)
+        pane, screen = delivery.look(session, known.pane_id)
     except (TmuxError, TemporaryError) as error:
         yield str(error)
         return
-    if refusal := delivery.obstacle(target, pane, screen):
+    if refusal := delivery.obstacle(session, pane, screen):
         yield refusal.sentence
 
 

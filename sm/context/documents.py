@@ -19,7 +19,7 @@ from sm.adapters import git_files
 from sm.config.schema import HandoffCycle
 from sm.context.rotation import Document
 from sm.errors import SmError, StateError
-from sm.sessions.registry import IssueSession, Session
+from sm.sessions.session import Session
 from sm.store.files import create_exclusive, read_foreign
 
 READ_LIMIT = 1024 * 1024
@@ -50,13 +50,13 @@ def find_folder(session: Session, cycle: HandoffCycle) -> Path:
     named = Path(cycle.folder)
     if named.is_absolute():
         return _real(named) / session.name
-    base = _real(session.cwd)
+    base = _real(session.record.cwd)
     if not os.path.isdir(base):  # noqa: PTH112 - the one of Path raises what it does not expect
         raise StateError(f"the working directory '{base}' is gone")
     if ".." in named.parts:
         raise StateError(f"'{named}' is not below '{base}': {ADVICE}")
     wanted = base / named
-    return wanted if isinstance(session, IssueSession) else wanted / session.name
+    return wanted if session.owns_cwd else wanted / session.name
 
 
 def _real(path: Path) -> Path:

@@ -20,7 +20,7 @@ from sm.errors import SmError, StateError
 from sm.messages import queue
 from sm.messages.hold import hold_back, passing_ids
 from sm.sessions import agent_state, registry
-from sm.sessions.registry import Session
+from sm.sessions.session import Session
 from sm.store import events, journal
 from sm.store.failpoint import crash_point
 from sm.store.files import (

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -26,31 +25,25 @@ from sm.quoting import SENTENCE_LIMIT, path
 from sm.sessions import agent_state, registry
 from sm.sessions import plan as plans
 from sm.sessions.history import Count, Receipt
-from sm.sessions.registry import IssueSession, Session
-from sm.sessions.target import Target
+from sm.sessions.session import Session
 from sm.store import events, journal
 from sm.store.events import RotationStep
 from sm.store.failpoint import crash_point
 from sm.text import one_line
 
-if TYPE_CHECKING:
-    from sm.context.settings import Policy
 
-
-def finish(target: Target, record: Rotation, policy: Policy) -> None:
+def finish(session: Session, record: Rotation) -> None:
     """The agent goes on in its new context."""
-    session = target.session
     _begin_anew(session, record)
     _note(session, record)
-    _tell_if_frequent(session, record, policy)
+    _tell_if_frequent(session, record)
     with suppress(SmError):  # the working directory may be gone
-        folder = documents.find_folder(session, policy.cycle)
-        documents.prune(folder, policy.cycle.keep, never=Path(record.document))
+        folder = documents.find_folder(session, session.settings.cycle)
+        documents.prune(folder, session.settings.cycle.keep, never=Path(record.document))
 
 
-def give_up(target: Target, record: Rotation, reason: str, policy: Policy) -> None:
+def give_up(session: Session, record: Rotation, reason: str) -> None:
     """The context was not replaced, or nothing shows that the agent goes on in the new one."""
-    session = target.session
     if record.is_replaced:
         _begin_anew(session, record)
         what = "is not known to go on in its new context"
@@ -62,7 +55,9 @@ def give_up(target: Target, record: Rotation, reason: str, policy: Policy) -> No
     if _is_waiting(session, record):
         _tell_agent(session, record, reason)
     crash_point("outcome:told-agent")
-    alerts.note(session, f"{what}: {reason}", f"rotation:{record.id}", policy.notify_command)
+    alerts.note(
+        session, f"{what}: {reason}", f"rotation:{record.id}", session.settings.notify_command
+    )
 
 
 def _begin_anew(session: Session, record: Rotation) -> None:
@@ -92,9 +87,8 @@ def _rearm(session: Session, record: Rotation) -> None:
 
 
 def _note(session: Session, record: Rotation, error: str = "") -> None:
-    project = session.project if isinstance(session, IssueSession) else ""
     entry = history.make_entry(
-        record, time.time(), project=project, session=session.name, error=error
+        record, time.time(), project=session.project_name, session=session.name, error=error
     )
     if _is_new(session, entry):
         journal.record(session.root.journal, _told(entry, error))
@@ -146,7 +140,7 @@ def _tell_agent(session: Session, record: Rotation, reason: str) -> None:
     registry.poke(session.dir)
 
 
-def _tell_if_frequent(session: Session, record: Rotation, policy: Policy) -> None:
+def _tell_if_frequent(session: Session, record: Rotation) -> None:
     """More than one automated cycle an hour: the context fills up faster than a new one helps."""
     if record.cause is not Cause.CYCLE:
         return
@@ -156,4 +150,4 @@ def _tell_if_frequent(session: Session, record: Rotation, policy: Policy) -> Non
             f"has needed {count} handoff cycles within an hour: its context fills up fast; for an "
             f"hour the next one begins {RAISED:g} points later"
         )
-        alerts.note(session, text, f"frequent:{record.id}", policy.notify_command)
+        alerts.note(session, text, f"frequent:{record.id}", session.settings.notify_command)

@@ -14,6 +14,7 @@ import time
 from msgspec import structs
 
 from sm.context import files, history, run, usage
+from sm.context.act import Relaunch
 from sm.context.flags import (
     make_notice_id,
     read_flags,
@@ -22,7 +23,7 @@ from sm.context.flags import (
     set_wake_threshold,
 )
 from sm.context.rotation import Cause
-from sm.context.settings import Policy, Rotator
+from sm.context.settings import make_levels
 from sm.context.thresholds import (
     Decision,
     Facts,
@@ -39,8 +40,7 @@ from sm.messages import alerts, queue
 from sm.messages.follow_up import notice_id, tell
 from sm.messages.queue import Message, Mode, Place
 from sm.sessions import agent_state, signals
-from sm.sessions.address import format_address
-from sm.sessions.registry import Session
+from sm.sessions.session import Session
 from sm.sessions.signals import Compaction
 from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
@@ -53,7 +53,7 @@ LOOKS = 2
 MODES = {Notice.WARNING: Mode.SEQUENTIAL, Notice.CRITICAL: Mode.URGENT}
 
 
-def tend_context(rotator: Rotator) -> float:
+def tend_context(session: Session, relaunch: Relaunch | None = None) -> float:
     """Do what is due for the session's context; returns when to look again at the latest.
 
     Seconds since 1970. The caller holds the session's lock.
@@ -67,47 +67,46 @@ def tend_context(rotator: Rotator) -> float:
     for _ in range(LOOKS):
         rotates = False
         try:
-            again_at, rotates = _watch(rotator)
+            again_at, rotates = _watch(session)
         finally:  # a damaged file of the monitor must not hold up a rotation
-            carry_on_at = run.advance(rotator)
+            carry_on_at = run.advance(session, relaunch)
         again_at = min(again_at, carry_on_at)
-        if not rotates or files.is_wanted(rotator.target.session.dir):
+        if not rotates or files.is_wanted(session.dir):
             break
     return again_at
 
 
-def _watch(rotator: Rotator) -> tuple[float, bool]:
+def _watch(session: Session) -> tuple[float, bool]:
     """One look: when the next one is due, and whether the context is being replaced by now."""
-    directory, looked_at = rotator.target.session.dir, time.time()
-    again_at = usage.take(rotator.target)
+    directory, looked_at = session.dir, time.time()
+    again_at = usage.take(session)
     try:
         with lock.hold(directory.delivery_lock, timeout_s=LOCK_S):
             compactions = signals.list_compactions(directory)
-            seen = _observe(rotator, compactions, looked_at)
+            seen = _observe(session, compactions, looked_at)
             found = decide(seen)
-            flags = _note(rotator.target.session, seen, found)
+            flags = _note(session, seen, found)
         for compaction in compactions:
-            tell_of_compaction(rotator.target.session, compaction, rotator.policy)
+            tell_of_compaction(session, compaction)
             signals.note_told(directory, compaction.at)
         if found.due.cycle:
             crash_point("context:marked")
-            _begin_cycle(rotator, found.percent, flags)
+            _begin_cycle(session, found.percent, flags)
     except lock.HeldError:
         return min(again_at, time.time() + RETRY_S), False
     return min(again_at, found.again_at), seen.is_rotating or found.due.cycle
 
 
-def _observe(rotator: Rotator, compactions: list[Compaction], looked_at: float) -> Facts:
+def _observe(session: Session, compactions: list[Compaction], looked_at: float) -> Facts:
     """The facts; the caller holds the delivery lock."""
-    target, policy = rotator.target, rotator.policy
-    session, profile, directory = target.session, target.profile, target.session.dir
+    settings, profile, directory = session.settings, session.profile, session.dir
     flags, present = read_flags(directory), agent_state.read(directory).context
     raised = history.find_raise(session.root, session.name)
     return Facts(
         now=time.time(),
         looked_at=looked_at,
         flags=flags,
-        levels=policy.levels(raised),
+        levels=make_levels(settings, raised),
         context=present,
         began_at=usage.read_beginning(directory, looked_at),
         summed_up_at=usage.read_summary_time(directory, present),
@@ -115,7 +114,7 @@ def _observe(rotator: Rotator, compactions: list[Compaction], looked_at: float) 
         launched_at=0.0 if profile.hooks else usage.read_launch_time(directory),
         reading=None if usage.is_compacting(directory) else usage.read(directory),
         compactions=tuple(one.seconds for one in compactions),
-        retracts=frozenset() if policy.monitor.enabled else _find_waiting(directory, flags),
+        retracts=frozenset() if settings.monitor.enabled else _find_waiting(directory, flags),
         is_replaceable=bool(profile.terminal and profile.clear),
         is_rotating=files.is_wanted(directory),
     )
@@ -161,23 +160,23 @@ def _tell(session: Session, flags: Flags, notice: Notice, found: Decision) -> No
         journal.record(session.root.journal, told)
 
 
-def tell_of_compaction(session: Session, compaction: Compaction, policy: Policy) -> None:
-    """Tell the parent and a person, as the policy has it, that the context was summed up."""
-    name, key = format_address(session), f"compact:{compaction.at}"
+def tell_of_compaction(session: Session, compaction: Compaction) -> None:
+    """Tell the parent and a person, as its settings have it, that the context was summed up."""
+    name, key = session.address, f"compact:{compaction.at}"
     what = events.Compacted(session=session.name, trigger=compaction.trigger)
     journal.record(session.root.journal, what)
-    if "parent" in policy.monitor.tell:
-        tell(session.root, session.parent, notice_id(session, key), write_compaction(name))
-    if "person" in policy.monitor.tell:
+    if "parent" in session.settings.monitor.tell:
+        tell(session.root, session.record.parent, notice_id(session, key), write_compaction(name))
+    if "person" in session.settings.monitor.tell:
         lost = f"has lost its context to a compaction ({compaction.trigger})"
-        alerts.note(session, lost, key, policy.notify_command, parent=False)
+        alerts.note(session, lost, key, session.settings.notify_command, parent=False)
 
 
-def _begin_cycle(rotator: Rotator, percent: float, flags: Flags) -> None:
+def _begin_cycle(session: Session, percent: float, flags: Flags) -> None:
     """Begin the cycle that is marked; the mark goes if another rotation was quicker."""
-    directory, begun = rotator.target.session.dir, False
+    directory, begun = session.dir, False
     try:
-        begun = _begins(rotator, percent, flags)
+        begun = _begins(session, percent, flags)
     finally:
         if not begun:
             with lock.hold(directory.delivery_lock, timeout_s=LOCK_S):
@@ -186,16 +185,16 @@ def _begin_cycle(rotator: Rotator, percent: float, flags: Flags) -> None:
                     save_flags(directory, structs.replace(now, cycled=False))
 
 
-def _begins(rotator: Rotator, percent: float, flags: Flags) -> bool:
+def _begins(session: Session, percent: float, flags: Flags) -> bool:
     """Begin it; True also if it can never begin, which a person is told once."""
     try:
-        begun = run.begin_cycle(rotator, Cause.CYCLE, percent, context=flags.context)
+        begun = run.begin_cycle(session, Cause.CYCLE, percent, context=flags.context)
         crash_point("context:cycled")
     except TemporaryError:
         raise
     except SmError as error:
         text = f"cannot be given a new context at {percent:g}%: {error.message}"
         key = f"cycle:{flags.context}:{flags.reset_at:.6f}"
-        alerts.note(rotator.target.session, text, key, rotator.policy.notify_command)
+        alerts.note(session, text, key, session.settings.notify_command)
         return True
     return begun is not None

@@ -12,7 +12,6 @@ from sm.adapters.agent.screen import Prompt, parse
 from sm.adapters.tmux import TmuxError
 from sm.context import documents, files
 from sm.context.rotation import Document, Key, Rotation, Standing, Step
-from sm.context.settings import Policy
 from sm.context.texts import BEGINS, CONFIRM, find_shown_task, find_task
 from sm.errors import StateError, TemporaryError
 from sm.messages import delivery, interrupt, queue, unsaid
@@ -21,7 +20,7 @@ from sm.messages.queue import Place
 from sm.messages.typing import is_lost
 from sm.sessions import agent, agent_state, hooks, signals, window
 from sm.sessions.agent_state import AgentState, State
-from sm.sessions.target import Target
+from sm.sessions.session import Session
 
 UNSAID_S = 60.0
 """If an agent shows its prompt, and its hooks say nothing for so long, it was interrupted."""
@@ -31,83 +30,83 @@ SECOND_S = 1.0
 """tmux tells in whole seconds when a terminal has last drawn."""
 
 
-def observe(target: Target, record: Rotation, policy: Policy) -> Standing:
+def observe(session: Session, record: Rotation) -> Standing:
     """What is known of the agent now, as far as the rotation is concerned."""
-    directory = target.session.dir
-    unsaid.settle(target)
+    directory = session.dir
+    unsaid.settle(session)
     state, told = agent_state.read(directory), window.read(directory)
-    readable = record.is_replaced and _can_be_read(target, state)
+    readable = record.is_replaced and _can_be_read(session, state)
     accepted = {
         key: queue.accepted_at(directory, record.make_message_id(key)) for key in record.list_keys()
     }
     return Standing(
         now=time.time(),
-        alive=agent.is_reachable(target.tmux, target.session),
-        idle_since=_idle_since(target, record, state),
+        alive=agent.is_reachable(session.tmux, session),
+        idle_since=_idle_since(session, record, state),
         background_since=state.since if state.state is State.WAITING else None,
         context=state.context,
         begun=told.begun,
         begun_at=told.at if told.id == state.context else 0.0,
         compacted_at=signals.find_last(directory, signals.COMPACTION),
-        worked_at=_worked_at(target, state),
+        worked_at=_worked_at(session, state),
         parked=state.state is State.LIMITED,
-        relaunched=_is_relaunched(record, state, target),
-        document=_document(record, policy),
+        relaunched=_is_relaunched(record, state, session),
+        document=_document(session, record),
         readable=not record.document or files.is_readable(Path(record.document)),
         accepted={key: at for key, at in accepted.items() if at is not None},
-        lost=_lost(target, record),
-        task=_find_task(target, record, policy.cycle.resumed, written=readable),
+        lost=_lost(session, record),
+        task=_find_task(session, record, session.settings.cycle.resumed, written=readable),
         proves=readable,
-        others=_has_others(target, record, state, accepted.values()),
+        others=_has_others(session, record, state, accepted.values()),
         hands_off=record.step is Step.VERIFY and directory.handoff.exists(),
     )
 
 
 def _has_others(
-    target: Target, record: Rotation, state: AgentState, accepted: Iterable[float | None]
+    session: Session, record: Rotation, state: AgentState, accepted: Iterable[float | None]
 ) -> bool:
     """Whether its new context has got a prompt that is not of the rotation."""
     if not record.is_replaced or not state.context:
         return False
-    prompts = signals.count(target.session.dir, "UserPromptSubmit", state.context)
+    prompts = signals.count(session.dir, "UserPromptSubmit", state.context)
     return prompts > sum(at is not None and at >= record.resumed_at for at in accepted)
 
 
-def _document(record: Rotation, policy: Policy) -> Document | None:
+def _document(session: Session, record: Rotation) -> Document | None:
     if record.step not in (Step.REQUEST, Step.DOCUMENT) or not record.folder:
         return None
-    cycle = policy.cycle
+    cycle = session.settings.cycle
     return documents.find_written(
         Path(record.folder), record.before, cycle.sections, cycle.needed_lines
     )
 
 
-def _is_relaunched(record: Rotation, state: AgentState, target: Target) -> bool:
-    known = agent.load(target.session.dir)
+def _is_relaunched(record: Rotation, state: AgentState, session: Session) -> bool:
+    known = agent.load(session.dir)
     anew = bool(record.generation) and known is not None and known.generation == record.generation
     return anew and not state.context
 
 
-def _lost(target: Target, record: Rotation) -> frozenset[Key]:
-    directory, lost = target.session.dir, set[Key]()
+def _lost(session: Session, record: Rotation) -> frozenset[Key]:
+    directory, lost = session.dir, set[Key]()
     for key in record.list_keys():
         with contextlib.suppress(StateError):  # the deliverer says what is wrong
             message = queue.find(directory, Place.HANDED, record.make_message_id(key))
-            if message and is_lost(target, message):
+            if message and is_lost(session, message):
                 lost.add(key)
     return frozenset(lost)
 
 
-def _idle_since(target: Target, record: Rotation, state: AgentState) -> float | None:
+def _idle_since(session: Session, record: Rotation, state: AgentState) -> float | None:
     """Since when its turn is over; of one that was interrupted only the screen tells."""
-    if not target.profile.hooks or state.state is State.UNKNOWN:
-        return _quiet_since(target)
+    if not session.profile.hooks or state.state is State.UNKNOWN:
+        return _quiet_since(session)
     # Without an answer of its API it writes no document, but its context can be replaced.
     parked = state.state is State.LIMITED and record.step not in (Step.REQUEST, Step.DOCUMENT)
-    if (state.state is State.IDLE or parked) and not interrupt.is_compacting(target):
+    if (state.state is State.IDLE or parked) and not interrupt.is_compacting(session):
         return state.since
     now = time.time()
-    return now if _is_untold(record, state, now) and _shows_prompt(target) else None
+    return now if _is_untold(record, state, now) and _shows_prompt(session) else None
 
 
 def _is_untold(record: Rotation, state: AgentState, now: float) -> bool:
@@ -116,39 +115,39 @@ def _is_untold(record: Rotation, state: AgentState, now: float) -> bool:
     return state.state is State.BUSY and unsaid
 
 
-def _quiet_since(target: Target) -> float | None:
+def _quiet_since(session: Session) -> float | None:
     """Since when an agent without hooks has shown its prompt and nothing new."""
-    at = _drew_at(target)
+    at = _drew_at(session)
     quiet = at is not None and time.time() > at + SETTLED_S
-    return at + SECOND_S if at is not None and quiet and _shows_prompt(target) else None
+    return at + SECOND_S if at is not None and quiet and _shows_prompt(session) else None
 
 
-def _worked_at(target: Target, state: AgentState) -> float:
+def _worked_at(session: Session, state: AgentState) -> float:
     """When it last ended a turn or used a tool.
 
     One without hooks works as long as its screen changes, later than by what was typed into it, and
     has ended its turn when the screen comes to rest.
     """
-    if target.profile.hooks and state.context:
-        return signals.find_last(target.session.dir, "Stop", "PostToolUse", context=state.context)
-    at = time.time() if _quiet_since(target) is not None else _drew_at(target) or 0.0
+    if session.profile.hooks and state.context:
+        return signals.find_last(session.dir, "Stop", "PostToolUse", context=state.context)
+    at = time.time() if _quiet_since(session) is not None else _drew_at(session) or 0.0
     return at - SETTLED_S
 
 
-def _drew_at(target: Target) -> float | None:
-    known = agent.load(target.session.dir)
+def _drew_at(session: Session) -> float | None:
+    known = agent.load(session.dir)
     try:
-        return target.tmux.drew_at(known.pane_id) if known else None
+        return session.tmux.drew_at(known.pane_id) if known else None
     except (TmuxError, TemporaryError):
         return None
 
 
-def _shows_prompt(target: Target) -> bool:
-    known = agent.load(target.session.dir)
+def _shows_prompt(session: Session) -> bool:
+    known = agent.load(session.dir)
     if known is None:
         return False
     try:
-        _, screen = delivery.look(target, known.pane_id)
+        _, screen = delivery.look(session, known.pane_id)
     except (TmuxError, TemporaryError):
         return False
     return screen.prompt is Prompt.IDLE
@@ -157,33 +156,33 @@ def _shows_prompt(target: Target) -> bool:
 # The task that the agent names in its new context
 
 
-def _find_task(target: Target, record: Rotation, resumed: str, *, written: bool) -> str:
+def _find_task(session: Session, record: Rotation, resumed: str, *, written: bool) -> str:
     """The task, '' as long as none is named. `resumed` is what its line begins with.
 
     `written` says whether all that the agent says can be read.
     """
     if record.step is not Step.VERIFY:
         return ""
-    said = find_task(last_words(target.session.dir, record.resumed_at), resumed)
-    return said or (_read_written if written else _read_shown)(target, resumed)
+    said = find_task(last_words(session.dir, record.resumed_at), resumed)
+    return said or (_read_written if written else _read_shown)(session, resumed)
 
 
-def _can_be_read(target: Target, state: AgentState) -> bool:
+def _can_be_read(session: Session, state: AgentState) -> bool:
     """Whether its transcript has all that the agent says, in a form that we can read.
 
     The file is there a moment after the first prompt.
     """
-    path = window.read(target.session.dir).conversation
-    if target.profile.hooks != "claude" or not state.context or path is None:
+    path = window.read(session.dir).conversation
+    if session.profile.hooks != "claude" or not state.context or path is None:
         return False
-    if not hooks.are_ours(target.session.dir):
+    if not hooks.are_ours(session.dir):
         return False
     return path.is_file() or (state.state is State.BUSY and path.parent.is_dir())
 
 
-def _read_written(target: Target, resumed: str) -> str:
+def _read_written(session: Session, resumed: str) -> str:
     """What the transcript has, which is that of the new context alone."""
-    directory = target.session.dir
+    directory = session.dir
     known = window.read(directory)
     if known.conversation is None or known.id != agent_state.read(directory).context:
         return ""
@@ -191,11 +190,11 @@ def _read_written(target: Target, resumed: str) -> str:
     return next(filter(None, found), "")
 
 
-def _read_shown(target: Target, resumed: str) -> str:
+def _read_shown(session: Session, resumed: str) -> str:
     """What the terminal shows below what the rotation has told the new context."""
-    known = agent.load(target.session.dir)
+    known = agent.load(session.dir)
     try:
-        screen = target.tmux.look(known.pane_id, escapes=True)[1] if known else ""
+        screen = session.tmux.look(known.pane_id, escapes=True)[1] if known else ""
     except (TmuxError, TemporaryError):
         return ""
     rows = [row.text for row in parse(screen)]

@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 from sm.bridge import lookup, texts
-from sm.phase import explain_protocol
-from sm.sessions import machine
-from sm.sessions.registry import IssueSession
-from sm.sessions.target import Target
+from sm.sessions.session import Session
 
 
-def explain(session: IssueSession) -> str:
-    """How the agent of this session is to signal."""
-    return explain_protocol(
-        phase_file=str(session.root.phase(session.project, session.issue)),
-        remote=session.remote,
-        branch=session.branch,
-        base=session.base,
-    )
-
-
-def repeat(target: Target) -> str:
+def repeat(session: Session) -> str:
     """What a new context of an issue's agent has to be told again; '' for nothing.
 
     A system prompt outlives a clear and a new start. A message does not.
     """
-    session = target.session
-    if not isinstance(session, IssueSession):
+    if not session.issue:
         return ""
-    database = machine.load_of(session).machine.bridge_database
+    database = session.machine.settings.bridge_database
     chat = texts.write_note(lookup.find_about(database, session))
-    signal = "" if target.profile.system_prompt else explain(session)
+    signal = "" if session.profile.system_prompt else session.explain_protocol()
     return "\n\n".join(part for part in (signal, chat) if part)

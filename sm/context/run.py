@@ -15,19 +15,17 @@ from msgspec import structs
 
 from sm.adapters.tmux import TmuxError
 from sm.context import documents, files
-from sm.context.act import perform
+from sm.context.act import Relaunch, perform
 from sm.context.decide import decide
 from sm.context.files import align, note, note_rotated, save
 from sm.context.observe import observe
 from sm.context.rotation import Cause, Limits, Rotation, Step, begin
-from sm.context.settings import Rotator, make_rotator
 from sm.errors import StateError, TemporaryError
 from sm.messages import alerts, delivery, queue
 from sm.messages.queue import Message, Mode
 from sm.quoting import SENTENCE_LIMIT
 from sm.sessions import agent_state, monitors, registry
-from sm.sessions.registry import Session
-from sm.sessions.target import Target
+from sm.sessions.session import Session
 from sm.store import events, lock
 from sm.store.events import RotationStep
 from sm.store.failpoint import crash_point
@@ -41,19 +39,19 @@ LOOK_S = 2.0
 """An agent without hooks is looked at so often: nothing else tells what it has done."""
 
 
-def advance(rotator: Rotator) -> float:
+def advance(session: Session, relaunch: Relaunch | None = None) -> float:
     """Do what is due; returns when to look again at the latest, seconds since 1970.
 
     Raises:
         TemporaryError: tmux did not answer; it is tried again.
 
     """
-    directory = rotator.target.session.dir
+    directory = session.dir
     if not files.is_wanted(directory):
         return math.inf
     try:
         with lock.hold(directory.delivery_lock, timeout_s=LOCK_S):
-            return _advance(rotator)
+            return _advance(session, relaunch)
     except lock.HeldError:
         return time.time() + RETRY_S
 
@@ -65,18 +63,18 @@ def rotate(session: Session) -> None:
         UsageError: the session's configuration cannot be used.
 
     """
-    rotator = make_rotator(session)
+    session.configure()
     with contextlib.suppress(TemporaryError, TmuxError):  # the monitor tries again
-        advance(rotator)
+        advance(session)
     if files.is_wanted(session.dir):
         monitors.ensure(session)
     with contextlib.suppress(TemporaryError, TmuxError):
-        delivery.drain(rotator.target)
+        delivery.drain(session)
     registry.poke(session.dir)
 
 
 def begin_cycle(
-    rotator: Rotator, cause: Cause, percent: float | None, context: str = ""
+    session: Session, cause: Cause, percent: float | None, context: str = ""
 ) -> Rotation | None:
     """Put a cycle on record, which `advance` carries on.
 
@@ -87,8 +85,7 @@ def begin_cycle(
         HeldError: another process has held the delivery lock for very long.
 
     """
-    session = rotator.target.session
-    folder = documents.find_folder(session, rotator.policy.cycle)
+    folder = documents.find_folder(session, session.settings.cycle)
     with lock.hold(session.dir.delivery_lock, timeout_s=LOCK_S):
         if files.read_record(session.dir) or files.read_wish(session.dir):
             return None
@@ -99,45 +96,44 @@ def begin_cycle(
         new = begin(secrets.token_hex(8), cause, time.time(), present)
         before = documents.read_stamps(folder)
         record = structs.replace(new, percent=percent, folder=str(folder), before=before)
-        save(rotator.target.session, record)
+        save(session, record)
     note(
-        rotator.target.session,
+        session,
         events.Rotation(step=RotationStep.BEGUN, cause=str(cause), percent=percent),
     )
     return record
 
 
-def _advance(rotator: Rotator) -> float:
-    target = rotator.target
+def _advance(session: Session, relaunch: Relaunch | None) -> float:
     for _ in range(ROUNDS):
-        record = _current(rotator)
+        record = _current(session)
         if record is None:
             return math.inf
-        seen = observe(target, record, rotator.policy)
-        move = decide(record, seen, Limits(document_s=rotator.policy.cycle.timeout_s))
+        seen = observe(session, record)
+        move = decide(record, seen, Limits(document_s=session.settings.cycle.timeout_s))
         crash_point("rotate:decided")
         if move.record != record:
-            save(target.session, move.record)
+            save(session, move.record)
         if move.record.step is Step.VERIFY and record.step is not Step.VERIFY:
-            note_rotated(target.session, move.record)
+            note_rotated(session, move.record)
         crash_point(f"rotate:{move.act}")
-        again_at = perform(rotator, move)
+        again_at = perform(session, move, relaunch)
         if again_at is not None:
-            look_at = math.inf if target.profile.hooks else time.time() + LOOK_S
+            look_at = math.inf if session.profile.hooks else time.time() + LOOK_S
             return min(again_at, move.until, look_at)
     return time.time() + RETRY_S
 
 
-def _current(rotator: Rotator) -> Rotation | None:
+def _current(session: Session) -> Rotation | None:
     """The record, with what the agent has asked for; None if there is nothing to do."""
-    directory = rotator.target.session.dir
+    directory = session.dir
     try:
         record, wish = files.read_record(directory), files.read_wish(directory)
     except StateError as error:
-        _give_up_damaged(rotator, error)
+        _give_up_damaged(session, error)
         return None
     if wish is not None:
-        record = _taken_up(rotator.target, record, wish)
+        record = _taken_up(session, record, wish)
     if record is None:
         files.release(directory)
     else:
@@ -145,24 +141,24 @@ def _current(rotator: Rotator) -> Rotation | None:
     return record
 
 
-def _taken_up(target: Target, record: Rotation | None, wish: files.Handoff) -> Rotation | None:
+def _taken_up(session: Session, record: Rotation | None, wish: files.Handoff) -> Rotation | None:
     """The record with the wish in it: it begins one, or gives one its document.
 
     One of the next context has to wait; one of a context that is cleared already comes too late.
     """
-    directory = target.session.dir
+    directory = session.dir
     if record and _is_of_next(wish, record):
         return record
     if record is None:
         context = wish.context or agent_state.read(directory).context
         record = begin(secrets.token_hex(8), Cause.HANDOFF, time.time(), context, wish.path)
         record = structs.replace(record, asked_at=wish.at)
-        note(target.session, events.Rotation(step=RotationStep.HANDOFF, document=wish.path))
-        save(target.session, record)
+        note(session, events.Rotation(step=RotationStep.HANDOFF, document=wish.path))
+        save(session, record)
     elif record.step not in (Step.RESUME, Step.VERIFY):
         record = structs.replace(record, document=wish.path, kept=False)
-        note(target.session, events.Rotation(step=RotationStep.DOCUMENT, document=wish.path))
-        save(target.session, record)
+        note(session, events.Rotation(step=RotationStep.DOCUMENT, document=wish.path))
+        save(session, record)
     crash_point("rotate:taken-up")
     files.forget_wish(directory, wish)
     return record
@@ -175,13 +171,12 @@ def _is_of_next(wish: files.Handoff, record: Rotation) -> bool:
     return record.step is Step.VERIFY and wish.at > record.resumed_at
 
 
-def _give_up_damaged(rotator: Rotator, error: StateError) -> None:
+def _give_up_damaged(session: Session, error: StateError) -> None:
     """Whatever has happened to the files, the agent must not be held up by them."""
-    session = rotator.target.session
     files.forget_wish(session.dir)
     files.drop(session.dir)
     text = f"could not be given a new context: {error.message}"
     why = one_line(error.message, SENTENCE_LIMIT)
     told = f"[sm] Your context was not replaced: {why}. Go on with your work."
     queue.put(session.dir, Message(id=queue.new_id(), text=told, mode=Mode.IMPORTANT))
-    alerts.note(session, text, f"damaged:{time.time():.6f}", rotator.policy.notify_command)
+    alerts.note(session, text, f"damaged:{time.time():.6f}", session.settings.notify_command)

@@ -23,7 +23,7 @@ from sm.errors import SmError, StateError
 from sm.foreign import read_seconds
 from sm.sessions import agent, agent_state, window
 from sm.sessions.agent_state import AgentState, State
-from sm.sessions.target import Target
+from sm.sessions.session import Session
 from sm.store.files import read_harmless, write_atomic
 from sm.store.paths import SessionDir
 
@@ -121,13 +121,13 @@ def read_beginning(directory: SessionDir, otherwise: float | None = None) -> flo
 # An agent that has to be asked
 
 
-def take(target: Target) -> float:
+def take(session: Session) -> float:
     """Take a reading if one is due; returns when the next one is due, seconds since 1970.
 
     That is infinite if the profile names no way. A reading that fails is noted as unknown, so that
     the agent is asked every half minute at most.
     """
-    directory, profile = target.session.dir, target.profile
+    directory, profile = session.dir, session.profile
     if not (profile.context_command or profile.context_pattern):
         return math.inf
     if not agent.is_alive(directory):
@@ -139,7 +139,7 @@ def take(target: Target) -> float:
         return math.inf  # a hook tells when it goes on
     if last and now - EVERY_S < last.at <= now:
         return last.at + EVERY_S
-    percent = _ask_command(target) if profile.context_command else _ask_screen(target)
+    percent = _ask_command(session) if profile.context_command else _ask_screen(session)
     note(directory, Reading(at=time.time(), context=state.context, percent=percent))
     return time.time() + EVERY_S
 
@@ -157,30 +157,29 @@ def _is_at_rest(state: AgentState, looked_at: float) -> bool:
     return state.state is State.IDLE and looked_at > state.since + DRAWN_S
 
 
-def _ask_command(target: Target) -> float | None:
+def _ask_command(session: Session) -> float | None:
     """What the command prints; None if it fails, takes too long, or prints no number."""
-    session = target.session
     names = {"PATH": os.environ.get("PATH", os.defpath), "HOME": os.environ.get("HOME", "/")}
     env = names | session.environment
-    command = target.profile.context_command
+    command = session.profile.context_command
     try:
-        said = run("sh", "-c", command, cwd=session.cwd, env=env, timeout_s=COMMAND_S)
+        said = run("sh", "-c", command, cwd=session.record.cwd, env=env, timeout_s=COMMAND_S)
     except (SmError, OSError, ValueError):  # its directory may be gone
         return None
     found = NUMBER.fullmatch(said.stdout)
     return min(float(found[1]), FULL) if found else None
 
 
-def _ask_screen(target: Target) -> float | None:
+def _ask_screen(session: Session) -> float | None:
     """What the last matching row shows; None if no row matches."""
-    known = agent.load(target.session.dir)
+    known = agent.load(session.dir)
     if known is None:
         return None
     try:
-        _, shown = target.tmux.look(known.pane_id, escapes=True)
+        _, shown = session.tmux.look(known.pane_id, escapes=True)
     except (TmuxError, SmError):
         return None
-    return find_percent(target.profile, shown)
+    return find_percent(session.profile, shown)
 
 
 def find_percent(profile: Profile, capture: str) -> float | None:

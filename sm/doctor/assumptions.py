@@ -26,7 +26,9 @@ def check_prompt(subject: Subject) -> Iterator[Finding]:
     profile = subject.profile
     screen, text = _first_prompt(subject)
     if screen.prompt is Prompt.DIALOG and _trusts(subject):
-        yield ok(f"trust: it asked for '{subject.session.cwd}', which is empty, and was told yes")
+        yield ok(
+            f"trust: it asked for '{subject.session.record.cwd}', which is empty, and was told yes"
+        )
         subject.began = time.monotonic()
         screen, text = _first_prompt(subject)
     what = f"glyph '{profile.glyph}'" + (f", frame '{profile.frame}'" if profile.frame else "")
@@ -38,7 +40,9 @@ def check_prompt(subject: Subject) -> Iterator[Finding]:
     subject.is_hopeless = True
     if screen.prompt is Prompt.DIALOG:
         question = " / ".join(screen.question.splitlines())
-        yield fail(f"it asks: {question}", f"start it in '{subject.session.cwd}' and answer once")
+        yield fail(
+            f"it asks: {question}", f"start it in '{subject.session.record.cwd}' and answer once"
+        )
     elif screen.prompt is Prompt.BUSY:
         yield fail(f"idle_colour '{profile.idle_colour}', busy: it looks busy from the start")
     elif text:

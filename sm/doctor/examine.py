@@ -11,11 +11,11 @@ from sm.adapters.tmux import Tmux
 from sm.config.schema import Config
 from sm.doctor.finding import Finding, fail, guard, ok
 from sm.doctor.machine import CHECKS as OF_MACHINE
-from sm.doctor.machine import Machine, check_handoffs
+from sm.doctor.machine import Installation, check_handoffs
 from sm.doctor.project import CHECKS as OF_PROJECT
 from sm.doctor.project import check_ci, check_ci_exists
 from sm.errors import SmError
-from sm.sessions.project import Context
+from sm.sessions.project import Project
 from sm.store.paths import Root
 
 
@@ -38,17 +38,17 @@ def _examine(
     config: Config | SmError, root: Root, socket: str | None, ci: bool
 ) -> Iterator[Finding]:
     yield _configuration(config)
-    machine = Machine(root, Tmux(socket))
+    machine = Installation(root, Tmux(socket))
     for look in OF_MACHINE:
         yield from guard(partial(look, machine))
     if isinstance(config, SmError):
         return
     yield from guard(partial(check_handoffs, config.bridge_database))
-    for project in config.projects:
-        ctx = Context(config, project)
+    for settings in config.projects:
+        project = Project(config, settings)
         for check in (*OF_PROJECT, check_ci if ci else check_ci_exists):
-            for finding in guard(partial(check, ctx)):
-                yield structs.replace(finding, where=project.name)
+            for finding in guard(partial(check, project)):
+                yield structs.replace(finding, where=settings.name)
 
 
 def _configuration(config: Config | SmError) -> Finding:

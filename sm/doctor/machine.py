@@ -20,7 +20,6 @@ from sm.context.flags import read_flags
 from sm.doctor.finding import Finding, fail, ok, warn
 from sm.errors import SmError
 from sm.sessions import agent, registry, strays
-from sm.sessions.address import format_address
 from sm.store.paths import Root
 from sm.store.root_check import find_private_fault, find_root_fault
 
@@ -41,14 +40,14 @@ AGING = tuple(
 """Where systemd-tmpfiles(8) reads what it clears, the first file of a name counts."""
 
 
-class Machine(Struct, frozen=True):
+class Installation(Struct, frozen=True):
     """What the machine's checks look at."""
 
     root: Root
     tmux: Tmux
 
 
-def check_python(_machine: Machine) -> Iterator[Finding]:
+def check_python(_here: Installation) -> Iterator[Finding]:
     """Check the interpreter."""
     found = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] < PYTHON:
@@ -57,7 +56,7 @@ def check_python(_machine: Machine) -> Iterator[Finding]:
         yield ok(f"python {found}")
 
 
-def check_programs(_machine: Machine) -> Iterator[Finding]:
+def check_programs(_here: Installation) -> Iterator[Finding]:
     """Check the programs that sm calls."""
     for name, option, oldest in PROGRAMS:
         try:
@@ -81,9 +80,9 @@ def _dotted(version: tuple[int, int]) -> str:
     return ".".join(map(str, version))
 
 
-def check_state_root(machine: Machine) -> Iterator[Finding]:
+def check_state_root(here: Installation) -> Iterator[Finding]:
     """Check the folder of the protocol's files: our own, or sticky like /tmp."""
-    path = machine.root.path
+    path = here.root.path
     if not path.is_dir():
         yield fail(f"the state root '{path}' is no directory", "create it")
         return
@@ -94,9 +93,9 @@ def check_state_root(machine: Machine) -> Iterator[Finding]:
     yield fail(*fault) if fault else ok(f"state root '{path}'")
 
 
-def check_private_dir(machine: Machine) -> Iterator[Finding]:
+def check_private_dir(here: Installation) -> Iterator[Finding]:
     """Check the directory with everything else: only we may enter it."""
-    path = machine.root.private
+    path = here.root.private
     if fault := find_private_fault(path):
         yield fail(*fault)
     elif path.exists():
@@ -105,11 +104,11 @@ def check_private_dir(machine: Machine) -> Iterator[Finding]:
         yield ok(f"'{path}' is made when it is first needed")
 
 
-def check_free_space(machine: Machine) -> Iterator[Finding]:
+def check_free_space(here: Installation) -> Iterator[Finding]:
     """Check the room for state and terminal logs."""
-    if not machine.root.path.is_dir():
+    if not here.root.path.is_dir():
         return
-    free = shutil.disk_usage(machine.root.path).free
+    free = shutil.disk_usage(here.root.path).free
     what = f"{free / (1 << 30):.1f} GB free where the state is"
     if free < TOO_SCARCE:
         yield fail(what, "make room")
@@ -119,13 +118,13 @@ def check_free_space(machine: Machine) -> Iterator[Finding]:
         yield ok(what)
 
 
-def check_aging(machine: Machine) -> Iterator[Finding]:
+def check_aging(here: Installation) -> Iterator[Finding]:
     """Check whether the system removes old files from the state root."""
     if not Path("/run/systemd/system").is_dir():
         return
-    for file, age in _ages(machine.root.path):
+    for file, age in _ages(here.root.path):
         yield warn(
-            f"what nobody touches for {age} in '{machine.root.path}' is removed ('{file}')",
+            f"what nobody touches for {age} in '{here.root.path}' is removed ('{file}')",
             "for sessions that wait longer set 'state_root' to a folder that is kept",
         )
 
@@ -140,16 +139,16 @@ def _ages(path: Path) -> Iterator[tuple[Path, str]]:
                 yield file, fields[5]
 
 
-def check_tmux_server(machine: Machine) -> Iterator[Finding]:
+def check_tmux_server(here: Installation) -> Iterator[Finding]:
     """Check whether the tmux server answers; it need not run yet."""
-    where = f"on socket '{machine.tmux.socket}'" if machine.tmux.socket else "on your own socket"
-    count = len(machine.tmux.panes())
+    where = f"on socket '{here.tmux.socket}'" if here.tmux.socket else "on your own socket"
+    count = len(here.tmux.panes())
     yield ok(f"tmux {where}: " + (f"{count} sessions" if count else "no server needed so far"))
 
 
-def check_left_running(machine: Machine) -> Iterator[Finding]:
+def check_left_running(here: Installation) -> Iterator[Finding]:
     """Look for processes that ended agents have left running."""
-    for directory, process in strays.find_all_strays(machine.root):
+    for directory, process in strays.find_all_strays(here.root):
         known = agent.read_process(directory)
         if known is None or not proc.is_running(known):
             yield warn(
@@ -159,13 +158,13 @@ def check_left_running(machine: Machine) -> Iterator[Finding]:
             )
 
 
-def check_contexts(machine: Machine) -> Iterator[Finding]:
+def check_contexts(here: Installation) -> Iterator[Finding]:
     """Find agents whose status line and transcript differ on how full their contexts are."""
-    for session in registry.list_all(machine.root, report=lambda _: None):
+    for session in registry.list_all(here.root, report=lambda _: None):
         reading = usage.read_current(session.dir, read_flags(session.dir))
         if found := usage.compare_with_transcript(session.dir, reading):
             yield warn(
-                f"{format_address(session)}: {found}",
+                f"{session.address}: {found}",
                 "warnings and cycles go by the status line: see that nothing else writes it, and "
                 "'sm doctor --probe'",
             )
@@ -183,7 +182,7 @@ def check_handoffs(path: Path) -> Iterator[Finding]:
     yield ok(f"handoffs in '{path}'{told}")
 
 
-CHECKS: tuple[Callable[[Machine], Iterator[Finding]], ...] = (
+CHECKS: tuple[Callable[[Installation], Iterator[Finding]], ...] = (
     check_python,
     check_programs,
     check_state_root,

@@ -30,7 +30,8 @@ from sm.errors import SmError
 from sm.sessions import agent as agents
 from sm.sessions import registry
 from sm.sessions.launch import Launch, split_command
-from sm.sessions.registry import AdHocSession
+from sm.sessions.record import AdHocRecord
+from sm.sessions.session import AdHocSession
 from sm.store.files import ensure_private_dir
 from sm.store.paths import Root
 
@@ -102,13 +103,15 @@ def _version(agent: Agent, profile: Profile) -> Finding:
 
 def _session(place: Root, cwd: Path, agent: Agent, profile: Profile) -> AdHocSession:
     return AdHocSession(
-        name=NAME,
-        provider=profile.name,
-        cwd=cwd,
-        config=None,
-        state_root=place.path,
-        created_at=time.time(),
-        command=agent.command,
+        AdHocRecord(
+            name=NAME,
+            provider=profile.name,
+            cwd=cwd,
+            config=None,
+            state_root=place.path,
+            created_at=time.time(),
+            command=agent.command,
+        )
     )
 
 

@@ -13,7 +13,7 @@ from sm.adapters.composer import press, type_once
 from sm.adapters.tmux import MissingPaneError, NoServerError, Pane, Tmux
 from sm.sessions import agent_state
 from sm.sessions.agent_state import AgentState
-from sm.sessions.registry import Session
+from sm.sessions.session import Session
 from sm.store.files import read_guarded
 
 WAIT_S = 3.0

@@ -17,7 +17,7 @@ from sm.foreign import read_number
 from sm.issues import claim, worktrees
 from sm.redact import redact
 from sm.sessions import hidden_variables, launch, monitors
-from sm.sessions.project import Context
+from sm.sessions.project import Project
 from sm.setup.check import list_first_questions, list_project_problems
 from sm.setup.trial import try_ci
 from sm.store.paths import name_session
@@ -28,27 +28,27 @@ from sm.views.session import seen
 DEV_POLL = "the next dev-poll does it: dev-poll --once"
 
 
-def check_settings(ctx: Context) -> Iterator[Finding]:
+def check_settings(project: Project) -> Iterator[Finding]:
     """Check repository, remote, primary branch, forge, vault, agent program."""
-    problems = list(list_project_problems(ctx.project, ctx.config.profiles))
+    problems = list(list_project_problems(project.settings, project.config.profiles))
     yield from map(fail, problems)
     if not problems:
-        project = ctx.project
-        yield ok(f"'{project.repo}', {project.remote}/{project.primary_branch}")
+        settings = project.settings
+        yield ok(f"'{settings.repo}', {settings.remote}/{settings.primary_branch}")
 
 
-def check_forge(ctx: Context) -> Iterator[Finding]:
+def check_forge(project: Project) -> Iterator[Finding]:
     """Check that everything on the forge can be read."""
-    found = ctx.forge.observe(start_checks=False)
+    found = project.forge.observe(start_checks=False)
     for problem in found.problems:
         yield warn(one_line(problem), "the others go on without it")
     if not found.problems:
         yield ok(f"forge: {len(found.issues)} issues, {len(found.pulls)} pull requests")
 
 
-def check_agent_cli(ctx: Context) -> Iterator[Finding]:
+def check_agent_cli(project: Project) -> Iterator[Finding]:
     """Check the version of a known agent. An unknown program is not started just to ask."""
-    settings, overrides = ctx.project.agent, ctx.config.profiles
+    settings, overrides = project.settings.agent, project.config.profiles
     words = shlex.split(profiles.make_command_line(settings, overrides))
     path = shutil.which(words[0], path=settings.env.get("PATH")) if words else None
     if path is None:
@@ -63,23 +63,23 @@ def check_agent_cli(ctx: Context) -> Iterator[Finding]:
         yield ok(f"agent '{path}', {one_line(done.stdout)}")
 
 
-def check_first_questions(ctx: Context) -> Iterator[Finding]:
+def check_first_questions(project: Project) -> Iterator[Finding]:
     """Check whether the agent's questions at a first start are answered."""
-    project = ctx.project
+    settings = project.settings
     found = list_first_questions(
-        project.agent, ctx.config.profiles, project.repo, project.worktrees
+        settings.agent, project.config.profiles, settings.repo, settings.worktrees
     )
     yield from (warn(what, advice) for what, advice in found)
 
 
-def check_environment(ctx: Context) -> Iterator[Finding]:
+def check_environment(project: Project) -> Iterator[Finding]:
     """Look for variables of your shell, and folders of its PATH, that agents do not see."""
-    agent = ctx.project.agent
+    agent = project.settings.agent
     if names := hidden_variables.list_hidden(agent):
         what, _, advice = hidden_variables.describe(names).partition(": ")
         yield warn(what, advice)
     paths = {"agent.env": agent.env["PATH"]} if "PATH" in agent.env else {}
-    for session in ctx.sessions():
+    for session in project.sessions():
         if path := launch.read_environment(session.dir).get("PATH"):
             paths[f"session '{session.name}'"] = path
     for where, path in paths.items():
@@ -92,10 +92,10 @@ def check_environment(ctx: Context) -> Iterator[Finding]:
         yield ok("agents see what your shell has for them")
 
 
-def check_sessions(ctx: Context) -> Iterator[Finding]:
+def check_sessions(project: Project) -> Iterator[Finding]:
     """Check that every record is whole, and every session has its monitor."""
     damaged: list[SmError] = []
-    found = ctx.sessions(damaged.append)
+    found = project.sessions(damaged.append)
     yield from (fail(error.message) for error in damaged)
     alone = [session for session in found if not monitors.is_watched(session)]
     for session in alone:
@@ -104,12 +104,14 @@ def check_sessions(ctx: Context) -> Iterator[Finding]:
         yield ok(f"sessions: {len(found)}, each with its monitor" if found else "no sessions")
 
 
-def check_strangers(ctx: Context) -> Iterator[Finding]:
+def check_strangers(project: Project) -> Iterator[Finding]:
     """Look for terminals with a session's name whose session is unknown."""
-    ours = re.compile(re.escape(name_session(ctx.project.name, 0)[:-1]) + r"[1-9]\d*")
-    known = {session.name for session in ctx.sessions()}
-    kill = " ".join(["tmux", *(["-L", ctx.tmux.socket] if ctx.tmux.socket else []), "kill-session"])
-    for name in ctx.tmux.panes():
+    ours = re.compile(re.escape(name_session(project.name, 0)[:-1]) + r"[1-9]\d*")
+    known = {session.name for session in project.sessions()}
+    kill = " ".join(
+        ["tmux", *(["-L", project.tmux.socket] if project.tmux.socket else []), "kill-session"]
+    )
+    for name in project.tmux.panes():
         if ours.fullmatch(name) and name not in known:
             yield warn(
                 f"tmux session '{name}' has no record",
@@ -117,35 +119,38 @@ def check_strangers(ctx: Context) -> Iterator[Finding]:
             )
 
 
-def check_claims(ctx: Context) -> Iterator[Finding]:
+def check_claims(project: Project) -> Iterator[Finding]:
     """Look for claims of ours without a session."""
-    project = ctx.project
-    refs = ctx.git.ls_remote(project.remote, claim.name_ref(0).replace("/0", "/*"))
-    known = {session.issue for session in ctx.sessions()}
+    settings = project.settings
+    refs = project.git.ls_remote(settings.remote, claim.name_ref(0).replace("/0", "/*"))
+    known = {session.issue for session in project.sessions()}
     numbers = {n for ref in refs if (n := read_number(ref.rpartition("/")[2]))} - known
     for number in sorted(numbers):
-        if claim.is_ours(ctx.git, project, number, ctx.root, refs):
+        if claim.is_ours(project.git, settings, number, project.root, refs):
             yield warn(
                 f"issue #{number} is claimed by us and has no session",
                 f"dev-poll takes it up again while it is open; to give it up: git -C "
-                f"{shlex.quote(str(project.repo))} push {project.remote} :{claim.name_ref(number)}",
+                f"{shlex.quote(str(settings.repo))} push {settings.remote} "
+                f":{claim.name_ref(number)}",
             )
 
 
-def check_kept(ctx: Context) -> Iterator[Finding]:
+def check_kept(project: Project) -> Iterator[Finding]:
     """Look for worktrees of ended sessions."""
-    for number, path in worktrees.list_kept(ctx, ctx.sessions()).items():
+    for number, path in worktrees.list_kept(project, project.sessions()).items():
         yield warn(
             f"a worktree of issue #{number} was kept: '{path}'",
             "it goes when the issue is closed and its work is on the remote; to see what would be "
-            f"lost with it, and to remove it now: sm worktree drop {ctx.project.name}#{number}",
+            f"lost with it, and to remove it now: sm worktree drop {project.name}#{number}",
         )
 
 
-def check_dev_poll(ctx: Context) -> Iterator[Finding]:
+def check_dev_poll(project: Project) -> Iterator[Finding]:
     """Check whether the forge was looked at lately."""
-    at = seen(ctx).taken_at
-    late = time.time() - at > MISSED * max(ctx.project.poll_interval_s, ctx.project.ci.poll_s)
+    at = seen(project).taken_at
+    late = time.time() - at > MISSED * max(
+        project.settings.poll_interval_s, project.settings.ci.poll_s
+    )
     if late:
         yield warn(
             "dev-poll has not run lately" if at else "dev-poll has never run",
@@ -155,28 +160,28 @@ def check_dev_poll(ctx: Context) -> Iterator[Finding]:
         yield ok("dev-poll has run lately")
 
 
-def check_ci_exists(ctx: Context) -> Iterator[Finding]:
+def check_ci_exists(project: Project) -> Iterator[Finding]:
     """Check whether there is CI. It runs only when a person asks for it."""
-    if command := ctx.project.ci.command:
+    if command := project.settings.ci.command:
         shown = one_line(redact(command))
         yield ok(f"CI: '{shown}'; sm doctor --ci runs it once on the primary branch")
     else:
         yield ok("no CI: 'ci.command' is empty")
 
 
-def check_ci(ctx: Context) -> Iterator[Finding]:
+def check_ci(project: Project) -> Iterator[Finding]:
     """Run the CI command on the primary branch as it is."""
-    project = ctx.project
-    if not project.ci.command:
-        yield from check_ci_exists(ctx)
+    settings = project.settings
+    if not settings.ci.command:
+        yield from check_ci_exists(project)
         return
-    found = try_ci(ctx)
+    found = try_ci(project)
     if found.passed:
-        yield ok(f"CI passes on '{project.primary_branch}', in {found.took_s:.1f} s")
+        yield ok(f"CI passes on '{settings.primary_branch}', in {found.took_s:.1f} s")
         return
     last = one_line(" / ".join(found.log.splitlines()[-LAST_LINES:]))
     yield fail(
-        f"CI: {found.state} on '{project.primary_branch}' ({one_line(found.step)}): {last}",
+        f"CI: {found.state} on '{settings.primary_branch}' ({one_line(found.step)}): {last}",
         "mend 'ci.command', or the branch: every issue would fail by it, and spend its attempts",
     )
 
@@ -184,7 +189,7 @@ def check_ci(ctx: Context) -> Iterator[Finding]:
 LAST_LINES = 3
 """Of a failing log."""
 
-CHECKS: tuple[Callable[[Context], Iterator[Finding]], ...] = (
+CHECKS: tuple[Callable[[Project], Iterator[Finding]], ...] = (
     check_settings,
     check_agent_cli,
     check_first_questions,

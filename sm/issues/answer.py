@@ -7,10 +7,9 @@ from sm.issues import replies
 from sm.issues.observe import recall
 from sm.issues.snapshot import snapshot
 from sm.sessions import monitors, registry
-from sm.sessions.project import Context
-from sm.sessions.registry import IssueSession
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
 from sm.store import events, lock
-from sm.store.paths import name_session
 from sm.store.repair import repair
 
 
@@ -18,7 +17,7 @@ class UntoldError(SmError):
     """The answer is on its way to the agent, but could not be put on the issue."""
 
 
-def answer(ctx: Context, issue: int, author: str, text: str) -> None:
+def answer(project: Project, issue: int, author: str, text: str) -> None:
     """Give `text` to the session of `issue`, and leave a comment on record.
 
     Raises:
@@ -27,23 +26,21 @@ def answer(ctx: Context, issue: int, author: str, text: str) -> None:
     """
     if not text.strip():
         raise UsageError("the answer is empty: nothing was sent")
-    session = registry.load_issue_session(ctx.root, name_session(ctx.project.name, issue))
+    session = project.session(issue)
     repair(session.root, session.dir)
     with lock.hold(session.dir.lock, timeout_s=120):  # the question may be just on its way
-        facts = recall(ctx, session, snapshot(ctx)).facts
+        facts = recall(session, snapshot(project)).facts
     if not facts.escalated:
         raise UsageError(f"'{session.name}' has asked nothing: see sm status")
     if facts.dialog_at is not None and facts.about == facts.matter:
         raise UsageError(
             f"'{session.name}' has a dialog open in its terminal, which is answered there: "
-            f"sm attach {session.project} {issue}"
+            f"sm attach {session.record.project} {issue}"
         )
-    give(ctx, session, author, text)
+    give(session, author, text)
 
 
-def give(
-    ctx: Context, session: IssueSession, author: str, text: str, *, key: str | None = None
-) -> None:
+def give(session: IssueSession, author: str, text: str, *, key: str | None = None) -> None:
     """Keep the answer to the session's question; a second call with the same `key` does nothing.
 
     Raises:
@@ -53,13 +50,13 @@ def give(
     reply = replies.find(session.dir, key) if key else None
     if reply is None:
         reply = replies.add(session.dir, author, text, key)
-        ctx.record(events.Reply(session=session.name, author=author, text=text))
+        session.project.record(events.Reply(session=session.name, author=author, text=text))
         # Before the forge is told: that may fail, and the agent waits for the answer.
         monitors.ensure(session)
         registry.poke(session.dir)
     body = f"{author} answered:\n\n{text}"
     try:
-        ctx.forge.comment(session.issue, body, author=author, marker=reply.id)
+        session.project.forge.comment(session.issue, body, author=author, marker=reply.id)
     except SmError as error:
         raise UntoldError(
             f"the agent gets the answer, but issue #{session.issue} does not show it: "

@@ -7,11 +7,10 @@ from sm.issues.needs import Case, Need, describe_need
 from sm.issues.observe import Observation
 from sm.redact import redact
 from sm.sessions import turn
-from sm.sessions.address import format_address
 from sm.sessions.failure import Fault
 from sm.sessions.history import Verb
 from sm.sessions.plan import FAILED, read_receipts
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 
 STUCK = "stuck:"
 """The key of a message that cannot be typed begins with it."""
@@ -21,7 +20,7 @@ def find_need(session: IssueSession, seen: Observation, row: str) -> Need:
     """Return why the matrix row `row` asks, and what helps."""
     case = Case(
         row=row,
-        address=format_address(session),
+        address=session.address,
         reason=redact(seen.write.reason),
         trouble=describe_trouble(session, seen) if row == "trouble" else "",
         failure=describe_failed_turn(session, seen),

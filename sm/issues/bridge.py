@@ -14,7 +14,7 @@ from sm.bridge.records import Client, Entry, Handoff, Status, Thread
 from sm.config.load import load
 from sm.errors import UsageError
 from sm.sessions.caller import Caller
-from sm.sessions.machine import Host
+from sm.sessions.machine import Machine
 
 if TYPE_CHECKING:
     from sm.bridge.bindings import Binding
@@ -43,7 +43,7 @@ def find_speaker(caller: Caller, given: object) -> Client:
 
 
 def create(
-    host: Host,
+    machine: Machine,
     title: object,
     content: object,
     *,
@@ -60,30 +60,33 @@ def create(
     """
     tag, number = checks.check_project(project), checks.check_issue(issue)
     if number is not None:
-        _check_project(host, tag)
+        _check_project(machine, tag)
     given = checks.check_title(title), checks.check_content(content)
-    with open_bridge(host.machine.bridge_database) as handoffs, transaction(handoffs.connection):
+    with (
+        open_bridge(machine.settings.bridge_database) as handoffs,
+        transaction(handoffs.connection),
+    ):
         made = handoffs.create(*given, project=tag, client=checks.check_client(client))
         if tag and number:
             bindings.bind(handoffs, made.handoff.id, tag, number)
     if tag and number:
-        _wake(host, tag, number)
+        _wake(machine, tag, number)
     return made
 
 
-def get(host: Host, ident: object, client: object) -> Thread:
+def get(machine: Machine, ident: object, client: object) -> Thread:
     """Return a thread as `client` sees it.
 
     Raises:
         UsageError: there is no such handoff or client.
 
     """
-    with open_bridge(host.machine.bridge_database) as handoffs:
+    with open_bridge(machine.settings.bridge_database) as handoffs:
         return handoffs.get(checks.check_handoff_id(ident), checks.check_client(client))
 
 
 def add(
-    host: Host, ident: object, type_: object, content: object, client: object
+    machine: Machine, ident: object, type_: object, content: object, client: object
 ) -> tuple[Handoff, Entry]:
     """Append an entry; the agent that works on the thread's issue gets it.
 
@@ -92,7 +95,7 @@ def add(
         CompletedError: it was closed.
 
     """
-    with open_bridge(host.machine.bridge_database) as handoffs:
+    with open_bridge(machine.settings.bridge_database) as handoffs:
         handoff, entry = handoffs.add(
             checks.check_handoff_id(ident),
             checks.check_entry_type(type_),
@@ -101,12 +104,12 @@ def add(
         )
         binding = bindings.find_binding(handoffs, handoff.id)
     if binding and bindings.is_for_agent(entry):
-        _wake(host, binding.project, binding.issue)
+        _wake(machine, binding.project, binding.issue)
     return handoff, entry
 
 
 def follow(
-    host: Host, thread: Thread, *, pause: Callable[[float], None] = time.sleep
+    machine: Machine, thread: Thread, *, pause: Callable[[float], None] = time.sleep
 ) -> Iterator[Entry]:
     """Yield the new entries of the thread from now on, until it is closed.
 
@@ -121,7 +124,7 @@ def follow(
     after = thread.entries[-1].seq if thread.entries else 0
     while True:
         # Opened for each look, because another file may take its place, for example from a backup.
-        with open_bridge(host.machine.bridge_database) as handoffs:
+        with open_bridge(machine.settings.bridge_database) as handoffs:
             if handoffs.handoff(ident).status is not Status.ACTIVE:
                 return
             added = handoffs.entries(ident, after=after)
@@ -131,18 +134,18 @@ def follow(
         pause(FOLLOW_S)
 
 
-def mark_read(host: Host, ident: object, client: object) -> Handoff:
+def mark_read(machine: Machine, ident: object, client: object) -> Handoff:
     """Note that `client` has seen a whole thread.
 
     Raises:
         UsageError: there is no such handoff or client.
 
     """
-    with open_bridge(host.machine.bridge_database) as handoffs:
+    with open_bridge(machine.settings.bridge_database) as handoffs:
         return handoffs.mark_read(checks.check_handoff_id(ident), checks.check_client(client))
 
 
-def close(host: Host, ident: object) -> Handoff:
+def close(machine: Machine, ident: object) -> Handoff:
     """End a thread. A session on its issue first gets what it has not got yet.
 
     Raises:
@@ -152,19 +155,19 @@ def close(host: Host, ident: object) -> Handoff:
     from sm.issues import threads
 
     checked = checks.check_handoff_id(ident)
-    with open_bridge(host.machine.bridge_database) as handoffs:
+    with open_bridge(machine.settings.bridge_database) as handoffs:
         while True:
             with transaction(handoffs.connection):
                 binding = bindings.find_binding(handoffs, checked)
                 if binding is None or not bindings.list_waiting(handoffs, binding):
                     return handoffs.close(checked)
-                if not threads.is_at_work(host, binding.project, binding.issue):
+                if not threads.is_at_work(machine, binding.project, binding.issue):
                     return handoffs.close(checked)
             # Not within the transaction: the holder of the session's lock may be waiting for it.
-            threads.hand_over_now(host, binding.project, binding.issue)
+            threads.hand_over_now(machine, binding.project, binding.issue)
 
 
-def bind(host: Host, ident: object, project: str, issue: int) -> Binding:
+def bind(machine: Machine, ident: object, project: str, issue: int) -> Binding:
     """Bind a thread to an issue, and to no other.
 
     Raises:
@@ -172,28 +175,28 @@ def bind(host: Host, ident: object, project: str, issue: int) -> Binding:
         CompletedError: it was closed.
 
     """
-    _check_project(host, project)
-    with open_bridge(host.machine.bridge_database) as handoffs:
+    _check_project(machine, project)
+    with open_bridge(machine.settings.bridge_database) as handoffs:
         bound = bindings.bind(handoffs, checks.check_handoff_id(ident), project, issue)
-    _wake(host, project, issue)
+    _wake(machine, project, issue)
     return bound
 
 
-def _wake(host: Host, project: str, issue: int) -> None:
+def _wake(machine: Machine, project: str, issue: int) -> None:
     from sm.issues import threads  # imports everything about issues; most calls need none of it
 
-    threads.wake(host, project, issue)
+    threads.wake(machine, project, issue)
 
 
-def _check_project(host: Host, name: str | None) -> None:
+def _check_project(machine: Machine, name: str | None) -> None:
     if name is None:
         raise UsageError("an issue needs its project: give 'project', too")
-    if host.source is None:
+    if machine.source is None:
         raise UsageError(
             f"no configuration knows the project '{name}': run 'sm init', or name its file with "
             "--config; without 'issue', 'project' is a tag that may be anything"
         )
-    config = load(host.source, os.environ, host.source.parent)
+    config = load(machine.source, os.environ, machine.source.parent)
     if config.project(name) is None:
         known = ", ".join(project.name for project in config.projects)
         raise UsageError(f"no project '{name}' in '{config.source}': there is {known}")

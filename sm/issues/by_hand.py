@@ -6,11 +6,11 @@ from sm.adapters.forge.model import IssueState
 from sm.errors import TemporaryError, UsageError
 from sm.issues import claim
 from sm.issues.start import TakenError, start
-from sm.sessions.project import Context
-from sm.sessions.registry import IssueSession
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
 
 
-def start_by_hand(ctx: Context, number: int) -> IssueSession:
+def start_by_hand(project: Project, number: int) -> IssueSession:
     """Start the session of an open issue, in the backlog or not.
 
     A running session stays as it is.
@@ -21,23 +21,23 @@ def start_by_hand(ctx: Context, number: int) -> IssueSession:
         TakenError: another installation works on it; the message names it.
 
     """
-    issue = ctx.forge.issue(number)
-    blocked = ctx.project.labels.blocked
+    issue = project.forge.issue(number)
+    blocked = project.settings.labels.blocked
     if issue.state is not IssueState.OPEN:
         raise UsageError(f"issue #{number} is closed: nothing to start")
     if blocked in issue.labels:
         raise UsageError(f"issue #{number} is labelled '{blocked}': take that label off first")
     try:
-        return start(ctx, issue, by_hand=True)
+        return start(project, issue, by_hand=True)
     except TakenError as error:
         raise TakenError(
-            f"{error.message} ({_owner(ctx, number)}): "
-            f"take it over with sm recover {ctx.project.name} {number}"
+            f"{error.message} ({_owner(project, number)}): "
+            f"take it over with sm recover {project.name} {number}"
         ) from error
 
 
-def _owner(ctx: Context, number: int) -> str:
+def _owner(project: Project, number: int) -> str:
     try:
-        return claim.describe_owner(ctx.git, ctx.project, number) or "just given up"
+        return claim.describe_owner(project.git, project.settings, number) or "just given up"
     except TemporaryError:
         return "by whom cannot be asked now"

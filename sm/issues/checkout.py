@@ -10,11 +10,11 @@ from sm.adapters.git import Git
 from sm.adapters.git_call import NoSuchBranchError, NotARepositoryError
 from sm.adapters.process import CommandError
 from sm.errors import SmError, UsageError
-from sm.sessions.project import Context
+from sm.sessions.project import Project
 from sm.text import one_line
 
 
-def check_out(ctx: Context, number: int, folder: Path) -> PullRequest:
+def check_out(project: Project, number: int, folder: Path) -> PullRequest:
     """Check out the last commit of the pull request in the work tree `folder`, detached.
 
     Its branch stays free for the agent, which works on it in its own worktree.
@@ -24,11 +24,11 @@ def check_out(ctx: Context, number: int, folder: Path) -> PullRequest:
         SmError: git refuses because it would overwrite a file, or the commit is gone.
 
     """
-    pull, git = ctx.forge.pull(number), Git(folder)
-    _check_ours(ctx, git)
+    pull, git = project.forge.pull(number), Git(folder)
+    _check_ours(project, git)
     for branch in (pull.branch, pull.base):  # after the merge only the base has it
         with contextlib.suppress(NoSuchBranchError):
-            git.fetch_branch(ctx.project.remote, branch)
+            git.fetch_branch(project.settings.remote, branch)
     if git.rev_parse(pull.head) is None:
         raise SmError(
             f"commit {pull.head[:12]} of #{number} is on no branch of the remote any more"
@@ -41,13 +41,13 @@ def check_out(ctx: Context, number: int, folder: Path) -> PullRequest:
     return pull
 
 
-def _check_ours(ctx: Context, git: Git) -> None:
+def _check_ours(project: Project, git: Git) -> None:
     try:
-        ours = git.common_dir() == ctx.git.common_dir()
+        ours = git.common_dir() == project.git.common_dir()
     except NotARepositoryError:
         ours = False
     if not ours:
         raise UsageError(
-            f"'{git.repo}' is no work tree of '{ctx.project.name}': "
-            f"go to your clone '{ctx.project.repo}', or to a worktree of it"
+            f"'{git.repo}' is no work tree of '{project.name}': "
+            f"go to your clone '{project.settings.repo}', or to a worktree of it"
         )

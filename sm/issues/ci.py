@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sm.adapters.forge.errors import NotFoundError, PullClosedError
 from sm.adapters.forge.model import PullRequest, PullState
-from sm.sessions.project import Context
+from sm.sessions.project import Project
 
 
-def rerun(ctx: Context, number: int) -> str:
+def rerun(project: Project, number: int) -> str:
     """Run CI again for issue or pull request `number`; return the commit.
 
     Raises:
@@ -17,18 +17,18 @@ def rerun(ctx: Context, number: int) -> str:
         UsageError: the project has no CI.
 
     """
-    head = _head(ctx, number)
-    ctx.forge.rerun_check(head)
+    head = _head(project, number)
+    project.forge.rerun_check(head)
     return head
 
 
-def _head(ctx: Context, number: int) -> str:
-    if ctx.forge.is_pull(number):
-        return _open(ctx.forge.pull(number)).head
-    branch = ctx.project.branch(number)
-    if pull := ctx.forge.pull_for(branch):
+def _head(project: Project, number: int) -> str:
+    if project.forge.is_pull(number):
+        return _open(project.forge.pull(number)).head
+    branch = project.settings.branch(number)
+    if pull := project.forge.pull_for(branch):
         return _open(pull).head
-    if head := ctx.forge.branch_head(branch):
+    if head := project.forge.branch_head(branch):
         return head
     raise NotFoundError(f"issue {number} has no branch '{branch}' on the forge yet")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sm.adapters.git import Git
 from sm.adapters.git_push import ABSENT, PushRefusedError, RefMovedError, Update
-from sm.config.schema import Project
+from sm.config.schema import ProjectSettings
 from sm.errors import SmError, TemporaryError
 from sm.store.failpoint import crash_point
 from sm.store.paths import Root
@@ -55,7 +55,9 @@ def is_held(issue: int, refs: Mapping[str, str]) -> bool:
     return name_ref(issue) in refs
 
 
-def is_ours(git: Git, project: Project, issue: int, root: Root, refs: Mapping[str, str]) -> bool:
+def is_ours(
+    git: Git, project: ProjectSettings, issue: int, root: Root, refs: Mapping[str, str]
+) -> bool:
     """Say whether the claim among the remote's `refs` is ours.
 
     It does not ask git, because there may be many claims of others.
@@ -66,7 +68,7 @@ def is_ours(git: Git, project: Project, issue: int, root: Root, refs: Mapping[st
     return held == _name(algorithm, "commit", _commit(git, project, issue, root, tree))
 
 
-def claim(git: Git, project: Project, issue: int, root: Root) -> Claim:
+def claim(git: Git, project: ProjectSettings, issue: int, root: Root) -> Claim:
     """Claim `issue`, and create its missing branch on the remote at the primary branch.
 
     One push does both or nothing, so exactly one of several claimers wins.
@@ -95,7 +97,7 @@ def claim(git: Git, project: Project, issue: int, root: Root) -> Claim:
     raise TemporaryError(f"the claim of issue {issue} keeps changing on the remote: try again")
 
 
-def _push(git: Git, project: Project, issue: int, ours: str, seen: dict[str, str]) -> Claim:
+def _push(git: Git, project: ProjectSettings, issue: int, ours: str, seen: dict[str, str]) -> Claim:
     updates = _missing_branch(git, project, issue, seen)
     if name_ref(issue) not in seen:
         updates.append(Update(name_ref(issue), ours, ABSENT))
@@ -108,7 +110,9 @@ def _push(git: Git, project: Project, issue: int, ours: str, seen: dict[str, str
     return Claim.WON if name_ref(issue) in changed else Claim.OURS
 
 
-def _missing_branch(git: Git, project: Project, issue: int, seen: dict[str, str]) -> list[Update]:
+def _missing_branch(
+    git: Git, project: ProjectSettings, issue: int, seen: dict[str, str]
+) -> list[Update]:
     branch = f"refs/heads/{project.branch(issue)}"
     if branch in seen:
         return []
@@ -116,7 +120,7 @@ def _missing_branch(git: Git, project: Project, issue: int, seen: dict[str, str]
     return [Update(branch, base, ABSENT)]
 
 
-def release(git: Git, project: Project, issue: int, root: Root) -> bool:
+def release(git: Git, project: ProjectSettings, issue: int, root: Root) -> bool:
     """Give up our claim; False if there is none, or it is not ours and stays."""
     ours = _object(git, project, issue, root)
     if git.ls_remote(project.remote, name_ref(issue)).get(name_ref(issue)) != ours:
@@ -128,7 +132,7 @@ def release(git: Git, project: Project, issue: int, root: Root) -> bool:
     return True
 
 
-def seize(git: Git, project: Project, issue: int, root: Root) -> Claim:
+def seize(git: Git, project: ProjectSettings, issue: int, root: Root) -> Claim:
     """Claim `issue` even if another installation holds it, because a person decided so.
 
     Raises:
@@ -145,7 +149,7 @@ def seize(git: Git, project: Project, issue: int, root: Root) -> Claim:
     return Claim.WON
 
 
-def describe_owner(git: Git, project: Project, issue: int) -> str:
+def describe_owner(git: Git, project: ProjectSettings, issue: int) -> str:
     """Return the owner of the claim, in words for a person; '' if there is no claim."""
     sha = git.ls_remote(project.remote, name_ref(issue)).get(name_ref(issue))
     if sha is None:
@@ -161,7 +165,7 @@ def describe_owner(git: Git, project: Project, issue: int) -> str:
     return ", ".join(facts) or f"an unknown claim ({sha[:12]})"
 
 
-def _look(git: Git, project: Project, issue: int) -> dict[str, str]:
+def _look(git: Git, project: ProjectSettings, issue: int) -> dict[str, str]:
     """The claim, the branch, and every branch that its name cannot exist beside."""
     branch = f"refs/heads/{project.branch(issue)}"
     return git.ls_remote(project.remote, name_ref(issue), branch, f"{branch}/*", *_parents(branch))
@@ -172,7 +176,7 @@ def _parents(branch: str) -> list[str]:
     return ["/".join(parts[:length]) for length in range(3, len(parts))]
 
 
-def _check_name(project: Project, issue: int, seen: dict[str, str]) -> None:
+def _check_name(project: ProjectSettings, issue: int, seen: dict[str, str]) -> None:
     """Git keeps branches like files: `fix` and `fix/1` cannot both exist."""
     branch = f"refs/heads/{project.branch(issue)}"
     for other in seen:
@@ -184,13 +188,13 @@ def _check_name(project: Project, issue: int, seen: dict[str, str]) -> None:
             )
 
 
-def _object(git: Git, project: Project, issue: int, root: Root) -> str:
+def _object(git: Git, project: ProjectSettings, issue: int, root: Root) -> str:
     """The claim's commit, written as a raw object: no setting of the user changes its SHA."""
     tree = git.write_object("tree", b"")
     return git.write_object("commit", _commit(git, project, issue, root, tree))
 
 
-def _commit(git: Git, project: Project, issue: int, root: Root, tree: str) -> bytes:
+def _commit(git: Git, project: ProjectSettings, issue: int, root: Root, tree: str) -> bytes:
     facts = {
         "host": _host(),
         "machine": _machine(),

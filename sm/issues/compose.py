@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable
 
 from sm.adapters.forge.model import CheckState, Issue, IssueState
 from sm.bridge import lookup
-from sm.context import protocol
 from sm.errors import SmError
 from sm.issues import asking
 from sm.issues.decide import Decision
@@ -26,19 +25,19 @@ from sm.sessions import agent, terminal, turn
 from sm.sessions.history import Verb
 from sm.sessions.launch import Launch
 from sm.sessions.plan import Plan, PlannedStep, read_receipts
-from sm.sessions.project import Context
-from sm.sessions.registry import IssueSession
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
 
 FOR_PEOPLE = (Verb.NOTIFY, Verb.REMIND, Verb.COMMENT)
 TAIL_LINES = 30
 
 
-def compose(ctx: Context, session: IssueSession, seen: Observation, decision: Decision) -> Plan:
+def compose(session: IssueSession, seen: Observation, decision: Decision) -> Plan:
     """Return the plan that carries out `decision`."""
     assert decision.row is not None, "only a decision with a row has steps"
     restarts = any(step.verb is Verb.RECOVER for step in decision.row.steps)
-    work = read_git_state(ctx, session) if restarts else GitState()  # no other text tells of it
-    material = gather(ctx, session, seen, work, _needed(decision.row.steps))
+    work = read_git_state(session) if restarts else GitState()  # no other text tells of it
+    material = gather(session, seen, work, _needed(decision.row.steps))
     last = agent.load(session.dir)
     generation = last.generation + 1 if last else 1
     steps = tuple(_planned(step, material, seen, generation) for step in decision.row.steps)
@@ -86,29 +85,31 @@ def _resumable(seen: Observation) -> str:
 
 
 def gather(
-    ctx: Context,
     session: IssueSession,
     seen: Observation,
     work: GitState,
     needed: Collection[Source] = tuple(Source),
 ) -> Material:
     """Everything that a text may quote; of the long texts on the forge only what is `needed`."""
-    project, facts = ctx.project, seen.facts
-    handoffs = lookup.find_about(ctx.config.bridge_database, session)
-    issue = ctx.forge.issue(session.issue) if Source.ISSUE in needed else _named(session)
+    project = session.project
+    settings, facts = project.settings, seen.facts
+    handoffs = lookup.find_about(project.config.bridge_database, session)
+    issue = project.forge.issue(session.issue) if Source.ISSUE in needed else _named(session)
     return Material(
-        project=project.name,
+        project=settings.name,
         issue=issue,
-        branch=session.branch,
-        base=session.base,
-        remote=session.remote,
-        phase_file=str(ctx.root.phase(session.project, session.issue)),
+        branch=session.record.branch,
+        base=session.record.base,
+        remote=session.record.remote,
+        phase_file=str(project.root.phase(session.record.project, session.issue)),
         nonce=secrets.token_hex(4),
-        merge_command=_merge_command(ctx, seen),
-        answer_help=_answer_help(ctx, session, seen, handoffs),
+        merge_command=_merge_command(project, seen),
+        answer_help=_answer_help(session, seen, handoffs),
         pull=seen.pull,
-        check=full_check(ctx, seen.pull) if _has_log(seen, needed) else seen.check,
-        review=full_review(ctx, seen.pull, seen.review) if Source.REVIEW in needed else seen.review,
+        check=full_check(project, seen.pull) if _has_log(seen, needed) else seen.check,
+        review=full_review(project, seen.pull, seen.review)
+        if Source.REVIEW in needed
+        else seen.review,
         phase=seen.write.phase,
         phase_text=seen.write.text,
         answered=seen.facts.answered and seen.write.phase is not Phase.NONE,
@@ -117,11 +118,11 @@ def gather(
         trouble=asking.describe_trouble(session, seen),
         remark=_remark(session, seen),
         git=work,
-        tail=_tail(ctx, session, seen),
-        log_lines=project.ci.log_lines,
-        fixes_left=project.ci.max_fixes - seen.facts.history.fixes,
+        tail=_tail(session, seen),
+        log_lines=settings.ci.log_lines,
+        fixes_left=settings.ci.max_fixes - seen.facts.history.fixes,
         worktree=str(session.worktree),
-        protocol_known=bool(ctx.profile.system_prompt),
+        protocol_known=bool(session.profile.system_prompt),
         dialog=turn.read_question(session.dir, seen.question)
         if facts.dialog_at is not None
         else "",
@@ -142,31 +143,31 @@ def _has_log(seen: Observation, needed: Collection[Source]) -> bool:
 
 def _named(session: IssueSession) -> Issue:
     """The issue without its texts, which are on the forge."""
-    return Issue(session.issue, session.title, IssueState.OPEN, author="", at=0.0)
+    return Issue(session.issue, session.record.title, IssueState.OPEN, author="", at=0.0)
 
 
-def launch_with(ctx: Context, session: IssueSession, prompt: str, *, resume: str = "") -> Launch:
+def launch_with(session: IssueSession, prompt: str, *, resume: str = "") -> Launch:
     """How the session's agent is started with `prompt`."""
-    return Launch(ctx.project.agent, ctx.profile, prompt, protocol.explain(session), resume)
+    return Launch(
+        session.project.settings.agent, session.profile, prompt, session.explain_protocol(), resume
+    )
 
 
-def _merge_command(ctx: Context, seen: Observation) -> str:
-    if seen.pull is None or ctx.project.merge.by == "sm":
+def _merge_command(project: Project, seen: Observation) -> str:
+    if seen.pull is None or project.settings.merge.by == "sm":
         return ""
-    return f"sm pr merge {seen.pull.number} --project {ctx.project.name}"
+    return f"sm pr merge {seen.pull.number} --project {project.name}"
 
 
 def _attach_command(session: IssueSession) -> str:
-    return f"sm attach {session.project} {session.issue}"
+    return f"sm attach {session.record.project} {session.issue}"
 
 
-def _answer_help(
-    ctx: Context, session: IssueSession, seen: Observation, handoffs: tuple[str, ...]
-) -> str:
+def _answer_help(session: IssueSession, seen: Observation, handoffs: tuple[str, ...]) -> str:
     if seen.facts.dialog_at is not None:
         return f"`{_attach_command(session)}`, in its terminal"
-    ways = [f"`sm reply {session.project} {session.issue} TEXT`", "a comment on the issue"]
-    if ctx.project.escalation.vault:
+    ways = [f"`sm reply {session.record.project} {session.issue} TEXT`", "a comment on the issue"]
+    if session.project.settings.escalation.vault:
         ways.append("the file in the vault")
     if handoffs:  # without the id: the forge shows this, and an id is enough to write
         ways.append("a decision in the handoff about it")
@@ -179,12 +180,12 @@ def _remark(session: IssueSession, seen: Observation) -> str:
     return redact(next(r.remark for r in read_receipts(session.dir) if r.remark and r.plan == key))
 
 
-def read_git_state(ctx: Context, session: IssueSession) -> GitState:
+def read_git_state(session: IssueSession) -> GitState:
     """Return git's words about the worktree, or about the branch if only that is left."""
-    base = f"{session.remote}/{session.base}"
+    base = f"{session.record.remote}/{session.record.base}"
     there = (session.worktree / ".git").exists()
-    git = ctx.git.at(session.worktree) if there else ctx.git
-    tip = "HEAD" if there else f"refs/heads/{session.branch}"
+    git = session.project.git.at(session.worktree) if there else session.project.git
+    tip = "HEAD" if there else f"refs/heads/{session.record.branch}"
     try:
         return GitState(
             diff_stat=git.diff_stat(base, tip),
@@ -195,7 +196,7 @@ def read_git_state(ctx: Context, session: IssueSession) -> GitState:
         return GitState()
 
 
-def _tail(ctx: Context, session: IssueSession, seen: Observation) -> str:
+def _tail(session: IssueSession, seen: Observation) -> str:
     """The end of the terminal's transcript, for people: only where a session failed."""
     if not (seen.facts.crashed or seen.write.phase in (Phase.FAILED, Phase.NONE)):
         return ""

@@ -24,8 +24,7 @@ from sm.refusal import Status
 from sm.sessions import agent, registry
 from sm.sessions.history import Verb
 from sm.sessions.plan import Plan, PlannedStep
-from sm.sessions.project import Context
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 from sm.store import events
 from sm.store.files import write_atomic
 
@@ -51,7 +50,7 @@ def make_effect_id(plan: Plan, step: int) -> str:
     return make_id(f"{plan.key}#{step}@{plan.created_at}")
 
 
-def perform(ctx: Context, session: IssueSession, plan: Plan, step: int) -> str:
+def perform(session: IssueSession, plan: Plan, step: int) -> str:
     """Do step number `step`; return in a word how it went.
 
     Raises:
@@ -63,16 +62,16 @@ def perform(ctx: Context, session: IssueSession, plan: Plan, step: int) -> str:
     """
     planned, ident = plan.steps[step], make_effect_id(plan, step)
     if planned.shortly:  # first, because the forge may be out of reach
-        alert(session, planned.shortly, ident, ctx.config.notify_command)
-    return EFFECTS[planned.verb](ctx, session, planned, ident)
+        alert(session, planned.shortly, ident, session.project.config.notify_command)
+    return EFFECTS[planned.verb](session, planned, ident)
 
 
-def _inject(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+def _inject(session: IssueSession, step: PlannedStep, ident: str) -> str:
     if agent.load(session.dir) is None:
         raise PointlessError("there is no agent to tell")
     # Before the messages of other sessions, because the agent waits for this one.
     message = Message(id=ident, text=step.text, mode=Mode.IMPORTANT)
-    outcome = delivery.deliver(ctx.target(session), message)
+    outcome = delivery.deliver(session, message)
     if outcome.is_delivered:
         return step.name
     if outcome.status is Status.REFUSED:
@@ -88,27 +87,29 @@ def withdraw(session: IssueSession, plan: Plan, step: int) -> bool:
     return queue.withdraw(session.dir, ident) or queue.place(session.dir, ident) is None
 
 
-def _park(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+def _park(session: IssueSession, step: PlannedStep, ident: str) -> str:
     return step.text  # it only tells, and does nothing
 
 
-def _create_phase(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+def _create_phase(session: IssueSession, step: PlannedStep, ident: str) -> str:
     try:
-        phase_file.create(ctx.root, session.project, session.issue)
+        phase_file.create(session.root, session.record.project, session.issue)
     except StateError as error:  # something else is in its place now: a person must know
         raise PointlessError(error.message) from error
     return ""
 
 
-def _write_ci_result(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    return _publish(ctx, session, ctx.root.ci_result(session.project, session.issue), step.text)
+def _write_ci_result(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    return _publish(
+        session, session.root.ci_result(session.record.project, session.issue), step.text
+    )
 
 
-def _open_pull(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    issue = ctx.forge.issue(session.issue)
-    pull = ctx.forge.open_pull(
-        branch=session.branch,
-        base=session.base,
+def _open_pull(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    issue = session.project.forge.issue(session.issue)
+    pull = session.project.forge.open_pull(
+        branch=session.record.branch,
+        base=session.record.base,
         title=issue.title,
         body=f"Closes #{issue.number}",
         author=BOT,
@@ -116,35 +117,34 @@ def _open_pull(ctx: Context, session: IssueSession, step: PlannedStep, ident: st
     return f"#{pull.number}"
 
 
-def _merge(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    pull = ctx.forge.pull_for(session.branch)
+def _merge(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    pull = session.project.forge.pull_for(session.record.branch)
     if pull is None:
-        raise PointlessError(f"there is no pull request of '{session.branch}'")
-    return ctx.forge.merge(pull.number, head=step.text, author=BOT).merged_as[:10]
+        raise PointlessError(f"there is no pull request of '{session.record.branch}'")
+    return session.project.forge.merge(pull.number, head=step.text, author=BOT).merged_as[:10]
 
 
-def _comment(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+def _comment(session: IssueSession, step: PlannedStep, ident: str) -> str:
     text = step.text
     if step.name == "stopped" and session.worktree.exists():
         text += f"\n\nIts worktree has work that is nowhere else and is kept: `{session.worktree}`."
-    ctx.forge.comment(session.issue, text, author=BOT, marker=ident)
+    session.project.forge.comment(session.issue, text, author=BOT, marker=ident)
     return step.name
 
 
-def _notify(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    missed = _missed(_ask_in_vault, ctx, session, step, ident)
-    missed += _missed(_ask_in_chat, ctx, session, step, ident)
+def _notify(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    missed = _missed(_ask_in_vault, session, step, ident)
+    missed += _missed(_ask_in_chat, session, step, ident)
     # The issue comes last: its comment names the places without the question.
     where_not = "".join(f"\n\nThis question is {place}." for place in missed)
-    _comment(ctx, session, structs.replace(step, text=step.text + where_not), ident)
+    _comment(session, structs.replace(step, text=step.text + where_not), ident)
     if missed:
         raise PartlyToldError(f"the question is {'; '.join(missed)}")
     return step.name
 
 
 def _missed(
-    ask: Callable[[Context, IssueSession, PlannedStep, str], None],
-    ctx: Context,
+    ask: Callable[[IssueSession, PlannedStep, str], None],
     session: IssueSession,
     step: PlannedStep,
     ident: str,
@@ -154,36 +154,36 @@ def _missed(
     One place that cannot be used keeps the question from no other.
     """
     try:
-        ask(ctx, session, step, ident)
+        ask(session, step, ident)
     except SmError as error:
         return [error.message]
     return []
 
 
-def _ask_in_vault(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> None:
-    if (file := locate_question(ctx, session)) is None:
+def _ask_in_vault(session: IssueSession, step: PlannedStep, ident: str) -> None:
+    if (file := locate_question(session)) is None:
         return
-    title = f"{session.project} #{session.issue}: {session.title}"
+    title = f"{session.record.project} #{session.issue}: {session.record.title}"
     try:
         vault.ask(file, title=title, body=step.text, marker=ident)
     except SmError as error:
         raise SmError(f"not in the vault: {error.message}") from error
 
 
-def _ask_in_chat(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> None:
+def _ask_in_chat(session: IssueSession, step: PlannedStep, ident: str) -> None:
     try:
-        threads.ask(ctx, session, step.text, ident)
+        threads.ask(session, step.text, ident)
     except SmError as error:
         raise SmError(f"not in the chat: {error.message}") from error
 
 
-def _remind(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    told = _comment(ctx, session, step, ident)
-    _publish(ctx, session, ctx.root.renotify(session.project, session.issue), ident)
+def _remind(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    told = _comment(session, step, ident)
+    _publish(session, session.root.renotify(session.record.project, session.issue), ident)
     return told
 
 
-def _publish(ctx: Context, session: IssueSession, path: Path, text: str) -> str:
+def _publish(session: IssueSession, path: Path, text: str) -> str:
     """Write a file for people and scripts, which nothing of ours reads; '' or why it is not there.
 
     Where every user may make files another one may have taken its name. Nothing waits for that.
@@ -196,90 +196,101 @@ def _publish(ctx: Context, session: IssueSession, path: Path, text: str) -> str:
             session,
             left,
             f"unwritten:{path.name}",
-            ctx.config.notify_command,
+            session.project.config.notify_command,
             parent=False,
         )
         return left
     return ""
 
 
-def _label_blocked(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    ctx.forge.add_label(session.issue, ctx.project.labels.blocked)
+def _label_blocked(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    session.project.forge.add_label(session.issue, session.project.settings.labels.blocked)
     return ""
 
 
-def _restore_backlog(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    ctx.forge.add_label(session.issue, ctx.project.labels.backlog)
-    ctx.forge.remove_label(session.issue, ctx.project.labels.in_progress)
+def _restore_backlog(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    project = session.project
+    project.forge.add_label(session.issue, project.settings.labels.backlog)
+    project.forge.remove_label(session.issue, project.settings.labels.in_progress)
     return ""
 
 
-def _clean_labels(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    for label in (ctx.project.labels.in_progress, ctx.project.labels.backlog):
-        ctx.forge.remove_label(session.issue, label)
+def _clean_labels(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    project = session.project
+    for label in (project.settings.labels.in_progress, project.settings.labels.backlog):
+        project.forge.remove_label(session.issue, label)
     return ""
 
 
-def _close_issue(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    ctx.forge.close_issue(session.issue)
+def _close_issue(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    session.project.forge.close_issue(session.issue)
     return ""
 
 
-def _close_pull(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    return remnants.close_pull(ctx, session.issue)
+def _close_pull(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    return remnants.close_pull(session.project, session.issue)
 
 
-def _kill(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    agent.stop(ctx.tmux, session)
+def _kill(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    agent.stop(session.tmux, session)
     return ""
 
 
-def _recover(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    made = worktree.ensure(ctx.git, ctx.project, session.issue)
-    phase_file.create(ctx.root, session.project, session.issue)
-    launch = launch_with(ctx, session, step.text, resume=step.resume)
-    agent.launch(ctx.tmux, session, launch, generation=step.generation)
+def _recover(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    project = session.project
+    made = worktree.ensure(project.git, project.settings, session.issue)
+    phase_file.create(project.root, session.record.project, session.issue)
+    launch = launch_with(session, step.text, resume=step.resume)
+    agent.launch(session.tmux, session, launch, generation=step.generation)
     return made.note
 
 
-def _remove_worktree(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    return str(worktree.remove(ctx.git, ctx.project, session.issue, merged_head=step.text))
+def _remove_worktree(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    return str(
+        worktree.remove(
+            session.project.git, session.project.settings, session.issue, merged_head=step.text
+        )
+    )
 
 
-def _delete_branch(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
+def _delete_branch(session: IssueSession, step: PlannedStep, ident: str) -> str:
     try:
-        ctx.git.delete_ref(ctx.project.remote, f"refs/heads/{session.branch}", expect=step.text)
+        session.project.git.delete_ref(
+            session.project.settings.remote, f"refs/heads/{session.record.branch}", expect=step.text
+        )
     except RefMovedError:
         return KEPT_FOR_OTHERS
     return ""
 
 
-def _delete_empty_branch(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    return remnants.delete_branch(ctx, session.issue)
+def _delete_empty_branch(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    return remnants.delete_branch(session.project, session.issue)
 
 
-def _release_claim(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    claim.release(ctx.git, ctx.project, session.issue, ctx.root)
+def _release_claim(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    project = session.project
+    claim.release(project.git, project.settings, session.issue, project.root)
     return ""
 
 
-def _forget(ctx: Context, session: IssueSession, step: PlannedStep, ident: str) -> str:
-    if (file := locate_question(ctx, session)) is not None:
-        _settle(ctx, session, file)
-    for problem in registry.forget(ctx.root, session, ctx.config.logs):
-        ctx.record(events.Problem(session=session.name, text=problem))
+def _forget(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    project = session.project
+    if (file := locate_question(session)) is not None:
+        _settle(session, file)
+    for problem in registry.forget(project.root, session, project.config.logs):
+        project.record(events.Problem(session=session.name, text=problem))
     return ""
 
 
-def _settle(ctx: Context, session: IssueSession, file: Path) -> None:
+def _settle(session: IssueSession, file: Path) -> None:
     """Put the question away; a vault that cannot be used keeps no session from its end."""
     try:
         vault.settle(file)
     except SmError as error:
-        ctx.record(events.Problem(session=session.name, text=error.message))
+        session.project.record(events.Problem(session=session.name, text=error.message))
 
 
-EFFECTS: dict[Verb, Callable[[Context, IssueSession, PlannedStep, str], str]] = {
+EFFECTS: dict[Verb, Callable[[IssueSession, PlannedStep, str], str]] = {
     Verb.INJECT: _inject,
     Verb.CREATE_PHASE: _create_phase,
     Verb.WRITE_CI_RESULT: _write_ci_result,

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sm.adapters import git_locks
-from sm.sessions.project import Context
+from sm.sessions.project import Project
 from sm.store import events
 
 
-def clear(ctx: Context, session: str = "") -> Iterator[str]:
+def clear(project: Project, session: str = "") -> Iterator[str]:
     """Remove the dead locks of the clone, its worktrees, and the forge's repositories; a line each.
 
     `session` is the one that a lock has stopped. Without it, each line goes to the session of the
@@ -20,16 +20,18 @@ def clear(ctx: Context, session: str = "") -> Iterator[str]:
         SmError: the forge or the clone cannot be used.
 
     """
-    for git_dir in (*ctx.forge.git_dirs(), ctx.git.common_dir()):
-        for lock in git_locks.clear(git_dir, [ctx.project.repo]):
-            ctx.record(events.LockRemoved(session=session or _owner(ctx, Path(lock)), path=lock))
+    for git_dir in (*project.forge.git_dirs(), project.git.common_dir()):
+        for lock in git_locks.clear(git_dir, [project.settings.repo]):
+            project.record(
+                events.LockRemoved(session=session or _owner(project, Path(lock)), path=lock)
+            )
             yield f"removed '{lock}', which a killed git had left behind"
 
 
-def _owner(ctx: Context, lock: Path) -> str:
+def _owner(project: Project, lock: Path) -> str:
     """The session in whose worktree the lock was, '' where it was in none."""
-    for session in ctx.sessions():
+    for session in project.sessions():
         file = session.worktree / ".git"
-        if file.is_file() and lock.is_relative_to(ctx.git.at(session.worktree).git_dir()):
+        if file.is_file() and lock.is_relative_to(project.git.at(session.worktree).git_dir()):
             return session.name
     return ""

@@ -12,7 +12,7 @@ from sm.adapters.agent.screen import Prompt, Screen
 from sm.adapters.forge.model import NO_CHECK, Check, PullRequest, PullState, Review
 from sm.adapters.forge.review import verdict
 from sm.adapters.tmux import MissingPaneError, NoServerError
-from sm.config.schema import Project
+from sm.config.schema import ProjectSettings
 from sm.errors import StateError
 from sm.issues import phase_file
 from sm.issues.facts import Facts, Life, Limits
@@ -23,8 +23,7 @@ from sm.phase import Phase, PhaseWrite
 from sm.sessions import agent, plan, turn
 from sm.sessions.agent_state import State
 from sm.sessions.history import fold
-from sm.sessions.project import Context
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 from sm.sessions.signs import Signs
 from sm.store.files import open_guarded
 
@@ -57,39 +56,44 @@ class Observation(Struct, frozen=True):
         return self.pull.check if self.pull else NO_CHECK
 
 
-def observe(ctx: Context, session: IssueSession, *, newer_than: float = 0.0) -> Observation:
+def observe(session: IssueSession, *, newer_than: float = 0.0) -> Observation:
     """Return what is known now. Look at the forge again if the phase write is newer.
 
     Raises:
         TemporaryError: the forge or the remote cannot be reached.
 
     """
-    phase_file.correct_time(ctx.root, session.project, session.issue, not_before=session.created_at)
+    phase_file.correct_time(
+        session.root,
+        session.record.project,
+        session.issue,
+        not_before=session.record.created_at,
+    )
     # Before the phase, so that the last phase of an agent that has died or stopped counts.
-    life = _life(ctx, session)
-    unsaid.settle(ctx.target(session))
-    told = _signs(ctx, session)
-    shown = _screen(ctx, session) if told and _shows_more(told) else None
+    life = _life(session)
+    unsaid.settle(session)
+    told = _signs(session)
+    shown = _screen(session) if told and _shows_more(told) else None
     if told and shown:
         told = _corrected(told, shown)
-    written = _read_phase(ctx, session)
-    seen = snapshot(ctx, newer_than=max(newer_than, written.at))
-    found = _gather(ctx, session, told, written, seen)
+    written = _read_phase(session)
+    seen = snapshot(session.project, newer_than=max(newer_than, written.at))
+    found = _gather(session, told, written, seen)
     facts = structs.replace(found.facts, session=life)
     if facts.awaits:
-        facts = _compare_with_remote(ctx, session, seen, facts)
+        facts = _compare_with_remote(session, seen, facts)
     return structs.replace(found, facts=facts, question=shown.question if shown else "")
 
 
-def recall(ctx: Context, session: IssueSession, seen: Snapshot) -> Observation:
+def recall(session: IssueSession, seen: Snapshot) -> Observation:
     """Observe for display, with an older look at the forge, and without git and tmux.
 
     So its `pushed` and `unpushed` mean nothing, and a session counts as alive with its process.
     """
-    told = _signs(ctx, session)
+    told = _signs(session)
     if told and told.starting_at is not None:
         told = _asked_before(session, told)
-    return _gather(ctx, session, told, _read_phase(ctx, session), seen)
+    return _gather(session, told, _read_phase(session), seen)
 
 
 def _asked_before(session: IssueSession, told: Signs) -> Signs:
@@ -99,8 +103,8 @@ def _asked_before(session: IssueSession, told: Signs) -> Signs:
     return found if f"dialog:{told.starting_at:.3f}" in asked else told
 
 
-def _signs(ctx: Context, session: IssueSession) -> Signs | None:
-    return turn.read(session.dir) if ctx.profile.hooks else None
+def _signs(session: IssueSession) -> Signs | None:
+    return turn.read(session.dir) if session.profile.hooks else None
 
 
 class _Written(Struct, frozen=True):
@@ -115,9 +119,9 @@ class _Written(Struct, frozen=True):
         return min(self.write.at, time.time())  # a clock set back must not stop timers
 
 
-def _read_phase(ctx: Context, session: IssueSession) -> _Written:
+def _read_phase(session: IssueSession) -> _Written:
     try:
-        write = phase_file.read(ctx.root, session.project, session.issue)
+        write = phase_file.read(session.root, session.record.project, session.issue)
     except StateError as error:
         return _Written(problem=error.message)
     return _Written(lost=True) if write is None else _Written(write)
@@ -135,28 +139,32 @@ def _corrected(told: Signs, shown: Screen) -> Signs:
     return told
 
 
-def _screen(ctx: Context, session: IssueSession) -> Screen | None:
+def _screen(session: IssueSession) -> Screen | None:
     if (known := agent.load(session.dir)) is None:
         return None
     try:
-        _, shown = ctx.tmux.look(known.pane_id, escapes=True)
+        _, shown = session.tmux.look(known.pane_id, escapes=True)
     except (MissingPaneError, NoServerError):
         return None
-    return screen.read(ctx.profile, shown)
+    return screen.read(session.profile, shown)
 
 
 def _gather(
-    ctx: Context, session: IssueSession, told: Signs | None, written: _Written, seen: Snapshot
+    session: IssueSession, told: Signs | None, written: _Written, seen: Snapshot
 ) -> Observation:
+    project = session.project
     write = written.write
     issue, pull = seen.issue(session.issue), _own_pull(session, seen)
-    head, trust = pull.head if pull else seen.head(session.branch), seen.trust(ctx.project)
+    head, trust = (
+        pull.head if pull else seen.head(session.record.branch),
+        seen.trust(project.settings),
+    )
     review = verdict(pull.reviews, head, trust) if pull else None
     check = pull.check if pull else NO_CHECK
     directory = session.dir
     facts = Facts(
         now=time.time(),
-        limits=read_limits(ctx.project),
+        limits=read_limits(project.settings),
         history=fold(plan.read_receipts(directory)),
         session=Life.ALIVE if agent.is_alive(directory) else Life.GONE,
         phase=write.phase,
@@ -165,7 +173,7 @@ def _gather(
         phase_lost=written.lost,
         signs=told,
         issue_open=is_open(seen, session.issue),
-        blocked=issue is not None and ctx.project.labels.blocked in issue.labels,
+        blocked=issue is not None and project.settings.labels.blocked in issue.labels,
         pull=pull.state if pull else None,
         head=head,
         conflicts=pull.conflicts if pull else False,
@@ -175,13 +183,13 @@ def _gather(
         review_id=review.id if review else "",
     )
     asked = facts.escalation
-    answers = list_replies(ctx, session, issue, trust, asked.at) if asked else ()
+    answers = list_replies(session, issue, trust, asked.at) if asked else ()
     facts = structs.replace(
         facts,
-        idle_since=_idle_since(ctx, session, facts),
+        idle_since=_idle_since(session, facts),
         reply=answers[-1].id if answers else "",
     )
-    unreadable = explain_unread(ctx, session) if asked else ""
+    unreadable = explain_unread(session) if asked else ""
     return Observation(facts, write, pull, review, answers, written.problem, unreadable)
 
 
@@ -190,47 +198,46 @@ def _own_pull(session: IssueSession, seen: Snapshot) -> PullRequest | None:
 
     An issue that is opened again is worked on anew, whatever became of its last pull request.
     """
-    pull = seen.pull(session.branch)
-    if pull is None or not 0 < pull.closed_at < session.created_at:
+    pull = seen.pull(session.record.branch)
+    if pull is None or not 0 < pull.closed_at < session.record.created_at:
         return pull
     # A merged one that still has its branch was never finished: the state was lost.
-    unfinished = pull.state is PullState.MERGED and seen.head(session.branch) == pull.head
+    unfinished = pull.state is PullState.MERGED and seen.head(session.record.branch) == pull.head
     return pull if unfinished else None
 
 
-def _life(ctx: Context, session: IssueSession) -> Life:
-    return Life.ALIVE if agent.is_reachable(ctx.tmux, session) else Life.GONE
+def _life(session: IssueSession) -> Life:
+    return Life.ALIVE if agent.is_reachable(session.tmux, session) else Life.GONE
 
 
-def _compare_with_remote(
-    ctx: Context, session: IssueSession, seen: Snapshot, facts: Facts
-) -> Facts:
+def _compare_with_remote(session: IssueSession, seen: Snapshot, facts: Facts) -> Facts:
     """Whether the remote's branch has the work that the worktree has."""
-    base, head = seen.head(session.base), seen.head(session.branch)
-    pushed = bool(head) and not _is_merged(ctx, session, head, base)
-    tip = _tip(ctx, session)
-    unpushed = bool(tip) and tip != head and not ctx.git.is_ancestor(tip, head or base)
+    base, head = seen.head(session.record.base), seen.head(session.record.branch)
+    pushed = bool(head) and not _is_merged(session, head, base)
+    tip = _tip(session)
+    unpushed = bool(tip) and tip != head and not session.project.git.is_ancestor(tip, head or base)
     return structs.replace(facts, pushed=pushed, unpushed=unpushed)
 
 
-def _tip(ctx: Context, session: IssueSession) -> str:
+def _tip(session: IssueSession) -> str:
     """Return the session's last commit: the branch's if the worktree was deleted."""
     if (session.worktree / ".git").exists():
-        return ctx.git.at(session.worktree).rev_parse("HEAD") or ""
-    return ctx.git.rev_parse(f"refs/heads/{session.branch}") or ""
+        return session.project.git.at(session.worktree).rev_parse("HEAD") or ""
+    return session.project.git.rev_parse(f"refs/heads/{session.record.branch}") or ""
 
 
-def _is_merged(ctx: Context, session: IssueSession, head: str, base: str) -> bool:
-    merged = ctx.git.ancestry(head, base)
+def _is_merged(session: IssueSession, head: str, base: str) -> bool:
+    project = session.project
+    merged = project.git.ancestry(head, base)
     if (
-        merged is None and ctx.git.rev_parse(base) is None
+        merged is None and project.git.rev_parse(base) is None
     ):  # others have merged since the last fetch
-        ctx.git.fetch_branch(session.remote, session.base)
-        merged = ctx.git.ancestry(head, base)
+        project.git.fetch_branch(session.record.remote, session.record.base)
+        merged = project.git.ancestry(head, base)
     return merged or False
 
 
-def _idle_since(ctx: Context, session: IssueSession, facts: Facts) -> float | None:
+def _idle_since(session: IssueSession, facts: Facts) -> float | None:
     """Since when the agent is at rest: its hooks tell, or else the time of the idle marker.
 
     A marker from before the last start or injection says nothing.
@@ -238,14 +245,14 @@ def _idle_since(ctx: Context, session: IssueSession, facts: Facts) -> float | No
     if facts.signs:
         return facts.signs.ended_at
     try:
-        with open_guarded(ctx.root.idle_marker(session.name), os.O_RDONLY) as fd:
+        with open_guarded(session.root.idle_marker(session.name), os.O_RDONLY) as fd:
             marked_at = os.fstat(fd).st_mtime
     except (FileNotFoundError, StateError):  # another user's file says nothing
         return None
     return marked_at if marked_at > facts.addressed_at else None
 
 
-def read_limits(project: Project) -> Limits:
+def read_limits(project: ProjectSettings) -> Limits:
     """Return the project's limits for decisions."""
     p = project
     return Limits(

@@ -11,77 +11,79 @@ from sm.issues import claim, locks, remnants, worktrees
 from sm.issues.snapshot import Snapshot, look, snapshot
 from sm.issues.start import SettledError, TakenError, is_started, is_workable, put_on_record, start
 from sm.sessions import monitors, registry, terminal_log
-from sm.sessions.project import Context
-from sm.sessions.registry import IssueSession
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
 from sm.sessions.undone import Unable
 from sm.store import events, lock
 from sm.store.paths import name_session
 from sm.store.repair import repair
 
 
-def tick(ctx: Context, *, dry_run: bool = False) -> Iterator[str]:
+def tick(project: Project, *, dry_run: bool = False) -> Iterator[str]:
     """Do what is due for the project; yield a line, or `Unable`, for each thing.
 
     With `dry_run` it yields what it would do, and changes nothing.
     """
     if dry_run:
-        yield from _tend(ctx, look(ctx), dry_run=True)
+        yield from _tend(project, look(project), dry_run=True)
         return
-    _put_in_order(ctx)
-    with lock.try_hold(ctx.directory.poll_lock) as ours:
+    _put_in_order(project)
+    with lock.try_hold(project.directory.poll_lock) as ours:
         if not ours:
             yield "another dev-poll is at work on it"
             return
-        yield from locks.clear(ctx)
-        yield from _tend(ctx, snapshot(ctx), dry_run=False)
+        yield from locks.clear(project)
+        yield from _tend(project, snapshot(project), dry_run=False)
 
 
-def list_signs(ctx: Context) -> list[Path]:
+def list_signs(project: Project) -> list[Path]:
     """Return the files whose change may bring work for a tick; none where no slot is free."""
-    if len(ctx.sessions()) >= ctx.project.max_sessions:
+    if len(project.sessions()) >= project.settings.max_sessions:
         return []
-    return list(ctx.forge.signs())
+    return list(project.forge.signs())
 
 
-def _put_in_order(ctx: Context) -> None:
-    repair(ctx.root, ctx.root.project(ctx.project.name))
-    repair(ctx.root, *map(ctx.root.session, registry.list_session_names(ctx.root)))
+def _put_in_order(project: Project) -> None:
+    repair(project.root, project.root.project(project.name))
+    repair(project.root, *map(project.root.session, registry.list_session_names(project.root)))
 
 
-def _tend(ctx: Context, seen: Snapshot, *, dry_run: bool) -> Iterator[str]:
+def _tend(project: Project, seen: Snapshot, *, dry_run: bool) -> Iterator[str]:
     yield from seen.problems
     damaged: list[SmError] = []
-    sessions = ctx.sessions(damaged.append)
+    sessions = project.sessions(damaged.append)
     yield from (error.message for error in damaged)
-    yield from _rebuild(ctx, seen, dry_run=dry_run)
-    yield from _keep_alive(ctx, seen, sessions, dry_run=dry_run)
-    yield from _pick_up(ctx, seen, sessions, dry_run=dry_run)
+    yield from _rebuild(project, seen, dry_run=dry_run)
+    yield from _keep_alive(project, seen, sessions, dry_run=dry_run)
+    yield from _pick_up(project, seen, sessions, dry_run=dry_run)
     if not dry_run:
-        yield from worktrees.sweep(ctx, seen, sessions)
-        yield from remnants.sweep(ctx, seen, sessions)
-        terminal_log.prune(ctx.root, ctx.config.logs)
+        yield from worktrees.sweep(project, seen, sessions)
+        yield from remnants.sweep(project, seen, sessions)
+        terminal_log.prune(project.root, project.config.logs)
 
 
 def _keep_alive(
-    ctx: Context, seen: Snapshot, sessions: list[IssueSession], *, dry_run: bool
+    project: Project, seen: Snapshot, sessions: list[IssueSession], *, dry_run: bool
 ) -> Iterator[str]:
     """Sessions whose start was interrupted, whose state was lost, whose monitor or pane died."""
-    panes = ctx.tmux.panes() if sessions else {}
+    panes = project.tmux.panes() if sessions else {}
     for session in sessions:
         try:
-            yield from _keep_session(ctx, seen, session, panes, dry_run=dry_run)
+            yield from _keep_session(seen, session, panes, dry_run=dry_run)
         except StateError as error:  # only its files are damaged: the others go on
             yield Unable(f"cannot look after #{session.issue}: {error.message}")
-    for issue in _lost(ctx, seen, sessions):
-        what = "take up again" if is_workable(ctx.project, issue) else "let go of"
-        yield from _start(ctx, issue, what, dry_run)
+    for issue in _lost(project, seen, sessions):
+        what = "take up again" if is_workable(project.settings, issue) else "let go of"
+        yield from _start(project, issue, what, dry_run)
 
 
 def _keep_session(
-    ctx: Context, seen: Snapshot, session: IssueSession, panes: Container[str], *, dry_run: bool
+    seen: Snapshot, session: IssueSession, panes: Container[str], *, dry_run: bool
 ) -> Iterator[str]:
-    if not is_started(ctx, session):
-        yield from _start(ctx, seen.issue(session.issue), "finish the start of", dry_run)
+    if not is_started(session):
+        yield from _start(
+            session.project, seen.issue(session.issue), "finish the start of", dry_run
+        )
     elif not monitors.is_watched(session):
         yield f"{_would(dry_run)}restart the monitor of #{session.issue}"
         if not dry_run:
@@ -90,18 +92,18 @@ def _keep_session(
         registry.poke(session.dir)
 
 
-def _rebuild(ctx: Context, seen: Snapshot, *, dry_run: bool) -> Iterator[str]:
+def _rebuild(project: Project, seen: Snapshot, *, dry_run: bool) -> Iterator[str]:
     """Make damaged records of sessions anew: all that is in them, project and issue tell."""
-    damaged = registry.list_damaged(ctx.root)
+    damaged = registry.list_damaged(project.root)
     for issue in seen.issues if damaged else ():
-        name = name_session(ctx.project.name, issue.number)
+        name = name_session(project.name, issue.number)
         if name in damaged:
             yield f"{_would(dry_run)}make the record of {name} anew"
             if not dry_run:
-                monitors.ensure(put_on_record(ctx, issue))
+                monitors.ensure(put_on_record(project, issue))
 
 
-def _lost(ctx: Context, seen: Snapshot, sessions: list[IssueSession]) -> list[Issue]:
+def _lost(project: Project, seen: Snapshot, sessions: list[IssueSession]) -> list[Issue]:
     """Issues that we hold the claim of, but know nothing about any more."""
     known = {session.issue for session in sessions}
     return [
@@ -109,37 +111,37 @@ def _lost(ctx: Context, seen: Snapshot, sessions: list[IssueSession]) -> list[Is
         for issue in seen.issues
         if issue.number not in known
         and claim.is_held(issue.number, seen.refs)
-        and claim.is_ours(ctx.git, ctx.project, issue.number, ctx.root, seen.refs)
+        and claim.is_ours(project.git, project.settings, issue.number, project.root, seen.refs)
     ]
 
 
 def _pick_up(
-    ctx: Context, seen: Snapshot, sessions: list[IssueSession], *, dry_run: bool
+    project: Project, seen: Snapshot, sessions: list[IssueSession], *, dry_run: bool
 ) -> Iterator[str]:
     """The oldest issues that are ready, up to the maximum of sessions."""
     known = {session.issue for session in sessions}
     waiting = [
         issue
-        for issue in list_ready(ctx, seen)
+        for issue in list_ready(project, seen)
         if issue.number not in known and not claim.is_held(issue.number, seen.refs)
     ]
     if not waiting:
         return
-    free = ctx.project.max_sessions - len(
-        ctx.sessions()
+    free = project.settings.max_sessions - len(
+        project.sessions()
     )  # counted again, because some were resumed
     for issue in waiting[: max(free, 0)]:
-        yield from _start(ctx, issue, "pick up", dry_run)
+        yield from _start(project, issue, "pick up", dry_run)
 
 
-def list_ready(ctx: Context, seen: Snapshot) -> list[Issue]:
+def list_ready(project: Project, seen: Snapshot) -> list[Issue]:
     """Return the issues that may be picked up, oldest first."""
-    labels, trust = ctx.project.labels, seen.trust(ctx.project)
+    labels, trust = project.settings.labels, seen.trust(project.settings)
     return sorted(
         (
             issue
             for issue in seen.issues
-            if is_workable(ctx.project, issue)
+            if is_workable(project.settings, issue)
             and labels.backlog in issue.labels
             and trust.includes(issue.author)
             and not list_blockers(seen, issue)
@@ -158,7 +160,7 @@ def list_blockers(seen: Snapshot, issue: Issue) -> list[int]:
     return [number for number in issue.dependencies() if not is_closed(number)]
 
 
-def _start(ctx: Context, issue: Issue | None, what: str, dry_run: bool) -> Iterator[str]:
+def _start(project: Project, issue: Issue | None, what: str, dry_run: bool) -> Iterator[str]:
     if issue is None:
         return
     line = f"{what} #{issue.number} {issue.title}"
@@ -166,12 +168,12 @@ def _start(ctx: Context, issue: Issue | None, what: str, dry_run: bool) -> Itera
         yield f"would {line}"
         return
     try:
-        start(ctx, issue)
+        start(project, issue)
     except (SettledError, TakenError) as error:
         yield error.message
     except SmError as error:
-        name = name_session(ctx.project.name, issue.number)
-        ctx.record(events.Problem(session=name, text=error.message))
+        name = name_session(project.name, issue.number)
+        project.record(events.Problem(session=name, text=error.message))
         yield Unable(f"cannot {line}: {error.message}")
     else:
         yield line

@@ -12,9 +12,7 @@ from msgspec import Struct
 
 from sm.adapters.forge.errors import MergeRefusedError
 from sm.adapters.git_call import GitLockedError
-from sm.context import settings
 from sm.context.monitor import tend_context
-from sm.context.settings import Rotator
 from sm.errors import SmError, StateError, TemporaryError
 from sm.foreign import read_seconds
 from sm.issues import locks
@@ -34,8 +32,8 @@ from sm.sessions import agent, registry
 from sm.sessions import plan as plans
 from sm.sessions.history import Receipt, Verb
 from sm.sessions.plan import Plan
-from sm.sessions.project import Context
-from sm.sessions.registry import IssueSession
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
 from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
 from sm.store.files import backdate, discard, read_guarded, write_atomic
@@ -76,56 +74,53 @@ class Moment(Struct, frozen=True):
     phase_mtime_ns: int | None
 
     @classmethod
-    def now(cls, ctx: Context, session: IssueSession) -> Moment:
+    def now(cls, session: IssueSession) -> Moment:
         """As it is now. Whatever is in place of the phase file: a monitor sees its time, too."""
         try:
-            found = ctx.root.phase(session.project, session.issue).stat()
+            found = session.root.phase(session.record.project, session.issue).stat()
         except OSError:
             return cls(time.time(), None)
         return cls(time.time(), found.st_mtime_ns)
 
 
-def react(ctx: Context, name: str) -> None:
+def react(project: Project, name: str) -> None:
     """Bring the session `name` up to date; a session that is over is no error."""
-    directory = ctx.root.session(name)
-    repair(ctx.root, ctx.root.project(ctx.project.name), directory)
+    directory = project.root.session(name)
+    repair(project.root, project.root.project(project.name), directory)
     try:
         with contextlib.suppress(TemporaryError):
-            snapshot(ctx)  # the monitor may call because the forge is due, not the session
+            snapshot(project)  # the monitor may call because the forge is due, not the session
         if directory.identity.exists():
-            _react(ctx, name, directory)
+            _react(project, name, directory)
     except (StateError, FileNotFoundError):
         if directory.identity.exists():
             raise
         # The state was removed under our hands: the next dev-poll begins anew.
 
 
-def _react(ctx: Context, name: str, directory: SessionDir) -> None:
+def _react(project: Project, name: str, directory: SessionDir) -> None:
     with lock.hold(directory.lock, timeout_s=120):
         if not directory.identity.exists():
             return
-        session = registry.load_issue_session(ctx.root, name)
-        again_at = _tend(ctx, session)
-        for _ in _passes(ctx, session, directory):
+        session = project.open(registry.load_issue_session(project.root, name))
+        again_at = _tend(session)
+        for _ in _passes(session, directory):
             pass
         _sooner(directory, again_at)
 
 
-def _tend(ctx: Context, session: IssueSession) -> float:
+def _tend(session: IssueSession) -> float:
     """See to its context, its handoffs and its messages; none keeps a reaction waiting."""
-    target = ctx.target(session)
 
     def relaunch(generation: int) -> None:
-        start = launch_with(ctx, session, "")
-        agent.relaunch(ctx.tmux, session, start, generation=generation)
+        start = launch_with(session, "")
+        agent.relaunch(session.tmux, session, start, generation=generation)
 
     def context() -> float:
-        return tend_context(
-            Rotator(target, settings.make_policy(session, ctx.config, ctx.project), relaunch)
-        )
+        return tend_context(session, relaunch)
 
-    again_at = _tended(session, context), _tended(session, lambda: hand_over(ctx, session))
-    return min(*again_at, _tended(session, lambda: tend_messages(target)))
+    again_at = _tended(session, context), _tended(session, lambda: hand_over(session))
+    return min(*again_at, _tended(session, lambda: tend_messages(session)))
 
 
 def _tended(session: IssueSession, tend: Callable[[], float | None]) -> float:
@@ -138,17 +133,17 @@ def _tended(session: IssueSession, tend: Callable[[], float | None]) -> float:
     return math.inf if again_at is None else again_at
 
 
-def _passes(ctx: Context, session: IssueSession, directory: SessionDir) -> Iterator[None]:
+def _passes(session: IssueSession, directory: SessionDir) -> Iterator[None]:
     newer_than = 0.0
     for _ in range(ROUNDS):
-        started = Moment.now(ctx, session)
+        started = Moment.now(session)
         try:
-            plan = _pending(ctx, session) or _decide(ctx, session, newer_than, started)
-            if plan is None or not _carry_out(ctx, session, plan):
+            plan = _pending(session) or _decide(session, newer_than, started)
+            if plan is None or not _carry_out(session, plan):
                 return
         except SmError as error:
-            if not _is_unlocked(ctx, session, error):
-                _retry_later(ctx, session, error, started)
+            if not _is_unlocked(session, error):
+                _retry_later(session, error, started)
                 return
             plan = None
         if plan and any(step.verb in FORGE_VERBS for step in plan.steps):
@@ -157,12 +152,14 @@ def _passes(ctx: Context, session: IssueSession, directory: SessionDir) -> Itera
     raise SmError(f"'{session.name}' did not come to rest in {ROUNDS} decisions: see sm trace")
 
 
-def _is_unlocked(ctx: Context, session: IssueSession, error: SmError) -> bool:
+def _is_unlocked(session: IssueSession, error: SmError) -> bool:
     """Whether a lock that no git holds was in the way, and is not any more."""
-    return isinstance(error, GitLockedError) and any(list(locks.clear(ctx, session.name)))
+    return isinstance(error, GitLockedError) and any(
+        list(locks.clear(session.project, session.name))
+    )
 
 
-def _pending(ctx: Context, session: IssueSession) -> Plan | None:
+def _pending(session: IssueSession) -> Plan | None:
     """The plan under way, unless it, or waiting for its message to be typed, has lost its sense."""
     plan = plans.read_pending(session.dir)
     step = plans.find_next_step(plan, plans.read_receipts(session.dir)) if plan else 0
@@ -172,15 +169,15 @@ def _pending(ctx: Context, session: IssueSession) -> Plan | None:
     waits = session.dir.problem.exists() and plan.steps[step].verb is Verb.INJECT
     if not passing and not waits:
         return plan
-    facts = observe(ctx, session).facts
+    facts = observe(session).facts
     if passing and not _holds(plan, facts):
-        return _take_back(ctx, session, plan, step, "it is over")
+        return _take_back(session, plan, step, "it is over")
     if waits and (_is_stuck(session, plan, facts) or decide(facts, OVERTAKING).acts):
         withdraw(session, plan, step)
-        _drop(ctx, session, plan, "waited in vain to be delivered")
+        _drop(session, plan, "waited in vain to be delivered")
         return None
     if waits and decide(facts, INTERRUPTING).acts:
-        return _take_back(ctx, session, plan, step, "has to wait")
+        return _take_back(session, plan, step, "has to wait")
     return plan
 
 
@@ -202,38 +199,40 @@ def _is_stuck(session: IssueSession, plan: Plan, facts: Facts) -> bool:
     return True
 
 
-def _take_back(ctx: Context, session: IssueSession, plan: Plan, step: int, why: str) -> Plan | None:
+def _take_back(session: IssueSession, plan: Plan, step: int, why: str) -> Plan | None:
     """Drop the plan; but one whose message is with the agent already is finished."""
     if not withdraw(session, plan, step):
         return plan
-    _drop(ctx, session, plan, why)
+    _drop(session, plan, why)
     return None
 
 
-def _drop(ctx: Context, session: IssueSession, plan: Plan, why: str) -> None:
-    ctx.record(events.Dropped(session=session.name, row=plan.row, reason=why))
+def _drop(session: IssueSession, plan: Plan, why: str) -> None:
+    session.project.record(events.Dropped(session=session.name, row=plan.row, reason=why))
     plans.drop(session.dir)
 
 
-def _decide(ctx: Context, session: IssueSession, newer_than: float, started: Moment) -> Plan | None:
+def _decide(session: IssueSession, newer_than: float, started: Moment) -> Plan | None:
     """The plan for what is due now, saved; None when the session is at rest until `next`."""
     directory = session.dir
-    seen = _observe(ctx, session, newer_than)
+    seen = _observe(session, newer_than)
     decision = decide(seen.facts)
     discard(directory.problem)
     if not decision.acts:
         _rest(directory, started, decision.wake_at)
         return None
-    plan = compose(ctx, session, seen, decision)
+    plan = compose(session, seen, decision)
     crash_point("plan:before-save")
     plans.save(directory, plan)
     crash_point("plan:after-save")
-    ctx.record(events.Decided(session=session.name, row=plan.row, phase=seen.write.text))
+    session.project.record(
+        events.Decided(session=session.name, row=plan.row, phase=seen.write.text)
+    )
     return plan
 
 
-def _observe(ctx: Context, session: IssueSession, newer_than: float) -> Observation:
-    seen = observe(ctx, session, newer_than=newer_than)
+def _observe(session: IssueSession, newer_than: float) -> Observation:
+    seen = observe(session, newer_than=newer_than)
     if not seen.problem:
         return seen
     # An unreadable phase file cuts the agent off: a person has to know, once each time.
@@ -242,17 +241,18 @@ def _observe(ctx: Context, session: IssueSession, newer_than: float) -> Observat
     if cause in seen.facts.history.troubles:
         return seen
     plans.add_receipt(session.dir, Receipt(time.time(), cause, "phase-file", trouble=seen.problem))
-    ctx.record(events.Problem(session=session.name, text=seen.problem))
-    return observe(ctx, session, newer_than=newer_than)
+    session.project.record(events.Problem(session=session.name, text=seen.problem))
+    return observe(session, newer_than=newer_than)
 
 
-def _carry_out(ctx: Context, session: IssueSession, plan: Plan) -> bool:
+def _carry_out(session: IssueSession, plan: Plan) -> bool:
     """Do the steps that are left; False when the session is over.
 
     Raises:
         SmError: a step is not possible now; the plan stays for another pass.
 
     """
+    project = session.project
     directory = session.dir
     first = plans.find_next_step(plan, plans.read_receipts(directory))
     for number in range(first, len(plan.steps)):
@@ -260,15 +260,15 @@ def _carry_out(ctx: Context, session: IssueSession, plan: Plan) -> bool:
         crash_point(f"{verb}:before")
         tell_of_step(session, plan, number)
         try:
-            receipt = _do(ctx, session, plan, number)
+            receipt = _do(session, plan, number)
         except PointlessError as error:
-            ctx.record(events.Dropped(session=session.name, row=plan.row, reason=error.message))
+            project.record(events.Dropped(session=session.name, row=plan.row, reason=error.message))
             plans.drop(directory)
             return True
         crash_point(f"{verb}:after")
-        ctx.record(_done(session, receipt))
+        project.record(_done(session, receipt))
         if receipt.detail and receipt.trouble:
-            ctx.record(events.Problem(session=session.name, text=receipt.trouble))
+            project.record(events.Problem(session=session.name, text=receipt.trouble))
         if verb is Verb.FORGET:
             return False
         plans.add_receipt(directory, receipt)
@@ -289,11 +289,11 @@ def _done(session: IssueSession, receipt: Receipt) -> events.StepDone:
     )
 
 
-def _do(ctx: Context, session: IssueSession, plan: Plan, number: int) -> Receipt:
+def _do(session: IssueSession, plan: Plan, number: int) -> Receipt:
     """The receipt of a step: done, or refused in a way that no repetition will mend."""
     verb = plan.steps[number].verb
     try:
-        return plan.receipt(number, detail=perform(ctx, session, plan, number))
+        return plan.receipt(number, detail=perform(session, plan, number))
     except PartlyToldError as error:
         return plan.receipt(number, detail=plan.steps[number].name, trouble=error.message)
     except MergeRefusedError as error:
@@ -310,13 +310,13 @@ def _do(ctx: Context, session: IssueSession, plan: Plan, number: int) -> Receipt
         return plan.receipt(number, detail=f"{plans.FAILED}{error.message}")
 
 
-def _retry_later(ctx: Context, session: IssueSession, error: SmError, started: Moment) -> None:
+def _retry_later(session: IssueSession, error: SmError, started: Moment) -> None:
     """Note what is in the way, and look again: the longer it has been, the later."""
     problem = error.problem if isinstance(error, NotNowError) else Problem(error.message)
     if read_problem(session.dir) != problem:
-        ctx.record(events.Waiting(session=session.name, reason=error.message))
+        session.project.record(events.Waiting(session=session.name, reason=error.message))
         write_problem(session.dir, problem)
-    hooks_tell = ctx.profile.hooks and problem.refusal is Refusal.BUSY
+    hooks_tell = session.profile.hooks and problem.refusal is Refusal.BUSY
     typing = isinstance(error, NotNowError) and not hooks_tell
     shortest, longest = TYPING_RETRY_S if typing else RETRY_S
     age = time.time() - session.dir.problem.stat().st_mtime

@@ -14,14 +14,14 @@ from sm.issues.observe import observe
 from sm.issues.start import start
 from sm.sessions import monitors, registry
 from sm.sessions import plan as plans
-from sm.sessions.project import Context
-from sm.sessions.registry import IssueSession
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
 from sm.store import events, lock
 from sm.store.paths import name_session
 from sm.store.repair import repair
 
 
-def recover(ctx: Context, issue: int) -> IssueSession:
+def recover(project: Project, issue: int) -> IssueSession:
     """End all that runs for the issue, and restart it from its worktree and branch.
 
     An issue that is unknown here is taken over, even from another installation.
@@ -30,19 +30,19 @@ def recover(ctx: Context, issue: int) -> IssueSession:
         UsageError: there is no such issue, or the issue is closed.
 
     """
-    name = name_session(ctx.project.name, issue)
-    if not ctx.root.session(name).identity.exists():
-        found = ctx.forge.issue(issue)
+    name = name_session(project.name, issue)
+    if not project.root.session(name).identity.exists():
+        found = project.forge.issue(issue)
         if found.state != "open":
             raise UsageError(f"issue #{issue} is closed: nothing to recover")
-        return start(ctx, found, seize=True)
-    repair(ctx.root, ctx.root.session(name))
-    session = registry.load_issue_session(ctx.root, name)
+        return start(project, found, seize=True)
+    repair(project.root, project.root.session(name))
+    session = project.session(issue)
     with lock.hold(session.dir.lock, timeout_s=120):
         _take_back(session)
-        seen = observe(ctx, session)
-        plans.save(session.dir, compose(ctx, session, seen, _by_hand(seen.facts)))
-    ctx.record(events.RecoverAsked(session=session.name))
+        seen = observe(session)
+        plans.save(session.dir, compose(session, seen, _by_hand(seen.facts)))
+    project.record(events.RecoverAsked(session=session.name))
     monitors.ensure(session)
     registry.poke(session.dir)
     return session

@@ -10,33 +10,33 @@ from sm.adapters.git_push import RefMovedError
 from sm.errors import SmError
 from sm.issues import claim, worktrees
 from sm.issues.snapshot import Snapshot, is_open
-from sm.sessions.project import Context
-from sm.sessions.registry import IssueSession
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
 
 KEPT_FOR_OTHERS = "kept: somebody has pushed to it since"
 
 
-def close_pull(ctx: Context, issue: int) -> str:
+def close_pull(project: Project, issue: int) -> str:
     """Close the open pull request of the issue; return its name, '' for none."""
-    pull = ctx.forge.pull_for(ctx.project.branch(issue))
+    pull = project.forge.pull_for(project.settings.branch(issue))
     if pull is None or pull.state is not PullState.OPEN:
         return ""
     try:
-        ctx.forge.close_pull(pull.number)
+        project.forge.close_pull(pull.number)
     except PullClosedError:  # it has just been merged
         return ""
     text = f"Closed, as issue #{issue} was closed. Branch `{pull.branch}` keeps the work."
-    ctx.forge.comment(pull.number, text, author=BOT, marker=f"closed-with-{issue}")
+    project.forge.comment(pull.number, text, author=BOT, marker=f"closed-with-{issue}")
     return f"#{pull.number}"
 
 
-def delete_branch(ctx: Context, issue: int) -> str:
+def delete_branch(project: Project, issue: int) -> str:
     """Delete the issue's branch on the remote if the primary branch has all of it.
 
     Returns why the branch was kept, '' if it is gone.
     """
-    git, remote = ctx.git, ctx.project.remote
-    branch, base = ctx.project.branch(issue), ctx.project.primary_branch
+    git, remote = project.git, project.settings.remote
+    branch, base = project.settings.branch(issue), project.settings.primary_branch
     if f"refs/heads/{branch}" not in git.ls_remote(remote, f"refs/heads/{branch}"):
         return ""
     head = git.fetch_branch(remote, branch)
@@ -49,7 +49,7 @@ def delete_branch(ctx: Context, issue: int) -> str:
     return ""
 
 
-def sweep(ctx: Context, seen: Snapshot, sessions: list[IssueSession]) -> Iterator[str]:
+def sweep(project: Project, seen: Snapshot, sessions: list[IssueSession]) -> Iterator[str]:
     """Do both for the closed issues without a session, here or elsewhere.
 
     Yields a line for each thing done.
@@ -60,35 +60,35 @@ def sweep(ctx: Context, seen: Snapshot, sessions: list[IssueSession]) -> Iterato
         done = bool(issue) and issue not in at_work and not is_open(seen, issue)
         return done and not claim.is_held(issue, seen.refs)
 
-    for issue in filter(is_over, _with_pull(ctx, seen)):
+    for issue in filter(is_over, _with_pull(project, seen)):
         try:
-            if pull := close_pull(ctx, issue):
+            if pull := close_pull(project, issue):
                 yield f"closed the pull request {pull} of #{issue}, which is closed"
         except SmError as error:
             yield f"cannot close the pull request of #{issue}: {error.message}"
-    for issue in filter(is_over, _with_empty_branch(ctx, seen)):
-        branch = ctx.project.branch(issue)
+    for issue in filter(is_over, _with_empty_branch(project, seen)):
+        branch = project.settings.branch(issue)
         try:
-            if not delete_branch(ctx, issue):
+            if not delete_branch(project, issue):
                 yield f"deleted the branch '{branch}', which has no work"
         except SmError as error:
             yield f"cannot delete the branch '{branch}': {error.message}"
 
 
-def _with_pull(ctx: Context, seen: Snapshot) -> Iterator[int]:
+def _with_pull(project: Project, seen: Snapshot) -> Iterator[int]:
     """The issues that have an open pull request which sm itself has opened."""
     for pull in seen.pulls:
         if pull.state is PullState.OPEN and pull.author == BOT:
-            yield worktrees.parse_issue(ctx.project, pull.branch)
+            yield worktrees.parse_issue(project.settings, pull.branch)
 
 
-def _with_empty_branch(ctx: Context, seen: Snapshot) -> Iterator[int]:
+def _with_empty_branch(project: Project, seen: Snapshot) -> Iterator[int]:
     """The closed issues that have a branch without work; of one that was not fetched yet as well.
 
     A branch that keeps work costs one look into the clone, at each tick.
     """
-    base = seen.head(ctx.project.primary_branch)
+    base = seen.head(project.settings.primary_branch)
     for ref, head in seen.refs.items():
-        issue = worktrees.parse_issue(ctx.project, ref.removeprefix("refs/heads/"))
-        if issue and not is_open(seen, issue) and ctx.git.ancestry(head, base) is not False:
+        issue = worktrees.parse_issue(project.settings, ref.removeprefix("refs/heads/"))
+        if issue and not is_open(seen, issue) and project.git.ancestry(head, base) is not False:
             yield issue

@@ -15,8 +15,7 @@ from sm.adapters.forge.model import Issue
 from sm.adapters.forge.trust import Trust
 from sm.errors import StateError
 from sm.issues.brief import cut
-from sm.sessions.project import Context
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 from sm.store.damage import read_irreplaceable
 from sm.store.files import ensure_private_dir, write_json
 from sm.store.paths import SessionDir
@@ -60,22 +59,22 @@ def _file(directory: SessionDir, key: str) -> Path:
 
 
 def list_replies(
-    ctx: Context, session: IssueSession, issue: Issue | None, trust: Trust, since: float
+    session: IssueSession, issue: Issue | None, trust: Trust, since: float
 ) -> tuple[Reply, ...]:
     """Return every answer of a trusted person after `since`, oldest first."""
     found = [
         *_typed(session.dir),
         *_comments(issue, trust),
-        *_from_vault(ctx, session),
+        *_from_vault(session),
     ]
     since = _question_at(issue, since)
     return tuple(sorted((r for r in found if r.at > since), key=lambda r: (r.at, r.id)))
 
 
-def explain_unread(ctx: Context, session: IssueSession) -> str:
+def explain_unread(session: IssueSession) -> str:
     """Say why an answer in the vault cannot be read, '' if it can."""
     try:
-        _answer_in_vault(ctx, session)
+        _answer_in_vault(session)
     except StateError as error:
         return error.message
     return ""
@@ -120,22 +119,22 @@ def _comments(issue: Issue | None, trust: Trust) -> list[Reply]:
     ]
 
 
-def locate_question(ctx: Context, session: IssueSession) -> Path | None:
+def locate_question(session: IssueSession) -> Path | None:
     """Return the path of the question in the vault, if the project has one."""
-    folder = ctx.project.escalation.vault
+    folder = session.project.settings.escalation.vault
     return folder / f"{session.name}.md" if folder else None
 
 
-def _from_vault(ctx: Context, session: IssueSession) -> list[Reply]:
+def _from_vault(session: IssueSession) -> list[Reply]:
     try:
-        found = _answer_in_vault(ctx, session)
+        found = _answer_in_vault(session)
     except StateError:
         return []  # the other ways are open; `explain_unread` reports it
     return [found] if found else []
 
 
-def _answer_in_vault(ctx: Context, session: IssueSession) -> Reply | None:
-    file = locate_question(ctx, session)
+def _answer_in_vault(session: IssueSession) -> Reply | None:
+    file = locate_question(session)
     if file is None or not (text := vault.answer(file)):
         return None
     try:

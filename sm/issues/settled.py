@@ -8,26 +8,26 @@ from sm.issues.matrix import CLOSE, FINISH, LET_GO
 from sm.issues.rows import Step
 from sm.sessions.history import Verb
 from sm.sessions.plan import PlannedStep
-from sm.sessions.project import Context
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 from sm.store import events
 
 UNTOLD = frozenset({Verb.COMMENT, Verb.FORGET})
 """People see the end on the issue, and the caller forgets the session."""
 
 
-def let_go(ctx: Context, session: IssueSession, issue: Issue) -> None:
+def let_go(session: IssueSession, issue: Issue) -> None:
     """End a session: first its agent, then its things on the forge, and its claim last.
 
     Work that is not merged stays on its branch or in its worktree.
     """
-    pull = ctx.forge.pull_for(session.branch)
+    project = session.project
+    pull = project.forge.pull_for(session.record.branch)
     merged_head = pull.head if pull and pull.state is PullState.MERGED else ""
     for step in _steps(issue, is_merged=bool(merged_head)):
         if step.verb not in UNTOLD:
             planned = PlannedStep(step.verb, step.text, merged_head)
-            EFFECTS[step.verb](ctx, session, planned, "")
-    ctx.record(events.LetGo(session=session.name))
+            EFFECTS[step.verb](session, planned, "")
+    project.record(events.LetGo(session=session.name))
 
 
 def _steps(issue: Issue, *, is_merged: bool) -> tuple[Step, ...]:

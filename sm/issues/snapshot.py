@@ -24,11 +24,11 @@ from sm.adapters.forge.model import (
     Review,
 )
 from sm.adapters.forge.trust import Trust
-from sm.config.schema import Project
+from sm.config.schema import ProjectSettings
 from sm.errors import StateError
 from sm.issues.brief import brief_issue, brief_pull, cut
 from sm.sessions import registry
-from sm.sessions.project import Context
+from sm.sessions.project import Project
 from sm.store import lock
 from sm.store.damage import read_rebuildable
 from sm.store.failpoint import crash_point
@@ -76,7 +76,7 @@ class Snapshot(Struct, frozen=True, dict=True):
         """The commit of `branch` on the remote, '' where there is no such branch."""
         return self.refs.get(f"refs/heads/{branch}", "")
 
-    def trust(self, project: Project) -> Trust:
+    def trust(self, project: ProjectSettings) -> Trust:
         """Who is trusted of those who have said something."""
         return Trust(project.trusted, self._writers)
 
@@ -100,21 +100,21 @@ class Snapshot(Struct, frozen=True, dict=True):
         return {pull.branch: pull for pull in oldest_first}
 
 
-def snapshot(ctx: Context, *, newer_than: float = 0.0) -> Snapshot:
+def snapshot(project: Project, *, newer_than: float = 0.0) -> Snapshot:
     """The forge as seen after `newer_than` (seconds since the epoch) and within the interval."""
     try:
-        return _snapshot(ctx, newer_than)
+        return _snapshot(project, newer_than)
     finally:
-        discard(ctx.directory.turn)
+        discard(project.directory.turn)
 
 
-def _snapshot(ctx: Context, newer_than: float) -> Snapshot:
-    last = _usable(ctx, newer_than)
+def _snapshot(project: Project, newer_than: float) -> Snapshot:
+    last = _usable(project, newer_than)
     if last is not None:
         return last
-    with lock.hold(ctx.directory.snapshot_lock, timeout_s=120):
-        last = _usable(ctx, newer_than)
-        return last if last is not None else _take(ctx)
+    with lock.hold(project.directory.snapshot_lock, timeout_s=120):
+        last = _usable(project, newer_than)
+        return last if last is not None else _take(project)
 
 
 def last_snapshot(directory: ProjectDir) -> Snapshot | None:
@@ -122,69 +122,69 @@ def last_snapshot(directory: ProjectDir) -> Snapshot | None:
     return read_rebuildable(directory.snapshot, Snapshot, limit=SNAPSHOT_LIMIT)
 
 
-def _usable(ctx: Context, newer_than: float) -> Snapshot | None:
-    last = last_snapshot(ctx.directory)
+def _usable(project: Project, newer_than: float) -> Snapshot | None:
+    last = last_snapshot(project.directory)
     if last is None or last.taken_at < newer_than + CLOCK_SLACK_S:
         return None
     # One from the future is of before the clock was set back.
-    if not 0 <= time.time() - last.taken_at < ctx.project.ci.poll_s:
+    if not 0 <= time.time() - last.taken_at < project.settings.ci.poll_s:
         return None
-    if last.basis != _basis(ctx.project) or ctx.forge.is_stale(last.batch):
+    if last.basis != _basis(project.settings) or project.forge.is_stale(last.batch):
         return None
-    return last if _is_told(ctx, last) else None
+    return last if _is_told(project, last) else None
 
 
-def _basis(project: Project) -> str:
+def _basis(project: ProjectSettings) -> str:
     """A word for the settings that decide what is kept of the forge."""
     return hashlib.sha256(repr((project.labels, project.forge)).encode()).hexdigest()[:16]
 
 
-def _is_told(ctx: Context, last: Snapshot) -> bool:
+def _is_told(project: Project, last: Snapshot) -> bool:
     """Whether those for whom that look has changed something were woken.
 
     The time of the next look is written after that; who looked may have died before.
     """
     try:
-        return ctx.directory.due.stat().st_mtime > last.taken_at
+        return project.directory.due.stat().st_mtime > last.taken_at
     except FileNotFoundError:
         return False
 
 
-def look(ctx: Context) -> Snapshot:
+def look(project: Project) -> Snapshot:
     """The forge as it is now; nothing is kept, nobody woken, no check started."""
-    return _observe(ctx, last_snapshot(ctx.root.project(ctx.project.name)), start_checks=False)
+    return _observe(project, last_snapshot(project.root.project(project.name)), start_checks=False)
 
 
-def _take(ctx: Context) -> Snapshot:
-    directory = ctx.directory
+def _take(project: Project) -> Snapshot:
+    directory = project.directory
     last = last_snapshot(directory)
-    before = last if last is not None and _is_told(ctx, last) else None
-    taken = _observe(ctx, last, start_checks=True)
+    before = last if last is not None and _is_told(project, last) else None
+    taken = _observe(project, last, start_checks=True)
     # What changes while we look must count as changed since.
     mtime_ns = backdate(taken.taken_at)
     write_json(directory.snapshot, taken, mtime_ns=mtime_ns, limit=SNAPSHOT_LIMIT)
     crash_point("forge:seen")
-    _wake_changed(ctx, before, taken)
-    due = f"{math.ceil(taken.taken_at + ctx.project.ci.poll_s)}\n"
+    _wake_changed(project, before, taken)
+    due = f"{math.ceil(taken.taken_at + project.settings.ci.poll_s)}\n"
     # The time of the kernel's own stamps lags behind by some milliseconds, and so might be before.
     write_atomic(directory.due, due, mtime_ns=time.time_ns())
     return taken
 
 
-def _observe(ctx: Context, last: Snapshot | None, *, start_checks: bool) -> Snapshot:
+def _observe(project: Project, last: Snapshot | None, *, start_checks: bool) -> Snapshot:
     """The forge as it is now. `last` is on disk: only from there is an observation gone on with."""
     started = time.time()
-    project = ctx.project
-    since = _since(project, last, started)
-    batch = ctx.forge.observe(since, start_checks=start_checks)
+    settings = project.settings
+    since = _since(settings, last, started)
+    batch = project.forge.observe(since, start_checks=start_checks)
     # After the forge: its validators must not be newer than the refs.
-    refs = ctx.git.ls_remote(
-        project.remote,
-        f"refs/heads/{project.primary_branch}",
-        f"refs/heads/{project.branch_prefix}/*",
+    refs = project.git.ls_remote(
+        settings.remote,
+        f"refs/heads/{settings.primary_branch}",
+        f"refs/heads/{settings.branch_prefix}/*",
         "refs/sm/claims/*",
     )
-    issues, endless = _brief(ctx, batch.issues)
+    issues, endless = _brief(project, batch.issues)
     return Snapshot(
         taken_at=started,
         issues=tuple(issues),
@@ -194,20 +194,20 @@ def _observe(ctx: Context, last: Snapshot | None, *, start_checks: bool) -> Snap
         writers=tuple(map(cut, batch.writers)),
         validators=batch.validators,
         whole_at=last.whole_at if since and last else started,
-        basis=_basis(project),
+        basis=_basis(settings),
     )
 
 
-def _since(project: Project, last: Snapshot | None, now: float) -> Batch | None:
+def _since(project: ProjectSettings, last: Snapshot | None, now: float) -> Batch | None:
     """What to go on from; None if all is to be read anew."""
     if last is None or last.basis != _basis(project):
         return None
     return last.batch if 0 <= now - last.whole_at < WHOLE_S else None
 
 
-def _brief(ctx: Context, issues: Iterable[Issue]) -> tuple[list[Issue], list[str]]:
+def _brief(project: Project, issues: Iterable[Issue]) -> tuple[list[Issue], list[str]]:
     """The issues without their texts, and what is wrong with those that are passed over."""
-    labels = ctx.project.labels
+    labels = project.settings.labels
     known = {labels.backlog, labels.in_progress, labels.blocked}
     found, problems = list[Issue](), list[str]()
     for issue in issues:
@@ -218,12 +218,12 @@ def _brief(ctx: Context, issues: Iterable[Issue]) -> tuple[list[Issue], list[str
     return found, problems
 
 
-def _wake_changed(ctx: Context, before: Snapshot | None, after: Snapshot) -> None:
+def _wake_changed(project: Project, before: Snapshot | None, after: Snapshot) -> None:
     if before is not None and _all_of(before) == _all_of(after):
         return  # mostly so, and then the sessions need not even be looked up
-    for session in ctx.sessions():
-        view = _view(after, session.issue, session.branch)
-        if before is None or view != _view(before, session.issue, session.branch):
+    for session in project.sessions():
+        view = _view(after, session.issue, session.record.branch)
+        if before is None or view != _view(before, session.issue, session.record.branch):
             registry.poke(session.dir)
 
 
@@ -235,17 +235,17 @@ def _all_of(seen: Snapshot) -> tuple[object, ...]:
     return seen.issues, seen.pulls, seen.refs
 
 
-def full_review(ctx: Context, pull: PullRequest | None, review: Review | None) -> Review | None:
+def full_review(project: Project, pull: PullRequest | None, review: Review | None) -> Review | None:
     """The review that decides, with its texts."""
     if pull is None or review is None:
         return None
-    reviews = ctx.forge.pull(pull.number).reviews
+    reviews = project.forge.pull(pull.number).reviews
     return next((whole for whole in reviews if whole.id == review.id), review)
 
 
-def full_check(ctx: Context, pull: PullRequest | None) -> Check:
+def full_check(project: Project, pull: PullRequest | None) -> Check:
     """What CI says of the pull request's head, the failing log included."""
-    return ctx.forge.check(pull.head) if pull else Check(CheckState.NONE)
+    return project.forge.check(pull.head) if pull else Check(CheckState.NONE)
 
 
 def is_open(snapshot: Snapshot, number: int) -> bool:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 from sm.adapters.forge.model import Issue, IssueState
-from sm.config.schema import Project
+from sm.config.schema import ProjectSettings
 from sm.errors import SmError, TemporaryError
 from sm.issues import claim, phase_file, worktree
 from sm.issues.claim import Claim
@@ -26,8 +26,9 @@ from sm.messages.queue import Place
 from sm.sessions import agent, monitors, plan, registry
 from sm.sessions.history import Receipt, Verb
 from sm.sessions.launch import Launch
-from sm.sessions.project import Context
-from sm.sessions.registry import IssueSession
+from sm.sessions.project import Project
+from sm.sessions.record import IssueRecord
+from sm.sessions.session import IssueSession
 from sm.store import events, lock
 from sm.store.failpoint import crash_point
 from sm.store.files import discard, write_atomic
@@ -42,17 +43,17 @@ class SettledError(TemporaryError):
     """The issue was to be worked on when the forge was last seen, and is not any more."""
 
 
-def is_started(ctx: Context, session: IssueSession) -> bool:
+def is_started(session: IssueSession) -> bool:
     """Whether the session once had its agent."""
-    return any(r.verb in (Verb.START, Verb.RECOVER) for r in _receipts(ctx, session))
+    return any(r.verb in (Verb.START, Verb.RECOVER) for r in _receipts(session))
 
 
-def _receipts(ctx: Context, session: IssueSession) -> list[Receipt]:
+def _receipts(session: IssueSession) -> list[Receipt]:
     return plan.read_receipts(session.dir)
 
 
 def start(
-    ctx: Context, issue: Issue, *, by_hand: bool = False, seize: bool = False
+    project: Project, issue: Issue, *, by_hand: bool = False, seize: bool = False
 ) -> IssueSession:
     """Bring the issue to the point where an agent works on it and a monitor watches it.
 
@@ -64,25 +65,25 @@ def start(
         SettledError: it is closed, blocked, or not in the backlog any more.
 
     """
-    session = put_on_record(ctx, issue)
+    session = put_on_record(project, issue)
     crash_point("start:recorded")
     with lock.hold(session.dir.lock, timeout_s=120):
-        if not is_started(ctx, session):
+        if not is_started(session):
             if not (by_hand or seize):
-                _check_due(ctx, session)
+                _check_due(session)
             with _noted(session):
-                _claim(ctx, session, seize=seize)
-                _begin(ctx, session)
+                _claim(session, seize=seize)
+                _begin(session)
     monitors.ensure(session)
     return session
 
 
-def put_on_record(ctx: Context, issue: Issue) -> IssueSession:
+def put_on_record(project: Project, issue: Issue) -> IssueSession:
     """The record of the issue's session, made where it is missing or damaged."""
-    return registry.create(ctx.root, _identity(ctx, issue))
+    return project.open(registry.create(project.root, _identity(project, issue)))
 
 
-def _check_due(ctx: Context, session: IssueSession) -> None:
+def _check_due(session: IssueSession) -> None:
     """See that there is work to do, asked anew: a session may have ended since the last look.
 
     Its claim is the last to go but for its files. So one that we hold is of a start cut short, or
@@ -92,21 +93,22 @@ def _check_due(ctx: Context, session: IssueSession) -> None:
         SettledError: there is none; the session is forgotten.
 
     """
+    project = session.project
     name = claim.name_ref(session.issue)
-    refs = ctx.git.ls_remote(ctx.project.remote, name)
-    ours = claim.is_ours(ctx.git, ctx.project, session.issue, ctx.root, refs)
-    issue = ctx.forge.issue(session.issue)
-    workable = is_workable(ctx.project, issue)
-    if workable and (ours or ctx.project.labels.backlog in issue.labels):
+    refs = project.git.ls_remote(project.settings.remote, name)
+    ours = claim.is_ours(project.git, project.settings, session.issue, project.root, refs)
+    issue = project.forge.issue(session.issue)
+    workable = is_workable(project.settings, issue)
+    if workable and (ours or project.settings.labels.backlog in issue.labels):
         return
     if ours and not workable:
-        let_go(ctx, session, issue)
-    for problem in registry.forget(ctx.root, session, ctx.config.logs):
-        ctx.record(events.Problem(session=session.name, text=problem))
+        let_go(session, issue)
+    for problem in registry.forget(project.root, session, project.config.logs):
+        project.record(events.Problem(session=session.name, text=problem))
     raise SettledError(f"#{session.issue} was settled in the meantime")
 
 
-def is_workable(project: Project, issue: Issue) -> bool:
+def is_workable(project: ProjectSettings, issue: Issue) -> bool:
     """Whether the issue is open, and not blocked."""
     return issue.state is IssueState.OPEN and project.labels.blocked not in issue.labels
 
@@ -124,72 +126,77 @@ def _noted(session: IssueSession) -> Iterator[None]:
     discard(session.dir.problem)
 
 
-def _identity(ctx: Context, issue: Issue) -> IssueSession:
-    project = ctx.project
-    found = worktree.find(ctx.git, project, issue.number)
+def _identity(project: Project, issue: Issue) -> IssueSession:
+    settings = project.settings
+    found = worktree.find(project.git, settings, issue.number)
     return IssueSession(
-        name=name_session(project.name, issue.number),
-        project=project.name,
-        issue=issue.number,
-        title=issue.title,
-        branch=project.branch(issue.number),
-        base=project.primary_branch,
-        remote=project.remote,
-        repo=project.repo,
-        cwd=found.path if found else project.worktree(issue.number),
-        provider=ctx.profile.name,
-        config=ctx.config.source,
-        state_root=ctx.root.path,
-        created_at=time.time(),
+        IssueRecord(
+            name=name_session(settings.name, issue.number),
+            project=settings.name,
+            issue=issue.number,
+            title=issue.title,
+            branch=settings.branch(issue.number),
+            base=settings.primary_branch,
+            remote=settings.remote,
+            repo=settings.repo,
+            cwd=found.path if found else settings.worktree(issue.number),
+            provider=project.profile.name,
+            config=project.config.source,
+            state_root=project.root.path,
+            created_at=time.time(),
+        )
     )
 
 
-def _claim(ctx: Context, session: IssueSession, *, seize: bool) -> None:
+def _claim(session: IssueSession, *, seize: bool) -> None:
+    project = session.project
     take = claim.seize if seize else claim.claim
-    outcome = take(ctx.git, ctx.project, session.issue, ctx.root)
+    outcome = take(project.git, project.settings, session.issue, project.root)
     if outcome is Claim.TAKEN:
-        registry.forget(ctx.root, session, ctx.config.logs)
+        registry.forget(project.root, session, project.config.logs)
         raise TakenError(f"#{session.issue} is worked on elsewhere")
     crash_point("start:claimed")
-    labels = ctx.project.labels
-    ctx.forge.add_label(session.issue, labels.in_progress)
-    ctx.forge.remove_label(session.issue, labels.backlog)
-    ctx.record(events.Claimed(session=session.name, how=str(outcome)))
+    labels = project.settings.labels
+    project.forge.add_label(session.issue, labels.in_progress)
+    project.forge.remove_label(session.issue, labels.backlog)
+    project.record(events.Claimed(session=session.name, how=str(outcome)))
 
 
-def _begin(ctx: Context, session: IssueSession) -> None:
+def _begin(session: IssueSession) -> None:
     """Make the worktree and launch the agent, or adopt one that still lives."""
+    project = session.project
     directory = session.dir
-    made = worktree.ensure(ctx.git, ctx.project, session.issue)
+    made = worktree.ensure(project.git, project.settings, session.issue)
     crash_point("start:worktree")
-    if agent.adopt(ctx.tmux, session) is None:
-        phase_file.create(ctx.root, session.project, session.issue)
-        agent.launch(ctx.tmux, session, _launch(ctx, session), generation=1)
+    if agent.adopt(session.tmux, session) is None:
+        phase_file.create(project.root, session.record.project, session.issue)
+        agent.launch(session.tmux, session, _launch(session), generation=1)
     crash_point("start:launched")
-    _write_watch(ctx, session)
+    _write_watch(session)
     receipt = Receipt(time.time(), "start", "start", verb=Verb.START, detail=made.note)
     plan.add_receipt(directory, receipt)
-    ctx.record(events.Started(session=session.name, title=session.title))
+    project.record(events.Started(session=session.name, title=session.record.title))
 
 
-def _write_watch(ctx: Context, session: IssueSession) -> None:
+def _write_watch(session: IssueSession) -> None:
     """Name the files whose change concerns this session, and those that concern the project."""
+    project = session.project
     watched = [
-        ctx.root.phase(session.project, session.issue),
-        ctx.root.idle_marker(session.name),
+        project.root.phase(session.record.project, session.issue),
+        project.root.idle_marker(session.name),
         session.dir.state,
         session.dir.queue / Place.WAITING,
-        locate_question(ctx, session),
+        locate_question(session),
     ]
     write_atomic(session.dir.watch, "".join(f"{path}\n" for path in watched if path))
-    sign = next(iter(ctx.forge.signs()), "")  # without one it is looked at when that is due
-    write_atomic(session.dir.shared, f"{ctx.directory.path}\n{sign}\n")
+    sign = next(iter(project.forge.signs()), "")  # without one it is looked at when that is due
+    write_atomic(session.dir.shared, f"{project.directory.path}\n{sign}\n")
 
 
-def _launch(ctx: Context, session: IssueSession) -> Launch:
+def _launch(session: IssueSession) -> Launch:
     """With the first prompt; where the branch has work already, the one for going on with it."""
-    work = read_git_state(ctx, session)
+    work = read_git_state(session)
     name = "recovery" if work.log or work.status else "start"
-    material = gather(ctx, session, recall(ctx, session, snapshot(ctx)), work, SOURCES[name])
+    material = gather(session, recall(session, snapshot(session.project)), work, SOURCES[name])
     prompt = write_prompt(name, material)
-    return launch_with(ctx, session, prompt)
+    return launch_with(session, prompt)

@@ -21,51 +21,49 @@ from sm.issues.snapshot import Snapshot, last_snapshot
 from sm.messages import queue
 from sm.messages.follow_up import notice_id
 from sm.messages.queue import Message
-from sm.sessions import machine as hosts
 from sm.sessions import monitors, registry
 from sm.sessions import plan as plans
-from sm.sessions.machine import Host
-from sm.sessions.project import Context
-from sm.sessions.registry import IssueSession
+from sm.sessions.machine import Machine
+from sm.sessions.session import IssueSession
 from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
 from sm.store.paths import name_session
 from sm.text import clean
 
 
-def hand_over(ctx: Context, session: IssueSession) -> None:
+def hand_over(session: IssueSession) -> None:
     """Give the session the chat's entries about its issue. The caller holds its lock.
 
     Raises:
         SmError: the bridge cannot be used; the entries wait.
 
     """
-    if not place.is_there(ctx.config.bridge_database):
+    if not place.is_there(session.project.config.bridge_database):
         return
-    with open_bridge(ctx.config.bridge_database) as handoffs:
-        for binding in bindings.list_about_issue(handoffs, session.project, session.issue):
+    with open_bridge(session.project.config.bridge_database) as handoffs:
+        for binding in bindings.list_about_issue(handoffs, session.record.project, session.issue):
             for entry in bindings.list_waiting(handoffs, binding):
-                _hand(ctx, session, entry)
+                _hand(session, entry)
                 crash_point("bridge:handed")
                 bindings.mark_handed(handoffs, binding, entry)
 
 
-def ask(ctx: Context, session: IssueSession, text: str, key: str) -> None:
+def ask(session: IssueSession, text: str, key: str) -> None:
     """Put the session's question into the threads about its issue, once for each `key`.
 
     Raises:
         SmError: the bridge cannot be used.
 
     """
-    if not place.is_there(ctx.config.bridge_database):
+    if not place.is_there(session.project.config.bridge_database):
         return
-    with open_bridge(ctx.config.bridge_database) as handoffs:
-        for binding in bindings.list_about_issue(handoffs, session.project, session.issue):
+    with open_bridge(session.project.config.bridge_database) as handoffs:
+        for binding in bindings.list_about_issue(handoffs, session.record.project, session.issue):
             handoffs.add(binding.handoff_id, EntryType.QUESTION, text, Client.CODE, key=key)
             crash_point("bridge:asked")
 
 
-def wake(host: Host, project: str, issue: int) -> None:
+def wake(machine: Machine, project: str, issue: int) -> None:
     """Make the monitor of the issue's session look at the bridge soon.
 
     Without a session there is nothing to wake: the next session finds the entries. A problem is
@@ -73,7 +71,7 @@ def wake(host: Host, project: str, issue: int) -> None:
     again.
     """
     try:
-        session = _session(host, project, issue)
+        session = _session(machine, project, issue)
         if session is not None:
             monitors.ensure(session)
             registry.poke(session.dir)
@@ -81,50 +79,50 @@ def wake(host: Host, project: str, issue: int) -> None:
         name = name_session(project, issue)
         with contextlib.suppress(SmError):  # the disk may be full
             detail = f"not woken for the chat: {error.message}"
-            journal.record_once(host.root.journal, events.Problem(session=name, text=detail))
+            journal.record_once(machine.root.journal, events.Problem(session=name, text=detail))
 
 
-def hand_over_now(host: Host, project: str, issue: int) -> None:
+def hand_over_now(machine: Machine, project: str, issue: int) -> None:
     """Hand over the waiting entries to the issue's session, if there is one.
 
     Raises:
         SmError: it is not possible now; the entries wait.
 
     """
-    session = _session(host, project, issue)
+    session = _session(machine, project, issue)
     if session is None:
         return
     with lock.hold(session.dir.lock, timeout_s=120):
         if not session.dir.identity.exists():
             return  # the session has ended meanwhile
-        hand_over(hosts.load_project(session), session)
+        hand_over(session)
     registry.poke(session.dir)
 
 
-def is_at_work(host: Host, project: str, issue: int) -> bool:
+def is_at_work(machine: Machine, project: str, issue: int) -> bool:
     """Say whether there is a session for the issue.
 
     Raises:
         SmError: that cannot be known.
 
     """
-    return _session(host, project, issue) is not None
+    return _session(machine, project, issue) is not None
 
 
-def _session(host: Host, project: str, issue: int) -> IssueSession | None:
+def _session(machine: Machine, project: str, issue: int) -> IssueSession | None:
     name = name_session(project, issue)
-    if not host.root.session(name).identity.exists():
+    if not machine.root.session(name).identity.exists():
         return None
-    session = registry.load_issue_session(host.root, name)
+    session = registry.load_issue_session(machine.root, name)
     # Two project names may lead to the same session name.
-    return session if session.project == project else None
+    return session if session.record.project == project else None
 
 
-def _hand(ctx: Context, session: IssueSession, entry: Entry) -> None:
+def _hand(session: IssueSession, entry: Entry) -> None:
     ident = notice_id(session, f"bridge:{entry.handoff_id}:{entry.seq}")
     content = clean(entry.content)
-    if entry.type is EntryType.DECISION and _answers(ctx, session, entry, ident):
-        answer.give(ctx, session, entry.from_client, content, key=ident)
+    if entry.type is EntryType.DECISION and _answers(session, entry, ident):
+        answer.give(session, entry.from_client, content, key=ident)
     else:
         text = texts.write_entry(
             entry.handoff_id, entry.seq, entry.type, content, secrets.token_hex(4)
@@ -133,10 +131,10 @@ def _hand(ctx: Context, session: IssueSession, entry: Entry) -> None:
     told = events.FromChat(
         session=session.name, type=str(entry.type), entry=entry.seq, handoff=entry.handoff_id
     )
-    ctx.record(told)
+    session.project.record(told)
 
 
-def _answers(ctx: Context, session: IssueSession, entry: Entry, ident: str) -> bool:
+def _answers(session: IssueSession, entry: Entry, ident: str) -> bool:
     """Whether the decision is the answer to what a person is asked; `ident` is made of it."""
     if replies.find(session.dir, ident):
         return True  # kept already, but the forge could not take it
@@ -144,7 +142,7 @@ def _answers(ctx: Context, session: IssueSession, entry: Entry, ident: str) -> b
     if plan and plan.row == "reply":
         return False  # another answer waits to be typed, and then nothing is asked any more
     # Whether it asks does not depend on the forge, which may be out of reach.
-    facts = recall(ctx, session, last_snapshot(ctx.directory) or Snapshot(0.0)).facts
+    facts = recall(session, last_snapshot(session.project.directory) or Snapshot(0.0)).facts
     if not facts.escalated or facts.dialog_at is not None:
         return False  # the question may end with the dialog, and its answer would be lost
     # Compared as texts, so that any other content in place of a time is no error.

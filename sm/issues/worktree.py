@@ -11,7 +11,7 @@ from msgspec import Struct
 from sm.adapters.git import Git, WorktreeEntry
 from sm.adapters.git_call import NoSuchBranchError
 from sm.adapters.process import CommandError
-from sm.config.schema import Project
+from sm.config.schema import ProjectSettings
 from sm.errors import SmError
 from sm.issues import leftovers
 from sm.store.failpoint import crash_point
@@ -51,7 +51,7 @@ class Kept(Struct, frozen=True):
         return f"kept '{self.path}': {self.reason}"
 
 
-def ensure(git: Git, project: Project, issue: int) -> Worktree:
+def ensure(git: Git, project: ProjectSettings, issue: int) -> Worktree:
     """Make the worktree of `issue` on its branch, or adopt what exists of it.
 
     Existing work never changes: only a clean branch moves forward to the remote's.
@@ -79,7 +79,7 @@ def ensure(git: Git, project: Project, issue: int) -> Worktree:
     return Worktree(path, note)
 
 
-def _remote_head(git: Git, project: Project, branch: str) -> str:
+def _remote_head(git: Git, project: ProjectSettings, branch: str) -> str:
     """The branch's commit on the remote; '' where only the clone has the branch."""
     try:
         return git.fetch_branch(project.remote, branch)
@@ -89,7 +89,7 @@ def _remote_head(git: Git, project: Project, branch: str) -> str:
         return ""
 
 
-def _adoptable(git: Git, project: Project, issue: int) -> WorktreeEntry | None:
+def _adoptable(git: Git, project: ProjectSettings, issue: int) -> WorktreeEntry | None:
     """The worktree on record for the issue, if its folder is there."""
     entry = find(git, project, issue)
     if entry is None:
@@ -114,7 +114,7 @@ def _has_files(path: Path) -> bool:
     return path.is_dir() and any(path.iterdir())
 
 
-def find(git: Git, project: Project, issue: int) -> WorktreeEntry | None:
+def find(git: Git, project: ProjectSettings, issue: int) -> WorktreeEntry | None:
     """Return the worktree with the issue's branch, else the one at the issue's place."""
     entries = git.worktrees()
     here = follow_links(project.worktree(issue))
@@ -183,7 +183,7 @@ class Examined(Struct, frozen=True):
         return [sha for sha in heads if sha and sha.strip("0")]
 
 
-def examine(git: Git, project: Project, issue: int) -> Examined:
+def examine(git: Git, project: ProjectSettings, issue: int) -> Examined:
     """Find the worktree of `issue`; `list_losses` says what would be lost with it."""
     entry = find(git, project, issue)
     path = entry.path if entry else project.worktree(issue)
@@ -192,7 +192,7 @@ def examine(git: Git, project: Project, issue: int) -> Examined:
 
 
 def list_losses(
-    git: Git, project: Project, issue: int, found: Examined, *, merged_head: str = ""
+    git: Git, project: ProjectSettings, issue: int, found: Examined, *, merged_head: str = ""
 ) -> Iterator[str]:
     """Yield in words what would be lost with the worktree and its branch; remove nothing.
 
@@ -211,7 +211,9 @@ def list_losses(
         yield f"it has commits that are on no branch of '{project.remote}': {shas}"
 
 
-def remove(git: Git, project: Project, issue: int, *, merged_head: str = "") -> Removed | Kept:
+def remove(
+    git: Git, project: ProjectSettings, issue: int, *, merged_head: str = ""
+) -> Removed | Kept:
     """Remove the worktree of `issue` and its local branch, unless work would be lost with them.
 
     Raises:
@@ -227,7 +229,7 @@ def remove(git: Git, project: Project, issue: int, *, merged_head: str = "") -> 
 
 
 def discard(
-    git: Git, project: Project, issue: int, found: Examined, *, force: bool = False
+    git: Git, project: ProjectSettings, issue: int, found: Examined, *, force: bool = False
 ) -> Removed | Kept:
     """Remove what was found, even if work is lost; with `force` also uncommitted files."""
     if found.obstacle:
@@ -244,7 +246,7 @@ def discard(
     return Removed(found.path)
 
 
-def _remove_empty(project: Project, path: Path) -> None:
+def _remove_empty(project: ProjectSettings, path: Path) -> None:
     """Remove the empty folders that git leaves: the worktree's, and the one that we made for all.
 
     A start that needs the latter at this very moment makes it anew at its next try.
@@ -283,7 +285,7 @@ def _uncommitted(git: Git, entry: WorktreeEntry | None) -> tuple[str, ...]:
 
 
 def _unpushed(
-    git: Git, project: Project, branch: str, heads: list[str], merged_head: str
+    git: Git, project: ProjectSettings, branch: str, heads: list[str], merged_head: str
 ) -> tuple[str, ...]:
     """Which commits would be lost, judged by what the remote has at this moment."""
     if not heads:

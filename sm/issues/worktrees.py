@@ -10,50 +10,50 @@ from msgspec import Struct, structs
 from sm.adapters.forge.model import IssueState, PullState
 from sm.adapters.git import WorktreeEntry
 from sm.adapters.git_call import RemoteUnreachableError
-from sm.config.schema import Project
+from sm.config.schema import ProjectSettings
 from sm.errors import SmError, UsageError
 from sm.foreign import read_number
 from sm.issues import worktree
 from sm.issues.snapshot import Snapshot, is_open, last_snapshot
-from sm.sessions.project import Context
-from sm.sessions.registry import IssueSession
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
 from sm.store import lock
 from sm.store.files import follow_links
 
 
-def list_kept(ctx: Context, sessions: list[IssueSession]) -> dict[int, str]:
+def list_kept(project: Project, sessions: list[IssueSession]) -> dict[int, str]:
     """Return the worktrees of this project without a session: issue to path."""
     at_work = {session.issue for session in sessions}
-    found = ((_issue(ctx, entry), entry.path) for entry in ctx.git.worktrees()[1:])
+    found = ((_issue(project, entry), entry.path) for entry in project.git.worktrees()[1:])
     return {issue: str(path) for issue, path in found if issue and issue not in at_work}
 
 
-def _issue(ctx: Context, entry: WorktreeEntry) -> int:
+def _issue(project: Project, entry: WorktreeEntry) -> int:
     """The issue that a worktree was made for, by its branch, else by its place; 0: none."""
-    if number := parse_issue(ctx.project, entry.branch or ""):
+    if number := parse_issue(project.settings, entry.branch or ""):
         return number
-    number = read_number(entry.path.name.removeprefix(f"{ctx.project.name}-")) or 0
-    return number if number and follow_links(entry.path) == _place(ctx, number) else 0
+    number = read_number(entry.path.name.removeprefix(f"{project.name}-")) or 0
+    return number if number and follow_links(entry.path) == _place(project, number) else 0
 
 
-def parse_issue(project: Project, branch: str) -> int:
+def parse_issue(project: ProjectSettings, branch: str) -> int:
     """Return the issue of a branch by its name; 0 for none."""
     number = branch.removeprefix(f"{project.branch_prefix}/")
     return 0 if number == branch else read_number(number) or 0
 
 
-def _place(ctx: Context, issue: int) -> Path:
-    return follow_links(ctx.project.worktree(issue))
+def _place(project: Project, issue: int) -> Path:
+    return follow_links(project.settings.worktree(issue))
 
 
-def sweep(ctx: Context, seen: Snapshot, sessions: list[IssueSession]) -> Iterator[str]:
+def sweep(project: Project, seen: Snapshot, sessions: list[IssueSession]) -> Iterator[str]:
     """Remove the worktrees of closed issues whose work is safe on the remote; yield a line each."""
-    for issue, path in list_kept(ctx, sessions).items():
+    for issue, path in list_kept(project, sessions).items():
         if is_open(seen, issue):
             continue
         try:
-            merged = _merged_head(ctx, seen, issue)
-            removed = worktree.remove(ctx.git, ctx.project, issue, merged_head=merged)
+            merged = _merged_head(project, seen, issue)
+            removed = worktree.remove(project.git, project.settings, issue, merged_head=merged)
         except SmError as error:
             yield f"cannot remove '{path}': {error.message}"
             continue
@@ -61,9 +61,9 @@ def sweep(ctx: Context, seen: Snapshot, sessions: list[IssueSession]) -> Iterato
             yield f"removed the worktree of #{issue}"
 
 
-def _merged_head(ctx: Context, seen: Snapshot, issue: int) -> str:
+def _merged_head(project: Project, seen: Snapshot, issue: int) -> str:
     """The commit that the issue's pull request was merged at, if it was."""
-    pull = seen.pull(ctx.project.branch(issue))
+    pull = seen.pull(project.settings.branch(issue))
     return pull.head if pull and pull.state is PullState.MERGED else ""
 
 
@@ -83,47 +83,49 @@ class Listed(Struct, frozen=True):
     problem: str = ""
 
 
-def list_all(ctx: Context) -> list[Listed]:
+def list_all(project: Project) -> list[Listed]:
     """Return every worktree of the project, by issue; a worktree in use is not examined."""
-    sessions = ctx.sessions()
-    seen = last_snapshot(ctx.directory) or Snapshot(0.0)
+    sessions = project.sessions()
+    seen = last_snapshot(project.directory) or Snapshot(0.0)
     working = [
-        _listed(ctx, seen, session.issue, str(session.worktree), session.name)
+        _listed(project, seen, session.issue, str(session.worktree), session.name)
         for session in sessions
         if session.worktree.exists()
     ]
     left = [
-        _examined(ctx, seen, _listed(ctx, seen, issue, path))
-        for issue, path in list_kept(ctx, sessions).items()
+        _examined(project, seen, _listed(project, seen, issue, path))
+        for issue, path in list_kept(project, sessions).items()
     ]
     return sorted([*working, *left], key=lambda one: one.issue)
 
 
-def _listed(ctx: Context, seen: Snapshot, issue: int, path: str, session: str = "") -> Listed:
+def _listed(project: Project, seen: Snapshot, issue: int, path: str, session: str = "") -> Listed:
     state = IssueState.OPEN if is_open(seen, issue) else IssueState.CLOSED
     known = seen.issue(issue)
-    return Listed(ctx.project.name, issue, state, known.title if known else "", path, session)
+    return Listed(project.name, issue, state, known.title if known else "", path, session)
 
 
-def _examined(ctx: Context, seen: Snapshot, listed: Listed) -> Listed:
+def _examined(project: Project, seen: Snapshot, listed: Listed) -> Listed:
     try:
-        found = worktree.examine(ctx.git, ctx.project, listed.issue)
-        lost = tuple(_losses(ctx, seen, listed.issue, found))
+        found = worktree.examine(project.git, project.settings, listed.issue)
+        lost = tuple(_losses(project, seen, listed.issue, found))
     except SmError as error:
         return structs.replace(listed, problem=error.message)
     return structs.replace(listed, lost=lost, problem=found.obstacle)
 
 
-def _losses(ctx: Context, seen: Snapshot, issue: int, found: worktree.Examined) -> Iterator[str]:
-    merged = _merged_head(ctx, seen, issue)
-    return worktree.list_losses(ctx.git, ctx.project, issue, found, merged_head=merged)
+def _losses(
+    project: Project, seen: Snapshot, issue: int, found: worktree.Examined
+) -> Iterator[str]:
+    merged = _merged_head(project, seen, issue)
+    return worktree.list_losses(project.git, project.settings, issue, found, merged_head=merged)
 
 
 class WorkWouldBeLostError(SmError):
     """The worktree has work that exists nowhere else."""
 
 
-def drop(ctx: Context, issue: int, *, force: bool = False) -> list[str]:
+def drop(project: Project, issue: int, *, force: bool = False) -> list[str]:
     """Remove the worktree of an issue without a session, and its local branch.
 
     Returns what was lost with them; without `force` nothing is lost.
@@ -133,41 +135,41 @@ def drop(ctx: Context, issue: int, *, force: bool = False) -> list[str]:
         WorkWouldBeLostError: as it says; nothing was removed.
 
     """
-    name = f"{ctx.project.name}#{issue}"
+    name = f"{project.name}#{issue}"
     with lock.hold(
-        ctx.directory.poll_lock, timeout_s=120
+        project.directory.poll_lock, timeout_s=120
     ):  # so that no agent starts in it meanwhile
-        if issue not in list_kept(ctx, sessions := ctx.sessions()):
+        if issue not in list_kept(project, sessions := project.sessions()):
             at_work = any(session.issue == issue for session in sessions)
             raise UsageError(
                 f"a session works on {name}: end it first, by sm kill {name}"
                 if at_work
                 else f"there is no worktree of {name}: see sm worktree list"
             )
-        return _drop(ctx, issue, name, force=force)
+        return _drop(project, issue, name, force=force)
 
 
-def _drop(ctx: Context, issue: int, name: str, *, force: bool) -> list[str]:
-    seen = last_snapshot(ctx.directory) or Snapshot(0.0)
-    found = worktree.examine(ctx.git, ctx.project, issue)
-    lost = [] if found.obstacle else _lost(ctx, seen, issue, found, force=force)
+def _drop(project: Project, issue: int, name: str, *, force: bool) -> list[str]:
+    seen = last_snapshot(project.directory) or Snapshot(0.0)
+    found = worktree.examine(project.git, project.settings, issue)
+    lost = [] if found.obstacle else _lost(project, seen, issue, found, force=force)
     if lost and not force:
         raise WorkWouldBeLostError(
             f"'{found.path}' is kept: {'; '.join(lost)}. Push what you need of it, or let it be "
             f"lost: sm worktree drop {name} --force"
         )
-    removed = worktree.discard(ctx.git, ctx.project, issue, found, force=force)
+    removed = worktree.discard(project.git, project.settings, issue, found, force=force)
     if isinstance(removed, worktree.Kept):
         raise SmError(str(removed))
     return lost
 
 
 def _lost(
-    ctx: Context, seen: Snapshot, issue: int, found: worktree.Examined, *, force: bool
+    project: Project, seen: Snapshot, issue: int, found: worktree.Examined, *, force: bool
 ) -> list[str]:
     lost: list[str] = []
     try:
-        for loss in _losses(ctx, seen, issue, found):
+        for loss in _losses(project, seen, issue, found):
             lost.append(loss)
     except RemoteUnreachableError as error:
         if not force:

@@ -11,7 +11,7 @@ from typing import Any
 
 from sm.adapters import settings_file
 from sm.errors import UsageError
-from sm.sessions.machine import Host
+from sm.sessions.machine import Machine
 
 SERVERS = "mcpServers"
 NAME = "sm"
@@ -24,15 +24,15 @@ class McpClient(StrEnum):
     CLAUDE_DESKTOP = "claude-desktop"
 
 
-def make_entry(host: Host, env: Mapping[str, str]) -> dict[str, Any]:
+def make_entry(machine: Machine, env: Mapping[str, str]) -> dict[str, Any]:
     """Return how a client starts our server: by the running Python, from any folder."""
-    named = ["--config", str(host.source)] if host.source else []
+    named = ["--config", str(machine.source)] if machine.source else []
     # The places that our environment names: a client may start with another environment, and
     # in another folder.
     places = {
-        "SM_STATE_ROOT": host.machine.state_root,
-        "SM_TMUX_SOCKET": host.machine.tmux_socket,
-        "SM_BRIDGE_DATABASE": host.machine.bridge_database,
+        "SM_STATE_ROOT": machine.settings.state_root,
+        "SM_TMUX_SOCKET": machine.settings.tmux_socket,
+        "SM_BRIDGE_DATABASE": machine.settings.bridge_database,
     }
     return {
         "type": "stdio",
@@ -42,9 +42,9 @@ def make_entry(host: Host, env: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def format_entry(host: Host, env: Mapping[str, str]) -> dict[str, Any]:
+def format_entry(machine: Machine, env: Mapping[str, str]) -> dict[str, Any]:
     """Return the entry as the part of a configuration that a person adds by hand."""
-    return {SERVERS: {NAME: make_entry(host, env)}}
+    return {SERVERS: {NAME: make_entry(machine, env)}}
 
 
 def list_present(env: Mapping[str, str]) -> tuple[McpClient, ...]:
@@ -56,7 +56,7 @@ def list_present(env: Mapping[str, str]) -> tuple[McpClient, ...]:
     return tuple(client for client, there in found.items() if there)
 
 
-def install(client: McpClient, host: Host, env: Mapping[str, str]) -> str:
+def install(client: McpClient, machine: Machine, env: Mapping[str, str]) -> str:
     """Add our server to the client's configuration, or update it; return what to tell.
 
     Raises:
@@ -66,7 +66,7 @@ def install(client: McpClient, host: Host, env: Mapping[str, str]) -> str:
     """
     file = settings_file.read(find_configuration(client, env))
     servers = _servers(file)
-    ours = servers.get(NAME, {}) | make_entry(host, env)
+    ours = servers.get(NAME, {}) | make_entry(machine, env)
     wanted = file.settings | {SERVERS: servers | {NAME: ours}}
     if wanted == file.settings:
         return f"{client}: already in '{file.path}'"

@@ -26,18 +26,18 @@ from sm.issues import bridge
 from sm.mcp.schemas import INSTRUCTIONS, TOOLS
 from sm.output import say_text
 from sm.sessions.caller import Caller
-from sm.sessions.machine import Host
+from sm.sessions.machine import Machine
 
 Arguments = dict[str, Any]
 Context = ServerRequestContext[Any]
 
 
 class Tools:
-    """The five tools over the threads of a host, for this `caller`."""
+    """The five tools over the threads of a machine, for this `caller`."""
 
-    def __init__(self, host: Host, caller: Caller) -> None:
+    def __init__(self, machine: Machine, caller: Caller) -> None:
         """Serve one client, or several that cannot be told apart."""
-        self.host = host
+        self.machine = machine
         self.caller = caller
         self._operations: dict[str, Callable[[Arguments], Shape]] = {
             "create_handoff": self._create,
@@ -60,22 +60,24 @@ class Tools:
 
     def _create(self, given: Arguments) -> Shape:
         asked = {key: given.get(key) for key in ("title", "content", "project", "issue")}
-        return shapes.shape_created(bridge.create(self.host, **asked, client=self._client(given)))
+        return shapes.shape_created(
+            bridge.create(self.machine, **asked, client=self._client(given))
+        )
 
     def _get(self, given: Arguments) -> Shape:
-        return shapes.shape_thread(bridge.get(self.host, given.get("id"), self._client(given)))
+        return shapes.shape_thread(bridge.get(self.machine, given.get("id"), self._client(given)))
 
     def _add(self, given: Arguments) -> Shape:
         asked = (given.get("id"), given.get("type"), given.get("content"))
-        return shapes.shape_added(*bridge.add(self.host, *asked, self._client(given)))
+        return shapes.shape_added(*bridge.add(self.machine, *asked, self._client(given)))
 
     def _mark_read(self, given: Arguments) -> Shape:
         return shapes.shape_handoff(
-            bridge.mark_read(self.host, given.get("id"), self._client(given))
+            bridge.mark_read(self.machine, given.get("id"), self._client(given))
         )
 
     def _close(self, given: Arguments) -> Shape:
-        return shapes.shape_handoff(bridge.close(self.host, given.get("id")))
+        return shapes.shape_handoff(bridge.close(self.machine, given.get("id")))
 
     def _client(self, given: Arguments) -> Client:
         return bridge.find_speaker(self.caller, given.get("as_client"))

@@ -13,9 +13,8 @@ from sm.errors import SmError
 from sm.messages.follow_up import tell_parent
 from sm.sessions import notify, registry
 from sm.sessions import plan as plans
-from sm.sessions.address import format_address
 from sm.sessions.history import Receipt
-from sm.sessions.registry import IssueSession, Session
+from sm.sessions.session import Session
 from sm.store import events, journal
 from sm.store.failpoint import crash_point
 
@@ -39,7 +38,7 @@ def note(session: Session, text: str, key: str, command: str, *, parent: bool = 
     journal.record(session.root.journal, events.PersonTold(session=session.name, text=text))
     remark = text[: plans.DETAIL_LIMIT]
     plans.add_receipt(session.dir, Receipt(time.time(), key, ROW, remark=remark))
-    if isinstance(session, IssueSession):
+    if session.has_matrix:
         registry.poke(session.dir)  # the matrix has a row for it
 
 
@@ -60,7 +59,7 @@ def _run(session: Session, text: str, command: str) -> None:
     if not command:
         return
     try:
-        notify.start(session, f"{format_address(session)} {text}", command)
+        notify.start(session, f"{session.address} {text}", command)
     except SmError as error:
         detail = f"notify_command: {error.message}"
         journal.record(session.root.journal, events.Problem(session=session.name, text=detail))

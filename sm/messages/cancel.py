@@ -14,7 +14,7 @@ from sm.messages.queue import Message, Place
 from sm.messages.typing import last_typed
 from sm.sessions import registry
 from sm.sessions.caller import Caller, CallerError
-from sm.sessions.registry import AnySession
+from sm.sessions.session import AnySession
 from sm.store import events, journal, lock
 from sm.store.files import read_guarded, write_atomic
 from sm.store.paths import SessionDir

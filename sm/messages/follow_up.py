@@ -22,13 +22,11 @@ from sm.messages.subscriptions import Waiter
 from sm.messages.texts import told, turn_ended
 from sm.refusal import Refusal
 from sm.sessions import agent, agent_state, registry, signals, turn
-from sm.sessions.address import format_address, is_over
 from sm.sessions.agent_state import State
 from sm.sessions.history import Verb
 from sm.sessions.plan import Plan
-from sm.sessions.registry import IssueSession, Session
+from sm.sessions.session import Session
 from sm.sessions.signs import DIALOG_PATIENCE_S
-from sm.sessions.target import Target
 from sm.store import events, journal
 from sm.store.bounded import parse_json
 from sm.store.failpoint import crash_point
@@ -48,7 +46,7 @@ LATE_S = 10.0
 """An agent that is idle so long after the receipt was idle before: the proof came late."""
 
 
-def tend_messages(target: Target) -> float:
+def tend_messages(session: Session) -> float:
     """Hand over what waits for the session, and tell others what they wait for.
 
     Returns when to look again at the latest, seconds since 1970. What is in the way of one
@@ -58,94 +56,91 @@ def tend_messages(target: Target) -> float:
         StateError: files of the session are not what they must be.
 
     """
-    session = target.session
-    settle_at = unsaid.settle(target)
-    tell_of_turns(target)  # before the next turn begins
-    again_at = min(settle_at, tell_of_trouble(target))
+    settle_at = unsaid.settle(session)
+    tell_of_turns(session)  # before the next turn begins
+    again_at = min(settle_at, tell_of_trouble(session))
     try:
-        refusal = delivery.drain(target)
-        told = glimpse.watch(target, refusal)
+        refusal = delivery.drain(session)
+        told = glimpse.watch(session, refusal)
     except (TemporaryError, TmuxError):
         return time.time() + RETRY_S[0]
-    tell_of_turns(target)
+    tell_of_turns(session)
     signals.trim(session.dir)
-    try_at = time.time() + TOLD_BY_HOOKS_S if told else next_try(target, refusal)
-    return min(try_at, _next_look(target), again_at)
+    try_at = time.time() + TOLD_BY_HOOKS_S if told else next_try(session, refusal)
+    return min(try_at, _next_look(session), again_at)
 
 
-def next_try(target: Target, refusal: Refusal | None) -> float:
+def next_try(session: Session, refusal: Refusal | None) -> float:
     """When to try again what could not be handed over for `refusal`, seconds since 1970."""
     if refusal is None or refusal is Refusal.GONE:
         return math.inf
-    now, directory = time.time(), target.session.dir
-    tells = target.profile.hooks and refusal in (Refusal.BUSY, Refusal.DIALOG)
+    now, directory = time.time(), session.dir
+    tells = session.profile.hooks and refusal in (Refusal.BUSY, Refusal.DIALOG)
     if tells and not queue.has_mode(directory, Mode.URGENT):
         return now + TOLD_BY_HOOKS_S
     age = now - (queue.oldest_at(directory, Place.HANDED, Place.WAITING) or now)
     return now + min(max(age / 4, RETRY_S[0]), RETRY_S[1])
 
 
-def _next_look(target: Target) -> float:
+def _next_look(session: Session) -> float:
     """When an end of a turn may be seen of which no hook tells."""
-    if not any(waiter.accepted_at for waiter in subscriptions.all(target.session.dir)):
+    if not any(waiter.accepted_at for waiter in subscriptions.all(session.dir)):
         return math.inf
-    if not target.profile.hooks:
+    if not session.profile.hooks:
         return time.time() + SETTLED_S
-    over = agent_state.read(target.session.dir).state in _over(target)
+    over = agent_state.read(session.dir).state in _over(session)
     return time.time() + LATE_S if over else math.inf
 
 
-def tell_of_turns(target: Target) -> None:
+def tell_of_turns(session: Session) -> None:
     """Tell those whose message the agent got in a turn that has ended since.
 
     While its context is being replaced, the agent goes on with what it was told in the next one.
     """
-    if target.session.dir.hold.exists():
+    if session.dir.hold.exists():
         return
-    for waiter in subscriptions.all(target.session.dir):
-        if waiter.accepted_at is not None and _has_ended(target, waiter.accepted_at):
-            _tell_waiter(target, waiter)
+    for waiter in subscriptions.all(session.dir):
+        if waiter.accepted_at is not None and _has_ended(session, waiter.accepted_at):
+            _tell_waiter(session, waiter)
 
 
-def _tell_waiter(target: Target, waiter: Waiter) -> None:
-    session = target.session
+def _tell_waiter(session: Session, waiter: Waiter) -> None:
     ident = notice_id(session, f"stop:{waiter.ident}")
     words = last_words(session.dir, (waiter.accepted_at or 0.0) - RECEIPT_LAG_S)
     tell(
         session.root,
         waiter.session,
         ident,
-        turn_ended(format_address(session), words, secrets.token_hex(4)),
+        turn_ended(session.address, words, secrets.token_hex(4)),
     )
     crash_point("notify:queued")
     subscriptions.remove(session.dir, waiter.ident)
 
 
-def _has_ended(target: Target, accepted_at: float) -> bool:
+def _has_ended(session: Session, accepted_at: float) -> bool:
     """Whether the turn that was under way at that moment is over, background tasks included."""
-    if not target.profile.hooks:
-        return time.time() > accepted_at + SETTLED_S and shown(target) is Prompt.IDLE
-    now = agent_state.read(target.session.dir)
+    if not session.profile.hooks:
+        return time.time() > accepted_at + SETTLED_S and shown(session) is Prompt.IDLE
+    now = agent_state.read(session.dir)
     late = time.time() > accepted_at + LATE_S
-    return now.state in _over(target) and (now.since >= accepted_at or late)
+    return now.state in _over(session) and (now.since >= accepted_at or late)
 
 
-def _over(target: Target) -> tuple[State, ...]:
+def _over(session: Session) -> tuple[State, ...]:
     """The states in which a turn is over; of an issue's session a parked one goes on by itself."""
-    parked = isinstance(target.session, IssueSession)
-    return (State.IDLE,) if parked else (State.IDLE, State.LIMITED)
+    return (State.IDLE,) if session.has_matrix else (State.IDLE, State.LIMITED)
 
 
-def shown(target: Target) -> Prompt:
+def shown(session: Session) -> Prompt:
     """What the agent's screen shows; NONE where there is none."""
-    known = agent.load(target.session.dir)
+    known = agent.load(session.dir)
     if known is None:
         return Prompt.NONE
     try:
-        _, found = target.tmux.look(known.pane_id, escapes=True)
+        _, found = session.tmux.look(known.pane_id, escapes=True)
     except (TmuxError, TemporaryError):
         return Prompt.NONE
-    return read_screen(target.profile, found).prompt
+    return read_screen(session.profile, found).prompt
 
 
 def last_words(directory: SessionDir, since: float) -> str:
@@ -159,13 +154,12 @@ def last_words(directory: SessionDir, since: float) -> str:
     return ""
 
 
-def tell_of_trouble(target: Target) -> float:
+def tell_of_trouble(session: Session) -> float:
     """Tell who is to know that only a person can help; returns when that may come to be so.
 
     Of an issue's session the reaction matrix tells.
     """
-    session = target.session
-    if isinstance(session, IssueSession) or not target.profile.hooks:
+    if session.has_matrix or not session.profile.hooks:
         return math.inf
     told = turn.read(session.dir)
     if told.failure and told.failure.for_person:
@@ -174,7 +168,7 @@ def tell_of_trouble(target: Target) -> float:
         return math.inf
     if time.time() < (due_at := told.dialog_at + DIALOG_PATIENCE_S):
         return due_at
-    if shown(target) is Prompt.DIALOG:  # of one that was answered, or turned down, no hook tells
+    if shown(session) is Prompt.DIALOG:  # of one that was answered, or turned down, no hook tells
         what = "waits for a person: a dialog is open in its terminal"
         tell_all(session, what, f"dialog:{told.dialog_at}")
     return math.inf
@@ -182,7 +176,12 @@ def tell_of_trouble(target: Target) -> float:
 
 def tell_parent(session: Session, what: str, key: str) -> None:
     """Tell the session that began this one; `key` stands for the event, once and for all."""
-    tell(session.root, session.parent, notice_id(session, key), told(format_address(session), what))
+    tell(
+        session.root,
+        session.record.parent,
+        notice_id(session, key),
+        told(session.address, what),
+    )
 
 
 def tell_all(session: Session, what: str, key: str) -> None:
@@ -193,7 +192,7 @@ def tell_all(session: Session, what: str, key: str) -> None:
             session.root,
             waiter.session,
             notice_id(session, key),
-            told(format_address(session), what),
+            told(session.address, what),
         )
         subscriptions.remove(session.dir, waiter.ident)
 
@@ -213,7 +212,7 @@ _STEPS = {
 
 def notice_id(session: Session, key: str) -> str:
     """The id of what is told of an event: the same for the same event, whoever finds it."""
-    event = f"{session.name}@{session.created_at}:{key}"
+    event = f"{session.name}@{session.record.created_at}:{key}"
     return make_id(event)
 
 
@@ -224,7 +223,7 @@ def tell(root: Root, name: str, ident: str, text: str) -> None:
     """
     try:
         receiver = registry.load(root, name) if name else None
-        if receiver is None or is_over(receiver):
+        if receiver is None or receiver.is_over:
             return
         if not queue.put(receiver.dir, Message(id=ident, text=text)):
             return

@@ -10,7 +10,7 @@ from __future__ import annotations
 from sm.messages import unsaid
 from sm.refusal import Refusal
 from sm.sessions import agent, agent_state
-from sm.sessions.target import Target
+from sm.sessions.session import Session
 from sm.store.files import discard, read_guarded, write_atomic
 
 ON_SCREEN = frozenset(
@@ -26,7 +26,7 @@ ON_SCREEN = frozenset(
 """What is over when the screen shows that it is."""
 
 
-def watch(target: Target, refusal: Refusal | None) -> bool:
+def watch(session: Session, refusal: Refusal | None) -> bool:
     """Have the next look called for by what is in the way: `refusal` is why a message waits.
 
     Returns whether it is copy mode, of whose end tmux is certain to tell.
@@ -35,17 +35,17 @@ def watch(target: Target, refusal: Refusal | None) -> bool:
         TmuxError, TmuxBusyError: tmux could not be asked.
 
     """
-    _watch_screen(target, refusal)
-    known = agent.load(target.session.dir) if refusal is Refusal.MODE else None
-    return known is not None and target.tmux.call_on_mode(known.pane_id, target.session.dir.wake)
+    _watch_screen(session, refusal)
+    known = agent.load(session.dir) if refusal is Refusal.MODE else None
+    return known is not None and session.tmux.call_on_mode(known.pane_id, session.dir.wake)
 
 
-def _watch_screen(target: Target, refusal: Refusal | None) -> None:
-    directory = target.session.dir
-    decides = refusal in ON_SCREEN or unsaid.is_unsure(target, agent_state.read(directory))
+def _watch_screen(session: Session, refusal: Refusal | None) -> None:
+    directory = session.dir
+    decides = refusal in ON_SCREEN or unsaid.is_unsure(session, agent_state.read(directory))
     if not decides:
         discard(directory.screen)
         return
-    log = f"{target.session.transcript}\n".encode()
+    log = f"{session.transcript}\n".encode()
     if read_guarded(directory.screen) != log:
         write_atomic(directory.screen, log)

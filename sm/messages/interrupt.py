@@ -23,7 +23,7 @@ from sm.messages.queue import Message, Mode, Place
 from sm.messages.typing import TypedMessage, is_taken_back, keys, last_typed, shows
 from sm.sessions import agent as agents
 from sm.sessions import signals
-from sm.sessions.target import Target
+from sm.sessions.session import Session
 from sm.store.damage import read_irreplaceable
 from sm.store.failpoint import crash_point
 from sm.store.files import discard, read_harmless, write_json
@@ -54,20 +54,20 @@ class Interrupted(Struct, frozen=True):
     typed_at: float = 0.0
 
 
-def is_compacting(target: Target) -> bool:
+def is_compacting(session: Session) -> bool:
     """Whether the agent's context is being summed up, which nothing should interrupt."""
-    said = read_harmless(target.session.dir.compacting, 40).decode("ascii", "replace").strip()
+    said = read_harmless(session.dir.compacting, 40).decode("ascii", "replace").strip()
     return time.time() < (read_seconds(said) or 0.0) + COMPACTION_S
 
 
-def is_protected(target: Target) -> bool:
+def is_protected(session: Session) -> bool:
     """Whether the agent is about to answer what an interruption would take back.
 
     That is an urgent message, or the one that opened its context.
     """
-    directory = target.session.dir
+    directory = session.dir
     typed = last_typed(directory)
-    message = _delivered(target, typed.id) if typed else None
+    message = _delivered(session, typed.id) if typed else None
     if message is None or not (message.mode is Mode.URGENT or message.opens):
         return False
     accepted_at = queue.accepted_at(directory, message.id) or 0.0
@@ -75,16 +75,16 @@ def is_protected(target: Target) -> bool:
     return not answered and time.time() < accepted_at + ANSWER_S
 
 
-def interrupt(target: Target, pane: Pane, screen: Screen, by: Message) -> Screen | None:
+def interrupt(session: Session, pane: Pane, screen: Screen, by: Message) -> Screen | None:
     """Stop the turn under way; the screen once the agent is at its prompt, None if it is not."""
-    directory, before = target.session.dir, screen.draft
+    directory, before = session.dir, screen.draft
     typed = last_typed(directory)
     earlier = _interrupted(directory)
     if typed:
         noted = Interrupted(typed.id, by.id, time.time(), typed.at)
         write_json(directory.interrupted, noted, durable=True)
     crash_point("interrupt:noted")
-    if press(target.tmux, pane, (target.profile.interrupt_key,), row=screen.row):
+    if press(session.tmux, pane, (session.profile.interrupt_key,), row=screen.row):
         if earlier is None:  # else an interruption before this one has to be settled still
             discard(directory.interrupted)
         return None
@@ -92,49 +92,49 @@ def interrupt(target: Target, pane: Pane, screen: Screen, by: Message) -> Screen
     def at_prompt(shown: Screen) -> bool:
         return shown.prompt is Prompt.IDLE or bool(typed and shows(shown, typed))
 
-    if not _await(target, pane, at_prompt, INTERRUPT_S):
+    if not _await(session, pane, at_prompt, INTERRUPT_S):
         return None
-    given_back = _await(target, pane, lambda shown: shown.draft != before, RETURN_S)
+    given_back = _await(session, pane, lambda shown: shown.draft != before, RETURN_S)
     if given_back and typed and shows(given_back, typed):
-        return _clear(target, pane, given_back, typed)
-    return given_back or _await(target, pane, lambda _: True, LOOK_S)
+        return _clear(session, pane, given_back, typed)
+    return given_back or _await(session, pane, lambda _: True, LOOK_S)
 
 
-def _clear(target: Target, pane: Pane, screen: Screen, typed: TypedMessage) -> Screen | None:
+def _clear(session: Session, pane: Pane, screen: Screen, typed: TypedMessage) -> Screen | None:
     """Empty the composer of a message of ours, which waits again."""
-    _put_back(target, typed.id)
+    _put_back(session, typed.id)
     left: Screen | None = screen
     deadline = time.monotonic() + ERASE_S
     while left and left.draft and time.monotonic() < deadline:
-        left = _erase(target, pane, left)
+        left = _erase(session, pane, left)
     return left if left and not left.draft else None
 
 
-def _erase(target: Target, pane: Pane, screen: Screen) -> Screen | None:
+def _erase(session: Session, pane: Pane, screen: Screen) -> Screen | None:
     """The screen with less in its composer, None where that does not get less."""
-    if not target.profile.erase_key:
+    if not session.profile.erase_key:
         return None
-    keys = (target.profile.erase_key,) * ERASED_AT_ONCE
-    if press(target.tmux, pane, keys, row=screen.row):
-        return _await(target, pane, lambda _: True, LOOK_S)  # it was just being drawn
-    return _await(target, pane, lambda shown: shown.row != screen.row, INTERRUPT_S)
+    keys = (session.profile.erase_key,) * ERASED_AT_ONCE
+    if press(session.tmux, pane, keys, row=screen.row):
+        return _await(session, pane, lambda _: True, LOOK_S)  # it was just being drawn
+    return _await(session, pane, lambda shown: shown.row != screen.row, INTERRUPT_S)
 
 
-def settle_interrupted(target: Target) -> bool:
+def settle_interrupted(session: Session) -> bool:
     """Let a message wait again whose turn was taken back; False while that is not known."""
-    directory = target.session.dir
+    directory = session.dir
     found = _interrupted(directory)
     if found is None:
         return True
     if queue.place(directory, found.by) in (Place.WAITING, Place.HANDED):
         return True  # nothing has been said since
-    message = _delivered(target, found.id)
+    message = _delivered(session, found.id)
     since = found.typed_at or (message.created_at if message else 0.0)
-    taken_back = is_taken_back(target, message, since, found.at) if message else False
+    taken_back = is_taken_back(session, message, since, found.at) if message else False
     if taken_back is None and time.time() < found.at + DOUBT_S:
         return False
     if taken_back:
-        _put_back(target, found.id)
+        _put_back(session, found.id)
     discard(directory.interrupted)
     return True
 
@@ -144,24 +144,24 @@ def _interrupted(directory: SessionDir) -> Interrupted | None:
     return read_irreplaceable(directory.interrupted, Interrupted, lost)
 
 
-def _delivered(target: Target, ident: str) -> Message | None:
-    return queue.find(target.session.dir, Place.DONE, ident)
+def _delivered(session: Session, ident: str) -> Message | None:
+    return queue.find(session.dir, Place.DONE, ident)
 
 
-def _put_back(target: Target, ident: str) -> None:
-    known, message = agents.load(target.session.dir), _delivered(target, ident)
+def _put_back(session: Session, ident: str) -> None:
+    known, message = agents.load(session.dir), _delivered(session, ident)
     if known and message:
-        forget(target.tmux, known.pane_id, *keys(ident))
-        queue.move(target.session.dir, message, Place.DONE, Place.WAITING)
+        forget(session.tmux, known.pane_id, *keys(ident))
+        queue.move(session.dir, message, Place.DONE, Place.WAITING)
 
 
 def _await(
-    target: Target, pane: Pane, condition: Callable[[Screen], bool], timeout_s: float
+    session: Session, pane: Pane, condition: Callable[[Screen], bool], timeout_s: float
 ) -> Screen | None:
     """The first screen for which `condition` holds; looked at once at least."""
     deadline = time.monotonic() + timeout_s
     while True:
-        screen = read_screen(target.profile, target.tmux.look(pane.id, escapes=True)[1])
+        screen = read_screen(session.profile, session.tmux.look(pane.id, escapes=True)[1])
         if condition(screen):
             return screen
         if time.monotonic() >= deadline:

@@ -19,7 +19,7 @@ from sm.messages.queue import Message, Place
 from sm.messages.typing import has_heard, reads_conversation
 from sm.sessions import agent_state
 from sm.sessions.agent_state import State
-from sm.sessions.target import Target
+from sm.sessions.session import Session
 from sm.store.files import read_guarded, write_atomic
 from sm.store.paths import SessionDir
 
@@ -51,23 +51,23 @@ def read(directory: SessionDir) -> dict[str, Offer]:
     return dict(offer for line in _lines(directory) if (offer := _parse(line)))
 
 
-def is_pending(target: Target, offer: Offer) -> bool:
+def is_pending(session: Session, offer: Offer) -> bool:
     """Whether the proof may still come, from a hook or the transcript."""
-    return _is_of_turn(target, offer) or _is_fresh(target) or reads_conversation(target)
+    return _is_of_turn(session, offer) or _is_fresh(session) or reads_conversation(session)
 
 
-def settle(target: Target, screen: Screen, message: Message, offer: Offer) -> bool:
+def settle(session: Session, screen: Screen, message: Message, offer: Offer) -> bool:
     """Find out about a message that was handed over; False while it has to be waited for.
 
     Where no transcript can be read it stays as it is: it is not told twice, and holds no other up.
     """
     interrupted = screen.prompt is Prompt.IDLE and time.time() >= offer.at + INTERRUPTED_S
-    if _is_fresh(target) or (_is_of_turn(target, offer) and not interrupted):
+    if _is_fresh(session) or (_is_of_turn(session, offer) and not interrupted):
         return False
-    heard = _has_heard(target, message, offer)
+    heard = _has_heard(session, message, offer)
     if heard is None:
-        return not reads_conversation(target)
-    directory = target.session.dir
+        return not reads_conversation(session)
+    directory = session.dir
     if heard:
         queue.accept(directory, message.id)
         queue.settle(directory, message)
@@ -85,24 +85,24 @@ def tidy(directory: SessionDir) -> None:
         write_atomic(directory.offered, "".join(f"{line}\n" for line in left))
 
 
-def _is_of_turn(target: Target, offer: Offer) -> bool:
+def _is_of_turn(session: Session, offer: Offer) -> bool:
     """Whether the turn in which it was handed over goes on, as far as hooks tell."""
-    now = agent_state.read(target.session.dir)
+    now = agent_state.read(session.dir)
     same_turn = now.context in ("", offer.context) and now.prompt == offer.prompt
     return same_turn and now.state is State.BUSY
 
 
-def _is_fresh(target: Target) -> bool:
+def _is_fresh(session: Session) -> bool:
     """Whether a turn has begun or ended a moment ago: the transcript may lag behind."""
-    return time.time() < agent_state.read(target.session.dir).since + SETTLED_S
+    return time.time() < agent_state.read(session.dir).since + SETTLED_S
 
 
-def _has_heard(target: Target, message: Message, offer: Offer) -> bool | None:
+def _has_heard(session: Session, message: Message, offer: Offer) -> bool | None:
     """None while the transcript says nothing of the compaction, and where it cannot be read."""
     since = offer.at or message.created_at
-    heard = has_heard(target, message.text, since=since, compacted_at=offer.compacted_at)
+    heard = has_heard(session, message.text, since=since, compacted_at=offer.compacted_at)
     if heard is None and time.time() >= offer.compacted_at + COMPACTION_S:
-        return has_heard(target, message.text, since=since)  # it came to nothing
+        return has_heard(session, message.text, since=since)  # it came to nothing
     return heard
 
 

@@ -14,11 +14,10 @@ from sm.messages.follow_up import tell_of_turns
 from sm.messages.queue import Message, Mode, Place
 from sm.messages.texts import said_by
 from sm.refusal import Outcome, Refusal, Status
-from sm.sessions import machine, monitors, registry
-from sm.sessions.address import check_living, format_address
+from sm.sessions import monitors, registry
+from sm.sessions.address import check_living
 from sm.sessions.caller import Caller
-from sm.sessions.registry import AdHocSession, AnySession
-from sm.sessions.target import Target
+from sm.sessions.session import AnySession, Session
 from sm.store import events, journal
 from sm.store.failpoint import crash_point
 from sm.store.repair import repair
@@ -59,25 +58,25 @@ def send(caller: Caller, session: AnySession, letter: Letter) -> Sent:
     check_living(session)
     if letter.notify and caller.session is None:
         raise UsageError("--notify-on-stop tells a session: a person waits with 'sm wait'")
-    target, message = machine.load_target(session), _message(caller, letter)
-    if isinstance(session, AdHocSession):
+    session, message = session, _message(caller, letter)
+    if not session.has_matrix:
         monitors.ensure(session)  # it hands over what has to wait
-    tell_of_turns(target)  # before the message begins the next one
+    tell_of_turns(session)  # before the message begins the next one
     if letter.notify:
         subscriptions.add(session.dir, message.id, caller.name)
     crash_point("send:noted")
-    outcome = delivery.deliver(target, message)
+    outcome = delivery.deliver(session, message)
     journal.record(session.root.journal, _sent(session, caller, message, outcome))
     registry.poke(session.dir)
     if outcome.status is Status.REFUSED:
         subscriptions.remove(session.dir, message.id)
-        raise SmError(f"'{format_address(session)}' does not get the message: {outcome.sentence}")
-    return Sent(message.id, _awaited(target, message, outcome, letter.wait_s))
+        raise SmError(f"'{session.address}' does not get the message: {outcome.sentence}")
+    return Sent(message.id, _awaited(session, message, outcome, letter.wait_s))
 
 
 def _message(caller: Caller, letter: Letter) -> Message:
     text = checked(letter.text)
-    source = format_address(caller.session) if caller.session else PERSON
+    source = caller.session.address if caller.session else PERSON
     return Message(
         id=queue.new_id(),
         text=said_by(source, text, secrets.token_hex(4)) if caller.session else text,
@@ -114,16 +113,16 @@ def _sent(
         session=session.name,
         id=message.id,
         mode=str(message.mode),
-        sender=format_address(caller.session) if caller.session else "",
+        sender=caller.session.address if caller.session else "",
         status=str(outcome.status),
     )
 
 
-def _awaited(target: Target, message: Message, outcome: Outcome, wait_s: float) -> Outcome:
+def _awaited(session: Session, message: Message, outcome: Outcome, wait_s: float) -> Outcome:
     deadline = time.monotonic() + wait_s
     while not outcome.is_delivered and time.monotonic() < deadline:
         time.sleep(LOOK_S)
-        outcome = delivery.outcome(target, message.id, outcome.refusal)
+        outcome = delivery.outcome(session, message.id, outcome.refusal)
     return outcome
 
 
@@ -174,7 +173,7 @@ def shown(session: AnySession, ident: str) -> ShownEntry:
         if message := queue.find(session.dir, place, ident):
             fields = structs.asdict(_entry(session, place, message))
             return ShownEntry(**fields, text=message.text)
-    name = format_address(session)
+    name = session.address
     raise SmError(f"there is no message '{ident}' of '{name}': 'sm queue {name}' lists the ids")
 
 
@@ -207,6 +206,6 @@ def _first_line(message: Message) -> str:
 
 def _name(session: AnySession, ident: str) -> str:
     try:
-        return format_address(registry.load(session.root, ident)) if ident else ""
+        return registry.load(session.root, ident).address if ident else ""
     except SmError:
         return ident

@@ -23,7 +23,7 @@ from sm.messages.queue import Message, Place
 from sm.messages.wire import Wire, last_line, wire
 from sm.refusal import Refusal
 from sm.sessions import agent_state, window
-from sm.sessions.target import Target
+from sm.sessions.session import Session
 from sm.store.damage import read_rebuildable
 from sm.store.failpoint import crash_point
 from sm.store.files import discard, write_atomic, write_json
@@ -69,7 +69,7 @@ def keys(ident: str) -> tuple[str, ...]:
     return tuple(f"{ident}.{attempt + 1}" for attempt in range(ATTEMPTS))
 
 
-def submit(target: Target, pane: Pane, screen: Screen, message: Message) -> Refusal | None:
+def submit(session: Session, pane: Pane, screen: Screen, message: Message) -> Refusal | None:
     """Type `message`, which is in `cur`, into the composer that `screen` shows, once.
 
     A person's draft is put aside and comes back. Returns HANDED when it is typed and not confirmed
@@ -79,8 +79,8 @@ def submit(target: Target, pane: Pane, screen: Screen, message: Message) -> Refu
         TmuxBusyError: it is not known whether it was typed; `resolve` finds out.
 
     """
-    directory = target.session.dir
-    way = _way(target, message)
+    directory = session.dir
+    way = _way(session, message)
     before = last_typed(directory)
     attempt = before.attempt + 1 if before and before.id == message.id else 1
     typed = TypedMessage(message.id, attempt, way.line, time.time(), _alone(before))
@@ -88,43 +88,43 @@ def submit(target: Target, pane: Pane, screen: Screen, message: Message) -> Refu
     write_atomic(directory.expect, _expectation(message, way))
     crash_point("submit:before-typing")
     refusal = type_once(
-        target.tmux,
+        session.tmux,
         pane,
         typed.key,
         way.pieces,
         row=screen.row,
-        stash=target.profile.stash_key if screen.draft else "",
-        submit=target.profile.submit_keys,
+        stash=session.profile.stash_key if screen.draft else "",
+        submit=session.profile.submit_keys,
     )
     crash_point("submit:after-typing")
     if refusal is None:
-        return confirm(target, message, RECEIPT_S + PIECE_S * len(way.pieces))
+        return confirm(session, message, RECEIPT_S + PIECE_S * len(way.pieces))
     write_atomic(directory.expect, "")
-    _untyped(target, typed)
-    _again(target, message)
+    _untyped(session, typed)
+    _again(session, message)
     return refusal
 
 
-def last_accepted_at(target: Target) -> float:
+def last_accepted_at(session: Session) -> float:
     """When the agent got what was last typed, seconds since 1970; 0 where it has not."""
-    typed = last_typed(target.session.dir)
-    return (queue.accepted_at(target.session.dir, typed.id) if typed else None) or 0.0
+    typed = last_typed(session.dir)
+    return (queue.accepted_at(session.dir, typed.id) if typed else None) or 0.0
 
 
 def _alone(typed: TypedMessage | None) -> TypedMessage | None:
     return structs.replace(typed, before=None) if typed else None
 
 
-def _untyped(target: Target, typed: TypedMessage) -> None:
+def _untyped(session: Session, typed: TypedMessage) -> None:
     """Take back that it was typed: what an interruption would give back is the one before."""
     if typed.before:
-        write_json(target.session.dir.typed, typed.before)
+        write_json(session.dir.typed, typed.before)
     else:
-        discard(target.session.dir.typed)
+        discard(session.dir.typed)
 
 
-def _way(target: Target, message: Message) -> Wire:
-    return wire(target.profile, message, queue.shown(target.session.dir, message))
+def _way(session: Session, message: Message) -> Wire:
+    return wire(session.profile, message, queue.shown(session.dir, message))
 
 
 def _expectation(message: Message, way: Wire) -> str:
@@ -133,10 +133,10 @@ def _expectation(message: Message, way: Wire) -> str:
     return f"{message.id} {how}\n{prompt}\n{way.answer}\n"
 
 
-def confirm(target: Target, message: Message, timeout_s: float = RECEIPT_S) -> Refusal | None:
+def confirm(session: Session, message: Message, timeout_s: float = RECEIPT_S) -> Refusal | None:
     """Wait for the receipt of a message that was typed, and put it away; HANDED without one."""
-    directory = target.session.dir
-    if not target.profile.hooks:
+    directory = session.dir
+    if not session.profile.hooks:
         queue.settle(directory, message)
         return None
     deadline = time.monotonic() + timeout_s
@@ -149,72 +149,74 @@ def confirm(target: Target, message: Message, timeout_s: float = RECEIPT_S) -> R
     return None
 
 
-def resolve(target: Target, pane: Pane, screen: Screen, message: Message) -> Refusal | None:
+def resolve(session: Session, pane: Pane, screen: Screen, message: Message) -> Refusal | None:
     """Find out what has become of a message in `cur` that somebody was typing.
 
     HANDED: that has to be looked into again. None: it is confirmed, or waits again, or all that
     could be done has been done in vain (it stays in `cur`).
     """
-    directory = target.session.dir
+    directory = session.dir
     if queue.is_accepted(directory, message.id):
-        return confirm(target, message)
+        return confirm(session, message)
     typed = last_typed(directory)
     if typed is None or typed.id != message.id:
-        _typed_before(target, pane, message)
+        _typed_before(session, pane, message)
         return None
-    if not is_typed(target.tmux, pane, typed.key):
-        _untyped(target, typed)
-        _again(target, message)
+    if not is_typed(session.tmux, pane, typed.key):
+        _untyped(session, typed)
+        _again(session, message)
         return None
-    if not target.profile.hooks:
-        return confirm(target, message)
+    if not session.profile.hooks:
+        return confirm(session, message)
     if shows(screen, typed) and (screen.prompt is Prompt.IDLE or screen.scrolled):
         # It stands there, typed and not submitted.
         if not hold.passes(directory, message.id):
             return Refusal.HANDED  # its context is about to be cleared
-        press(target.tmux, pane, target.profile.submit_keys, row=screen.row)
-        return confirm(target, message)
-    return _doubt(target, screen, message, typed)
+        press(session.tmux, pane, session.profile.submit_keys, row=screen.row)
+        return confirm(session, message)
+    return _doubt(session, screen, message, typed)
 
 
-def _typed_before(target: Target, pane: Pane, message: Message) -> None:
+def _typed_before(session: Session, pane: Pane, message: Message) -> None:
     """Let a message wait again after which another one was typed, unless the agent may have it."""
     *others, last = keys(message.id)
-    if is_typed(target.tmux, pane, last):
+    if is_typed(session.tmux, pane, last):
         return
-    if not reads_conversation(target) and any(is_typed(target.tmux, pane, key) for key in others):
+    if not reads_conversation(session) and any(is_typed(session.tmux, pane, key) for key in others):
         return
-    _again(target, message)
+    _again(session, message)
 
 
-def _doubt(target: Target, screen: Screen, message: Message, typed: TypedMessage) -> Refusal | None:
+def _doubt(
+    session: Session, screen: Screen, message: Message, typed: TypedMessage
+) -> Refusal | None:
     """What has become of a message that was typed and is neither confirmed nor to be seen."""
-    if time.time() < typed.at + _patience(target, message) or screen.prompt is not Prompt.IDLE:
-        return confirm(target, message, timeout_s=0)
-    way = _way(target, message)
+    if time.time() < typed.at + _patience(session, message) or screen.prompt is not Prompt.IDLE:
+        return confirm(session, message, timeout_s=0)
+    way = _way(session, message)
     beside = way.line if way.answer else ""
-    heard = has_heard(target, told_by(target, message), since=typed.at, beside=beside)
+    heard = has_heard(session, told_by(session, message), since=typed.at, beside=beside)
     if heard:
-        queue.accept(target.session.dir, message.id)
-        return confirm(target, message)
+        queue.accept(session.dir, message.id)
+        return confirm(session, message)
     if heard is None or typed.attempt >= ATTEMPTS:
         return None
     if screen.draft:
         return Refusal.HANDED
-    _again(target, message)
+    _again(session, message)
     return None
 
 
-def _patience(target: Target, message: Message) -> float:
-    return DOUBT_S + PIECE_S * len(_way(target, message).pieces)
+def _patience(session: Session, message: Message) -> float:
+    return DOUBT_S + PIECE_S * len(_way(session, message).pieces)
 
 
-def is_lost(target: Target, message: Message) -> bool:
+def is_lost(session: Session, message: Message) -> bool:
     """Whether all that could be done has been done to get a message to the agent, in vain."""
-    typed = last_typed(target.session.dir)
+    typed = last_typed(session.dir)
     if typed is None or typed.id != message.id or typed.attempt < ATTEMPTS:
         return False
-    return time.time() > typed.at + _patience(target, message)
+    return time.time() > typed.at + _patience(session, message)
 
 
 def shows(screen: Screen, typed: TypedMessage) -> bool:
@@ -225,56 +227,56 @@ def shows(screen: Screen, typed: TypedMessage) -> bool:
     return row == typed.line or (len(row) >= ROW and typed.line.startswith(row))
 
 
-def _again(target: Target, message: Message) -> None:
-    queue.move(target.session.dir, message, Place.HANDED, Place.WAITING)
+def _again(session: Session, message: Message) -> None:
+    queue.move(session.dir, message, Place.HANDED, Place.WAITING)
 
 
-def told_by(target: Target, message: Message) -> str:
+def told_by(session: Session, message: Message) -> str:
     """What the agent is told by a message that is typed; of a long one, what it begins with."""
-    way = _way(target, message)
+    way = _way(session, message)
     return message.text if way.answer else way.line
 
 
 def has_heard(
-    target: Target, text: str, *, since: float, compacted_at: float = 0.0, beside: str = ""
+    session: Session, text: str, *, since: float, compacted_at: float = 0.0, beside: str = ""
 ) -> bool | None:
     """Whether the agent CLI has written down that it was told `text`, as `conversation` has it.
 
     None, too, where nobody can look.
     """
-    if not reads_conversation(target):
+    if not reads_conversation(session):
         return None
-    path = window.read(target.session.dir).conversation or Path(os.devnull)
+    path = window.read(session.dir).conversation or Path(os.devnull)
     return transcript.has_heard(path, text, since=since, compacted_at=compacted_at, beside=beside)
 
 
 def is_taken_back(
-    target: Target, message: Message, since: float, interrupted_at: float
+    session: Session, message: Message, since: float, interrupted_at: float
 ) -> bool | None:
     """Say whether the agent CLI goes on as if a typed message had not been; None: not yet known.
 
     False where its transcript cannot be read: the receipt stands.
     """
-    if not reads_conversation(target):
+    if not reads_conversation(session):
         return False
-    path = window.read(target.session.dir).conversation or Path(os.devnull)
-    way = _way(target, message)
+    path = window.read(session.dir).conversation or Path(os.devnull)
+    way = _way(session, message)
     return transcript.is_taken_back(
         path,
-        told_by(target, message),
+        told_by(session, message),
         since=since,
         interrupted_at=interrupted_at,
         beside=way.line if way.answer else "",
     )
 
 
-def reads_conversation(target: Target) -> bool:
+def reads_conversation(session: Session) -> bool:
     """Whether what the agent CLI writes down can be looked into: only that of one is understood.
 
     A file that is not there tells nothing, but of a context that has not had a prompt yet.
     """
-    now = agent_state.read(target.session.dir)
-    path = window.read(target.session.dir).conversation
-    if target.profile.hooks != "claude" or not now.context or path is None:
+    now = agent_state.read(session.dir)
+    path = window.read(session.dir).conversation
+    if session.profile.hooks != "claude" or not now.context or path is None:
         return False
     return path.is_file() or not now.prompt

@@ -16,7 +16,7 @@ from sm.errors import TemporaryError
 from sm.messages import delivery
 from sm.sessions import agent, agent_state
 from sm.sessions.agent_state import AgentState, State
-from sm.sessions.target import Target
+from sm.sessions.session import Session
 
 LOOK_S = 1.0
 OPENS_S = 15.0
@@ -26,36 +26,36 @@ DRAWN_S = {State.DIALOG: delivery.DRAWN_S, State.STARTING: OPENS_S}
 SHOWN = {Prompt.IDLE: State.IDLE, Prompt.BUSY: State.BUSY}
 
 
-def settle(target: Target) -> float:
+def settle(session: Session) -> float:
     """Note what the screen knows better; when to look again without being called, inf: never.
 
     While a dialog is open, the monitor calls whenever the terminal shows anything new.
     """
-    state = agent_state.read(target.session.dir)
-    if not is_unsure(target, state):
+    state = agent_state.read(session.dir)
+    if not is_unsure(session, state):
         return math.inf
     if time.time() < (due_at := state.since + DRAWN_S[state.state]):
         return due_at
-    known = agent.load(target.session.dir)
+    known = agent.load(session.dir)
     try:
-        seen = delivery.look(target, known.pane_id) if known else None
+        seen = delivery.look(session, known.pane_id) if known else None
     except (TmuxError, TemporaryError):
         return time.time() + LOOK_S
-    return _note(target, state, *seen) if seen else math.inf
+    return _note(session, state, *seen) if seen else math.inf
 
 
-def is_unsure(target: Target, state: AgentState) -> bool:
+def is_unsure(session: Session, state: AgentState) -> bool:
     """Whether the state may be over without a hook that says so."""
-    if not target.profile.hooks:
+    if not session.profile.hooks:
         return False
     return state.state is State.DIALOG or (state.state is State.STARTING and bool(state.context))
 
 
-def _note(target: Target, state: AgentState, pane: Pane, screen: Screen) -> float:
+def _note(session: Session, state: AgentState, pane: Pane, screen: Screen) -> float:
     shown = SHOWN.get(screen.prompt)
     if shown is None:
         return math.inf
-    if shown is State.IDLE and not target.profile.idle_colour and delivery.draws(target, pane):
+    if shown is State.IDLE and not session.profile.idle_colour and delivery.draws(session, pane):
         return time.time() + LOOK_S  # it looks idle in mid-text, too
-    agent_state.overrule(target.session.dir, state, shown)
+    agent_state.overrule(session.dir, state, shown)
     return math.inf

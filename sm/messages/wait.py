@@ -10,11 +10,9 @@ from sm.adapters.agent.screen import Prompt
 from sm.messages import queue
 from sm.messages.follow_up import SETTLED_S, shown
 from sm.messages.typing import last_accepted_at
-from sm.sessions import agent, agent_state, machine
-from sm.sessions.address import is_being_begun, is_over
+from sm.sessions import agent, agent_state
 from sm.sessions.agent_state import State
-from sm.sessions.registry import AdHocSession, AnySession
-from sm.sessions.target import Target
+from sm.sessions.session import AnySession, Session
 
 LOOK_S = 0.05
 """One small file is read each time."""
@@ -34,11 +32,10 @@ class Event(StrEnum):
 
 def reached(session: AnySession, event: Event, timeout_s: float | None) -> bool | None:
     """Wait; True when it has come to that, False when it cannot any more, None when time is up."""
-    target = machine.load_target(session)
-    look, pause = _look(target, event)
+    look, pause = _look(session, event)
     deadline = time.monotonic() + timeout_s if timeout_s is not None else None
     while True:
-        ended = _has_ended(session)
+        ended = session.has_ended
         if ended or look():
             return True if event is Event.END else not ended
         if deadline is not None and time.monotonic() >= deadline:
@@ -46,44 +43,36 @@ def reached(session: AnySession, event: Event, timeout_s: float | None) -> bool 
         time.sleep(pause)
 
 
-def _has_ended(session: AnySession) -> bool:
-    if not session.dir.identity.exists() or is_over(session):
-        return True
-    if not isinstance(session, AdHocSession) or agent.is_alive(session.dir):
-        return False  # an issue's agent is started again
-    return not is_being_begun(session)
-
-
-def _look(target: Target, event: Event) -> tuple[Callable[[], bool], float]:
+def _look(session: Session, event: Event) -> tuple[Callable[[], bool], float]:
     if event is Event.END:
         return (lambda: False), LOOK_S
-    if target.profile.hooks:
-        return (lambda: _says(target, event)), LOOK_S
-    return (lambda: _shows(target, event)), SCREEN_LOOK_S
+    if session.profile.hooks:
+        return (lambda: _says(session, event)), LOOK_S
+    return (lambda: _shows(session, event)), SCREEN_LOOK_S
 
 
-def _says(target: Target, event: Event) -> bool:
-    now = agent_state.read(target.session.dir)
+def _says(session: Session, event: Event) -> bool:
+    now = agent_state.read(session.dir)
     if now.state is not State(event.value):
         return False
     # An agent whose own command gives it a task is idle for a moment before that.
-    return event is Event.DIALOG or (time.time() >= now.since + SURE_S and _is_free(target, event))
+    return event is Event.DIALOG or (time.time() >= now.since + SURE_S and _is_free(session, event))
 
 
-def _is_free(target: Target, event: Event) -> bool:
+def _is_free(session: Session, event: Event) -> bool:
     """Whether no message and no replacement of its context is about to begin its next turn."""
-    directory = target.session.dir
+    directory = session.dir
     return event is not Event.IDLE or (queue.is_empty(directory) and not directory.hold.exists())
 
 
-def _shows(target: Target, event: Event) -> bool:
-    if shown(target) is not Prompt(event.value) or not _is_free(target, event):
+def _shows(session: Session, event: Event) -> bool:
+    if shown(session) is not Prompt(event.value) or not _is_free(session, event):
         return False
     # An agent that was told something just now shows its prompt for a moment longer.
-    return event is Event.DIALOG or time.time() > _told_at(target) + SETTLED_S
+    return event is Event.DIALOG or time.time() > _told_at(session) + SETTLED_S
 
 
-def _told_at(target: Target) -> float:
+def _told_at(session: Session) -> float:
     """When the agent was last given something to do: by a message, or by its start."""
-    known = agent.load(target.session.dir)
-    return max(last_accepted_at(target), known.launched_at if known else 0.0)
+    known = agent.load(session.dir)
+    return max(last_accepted_at(session), known.launched_at if known else 0.0)

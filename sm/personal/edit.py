@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from msgspec import structs
-
 from sm.errors import UsageError
 from sm.personal.lifecycle import check_free, check_new_name
 from sm.sessions import registry
 from sm.sessions.caller import trace_lineage
-from sm.sessions.registry import AdHocSession, AnySession
+from sm.sessions.session import AdHocSession, AnySession
 from sm.store import events, journal, lock
 
 
@@ -21,12 +19,12 @@ def rename(session: AnySession, name: str) -> AnySession:
     """
     if not isinstance(session, AdHocSession):
         raise UsageError(f"'{session.label}' is called after its issue: it has no other name")
-    if name == session.alias:
+    if name == session.record.alias:
         return session
     check_new_name(name)
     with lock.hold(session.root.new_lock):
         check_free(session.root, name)
-        changed = structs.replace(session, alias=name)
+        changed = session.change(alias=name)
         registry.rewrite(changed)
     journal.record(session.root.journal, events.Renamed(session=session.name, name=name))
     return changed
@@ -47,7 +45,7 @@ def adopt(session: AnySession, parent: str) -> AnySession:
             raise UsageError(f"no session '{parent}': name its parent by the whole id")
         if above and session.name in trace_lineage(above, known):
             raise UsageError(f"'{above.label}' is '{session.label}' or below it: it is no parent")
-        changed = structs.replace(session, parent=parent)
+        changed = session.change(parent=parent)
         registry.rewrite(changed)
     journal.record(root.journal, events.Adopted(session=session.name, parent=parent))
     return changed

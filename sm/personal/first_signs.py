@@ -6,7 +6,7 @@ import time
 
 from sm.adapters.tmux import TmuxBusyError, TmuxError
 from sm.sessions import agent, agent_state, terminal
-from sm.sessions.target import Target
+from sm.sessions.session import Session
 from sm.text import one_line
 
 SETTLE_S = 2.0
@@ -14,8 +14,11 @@ SETTLE_S = 2.0
 
 LOOK_S, SCREEN_S = 0.02, 0.2
 
+WORDS_S = 0.5
+"""tmux writes the agent's last words a moment after the agent has ended, so long at most."""
 
-def await_first_signs(target: Target) -> None:
+
+def await_first_signs(session: Session) -> None:
     """Wait until the agent has certainly begun: by a hook, its input line, or time.
 
     Raises:
@@ -24,26 +27,29 @@ def await_first_signs(target: Target) -> None:
     """
     begun, screen_at = time.time(), 0.0
     while time.time() < begun + SETTLE_S:
-        if not agent.is_alive(target.session.dir):
-            raise agent.AgentError(f"its agent ended at once: {read_last_line(target)}")
-        if agent_state.read(target.session.dir).active_at > begun - SETTLE_S:
+        if not agent.is_alive(session.dir):
+            raise agent.AgentError(f"its agent ended at once: {read_last_line(session)}")
+        if agent_state.read(session.dir).active_at > begun - SETTLE_S:
             return
-        if not target.profile.hooks and time.time() > screen_at + SCREEN_S:
+        if not session.profile.hooks and time.time() > screen_at + SCREEN_S:
             screen_at = time.time()
-            if _shows_input(target):
+            if _shows_input(session):
                 return
         time.sleep(LOOK_S)
 
 
-def read_last_line(target: Target) -> str:
+def read_last_line(session: Session) -> str:
     """Return the last words of the agent's terminal in quotes, or that it said nothing."""
-    line = one_line(terminal.read_tail(target.session.transcript, 1), 200).strip()
+    line, until = "", time.time() + WORDS_S
+    while not line and time.time() < until:
+        time.sleep(LOOK_S)
+        line = one_line(terminal.read_tail(session.transcript, 1), 200).strip()
     return f'"{line}"' if line else "it said nothing"
 
 
-def _shows_input(target: Target) -> bool:
-    known = agent.load(target.session.dir)
+def _shows_input(session: Session) -> bool:
+    known = agent.load(session.dir)
     try:
-        return known is not None and target.profile.glyph in target.tmux.capture(known.pane_id)
+        return known is not None and session.profile.glyph in session.tmux.capture(known.pane_id)
     except (TmuxError, TmuxBusyError):
         return False  # it has just ended, or tmux is busy

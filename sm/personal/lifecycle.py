@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 from sm.adapters.agent.profiles import check_terminal
 from sm.config.load import load_any
 from sm.config.schema import Agent as Settings
-from sm.config.schema import Project
+from sm.config.schema import ProjectSettings
 from sm.errors import SmError, StateError, UsageError
 from sm.messages import queue
 from sm.messages.follow_up import tell_all
@@ -22,9 +22,9 @@ from sm.messages.queue import Message
 from sm.personal import reactor
 from sm.personal.first_signs import await_first_signs
 from sm.sessions import agent, monitors, registry
-from sm.sessions.address import format_address, is_being_begun, is_living, is_over
-from sm.sessions.machine import Host, load_of
-from sm.sessions.registry import AdHocSession
+from sm.sessions.machine import Machine
+from sm.sessions.record import AdHocRecord
+from sm.sessions.session import AdHocSession, Session
 from sm.sessions.undone import Unable
 from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
@@ -50,7 +50,7 @@ class Order(Struct, frozen=True):
     pass_env: tuple[str, ...] = ()
 
 
-def begin(host: Host, order: Order) -> AdHocSession:
+def begin(machine: Machine, order: Order) -> AdHocSession:
     """Start an agent in a new session, and a monitor beside it.
 
     Killed half-way, it leaves nothing, or a session that `sm status` shows and `sm kill` removes.
@@ -60,38 +60,38 @@ def begin(host: Host, order: Order) -> AdHocSession:
         SmError: its agent cannot be started, or ends at once; then nothing is left of it.
 
     """
-    _check(host, order)
-    session = _put_on_record(host, order)
+    _check(machine, order)
+    session = _put_on_record(machine, order)
     crash_point("new:recorded")
     with lock.hold(session.dir.lock, timeout_s=120):
         try:
-            _launch(host, session, order)
-            await_first_signs(host.target(session))
+            _launch(session, order)
+            await_first_signs(session)
         except SmError:
-            _remove(host, session)
+            _remove(session)
             raise
     crash_point("new:launched")
-    journal.record(host.root.journal, events.Started(session=session.name, title=session.label))
+    journal.record(machine.root.journal, events.Started(session=session.name, title=session.label))
     monitors.ensure(session)
     return session
 
 
-def select_environment(host: Host, order: Order) -> tuple[str, ...]:
+def select_environment(machine: Machine, order: Order) -> tuple[str, ...]:
     """Return the variables that the agent may see: the order's and the configuration's.
 
     If the directory belongs to a project, that project's list counts, else the lists of all
     projects.
     """
-    if host.source is None:
+    if machine.source is None:
         return order.pass_env
-    projects = load_any(host.source, os.environ, order.directory).projects
+    projects = load_any(machine.source, os.environ, order.directory).projects
     folder = follow_links(order.directory)
     own = [p for p in projects if folder.is_relative_to(p.repo) or _is_worktree(folder, p)]
     names = [set(project.agent.pass_env) for project in own[:1] or projects]
     return (*order.pass_env, *sorted(set.intersection(*names) if names else ()))
 
 
-def _is_worktree(folder: Path, project: Project) -> bool:
+def _is_worktree(folder: Path, project: ProjectSettings) -> bool:
     """Say whether `folder` is within a worktree of an issue of the project."""
     own = project.worktree(0)
     within = [each.name for each in (folder, *folder.parents) if each.parent == own.parent]
@@ -99,11 +99,11 @@ def _is_worktree(folder: Path, project: Project) -> bool:
     return any(name.startswith(head) and name[len(head) :].isdecimal() for name in within)
 
 
-def _check(host: Host, order: Order) -> None:
+def _check(machine: Machine, order: Order) -> None:
     check_new_name(order.name)
     if not order.directory.is_dir():
         raise UsageError(f"cannot start in '{order.directory}': it is no directory")
-    profile = host.profile(order.provider)
+    profile = machine.profile(order.provider)
     check_terminal(profile, "a session")
     if not (order.command or profile.command):
         raise UsageError(f"the profile '{profile.name}' has no command: name one with --command")
@@ -130,61 +130,65 @@ def check_free(root: Root, name: str) -> None:
 
     """
     for other in registry.list_all(root, report=lambda _: None):
-        taken = name and name in (format_address(other), other.name)
-        if taken and (is_living(other) or not is_over(other)):
+        taken = name and name in (other.address, other.name)
+        if taken and (other.is_living or not other.is_over):
             raise UsageError(
                 f"there is a session '{name}' already ({other.name}): "
                 f"choose another name, or end it with sm kill {name}"
             )
 
 
-def _put_on_record(host: Host, order: Order) -> AdHocSession:
-    root = host.root
+def _put_on_record(machine: Machine, order: Order) -> AdHocSession:
+    root = machine.root
     ensure_private_dir(root.private)
     with lock.hold(root.new_lock):
         check_free(root, order.name)
         identity = AdHocSession(
-            name=f"s-{secrets.token_hex(4)}",
-            provider=order.provider,
-            cwd=follow_links(order.directory),
-            config=host.source,
-            state_root=root.path,
-            created_at=time.time(),
-            parent=order.parent,
-            command=order.command,
-            alias=order.name,
+            AdHocRecord(
+                name=f"s-{secrets.token_hex(4)}",
+                provider=order.provider,
+                cwd=follow_links(order.directory),
+                config=machine.source,
+                state_root=root.path,
+                created_at=time.time(),
+                parent=order.parent,
+                command=order.command,
+                alias=order.name,
+            )
         )
-        return registry.create(root, identity)
+        return registry.create(root, identity).provide(machine=machine)
 
 
-def _launch(host: Host, session: AdHocSession, order: Order) -> None:
-    target, prompt = host.target(session), order.prompt
+def _launch(session: AdHocSession, order: Order) -> None:
+    prompt = order.prompt
     start = structs.replace(
-        reactor.launch_with(session, target.profile),
-        settings=Settings(command=session.command, pass_env=select_environment(host, order)),
-        prompt=prompt if target.profile.prompt else "",
+        reactor.launch_with(session, session.profile),
+        settings=Settings(
+            command=session.record.command, pass_env=select_environment(session.machine, order)
+        ),
+        prompt=prompt if session.profile.prompt else "",
     )
     for folder in ("", "new"):
         ensure_private_dir(session.dir.queue / folder)  # so that the monitor can watch it
     reactor.watch(session)
-    agent.launch(host.tmux, session, start, generation=1)
-    if prompt and not target.profile.prompt and (text := clean(prompt)):
+    agent.launch(session.tmux, session, start, generation=1)
+    if prompt and not session.profile.prompt and (text := clean(prompt)):
         queue.put(session.dir, Message(id=queue.new_id(), text=text))
 
 
-def end(host: Host, session: AdHocSession) -> Iterator[str]:
+def end(session: AdHocSession) -> Iterator[str]:
     """End the agent and remove the session's files; yield one line about it."""
     with lock.hold(session.dir.lock, timeout_s=120):
-        if not is_over(session):
+        if not session.is_over:
             tell_all(session, "was ended", "over")
-        _remove(host, session)
-    journal.record(host.root.journal, events.Kill(session=session.name, done=True))
-    yield f"ended {session.name}" + (f" ({session.alias})" if session.alias else "")
+        _remove(session)
+    journal.record(session.root.journal, events.Kill(session=session.name, done=True))
+    yield f"ended {session.name}" + (f" ({session.record.alias})" if session.record.alias else "")
 
 
-def _remove(host: Host, session: AdHocSession) -> None:
-    agent.stop(host.tmux, session)
-    registry.forget(host.root, session, host.machine.logs)
+def _remove(session: AdHocSession) -> None:
+    agent.stop(session.tmux, session)
+    registry.forget(session.root, session, session.machine.settings.logs)
 
 
 def keep_watched(root: Root) -> Iterator[str]:
@@ -194,29 +198,29 @@ def keep_watched(root: Root) -> Iterator[str]:
     except StateError:
         return  # the projects tell of it, which cannot be looked after either
     for session in known:
-        if isinstance(session, AdHocSession):
+        if not session.has_matrix:
             try:
                 yield from _look_after(session)
             except SmError as error:
-                yield Unable(f"cannot look after {format_address(session)}: {error.message}")
+                yield Unable(f"cannot look after {session.address}: {error.message}")
 
 
-def _look_after(session: AdHocSession) -> Iterator[str]:
-    if is_over(session):
+def _look_after(session: Session) -> Iterator[str]:
+    if session.is_over:
         yield from _prune(session)
-    elif is_being_begun(session):
+    elif session.is_being_begun:
         return
     elif monitors.ensure(session):
-        yield f"restart the monitor of {format_address(session)}"
-    elif not agent.is_reachable(load_of(session).tmux, session):
+        yield f"restart the monitor of {session.address}"
+    elif not agent.is_reachable(session.machine.tmux, session):
         registry.poke(session.dir)
 
 
-def _prune(session: AdHocSession) -> Iterator[str]:
+def _prune(session: Session) -> Iterator[str]:
     try:
         ended_at = session.dir.over.stat().st_mtime
     except FileNotFoundError:
         return
     if time.time() > ended_at + KEPT_S:
-        registry.forget(session.root, session, load_of(session).machine.logs)
-        yield f"forget {format_address(session)}, which ended a week ago"
+        registry.forget(session.root, session, session.machine.settings.logs)
+        yield f"forget {session.address}, which ended a week ago"

@@ -11,17 +11,14 @@ from msgspec import structs
 
 from sm.config.schema import Agent as Settings
 from sm.context.monitor import tend_context
-from sm.context.settings import Rotator, make_rotator
 from sm.errors import SmError, StateError
 from sm.messages.follow_up import tell_all, tend_messages
 from sm.messages.queue import Place
 from sm.messages.texts import about
 from sm.sessions import agent, agent_state, registry
-from sm.sessions.address import format_address, is_over
 from sm.sessions.agent_state import State
 from sm.sessions.launch import Launch
-from sm.sessions.registry import AdHocSession
-from sm.sessions.target import Target
+from sm.sessions.session import AdHocSession, Session
 from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
 from sm.store.files import backdate, write_atomic
@@ -47,7 +44,7 @@ def run_pass(session: AdHocSession) -> None:
     repair(session.root, directory)
     try:
         with lock.hold(directory.lock, timeout_s=120):
-            if directory.identity.exists() and not is_over(session):
+            if directory.identity.exists() and not session.is_over:
                 _tend(session)
     except (StateError, FileNotFoundError):
         if directory.identity.exists():
@@ -56,19 +53,18 @@ def run_pass(session: AdHocSession) -> None:
 
 def _tend(session: AdHocSession) -> None:
     started = time.time()
-    rotator = make_rotator(session)
-    target = rotator.target
-    again_at = _tend_context(rotator, session)
-    if agent.is_reachable(target.tmux, session) or _is_adopted(target):
-        wake_at = min(tend_messages(target), again_at, started + FAR_S)
+    session.configure()
+    again_at = _tend_context(session)
+    if agent.is_reachable(session.tmux, session) or _is_adopted(session):
+        wake_at = min(tend_messages(session), again_at, started + FAR_S)
         write_atomic(session.dir.next, f"{math.ceil(wake_at)}\n")
         # A change during this pass must count as a new one.
         write_atomic(session.dir.seen, "", mtime_ns=backdate(started))
     else:
         with contextlib.suppress(StateError):
-            tend_messages(target)  # a turn may just have ended
-        _tend_context(rotator, session)  # or its context may have been compacted
-        how = _how(target)
+            tend_messages(session)  # a turn may just have ended
+        _tend_context(session)  # or its context may have been compacted
+        how = _how(session)
         if how != LOST:
             with contextlib.suppress(
                 agent.AgentError
@@ -77,16 +73,15 @@ def _tend(session: AdHocSession) -> None:
         end(session, how)
 
 
-def _tend_context(rotator: Rotator, session: AdHocSession) -> float:
+def _tend_context(session: AdHocSession) -> float:
     """Care for its context; a problem there must not keep messages waiting."""
-    target = rotator.target
 
     def relaunch(generation: int) -> None:
-        start = structs.replace(launch_with(session, target.profile), keeps_environment=True)
-        agent.relaunch(target.tmux, session, start, generation=generation)
+        start = structs.replace(launch_with(session, session.profile), keeps_environment=True)
+        agent.relaunch(session.tmux, session, start, generation=generation)
 
     try:
-        return tend_context(structs.replace(rotator, relaunch=relaunch))
+        return tend_context(session, relaunch)
     except SmError as error:
         problem = events.Problem(session=session.name, text=error.message)
         journal.record_once(session.root.journal, problem)
@@ -96,27 +91,31 @@ def _tend_context(rotator: Rotator, session: AdHocSession) -> float:
 def launch_with(session: AdHocSession, profile: Profile) -> Launch:
     """Return how the session's agent is started, without a prompt."""
     return Launch(
-        settings=Settings(command=session.command),
+        settings=Settings(command=session.record.command),
         profile=profile,
-        protocol=about(format_address(session), session.name, _parent_of(session)),
+        protocol=about(session.address, session.name, _parent_of(session)),
     )
 
 
 def _parent_of(session: AdHocSession) -> str:
     try:
-        return format_address(registry.load(session.root, session.parent)) if session.parent else ""
+        return (
+            registry.load(session.root, session.record.parent).address
+            if session.record.parent
+            else ""
+        )
     except SmError:
-        return session.parent
+        return session.record.parent
 
 
-def _is_adopted(target: Target) -> bool:
+def _is_adopted(session: Session) -> bool:
     """Say whether it still runs, although its record was lost."""
-    lost_client = agent.has_lost_client(target.session.dir)
-    return not lost_client and agent.adopt(target.tmux, target.session) is not None
+    lost_client = agent.has_lost_client(session.dir)
+    return not lost_client and agent.adopt(session.tmux, session) is not None
 
 
-def _how(target: Target) -> str:
-    directory = target.session.dir
+def _how(session: Session) -> str:
+    directory = session.dir
     if agent.read_process(directory) is None:
         return CUT_SHORT
     if agent.has_lost_client(directory):
@@ -124,7 +123,7 @@ def _how(target: Target) -> str:
     if agent.is_alive(directory):
         return LOST
     # Without hooks we cannot know whether the agent meant to end.
-    meant = not target.profile.hooks or agent_state.read(directory).state is State.DEAD
+    meant = not session.profile.hooks or agent_state.read(directory).state is State.DEAD
     return ENDED if meant else DIED
 
 

@@ -18,11 +18,11 @@ from sm.personal import edit, lifecycle
 from sm.server import shapes, views
 from sm.server.errors import HttpError, UnknownSessionError
 from sm.server.shapes import HandoffAnswer, InputAnswer, KillAnswer
-from sm.sessions import machine, registry
-from sm.sessions.address import check_living, format_address
+from sm.sessions import registry
+from sm.sessions.address import check_living
 from sm.sessions.caller import Caller
-from sm.sessions.machine import Host
-from sm.sessions.registry import AdHocSession, AnySession
+from sm.sessions.machine import Machine
+from sm.sessions.session import AdHocSession, AnySession
 from sm.store.paths import Root
 
 B = TypeVar("B")
@@ -31,7 +31,7 @@ B = TypeVar("B")
 class Call(Struct, Generic[B], frozen=True):
     """A request: `ident` from the path, `body`, and the JSON of the body, if there is one."""
 
-    host: Host
+    machine: Machine
     ident: str
     body: B
     raw: bytes = b""
@@ -39,7 +39,7 @@ class Call(Struct, Generic[B], frozen=True):
     @property
     def root(self) -> Root:
         """The root of the sessions' state."""
-        return self.host.root
+        return self.machine.root
 
 
 def list_sessions(call: Call[None]) -> shapes.Sessions:
@@ -61,13 +61,13 @@ def begin_session(call: Call[shapes.NewSession]) -> shapes.Session:
     if len(wish.prompt) > TEXT_LIMIT:
         raise HttpError(413, f"the prompt is above {TEXT_LIMIT:,} characters: name a file in it")
     order = lifecycle.Order(
-        provider=resolve(Agent(profile=wish.provider), call.host.machine.profiles).name,
+        provider=resolve(Agent(profile=wish.provider), call.machine.settings.profiles).name,
         directory=directory,
         name=wish.name,
         prompt=wish.prompt,
         parent=_caller(call.root, wish.parent_session_id).name,
     )
-    return views.shown(lifecycle.begin(call.host, order))
+    return views.shown(lifecycle.begin(call.machine, order))
 
 
 def change_session(call: Call[shapes.SessionChange]) -> shapes.Session:
@@ -100,7 +100,7 @@ def schedule_handoff(call: Call[shapes.HandoffRequest]) -> HandoffAnswer:
     try:
         session = views.named(call.root, call.ident)
         check_living(session)
-        profile = machine.load_of(session).profile(session.provider)
+        profile = session.profile
         files.check(profile)
         if not path.is_absolute() or not files.is_typeable(path):
             return HandoffAnswer(error="file_path has to be an absolute path on one line")
@@ -124,7 +124,7 @@ def send_input(call: Call[shapes.InputRequest]) -> InputAnswer:
         status=sent.outcome.status,
         session_id=session.name,
         id=sent.ident,
-        name=format_address(session),
+        name=session.address,
         reason=sent.outcome.sentence,
     )
 
@@ -145,8 +145,8 @@ def _ended(session: AnySession) -> KillAnswer:
 
 def _end(session: AnySession) -> list[str]:
     if isinstance(session, AdHocSession):
-        return list(lifecycle.end(machine.load_of(session), session))
-    return list(kill_issue(machine.load_project(session), session.issue))
+        return list(lifecycle.end(session))
+    return list(kill_issue(session.project, session.issue))
 
 
 def _caller(root: Root, ident: str | None) -> Caller:

@@ -18,15 +18,15 @@ from sm.server.answers import Answer, answer_failure, answer_success
 from sm.server.guard import Guard, Rules
 from sm.server.routes import make_routes
 from sm.server.shapes import Health
-from sm.sessions.machine import Host
+from sm.sessions.machine import Machine
 
 
-def serve(host: Host, version: str, listener: socket.socket, rules: Rules) -> None:
+def serve(machine: Machine, version: str, listener: socket.socket, rules: Rules) -> None:
     """Answer on that socket until SIGTERM or Ctrl-C."""
-    running.run(make_application(host, version, rules), listener)
+    running.run(make_application(machine, version, rules), listener)
 
 
-def make_application(host: Host, version: str, rules: Rules) -> Starlette:
+def make_application(machine: Machine, version: str, rules: Rules) -> Starlette:
     """Make the interface to the sessions of a state root."""
     described = openapi.describe(version, token=bool(rules.token))
     fixed: dict[str, Health | dict[str, object]] = {
@@ -35,7 +35,7 @@ def make_application(host: Host, version: str, rules: Rules) -> Starlette:
     }
     app = Starlette(
         routes=[
-            *make_routes(host),
+            *make_routes(machine),
             *(Route(path, _constant(said)) for path, said in fixed.items()),
         ],
         middleware=[Middleware(Guard, rules)],

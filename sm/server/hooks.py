@@ -24,7 +24,7 @@ from sm.server.shapes import ContextAnswer, ContextUsage, HookAnswer, HookEvent
 from sm.sessions import agent, agent_state, registry, signals
 from sm.sessions.caller import OWN_VARIABLES
 from sm.sessions.hooks import HOOKS, are_ours
-from sm.sessions.registry import AnySession
+from sm.sessions.session import AnySession
 from sm.shell_root import shell_root
 from sm.store.files import append_line
 

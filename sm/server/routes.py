@@ -18,7 +18,7 @@ from sm.server.actions import Call
 from sm.server.answers import Answer, answer_failure, answer_success
 from sm.server.errors import choose_status
 from sm.server.lanes import Lanes
-from sm.sessions.machine import Host
+from sm.sessions.machine import Machine
 
 KIB = 1024
 ACTION_S = 60.0
@@ -130,20 +130,20 @@ ENDPOINTS = (
 )
 
 
-def make_routes(host: Host) -> list[Route]:
-    """Return the table for Starlette, over the sessions of this host."""
+def make_routes(machine: Machine) -> list[Route]:
+    """Return the table for Starlette, over the sessions of this machine."""
     lanes = {True: Lanes(each=4, total=64), False: Lanes(each=16, total=16)}
     return [
         Route(
             each.path,
-            functools.partial(_answer, host, each, lanes[each.slow]),
+            functools.partial(_answer, machine, each, lanes[each.slow]),
             methods=[each.method],
         )
         for each in ENDPOINTS
     ]
 
 
-async def _answer(host: Host, endpoint: Endpoint, lanes: Lanes, request: Request) -> Answer:
+async def _answer(host: Machine, endpoint: Endpoint, lanes: Lanes, request: Request) -> Answer:
     try:
         call = await _call(host, endpoint, request)
         with anyio.fail_after(ACTION_S):
@@ -158,7 +158,7 @@ async def _answer(host: Host, endpoint: Endpoint, lanes: Lanes, request: Request
         return answer_failure(400, "the client has gone")
 
 
-async def _call(host: Host, endpoint: Endpoint, request: Request) -> Call[Any]:
+async def _call(host: Machine, endpoint: Endpoint, request: Request) -> Call[Any]:
     ident = request.path_params.get("session_id", "")
     if endpoint.body is None:
         return Call(host, ident, None)

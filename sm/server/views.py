@@ -11,8 +11,7 @@ from sm.server.errors import UnknownSessionError
 from sm.server.shapes import PendingRotation, Session
 from sm.sessions import address as targets
 from sm.sessions import agent_state, hooks, registry, window
-from sm.sessions.address import format_address
-from sm.sessions.registry import AnySession
+from sm.sessions.session import AnySession
 from sm.store.paths import Root
 from sm.views.known import Damaged, Known, read_records, show
 from sm.views.states import State
@@ -64,7 +63,7 @@ def exactly(root: Root, text: str) -> AnySession:
 
     """
     found = meant(root, text)
-    if text in (found.name, format_address(found)):
+    if text in (found.name, found.address):
         return found
     raise UnknownSessionError(f"no session '{text}': send the whole id '{found.name}', or the name")
 
@@ -93,12 +92,14 @@ def shown(session: AnySession) -> Session:
         id=session.name,
         name=known.name,
         status=known.state,
-        provider=session.provider,
-        parent_session_id=session.parent or None,
-        working_dir=str(session.cwd),
+        provider=session.record.provider,
+        parent_session_id=session.record.parent or None,
+        working_dir=str(session.record.cwd),
         tmux_session=session.name,
         transcript_path=_transcript(session),
-        created_at=datetime.fromtimestamp(session.created_at, UTC).isoformat(timespec="seconds"),
+        created_at=datetime.fromtimestamp(session.record.created_at, UTC).isoformat(
+            timespec="seconds"
+        ),
         project=known.project or None,
         issue=known.issue or None,
         waiting=known.waiting,

@@ -11,7 +11,7 @@ from msgspec import Struct
 from sm.adapters import proc
 from sm.sessions import agent, agent_state
 from sm.sessions.agent_state import State
-from sm.sessions.registry import AnySession
+from sm.sessions.session import AnySession
 
 START_S = 5.0
 """An agent whose hooks are silent for so long has none."""
@@ -62,7 +62,7 @@ def look(session: AnySession) -> Standing:
         return _recorded(ended_at, "ended", directory.over)
     process = agent.read_process(directory)
     if process is None:
-        return _recorded(session.created_at, "cut short", directory.identity)
+        return _recorded(session.record.created_at, "cut short", directory.identity)
     said, runs = agent_state.read(directory), Proof(Evidence.PROCESS, what=str(process.pid))
     if not proc.is_running(process):
         return Standing("dead", said.since if said.state is State.DEAD else 0.0, runs)

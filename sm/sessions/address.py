@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 
 from sm.errors import SmError, UsageError
-from sm.sessions import agent, registry
-from sm.sessions.registry import AdHocSession, AnySession, IssueSession, Session
+from sm.sessions import registry
+from sm.sessions.session import AnySession, Session
 from sm.store.files import read_guarded
 from sm.store.paths import Root, name_session
 from sm.store.repair import repair
 
 SHORTEST = 3
 """Characters that the start of an id needs; fewer would match by accident."""
-START_S = 60.0
-"""If there is no agent after so long, the process that was to start it has died."""
 OF_ISSUE = re.compile(r"(.+)#([1-9][0-9]{0,8})")
 
 
@@ -37,7 +34,7 @@ def find(root: Root, text: str) -> AnySession:
     known = registry.list_all(root)
     for means in _MEANINGS:
         found = [session for session in known if means(session, text)]
-        alive = [session for session in found if is_living(session)]
+        alive = [session for session in found if session.is_living]
         if len(alive or found) == 1:
             (meant,) = alive or found
             repair(root, meant.dir)
@@ -49,7 +46,7 @@ def find(root: Root, text: str) -> AnySession:
 
 _MEANINGS: tuple[Callable[[AnySession, str], bool], ...] = (
     lambda session, text: session.name == text,
-    lambda session, text: format_address(session) == text,
+    lambda session, text: session.address == text,
     lambda session, text: len(text) >= SHORTEST and session.name.startswith(text),
 )
 
@@ -60,30 +57,6 @@ def resolve_id(text: str) -> str:
     return name_session(issue[1], int(issue[2])) if issue else text
 
 
-def format_address(session: Session) -> str:
-    """Return what messages call a session: its name, `PROJECT#ISSUE`, or its id."""
-    if isinstance(session, IssueSession):
-        return f"{session.project}#{session.issue}"
-    return session.label
-
-
-def is_over(session: Session) -> bool:
-    """Say whether the session has ended. A record without an issue stays for a while."""
-    return session.dir.over.exists()
-
-
-def is_being_begun(session: AdHocSession) -> bool:
-    """Say whether `sm new` is about to start its agent."""
-    return agent.load(session.dir) is None and time.time() < session.created_at + START_S
-
-
-def is_living(session: Session) -> bool:
-    """Say whether its agent runs, or will run again for its issue."""
-    if isinstance(session, AdHocSession):
-        return not is_over(session) and agent.is_alive(session.dir)
-    return session.dir.identity.exists()
-
-
 def check_living(session: Session) -> None:
     """Refuse a session whose agent has ended for good.
 
@@ -91,10 +64,10 @@ def check_living(session: Session) -> None:
         EndedError: the agent has ended.
 
     """
-    if is_living(session):
+    if session.is_living:
         return
     how = (read_guarded(session.dir.over) or b"").decode("utf-8", "replace").strip()
-    name = format_address(session)
+    name = session.address
     raise EndedError(
         f"'{name}' {how or 'does not run'}: 'sm tail {name}' shows what it said last, "
         f"'sm kill {name}' removes it"
@@ -102,16 +75,17 @@ def check_living(session: Session) -> None:
 
 
 def _listed(sessions: list[AnySession]) -> str:
-    return ", ".join(f"'{session.name}' ({format_address(session)})" for session in sessions[:5])
+    return ", ".join(f"'{session.name}' ({session.address})" for session in sessions[:5])
 
 
 def _advice(text: str, known: list[AnySession]) -> str:
     from difflib import get_close_matches
 
-    names = {name for session in known for name in (format_address(session), session.name)}
+    names = {name for session in known for name in (session.address, session.name)}
     if near := get_close_matches(text, sorted(names), 1):
         return f"did you mean '{near[0]}'?"
     if not known:
         return "there is none at all: 'sm new' begins one"
-    called = list(dict.fromkeys(map(format_address, sorted(known, key=is_over))))
+    living_first = sorted(known, key=lambda session: session.is_over)
+    called = list(dict.fromkeys(session.address for session in living_first))
     return f"there is {', '.join(called[:5])}{' …' if len(called) > 5 else ''}"

@@ -19,7 +19,7 @@ from sm.errors import SmError, StateError
 from sm.foreign import read_number
 from sm.sessions import strays
 from sm.sessions.launch import Launch, write_launch_files
-from sm.sessions.registry import Session
+from sm.sessions.session import Session
 from sm.shell_root import shell_root
 from sm.store import events, journal
 from sm.store.damage import read_rebuildable
@@ -276,7 +276,7 @@ def _start(tmux: Tmux, session: Session, mark: str) -> Pane:
     name, transcript = session.name, _transcript(session)
     try:
         return tmux.start(
-            name, session.cwd, argv, mark=mark, title=session.label, transcript=transcript
+            name, session.record.cwd, argv, mark=mark, title=session.label, transcript=transcript
         )
     except SessionExistsError as error:
         raise AgentError(error.message) from error

@@ -8,10 +8,8 @@ from msgspec import Struct
 
 from sm.adapters.tmux import Tmux
 from sm.errors import SmError
-from sm.sessions import machine
-from sm.sessions.address import format_address
-from sm.sessions.project import Context
-from sm.sessions.registry import AdHocSession
+from sm.sessions.project import Project
+from sm.sessions.session import AdHocSession
 from sm.store.paths import name_session
 
 
@@ -24,7 +22,7 @@ class Attachment(Struct, frozen=True):
 
 
 def prepare_attachment(
-    ctx: Context, issue: int, env: Mapping[str, str], *, read_only: bool = False
+    project: Project, issue: int, env: Mapping[str, str], *, read_only: bool = False
 ) -> Attachment:
     """Return how to show the terminal of `issue` to a person in the environment `env`.
 
@@ -35,10 +33,10 @@ def prepare_attachment(
         SmError: there is no such terminal.
 
     """
-    name = name_session(ctx.project.name, issue)
-    if ctx.tmux.pane(name) is None:
-        raise SmError(_missing(ctx, name, issue))
-    return _way(ctx.tmux, name, env, read_only=read_only)
+    name = name_session(project.name, issue)
+    if project.tmux.pane(name) is None:
+        raise SmError(_missing(project, name, issue))
+    return _way(project.tmux, name, env, read_only=read_only)
 
 
 def prepare_ad_hoc_attachment(
@@ -50,9 +48,9 @@ def prepare_ad_hoc_attachment(
         SmError: its terminal is gone.
 
     """
-    tmux = machine.load_of(session).tmux
+    tmux = session.tmux
     if tmux.pane(session.name) is None:
-        name = format_address(session)
+        name = session.address
         raise SmError(
             f"the terminal of '{name}' is gone: sm tail {name} shows what it said last, "
             f"sm kill {name} removes it"
@@ -79,11 +77,11 @@ def _inside(tmux: Tmux, env: Mapping[str, str]) -> bool:
     return env["TMUX"].split(",")[0] == ours
 
 
-def _missing(ctx: Context, name: str, issue: int) -> str:
-    project = ctx.project.name
-    if ctx.root.session(name).identity.exists():
+def _missing(project: Project, name: str, issue: int) -> str:
+    known = project.name
+    if project.root.session(name).identity.exists():
         return (
             f"the terminal of '{name}' is gone: its monitor restarts the agent, or run "
-            f"sm recover {project} {issue}; sm logs {project} {issue} shows what it said last"
+            f"sm recover {known} {issue}; sm logs {known} {issue} shows what it said last"
         )
     return f"there is no session '{name}': sm status lists those there are"

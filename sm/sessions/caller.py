@@ -16,7 +16,7 @@ from sm.adapters import proc
 from sm.adapters.proc import Process
 from sm.errors import SmError, UsageError
 from sm.sessions import agent, registry
-from sm.sessions.registry import AnySession
+from sm.sessions.session import AnySession
 from sm.store.paths import Root
 
 VARIABLE = "CLAUDE_SESSION_MANAGER_ID"
@@ -105,7 +105,7 @@ class Caller(Struct, frozen=True):
 
 def trace_lineage(session: AnySession, known: Sequence[AnySession]) -> list[str]:
     """Return the ids of a session, of the session that began it, and so on."""
-    parents = {one.name: one.parent for one in known} | {session.name: session.parent}
+    parents = {one.name: one.record.parent for one in known} | {session.name: session.record.parent}
     found = [session.name]
     while (parent := parents.get(found[-1], "")) and parent not in found:
         found.append(parent)

@@ -20,7 +20,7 @@ from sm.config.schema import Agent as Settings
 from sm.errors import UsageError
 from sm.sessions.hook_settings import find_default_settings, read_status_line
 from sm.sessions.hooks import write_settings
-from sm.sessions.registry import Session
+from sm.sessions.session import Session
 from sm.shell_root import shell_root
 from sm.store.files import discard, ensure_private_dir, read_guarded, write_atomic
 from sm.store.paths import SessionDir

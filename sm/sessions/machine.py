@@ -1,4 +1,4 @@
-"""Loads the sessions of a machine, with or without an issue, and what is needed to reach each."""
+"""The machine with everything that all of its sessions share; each part is opened at first use."""
 
 from __future__ import annotations
 
@@ -9,24 +9,21 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from sm.config.load import load, load_machine, make_default_machine
-from sm.config.schema import Machine
-from sm.errors import SmError
-from sm.sessions.registry import IssueSession, Session
+from sm.config.load import load_machine, make_default_machine
+from sm.config.schema import MachineSettings
 from sm.store.paths import Root
 from sm.store.root_check import check_root
 
 if TYPE_CHECKING:
     from sm.adapters.agent.profile import Profile
     from sm.adapters.tmux import Tmux
-    from sm.sessions.project import Context
-    from sm.sessions.target import Target
+    from sm.sessions.record import Record
 
 
-class Host(Struct, frozen=True, dict=True):
+class Machine(Struct, frozen=True, dict=True):
     """The machine's settings; `source` is the configuration that they come from, or None."""
 
-    machine: Machine
+    settings: MachineSettings
     source: Path | None = None
 
     @cached_property
@@ -37,14 +34,14 @@ class Host(Struct, frozen=True, dict=True):
             StateError: other users could replace files there.
 
         """
-        return check_root(Root(self.machine.state_root))
+        return check_root(Root(self.settings.state_root))
 
     @cached_property
     def tmux(self) -> Tmux:
         """The tmux server that the agents run on."""
         from sm.adapters.tmux import Tmux
 
-        return Tmux(self.machine.tmux_socket)
+        return Tmux(self.settings.tmux_socket)
 
     def profile(self, name: str) -> Profile:
         """Return the profile of that name.
@@ -55,60 +52,30 @@ class Host(Struct, frozen=True, dict=True):
         """
         from sm.adapters.agent.profiles import find
 
-        return find(name, self.machine.profiles)
-
-    def target(self, session: Session) -> Target:
-        """Return a session of this host as a receiver of messages."""
-        from sm.sessions.target import Target
-
-        return Target(self.tmux, session, self.profile(session.provider))
+        return find(name, self.settings.profiles)
 
 
-def load_here(explicit: Path | None) -> Host:
-    """Load the host with the caller's configuration, which need not exist.
+def load_here(explicit: Path | None) -> Machine:
+    """Load the machine with the caller's configuration, which need not exist.
 
     Raises:
         UsageError: there is a configuration, but it cannot be used.
 
     """
-    return Host(*load_machine(explicit, os.environ, Path.cwd()))
+    return Machine(*load_machine(explicit, os.environ, Path.cwd()))
 
 
-def load_of(session: Session) -> Host:
-    """Load the host with the session's own configuration, wherever the caller is.
+def load_for(record: Record) -> Machine:
+    """Load the machine with the session's own configuration, wherever the caller is.
 
     Raises:
         UsageError: its configuration cannot be used (any more).
 
     """
-    if session.config is None:
-        found = Host(make_default_machine(os.environ, Path.cwd()))
+    if record.config is None:
+        found = Machine(make_default_machine(os.environ, Path.cwd()))
     else:
-        found = load_here(session.config)
+        found = load_here(record.config)
     from msgspec import structs
 
-    return Host(structs.replace(found.machine, state_root=session.state_root), found.source)
-
-
-def load_target(session: Session) -> Target:
-    """Return the session as a receiver of messages."""
-    return load_of(session).target(session)
-
-
-def load_project(session: IssueSession) -> Context:
-    """Return the project that the session works for.
-
-    Raises:
-        UsageError: its configuration cannot be used, or does not have the project any more.
-
-    """
-    config = load(session.config, os.environ, Path.cwd())
-    project = config.project(session.project)
-    if project is None:
-        raise SmError(
-            f"'{session.name}' works for project '{session.project}', which is not in "
-            f"'{config.source}' any more: put it back, or end the session's agent by hand"
-        )
-    from sm.sessions.project import Context
-
-    return Context(config, project)
+    return Machine(structs.replace(found.settings, state_root=record.state_root), found.source)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 
 from sm.adapters.process import spawn
 from sm.adapters.surroundings import select_lasting_environment
-from sm.errors import SmError
-from sm.sessions.registry import IssueSession, Session
+from sm.sessions.session import Session
 from sm.shell_root import shell_root
 from sm.store import events, journal, lock
 
@@ -36,20 +34,10 @@ def ensure(session: Session) -> bool:
 
 def _environment(session: Session) -> dict[str, str]:
     """Return what its reactors need, and what the agents that they start may see."""
-    ours = select_lasting_environment(_passed(session))
+    ours = select_lasting_environment(session.pass_env)
     ours.pop("SM_CONFIG", None)
     return ours | {
         "SM_PYTHON": sys.executable,
-        "SM_STATE_ROOT": str(session.state_root),
-        **({"SM_CONFIG": str(session.config)} if session.config else {}),
+        "SM_STATE_ROOT": str(session.record.state_root),
+        **({"SM_CONFIG": str(session.record.config)} if session.record.config else {}),
     }
-
-
-def _passed(session: Session) -> tuple[str, ...]:
-    """Return the variables that an issue's next agent gets; others keep those of their first."""
-    if isinstance(session, IssueSession):
-        from sm.sessions import machine
-
-        with contextlib.suppress(SmError):  # the reactor reports what is wrong
-            return machine.load_project(session).project.agent.pass_env
-    return ()

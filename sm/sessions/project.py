@@ -5,32 +5,45 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from sm.config.schema import Config, Project
+from sm.config.schema import Config, ProjectSettings
 from sm.errors import SmError
-from sm.store.paths import ProjectDir, Root
-from sm.store.root_check import check_root
+from sm.sessions.session import IssueSession
+from sm.store.paths import ProjectDir, Root, name_session
 
 if TYPE_CHECKING:
     from sm.adapters.agent.profile import Profile
     from sm.adapters.forge.protocol import Forge
     from sm.adapters.git import Git
     from sm.adapters.tmux import Tmux
-    from sm.sessions.registry import IssueSession, Session
-    from sm.sessions.target import Target
+    from sm.sessions.machine import Machine
+    from sm.sessions.record import IssueRecord
     from sm.store.events import Event
 
 
-class Context(Struct, frozen=True, dict=True):
+class Project(Struct, frozen=True, dict=True):
     """A project of a configuration, with its adapters."""
 
     config: Config
-    project: Project
+    settings: ProjectSettings
+
+    @property
+    def name(self) -> str:
+        """Its name in the configuration."""
+        return self.settings.name
 
     @cached_property
+    def machine(self) -> Machine:
+        """The machine that the project is worked on."""
+        from sm.sessions.machine import Machine
+
+        return Machine(self.config, self.config.source)
+
+    @property
     def root(self) -> Root:
         """Where the state is.
 
@@ -38,62 +51,71 @@ class Context(Struct, frozen=True, dict=True):
             StateError: other users could replace files there.
 
         """
-        return check_root(Root(self.config.state_root))
+        return self.machine.root
 
     @cached_property
     def directory(self) -> ProjectDir:
         """The files of the project as a whole; the folder is made if it is missing."""
         from sm.store.files import ensure_private_dir
 
-        directory = self.root.project(self.project.name)
+        directory = self.root.project(self.name)
         ensure_private_dir(self.root.private)
         ensure_private_dir(directory.path)
         return directory
+
+    def session(self, issue: int) -> IssueSession:
+        """Return the session of this issue.
+
+        Raises:
+            UsageError: it has none.
+            StateError: its record is damaged.
+
+        """
+        from sm.sessions import registry
+
+        name = name_session(self.name, issue)
+        return self.open(registry.load_issue_session(self.root, name))
 
     def sessions(self, report: Callable[[SmError], None] = lambda _: None) -> list[IssueSession]:
         """Return the project's sessions, sorted by issue; `report` gets each damaged record."""
         from sm.sessions import registry
 
         found = [
-            session
+            self.open(session)
             for session in registry.list_all(self.root, report)
-            if isinstance(session, registry.IssueSession) and session.project == self.project.name
+            if isinstance(session, IssueSession) and session.record.project == self.name
         ]
         return sorted(found, key=lambda session: session.issue)
 
-    @cached_property
+    @property
     def tmux(self) -> Tmux:
         """The tmux server that the agents run on."""
-        from sm.adapters.tmux import Tmux
-
-        return Tmux(self.config.tmux_socket)
+        return self.machine.tmux
 
     @cached_property
     def profile(self) -> Profile:
         """The profile of the project's agent CLI."""
         from sm.adapters.agent.profiles import resolve
 
-        return resolve(self.project.agent, self.config.profiles)
+        return resolve(self.settings.agent, self.config.profiles)
 
-    def target(self, session: Session) -> Target:
-        """Return the session as a receiver of messages."""
-        from sm.sessions.target import Target
-
-        return Target(self.tmux, session, self.profile)
+    def open(self, session: IssueSession) -> IssueSession:
+        """Have the session use this project, and not load it again; return the session."""
+        return session.provide(project=self)
 
     @cached_property
     def git(self) -> Git:
         """The user's clone."""
         from sm.adapters.git import Git
 
-        return Git(self.project.repo)
+        return Git(self.settings.repo)
 
     @cached_property
     def forge(self) -> Forge:
         """Where the issues are."""
         from sm.adapters.forge.kinds import open_forge
 
-        return open_forge(self.project, self.config.source)
+        return open_forge(self.settings, self.config.source)
 
     def record(self, event: Event) -> None:
         """Put an event into the journal."""
@@ -102,6 +124,25 @@ class Context(Struct, frozen=True, dict=True):
 
         ensure_private_dir(self.root.private)
         journal.record(self.root.journal, event)
+
+
+def load_project(record: IssueRecord) -> Project:
+    """Return the project that the session of this record works for.
+
+    Raises:
+        UsageError: its configuration cannot be used, or does not have the project any more.
+
+    """
+    from sm.config.load import load
+
+    config = load(record.config, os.environ, Path.cwd())
+    settings = config.project(record.project)
+    if settings is None:
+        raise SmError(
+            f"'{record.name}' works for project '{record.project}', which is not in "
+            f"'{config.source}' any more: put it back, or end the session's agent by hand"
+        )
+    return Project(config, settings)
 
 
 def find_person() -> str:

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from msgspec import Struct
-
 from sm.errors import SmError, StateError, UsageError
 from sm.sessions import terminal_log
+from sm.sessions.record import AnyRecord
+from sm.sessions.session import AnySession, IssueSession, Session, open_session
 from sm.store.damage import read_rebuildable
 from sm.store.files import ensure_private_dir, list_names, read_json, write_json
 from sm.store.paths import Root, SessionDir, check_name
@@ -26,120 +26,6 @@ REMOVED = ".removed-"
 """A directory under removal. It is renamed first, so a session is whole or not there at all."""
 
 
-class Session(Struct, frozen=True, kw_only=True, tag_field="kind"):
-    """Who a session is. Its name is that of its directory and its tmux session, and never reused.
-
-    `provider` names the profile of its agent, `parent` the session that began it. `config` is the
-    value for `--config`, or None. `created_at` is in seconds since 1970.
-    """
-
-    name: str
-    provider: str
-    cwd: Path
-    config: Path | None
-    state_root: Path
-    created_at: float
-    parent: str = ""
-
-    @property
-    def root(self) -> Root:
-        """The state root of the session."""
-        return Root(self.state_root)
-
-    @property
-    def dir(self) -> SessionDir:
-        """The session's own directory."""
-        return self.root.session(self.name)
-
-    @property
-    def label(self) -> str:
-        """What people call the session."""
-        return self.name
-
-    @property
-    def transcript(self) -> Path:
-        """The terminal log, which tmux writes."""
-        return self.dir.transcript
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """What the agent's environment says of its session."""
-        return {
-            "CLAUDE_SESSION_MANAGER_ID": self.name,
-            "SESSION_NAME": self.name,
-            "SM_SESSION_DIR": str(self.dir.path),
-            "SM_STATE_ROOT": str(self.state_root),
-            **({"SM_CONFIG": str(self.config)} if self.config else {}),
-        }
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """The session's files outside of its directory, with names from the protocol."""
-        return (self.root.idle_marker(self.name),)
-
-
-class IssueSession(Session, frozen=True, kw_only=True, tag="issue"):
-    """A session that works on an issue; `cwd` is its worktree."""
-
-    project: str
-    issue: int
-    title: str
-    branch: str
-    base: str
-    remote: str
-    repo: Path
-
-    @property
-    def worktree(self) -> Path:
-        """The git worktree of the issue."""
-        return self.cwd
-
-    @property
-    def label(self) -> str:
-        """What people call the session."""
-        return f"{self.project} #{self.issue}"
-
-    @property
-    def transcript(self) -> Path:
-        """The terminal log where the protocol has it, else in the session's directory."""
-        own = super().transcript
-        return own if own.exists() else self.root.transcript(self.project, self.issue)
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """The variables of the protocol, too."""
-        return super().environment | {
-            "PHASE_FILE": str(self.root.phase(self.project, self.issue)),
-            "PROJECT_NAME": self.project,
-            "ISSUE": str(self.issue),
-        }
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """The session's files outside of its directory."""
-        root, project, issue = self.root, self.project, self.issue
-        return (
-            root.phase(project, issue),
-            root.ci_result(project, issue),
-            root.renotify(project, issue),
-            root.transcript(project, issue),
-            *super().files,
-        )
-
-
-class AdHocSession(Session, frozen=True, kw_only=True, tag="ad-hoc"):
-    """A session that `sm new` has begun; `alias` is its given name, or ''."""
-
-    command: str
-    alias: str = ""
-
-    @property
-    def label(self) -> str:
-        """What people call the session."""
-        return self.alias or self.name
-
-
-AnySession = IssueSession | AdHocSession
 S = TypeVar("S", bound=Session)
 
 
@@ -158,15 +44,15 @@ def create(root: Root, identity: S) -> S:
         ensure_private_dir(folder)
     directory = root.session(identity.name)
     make_wake(directory)
-    if known := read_rebuildable(directory.identity, type(identity)):
-        return known
-    write_json(directory.identity, identity, durable=True)
+    if known := read_rebuildable(directory.identity, type(identity.record)):
+        return type(identity)(known)
+    write_json(directory.identity, identity.record, durable=True)
     return identity
 
 
 def rewrite(identity: AnySession) -> None:
     """Replace the record of a session. The caller holds `new_lock`."""
-    write_json(identity.dir.identity, identity, durable=True)
+    write_json(identity.dir.identity, identity.record, durable=True)
 
 
 def find(root: Root, name: str) -> AnySession | None:
@@ -208,9 +94,10 @@ def load_issue_session(root: Root, name: str) -> IssueSession:
 
 def _read(root: Root, name: str) -> AnySession | None:
     try:
-        return read_json(root.session(name).identity, cast("type[AnySession]", AnySession))
+        found = read_json(root.session(name).identity, cast("type[AnyRecord]", AnyRecord))
     except StateError as error:
         raise StateError(f"{error.message}: {_remedy(root, name)}") from error
+    return open_session(found) if found else None
 
 
 def _remedy(root: Root, name: str) -> str:

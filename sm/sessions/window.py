@@ -13,7 +13,7 @@ from sm.store.files import read_harmless
 from sm.store.paths import SessionDir
 
 
-class Context(Struct, frozen=True):
+class Window(Struct, frozen=True):
     """A context by the agent CLI's own id; `conversation` is the transcript.
 
     `begun` is startup, resume, clear or compact. `at` is when that was said, seconds since 1970.
@@ -26,21 +26,21 @@ class Context(Struct, frozen=True):
     at: float = 0.0
 
 
-def read(directory: SessionDir) -> Context:
+def read(directory: SessionDir) -> Window:
     """Return the context that began last; an empty one if no hook told of one, or it is damaged."""
     try:
         payload = parse_json(read_harmless(directory.context) or b"{}")
         if not isinstance(payload, dict):
-            return Context()
+            return Window()
         ident = _text(payload.get("session_id"))
-        return Context(
+        return Window(
             id=ident,
             begun=_text(payload.get("source")),
             conversation=_path(_text(payload.get("transcript_path"))),
             at=_written_at(directory.context) if ident else 0.0,
         )
     except ValueError:
-        return Context()
+        return Window()
 
 
 def _written_at(path: Path) -> float:

@@ -13,13 +13,13 @@ from sm.adapters.agent import profiles
 from sm.adapters.agent.profiles import Overrides
 from sm.adapters.forge.kinds import kind_of
 from sm.adapters.git import Git
-from sm.config.schema import Agent, Config, Project
+from sm.config.schema import Agent, Config, ProjectSettings
 from sm.errors import SmError
 from sm.sessions.launch import select_environment, split_command
 from sm.setup.discover import remote_url
 
 
-def list_project_problems(project: Project, overrides: Overrides) -> Iterator[str]:
+def list_project_problems(project: ProjectSettings, overrides: Overrides) -> Iterator[str]:
     """Yield what prevents work on `project`, one line each; nothing if all is well.
 
     `overrides` are the profiles of the configuration.
@@ -71,7 +71,7 @@ def list_machine_problems(config: Config) -> Iterator[str]:
             yield error.message
 
 
-def _repository(project: Project) -> Iterator[str]:
+def _repository(project: ProjectSettings) -> Iterator[str]:
     """Yield the first problem: the others follow from it."""
     git = Git(project.repo)
     steps: tuple[Callable[[], object], ...] = (
@@ -91,7 +91,7 @@ def _exists(repo: Path) -> None:
         raise SmError(f"'repo' is '{repo}', which is no directory: clone the repository there")
 
 
-def _has_branch(git: Git, project: Project) -> None:
+def _has_branch(git: Git, project: ProjectSettings) -> None:
     ref = f"refs/heads/{project.primary_branch}"
     if ref not in git.ls_remote(project.remote, ref):
         raise SmError(
@@ -100,7 +100,7 @@ def _has_branch(git: Git, project: Project) -> None:
         )
 
 
-def _forge(project: Project) -> Iterator[str]:
+def _forge(project: ProjectSettings) -> Iterator[str]:
     """What the forge finds wrong with its settings, and with where the agents push."""
     try:
         url = remote_url(project.repo, project.remote)

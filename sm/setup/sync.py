@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from sm.adapters.git import Git
 from sm.adapters.git_push import PushRefusedError, RefMovedError, Update
-from sm.config.schema import Project
+from sm.config.schema import ProjectSettings
 from sm.errors import SmError, UsageError
 from sm.setup import discover
 
@@ -74,7 +74,7 @@ class Synced(Struct, frozen=True):
     commits: tuple[str, ...]
 
 
-def choose_remote(project: Project, wanted: str | None) -> str:
+def choose_remote(project: ProjectSettings, wanted: str | None) -> str:
     """Return the remote to exchange with: the wanted one, else the one of `discover`.
 
     Raises:
@@ -96,7 +96,7 @@ def choose_remote(project: Project, wanted: str | None) -> str:
     raise UsageError(f"{which}: beside '{project.remote}' there is {known}")
 
 
-def look(project: Project, remote: str) -> Synced:
+def look(project: ProjectSettings, remote: str) -> Synced:
     """Return how the two stand to each other, and what would be carried over.
 
     Raises:
@@ -123,7 +123,7 @@ def look(project: Project, remote: str) -> Synced:
     return Synced(standing, _commits(git, standing))
 
 
-def sync(project: Project, remote: str) -> Synced:
+def sync(project: ProjectSettings, remote: str) -> Synced:
     """Carry over what one side lacks; nothing if they have diverged. Return what was done.
 
     Raises:
@@ -143,7 +143,7 @@ def sync(project: Project, remote: str) -> Synced:
     raise SmError(f"'{project.primary_branch}' goes on changing: try again")
 
 
-def list_remedies(project: Project, standing: Standing) -> tuple[str, ...]:
+def list_remedies(project: ProjectSettings, standing: Standing) -> tuple[str, ...]:
     """Return the commands that bring the two together again."""
     ours, theirs = (f"{name}/{standing.branch}" for name in (standing.hub, standing.beside))
     clone, folder = ("git", "-C", str(project.repo)), f"{project.repo}-sync"
@@ -173,7 +173,7 @@ def _commits(git: Git, standing: Standing) -> tuple[str, ...]:
     return tuple(git.log_oneline(update.expected, update.new).splitlines())
 
 
-def _carry(project: Project, standing: Standing) -> None:
+def _carry(project: ProjectSettings, standing: Standing) -> None:
     is_out = standing.direction is Direction.OUT
     git = Git(project.repo)
     try:

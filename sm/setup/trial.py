@@ -10,7 +10,7 @@ from msgspec import Struct
 from sm.adapters.forge.errors import NotFoundError
 from sm.adapters.forge.model import CheckState
 from sm.errors import TemporaryError
-from sm.sessions.project import Context
+from sm.sessions.project import Project
 
 LAST_LINES = 15
 
@@ -29,7 +29,7 @@ class Trial(Struct, frozen=True):
         return self.state is CheckState.SUCCESS
 
 
-def try_ci(ctx: Context) -> Trial:
+def try_ci(project: Project) -> Trial:
     """Run the command as CI does: clean checkout, clean environment, at most `ci.timeout`.
 
     Raises:
@@ -37,13 +37,13 @@ def try_ci(ctx: Context) -> Trial:
         UsageError: the project has no CI, or its forge no such branch.
 
     """
-    branch = ctx.project.primary_branch
-    if not (head := ctx.forge.branch_head(branch)):
+    branch = project.settings.primary_branch
+    if not (head := project.forge.branch_head(branch)):
         raise NotFoundError(f"there is no branch '{branch}' on the forge: push it first")
-    verdict = ctx.forge.run_check(head, ctx.project.ci, ctx.directory.ci)
+    verdict = project.forge.run_check(head, project.settings.ci, project.directory.ci)
     if verdict is None:
         raise TemporaryError(f"CI is at work on {head[:12]}: wait for what it says")
     if verdict.state is CheckState.SUCCESS:
         return Trial(verdict.state, verdict.took_s)
-    log = "\n".join(ctx.forge.check(head).log.splitlines()[-LAST_LINES:])
+    log = "\n".join(project.forge.check(head).log.splitlines()[-LAST_LINES:])
     return Trial(verdict.state, verdict.took_s, verdict.step, log)

@@ -13,10 +13,10 @@ from sm.context import files, history, progress, settings, usage
 from sm.context.progress import Replacement
 from sm.context.thresholds import FULL, Flags, Levels, list_ahead
 from sm.errors import SmError, StateError
-from sm.sessions import agent_state, machine
+from sm.sessions import agent_state
 from sm.sessions.activity import Proof
-from sm.sessions.address import format_address, is_over
-from sm.sessions.registry import AnySession
+from sm.sessions.session import AnySession
+from sm.sessions.settings import read_own
 from sm.store.paths import Root, SessionDir
 from sm.views.known import Damaged, Known, read_or, read_records, show
 from sm.views.states import State
@@ -53,7 +53,7 @@ class Gauge(Struct, frozen=True, kw_only=True):
 def gauges(root: Root) -> list[Gauge]:
     """Those of all sessions that have not ended, by age; of a damaged one what is wrong with it."""
     found, damaged = read_records(root)
-    rows = [show(one, gauge, _damaged) for one in found if not is_over(one)]
+    rows = [show(one, gauge, _damaged) for one in found if not one.is_over]
     return [*rows, *map(_damaged, damaged)]
 
 
@@ -110,7 +110,7 @@ def _of_replacement(session: AnySession, flags: Flags, found: Replacement | None
     if found and found.obstacle:
         yield f"its context cannot be cleared yet: {found.obstacle}"
     if flags.cycled and found is None:
-        known = format_address(session)
+        known = session.address
         yield f"its cycle came to nothing, {_again(flags)}: see 'sm trace {known}'"
 
 
@@ -135,7 +135,7 @@ def _next(session: AnySession, flags: Flags, notes: list[str]) -> Iterator[str]:
     levels = Levels()
     try:
         raised = history.find_raise(session.root, session.name)
-        levels = settings.read_policy(session).levels(raised)
+        levels = settings.make_levels(session.read_settings(), raised)
         if raised and levels.cycle:
             notes.append(
                 f"its cycle is put off to {levels.cycle:g}%: too many cycles within an hour"
@@ -149,7 +149,7 @@ def _next(session: AnySession, flags: Flags, notes: list[str]) -> Iterator[str]:
 def own(session: AnySession) -> Iterator[str]:
     """What was set for the session alone, in words."""
     try:
-        found = settings.read_settings(session.dir)
+        found = read_own(session.dir)
     except StateError as error:
         yield error.message
         return
@@ -173,7 +173,7 @@ def _notes(known: Known) -> Iterator[str]:
         yield "its agent has died"
         return
     with contextlib.suppress(SmError):
-        profile = machine.load_target(session).profile
+        profile = session.profile
         try:
             files.check(profile)
         except SmError as error:

@@ -8,7 +8,7 @@ from msgspec import Struct, structs
 
 from sm.sessions import registry
 from sm.sessions.activity import Proof
-from sm.sessions.registry import AdHocSession, AnySession
+from sm.sessions.session import AnySession
 from sm.store.paths import Root
 from sm.views.known import Known, read_records
 from sm.views.states import State
@@ -47,9 +47,9 @@ def relative(session: AnySession) -> Relative:
         id=session.name,
         name=known.name,
         state=known.state,
-        provider=session.provider,
-        parent=session.parent,
-        cwd=str(session.cwd),
+        provider=session.record.provider,
+        parent=session.record.parent,
+        cwd=str(session.record.cwd),
         age_s=known.age_s,
         state_age_s=known.state_age_s,
         project=known.project,
@@ -64,11 +64,11 @@ def relative(session: AnySession) -> Relative:
 
 def tree(root: Root, top: AnySession | None = None) -> list[Relative]:
     """The descendants of `top`, each below its parent; without a `top` all there are."""
-    known = sorted(registry.list_all(root), key=lambda session: session.created_at)
+    known = sorted(registry.list_all(root), key=lambda session: session.record.created_at)
     if top is not None:
         return _below(known, top.name, 0)
     names = {session.name for session in known}
-    first = [session for session in known if session.parent not in names]
+    first = [session for session in known if session.record.parent not in names]
     return [row for one in first for row in (relative(one), *_below(known, one.name, 1))]
 
 
@@ -77,7 +77,7 @@ def _below(known: Iterable[AnySession], parent: str, depth: int) -> list[Relativ
     found = []
     listed = list(known)
     for session in listed:
-        if session.parent == parent:
+        if session.record.parent == parent:
             others = [one for one in listed if one is not session]
             found.append(structs.replace(relative(session), depth=depth))
             found += _below(others, session.name, depth + 1)
@@ -87,4 +87,4 @@ def _below(known: Iterable[AnySession], parent: str, depth: int) -> list[Relativ
 def ad_hoc(root: Root) -> list[Relative]:
     """The sessions that work on no issue, the oldest first."""
     found, _ = read_records(root)
-    return [relative(one) for one in found if isinstance(one, AdHocSession)]
+    return [relative(one) for one in found if not one.issue]

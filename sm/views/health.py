@@ -28,9 +28,7 @@ def recorded(root: Root, target: str | None) -> Iterator[Recorded]:
 
     """
     wanted = find(root, target) if target else ""
-    names = {
-        one.name: address.format_address(one) for one in registry.list_all(root, lambda _: None)
-    }
+    names = {one.name: one.address for one in registry.list_all(root, lambda _: None)}
     for entry in history.read_recent(root, wanted):
         yield Recorded(entry, names.get(entry.session) or _name(entry))
 

@@ -20,8 +20,7 @@ from sm.messages import queue
 from sm.messages.queue import Place
 from sm.sessions import monitors, registry
 from sm.sessions.activity import Evidence, Proof, Standing, look
-from sm.sessions.address import format_address, is_over
-from sm.sessions.registry import AnySession, IssueSession
+from sm.sessions.session import AnySession
 from sm.store.paths import Root
 from sm.views.states import State
 
@@ -35,15 +34,14 @@ class Known:
         self.session = session
         self.dir = session.dir
         self.now = time.time() if now is None else now
-        self.name = format_address(session)
-        issue = session if isinstance(session, IssueSession) else None
-        self.project = issue.project if issue else ""
-        self.issue = issue.issue if issue else 0
+        self.name = session.address
+        self.project = session.project_name
+        self.issue = session.issue
 
     @property
     def age_s(self) -> float:
         """Since when the session is on record, in seconds."""
-        return max(0.0, self.now - self.session.created_at)
+        return max(0.0, self.now - self.session.record.created_at)
 
     @cached_property
     def standing(self) -> Standing:
@@ -74,7 +72,7 @@ class Known:
     @property
     def rotation(self) -> str:
         """What is done with its context, and what is in the way; '' for nothing."""
-        return "" if is_over(self.session) else progress.describe(self.dir)
+        return "" if self.session.is_over else progress.describe(self.dir)
 
     @cached_property
     def flags(self) -> Flags:
@@ -115,7 +113,7 @@ def show(
         return make(session)
     except (SmError, OSError, ValueError, OverflowError) as error:
         why = error.message if isinstance(error, SmError) else str(error)
-        return otherwise(Damaged(session.name, format_address(session), why))
+        return otherwise(Damaged(session.name, session.address, why))
 
 
 def read_records(root: Root) -> tuple[list[AnySession], list[Damaged]]:
@@ -130,7 +128,7 @@ def read_records(root: Root) -> tuple[list[AnySession], list[Damaged]]:
             continue  # a folder that is no session's
         else:
             found += [session] if session else []
-    return sorted(found, key=lambda session: session.created_at), damaged
+    return sorted(found, key=lambda session: session.record.created_at), damaged
 
 
 def read_or(report: Callable[[SmError], None], read: Callable[[], T], otherwise: T) -> T:

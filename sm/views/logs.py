@@ -12,10 +12,9 @@ from pathlib import Path
 
 from sm.adapters.tmux import MissingPaneError, NoServerError
 from sm.errors import SmError
-from sm.sessions import agent, machine, terminal, terminal_log
-from sm.sessions.address import format_address
-from sm.sessions.project import Context
-from sm.sessions.registry import AdHocSession, AnySession
+from sm.sessions import agent, terminal, terminal_log
+from sm.sessions.project import Project
+from sm.sessions.session import AdHocSession, AnySession
 from sm.store.files import open_guarded
 from sm.store.paths import Root, SessionDir, name_session
 from sm.text import CONTROL, LINE_BREAK, strip_ansi
@@ -33,26 +32,26 @@ LINE_ENDS = re.compile(r"(?<!\r)\r++\n")
 BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){2,}")
 
 
-def log_file(ctx: Context, issue: int, *, monitor: bool = False) -> Path:
+def log_file(project: Project, issue: int, *, monitor: bool = False) -> Path:
     """The terminal log of the issue's session, or of the last one that has ended; or its monitor's.
 
     Raises:
         SmError: there is none.
 
     """
-    project = ctx.project.name
-    directory = ctx.root.session(name_session(project, issue))
-    path = directory.monitor_log if monitor else _transcript(ctx, directory, issue)
+    directory = project.root.session(name_session(project.name, issue))
+    path = directory.monitor_log if monitor else _transcript(project, directory, issue)
     if path.exists():
         return path
     if directory.identity.exists():
         what = "monitor" if monitor else "agent"
-        raise SmError(f"the {what} of issue #{issue} of '{project}' has said nothing yet")
-    trace = f"sm trace {project} {issue}"
+        raise SmError(f"the {what} of issue #{issue} of '{project.name}' has said nothing yet")
+    trace = f"sm trace {project.name} {issue}"
     return kept_file(
-        ctx.root,
+        project.root,
         directory.path.name,
-        f"issue #{issue} of '{project}' has no session, and nothing of one is left: see {trace}",
+        f"issue #{issue} of '{project.name}' has no session, and nothing of one is left: "
+        f"see {trace}",
         monitor=monitor,
     )
 
@@ -72,10 +71,10 @@ def kept_file(root: Root, name: str, otherwise: str = "", *, monitor: bool = Fal
     )
 
 
-def _transcript(ctx: Context, directory: SessionDir, issue: int) -> Path:
+def _transcript(project: Project, directory: SessionDir, issue: int) -> Path:
     """As `IssueSession.transcript`, also where the session has ended."""
     own = directory.transcript
-    return own if own.exists() else ctx.root.transcript(ctx.project.name, issue)
+    return own if own.exists() else project.root.transcript(project.name, issue)
 
 
 def ad_hoc_file(session: AdHocSession, *, monitor: bool = False) -> Path:
@@ -89,12 +88,12 @@ def ad_hoc_file(session: AdHocSession, *, monitor: bool = False) -> Path:
     if path.exists():
         return path
     what = "monitor" if monitor else "agent"
-    raise SmError(f"the {what} of '{format_address(session)}' has said nothing yet")
+    raise SmError(f"the {what} of '{session.address}' has said nothing yet")
 
 
-def is_over(ctx: Context, issue: int) -> bool:
+def is_over(project: Project, issue: int) -> bool:
     """Whether the issue has no session (any more)."""
-    return not ctx.root.session(name_session(ctx.project.name, issue)).identity.exists()
+    return not project.root.session(name_session(project.name, issue)).identity.exists()
 
 
 def clean(text: str) -> str:
@@ -124,7 +123,7 @@ def screen_lines(session: AnySession, count: int) -> str:
     if known is None or not agent.is_alive(session.dir):
         return terminal.read_tail(session.transcript, count)
     try:
-        shown = clean(machine.load_of(session).tmux.capture(known.pane_id))
+        shown = clean(session.tmux.capture(known.pane_id))
     except (MissingPaneError, NoServerError):
         return ""
     lines = [line.rstrip() for line in shown.split("\n")]

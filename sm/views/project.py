@@ -11,8 +11,8 @@ from sm.errors import SmError
 from sm.issues import claim, worktrees
 from sm.issues.poll import list_blockers
 from sm.issues.snapshot import Snapshot
-from sm.sessions.project import Context
-from sm.sessions.registry import IssueSession
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
 from sm.store import lock
 from sm.store.paths import Root
 from sm.views import family
@@ -82,51 +82,51 @@ def no_project(root: Root) -> Overview | None:
     return Overview(project="", seen_at=0.0, ad_hoc=found) if found else None
 
 
-def overview(ctx: Context, now: float) -> Overview:
+def overview(project: Project, now: float) -> Overview:
     """The project as it is on disk; whatever cannot be read is among the problems."""
     problems: list[str] = []
 
     def report(error: SmError) -> None:
         problems.append(error.message)
 
-    sessions = ctx.sessions(report)
-    known = read_or(report, lambda: seen(ctx), NOTHING_SEEN)
+    sessions = project.sessions(report)
+    known = read_or(report, lambda: seen(project), NOTHING_SEEN)
     problems.extend(known.problems)
-    kept = read_or(report, lambda: worktrees.list_kept(ctx, sessions), dict[int, str]())
-    waits = tuple(_waiting(ctx, sessions, known))
+    kept = read_or(report, lambda: worktrees.list_kept(project, sessions), dict[int, str]())
+    waits = tuple(_waiting(project, sessions, known))
     return Overview(
-        project=ctx.project.name,
+        project=project.name,
         seen_at=known.taken_at,
-        sessions=tuple(rows_of(ctx, now, sessions, known)),
+        sessions=tuple(rows_of(project, now, sessions, known)),
         waiting=waits,
-        merged=tuple(_merged(ctx, known, now)),
+        merged=tuple(_merged(project, known, now)),
         kept=tuple(Kept(issue, path) for issue, path in kept.items()),
         problems=tuple(problems),
-        unlisted=_unlisted(ctx, sessions, known),
-        backlog=ctx.project.labels.backlog,
-        hint=_hint(ctx, now, known, busy=bool(sessions) or any(one.ready for one in waits)),
+        unlisted=_unlisted(project, sessions, known),
+        backlog=project.settings.labels.backlog,
+        hint=_hint(project, now, known, busy=bool(sessions) or any(one.ready for one in waits)),
     )
 
 
-def _merged(ctx: Context, known: Snapshot, now: float) -> Iterator[Merged]:
+def _merged(project: Project, known: Snapshot, now: float) -> Iterator[Merged]:
     recent = (
         pull
         for pull in known.pulls
         if pull.state is PullState.MERGED and pull.closed_at > now - RECENT_S
     )
     for pull in sorted(recent, key=lambda pull: pull.closed_at, reverse=True):
-        issue = worktrees.parse_issue(ctx.project, pull.branch)
+        issue = worktrees.parse_issue(project.settings, pull.branch)
         yield Merged(issue, pull.number, pull.title, max(0.0, now - pull.closed_at))
 
 
-def _waiting(ctx: Context, sessions: list[IssueSession], known: Snapshot) -> Iterator[Waiting]:
+def _waiting(project: Project, sessions: list[IssueSession], known: Snapshot) -> Iterator[Waiting]:
     for issue in _idle(sessions, known):
-        if _is_listed(ctx, issue):
-            yield Waiting(issue.number, issue.title, _why(ctx, known, issue))
+        if _is_listed(project, issue):
+            yield Waiting(issue.number, issue.title, _why(project, known, issue))
 
 
-def _unlisted(ctx: Context, sessions: list[IssueSession], known: Snapshot) -> tuple[int, ...]:
-    return tuple(one.number for one in _idle(sessions, known) if not _is_listed(ctx, one))
+def _unlisted(project: Project, sessions: list[IssueSession], known: Snapshot) -> tuple[int, ...]:
+    return tuple(one.number for one in _idle(sessions, known) if not _is_listed(project, one))
 
 
 def _idle(sessions: list[IssueSession], known: Snapshot) -> list[Issue]:
@@ -138,20 +138,20 @@ def _idle(sessions: list[IssueSession], known: Snapshot) -> list[Issue]:
     return sorted(found, key=lambda issue: issue.number)
 
 
-def _is_listed(ctx: Context, issue: Issue) -> bool:
-    labels = ctx.project.labels
+def _is_listed(project: Project, issue: Issue) -> bool:
+    labels = project.settings.labels
     return labels.backlog in issue.labels or labels.blocked in issue.labels
 
 
-def _why(ctx: Context, known: Snapshot, issue: Issue) -> str:
+def _why(project: Project, known: Snapshot, issue: Issue) -> str:
     """What keeps the issue from being picked up: the same as in `poll.list_ready`, in words."""
-    labels = ctx.project.labels
+    labels = project.settings.labels
     if labels.blocked in issue.labels:
         return (
-            f"labelled {labels.blocked}: sm issue show {ctx.project.name}#{issue.number} says why; "
+            f"labelled {labels.blocked}: sm issue show {project.name}#{issue.number} says why; "
             "a person has to take that label off"
         )
-    if not known.trust(ctx.project).includes(issue.author):
+    if not known.trust(project.settings).includes(issue.author):
         return f"filed by '{issue.author}', who is not trusted"
     if needed := list_blockers(known, issue):
         return "depends on " + ", ".join(f"#{number}" for number in needed)
@@ -160,14 +160,14 @@ def _why(ctx: Context, known: Snapshot, issue: Issue) -> str:
     return ""
 
 
-def _hint(ctx: Context, now: float, known: Snapshot, *, busy: bool) -> str:
-    if lock.is_held(ctx.root.project(ctx.project.name).poll_lock):
+def _hint(project: Project, now: float, known: Snapshot, *, busy: bool) -> str:
+    if lock.is_held(project.root.project(project.name).poll_lock):
         return ""
     if not known.taken_at:
         return (
             "dev-poll has not looked yet: file issues with sm issue add, then run dev-poll --loop"
         )
-    interval = max(ctx.project.poll_interval_s, ctx.project.ci.poll_s)
+    interval = max(project.settings.poll_interval_s, project.settings.ci.poll_s)
     if busy and now - known.taken_at > MISSED * interval:
         return "dev-poll does not seem to run: start it with dev-poll --loop, or from cron"
     return ""

@@ -16,8 +16,8 @@ from sm.issues.snapshot import Snapshot, last_snapshot
 from sm.phase import Phase
 from sm.sessions import agent, terminal, turn
 from sm.sessions.activity import Evidence, Proof
-from sm.sessions.project import Context
-from sm.sessions.registry import AnySession, IssueSession
+from sm.sessions.project import Project
+from sm.sessions.session import AnySession, IssueSession
 from sm.sessions.signs import SILENT, Signs
 from sm.store import journal
 from sm.store.events import Event
@@ -105,29 +105,29 @@ DOING = {
 """What a session waits for whose agent is not simply at work, by what its hooks say."""
 
 
-def rows(ctx: Context, now: float) -> list[StatusRow]:
+def rows(project: Project, now: float) -> list[StatusRow]:
     """Every session of the project, by issue; a damaged one has its row, too.
 
     Raises:
         StateError: the last observation of the forge is damaged.
 
     """
-    return rows_of(ctx, now, ctx.sessions(), seen(ctx))
+    return rows_of(project, now, project.sessions(), seen(project))
 
 
-def seen(ctx: Context) -> Snapshot:
+def seen(project: Project) -> Snapshot:
     """The forge as it was seen last, however long ago."""
-    return last_snapshot(ctx.root.project(ctx.project.name)) or NOTHING_SEEN
+    return last_snapshot(project.root.project(project.name)) or NOTHING_SEEN
 
 
 def rows_of(
-    ctx: Context, now: float, sessions: Iterable[IssueSession], known: Snapshot
+    project: Project, now: float, sessions: Iterable[IssueSession], known: Snapshot
 ) -> list[StatusRow]:
     """The rows of these sessions, by what was `known` of the forge."""
     found = list(sessions)
-    events = journal.latest(ctx.root.journal, {session.name for session in found})
+    events = journal.latest(project.root.journal, {session.name for session in found})
     parts = _parts(known)
-    return [_row(ctx, now, s, parts(s), events.get(s.name)) for s in found]
+    return [_row(now, s, parts(s), events.get(s.name)) for s in found]
 
 
 def _parts(known: Snapshot) -> Callable[[IssueSession], Snapshot]:
@@ -139,22 +139,20 @@ def _parts(known: Snapshot) -> Callable[[IssueSession], Snapshot]:
         return structs.replace(
             known,
             issues=(issues[session.issue],) if session.issue in issues else (),
-            pulls=(pulls[session.branch],) if session.branch in pulls else (),
+            pulls=(pulls[session.record.branch],) if session.record.branch in pulls else (),
         )
 
     return part
 
 
-def _row(
-    ctx: Context, now: float, session: IssueSession, known: Snapshot, event: Event | None
-) -> StatusRow:
-    if event is not None and event.at < session.created_at:
+def _row(now: float, session: IssueSession, known: Snapshot, event: Event | None) -> StatusRow:
+    if event is not None and event.at < session.record.created_at:
         event = None  # of an earlier session of that issue
     one = Known(session, now)
     row = StatusRow(
         project=one.project,
         issue=one.issue,
-        title=session.title,
+        title=session.record.title,
         session=session.name,
         phase=State.DAMAGED,
         age_s=one.age_s,
@@ -164,7 +162,7 @@ def _row(
     )
 
     def make(_: AnySession) -> StatusRow:
-        return _filled(row, one, session, recall(ctx, session, known))
+        return _filled(row, one, session, recall(session, known))
 
     return show(session, make, partial(_damaged, row))
 
@@ -209,7 +207,7 @@ def _proof(state: State, facts: Facts, known: Observation, one: Known) -> tuple[
     signs = facts.signs or SILENT
     match state:
         case State.STARTING if not facts.history.started_at:
-            found = Proof(Evidence.RECORD, one.session.created_at, one.dir.identity.name)
+            found = Proof(Evidence.RECORD, one.session.record.created_at, one.dir.identity.name)
         case State.STARTING:
             found = Proof(Evidence.RECEIPT, facts.history.started_at, "start")
         case State.MERGED if known.pull:

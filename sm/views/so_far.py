@@ -6,8 +6,7 @@ from msgspec import structs
 
 from sm.errors import SmError
 from sm.sessions import activity, registry
-from sm.sessions.machine import load_project
-from sm.sessions.registry import AnySession, IssueSession
+from sm.sessions.session import AnySession, IssueSession
 from sm.store.paths import Root
 from sm.views.session import StatusRow, rows_of, seen
 from sm.views.states import State
@@ -47,8 +46,8 @@ def _standing(session: AnySession, now: float) -> str:
         state = activity.describe_activity(session)
         return AD_HOC.get(state, state)
     try:
-        ctx = load_project(session)
-        [row] = rows_of(ctx, now, [session], seen(ctx))
+        project = session.project
+        [row] = rows_of(project, now, [session], seen(project))
     except SmError as error:
         return f"its state is not known ({error.message})"
     return _in_words(row)

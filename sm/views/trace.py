@@ -11,7 +11,7 @@ from sm.errors import SmError
 from sm.issues.matrix import BY_NAME
 from sm.sessions import terminal_log
 from sm.sessions.history import Count, Verb
-from sm.sessions.project import Context
+from sm.sessions.project import Project
 from sm.store import events, journal
 from sm.store.events import Event, Rotation, RotationStep
 from sm.store.paths import Root, name_session
@@ -59,15 +59,15 @@ class Story(Struct, frozen=True):
     log: str = ""
 
 
-def story(ctx: Context, issue: int) -> Story:
+def story(project: Project, issue: int) -> Story:
     """What happened for `issue`; also when its session is long over.
 
     Raises:
         SmError: the journal has nothing on it.
 
     """
-    session = name_session(ctx.project.name, issue)
-    return story_of(ctx.root, session, f"issue #{issue} of '{ctx.project.name}'")
+    session = name_session(project.name, issue)
+    return story_of(project.root, session, f"issue #{issue} of '{project.name}'")
 
 
 def story_of(root: Root, session: str, what: str) -> Story:

@@ -37,7 +37,7 @@ from sm.adapters.forge.model import (
     authors_in,
 )
 from sm.adapters.forge.protocol import CheckRun
-from sm.config.schema import Ci, ForgeSettings, Project
+from sm.config.schema import Ci, ForgeSettings, ProjectSettings
 from sm.errors import UsageError
 
 T = TypeVar("T", bound=Issue | PullRequest)
@@ -338,13 +338,13 @@ SERVERS: dict[str, Server] = {}
 """By name: what a URL would lead to."""
 
 
-def open_forge(project: Project, config: Path | None = None) -> MemoryForge:
+def open_forge(project: ProjectSettings, config: Path | None = None) -> MemoryForge:
     """The forge of a project with `MemorySettings`."""
     assert isinstance(project.forge, MemorySettings)
     return MemoryForge(SERVERS[project.forge.name])
 
 
-def find_problems(project: Project, url: str) -> Iterator[str]:
+def find_problems(project: ProjectSettings, url: str) -> Iterator[str]:
     """Nothing but a server that is not there."""
     assert isinstance(project.forge, MemorySettings)
     if project.forge.name not in SERVERS:

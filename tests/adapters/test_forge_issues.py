@@ -10,7 +10,7 @@ import pytest
 from sm.adapters.forge.errors import NotFoundError
 from sm.adapters.forge.local.forge import open_forge
 from sm.adapters.forge.model import IssueState
-from sm.config.schema import Project
+from sm.config.schema import ProjectSettings
 from sm.errors import StateError, UsageError
 from tests.hub import Hub, make_hub
 
@@ -73,7 +73,7 @@ def test_comment_with_a_marker_is_posted_once(hub: Hub) -> None:
     assert forge.issue(1).comments[0].marker == "harb-1/7 -->"
 
 
-def _write(project: Project, name: int) -> None:
+def _write(project: ProjectSettings, name: int) -> None:
     forge = open_forge(project)
     for turn in range(ROUNDS):
         forge.add_issue(f"{name}-{turn}", author="x")

@@ -12,7 +12,7 @@ from sm.bridge import bindings, database
 from sm.bridge.handoffs import APPENDED, open_bridge
 from sm.bridge.records import Client, EntryType
 from sm.issues.threads import hand_over
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 from tests.bench.measure import Bench, Figure, Take, call_ms, in_turns
 from tests.bench.reaction import quiet_stage
 from tests.helpers import put_session
@@ -147,10 +147,10 @@ def _plain(path: Path) -> Iterator[sqlite3.Connection]:
 def _passes(bench: Bench) -> Iterator[Figure]:
     stage = quiet_stage(bench.folder)
     try:
-        ctx = stage.ctx
-        session = put_session(ctx, stage.file_issue(), alive=False)
-        path, aside = ctx.config.bridge_database, bench.folder / "aside.db"
-        look = _often(lambda: hand_over(ctx, session), _processor_ms)
+        project = stage.project
+        session = put_session(project, stage.file_issue(), alive=False)
+        path, aside = project.config.bridge_database, bench.folder / "aside.db"
+        look = _often(lambda: hand_over(session), _processor_ms)
 
         def without() -> float:
             path.rename(aside)
@@ -175,7 +175,7 @@ def _tell(path: Path, session: IssueSession, count: int) -> None:
         row = (ident, "code", "progress", CONTENT, AT, None)
         with database.transaction(handoffs.connection):
             handoffs.connection.executemany(APPENDED, [row] * (count - 1))
-        bindings.bind(handoffs, ident, session.project, session.issue)
+        bindings.bind(handoffs, ident, session.record.project, session.issue)
 
 
 def _processor_ms(action: Callable[[], object]) -> Take:

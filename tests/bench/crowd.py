@@ -16,8 +16,8 @@ from sm.adapters.forge.model import PullState
 from sm.adapters.proc import Process
 from sm.issues import claim
 from sm.issues.snapshot import last_snapshot
-from sm.sessions.project import Context
-from sm.sessions.registry import IssueSession
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
 from sm.store import lock
 from sm.store.files import append_line, write_atomic, write_json
 from tests.e2e.stage import Stage, make_stage
@@ -40,13 +40,13 @@ class Crowd:
     held: ExitStack
 
     @property
-    def ctx(self) -> Context:
+    def project(self) -> Project:
         """The project as a process of its own would open it: nothing remembered."""
-        return self.stage.ctx
+        return self.stage.project
 
     def age_snapshot(self) -> None:
         """Let the forge be due to be looked at."""
-        directory = self.ctx.directory
+        directory = self.project.directory
         seen = last_snapshot(directory)
         if seen is not None:
             write_json(directory.snapshot, structs.replace(seen, taken_at=0.0))
@@ -64,17 +64,17 @@ def make_crowd(folder: Path, count: int, *, awaiting: bool, watched: bool = True
     settings: dict[str, object] = {"state_root": str(state), "max_sessions": count, "ci": ci}
     crowd = Crowd(make_stage(folder, auto=False, settings=settings), count, ExitStack())
     heads = _branches(crowd, awaiting=awaiting)
-    ctx, agent = crowd.ctx, _agent(crowd)
+    project, agent = crowd.project, _agent(crowd)
     for issue, head in heads.items():
-        _on_forge(ctx, issue, head if awaiting else "")
+        _on_forge(project, issue, head if awaiting else "")
         phase = "PHASE:awaiting_ci\n" if awaiting else ""
-        session = put_session(ctx, issue, phase=phase, alive=False)
+        session = put_session(project, issue, phase=phase, alive=False)
         write_atomic(session.dir.agent_pid, f"{agent.pid} {agent.started}\n")
         if watched:
             crowd.held.enter_context(lock.try_hold(session.dir.monitor_lock))
         _worktree(session)
         if awaiting:
-            crowd.held.enter_context(_check_under_way(ctx, head))
+            crowd.held.enter_context(_check_under_way(project, head))
     return crowd
 
 
@@ -89,16 +89,16 @@ def _agent(crowd: Crowd) -> Process:
 
 def _branches(crowd: Crowd, *, awaiting: bool) -> dict[int, str]:
     """A branch and a claim on the remote for each issue, and the branch in the clone."""
-    ctx, repository = crowd.ctx, crowd.stage.repository
+    project, repository = crowd.project, crowd.stage.repository
     main = git(repository.bare, "rev-parse", "main")
     heads = dict.fromkeys(range(1, crowd.count + 1), main)
     if awaiting:
-        stream = "".join(_commit(ctx.project.branch(issue), issue, main) for issue in heads)
+        stream = "".join(_commit(project.settings.branch(issue), issue, main) for issue in heads)
         _feed(repository.bare, stream, "fast-import", "--quiet")
         git(repository.clone, "fetch", "-q", "origin")
-        found = local_forge(ctx).repository.heads()
-        heads = {n: found[ctx.project.branch(n)] for n in heads}
-    branches = {n: f"refs/heads/{ctx.project.branch(n)}" for n in heads}
+        found = local_forge(project).repository.heads()
+        heads = {n: found[project.settings.branch(n)] for n in heads}
+    branches = {n: f"refs/heads/{project.settings.branch(n)}" for n in heads}
     claims = {n: claim.name_ref(n) for n in heads}
     for place, refs in (
         (repository.bare, branches),
@@ -123,20 +123,20 @@ def _feed(folder: Path, text: str, *command: str) -> None:
     subprocess.run(["git", "-C", str(folder), *command], input=text.encode(), check=True)
 
 
-def _on_forge(ctx: Context, issue: int, head: str) -> None:
-    folder = local_forge(ctx).folder
+def _on_forge(project: Project, issue: int, head: str) -> None:
+    folder = local_forge(project).folder
     front: dict[str, object] = new_front(f"Issue {issue}", "ada") | {"labels": ["in-progress"]}
     document = Document({"number": issue} | front, "Please.\n")
     folder.file("issues", issue).write_bytes(render(document))
     if head:
         front = new_front(f"Issue {issue}", "sm") | {"state": str(PullState.OPEN)}
-        front |= {"branch": ctx.project.branch(issue), "base": "main", "head": head}
+        front |= {"branch": project.settings.branch(issue), "base": "main", "head": head}
         document = Document({"number": FIRST_PULL + issue} | front, f"Closes #{issue}")
         folder.file("pulls", FIRST_PULL + issue).write_bytes(render(document))
 
 
-def _check_under_way(ctx: Context, head: str) -> AbstractContextManager[bool]:
-    check = local_forge(ctx).checks.folder(head)
+def _check_under_way(project: Project, head: str) -> AbstractContextManager[bool]:
+    check = local_forge(project).checks.folder(head)
     check.path.mkdir()
     append_line(check.starts, b"1767322985.000")
     return lock.try_hold(check.lock)
@@ -144,10 +144,10 @@ def _check_under_way(ctx: Context, head: str) -> AbstractContextManager[bool]:
 
 def _worktree(session: IssueSession) -> None:
     """What `git worktree add` leaves (gitrepository-layout(5)), without the files of the tree."""
-    record = session.repo / ".git" / "worktrees" / session.worktree.name
+    record = session.record.repo / ".git" / "worktrees" / session.worktree.name
     session.worktree.mkdir(parents=True)
     record.mkdir(parents=True)
     (session.worktree / ".git").write_text(f"gitdir: {record}\n")
     (record / "gitdir").write_text(f"{session.worktree / '.git'}\n")
     (record / "commondir").write_text("../..\n")
-    (record / "HEAD").write_text(f"ref: refs/heads/{session.branch}\n")
+    (record / "HEAD").write_text(f"ref: refs/heads/{session.record.branch}\n")

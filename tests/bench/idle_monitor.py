@@ -74,17 +74,17 @@ def figures(bench: Bench) -> Iterator[Figure]:
 @contextmanager
 def _monitor(crowd: Crowd) -> Iterator[subprocess.Popen[bytes]]:
     """The monitor of a session to which nothing happens; its reactor would spoil the figures."""
-    ctx = crowd.ctx
-    (session,) = ctx.sessions()
+    project = crowd.project
+    (session,) = project.sessions()
     python = stand_in(crowd.stage.folder / "python", "exit 1")
     session.dir.next.write_text(f"{FAR}\n")
-    watched = (ctx.root.phase("harb", 1), ctx.root.idle_marker(session.name))
+    watched = (project.root.phase("harb", 1), project.root.idle_marker(session.name))
     session.dir.watch.write_text("".join(f"{path}\n" for path in watched))
-    session.dir.shared.write_text(f"{ctx.directory.path}\n{ctx.forge.signs()[0]}\n")
-    ctx.directory.due.write_text(f"{FAR}\n")
-    ctx.directory.snapshot.touch()
+    session.dir.shared.write_text(f"{project.directory.path}\n{project.forge.signs()[0]}\n")
+    project.directory.due.write_text(f"{FAR}\n")
+    project.directory.snapshot.touch()
     session.dir.seen.touch()
-    env = os.environ | {"SM_PYTHON": str(python), "SM_STATE_ROOT": str(ctx.root.path)}
+    env = os.environ | {"SM_PYTHON": str(python), "SM_STATE_ROOT": str(project.root.path)}
     argv = ["bash", str(BIN / "agent-session"), "monitor", "harb", "1"]
     with subprocess.Popen(argv, env=env) as process:
         try:
@@ -94,12 +94,12 @@ def _monitor(crowd: Crowd) -> Iterator[subprocess.Popen[bytes]]:
             said = session.dir.monitor_log.read_text()
             assert not said, said
         finally:
-            registry.forget(ctx.root, session)  # it ends with its session
+            registry.forget(project.root, session)  # it ends with its session
 
 
 @contextmanager
 def _by_hand(crowd: Crowd) -> Iterator[subprocess.Popen[bytes]]:
-    phase_file = crowd.ctx.root.phase("harb", 1)
+    phase_file = crowd.project.root.phase("harb", 1)
     socket = os.environ["SM_TMUX_SOCKET"]
     argv = ["bash", "-c", BY_HAND, "monitor", str(phase_file), socket, "dev-harb-1"]
     with subprocess.Popen(argv, stderr=sys.stderr) as process:

@@ -102,7 +102,7 @@ def _starting(bench: Bench) -> Iterator[Figure]:
 
 
 def _calling(bench: Bench) -> Iterator[Figure]:
-    path = load_here(None).machine.bridge_database
+    path = load_here(None).settings.bridge_database
     path.parent.mkdir(mode=0o700, parents=True)
     _, ident = filled(path)
     params = {"name": "get_handoff", "arguments": {"id": ident}}

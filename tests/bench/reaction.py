@@ -57,7 +57,7 @@ def figures(bench: Bench) -> Iterator[Figure]:
     stage, log = quiet_stage(bench.folder), bench.folder / "reactor.jsonl"
     issue = stage.file_issue()
     with patch.object(sys, "executable", str(_interpreter(bench.folder, log))):
-        list(tick(stage.ctx))  # hands its own interpreter to the monitor
+        list(tick(stage.project))  # hands its own interpreter to the monitor
     stage.push_work(issue)
     waited, poked, by_hand = [], [], []
     try:

@@ -25,7 +25,7 @@ def figures(bench: Bench) -> Iterator[Figure]:
     stage = quiet_stage(bench.folder)
     issue = stage.file_issue()
     try:
-        list(tick(stage.ctx))
+        list(tick(stage.project))
         argv = ["-m", "sm", "--config", str(stage.config), "react", "harb", str(issue)]
         cpu: list[float] = []
 

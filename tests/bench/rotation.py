@@ -8,11 +8,9 @@ import time
 from collections.abc import Iterator
 from statistics import median
 
-from sm.context import settings
 from sm.context.history import read_recent
 from sm.context.rotation import Cause
 from sm.context.run import begin_cycle
-from sm.context.settings import Rotator
 from sm.sessions import agent_state, registry
 from sm.sessions.agent_state import State
 from tests.bench.client import asked, real_agents, wait_ready
@@ -99,8 +97,7 @@ def _cycle(managed: Managed) -> float:
     wait_ready(managed)
     count = len(list(read_recent(managed.root, managed.name)))
     started = time.monotonic()
-    rotator = Rotator(managed.target, settings.read_policy(managed.session))
-    assert begin_cycle(rotator, Cause.COMMAND, 87.0)
+    assert begin_cycle(managed.session, Cause.COMMAND, 87.0)
     registry.poke(managed.session.dir)
     wait_for(lambda: len(list(read_recent(managed.root, managed.name))) > count, "its end", 120.0)
     took = (time.monotonic() - started) * 1000

@@ -46,7 +46,7 @@ def _all(managed: Managed, mood: str, count: int) -> tuple[float, int]:
     for text in texts:
         managed.send(text)
     release()
-    wait_for(lambda: delivery.is_at_rest(managed.target), "all to be accepted", 600.0)
+    wait_for(lambda: delivery.is_at_rest(managed.session), "all to be accepted", 600.0)
     took = time.monotonic() - started
     last = managed.api.main[-1]
     assert all(last.appearances(text) == 1 for text in texts)

@@ -59,7 +59,7 @@ def _figures(crowd: str, budget: float | None, found: list[list[float]]) -> Iter
 
 def _by_hand(crowd: Crowd) -> Take:
     socket = os.environ["SM_TMUX_SOCKET"]
-    argv = ["bash", "-c", BY_HAND, "poll", str(crowd.ctx.root.path), socket]
+    argv = ["bash", "-c", BY_HAND, "poll", str(crowd.project.root.path), socket]
     return lambda: run(argv).wall_s * 1000
 
 
@@ -72,7 +72,7 @@ def _ticks(crowd: Crowd) -> tuple[Take, Take]:
     """One that has to look at the forge, one that need not."""
 
     def look() -> None:
-        said = list(tick(crowd.ctx))
+        said = list(tick(crowd.project))
         assert not said, said
 
     return _with_forge_due(crowd, call_ms(look)), call_ms(look)

@@ -17,7 +17,7 @@ from sm.__main__ import run
 from sm.bridge.handoffs import open_bridge
 from sm.bridge.records import Client
 from sm.mcp.server import Tools, make_server
-from sm.sessions import machine as hosts
+from sm.sessions import machine as machines
 from sm.sessions.caller import Caller
 from sm.store.paths import Root
 from tests.disks import fill, small_disk
@@ -133,7 +133,7 @@ def test_a_tool_says_that_the_disk_is_full_and_works_once_there_is_room(
         return bool(result.is_error), block.text
 
     async def talk() -> None:
-        async with McpClient(make_server(Tools(hosts.load_here(None), Caller()), "0")) as client:
+        async with McpClient(make_server(Tools(machines.load_here(None), Caller()), "0")) as client:
             ballast = fill(disk)
             assert await add(client) == (True, no_space(database))
             ballast.unlink()

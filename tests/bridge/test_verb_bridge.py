@@ -26,9 +26,9 @@ from sm.bridge.records import Client, EntryType
 from sm.config.load import load
 from sm.mcp.schemas import TOOLS
 from sm.mcp.server import Tools, make_server
-from sm.sessions import machine as hosts
+from sm.sessions import machine as machines
 from sm.sessions.caller import Caller
-from sm.sessions.project import Context
+from sm.sessions.project import Project
 from sm.store import journal
 from sm.store.paths import Root
 from sm.views.event_words import describe
@@ -46,11 +46,11 @@ def database(root: Root, sealed: Path) -> Path:
 
 
 @pytest.fixture
-def ctx(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Context:
+def project(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Project:
     path = sm_yaml(tmp_path)
     monkeypatch.setenv("SM_CONFIG", str(path))
     config = load(path, os.environ, tmp_path)
-    return Context(config, config.projects[0])
+    return Project(config, config.projects[0])
 
 
 class Shell:
@@ -112,7 +112,7 @@ def test_a_thread_is_shown_with_what_is_new_marked(sm: Shell, ident: str) -> Non
 
 def test_json_has_the_shapes_of_the_tools(sm: Shell) -> None:
     async def tool(name: str, **arguments: object) -> Any:
-        async with McpClient(make_server(Tools(hosts.load_here(None), Caller()), "0")) as client:
+        async with McpClient(make_server(Tools(machines.load_here(None), Caller()), "0")) as client:
             return (await client.call_tool(name, arguments)).structured_content
 
     def same(name: str, *args: str, **arguments: object) -> None:
@@ -154,9 +154,11 @@ def test_every_verb_has_a_line_of_help_that_is_whole(sm: Shell) -> None:
 # Who speaks
 
 
-def test_who_speaks_is_the_chat_and_in_a_session_of_sm_it_is_code(sm: Shell, ctx: Context) -> None:
+def test_who_speaks_is_the_chat_and_in_a_session_of_sm_it_is_code(
+    sm: Shell, project: Project
+) -> None:
     ident = sm("create", "t", "c").strip()
-    put_session(ctx, 7)  # this very process stands in for its agent
+    put_session(project, 7)  # this very process stands in for its agent
     assert [entry["seq"] for entry in sm.json("get", ident)["new_entries"]] == [1]
     assert sm.json("read", ident)["handoff"]["code_last_seen"] == 1
     sm("add", ident, "progress", "Half done.")
@@ -250,7 +252,7 @@ def test_what_is_no_text_on_standard_input_is_refused(sm: Shell, ident: str) -> 
     assert len(sm.json("get", ident)["entries"]) == 1
 
 
-def test_a_completed_handoff_takes_nothing_more(sm: Shell, ident: str, ctx: Context) -> None:
+def test_a_completed_handoff_takes_nothing_more(sm: Shell, ident: str, project: Project) -> None:
     sm("close", ident)
     for args in (("add", ident, "done", "Late."), ("bind", ident, "harb", "7")):
         assert sm.refused(*args, code=1) == (
@@ -261,26 +263,26 @@ def test_a_completed_handoff_takes_nothing_more(sm: Shell, ident: str, ctx: Cont
 
 
 def test_a_handoff_is_about_an_issue_of_a_project_that_is_known(
-    sm: Shell, ident: str, ctx: Context
+    sm: Shell, ident: str, project: Project
 ) -> None:
     assert sm("bind", ident, "harb", "7") == f"{ident} is about harb #7\n"
     about = {"handoff_id": ident, "project": "harb", "issue": 8, "handed_seq": 0}
     assert sm.json("bind", ident, "harb", "8") == about
-    known = f"no project 'hub' in '{ctx.config.source}': there is harb"
+    known = f"no project 'hub' in '{project.config.source}': there is harb"
     assert sm.refused("bind", ident, "hub", "7") == known
     assert sm.refused("create", "t", "c", "--project", "hub", "--issue", "7") == known
     assert sm.refused("bind", UNKNOWN, "harb", "7").startswith(f"no handoff '{UNKNOWN}'")
 
 
 def test_what_was_written_is_said_though_the_session_cannot_be_woken(
-    sm: Shell, ctx: Context
+    sm: Shell, project: Project
 ) -> None:
-    session = put_session(ctx, 7)
+    session = put_session(project, 7)
     session.dir.identity.write_text("{")
     ident = sm("create", "t", "c", "--project", "harb", "--issue", "7").strip()
     sm("add", ident, "task", "x")
     assert len(sm.json("get", ident)["entries"]) == 2
-    [problem] = journal.read(ctx.root.journal)
+    [problem] = journal.read(project.root.journal)
     assert problem.session == "dev-harb-7"
     assert describe(problem).startswith("not woken for the chat: ")
 

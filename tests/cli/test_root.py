@@ -13,7 +13,7 @@ from sm.__main__ import run
 from sm.cli import root as root_module
 from sm.cli.options import project_issue, project_option, projects_option
 from sm.cli.root import COMMANDS, Verb, cli
-from sm.config.schema import Project
+from sm.config.schema import ProjectSettings
 from sm.errors import SmError, TemporaryError
 from sm.store.paths import Root
 from tests.helpers import wait_for
@@ -253,19 +253,19 @@ def give(monkeypatch: pytest.MonkeyPatch, command: click.Command) -> None:
 
 @click.command()
 @project_issue
-def _on_issue(project: Project, issue: int) -> None:
+def _on_issue(project: ProjectSettings, issue: int) -> None:
     click.echo(f"{project.name} {issue}")
 
 
 @click.command()
 @project_option
-def _on_one(project: Project) -> None:
+def _on_one(project: ProjectSettings) -> None:
     click.echo(project.name)
 
 
 @click.command()
 @projects_option
-def _on_some(projects: tuple[Project, ...]) -> None:
+def _on_some(projects: tuple[ProjectSettings, ...]) -> None:
     click.echo(" ".join(project.name for project in projects))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from sm.config.duration import Seconds
 from sm.config.load import load, load_machine
-from sm.config.schema import Config, Machine, Project
+from sm.config.schema import Config, MachineSettings, ProjectSettings
 from sm.errors import UsageError
 from sm.store.paths import DEFAULT_ROOT
 from tests.helpers import sm_yaml
@@ -231,7 +231,9 @@ def test_anchors_and_merge_keys_work(cwd: Path, write: Write) -> None:
 
 def thresholds(config: Config) -> dict[str, tuple[int, int]]:
     """When is warned, and when urgently: on the machine (''), and in each project."""
-    every: dict[str, Machine | Project] = {project.name: project for project in config.projects}
+    every: dict[str, MachineSettings | ProjectSettings] = {
+        project.name: project for project in config.projects
+    }
     every[""] = config
     return {
         name: (one.context_monitor.warning_percentage, one.context_monitor.critical_percentage)

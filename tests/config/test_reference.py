@@ -9,7 +9,7 @@ import yaml
 from sm.config import reference
 from sm.config.convert import list_key_paths
 from sm.config.load import load
-from sm.config.schema import Machine, Project
+from sm.config.schema import MachineSettings, ProjectSettings
 from sm.config.show import list_effective
 from tests.helpers import REPOSITORY
 
@@ -41,7 +41,7 @@ def leaves(data: dict[str, object], at: tuple[str, ...] = ()) -> set[tuple[str, 
 
 def test_the_example_misses_no_key() -> None:
     data = yaml.safe_load((TOP / "config.example.yaml").read_text())
-    assert leaves(data) == {*list_key_paths(Machine), *list_key_paths(Project)}
+    assert leaves(data) == {*list_key_paths(MachineSettings), *list_key_paths(ProjectSettings)}
 
 
 def test_the_example_loads_and_holds_the_defaults(tmp_path: Path) -> None:
@@ -55,6 +55,6 @@ def test_the_example_loads_and_holds_the_defaults(tmp_path: Path) -> None:
 
 def test_every_key_is_in_the_document_with_its_meaning() -> None:
     document = reference.render_document()
-    for key in (*reference.list_keys(Machine), *reference.list_keys(Project)):
+    for key in (*reference.list_keys(MachineSettings), *reference.list_keys(ProjectSettings)):
         assert f"\n| `{key.path}` | {key.type} | " in document
         assert key.description

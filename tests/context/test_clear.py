@@ -15,10 +15,10 @@ from sm.context import files, progress
 from sm.context.act import perform
 from sm.context.clear import clear
 from sm.context.rotation import Act, Cause, Move, Rotation, Step, begin
-from sm.context.settings import Policy, Rotator
 from sm.refusal import Outcome, Refusal, Status
 from sm.sessions import agent as agents
-from sm.sessions.target import Target
+from sm.sessions.session import Session
+from sm.sessions.settings import Settings
 from sm.store import journal
 from sm.store.paths import Root
 from sm.views.event_words import describe
@@ -29,53 +29,52 @@ SENTENCE = "a person looks through its history (copy mode), or its pane takes no
 
 
 @pytest.fixture
-def target(root: Root, tmux: Tmux, tmp_path: Path) -> Target:
+def target(root: Root, tmux: Tmux, tmp_path: Path) -> Session:
     """An agent whose terminal a person looks through."""
     target = launch(root, tmux, tmp_path, "❯\u00a0", PROFILE)
-    known = agents.load(target.session.dir)
+    known = agents.load(target.dir)
     assert known
     tmux.command("copy-mode", "-t", known.pane_id)
     return target
 
 
-def rotation(target: Target, **changes: object) -> Rotation:
+def rotation(target: Session, **changes: object) -> Rotation:
     """One whose document is kept already, about to be cleared."""
     record = begin("r1", Cause.COMMAND, time.time() - 60, "old", "/nowhere")
     return structs.replace(record, step=Step.CLEAR, kept=True, clears=1, tried=1, **changes)
 
 
-def told(target: Target) -> list[str]:
-    return [describe(event) for event in journal.read(target.session.root.journal)]
+def told(target: Session) -> list[str]:
+    return [describe(event) for event in journal.read(target.root.journal)]
 
 
-def on_record(target: Target) -> dict[str, object]:
-    found = json.loads(target.session.dir.rotation.read_text())
+def on_record(target: Session) -> dict[str, object]:
+    found = json.loads(target.dir.rotation.read_text())
     assert isinstance(found, dict)
     return found
 
 
-def test_a_clear_that_cannot_be_typed_says_what_is_in_the_way(target: Target) -> None:
+def test_a_clear_that_cannot_be_typed_says_what_is_in_the_way(target: Session) -> None:
     assert clear(target, "r1.clear1", "old") == Outcome(Status.WAITING, Refusal.MODE)
-    agents.stop(target.tmux, target.session)
+    agents.stop(target.tmux, target)
     assert clear(target, "r1.clear1", "old") == Outcome(Status.WAITING, Refusal.GONE)
 
 
-def test_the_record_has_the_code_and_people_read_the_sentence(target: Target) -> None:
-    rotator = Rotator(target, Policy())
-    perform(rotator, Move(Act.CLEAR, rotation(target)))
+def test_the_record_has_the_code_and_people_read_the_sentence(target: Session) -> None:
+    perform(target.provide(settings=Settings()), Move(Act.CLEAR, rotation(target)))
     assert on_record(target)["obstacle"] == "mode"
     assert told(target) == [f"not cleared yet: {SENTENCE}"]
-    found = progress.find_replacement(target.session.dir)
+    found = progress.find_replacement(target.dir)
     assert found
     assert found.obstacle == SENTENCE
 
 
-def test_a_record_of_an_older_version_has_the_sentence_and_means_the_same(target: Target) -> None:
+def test_a_record_of_an_older_version_has_the_sentence_and_means_the_same(target: Session) -> None:
     record = rotation(target, obstacle=SENTENCE, since=1000.0, reported=True)
-    files.write_record(target.session.dir, record)
-    perform(Rotator(target, Policy()), Move(Act.CLEAR, record))
-    assert files.read_record(target.session.dir) == record
+    files.write_record(target.dir, record)
+    perform(target.provide(settings=Settings()), Move(Act.CLEAR, record))
+    assert files.read_record(target.dir) == record
     assert told(target) == []  # nobody is told again, and its time stands
-    found = progress.find_replacement(target.session.dir)
+    found = progress.find_replacement(target.dir)
     assert found
     assert found.obstacle == SENTENCE

@@ -18,7 +18,7 @@ from tests.helpers import wait_for
 
 def folder_of(company: Company, name: str) -> Path:
     session = company.session(name)
-    return session.cwd / ".sm" / "handoffs" / session.name
+    return session.record.cwd / ".sm" / "handoffs" / session.name
 
 
 def files(path: Path) -> list[str]:
@@ -79,7 +79,7 @@ def test_a_dry_run_changes_nothing(company: Company) -> None:
 def test_a_dry_run_says_what_is_in_the_way(company: Company) -> None:
     company.new("ann")
     session = company.session("ann")
-    (session.cwd / ".sm").symlink_to(company.folder.parent)
+    (session.record.cwd / ".sm").symlink_to(company.folder.parent)
     answered = company.folder / "answered"
     company.sm("send", "ann", f"ask: {answered}")
     company.sm("wait", "ann", "--for", "dialog", "--timeout", "60")

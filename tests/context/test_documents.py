@@ -14,7 +14,8 @@ from msgspec import structs
 from sm.config.schema import HandoffCycle
 from sm.context import documents
 from sm.errors import StateError
-from sm.sessions.registry import AdHocSession, IssueSession, Session
+from sm.sessions.record import AdHocRecord, IssueRecord
+from sm.sessions.session import AdHocSession, IssueSession, Session
 from sm.store.paths import Root
 from tests.helpers import Repository, git
 
@@ -33,13 +34,15 @@ def cwd(tmp_path: Path) -> Path:
 @pytest.fixture
 def session(root: Root, cwd: Path) -> Session:
     return AdHocSession(
-        name="s-00000001",
-        provider="peer",
-        cwd=cwd,
-        config=None,
-        state_root=root.path,
-        created_at=1000.0,
-        command="",
+        AdHocRecord(
+            name="s-00000001",
+            provider="peer",
+            cwd=cwd,
+            config=None,
+            state_root=root.path,
+            created_at=1000.0,
+            command="",
+        )
     )
 
 
@@ -69,25 +72,27 @@ def found(folder: Path, before: Collection[str] = ()) -> str:
 
 def test_the_folder_of_an_issue_is_in_its_worktree(root: Root, cwd: Path) -> None:
     session = IssueSession(
-        name="dev-harb-7",
-        provider="peer",
-        cwd=cwd,
-        config=None,
-        state_root=root.path,
-        created_at=1000.0,
-        project="harb",
-        issue=7,
-        title="x",
-        branch="fix/7",
-        base="main",
-        remote="origin",
-        repo=cwd,
+        IssueRecord(
+            name="dev-harb-7",
+            provider="peer",
+            cwd=cwd,
+            config=None,
+            state_root=root.path,
+            created_at=1000.0,
+            project="harb",
+            issue=7,
+            title="x",
+            branch="fix/7",
+            base="main",
+            remote="origin",
+            repo=cwd,
+        )
     )
     assert documents.find_folder(session, CYCLE) == cwd / ".sm" / "handoffs"
 
 
 def test_sessions_that_share_a_directory_share_no_document(session: Session, cwd: Path) -> None:
-    other = structs.replace(session, name="s-00000002")
+    other = session.change(name="s-00000002")
     mine, others = documents.find_folder(session, CYCLE), documents.find_folder(other, CYCLE)
     assert mine == cwd / ".sm" / "handoffs" / "s-00000001"
     documents.prepare(mine)
@@ -110,7 +115,7 @@ def test_an_absolute_folder_may_be_anywhere(session: Session, tmp_path: Path) ->
 def test_a_working_directory_reached_by_a_link_is_as_good(session: Session, cwd: Path) -> None:
     link = cwd.with_name("link")
     link.symlink_to(cwd)
-    folder = documents.find_folder(structs.replace(session, cwd=link), CYCLE)
+    folder = documents.find_folder(session.change(cwd=link), CYCLE)
     documents.prepare(folder)
     assert (cwd / ".sm" / "handoffs" / session.name).is_dir()
 
@@ -157,7 +162,7 @@ def test_something_else_in_the_place_of_the_folder_is_an_error(
 
 def test_git_does_not_see_the_documents(session: Session, repository: Repository) -> None:
     clone = repository.clone
-    folder = documents.find_folder(structs.replace(session, cwd=clone), CYCLE)
+    folder = documents.find_folder(session.change(cwd=clone), CYCLE)
     documents.prepare(folder)
     write(folder, "handoff-1.md")
     assert git(clone, "status", "--porcelain", "--untracked-files=all") == ""
@@ -187,7 +192,7 @@ def test_git_does_not_see_the_documents_in_a_folder_that_was_there_before(tree: 
 def test_git_does_not_see_the_documents_where_a_session_without_issue_was_before(
     session: Session, tree: Path
 ) -> None:
-    theirs = documents.find_folder(structs.replace(session, cwd=tree), CYCLE)
+    theirs = documents.find_folder(session.change(cwd=tree), CYCLE)
     documents.prepare(theirs)
     write(theirs, "handoff-1.md")
     folder = tree / ".sm" / "handoffs"
@@ -367,7 +372,7 @@ def test_a_working_directory_that_cannot_be_named_is_an_error_that_can_be_told(
     with contextlib.suppress(OSError):
         (tmp_path / os.fsdecode(name)).mkdir()
     with pytest.raises(StateError):
-        documents.find_folder(structs.replace(session, cwd=place), CYCLE)
+        documents.find_folder(session.change(cwd=place), CYCLE)
 
 
 @pytest.mark.parametrize("named", ["a\0b", "/a\0b", "/a/\udcff"])

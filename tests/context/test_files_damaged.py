@@ -14,13 +14,14 @@ from sm.adapters.agent.claude import CLAUDE
 from sm.context import files, run
 from sm.context.observe import observe
 from sm.context.rotation import Cause, Key, Kind, begin
-from sm.context.settings import Policy, Rotator
 from sm.errors import SmError, StateError
 from sm.messages import hold, queue
 from sm.messages.queue import Message, Place
 from sm.sessions import registry, window
-from sm.sessions.registry import AdHocSession
-from sm.sessions.window import Context
+from sm.sessions.record import AdHocRecord
+from sm.sessions.session import AdHocSession
+from sm.sessions.settings import Settings
+from sm.sessions.window import Window
 from sm.store.files import read_json
 from sm.store.paths import Root
 from tests.residents import settle, target
@@ -47,13 +48,15 @@ def test_whatever_is_wrong_in_a_file_is_an_error_that_names_it(
 def test_a_session_whose_record_holds_no_utf8_is_reported_and_passed_over(root: Root) -> None:
     for name in ("s-1", "s-2"):
         session = AdHocSession(
-            name=name,
-            provider="generic",
-            cwd=root.path,
-            config=None,
-            state_root=root.path,
-            created_at=1.0,
-            command="true",
+            AdHocRecord(
+                name=name,
+                provider="generic",
+                cwd=root.path,
+                config=None,
+                state_root=root.path,
+                created_at=1.0,
+                command="true",
+            )
         )
         registry.create(root, session)
     identity = root.session("s-1").identity
@@ -96,7 +99,7 @@ def test_no_file_of_the_hooks_holds_a_rotation_up(
     path: Path = getattr(session.dir, place)
     path.unlink(missing_ok=True)
     damage(path)
-    seen = observe(target(session, CLAUDE), begin("r", Cause.COMMAND, 1.0, "c1"), Policy())
+    seen = observe(target(session, CLAUDE), begin("r", Cause.COMMAND, 1.0, "c1"))
     assert seen.begun == ""
     assert (seen.idle_since is None) == (place == "state")
 
@@ -111,11 +114,11 @@ def test_no_message_and_no_receipt_holds_a_rotation_up(
     assert queue.move(session.dir, asked, Place.WAITING, Place.HANDED)
     damage(session.dir.typed)
     damage(session.dir.accepted)
-    seen = observe(target(session, CLAUDE), record, Policy())
+    seen = observe(target(session, CLAUDE), record)
     assert (seen.lost, dict(seen.accepted)) == (frozenset(), {})
     (session.dir.queue / Place.HANDED / asked.name).unlink()
     damage(session.dir.queue / Place.HANDED / asked.name)
-    assert not observe(target(session, CLAUDE), record, Policy()).lost
+    assert not observe(target(session, CLAUDE), record).lost
 
 
 @pytest.mark.parametrize("place", ["hold", "handoff", "rotation", "last_handoff"])
@@ -125,7 +128,7 @@ def test_no_file_of_a_rotation_holds_a_session_up(
 ) -> None:
     session = settle(root, tmp_path, "s-1")
     damage(getattr(session.dir, place))
-    run.advance(Rotator(target(session, CLAUDE), Policy()))
+    run.advance(target(session, CLAUDE).provide(settings=Settings()))
     assert not files.is_wanted(session.dir)
     assert hold.passes(session.dir, "m1")
     assert not files.read_last_document(session.dir) or damage is is_no_text
@@ -139,7 +142,7 @@ def test_a_damaged_hold_holds_the_message_of_its_own_step_up_no_longer_than_a_lo
     files.write_record(session.dir, record)
     damage(session.dir.hold)
     assert not hold.passes(session.dir, "m1")
-    run.advance(Rotator(target(session, CLAUDE), Policy()))
+    run.advance(target(session, CLAUDE).provide(settings=Settings()))
     assert not hold.passes(session.dir, "m1")
     assert hold.passes(session.dir, record.make_message_id(Key(Kind.ASK)))
 
@@ -148,4 +151,4 @@ def test_a_damaged_hold_holds_the_message_of_its_own_step_up_no_longer_than_a_lo
 def test_a_conversation_that_no_file_can_be_is_none(root: Root, tmp_path: Path, said: str) -> None:
     session = settle(root, tmp_path, "s-1")
     session.dir.context.write_text(f'{{"transcript_path": "{said}"}}\n')
-    assert window.read(session.dir) == Context()
+    assert window.read(session.dir) == Window()

@@ -19,14 +19,14 @@ from sm.context import documents, finish
 from sm.context import history as health
 from sm.context.flags import read_flags, save_flags
 from sm.context.rotation import Cause, Rotation, Step, begin
-from sm.context.settings import Policy
 from sm.context.thresholds import Flags
 from sm.messages import queue
 from sm.messages.queue import Mode
 from sm.sessions import plan as plans
 from sm.sessions.history import Count, Receipt, Verb, fold
-from sm.sessions.project import Context
-from sm.sessions.registry import AdHocSession, AnySession
+from sm.sessions.project import Project
+from sm.sessions.session import AdHocSession, AnySession
+from sm.sessions.settings import Settings
 from sm.store import journal
 from sm.store.files import write_atomic
 from sm.store.paths import Root
@@ -34,7 +34,7 @@ from sm.views.event_words import describe, name_event
 from tests.helpers import REPOSITORY, put_session, sm_yaml, wait_for
 from tests.residents import settle, target, texts, waiting
 
-POLICY = Policy()
+POLICY = Settings()
 WHY = "it has written no document, asked twice"
 
 
@@ -82,7 +82,7 @@ def test_a_finished_rotation_is_recorded_once_and_nobody_is_bothered(
     ann: AdHocSession, kid: AdHocSession
 ) -> None:
     for _ in range(2):
-        finish.finish(target(kid), rotation(), POLICY)
+        finish.finish(target(kid), rotation())
     (entry,) = entries(kid)
     assert (entry.status, entry.project, entry.session) == ("unconfirmed", "", kid.name)
     (told,) = story(kid)
@@ -96,7 +96,7 @@ def test_the_flags_are_armed_anew_for_the_new_context(kid: AdHocSession) -> None
     save_flags(kid.dir, old)
     in_context(kid, "new")
     record = rotation()
-    finish.finish(target(kid), record, POLICY)
+    finish.finish(target(kid), record)
     flags = read_flags(kid.dir)
     assert flags == Flags(context="new", reset_at=record.steps[1][1])
 
@@ -107,7 +107,7 @@ def test_a_warning_in_the_new_context_before_it_was_verified_is_not_forgotten(
     warned = Flags(context="new", warned=True, reset_at=time.time() - 15)
     save_flags(kid.dir, warned)
     in_context(kid, "new")
-    finish.finish(target(kid), rotation(), POLICY)
+    finish.finish(target(kid), rotation())
     assert read_flags(kid.dir) == warned
 
 
@@ -118,9 +118,9 @@ def test_old_documents_go_and_the_one_in_use_stays(kid: AdHocSession) -> None:
         path = folder / f"handoff-2026-01-02-03-0{age}.md"
         path.write_text("x")
         os.utime(path, (time.time() - age, time.time() - age))
-    policy = Policy(cycle=structs.replace(POLICY.cycle, keep=2))
+    policy = Settings(cycle=structs.replace(POLICY.cycle, keep=2))
     record = structs.replace(rotation(), document=str(folder / "handoff-2026-01-02-03-04.md"))
-    finish.finish(target(kid), record, policy)
+    finish.finish(target(kid).provide(settings=policy), record)
     left = sorted(path.name for path in folder.glob("handoff-*"))
     assert left == [f"handoff-2026-01-02-03-0{age}.md" for age in (0, 1, 4)]
 
@@ -130,7 +130,7 @@ def test_a_working_directory_that_is_gone_is_no_matter(root: Root, tmp_path: Pat
     place.mkdir()
     session = settle(root, place, "s-000000cc")
     place.rmdir()
-    finish.finish(target(session), rotation(), POLICY)
+    finish.finish(target(session), rotation())
     assert entries(session)
 
 
@@ -140,17 +140,17 @@ def test_a_working_directory_that_is_gone_is_no_matter(root: Root, tmp_path: Pat
 def test_more_than_one_cycle_an_hour_is_reported_once_for_each(
     ann: AdHocSession, kid: AdHocSession
 ) -> None:
-    finish.finish(target(kid), rotation(ident="r1"), POLICY)
+    finish.finish(target(kid), rotation(ident="r1"))
     assert texts(ann) == []
     for _ in range(2):
-        finish.finish(target(kid), rotation(ident="r2"), POLICY)
+        finish.finish(target(kid), rotation(ident="r2"))
     (told,) = texts(ann)
     assert told.startswith("[sm] s-000000bb has needed 2 handoff cycles within an hour")
     assert len(story(kid, "person")) == 1
     assert health.find_raise(kid.root, kid.name) == health.RAISED
-    finish.finish(target(kid), rotation(ident="r3"), POLICY)
+    finish.finish(target(kid), rotation(ident="r3"))
     assert "3 handoff cycles" in texts(ann)[1]
-    finish.finish(target(kid), rotation(Cause.HANDOFF, ident="r4"), POLICY)
+    finish.finish(target(kid), rotation(Cause.HANDOFF, ident="r4"))
     assert len(texts(ann)) == 2
 
 
@@ -158,15 +158,15 @@ def test_what_an_agent_or_a_person_wanted_is_not_too_often(
     ann: AdHocSession, kid: AdHocSession
 ) -> None:
     for number, cause in enumerate((Cause.HANDOFF, Cause.COMMAND, Cause.HANDOFF, Cause.CYCLE)):
-        finish.finish(target(kid), rotation(cause, ident=f"r{number}"), POLICY)
+        finish.finish(target(kid), rotation(cause, ident=f"r{number}"))
     assert texts(ann) == []
 
 
 def test_cycles_that_were_given_up_are_not_too_often(ann: AdHocSession, kid: AdHocSession) -> None:
-    finish.finish(target(kid), rotation(ident="r0"), POLICY)
+    finish.finish(target(kid), rotation(ident="r0"))
     for number in (1, 2):
         record = rotation(step=Step.REQUEST, ident=f"r{number}")
-        finish.give_up(target(kid), record, WHY, POLICY)
+        finish.give_up(target(kid), record, WHY)
     assert not [text for text in texts(ann) if "within an hour" in text]
     assert health.find_raise(kid.root, kid.name) == 0
 
@@ -177,8 +177,8 @@ def test_a_record_that_is_no_file_holds_no_outcome_up(
 ) -> None:
     kid.root.private.mkdir(mode=0o700, parents=True, exist_ok=True)
     make(kid.root.health)
-    finish.finish(target(kid), rotation(ident="r1"), POLICY)
-    finish.give_up(target(kid), rotation(ident="r2"), WHY, POLICY)
+    finish.finish(target(kid), rotation(ident="r1"))
+    finish.give_up(target(kid), rotation(ident="r2"), WHY)
     assert "health.jsonl" in story(kid, "problem")[0]
     assert len(story(kid)) == 2
 
@@ -188,7 +188,7 @@ def test_cycles_of_several_sessions_are_counted_each_for_itself(
 ) -> None:
     for number in range(4):
         session = settle(root, tmp_path, f"s-0000001{number}", parent=ann.name)
-        finish.finish(target(session), rotation(ident=f"r{number}"), POLICY)
+        finish.finish(target(session), rotation(ident=f"r{number}"))
     assert texts(ann) == []
     assert len(list(health.read_recent(root))) == 4
 
@@ -200,10 +200,10 @@ def test_who_gives_up_says_why_to_the_parent_and_a_person_and_the_agent_goes_on(
     ann: AdHocSession, kid: AdHocSession, tmp_path: Path
 ) -> None:
     told = tmp_path / "told"
-    policy = Policy(notify_command=f"cat >>{told}")
+    policy = Settings(notify_command=f"cat >>{told}")
     record = rotation(step=Step.DOCUMENT, requests=2)
     for _ in range(3):
-        finish.give_up(target(kid), record, WHY, policy)
+        finish.give_up(target(kid).provide(settings=policy), record, WHY)
     what = f"s-000000bb could not be given a new context: {WHY}"
     wait_for(lambda: told.exists() and told.read_text() == f"{what}\n", "the command")
     assert texts(ann) == [f"[sm] {what}"]
@@ -222,14 +222,14 @@ def test_who_was_killed_in_between_finds_what_was_done(
     ann: AdHocSession, kid: AdHocSession, lost: str
 ) -> None:
     record = rotation(Cause.HANDOFF, Step.QUIET)
-    finish.give_up(target(kid), record, WHY, POLICY)
+    finish.give_up(target(kid), record, WHY)
     if lost == "health.jsonl":
         kid.root.health.unlink()
     elif lost == "receipts.jsonl":
         kid.dir.receipts.unlink()
     else:
         queue.withdraw(kid.dir, waiting(kid)[0].id)
-    finish.give_up(target(kid), record, WHY, POLICY)
+    finish.give_up(target(kid), record, WHY)
     assert len(entries(kid)) == len(texts(kid)) == len(texts(ann)) == 1
 
 
@@ -241,11 +241,10 @@ from sm.context.rotation import Rotation
 from sm.context import finish
 from sm.sessions import registry
 from sm.store.paths import Root
-from sm.context.settings import Policy
 from tests.residents import target
 session = registry.load(Root(Path(sys.argv[1])), sys.argv[2])
 record = msgspec.json.decode(Path(sys.argv[3]).read_bytes(), type=Rotation)
-finish.give_up(target(session), record, "so", Policy())
+finish.give_up(target(session), record, "so")
 """
 
 
@@ -268,7 +267,7 @@ def test_a_damaged_record_of_others_holds_no_agent_up(
     ann: AdHocSession, kid: AdHocSession, tmp_path: Path
 ) -> None:
     kid.root.health.symlink_to(tmp_path / "elsewhere")
-    finish.give_up(target(kid), rotation(step=Step.QUIET), WHY, POLICY)
+    finish.give_up(target(kid), rotation(step=Step.QUIET), WHY)
     assert len(texts(kid)) == len(texts(ann)) == 1
     assert "health.jsonl" in story(kid, "problem")[0]
     assert not (tmp_path / "elsewhere").exists()
@@ -276,41 +275,39 @@ def test_a_damaged_record_of_others_holds_no_agent_up(
 
 def test_an_agent_hears_why_its_own_handoff_was_not_done(kid: AdHocSession) -> None:
     record = rotation(Cause.HANDOFF, Step.CLEAR)
-    finish.give_up(target(kid), record, "its context could not be cleared", POLICY)
+    finish.give_up(target(kid), record, "its context could not be cleared")
     (text,) = texts(kid)
     assert text.startswith("[sm] The handoff to /nowhere/handoff-1.md was not done: its context c")
 
 
 def test_an_agent_that_was_never_asked_is_not_told(kid: AdHocSession) -> None:
-    finish.give_up(target(kid), rotation(step=Step.REQUEST), "it could not be asked", POLICY)
+    finish.give_up(target(kid), rotation(step=Step.REQUEST), "it could not be asked")
     assert texts(kid) == []
-    finish.give_up(
-        target(kid), rotation(step=Step.REQUEST, requests=2, ident="r2"), "it could not", POLICY
-    )
+    finish.give_up(target(kid), rotation(step=Step.REQUEST, requests=2, ident="r2"), "it could not")
     assert len(texts(kid)) == 1
 
 
 def test_an_agent_in_another_context_is_not_told_of_the_one_before(kid: AdHocSession) -> None:
     in_context(kid, "of a person")
     record = rotation(Cause.HANDOFF, Step.QUIET)
-    finish.give_up(target(kid), record, "a person has cleared its context", POLICY)
+    finish.give_up(target(kid), record, "a person has cleared its context")
     assert texts(kid) == []
 
 
 def test_an_agent_that_tells_no_context_is_told(kid: AdHocSession) -> None:
     kid.dir.state.unlink()
     record = rotation(step=Step.QUIET, context="")
-    finish.give_up(target(kid), record, "its context could not be cleared", POLICY)
+    finish.give_up(target(kid), record, "its context could not be cleared")
     assert len(texts(kid)) == 1
     resumed = rotation(context="", ident="r2")
-    finish.give_up(target(kid), resumed, "nothing shows that it goes on", POLICY)
+    finish.give_up(target(kid), resumed, "nothing shows that it goes on")
     assert len(texts(kid)) == 1
 
 
 def test_in_the_new_context_only_a_person_can_help(ann: AdHocSession, kid: AdHocSession) -> None:
     in_context(kid, "new")
     save_flags(kid.dir, Flags(context="old", cycled=True, reset_at=1000.0))
-    finish.give_up(target(kid), rotation(), "nothing shows that it goes on", POLICY)
+    finish.give_up(target(kid), rotation(), "nothing shows that it goes on")
     assert texts(kid) == []
     assert "is not known to go on in its new context: nothing shows" in texts(ann)[0]
     assert not read_flags(kid.dir).cycled
@@ -323,7 +320,7 @@ def test_a_context_that_was_not_replaced_may_be_cycled_again_later(
     told = Flags(context="old", warned=True, critical=True, cycled=True, reset_at=1000.0)
     save_flags(kid.dir, told)
     record = rotation(cause, step=Step.DOCUMENT, percent=86.0)
-    finish.give_up(target(kid), record, WHY, POLICY)
+    finish.give_up(target(kid), record, WHY)
     found = read_flags(kid.dir)
     if cause is Cause.CYCLE:
         assert abs(found.again_at - time.time() - 1800) < 60
@@ -333,10 +330,10 @@ def test_a_context_that_was_not_replaced_may_be_cycled_again_later(
 
 def test_of_an_issue_the_matrix_tells_a_person_and_ends_nothing(root: Root, tmp_path: Path) -> None:
     config = load(sm_yaml(tmp_path), os.environ, tmp_path)
-    session = put_session(Context(config, config.projects[0]), 7)
+    session = put_session(Project(config, config.projects[0]), 7)
     record = rotation(step=Step.DOCUMENT)
     for _ in range(2):
-        finish.give_up(target(session), record, WHY, POLICY)
+        finish.give_up(target(session), record, WHY)
     history = fold(plans.read_receipts(session.dir))
     assert (history.remarks, history.troubles) == (("rotation:r1",), ())
     (entry,) = entries(session)
@@ -348,19 +345,19 @@ def test_reminders_of_the_old_context_do_not_count_in_the_new_one(
     root: Root, tmp_path: Path, step: Step
 ) -> None:
     config = load(sm_yaml(tmp_path), os.environ, tmp_path)
-    session = put_session(Context(config, config.projects[0]), 7)
+    session = put_session(Project(config, config.projects[0]), 7)
     for number in range(2):
         reminded = Receipt(
             1.0, f"reminder:{number}", "reminder", verb=Verb.INJECT, counts=Count.REMINDER
         )
         plans.add_receipt(session.dir, reminded)
-    finish.give_up(target(session), rotation(step=Step.QUIET, ident="r0"), WHY, POLICY)
+    finish.give_up(target(session), rotation(step=Step.QUIET, ident="r0"), WHY)
     assert fold(plans.read_receipts(session.dir)).reminders == 2
     for _ in range(2):
         if step is Step.VERIFY:
-            finish.finish(target(session), rotation(), POLICY)
+            finish.finish(target(session), rotation())
         else:
-            finish.give_up(target(session), rotation(step=step), WHY, POLICY)
+            finish.give_up(target(session), rotation(step=step), WHY)
     found = plans.read_receipts(session.dir)
     assert fold(found).reminders == 0
     assert [one.plan for one in found].count("context:r1") == 1

@@ -11,9 +11,8 @@ import pytest
 
 from sm.context import files
 from sm.messages import hold
-from sm.sessions import machine
 from sm.sessions.agent import load
-from sm.sessions.registry import AdHocSession
+from sm.sessions.session import AdHocSession
 from sm.store.paths import Root
 from tests.company import SM, Company
 from tests.forked import run_sm
@@ -122,7 +121,7 @@ def test_an_agent_without_hooks_is_handed_off_though_nobody_sends_anything(
     company.new("bob", provider="mute")
     session, notes = company.session("bob"), company.folder / "notes.md"
     notes.write_text("what is next")
-    known, tmux = load(session.dir), machine.load_of(session).tmux
+    known, tmux = load(session.dir), session.tmux
     assert known
     # As a person types it: what goes through the queue wakes the monitor for reasons of its own.
     tmux.command("set-buffer", "-b", "typed", f"run: {SM} handoff {notes}")

@@ -24,14 +24,14 @@ from sm.context import files, finish, history, monitor, run, usage
 from sm.context.flags import read_flags, read_wake_threshold, rearm, save_flags
 from sm.context.monitor import tend_context
 from sm.context.rotation import Cause, Rotation, Step, begin
-from sm.context.settings import Policy, Rotator
 from sm.context.thresholds import Flags, Reading
 from sm.errors import StateError
 from sm.messages import queue
 from sm.messages.queue import Message, Mode, Place
 from sm.sessions import agent, registry, signals
-from sm.sessions.registry import AdHocSession
-from sm.sessions.target import Target
+from sm.sessions.record import AdHocRecord
+from sm.sessions.session import AdHocSession, Session
+from sm.sessions.settings import Settings
 from sm.store import journal
 from sm.store.files import CLOCK_SLACK_S, write_json
 from sm.store.lock import is_held
@@ -60,22 +60,24 @@ class Watched:
         self.session = self._put("s-ann", "ann", parent=self.parent.name)
         self.hooks = Hooks(root, name=self.session.name)
         self.profile: Profile = CLAUDE
-        self.policy = Policy()
+        self.settings = Settings()
         self.start()
 
     def _put(self, name: str, alias: str, parent: str = "") -> AdHocSession:
         work = self.folder / alias
         work.mkdir()
         session = AdHocSession(
-            name=name,
-            provider="claude",
-            cwd=work,
-            config=None,
-            state_root=self.root.path,
-            created_at=1000.0,
-            parent=parent,
-            command="",
-            alias=alias,
+            AdHocRecord(
+                name=name,
+                provider="claude",
+                cwd=work,
+                config=None,
+                state_root=self.root.path,
+                created_at=1000.0,
+                parent=parent,
+                command="",
+                alias=alias,
+            )
         )
         registry.create(self.root, session)
         agent = proc.find(os.getpid())
@@ -116,11 +118,12 @@ class Watched:
         self.at(percent)
 
     @property
-    def rotator(self) -> Rotator:
-        return Rotator(Target(Tmux("none"), self.session, self.profile), self.policy)
+    def opened(self) -> Session:
+        parts = {"tmux": Tmux("none"), "profile": self.profile, "settings": self.settings}
+        return self.session.change().provide(**parts)
 
     def tend(self) -> float:
-        return tend_context(self.rotator)
+        return tend_context(self.opened)
 
     @property
     def told(self) -> list[str]:
@@ -206,7 +209,7 @@ def test_many_updates_before_anybody_looks_are_one_message(ann: Watched) -> None
 
 
 def test_more_than_all_counts_as_all(ann: Watched) -> None:
-    ann.policy = Policy(cycle=HandoffCycle(enabled=False))
+    ann.settings = Settings(cycle=HandoffCycle(enabled=False))
     ann.at(130)
     assert ann.told[0].startswith("[sm context] Context at 100% — critically high.")
 
@@ -436,7 +439,7 @@ def test_who_hears_of_a_compaction_is_configured(
     ann: Watched, tell: tuple[Literal["parent", "person"], ...]
 ) -> None:
     out = ann.folder / "person"
-    ann.policy = Policy(monitor=ContextMonitor(tell=tell), notify_command=f"cat >>'{out}'")
+    ann.settings = Settings(monitor=ContextMonitor(tell=tell), notify_command=f"cat >>'{out}'")
     ann.hooks.call("PreCompact_auto")
     ann.tend()
     ann.tend()
@@ -522,7 +525,7 @@ def _given_up(ann: Watched) -> None:
     """Its cycle came to nothing, as whoever carries it on says."""
     record = files.read_record(ann.session.dir)
     assert record
-    finish.give_up(ann.rotator.target, record, "it has written no document", ann.policy)
+    finish.give_up(ann.opened, record, "it has written no document")
     files.drop(ann.session.dir)
     _taken(ann)
 
@@ -611,7 +614,7 @@ def forestalled(by: Callable[[], object]) -> Iterator[None]:
 
 
 def test_a_cycle_that_another_rotation_forestalls_comes_when_that_is_over(ann: Watched) -> None:
-    with forestalled(lambda: run.begin_cycle(ann.rotator, Cause.COMMAND, None)):
+    with forestalled(lambda: run.begin_cycle(ann.opened, Cause.COMMAND, None)):
         ann.at(90)
     record = files.read_record(ann.session.dir)
     assert record
@@ -637,7 +640,7 @@ def test_a_persons_clear_at_the_last_moment_begins_no_cycle_of_the_new_context(
 
 
 def test_the_cycle_is_raised_where_it_comes_too_often(ann: Watched) -> None:
-    ann.policy = Policy(monitor=ContextMonitor(enabled=False))
+    ann.settings = Settings(monitor=ContextMonitor(enabled=False))
     _cycled(ann, time.time() - 1800)
     _cycled(ann, time.time() - 60)
     ann.at(85)
@@ -655,7 +658,7 @@ def _cycled(ann: Watched, at: float) -> None:
 
 
 def test_a_cycle_without_a_place_for_its_document_is_told_once(ann: Watched) -> None:
-    ann.session.cwd.rmdir()
+    ann.session.record.cwd.rmdir()
     for percent in (85, 86, 87):
         ann.at(percent)
     assert files.read_record(ann.session.dir) is None
@@ -702,11 +705,13 @@ def test_a_wish_of_the_new_context_is_not_lost_where_the_agent_names_none(ann: W
 
 
 def test_switched_off_it_says_nothing_and_the_cycle_still_comes(ann: Watched) -> None:
-    ann.policy = Policy(monitor=ContextMonitor(enabled=False))
+    ann.settings = Settings(monitor=ContextMonitor(enabled=False))
     ann.at(70)
     assert ann.told == []
     assert ann.threshold == 85
-    ann.policy = Policy(monitor=ContextMonitor(enabled=False), cycle=HandoffCycle(enabled=False))
+    ann.settings = Settings(
+        monitor=ContextMonitor(enabled=False), cycle=HandoffCycle(enabled=False)
+    )
     ann.at(99)
     assert (ann.told, files.read_record(ann.session.dir)) == ([], None)
     assert read_wake_threshold(ann.session.dir) is None
@@ -715,24 +720,24 @@ def test_switched_off_it_says_nothing_and_the_cycle_still_comes(ann: Watched) ->
 def test_switched_off_it_takes_back_what_waits_to_be_told(ann: Watched) -> None:
     ann.at(50)
     ann.at(65)
-    off = Policy(monitor=ContextMonitor(enabled=False), cycle=HandoffCycle(enabled=False))
-    ann.policy = off
+    off = Settings(monitor=ContextMonitor(enabled=False), cycle=HandoffCycle(enabled=False))
+    ann.settings = off
     ann.tend()
     assert ann.told == []
-    ann.policy = Policy()
+    ann.settings = Settings()
     ann.tend()
     assert ann.told == [CRITICAL]
     _taken(ann)
-    ann.policy = off
+    ann.settings = off
     ann.tend()
-    ann.policy = Policy()
+    ann.settings = Settings()
     ann.tend()
     assert ann.told == []
 
 
 def test_thresholds_of_ones_own_hold(ann: Watched) -> None:
     monitor = ContextMonitor(warning_percentage=20, critical_percentage=30)
-    ann.policy = Policy(monitor=monitor)
+    ann.settings = Settings(monitor=monitor)
     ann.at(20)
     ann.at(30)
     assert [text[:30] for text in ann.told] == [
@@ -774,7 +779,7 @@ def test_a_command_tells_how_full_the_context_is(ann: Watched) -> None:
     assert abs(again() - (time.time() + usage.EVERY_S)) < 5
     assert [text[:28] for text in ann.told] == ["[sm context] Context at 50%."]
     ann.tend()  # too early
-    names = ann.session.cwd / "names"
+    names = ann.session.record.cwd / "names"
     assert names.read_text() == "s-ann\n"
     percent.write_text("66.5%\n")
     again()
@@ -798,7 +803,7 @@ def test_an_agent_that_has_ended_is_not_asked(ann: Watched) -> None:
     again = asked(ann, context_command="touch asked; echo 90")
     ann.session.dir.agent_pid.unlink()
     assert again() == float("inf")
-    assert not (ann.session.cwd / "asked").exists()
+    assert not (ann.session.record.cwd / "asked").exists()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import time
 
 from sm.context.observe import observe
 from sm.context.rotation import Cause, begin
-from sm.context.settings import make_rotator
 from sm.messages import delivery, queue
 from sm.messages.queue import Message
 from sm.sessions import agent_state
@@ -20,22 +19,22 @@ def test_an_agent_without_hooks_has_worked_once_its_screen_is_at_rest_again(
     company: Company,
 ) -> None:
     company.new("bob", provider="mute")
-    rotator = make_rotator(company.session("bob"))
+    session = company.session("bob")
     record = begin("r", Cause.COMMAND, time.time(), "")
     ident = queue.new_id()
-    queue.put(rotator.target.session.dir, Message(id=ident, text="Go on."))
+    queue.put(session.dir, Message(id=ident, text="Go on."))
     company.hears("bob", "Go on.")
-    asked_at = wait_for(lambda: queue.accepted_at(rotator.target.session.dir, ident), "the message")
+    asked_at = wait_for(lambda: queue.accepted_at(session.dir, ident), "the message")
     assert asked_at
-    seen = observe(rotator.target, record, rotator.policy)
+    seen = observe(session, record)
     assert seen.alive
     assert seen.idle_since is None
     assert seen.worked_at < asked_at
     wait_for(
-        lambda: observe(rotator.target, record, rotator.policy).worked_at > asked_at,
+        lambda: observe(session, record).worked_at > asked_at,
         "rest",
     )
-    assert observe(rotator.target, record, rotator.policy).idle_since is not None
+    assert observe(session, record).idle_since is not None
 
 
 def test_an_agent_at_work_is_not_at_rest_however_quiet_it_is(company: Company) -> None:
@@ -43,11 +42,11 @@ def test_an_agent_at_work_is_not_at_rest_however_quiet_it_is(company: Company) -
     go = company.folder / "go"
     company.sm("send", "bob", f"Work.\nhold: {go}")
     wait_for(lambda: "working" in company.sm("tail", "bob").stdout, "a busy screen")
-    rotator = make_rotator(company.session("bob"))
+    session = company.session("bob")
     record = begin("r", Cause.COMMAND, time.time(), "")
 
     def seen_idle() -> float | None:
-        return observe(rotator.target, record, rotator.policy).idle_since
+        return observe(session, record).idle_since
 
     still_until = time.monotonic() + 6
     wait_for(lambda: time.monotonic() > still_until or seen_idle(), "some seconds of work")
@@ -61,12 +60,12 @@ def test_a_dialog_that_was_turned_down_ends_the_turn_though_no_hook_tells(
 ) -> None:
     company.new("ann")
     company.sm("send", "ann", f"ask: {company.folder / 'never'}")
-    rotator = make_rotator(company.session("ann"))
-    target, record = rotator.target, begin("r", Cause.COMMAND, time.time(), "")
-    directory = target.session.dir
+    session = company.session("ann")
+    record = begin("r", Cause.COMMAND, time.time(), "")
+    directory = session.dir
 
     def seen_idle() -> float | None:
-        return observe(target, record, rotator.policy).idle_since
+        return observe(session, record).idle_since
 
     wait_for(lambda: agent_state.read(directory).state is State.DIALOG, "the dialog")
     asked_at = agent_state.read(directory).since
@@ -74,7 +73,7 @@ def test_a_dialog_that_was_turned_down_ends_the_turn_though_no_hook_tells(
     assert seen_idle() is None
     pane = load(directory)
     assert pane
-    target.tmux.command("send-keys", "-t", pane.pane_id, "Escape")
+    session.tmux.command("send-keys", "-t", pane.pane_id, "Escape")
     assert wait_for(seen_idle, "the end of the turn")
     assert agent_state.read(directory).shown
     assert directory.state.read_text().startswith("dialog ")

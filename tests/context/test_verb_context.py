@@ -17,18 +17,25 @@ from msgspec import structs
 from sm.__main__ import run
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.tmux import Tmux
-from sm.config.schema import ContextMonitor, HandoffCycle, LocalSettings, Machine, Project
-from sm.context import files, history, settings, usage
+from sm.config.schema import (
+    ContextMonitor,
+    HandoffCycle,
+    LocalSettings,
+    MachineSettings,
+    ProjectSettings,
+)
+from sm.context import files, history, usage
 from sm.context import run as rotate
 from sm.context.flags import rearm, save_flags
 from sm.context.rotation import Cause, Step, begin
-from sm.context.settings import Policy, Settings
+from sm.context.settings import make_levels
 from sm.context.thresholds import Flags, Levels, Reading
 from sm.doctor import machine
 from sm.personal.lifecycle import keep_watched
 from sm.sessions import agent, agent_state, registry
-from sm.sessions.registry import AdHocSession
-from sm.sessions.target import Target
+from sm.sessions.record import AdHocRecord
+from sm.sessions.session import AdHocSession
+from sm.sessions.settings import OwnSettings, Settings, combine, read_own, save_own
 from sm.store.files import write_json
 from sm.store.paths import Root
 from sm.views.contexts import gauge
@@ -41,14 +48,16 @@ CONTEXT = "c1"
 def put(root: Root, name: str = "s-ann", provider: str = "claude") -> AdHocSession:
     """A session on disk, whose agent is at work as far as its hooks have said."""
     session = AdHocSession(
-        name=name,
-        provider=provider,
-        cwd=root.path,
-        config=None,
-        state_root=root.path,
-        created_at=time.time(),
-        command="",
-        alias=name.removeprefix("s-"),
+        AdHocRecord(
+            name=name,
+            provider=provider,
+            cwd=root.path,
+            config=None,
+            state_root=root.path,
+            created_at=time.time(),
+            command="",
+            alias=name.removeprefix("s-"),
+        )
     )
     registry.create(root, session)
     session.dir.state.write_text(f"busy 1000.0 {CONTEXT} p1\n")
@@ -63,30 +72,30 @@ def full(session: AdHocSession, percent: float | None, **flags: Any) -> None:
     save_flags(session.dir, Flags(context=CONTEXT, **flags))
 
 
-# Policy
+# Settings
 
 
 def test_the_session_goes_before_the_project_and_that_before_the_machine(root: Root) -> None:
     session = put(root)
-    machine = Machine(
+    machine = MachineSettings(
         context_monitor=ContextMonitor(warning_percentage=30), notify_command="cat >/dev/null"
     )
-    project = Project(
+    project = ProjectSettings(
         name="harb",
         repo=root.path,
         forge=LocalSettings(path=root.path),
         context_monitor=ContextMonitor(warning_percentage=40, critical_percentage=60),
         handoff_cycle=HandoffCycle(enabled=False),
     )
-    assert settings.make_policy(session, machine).monitor.warning_percentage == 30
-    found = settings.make_policy(session, machine, project)
-    assert found.levels() == Levels(warning=40, critical=60, cycle=None)
+    assert combine(session.dir, machine).monitor.warning_percentage == 30
+    found = combine(session.dir, machine, project)
+    assert make_levels(found) == Levels(warning=40, critical=60, cycle=None)
     assert found.notify_command == "cat >/dev/null"
-    settings.save_settings(
-        session.dir, Settings(warning_percentage=45, cycle=True, cycle_percentage=70, tell=())
+    save_own(
+        session.dir, OwnSettings(warning_percentage=45, cycle=True, cycle_percentage=70, tell=())
     )
-    found = settings.make_policy(session, machine, project)
-    assert found.levels() == Levels(warning=45, critical=60, cycle=70)
+    found = combine(session.dir, machine, project)
+    assert make_levels(found) == Levels(warning=45, critical=60, cycle=70)
     assert found.monitor.tell == ()
     assert found.cycle.keep == 20
 
@@ -94,7 +103,7 @@ def test_the_session_goes_before_the_project_and_that_before_the_machine(root: R
 def test_settings_that_are_damaged_are_passed_over(root: Root) -> None:
     session = put(root)
     session.dir.context_settings.write_text("{")
-    assert settings.make_policy(session, Machine()) == Policy()
+    assert combine(session.dir, MachineSettings()) == Settings()
     assert "is damaged" in gauge(session).own[0]
 
 
@@ -111,7 +120,7 @@ def test_settings_that_are_out_of_range_are_passed_over(root: Root, own: str) ->
     session = put(root)
     session.dir.context_settings.write_text(own)
     session.dir.context_settings.chmod(0o600)
-    assert settings.make_policy(session, Machine()) == Policy()
+    assert combine(session.dir, MachineSettings()) == Settings()
 
 
 @pytest.mark.parametrize(
@@ -120,7 +129,7 @@ def test_settings_that_are_out_of_range_are_passed_over(root: Root, own: str) ->
 def test_the_cycle_is_not_raised_to_where_no_document_can_be_written(
     percentage: int, raised: float, level: float
 ) -> None:
-    found = Policy(cycle=HandoffCycle(percentage=percentage)).levels(raised)
+    found = make_levels(Settings(cycle=HandoffCycle(percentage=percentage)), raised)
     assert found.cycle == level
 
 
@@ -184,7 +193,7 @@ def test_the_age_of_a_replacement_runs_on_when_its_turn_ends(root: Root) -> None
     earlier = structs.replace(wish, at=wish.at - 7)
     write_json(session.dir.handoff, earlier)
     assert gauge(session).since_s >= 7
-    rotate._taken_up(Target(Tmux(None), session, CLAUDE), None, earlier)
+    rotate._taken_up(session.provide(tmux=Tmux(None), profile=CLAUDE), None, earlier)
     assert files.read_wish(session.dir) is None
     assert gauge(session).since_s >= 7
 
@@ -419,9 +428,9 @@ def test_who_hears_of_a_compaction_can_be_set(
 ) -> None:
     session = put(root)
     assert run(["context", "enable", "ann", "--tell", "person"]) == 0
-    assert settings.read_policy(session).monitor.tell == ("person",)
+    assert session.read_settings().monitor.tell == ("person",)
     assert run(["context", "enable", "ann", "--tell", "nobody"]) == 0
-    assert settings.read_policy(session).monitor.tell == ()
+    assert session.read_settings().monitor.tell == ()
     capsys.readouterr()
     assert run(["context", "ann", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["own"][-1] == "tells nobody"
@@ -430,12 +439,12 @@ def test_who_hears_of_a_compaction_can_be_set(
 def test_enable_with_options_changes_only_what_they_name(root: Root) -> None:
     session = put(root)
 
-    def own(*options: str) -> Settings:
+    def own(*options: str) -> OwnSettings:
         assert run(["context", *options]) == 0
-        return settings.read_settings(session.dir)
+        return read_own(session.dir)
 
-    assert own("enable", "ann", "--no-cycle") == Settings(cycle=False)
-    warned = Settings(cycle=False, monitor=True, warning_percentage=40)
+    assert own("enable", "ann", "--no-cycle") == OwnSettings(cycle=False)
+    warned = OwnSettings(cycle=False, monitor=True, warning_percentage=40)
     assert own("enable", "ann", "--warning", "40") == warned
     assert own("enable", "ann", "--tell", "person") == structs.replace(warned, tell=("person",))
     off = structs.replace(warned, monitor=False, tell=("person",))
@@ -494,5 +503,5 @@ def test_a_transcript_that_differs_by_more_than_ten_points_is_named(
     os.utime(session.dir.context, (at, at))
     found = "its context is 50% full by its status line, and 65% by its transcript"
     assert (found in gauge(session).notes) is differs
-    told = [one.what for one in machine.check_contexts(machine.Machine(root, Tmux("none")))]
+    told = [one.what for one in machine.check_contexts(machine.Installation(root, Tmux("none")))]
     assert told == ([f"ann: {found}"] if differs else [])

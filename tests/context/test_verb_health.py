@@ -14,8 +14,9 @@ from sm.__main__ import run
 from sm.config.load import load
 from sm.context import history
 from sm.context.rotation import Cause, Step, begin
-from sm.sessions.project import Context
-from sm.sessions.registry import AdHocSession, forget
+from sm.sessions.project import Project
+from sm.sessions.registry import forget
+from sm.sessions.session import AdHocSession
 from sm.store.paths import Root
 from tests.helpers import put_session, sm_yaml
 from tests.residents import settle
@@ -25,13 +26,13 @@ NOW = 1_767_322_985.0
 
 
 @pytest.fixture(autouse=True)
-def ctx(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Context:
+def project(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Project:
     path = sm_yaml(tmp_path)
     monkeypatch.setenv("SM_CONFIG", str(path))
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     config = load(path, os.environ, tmp_path)
-    return Context(config, config.projects[0])
+    return Project(config, config.projects[0])
 
 
 @pytest.fixture
@@ -71,9 +72,9 @@ def test_without_a_record_it_says_so(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_the_table_has_a_line_for_each_the_newest_last(
-    root: Root, ctx: Context, ann: AdHocSession, capsys: pytest.CaptureFixture[str]
+    root: Root, project: Project, ann: AdHocSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    put_session(ctx, 7)
+    put_session(project, 7)
     note(root, "dev-harb-7", "r1")
     note(root, ann.name, "r2", NOW + 60, percent=None, error="asked twice,\nin vain")
     head, first, second = said(capsys).splitlines()
@@ -89,9 +90,9 @@ def test_the_table_has_a_line_for_each_the_newest_last(
 
 
 def test_of_one_session_by_whatever_it_is_called(
-    root: Root, ctx: Context, ann: AdHocSession, capsys: pytest.CaptureFixture[str]
+    root: Root, project: Project, ann: AdHocSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    put_session(ctx, 7)
+    put_session(project, 7)
     for number, name in enumerate(("dev-harb-7", ann.name, "dev-harb-7")):
         note(root, name, f"r{number}", NOW + number)
     for target in ("harb#7", "dev-harb-7", "dev-harb"):
@@ -102,9 +103,9 @@ def test_of_one_session_by_whatever_it_is_called(
 
 
 def test_of_a_session_that_is_long_over(
-    root: Root, ctx: Context, capsys: pytest.CaptureFixture[str]
+    root: Root, project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    session = put_session(ctx, 7)
+    session = put_session(project, 7)
     note(root, "dev-harb-7", "r1", error="asked twice")
     forget(root, session)
     for target in ("harb#7", "dev-harb-7"):
@@ -117,9 +118,9 @@ def test_of_a_session_that_is_long_over(
 
 
 def test_check_tells_cron_of_those_whose_last_one_was_given_up(
-    root: Root, ctx: Context, ann: AdHocSession, capsys: pytest.CaptureFixture[str]
+    root: Root, project: Project, ann: AdHocSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    put_session(ctx, 7)
+    put_session(project, 7)
     note(root, "dev-harb-7", "r1", error="asked twice")
     note(root, ann.name, "r2", NOW + 1)
     found = json.loads(said(capsys, "--check", "--json", code=1))

@@ -18,9 +18,9 @@ from sm.config.load import load
 from sm.doctor import machine
 from sm.doctor.examine import examine
 from sm.doctor.finding import Finding, Level
-from sm.doctor.machine import Machine
+from sm.doctor.machine import Installation
 from sm.issues import claim
-from sm.sessions.project import Context
+from sm.sessions.project import Project
 from sm.store import lock
 from sm.store.paths import Root
 from tests.chance import dice
@@ -43,13 +43,13 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, 
 
 
 @pytest.fixture
-def ctx(
+def project(
     tmp_path: Path,
     root: Root,
     tmux_socket: str,
     programs: Callable[[str, str], None],
     monkeypatch: pytest.MonkeyPatch,
-) -> Context:
+) -> Project:
     """An installation in which all is well."""
     assert root.path == tmp_path / "state"
     repository = make_repository(tmp_path)
@@ -60,21 +60,23 @@ def ctx(
     config = load(path, os.environ, tmp_path)
     assert config.tmux_socket == tmux_socket
     seal(Path(os.environ["HOME"]), repository.clone)
-    ctx = Context(config, config.projects[0])
-    put_snapshot(ctx)
-    return ctx
+    project = Project(config, config.projects[0])
+    put_snapshot(project)
+    return project
 
 
-def findings(ctx: Context) -> list[Finding]:
-    return list(examine(ctx.config, ctx.root, ctx.config.tmux_socket))
+def findings(project: Project) -> list[Finding]:
+    return list(examine(project.config, project.root, project.config.tmux_socket))
 
 
-def wrong(ctx: Context) -> list[tuple[str, str, str]]:
-    return [(f.level, f.what, f.advice) for f in findings(ctx) if f.level is not Level.OK]
+def wrong(project: Project) -> list[tuple[str, str, str]]:
+    return [(f.level, f.what, f.advice) for f in findings(project) if f.level is not Level.OK]
 
 
-def test_a_sound_installation_is_all_ok(ctx: Context, capsys: pytest.CaptureFixture[str]) -> None:
-    assert wrong(ctx) == []
+def test_a_sound_installation_is_all_ok(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert wrong(project) == []
     assert run(["doctor"]) == 0
     out = capsys.readouterr().out
     for line in (
@@ -90,14 +92,14 @@ def test_a_sound_installation_is_all_ok(ctx: Context, capsys: pytest.CaptureFixt
         assert line in out
 
 
-def test_json_lists_what_was_found(ctx: Context, capsys: pytest.CaptureFixture[str]) -> None:
-    shutil.rmtree(ctx.project.forge.path)
+def test_json_lists_what_was_found(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.rmtree(project.settings.forge.path)
     assert run(["doctor", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert {one["level"] for one in found} == {"ok", "fail"}
     assert {one["where"] for one in found} == {"machine", "harb"}
     assert [one["what"] for one in found if one["level"] == "fail"] == [
-        f"there is no forge in '{ctx.project.forge.path}': run 'sm init' to set one up"
+        f"there is no forge in '{project.settings.forge.path}': run 'sm init' to set one up"
     ]
 
 
@@ -127,7 +129,7 @@ def test_an_old_program_is_named(
     root: Root, programs: Callable[[str, str], None], name: str, says: str, what: str
 ) -> None:
     programs(name, f"echo '{says}'")
-    found = {f.what: f.level for f in machine.check_programs(Machine(root, Tmux()))}
+    found = {f.what: f.level for f in machine.check_programs(Installation(root, Tmux()))}
     assert found[what] is Level.FAIL
     assert sorted(found.values()) == ["fail", "ok", "ok"]
 
@@ -137,33 +139,33 @@ def test_a_new_or_silent_program_is_no_failure(
 ) -> None:
     programs("tmux", "echo tmux next-3.10")
     programs("git", "echo built by hand")
-    levels = [f.level for f in machine.check_programs(Machine(root, Tmux()))]
+    levels = [f.level for f in machine.check_programs(Installation(root, Tmux()))]
     assert levels == [Level.OK, Level.WARN, Level.OK]
 
 
 def test_a_missing_program_is_named(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    found = list(machine.check_programs(Machine(root, Tmux())))
+    found = list(machine.check_programs(Installation(root, Tmux())))
     assert [f.level for f in found] == [Level.FAIL] * 3
     assert "'tmux' is not installed" in found[0].what
     assert found[0].advice == "install tmux 3.2 or newer"
 
 
-def test_a_state_root_that_others_can_change_is_named(ctx: Context, root: Root) -> None:
+def test_a_state_root_that_others_can_change_is_named(project: Project, root: Root) -> None:
     root.path.chmod(0o777)
-    assert wrong(ctx)[0][1] == f"others may replace files in the state root '{root.path}'"
+    assert wrong(project)[0][1] == f"others may replace files in the state root '{root.path}'"
     root.path.chmod(0o1777)
-    assert wrong(ctx) == []
+    assert wrong(project) == []
     root.private.chmod(0o755)
-    assert (Level.FAIL, f"'{root.private}' is open to other users") == wrong(ctx)[0][:2]
+    assert (Level.FAIL, f"'{root.private}' is open to other users") == wrong(project)[0][:2]
     root.private.chmod(0o500)
-    assert (Level.FAIL, f"'{root.private}' has mode 500") == wrong(ctx)[0][:2]
+    assert (Level.FAIL, f"'{root.private}' has mode 500") == wrong(project)[0][:2]
     root.private.chmod(0o700)
 
 
-def test_a_missing_state_root_is_named(ctx: Context, root: Root) -> None:
+def test_a_missing_state_root_is_named(project: Project, root: Root) -> None:
     shutil.rmtree(root.path)
-    assert wrong(ctx)[0][1:] == (f"the state root '{root.path}' is no directory", "create it")
+    assert wrong(project)[0][1:] == (f"the state root '{root.path}' is no directory", "create it")
 
 
 def test_the_age_at_which_a_system_clears_its_tmp_is_read(
@@ -181,93 +183,101 @@ def test_the_age_at_which_a_system_clears_its_tmp_is_read(
 
 
 def test_an_agent_that_cannot_tell_its_version_is_named(
-    ctx: Context, programs: Callable[[str, str], None]
+    project: Project, programs: Callable[[str, str], None]
 ) -> None:
     programs("claude", "exit 1")
-    [(level, what, _)] = wrong(ctx)
+    [(level, what, _)] = wrong(project)
     assert (level, what.endswith("/claude --version' failed")) == ("fail", True)
 
 
 def test_an_unknown_agent_is_not_started_to_ask_for_its_version(
-    ctx: Context, tmp_path: Path, programs: Callable[[str, str], None]
+    project: Project, tmp_path: Path, programs: Callable[[str, str], None]
 ) -> None:
     programs("my-agent", f"touch '{tmp_path}/started'")
     sm_yaml(tmp_path, agent={"command": "my-agent --go"})
-    config = load(ctx.config.source, os.environ, tmp_path)
-    assert wrong(Context(config, config.projects[0])) == []
+    config = load(project.config.source, os.environ, tmp_path)
+    assert wrong(Project(config, config.projects[0])) == []
     assert not (tmp_path / "started").exists()
 
 
-def test_a_half_edited_file_of_the_forge_is_a_warning(ctx: Context) -> None:
-    ctx.forge.add_issue("One", author="ada")
-    (ctx.project.forge.path / "issues" / "0001.md").write_text("---\nnumber: [\n")
-    [(level, what, _)] = wrong(ctx)
+def test_a_half_edited_file_of_the_forge_is_a_warning(project: Project) -> None:
+    project.forge.add_issue("One", author="ada")
+    (project.settings.forge.path / "issues" / "0001.md").write_text("---\nnumber: [\n")
+    [(level, what, _)] = wrong(project)
     assert level == "warn"
     assert "0001.md" in what
 
 
-def test_sessions_without_a_monitor_and_damaged_ones_are_named(ctx: Context) -> None:
-    watched, alone = put_session(ctx, 1), put_session(ctx, 2)
+def test_sessions_without_a_monitor_and_damaged_ones_are_named(project: Project) -> None:
+    watched, alone = put_session(project, 1), put_session(project, 2)
     assert alone
-    put_session(ctx, 3).dir.identity.write_text("{")
+    put_session(project, 3).dir.identity.write_text("{")
     with lock.hold(watched.dir.monitor_lock):
-        found = wrong(ctx)
+        found = wrong(project)
     assert [level for level, _, _ in found] == ["fail", "warn"]
     assert "is damaged" in found[0][1]
     assert found[1][1] == "session 'dev-harb-2' has no monitor"
 
 
-def test_a_damaged_database_of_handoffs_is_named_and_left_alone(ctx: Context) -> None:
-    path = ctx.config.bridge_database
-    assert any(f.what == f"'{path}' is made with the first handoff" for f in findings(ctx))
+def test_a_damaged_database_of_handoffs_is_named_and_left_alone(project: Project) -> None:
+    path = project.config.bridge_database
+    assert any(f.what == f"'{path}' is made with the first handoff" for f in findings(project))
     with open_bridge(path) as handoffs:
         handoffs.create("t", "x" * 50_000, client=Client.CHAT)
-    assert any(f.what == f"handoffs in '{path}'" for f in findings(ctx))
+    assert any(f.what == f"handoffs in '{path}'" for f in findings(project))
     content = bytearray(path.read_bytes())
     content[-8192:] = dice(1).randbytes(8192)
     path.write_bytes(content)
-    [(level, what, _)] = wrong(ctx)
+    [(level, what, _)] = wrong(project)
     assert (level, what.partition(":")[0]) == (Level.FAIL, f"'{path}' is damaged")
     assert path.read_bytes() == content
 
 
-def test_what_sessions_left_behind_is_named(ctx: Context, tmp_path: Path) -> None:
-    put_session(ctx, 3)
-    ctx.tmux.start("dev-harb-3", tmp_path, ["sleep", "600"])
-    ctx.tmux.start("dev-harb-4", tmp_path, ["sleep", "600"])
-    ctx.tmux.start("dev-harb-4x", tmp_path, ["sleep", "600"])
-    claim.claim(ctx.git, ctx.project, 5, ctx.root)
-    claim.claim(ctx.git, ctx.project, 3, ctx.root)
-    claim.claim(ctx.git, ctx.project, 6, Root(tmp_path / "of somebody else"))
-    git(ctx.project.repo, "worktree", "add", "-q", "-b", "fix/7", str(ctx.project.worktree(7)))
-    with lock.hold(ctx.root.session("dev-harb-3").monitor_lock):
-        found = wrong(ctx)
+def test_what_sessions_left_behind_is_named(project: Project, tmp_path: Path) -> None:
+    put_session(project, 3)
+    project.tmux.start("dev-harb-3", tmp_path, ["sleep", "600"])
+    project.tmux.start("dev-harb-4", tmp_path, ["sleep", "600"])
+    project.tmux.start("dev-harb-4x", tmp_path, ["sleep", "600"])
+    claim.claim(project.git, project.settings, 5, project.root)
+    claim.claim(project.git, project.settings, 3, project.root)
+    claim.claim(project.git, project.settings, 6, Root(tmp_path / "of somebody else"))
+    git(
+        project.settings.repo,
+        "worktree",
+        "add",
+        "-q",
+        "-b",
+        "fix/7",
+        str(project.settings.worktree(7)),
+    )
+    with lock.hold(project.root.session("dev-harb-3").monitor_lock):
+        found = wrong(project)
     assert [what for _, what, _ in found] == [
         "tmux session 'dev-harb-4' has no record",
         "issue #5 is claimed by us and has no session",
-        f"a worktree of issue #7 was kept: '{ctx.project.worktree(7)}'",
+        f"a worktree of issue #7 was kept: '{project.settings.worktree(7)}'",
     ]
-    assert f"tmux -L {ctx.config.tmux_socket} kill-session -t '=dev-harb-4'" in found[0][2]
+    assert f"tmux -L {project.config.tmux_socket} kill-session -t '=dev-harb-4'" in found[0][2]
     assert found[1][2].endswith("push origin :refs/sm/claims/5")
 
 
-def test_a_dev_poll_that_does_not_run_is_named(ctx: Context) -> None:
-    put_snapshot(ctx, age_s=1000)
-    assert wrong(ctx)[0][1] == "dev-poll has not run lately"
-    ctx.directory.snapshot.unlink()
-    assert wrong(ctx)[0][1] == "dev-poll has never run"
+def test_a_dev_poll_that_does_not_run_is_named(project: Project) -> None:
+    put_snapshot(project, age_s=1000)
+    assert wrong(project)[0][1] == "dev-poll has not run lately"
+    project.directory.snapshot.unlink()
+    assert wrong(project)[0][1] == "dev-poll has never run"
 
 
-def test_nothing_is_changed(ctx: Context) -> None:
-    put_session(ctx, 3)
-    before = {path: path.lstat().st_mtime_ns for path in ctx.root.path.rglob("*")}
-    findings(ctx)
-    assert {path: path.lstat().st_mtime_ns for path in ctx.root.path.rglob("*")} == before
+def test_nothing_is_changed(project: Project) -> None:
+    put_session(project, 3)
+    before = {path: path.lstat().st_mtime_ns for path in project.root.path.rglob("*")}
+    findings(project)
+    assert {path: path.lstat().st_mtime_ns for path in project.root.path.rglob("*")} == before
 
 
 def test_what_an_agent_that_has_ended_left_running_is_named(root: Root) -> None:
     env = {"SM_SESSION_DIR": str(root.session("dev-harb-7").path)}
-    look = Machine(root, Tmux("none"))
+    look = Installation(root, Tmux("none"))
     with subprocess.Popen(["sleep", "206"], env=env) as tool:
         wait_for(lambda: list(machine.check_left_running(look)), "it")
         (found,) = machine.check_left_running(look)
@@ -279,15 +289,15 @@ def test_what_an_agent_that_has_ended_left_running_is_named(root: Root) -> None:
 
 
 def test_what_your_shell_has_and_agents_do_not_see_is_named(
-    ctx: Context, monkeypatch: pytest.MonkeyPatch
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session = put_session(ctx, 1)
+    session = put_session(project, 1)
     session.dir.launch_env.write_bytes(b"PATH=/usr/bin:/bin\0TOKEN=secret\0")
     session.dir.launch_env.chmod(0o600)
     with lock.hold(session.dir.monitor_lock):
         monkeypatch.setenv("PATH", f"/opt/tools:{os.environ['PATH']}")
         monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
-        told = {what: advice for _, what, advice in wrong(ctx)}
+        told = {what: advice for _, what, advice in wrong(project)}
     key = "agents do not see ANTHROPIC_API_KEY of your environment"
     assert "agent.pass_env: [ANTHROPIC_API_KEY]" in told.pop(key)
     ((what, advice),) = told.items()
@@ -296,46 +306,46 @@ def test_what_your_shell_has_and_agents_do_not_see_is_named(
     assert "secret" not in what + advice
 
 
-def test_the_questions_of_a_first_start_are_foreseen(ctx: Context) -> None:
-    home, repo = Path(os.environ["HOME"]), ctx.project.repo
+def test_the_questions_of_a_first_start_are_foreseen(project: Project) -> None:
+    home, repo = Path(os.environ["HOME"]), project.settings.repo
     shutil.rmtree(home / ".claude")
     (home / ".claude.json").unlink()
-    ((_, what, advice),) = wrong(ctx)
+    ((_, what, advice),) = wrong(project)
     assert what == (
         f"the agent will ask how it looks, and to log in, and whether '{repo}' is trusted, "
         "and whether permissions may be skipped"
     )
     assert advice.endswith(f"cd {repo} && claude --dangerously-skip-permissions")
     seal(home, repo.parent)  # what is below a trusted folder is trusted
-    assert wrong(ctx) == []
+    assert wrong(project) == []
     (home / ".claude.json").write_text("{ half")
-    assert wrong(ctx) == []  # nobody knows
+    assert wrong(project) == []  # nobody knows
 
 
-def _with_ci(ctx: Context, command: str) -> None:
-    text = Path(ctx.config.source).read_text()
-    Path(ctx.config.source).write_text(text + f"ci: {{command: '{command}', timeout: 20s}}\n")
+def _with_ci(project: Project, command: str) -> None:
+    text = Path(project.config.source).read_text()
+    Path(project.config.source).write_text(text + f"ci: {{command: '{command}', timeout: 20s}}\n")
 
 
 def test_ci_is_run_only_where_that_is_asked_for(
-    ctx: Context, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ran = tmp_path / "ran"
-    _with_ci(ctx, f'pwd >{ran}; test -z "$ANTHROPIC_API_KEY" && git status --porcelain')
+    _with_ci(project, f'pwd >{ran}; test -z "$ANTHROPIC_API_KEY" && git status --porcelain')
     assert run(["doctor"]) == 0
     assert "sm doctor --ci runs it once on the primary branch" in capsys.readouterr().out
     assert not ran.exists()
     assert run(["doctor", "--ci"]) == 0
     assert "ok    harb: CI passes on 'main', in " in capsys.readouterr().out
     place = Path(ran.read_text().strip())
-    assert place.is_relative_to(ctx.directory.ci)
+    assert place.is_relative_to(project.directory.ci)
     assert not place.exists()
 
 
 def test_a_ci_command_that_fails_on_the_primary_branch_is_named(
-    ctx: Context, capsys: pytest.CaptureFixture[str]
+    project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _with_ci(ctx, "echo no such zebra; exit 3")
+    _with_ci(project, "echo no such zebra; exit 3")
     assert run(["doctor", "--ci"]) == 1
     out = capsys.readouterr().out
     assert "fail  harb: CI: failure on 'main' (echo no such zebra; exit 3): no such zebra" in out
@@ -344,9 +354,9 @@ def test_a_ci_command_that_fails_on_the_primary_branch_is_named(
 
 
 def test_a_ci_command_that_hangs_is_ended_in_time(
-    ctx: Context, capsys: pytest.CaptureFixture[str]
+    project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = Path(ctx.config.source).read_text()
-    Path(ctx.config.source).write_text(text + "ci: {command: sleep 1000, timeout: 1s}\n")
+    text = Path(project.config.source).read_text()
+    Path(project.config.source).write_text(text + "ci: {command: sleep 1000, timeout: 1s}\n")
     assert run(["doctor", "--ci"]) == 1
     assert "stopped after 1 s, the project's CI timeout" in capsys.readouterr().out

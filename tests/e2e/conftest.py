@@ -29,7 +29,7 @@ def stage_of(
     yield make
     for stage in made:
         _show(stage)
-        crash_log = stage.ctx.root.private / "crash.log"
+        crash_log = stage.project.root.private / "crash.log"
         crashes = crash_log.read_text() if crash_log.exists() else ""
         stage.end()
         assert not crashes, crashes
@@ -37,7 +37,7 @@ def stage_of(
 
 def _show(stage: Stage) -> None:
     """Pytest prints this only where the test has failed."""
-    for event in journal.read(stage.ctx.root.journal):
+    for event in journal.read(stage.project.root.journal):
         print(f"{event.at:.3f} {event.session} {name_event(event)} {describe(event)}")
-    for log in stage.ctx.root.sessions.glob("*/monitor.log"):
+    for log in stage.project.root.sessions.glob("*/monitor.log"):
         print(f"--- {log}\n{log.read_text(errors='replace')}")

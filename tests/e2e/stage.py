@@ -21,8 +21,8 @@ from sm.adapters.forge.local.command import end_leftovers
 from sm.adapters.forge.model import ReviewState
 from sm.config.load import load
 from sm.sessions import agent, registry
-from sm.sessions.project import Context
-from sm.sessions.registry import IssueSession
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
 from sm.store import lock
 from tests.forked import run_sm
 from tests.helpers import REPOSITORY as REPOSITORY
@@ -42,10 +42,10 @@ class Stage:
     config: Path
 
     @property
-    def ctx(self) -> Context:
+    def project(self) -> Project:
         """The project, freshly loaded."""
         config = load(self.config, os.environ, self.folder)
-        return Context(config, config.projects[0])
+        return Project(config, config.projects[0])
 
     def sm(self, *args: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run `sm`, as the person or the monitor would."""
@@ -84,15 +84,17 @@ class Stage:
 
     def file_issue(self, title: str = "Add a file", body: str = "Please.") -> int:
         """File an issue that is ready to be picked up."""
-        return self.ctx.forge.add_issue(title, body=body, labels=("backlog",), author="ada").number
+        return self.project.forge.add_issue(
+            title, body=body, labels=("backlog",), author="ada"
+        ).number
 
     def session(self, issue: int) -> IssueSession:
         """The session of an issue."""
-        return registry.load_issue_session(self.ctx.root, f"dev-{self.ctx.project.name}-{issue}")
+        return self.project.session(issue)
 
     def sessions(self) -> list[IssueSession]:
         """All sessions on record."""
-        return self.ctx.sessions()
+        return self.project.sessions()
 
     def told(self, kind: str = "message") -> list[str]:
         """What the agents were told, or wrote, in order."""
@@ -111,7 +113,7 @@ class Stage:
 
     def write_phase(self, issue: int, text: str) -> None:
         """What the agent would do: `echo text > $PHASE_FILE`."""
-        self.ctx.root.phase(self.ctx.project.name, issue).write_text(f"{text}\n")
+        self.project.root.phase(self.project.name, issue).write_text(f"{text}\n")
 
     def push_work(self, issue: int, name: str = "work.txt", content: str = "done\n") -> str:
         """Commit and push in the issue's worktree; returns the commit."""
@@ -124,14 +126,14 @@ class Stage:
 
     def approve(self, issue: int) -> None:
         """Review the issue's pull request, as soon as there is one, and approve it."""
-        branch = self.ctx.project.branch(issue)
-        pull = wait_for(lambda: self.ctx.forge.pull_for(branch), "a pull request")
+        branch = self.project.settings.branch(issue)
+        pull = wait_for(lambda: self.project.forge.pull_for(branch), "a pull request")
         assert pull is not None
-        self.ctx.forge.submit_review(pull.number, ReviewState.APPROVED, author="rita")
+        self.project.forge.submit_review(pull.number, ReviewState.APPROVED, author="rita")
 
     def is_over(self, issue: int) -> bool:
         """Whether the issue is closed and its session gone without a trace."""
-        return self.ctx.forge.issue(issue).state == "closed" and not self.sessions()
+        return self.project.forge.issue(issue).state == "closed" and not self.sessions()
 
     def merged(self, issue: int) -> bool:
         """Whether the file that the puppet adds for the issue is in `main` of the hub."""
@@ -142,12 +144,12 @@ class Stage:
         """End the CI commands and the monitors: these go when their session's directory goes."""
         for place in (self.folder / "forge" / "checks").glob("*"):
             end_leftovers(CheckFolder(place))
-        ctx = self.ctx
-        for session in registry.list_all(ctx.root, report=lambda _: None):
+        project = self.project
+        for session in registry.list_all(project.root, report=lambda _: None):
             held = session.dir.monitor_lock
             with lock.hold(session.dir.lock, timeout_s=60):  # or its monitor restarts the agent
-                agent.stop(ctx.tmux, session)
-                registry.forget(ctx.root, session)
+                agent.stop(project.tmux, session)
+                registry.forget(project.root, session)
             wait_for(functools.partial(_is_free, held), "the monitor's end")
 
 

@@ -23,7 +23,7 @@ from sm.issues.poll import tick
 from sm.issues.reactor import react
 from sm.issues.snapshot import last_snapshot, snapshot
 from sm.issues.start import put_on_record
-from sm.sessions.project import Context
+from sm.sessions.project import Project
 from sm.setup.check import list_project_problems
 from sm.store import journal, lock
 from sm.views.event_words import describe, name_event
@@ -61,13 +61,13 @@ class Play:
 
     stage: Stage
     side: LocalSide | MemorySide
-    ctx: Context
+    project: Project
     running: ExitStack
     calls: Counter[str] = field(default_factory=Counter)
 
-    def anew(self) -> Context:
+    def anew(self) -> Project:
         """The project as another process would have it: nothing is remembered."""
-        fresh = Context(self.ctx.config, self.ctx.project)
+        fresh = Project(self.project.config, self.project.settings)
         fresh.__dict__["forge"] = Counted(self.side.open(), self.calls)
         return fresh
 
@@ -76,7 +76,7 @@ class Play:
         issue = self.side.open().add_issue(title, body, ["backlog"], author="ada")
         said = list(tick(self.anew(), dry_run=True))
         assert said == [f"would pick up #{issue.number} {title}"]
-        session = put_on_record(self.ctx, issue)
+        session = put_on_record(self.project, issue)
         self.running.enter_context(lock.hold(session.dir.monitor_lock))
         assert list(tick(self.anew())) == [f"finish the start of #{issue.number} {title}"]
         return issue.number
@@ -101,7 +101,7 @@ class Play:
         return wait_for(told, f"'{words}' to reach the agent")
 
     def decided(self) -> list[str]:
-        events = journal.read(self.ctx.root.journal)
+        events = journal.read(self.project.root.journal)
         return [describe(event).split(" ")[0] for event in events if name_event(event) == "decided"]
 
 
@@ -110,8 +110,8 @@ def play(
     request: pytest.FixtureRequest, stage_of: MakeStage, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Play]:
     stage = stage_of(settings=SETTINGS)
-    ctx = stage.ctx
-    hub = Hub(stage.config, ctx.project, stage.repository)
+    project = stage.project
+    hub = Hub(stage.config, project.settings, stage.repository)
     side: LocalSide | MemorySide
     with ExitStack() as running:
         if request.param == "local":
@@ -120,10 +120,10 @@ def play(
             monkeypatch.setitem(kinds.MODULES, "memory", memory_forge.__name__)
             server = Server(BareRepository(stage.repository.bare))
             monkeypatch.setitem(SERVERS, "here", server)
-            project = structs.replace(ctx.project, forge=MemorySettings(name="here"))
-            ctx, side = Context(ctx.config, project), MemorySide(hub, server)
+            settings = structs.replace(project.settings, forge=MemorySettings(name="here"))
+            project, side = Project(project.config, settings), MemorySide(hub, server)
         side.admit("ada", "rita")
-        yield Play(stage, side, ctx, running)
+        yield Play(stage, side, project, running)
 
 
 def test_an_issue_is_mended_reviewed_and_merged_on_any_forge(play: Play) -> None:
@@ -213,7 +213,7 @@ def test_a_stranger_gives_no_answer_and_no_approval(play: Play) -> None:
 
 def test_the_kind_of_a_forge_is_asked_what_is_wrong_with_it(play: Play) -> None:
     def problems() -> list[str]:
-        return list(list_project_problems(play.ctx.project, {}))
+        return list(list_project_problems(play.project.settings, {}))
 
     assert problems() == []
     if isinstance(play.side, MemorySide):
@@ -249,14 +249,14 @@ def test_a_tick_costs_one_call_and_a_pass_that_tells_nothing_long_no_more(play: 
 
 def test_validators_are_kept_with_the_observation_alone(play: Play) -> None:
     issue = play.start()
-    kept = last_snapshot(play.ctx.directory)
+    kept = last_snapshot(play.project.directory)
     assert kept
     assert kept.validators
     assert kept.writers == ("ada",)
     assert kept.issue(issue)
     play.side.open().add_label(issue, "blocked")
     list(tick(play.anew(), dry_run=True))  # looks, and keeps nothing
-    assert last_snapshot(play.ctx.directory) == kept
+    assert last_snapshot(play.project.directory) == kept
 
 
 @IN_MEMORY
@@ -268,13 +268,15 @@ def test_all_is_read_anew_after_a_while_and_under_other_settings(
     assert isinstance(play.side, MemorySide)
     server = play.side.server
 
-    def sent(ctx: Context) -> list[int]:
+    def sent(project: Project) -> list[int]:
         server.sent.clear()
-        list(tick(ctx, dry_run=True))
+        list(tick(project, dry_run=True))
         return server.sent
 
     assert sent(play.anew()) == []
-    labels = structs.replace(play.ctx.project.labels, blocked="stuck")
-    assert sent(Context(play.ctx.config, structs.replace(play.ctx.project, labels=labels))) == [1]
+    labels = structs.replace(play.project.settings.labels, blocked="stuck")
+    assert sent(
+        Project(play.project.config, structs.replace(play.project.settings, labels=labels))
+    ) == [1]
     monkeypatch.setattr("sm.issues.snapshot.WHOLE_S", 0.0)
     assert sent(play.anew()) == [1]

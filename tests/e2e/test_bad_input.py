@@ -28,7 +28,7 @@ def started(stage: Stage) -> int:
 
 
 def comments(stage: Stage, issue: int) -> list[str]:
-    return [comment.body for comment in stage.ctx.forge.issue(issue).comments]
+    return [comment.body for comment in stage.project.forge.issue(issue).comments]
 
 
 def told(stage: Stage, text: str) -> list[str]:
@@ -36,7 +36,7 @@ def told(stage: Stage, text: str) -> list[str]:
 
 
 def phase_file(stage: Stage, issue: int) -> Path:
-    return stage.ctx.root.phase("harb", issue)
+    return stage.project.root.phase("harb", issue)
 
 
 # The configuration
@@ -78,7 +78,7 @@ def test_name_that_is_no_issue_is_refused_by_every_program(issue: str, stage_of:
         done = stage.run(*argv, "harb", issue, check=False)
         assert done.returncode == 2, done
         assert done.stderr.count("\n") == 1, done.stderr
-    assert not stage.ctx.root.private.exists()
+    assert not stage.project.root.private.exists()
 
 
 @pytest.mark.parametrize("place", ["{0}/sm.yaml", "{0}/sm.yaml/below", "/proc/nowhere"])
@@ -295,7 +295,7 @@ def test_agent_that_cannot_be_restarted_ends_in_a_comment_that_says_why(
 ) -> None:
     stage = stage_of(settings={"recovery": {"max": 2, "pause": "1s"}})
     program = stage.folder / "some-agent"
-    command = stage.ctx.project.agent.command
+    command = stage.project.settings.agent.command
     program.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
     program.chmod(0o755)
     stage.config.write_text(stage.config.read_text().replace(command, str(program)))
@@ -307,7 +307,7 @@ def test_agent_that_cannot_be_restarted_ends_in_a_comment_that_says_why(
     assert len(said) == 1
     assert "The agent died again and again" in said[0]
     assert f"cannot start '{program}': no such program on PATH" in said[0]
-    assert "blocked" in stage.ctx.forge.issue(issue).labels
+    assert "blocked" in stage.project.forge.issue(issue).labels
 
 
 # The forge's folder
@@ -348,6 +348,6 @@ def test_stamp_that_is_gone_is_made_again_by_the_next_change(stage_of: MakeStage
     stage = stage_of()
     issue = started(stage)
     (stage.folder / "forge" / "stamp").unlink()
-    stage.ctx.forge.close_issue(issue)
+    stage.project.forge.close_issue(issue)
     wait_for(lambda: not stage.sessions(), "the session's end")
     assert (stage.folder / "forge" / "stamp").exists()

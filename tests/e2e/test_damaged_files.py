@@ -96,10 +96,10 @@ def test_no_damaged_file_stops_a_tick_a_session_or_its_agent(
     stage = stage_of(settings={"max_sessions": 1})
     stage.file_issue()
     stage.poll()
-    ctx, session = stage.ctx, stage.session(1)
+    project, session = stage.project, stage.session(1)
     wait_for(lambda: stage.told(), "the first prompt")
     pid = stage.agent_pid(1)
-    for path, kind in places(ctx.root, ctx.directory, session.dir).items():
+    for path, kind in places(project.root, project.directory, session.dir).items():
         if kind is not Kind.FILE and damage in IN_A_FILE:
             continue
         before = path.read_bytes() if path.is_file() else b""
@@ -113,7 +113,7 @@ def test_no_damaged_file_stops_a_tick_a_session_or_its_agent(
         assert known.pid == pid, path
     told = [
         describe(event)
-        for event in journal.read(ctx.root.journal)
+        for event in journal.read(project.root.journal)
         if name_event(event) == "problem"
     ]
     assert told

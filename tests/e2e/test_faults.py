@@ -40,7 +40,7 @@ def carry_on(stage: Stage, issue: int, env: Env | None = None) -> None:
 
     def over() -> bool:
         stage.poll(check=False, env=env)
-        pull = stage.ctx.forge.pull_for(f"fix/{issue}")
+        pull = stage.project.forge.pull_for(f"fix/{issue}")
         if pull and pull.state == "open" and not pull.reviews:
             stage.approve(issue)
         return stage.is_over(issue)
@@ -70,7 +70,7 @@ def assert_told_once(stage: Stage) -> None:
 
 
 def assert_commented_once(stage: Stage, issue: int) -> None:
-    comments = [comment.body for comment in stage.ctx.forge.issue(issue).comments]
+    comments = [comment.body for comment in stage.project.forge.issue(issue).comments]
     assert len(comments) == len(set(comments)), comments
 
 
@@ -102,7 +102,7 @@ def test_failed_issue_is_blocked_once_although_the_reactor_dies_at(
     stage.write_phase(issue, "PHASE:failed\nReason: cannot")
     wait_for(lambda: stage.poll(check=False, env=env) and not stage.sessions(), "the end", 60)
     assert_died_at(stage, points)
-    found = stage.ctx.forge.issue(issue)
+    found = stage.project.forge.issue(issue)
     assert set(found.labels) == {"backlog", "blocked"}
     assert len(found.comments) == 1
 
@@ -118,13 +118,13 @@ def test_closed_issue_leaves_nothing_although_the_reactor_dies_at(
     if verb is Verb.CLOSE_PULL:
         stage.push_work(issue)
         stage.write_phase(issue, "PHASE:awaiting_review")
-        wait_for(lambda: stage.ctx.forge.pull_for(f"fix/{issue}"), "a pull request")
-    stage.ctx.forge.close_issue(issue)
+        wait_for(lambda: stage.project.forge.pull_for(f"fix/{issue}"), "a pull request")
+    stage.project.forge.close_issue(issue)
     assert_died_at(stage, points)
     wait_for(lambda: not stage.sessions(), "the session's end")
-    pulls, _ = stage.ctx.forge.pulls()
+    pulls, _ = stage.project.forge.pulls()
     assert [(one.state, len(one.comments)) for one in pulls] == [("closed", 1)] * len(pulls)
-    assert (f"refs/heads/fix/{issue}" in stage.ctx.git.ls_remote("origin")) is bool(pulls)
+    assert (f"refs/heads/fix/{issue}" in stage.project.git.ls_remote("origin")) is bool(pulls)
 
 
 def test_person_is_asked_once_although_the_reactor_dies_at(stage_of: MakeStage) -> None:
@@ -137,7 +137,7 @@ def test_person_is_asked_once_although_the_reactor_dies_at(stage_of: MakeStage) 
     session = stage.session(issue)
     wait_for(lambda: '"escalate:' in session.dir.receipts.read_text(), "the receipt")
     wait_for(lambda: not session.dir.plan.exists(), "the end of the plan")
-    assert len(stage.ctx.forge.issue(issue).comments) == 1
+    assert len(stage.project.forge.issue(issue).comments) == 1
 
 
 def test_sm_merges_once_although_the_reactor_dies_at(stage_of: MakeStage) -> None:
@@ -172,7 +172,7 @@ def test_person_is_reminded_once_although_the_reactor_dies_at(stage_of: MakeStag
         return sum(receipt.verb is Verb.REMIND for receipt in plan.read_receipts(session.dir))
 
     wait_for(
-        lambda: len(stage.ctx.forge.issue(issue).comments) == 1 + reminders(),
+        lambda: len(stage.project.forge.issue(issue).comments) == 1 + reminders(),
         "one comment for each reminder",
     )
 
@@ -184,11 +184,11 @@ def test_lost_phase_file_is_replaced_although_the_reactor_dies_at(stage_of: Make
     stage.poll(env=crash_at(stage, points))
     wait_for(lambda: len(stage.told()) == 1, "the first prompt")
     wait_for(stage.session(issue).dir.next.exists, "the monitor's first look")
-    stage.ctx.root.phase("harb", issue).unlink()
+    stage.project.root.phase("harb", issue).unlink()
     assert_died_at(stage, points)
     wait_for(lambda: len(stage.told()) == 2, "the request to write the phase again")
     assert "phase file was lost" in stage.told()[1]
-    assert stage.ctx.root.phase("harb", issue).read_text() == ""
+    assert stage.project.root.phase("harb", issue).read_text() == ""
 
 
 def test_killed_agent_is_recovered_once_although_the_reactor_dies_at(stage_of: MakeStage) -> None:
@@ -221,14 +221,14 @@ def test_whole_tmux_server_dies(stage_of: MakeStage) -> None:
     issue = stage.file_issue()
     stage.poll()
     stage.agent_pid(issue)
-    stage.ctx.tmux.command("kill-server")
+    stage.project.tmux.command("kill-server")
     carry_on(stage, issue)
     assert stage.merged(issue)
     assert_nothing_left(stage, issue)
 
 
 def lose_state(stage: Stage) -> None:
-    for entry in stage.ctx.root.path.iterdir():
+    for entry in stage.project.root.path.iterdir():
         remove_tree(entry) if entry.is_dir() else entry.unlink()
 
 
@@ -262,7 +262,7 @@ def test_nothing_is_left_of_a_merged_issue_whose_state_is_lost_before(
     stage.approve(issue)
     await_death(stage, issue)
     lose_state(stage)
-    assert stage.ctx.forge.issue(issue).state == "closed"
+    assert stage.project.forge.issue(issue).state == "closed"
     planned = stage.run("bash", str(DEV_POLL), "--dry-run", check=True).stdout
     assert f"would let go of #{issue} " in planned
     stage.poll()
@@ -279,7 +279,7 @@ def test_agent_of_an_issue_that_is_settled_while_its_state_is_lost_is_ended(
     stage.poll()
     pid = stage.agent_pid(issue)
     head = stage.push_work(issue)
-    forge = stage.ctx.forge
+    forge = stage.project.forge
     lose_state(stage)
     forge.close_issue(issue) if settled == "closed" else forge.add_label(issue, "blocked")
     stage.poll()

@@ -60,7 +60,7 @@ class Hooked:
 
     def shows(self, text: str) -> None:
         """The agent's screen is this and nothing else."""
-        tmux = self.stage.ctx.tmux
+        tmux = self.stage.project.tmux
         pane = tmux.pane(self.stage.session(self.issue).name)
         assert pane is not None
         tty = tmux.command("display-message", "-p", "-t", pane.id, "#{pane_tty}").strip()
@@ -91,11 +91,11 @@ class Hooked:
 
     def waits_for(self) -> tuple[str, str]:
         """The state, and what it waits for, as `sm status` shows them."""
-        row = status.rows(self.stage.ctx, time.time())[0]
+        row = status.rows(self.stage.project, time.time())[0]
         return row.phase, row.waits_for
 
     def comments(self) -> list[str]:
-        return [comment.body for comment in self.stage.ctx.forge.issue(self.issue).comments]
+        return [comment.body for comment in self.stage.project.forge.issue(self.issue).comments]
 
     def trace(self) -> str:
         return self.stage.sm("trace", "harb", str(self.issue)).stdout
@@ -158,7 +158,7 @@ def test_background_tasks_are_waited_for(hooked: Hooked) -> None:
 
 
 def test_a_reminder_that_waits_is_taken_back_when_a_phase_is_written(hooked: Hooked) -> None:
-    session, tmux = hooked.stage.session(hooked.issue), hooked.stage.ctx.tmux
+    session, tmux = hooked.stage.session(hooked.issue), hooked.stage.project.tmux
     pane = tmux.pane(session.name)
     assert pane is not None
     tmux.command("copy-mode", "-t", pane.id)
@@ -218,7 +218,7 @@ def test_a_dialog_that_was_turned_down_is_over(hooked: Hooked) -> None:
     hooked.shows("❯\u00a0")
 
     def found() -> Facts:
-        return observe(hooked.stage.ctx, hooked.stage.session(hooked.issue)).facts
+        return observe(hooked.stage.session(hooked.issue)).facts
 
     wait_for(lambda: not found().escalated, "the end of the question")
     assert found().working
@@ -246,8 +246,8 @@ def test_a_dialog_that_was_answered_is_over_while_its_tool_runs(hooked: Hooked) 
     hooked.opens_dialog("build for an hour")
     hooked.shows("thinking\r\n❯\u00a0")
     hooked.make_older(61)
-    ctx, session = hooked.stage.ctx, hooked.stage.session(hooked.issue)
-    facts = observe(ctx, session).facts
+    session = hooked.stage.session(hooked.issue)
+    facts = observe(session).facts
     assert facts.dialog_at is None
     assert not facts.held
     hooked.stage.sm("react", session.name)

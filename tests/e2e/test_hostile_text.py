@@ -113,7 +113,7 @@ def test_review_and_its_remarks_are_data(stage_of: MakeStage) -> None:
     stage.poll()
     stage.push_work(issue)
     stage.write_phase(issue, "PHASE:awaiting_review")
-    submit(stage.ctx.forge, wait_for_pull(stage, issue), hostile(canary))
+    submit(stage.project.forge, wait_for_pull(stage, issue), hostile(canary))
     review = heard(stage, "changes requested")
     assert review.startswith("[sm] Review of #")
     assert_quoted(review, "review by rita", canary)
@@ -122,7 +122,7 @@ def test_review_and_its_remarks_are_data(stage_of: MakeStage) -> None:
 
 
 def wait_for_pull(stage: Stage, issue: int) -> int:
-    pull = wait_for(lambda: stage.ctx.forge.pull_for(f"fix/{issue}"), "a pull request")
+    pull = wait_for(lambda: stage.project.forge.pull_for(f"fix/{issue}"), "a pull request")
     assert pull is not None
     return pull.number
 
@@ -140,9 +140,9 @@ def test_answer_of_a_person_is_typed_as_it_is(size: int, stage_of: MakeStage) ->
     issue = stage.file_issue()
     stage.poll()
     stage.write_phase(issue, f"PHASE:escalate\nReason: $(touch {canary}) `touch {canary}` /exit")
-    wait_for(lambda: stage.ctx.forge.issue(issue).comments, "the question")
+    wait_for(lambda: stage.project.forge.issue(issue).comments, "the question")
     text = hostile(canary) + "\n" + "0123456789abcde\n" * (size // 16)
-    stage.ctx.forge.comment(issue, text, author="ada")
+    stage.project.forge.comment(issue, text, author="ada")
     answer = heard(stage, "A person answered")
     assert answer.startswith("[sm] A person answered:\n")
     assert all(line in answer for line in plain(canary))

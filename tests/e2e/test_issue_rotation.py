@@ -46,7 +46,7 @@ def told(stage: Stage) -> list[str]:
 
 def story(stage: Stage) -> str:
     """All details of the journal."""
-    return "\n".join(describe(event) for event in journal.read(stage.ctx.root.journal))
+    return "\n".join(describe(event) for event in journal.read(stage.project.root.journal))
 
 
 def hand_off(stage: Stage, *more: str) -> Path:
@@ -109,7 +109,7 @@ def test_no_person_is_asked_about_a_message_that_waits_for_the_new_context(stage
     wait_for(lambda: any("no sentinel" in text for text in told(stage)), "the message")
     begun = next(n for n, text in enumerate(told(stage)) if text.startswith(f"Read {path}"))
     assert not [text for text in told(stage)[:begun] if "no sentinel" in text]
-    assert not stage.ctx.forge.issue(1).comments
+    assert not stage.project.forge.issue(1).comments
 
 
 def test_what_keeps_messages_from_an_agent_is_told_in_the_story_once(stage: Stage) -> None:
@@ -120,7 +120,7 @@ def test_what_keeps_messages_from_an_agent_is_told_in_the_story_once(stage: Stag
     link.symlink_to("/nowhere")
     for _ in range(3):
         stage.sm("react", "harb", "1")
-    events = journal.read(stage.ctx.root.journal)
+    events = journal.read(stage.project.root.journal)
     problems = [describe(event) for event in events if name_event(event) == "problem"]
     assert [detail for detail in problems if str(link) in detail] == problems[:1]
     assert problems
@@ -131,7 +131,7 @@ def test_an_agent_is_told_the_protocol_again_where_its_system_prompt_does_not_ho
     stage: Stage,
 ) -> None:
     path = hand_off(stage)
-    phase_file = str(stage.ctx.root.phase("harb", 1))
+    phase_file = str(stage.project.root.phase("harb", 1))
 
     def resumed() -> str:
         return next((text for text in told(stage) if text.startswith(f"Read {path}")), "")

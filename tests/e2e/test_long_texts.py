@@ -38,7 +38,7 @@ def test_seventeen_megabytes_of_comments_stop_nothing_and_an_answer_among_them_i
 ) -> None:
     stage = stage_of()
     stage.file_issue()
-    forge = stage.ctx.forge
+    forge = stage.project.forge
     for _ in range(17):
         other = forge.add_issue("Talked about a lot", author="eve")
         forge.comment(other.number, MANY, author="eve")
@@ -49,7 +49,7 @@ def test_seventeen_megabytes_of_comments_stop_nothing_and_an_answer_among_them_i
     forge.comment(1, "Take the left one.", author="ada")
     wait_for(lambda: any("Take the left one." in each for each in stage.told()), "the answer")
     stage.poll()
-    assert stage.ctx.directory.snapshot.stat().st_size < 20_000
+    assert stage.project.directory.snapshot.stat().st_size < 20_000
 
 
 def test_a_review_is_told_whole_though_the_snapshot_has_only_its_verdict(
@@ -61,8 +61,8 @@ def test_a_review_is_told_whole_though_the_snapshot_has_only_its_verdict(
     wait_for(lambda: stage.told(), "the first prompt")
     stage.push_work(1)
     stage.write_phase(1, "PHASE:awaiting_review")
-    forge = stage.ctx.forge
-    pull = wait_for(lambda: forge.pull_for(stage.ctx.project.branch(1)), "a pull request")
+    forge = stage.project.forge
+    pull = wait_for(lambda: forge.pull_for(stage.project.settings.branch(1)), "a pull request")
     assert pull
     forge.submit_review(
         pull.number,
@@ -74,7 +74,7 @@ def test_a_review_is_told_whole_though_the_snapshot_has_only_its_verdict(
     told = wait_for(lambda: [one for one in stage.told() if "changes requested" in one], "it")
     assert "Say why." in told[0]
     assert "work.txt:1: Not here." in told[0]
-    [review] = snapshot(stage.ctx).pulls[0].reviews
+    [review] = snapshot(stage.project).pulls[0].reviews
     assert (review.author, review.body, review.comments) == ("rita", "", ())
 
 
@@ -146,7 +146,7 @@ def test_no_writer_writes_what_its_reader_refuses(tmp_path: Path) -> None:
 
 
 def test_a_receipt_that_no_reader_would_find_is_not_written(stage_of: MakeStage) -> None:
-    session = put_session(stage_of().ctx, 7)
+    session = put_session(stage_of().project, 7)
     with session.dir.receipts.open("ab") as file:
         file.truncate(16 * 1024 * 1024)
     [first] = plan.read_receipts(session.dir)
@@ -186,9 +186,9 @@ def test_an_endless_text_is_refused_at_the_door_with_the_number(
 ) -> None:
     stage = stage_of()
     stage.file_issue()
-    put_session(stage.ctx, 1, alive=False)
+    put_session(stage.project, 1, alive=False)
     done = endless(stage, *argv)
     assert done.returncode == 2
     assert "is larger than 1,048,576 bytes" in done.stderr
-    assert not list(stage.ctx.root.session("dev-harb-1").replies.glob("*"))
-    assert [issue.comments for issue in stage.ctx.forge.issues()[0]] == [()]
+    assert not list(stage.project.root.session("dev-harb-1").replies.glob("*"))
+    assert [issue.comments for issue in stage.project.forge.issues()[0]] == [()]

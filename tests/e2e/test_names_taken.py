@@ -19,7 +19,7 @@ from tests.helpers import put_session, wait_for
 
 def names(stage: Stage) -> list[Path]:
     """Those that nothing of ours has to read."""
-    root = stage.ctx.root
+    root = stage.project.root
     return [
         root.ci_result("harb", 1),
         root.renotify("harb", 1),
@@ -29,7 +29,7 @@ def names(stage: Stage) -> list[Path]:
 
 
 def comments(stage: Stage) -> tuple[Comment, ...]:
-    return stage.ctx.forge.issue(1).comments
+    return stage.project.forge.issue(1).comments
 
 
 def remarks(stage: Stage) -> list[str]:
@@ -50,7 +50,7 @@ def test_an_issue_ends_merged_though_all_names_are_taken(stage_of: MakeStage) ->
     assert len(remarks(stage)) == 1
     assert str(taken[0]) in remarks(stage)[0]
     assert all(path.is_dir() for path in taken)
-    told = [describe(event) for event in journal.read(stage.ctx.root.journal)]
+    told = [describe(event) for event in journal.read(stage.project.root.journal)]
     for path in taken:
         assert [each for each in told if each.startswith(f"cannot remove '{path}'")], told
 
@@ -60,7 +60,7 @@ def test_a_transcript_whose_name_is_taken_is_kept_in_the_sessions_own_directory(
 ) -> None:
     stage = stage_of()
     stage.file_issue()
-    stage.ctx.root.transcript("harb", 1).mkdir()
+    stage.project.root.transcript("harb", 1).mkdir()
     stage.poll()
     own = stage.session(1).dir.transcript
     wait_for(lambda: own.exists() and own.stat().st_size, "what the agent shows")
@@ -73,7 +73,7 @@ def test_a_person_is_reminded_though_the_file_that_tells_of_it_cannot_be_written
 ) -> None:
     stage = stage_of(settings={"escalation": {"remind": "1s"}})
     stage.file_issue()
-    stage.ctx.root.renotify("harb", 1).mkdir()
+    stage.project.root.renotify("harb", 1).mkdir()
     stage.poll()
     wait_for(lambda: stage.told(), "the first prompt")
     stage.write_phase(1, "PHASE:escalate\nwhich one?")
@@ -106,12 +106,12 @@ AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a fil
 def test_an_idle_marker_that_the_agent_has_not_written_says_nothing(
     stage_of: MakeStage, take: object
 ) -> None:
-    ctx = stage_of().ctx
-    session = put_session(ctx, 7)
-    marker = ctx.root.idle_marker(session.name)
+    project = stage_of().project
+    session = put_session(project, 7)
+    marker = project.root.idle_marker(session.name)
     assert callable(take)
     take(marker)
-    assert recall(ctx, session, Snapshot(0.0)).facts.idle_since is None
+    assert recall(session, Snapshot(0.0)).facts.idle_since is None
     marker.rmdir() if marker.is_dir() else marker.unlink()
     marker.touch()
-    assert recall(ctx, session, Snapshot(0.0)).facts.idle_since
+    assert recall(session, Snapshot(0.0)).facts.idle_since

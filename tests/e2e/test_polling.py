@@ -33,7 +33,7 @@ def looping(stage: Stage) -> Iterator[Path]:
             start_new_session=True,
         )
     try:
-        wait_for(stage.ctx.directory.due.exists, "the first tick")
+        wait_for(stage.project.directory.due.exists, "the first tick")
         yield said
     finally:
         with contextlib.suppress(ProcessLookupError):
@@ -105,7 +105,7 @@ def test_loop_says_once_what_it_tries_at_each_tick(stage_of: MakeStage) -> None:
     with looping(stage) as said:
         again = f"cannot finish the start of #{issue}"
         wait_for(lambda: again in said.read_text(), "the second tick")
-        session = registry.load_issue_session(stage.ctx.root, f"dev-harb-{issue}")
+        session = registry.load_issue_session(stage.project.root, f"dev-harb-{issue}")
         session.dir.problem.unlink()
         wait_for(session.dir.problem.exists, "another tick")
         session.dir.problem.unlink()

@@ -29,7 +29,7 @@ def test_tick_removes_the_lock_says_so_and_picks_the_issue_up(
     assert "pick up #1" in said
     assert "cannot" not in said
     assert len(stage.sessions()) == 1
-    assert str(lock) in stage.ctx.root.journal.read_text()
+    assert str(lock) in stage.project.root.journal.read_text()
 
 
 def test_lock_in_a_living_agents_worktree_is_removed_and_told_of_its_session(
@@ -38,7 +38,7 @@ def test_lock_in_a_living_agents_worktree_is_removed_and_told_of_its_session(
     stage = stage_of()
     issue = stage.file_issue()
     stage.poll()
-    lock = leave(stage.ctx.git.at(stage.session(issue).worktree).git_dir() / "index.lock")
+    lock = leave(stage.project.git.at(stage.session(issue).worktree).git_dir() / "index.lock")
     assert f"removed '{lock}'" in stage.poll().stdout
     told = stage.sm("trace", "harb", str(issue)).stdout
     assert "removed a lock that a killed git had left behind" in told
@@ -50,7 +50,7 @@ def test_lock_on_the_forge_is_named_and_removed(stage_of: MakeStage) -> None:
     issue = stage.file_issue()
     stage.poll()
     stage.push_work(issue)
-    forge = stage.ctx.forge
+    forge = stage.project.forge
     pull = forge.open_pull("fix/1", "main", "work", author="ada")
     lock = leave(stage.repository.bare / "refs/heads/main.lock")
     with pytest.raises(GitLockedError, match=r"main\.lock' is locked"):

@@ -20,7 +20,7 @@ def with_stuck_message(stage: Stage) -> int:
     issue = stage.file_issue()
     stage.poll()
     wait_for(stage.told, "the first prompt")
-    stage.ctx.tmux.command("copy-mode", "-t", f"=dev-harb-{issue}:")
+    stage.project.tmux.command("copy-mode", "-t", f"=dev-harb-{issue}:")
     stage.write_phase(issue, "PHASE:nonsense")
     wait_for(stage.session(issue).dir.problem.exists, "the message to be stuck")
     assert "copy mode" in stage.sm("status", "--json").stdout
@@ -28,7 +28,7 @@ def with_stuck_message(stage: Stage) -> int:
 
 
 def leave_copy_mode(stage: Stage, issue: int) -> None:
-    stage.ctx.tmux.command("send-keys", "-t", f"=dev-harb-{issue}:", "-X", "cancel")
+    stage.project.tmux.command("send-keys", "-t", f"=dev-harb-{issue}:", "-X", "cancel")
 
 
 def test_message_is_typed_once_when_the_person_has_left_copy_mode(stage_of: MakeStage) -> None:
@@ -46,7 +46,7 @@ def test_closing_the_issue_ends_the_session_although_a_message_is_stuck(
 ) -> None:
     stage = stage_of()
     issue = with_stuck_message(stage)
-    stage.ctx.forge.close_issue(issue)
+    stage.project.forge.close_issue(issue)
     wait_for(lambda: not stage.sessions(), "the session's end")
     assert len(stage.told()) == 1
 
@@ -68,12 +68,12 @@ def test_person_is_told_of_a_message_that_stays_stuck_and_it_is_typed_in_the_end
             return plan
 
     wait_for(long_ago, "the plan")
-    comments = wait_for(lambda: stage.ctx.forge.issue(issue).comments, "the question")
+    comments = wait_for(lambda: stage.project.forge.issue(issue).comments, "the question")
     assert "copy mode" in comments[0].body
     leave_copy_mode(stage, issue)
     wait_for(lambda: len(stage.told()) == 2, "the message")
     assert "no sentinel" in stage.told()[1]
-    assert len(stage.ctx.forge.issue(issue).comments) == 1
+    assert len(stage.project.forge.issue(issue).comments) == 1
 
 
 def test_agent_that_a_person_restarts_gets_no_message_of_before_twice(

@@ -42,12 +42,12 @@ def test_what_lives_on_has_no_token_of_its_starters_shell(
     wait_for(stage.told, "the agent")
 
     def monitors() -> list[str]:
-        known = processes_of(stage.ctx.root.path)
+        known = processes_of(stage.project.root.path)
         return [known[command] for command in known if " monitor dev-harb-1" in command]
 
     [monitor] = wait_for(monitors, "the monitor")
     assert "AGENT_KEY=for-the-agent\0" in monitor
-    for command, environment in processes_of(stage.ctx.root.path).items():
+    for command, environment in processes_of(stage.project.root.path).items():
         assert "planted-in-the-shell" not in environment, command
 
 

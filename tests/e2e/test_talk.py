@@ -55,10 +55,10 @@ def test_what_waits_for_a_session_of_an_issue_is_handed_over_by_its_monitor(
     stage = at_work(stage_of)
     known = load(stage.session(1).dir)
     assert known
-    stage.ctx.tmux.command("copy-mode", "-t", known.pane_id)
+    stage.project.tmux.command("copy-mode", "-t", known.pane_id)
     said = stage.sm("send", "harb#1", "Hello.").stdout
     assert said.startswith("queued for harb#1: a person looks through its history")
-    stage.ctx.tmux.command("send-keys", "-t", known.pane_id, "-X", "cancel")
+    stage.project.tmux.command("send-keys", "-t", known.pane_id, "-X", "cancel")
     wait_for(lambda: "Hello." in stage.told(), "the message")
 
 
@@ -69,7 +69,7 @@ def test_who_waits_for_a_turn_hears_that_a_person_is_asked_first(
     company.new("ann")
     known = load(stage.session(1).dir)
     assert known
-    stage.ctx.tmux.command("copy-mode", "-t", known.pane_id)
+    stage.project.tmux.command("copy-mode", "-t", known.pane_id)
     company.send_from("ann", "harb#1", "Well?", "--notify-on-stop")
     stage.write_phase(1, "PHASE:escalate")
     assert company.hears("ann", "[sm] harb#1") == "[sm] harb#1 waits for a person (escalate)"
@@ -82,7 +82,7 @@ def test_a_session_of_an_issue_is_ended_by_its_number_and_tells_who_waits(
     company.new("ann")
     known = load(stage.session(1).dir)
     assert known
-    stage.ctx.tmux.command("copy-mode", "-t", known.pane_id)
+    stage.project.tmux.command("copy-mode", "-t", known.pane_id)
     company.send_from("ann", "harb#1", "Well?", "--notify-on-stop")
     refused = company.run_in("ann", f"{SM} kill harb#1")
     assert "may end only itself" in refused

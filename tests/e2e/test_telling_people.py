@@ -56,7 +56,7 @@ def asking(stage: Stage) -> int:
     issue = stage.file_issue()
     stage.poll()
     stage.write_phase(issue, "PHASE:escalate\nReason: which colour?")
-    wait_for(lambda: stage.ctx.forge.issue(issue).comments, "the question on the issue")
+    wait_for(lambda: stage.project.forge.issue(issue).comments, "the question on the issue")
     return issue
 
 
@@ -77,7 +77,7 @@ def test_question_is_asked_on_the_issue_whatever_is_in_the_place_of_its_file_in_
     put_in_the_way(file)
     stage = stage_of(settings={"escalation": {"vault": str(file.parent)}})
     issue = asking(stage)
-    (question,) = stage.ctx.forge.issue(issue).comments
+    (question,) = stage.project.forge.issue(issue).comments
     assert "which colour?" in question.body
     assert "This question is not in the vault: " in question.body
     assert str(file.parent) in question.body
@@ -120,7 +120,7 @@ def test_session_ends_and_leaves_what_is_not_ours_in_the_vault(
     before = file.lstat()
     stage = stage_of(settings={"escalation": {"vault": str(file.parent)}})
     issue = asking(stage)
-    stage.ctx.forge.close_issue(issue)
+    stage.project.forge.close_issue(issue)
     wait_for(lambda: not stage.sessions(), "the session's end")
     assert file.lstat().st_ino == before.st_ino
 
@@ -133,7 +133,7 @@ def test_session_ends_although_its_question_cannot_be_put_away(
     issue = asking(stage)
     wait_for(file.exists, "the question in the vault")
     (file.parent / "answered").write_text("a file where the folder was\n")
-    stage.ctx.forge.close_issue(issue)
+    stage.project.forge.close_issue(issue)
     wait_for(lambda: not stage.sessions(), "the session's end")
     assert "cannot move" in stage.sm("trace", "harb", str(issue)).stdout
 
@@ -164,7 +164,7 @@ def test_forge_that_takes_no_comment_keeps_no_answer_from_the_agent(
     blocked.mkdir()
     stage.write_phase(issue, "PHASE:escalate\nReason: which colour?")
     wait_for(file.exists, "the question in the vault")
-    wait_for(lambda: '"waiting"' in stage.ctx.root.journal.read_text(), "the first failure")
+    wait_for(lambda: '"waiting"' in stage.project.root.journal.read_text(), "the first failure")
 
     def long_ago() -> Plan | None:
         with lock.hold(directory.lock):

@@ -13,7 +13,7 @@ import pytest
 from sm.adapters.git import Git
 from sm.adapters.git_call import RemoteUnreachableError
 from sm.adapters.git_push import PushRefusedError
-from sm.config.schema import Project
+from sm.config.schema import ProjectSettings
 from sm.issues import claim as claims
 from sm.issues.claim import BranchNameError, Claim, claim, describe_owner, is_ours, release, seize
 from sm.store.paths import Root
@@ -23,11 +23,11 @@ CLAIMER = """
 import sys
 from pathlib import Path
 from sm.adapters.git import Git
-from sm.config.schema import LocalSettings, Project
+from sm.config.schema import LocalSettings, ProjectSettings
 from sm.issues.claim import claim
 from sm.store.paths import Root
 repo, state = map(Path, sys.argv[1:])
-project = Project(name="harb", repo=repo, forge=LocalSettings(path=repo))
+project = ProjectSettings(name="harb", repo=repo, forge=LocalSettings(path=repo))
 sys.stdin.readline()
 print(claim(Git(repo), project, 7, Root(state)))
 """
@@ -61,7 +61,7 @@ def killed_at(point: str, repo: Path, state: Path) -> None:
 
 
 def test_claim_creates_the_branch_at_the_remotes_primary_head(
-    repository: Repository, clone: Git, project: Project, root: Root, tmp_path: Path
+    repository: Repository, clone: Git, project: ProjectSettings, root: Root, tmp_path: Path
 ) -> None:
     git(tmp_path, "clone", "-q", str(repository.bare), "colleague")
     newer = Repository(repository.bare, tmp_path / "colleague").commit("b", "b")
@@ -72,7 +72,9 @@ def test_claim_creates_the_branch_at_the_remotes_primary_head(
     }
 
 
-def test_claim_touches_nothing_of_the_users_clone(clone: Git, project: Project, root: Root) -> None:
+def test_claim_touches_nothing_of_the_users_clone(
+    clone: Git, project: ProjectSettings, root: Root
+) -> None:
     (clone.repo / "README.md").write_text("being edited\n")
     before = git(clone.repo, "for-each-ref", "refs/heads", "refs/tags")
     claim(clone, project, 7, root)
@@ -82,7 +84,7 @@ def test_claim_touches_nothing_of_the_users_clone(clone: Git, project: Project, 
 
 
 def test_second_look_of_the_same_installation_is_ours(
-    clone: Git, project: Project, root: Root, monkeypatch: pytest.MonkeyPatch
+    clone: Git, project: ProjectSettings, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert claim(clone, project, 7, root) is Claim.WON
     # Nothing is kept under the root, and the user's identity, dates and settings play no part.
@@ -93,7 +95,7 @@ def test_second_look_of_the_same_installation_is_ours(
 
 
 def test_another_installation_finds_it_taken(
-    clone: Git, project: Project, root: Root, other: Root
+    clone: Git, project: ProjectSettings, root: Root, other: Root
 ) -> None:
     claim(clone, project, 7, root)
     assert claim(clone, project, 7, other) is Claim.TAKEN
@@ -104,7 +106,7 @@ def test_another_installation_finds_it_taken(
 
 @pytest.mark.parametrize("object_format", ["sha1", "sha256"])
 def test_our_claim_is_known_by_its_name_alone(
-    object_format: str, tmp_path: Path, project: Project, root: Root, other: Root
+    object_format: str, tmp_path: Path, project: ProjectSettings, root: Root, other: Root
 ) -> None:
     clone = Git(tmp_path / "fresh")
     for place, option in (("fresh.git", "--bare"), ("fresh", "--quiet")):
@@ -136,7 +138,7 @@ def test_of_eight_claimers_exactly_one_wins(
 
 
 def test_killed_before_the_push_nothing_is_claimed(
-    repository: Repository, clone: Git, project: Project, root: Root, other: Root
+    repository: Repository, clone: Git, project: ProjectSettings, root: Root, other: Root
 ) -> None:
     killed_at("claim:before-push", repository.clone, root.path)
     assert describe_owner(clone, project, 7) == ""
@@ -144,14 +146,16 @@ def test_killed_before_the_push_nothing_is_claimed(
 
 
 def test_killed_after_the_push_it_is_ours(
-    repository: Repository, clone: Git, project: Project, root: Root, other: Root
+    repository: Repository, clone: Git, project: ProjectSettings, root: Root, other: Root
 ) -> None:
     killed_at("claim:after-push", repository.clone, root.path)
     assert claim(clone, project, 7, other) is Claim.TAKEN
     assert claim(clone, project, 7, root) is Claim.OURS
 
 
-def test_branch_without_a_claim_is_adopted(clone: Git, project: Project, root: Root) -> None:
+def test_branch_without_a_claim_is_adopted(
+    clone: Git, project: ProjectSettings, root: Root
+) -> None:
     git(clone.repo, "commit", "-q", "--allow-empty", "-m", "work of before")
     work = clone.rev_parse("HEAD")
     git(clone.repo, "push", "-q", "origin", "HEAD:refs/heads/fix/7")
@@ -160,7 +164,7 @@ def test_branch_without_a_claim_is_adopted(clone: Git, project: Project, root: R
 
 
 def test_branch_that_was_deleted_under_our_claim_is_made_again(
-    repository: Repository, clone: Git, project: Project, root: Root
+    repository: Repository, clone: Git, project: ProjectSettings, root: Root
 ) -> None:
     claim(clone, project, 7, root)
     git(repository.bare, "update-ref", "-d", "refs/heads/fix/7")
@@ -168,7 +172,9 @@ def test_branch_that_was_deleted_under_our_claim_is_made_again(
     assert "refs/heads/fix/7" in clone.ls_remote("origin")
 
 
-def test_release_frees_only_our_own(clone: Git, project: Project, root: Root, other: Root) -> None:
+def test_release_frees_only_our_own(
+    clone: Git, project: ProjectSettings, root: Root, other: Root
+) -> None:
     claim(clone, project, 7, root)
     assert not release(clone, project, 7, other)
     assert release(clone, project, 7, root)
@@ -177,7 +183,7 @@ def test_release_frees_only_our_own(clone: Git, project: Project, root: Root, ot
 
 
 def test_seize_replaces_anothers_claim(
-    clone: Git, project: Project, root: Root, other: Root
+    clone: Git, project: ProjectSettings, root: Root, other: Root
 ) -> None:
     claim(clone, project, 7, root)
     assert seize(clone, project, 7, other) is Claim.WON
@@ -187,7 +193,7 @@ def test_seize_replaces_anothers_claim(
 
 @pytest.mark.parametrize("present", ["fix", "fix/7/more"])
 def test_branch_name_in_the_way_is_named(
-    clone: Git, project: Project, root: Root, present: str
+    clone: Git, project: ProjectSettings, root: Root, present: str
 ) -> None:
     git(clone.repo, "push", "-q", "origin", f"HEAD:refs/heads/{present}")
     with pytest.raises(BranchNameError, match=f"'fix/7' cannot exist beside '{present}'"):
@@ -196,7 +202,7 @@ def test_branch_name_in_the_way_is_named(
 
 
 def test_refusal_of_the_remote_is_told_in_its_words(
-    repository: Repository, clone: Git, project: Project, root: Root
+    repository: Repository, clone: Git, project: ProjectSettings, root: Root
 ) -> None:
     hook = repository.bare / "hooks/update"
     hook.write_text("#!/bin/sh\ncase $1 in refs/heads/*) echo only maintainers; exit 1;; esac\n")
@@ -207,7 +213,7 @@ def test_refusal_of_the_remote_is_told_in_its_words(
 
 
 def test_remote_that_is_gone_is_a_temporary_error(
-    repository: Repository, clone: Git, project: Project, root: Root
+    repository: Repository, clone: Git, project: ProjectSettings, root: Root
 ) -> None:
     repository.bare.rename(repository.bare.with_name("away.git"))
     with pytest.raises(RemoteUnreachableError):
@@ -216,7 +222,7 @@ def test_remote_that_is_gone_is_a_temporary_error(
 
 @pytest.mark.parametrize("content", ["claimed\n\nhost: \x1b[31mred\x07\u202e\n", "", "no facts"])
 def test_claim_written_by_anybody_is_shown_harmlessly(
-    clone: Git, project: Project, root: Root, content: str
+    clone: Git, project: ProjectSettings, root: Root, content: str
 ) -> None:
     sha = clone.write_object(
         "commit",
@@ -229,7 +235,7 @@ def test_claim_written_by_anybody_is_shown_harmlessly(
     assert shown == ("host: red" if "host" in content else f"an unknown claim ({sha[:12]})")
 
 
-def test_claim_that_is_no_commit_is_taken(clone: Git, project: Project, root: Root) -> None:
+def test_claim_that_is_no_commit_is_taken(clone: Git, project: ProjectSettings, root: Root) -> None:
     blob = clone.write_object("blob", b"mine\n")
     clone.create_refs("origin", {claims.name_ref(7): blob})
     assert claim(clone, project, 7, root) is Claim.TAKEN

@@ -23,8 +23,8 @@ from sm.issues.observe import recall
 from sm.issues.poll import tick
 from sm.issues.prompts import PROMPTS, write_prompt
 from sm.issues.snapshot import last_snapshot, look
-from sm.sessions.project import Context
-from sm.sessions.registry import IssueSession
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
 from sm.store import events
 from sm.store.files import write_json
 from sm.store.paths import Root
@@ -126,7 +126,7 @@ class World:
     """A project with a session on its issue 7, whose branch is on the forge."""
 
     hub: Hub
-    ctx: Context
+    project: Project
     session: IssueSession
     head: str
 
@@ -144,31 +144,31 @@ def world(tmp_path: Path, root: Root, tmux_socket: str) -> World:
     hub.open().add_issue("a good one", labels=["backlog"], author="x")
     head = hub.push("fix/7")
     config = load(hub.config, os.environ, tmp_path)
-    ctx = Context(config, config.projects[0])
-    session = put_session(ctx, 7, phase="PHASE:awaiting_ci\n")
-    ctx.record(events.Problem(session=session.name, text="something to tell of"))
-    return World(hub, ctx, session, head)
+    project = Project(config, config.projects[0])
+    session = put_session(project, 7, phase="PHASE:awaiting_ci\n")
+    project.record(events.Problem(session=session.name, text="something to tell of"))
+    return World(hub, project, session, head)
 
 
 def read_all(world: World) -> list[str]:
     """All that is read and told of a forge: a tick, the status, every text; what was bad."""
-    ctx = Context(world.ctx.config, world.ctx.project)
-    list(tick(ctx, dry_run=True))
-    seen = look(ctx)
+    project = Project(world.project.config, world.project.settings)
+    list(tick(project, dry_run=True))
+    seen = look(project)
     assert seen.issue(1), "the others go on"
-    write_json(ctx.directory.snapshot, seen)
-    assert last_snapshot(ctx.directory) == seen
-    shown = overview(ctx, time.time())
+    write_json(project.directory.snapshot, seen)
+    assert last_snapshot(project.directory) == seen
+    shown = overview(project, time.time())
     plain(shown.sessions)
     problems = [problem.encode().decode() for problem in shown.problems]
-    observed = recall(ctx, world.session, seen)
+    observed = recall(world.session, seen)
     with contextlib.suppress(SmError):  # its own issue may be the bad one
-        material = gather(ctx, world.session, observed, GitState())
+        material = gather(world.session, observed, GitState())
         for name in PROMPTS:
             write_prompt(name, material).encode()
         for name in NOTICES:
             write_notice(name, material).encode()
-    trace.story(ctx, 7)
+    trace.story(project, 7)
     return problems
 
 
@@ -267,6 +267,6 @@ def test_check_that_has_run_is_seen(world: World) -> None:
     world.put(
         f"checks/{world.head}/result.json", '{"state": "failure", "step": "x", "code": 1, "at": 1}'
     )
-    seen = look(world.ctx)
+    seen = look(world.project)
     assert [pull.check.state for pull in seen.pulls] == [CheckState.FAILURE]
     assert soon(world) == []

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from sm.issues.snapshot import last_snapshot, snapshot
-from sm.sessions.project import Context
-from sm.sessions.registry import IssueSession
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
 from sm.store import journal, lock
 from sm.store.files import write_json
 from sm.store.paths import Root
@@ -23,14 +23,14 @@ from tests.helpers import put_session
 
 
 @pytest.fixture
-def ctx(tmp_path: Path, root: Root) -> Context:
-    return make_stage(tmp_path, auto=False, settings={"ci": {"poll": "1h"}}).ctx
+def project(tmp_path: Path, root: Root) -> Project:
+    return make_stage(tmp_path, auto=False, settings={"ci": {"poll": "1h"}}).project
 
 
 @pytest.fixture
-def session(ctx: Context) -> Iterator[IssueSession]:
-    issue = ctx.forge.add_issue("Mend it", body="", labels=(), author="ada").number
-    made = put_session(ctx, issue)
+def session(project: Project) -> Iterator[IssueSession]:
+    issue = project.forge.add_issue("Mend it", body="", labels=(), author="ada").number
+    made = put_session(project, issue)
     with lock.hold(made.dir.monitor_lock):
         yield made
 
@@ -48,59 +48,61 @@ def is_woken(wake: int) -> bool:
     return woken and bool(os.read(wake, 100))
 
 
-def look_and_die(ctx: Context) -> None:
+def look_and_die(project: Project) -> None:
     """Look in a process that is killed when it knows, and has told nobody."""
     pid = os.fork()
     if pid == 0:
         os.environ["SM_CRASH_AT"] = "forge:seen"
         try:
-            snapshot(ctx)
+            snapshot(project)
         finally:
             os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
 
 
 def test_a_session_is_woken_by_what_has_changed_for_it_once(
-    ctx: Context, session: IssueSession, wake: int
+    project: Project, session: IssueSession, wake: int
 ) -> None:
-    snapshot(ctx)
+    snapshot(project)
     assert is_woken(wake)  # nobody has looked before
-    ctx.forge.add_issue("Another", body="", labels=(), author="ada")
-    snapshot(ctx)
+    project.forge.add_issue("Another", body="", labels=(), author="ada")
+    snapshot(project)
     assert not is_woken(wake)
-    ctx.forge.add_label(session.issue, "blocked")
-    snapshot(ctx)
+    project.forge.add_label(session.issue, "blocked")
+    snapshot(project)
     assert is_woken(wake)
-    snapshot(ctx)
+    snapshot(project)
     assert not is_woken(wake)
 
 
 def test_a_session_is_woken_although_who_looked_dies_before(
-    ctx: Context, session: IssueSession, wake: int
+    project: Project, session: IssueSession, wake: int
 ) -> None:
-    snapshot(ctx)
+    snapshot(project)
     assert is_woken(wake)
-    ctx.forge.add_label(session.issue, "blocked")
-    look_and_die(ctx)
+    project.forge.add_label(session.issue, "blocked")
+    look_and_die(project)
     assert not is_woken(wake)
-    snapshot(ctx)
+    snapshot(project)
     assert is_woken(wake)
-    snapshot(ctx)
+    snapshot(project)
     assert not is_woken(wake)
 
 
-def test_the_last_look_of_an_earlier_version_is_looked_at_anew(ctx: Context) -> None:
+def test_the_last_look_of_an_earlier_version_is_looked_at_anew(project: Project) -> None:
     """It has a stamp of the forge, and neither writers nor validators."""
-    number = ctx.forge.add_issue("Mend it", author="ada").number
-    old = msgspec.to_builtins(snapshot(ctx))
+    number = project.forge.add_issue("Mend it", author="ada").number
+    old = msgspec.to_builtins(snapshot(project))
     for key in ("writers", "validators", "whole_at", "basis"):
         del old[key]
-    write_json(ctx.directory.snapshot, old | {"stamp": "5eed"})
-    kept = last_snapshot(ctx.directory)
+    write_json(project.directory.snapshot, old | {"stamp": "5eed"})
+    kept = last_snapshot(project.directory)
     assert kept is not None
     assert kept.issue(number)
-    assert not kept.trust(ctx.project).includes("ada")
-    seen = snapshot(ctx)
+    assert not kept.trust(project.settings).includes("ada")
+    seen = snapshot(project)
     assert seen.validators
-    assert seen.trust(ctx.project).includes("ada")
-    assert not [event for event in journal.read(ctx.root.journal) if name_event(event) == "problem"]
+    assert seen.trust(project.settings).includes("ada")
+    assert not [
+        event for event in journal.read(project.root.journal) if name_event(event) == "problem"
+    ]

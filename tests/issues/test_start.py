@@ -25,15 +25,15 @@ def stage(tmp_path: Path, root: Root, tmux_socket: str) -> Iterator[Stage]:
 
 
 def close(stage: Stage, issue: Issue) -> None:
-    stage.ctx.forge.close_issue(issue.number)
+    stage.project.forge.close_issue(issue.number)
 
 
 def block(stage: Stage, issue: Issue) -> None:
-    stage.ctx.forge.add_label(issue.number, "blocked")
+    stage.project.forge.add_label(issue.number, "blocked")
 
 
 def take_out(stage: Stage, issue: Issue) -> None:
-    stage.ctx.forge.remove_label(issue.number, "backlog")
+    stage.project.forge.remove_label(issue.number, "backlog")
 
 
 @pytest.mark.parametrize("settle", [close, block, take_out])
@@ -41,18 +41,18 @@ def test_issue_that_was_settled_meanwhile_is_not_taken_up_again(
     stage: Stage, settle: Callable[[Stage, Issue], None]
 ) -> None:
     """A session that ended during a tick of dev-poll was started anew after its merge."""
-    seen = stage.ctx.forge.issue(stage.file_issue())
+    seen = stage.project.forge.issue(stage.file_issue())
     settle(stage, seen)
     with pytest.raises(SettledError, match="settled in the meantime"):
-        start(stage.ctx, seen)
+        start(stage.project, seen)
     assert stage.sessions() == []
-    assert stage.ctx.tmux.panes() == {}
+    assert stage.project.tmux.panes() == {}
     assert "claims" not in git(stage.repository.bare, "for-each-ref")
 
 
 def test_start_that_was_cut_short_is_finished_whatever_the_labels(stage: Stage) -> None:
     """So that the matrix gets to end the session, and nothing of it is left."""
-    seen = stage.ctx.forge.issue(stage.file_issue())
-    claim.claim(stage.ctx.git, stage.ctx.project, seen.number, stage.ctx.root)
+    seen = stage.project.forge.issue(stage.file_issue())
+    claim.claim(stage.project.git, stage.project.settings, seen.number, stage.project.root)
     take_out(stage, seen)
-    assert start(stage.ctx, seen).issue == seen.number
+    assert start(stage.project, seen).issue == seen.number

@@ -27,7 +27,7 @@ def start(stage: Stage, issue: int) -> subprocess.CompletedProcess[str]:
 
 
 def test_an_open_issue_is_started_whatever_its_labels(stage: Stage) -> None:
-    issue = stage.ctx.forge.add_issue("Do it now", author="ada").number
+    issue = stage.project.forge.add_issue("Do it now", author="ada").number
     done = start(stage, issue)
     assert (done.returncode, done.stderr) == (0, "")
     worktree = stage.session(issue).worktree
@@ -39,12 +39,12 @@ def test_an_open_issue_is_started_whatever_its_labels(stage: Stage) -> None:
 
 
 def test_what_must_not_be_started_is_refused(stage: Stage, tmp_path: Path) -> None:
-    forge = stage.ctx.forge
+    forge = stage.project.forge
     closed = forge.add_issue("Over", author="ada").number
     forge.close_issue(closed)
     blocked = forge.add_issue("Stuck", labels=("blocked",), author="ada").number
     taken = forge.add_issue("Theirs", labels=("backlog",), author="ada").number
-    claim.claim(stage.ctx.git, stage.ctx.project, taken, Root(tmp_path / "elsewhere"))
+    claim.claim(stage.project.git, stage.project.settings, taken, Root(tmp_path / "elsewhere"))
     for issue, code, said in (
         (closed, 2, f"issue #{closed} is closed: nothing to start"),
         (blocked, 2, f"issue #{blocked} is labelled 'blocked': take that label off first"),
@@ -56,4 +56,4 @@ def test_what_must_not_be_started_is_refused(stage: Stage, tmp_path: Path) -> No
         assert (done.returncode, done.stdout) == (code, "")
         assert said in done.stderr
     assert stage.sessions() == []
-    assert stage.ctx.tmux.panes() == {}
+    assert stage.project.tmux.panes() == {}

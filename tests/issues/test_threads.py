@@ -24,12 +24,11 @@ from sm.issues.observe import recall
 from sm.issues.snapshot import snapshot
 from sm.messages import queue
 from sm.messages.queue import Place
-from sm.sessions import machine as hosts
 from sm.sessions import plan, registry
 from sm.sessions.history import Receipt, Verb
 from sm.sessions.plan import Plan
-from sm.sessions.project import Context
-from sm.sessions.registry import IssueSession
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
 from sm.store import journal, lock
 from sm.store.files import write_atomic
 from sm.store.paths import Root, name_session
@@ -42,23 +41,23 @@ ASKED = "PHASE:escalate\nReason: which colour?\n"
 
 
 @pytest.fixture
-def ctx(tmp_path: Path, root: Root) -> Context:
-    return make_stage(tmp_path, auto=False, settings=None).ctx
+def project(tmp_path: Path, root: Root) -> Project:
+    return make_stage(tmp_path, auto=False, settings=None).project
 
 
 @pytest.fixture
-def session(ctx: Context) -> Iterator[IssueSession]:
+def session(project: Project) -> Iterator[IssueSession]:
     """A session that waits for its next phase; what it would do by itself, the test does."""
-    issue = ctx.forge.add_issue("Mend it", body="", labels=(), author="ada").number
-    made = put_session(ctx, issue)
+    issue = project.forge.add_issue("Mend it", body="", labels=(), author="ada").number
+    made = put_session(project, issue)
     with lock.hold(made.dir.monitor_lock):
         yield made
 
 
-def escalate(ctx: Context, session: IssueSession) -> str:
+def escalate(project: Project, session: IssueSession) -> str:
     """Have a person be asked; returns the phase write that it is about."""
-    ctx.root.phase(session.project, session.issue).write_text(ASKED)
-    write = recall(ctx, session, snapshot(ctx)).facts.write
+    project.root.phase(session.record.project, session.issue).write_text(ASKED)
+    write = recall(session, snapshot(project)).facts.write
     note(session, "escalate", write, Verb.NOTIFY)
     return write
 
@@ -68,114 +67,123 @@ def note(session: IssueSession, row: str, write: str, verb: Verb) -> None:
     plan.add_receipt(session.dir, done)
 
 
-def said(ctx: Context, session: IssueSession, *texts: str) -> None:
+def said(project: Project, session: IssueSession, *texts: str) -> None:
     """Make a handoff with decisions, about the session's issue."""
-    with open_bridge(ctx.config.bridge_database) as handoffs:
+    with open_bridge(project.config.bridge_database) as handoffs:
         ident = handoffs.create("Colours", "Decided.", client=Client.CODE).handoff.id
         for text in texts:
             handoffs.add(ident, EntryType.DECISION, text, Client.CHAT)
-        bindings.bind(handoffs, ident, session.project, session.issue)
+        bindings.bind(handoffs, ident, session.record.project, session.issue)
 
 
 def queued(session: IssueSession) -> list[str]:
     return [message.text for message in queue.messages(session.dir, Place.WAITING)]
 
 
-def answers(ctx: Context, session: IssueSession) -> list[str]:
-    return [reply.text for reply in replies.list_replies(ctx, session, None, Trust(), 0.0)]
+def answers(project: Project, session: IssueSession) -> list[str]:
+    return [reply.text for reply in replies.list_replies(session, None, Trust(), 0.0)]
 
 
-def comments(ctx: Context, session: IssueSession) -> list[str]:
-    return [comment.body for comment in ctx.forge.issue(session.issue).comments]
+def comments(project: Project, session: IssueSession) -> list[str]:
+    return [comment.body for comment in project.forge.issue(session.issue).comments]
 
 
 def test_no_control_character_of_the_chat_reaches_a_terminal(
-    ctx: Context, session: IssueSession
+    project: Project, session: IssueSession
 ) -> None:
-    said(ctx, session, HOSTILE)
-    threads.hand_over(ctx, session)
-    escalate(ctx, session)
-    said(ctx, session, HOSTILE)
-    threads.hand_over(ctx, session)
-    for text in (*queued(session), *answers(ctx, session), *comments(ctx, session)):
+    said(project, session, HOSTILE)
+    threads.hand_over(session)
+    escalate(project, session)
+    said(project, session, HOSTILE)
+    threads.hand_over(session)
+    for text in (*queued(session), *answers(project, session), *comments(project, session)):
         assert "red\n/exit text" in text
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", text)
-    assert len(queued(session)) == len(answers(ctx, session)) == len(comments(ctx, session)) == 1
+    assert (
+        len(queued(session))
+        == len(answers(project, session))
+        == len(comments(project, session))
+        == 1
+    )
 
 
 def test_an_answer_is_given_once_though_the_forge_was_down_meanwhile(
-    ctx: Context, session: IssueSession, tmp_path: Path
+    project: Project, session: IssueSession, tmp_path: Path
 ) -> None:
-    write = escalate(ctx, session)
-    said(ctx, session, "Blue.", "Light blue.")
+    write = escalate(project, session)
+    said(project, session, "Blue.", "Light blue.")
     [file] = (tmp_path / "forge" / "issues").glob("*.md")
     whole = file.read_text()
     file.write_text("no issue")
     for _ in range(2):
         with pytest.raises(SmError):
-            threads.hand_over(ctx, session)
+            threads.hand_over(session)
     note(session, "reply", write, Verb.INJECT)  # with the forge in order again, but sooner
     file.write_text(whole)
-    threads.hand_over(ctx, session)
-    assert comments(ctx, session) == ["chat answered:\n\nBlue."]
+    threads.hand_over(session)
+    assert comments(project, session) == ["chat answered:\n\nBlue."]
     [later] = queued(session)
     assert "Light blue." in later
     told = [
-        describe(event) for event in journal.read(ctx.root.journal) if name_event(event) == "reply"
+        describe(event)
+        for event in journal.read(project.root.journal)
+        if name_event(event) == "reply"
     ]
     assert told == ["chat: Blue."]
 
 
 def test_a_second_decision_is_not_lost_while_the_first_waits_to_be_typed(
-    ctx: Context, session: IssueSession
+    project: Project, session: IssueSession
 ) -> None:
-    write = escalate(ctx, session)
-    said(ctx, session, "Blue.")
-    threads.hand_over(ctx, session)
+    write = escalate(project, session)
+    said(project, session, "Blue.")
+    threads.hand_over(session)
     plan.save(session.dir, Plan("reply:1", "reply", write, time.time(), ()))
-    said(ctx, session, "And bold.")
-    threads.hand_over(ctx, session)
-    assert answers(ctx, session) == ["Blue."]
+    said(project, session, "And bold.")
+    threads.hand_over(session)
+    assert answers(project, session) == ["Blue."]
     [message] = queued(session)
     assert "And bold." in message
 
 
 def test_what_was_decided_before_the_question_is_no_answer_to_it(
-    ctx: Context, session: IssueSession
+    project: Project, session: IssueSession
 ) -> None:
-    said(ctx, session, "Tabs.")
-    escalate(ctx, session)
-    threads.hand_over(ctx, session)
-    assert answers(ctx, session) == []
+    said(project, session, "Tabs.")
+    escalate(project, session)
+    threads.hand_over(session)
+    assert answers(project, session) == []
     assert "Tabs." in queued(session)[0]
 
 
 def test_a_decision_is_no_answer_while_a_dialog_is_open(tmp_path: Path, root: Root) -> None:
-    ctx = make_stage(tmp_path, auto=False, settings={"agent": {"command": "claude"}}).ctx
-    session = put_session(ctx, 1)
-    escalate(ctx, session)
-    said(ctx, session, "Blue.")
+    project = make_stage(tmp_path, auto=False, settings={"agent": {"command": "claude"}}).project
+    session = put_session(project, 1)
+    escalate(project, session)
+    said(project, session, "Blue.")
     write_atomic(session.dir.state, f"dialog {time.time():.3f} - -\n")
-    threads.hand_over(ctx, session)
-    assert answers(ctx, session) == []
+    threads.hand_over(session)
+    assert answers(project, session) == []
     assert "Blue." in queued(session)[0]
 
 
-def test_an_entry_whose_time_is_none_is_in_nobodys_way(ctx: Context, session: IssueSession) -> None:
-    escalate(ctx, session)
-    said(ctx, session, "Blue.")
-    with open_bridge(ctx.config.bridge_database) as handoffs:
+def test_an_entry_whose_time_is_none_is_in_nobodys_way(
+    project: Project, session: IssueSession
+) -> None:
+    escalate(project, session)
+    said(project, session, "Blue.")
+    with open_bridge(project.config.bridge_database) as handoffs:
         handoffs.connection.execute("UPDATE handoff_entries SET created_at = 'now'")
-    threads.hand_over(ctx, session)
-    assert answers(ctx, session) == ["Blue."]
+    threads.hand_over(session)
+    assert answers(project, session) == ["Blue."]
 
 
 def test_a_decision_is_handed_over_though_the_remote_is_out_of_reach(
-    ctx: Context, session: IssueSession
+    project: Project, session: IssueSession
 ) -> None:
-    ctx.project.repo.rename(ctx.project.repo.with_name("gone"))
-    said(ctx, session, "Tabs.")
-    threads.hand_over(ctx, session)
+    project.settings.repo.rename(project.settings.repo.with_name("gone"))
+    said(project, session, "Tabs.")
+    threads.hand_over(session)
     assert "Tabs." in queued(session)[0]
 
 
@@ -184,25 +192,25 @@ def test_a_database_that_cannot_even_be_looked_for_is_a_problem_and_no_crash(
 ) -> None:
     # As root, no folder is closed to us; the same goes for one that is.
     where = str(tmp_path / ("x" * 300))
-    ctx = make_stage(tmp_path, auto=False, settings={"bridge_database": where}).ctx
-    session = put_session(ctx, 1)
+    project = make_stage(tmp_path, auto=False, settings={"bridge_database": where}).project
+    session = put_session(project, 1)
     with pytest.raises(SmError, match="File name too long"):
-        threads.hand_over(ctx, session)
+        threads.hand_over(session)
     with pytest.raises(SmError, match="File name too long"):
-        threads.ask(ctx, session, "Which colour?", "key")
-    assert lookup.find_about(ctx.config.bridge_database, session) == ()
-    assert [name_event(event) for event in journal.read(ctx.root.journal)] == ["problem"]
+        threads.ask(session, "Which colour?", "key")
+    assert lookup.find_about(project.config.bridge_database, session) == ()
+    assert [name_event(event) for event in journal.read(project.root.journal)] == ["problem"]
 
 
 def test_closing_is_not_held_up_by_a_session_that_ends_meanwhile(
-    ctx: Context, session: IssueSession
+    project: Project, session: IssueSession
 ) -> None:
-    said(ctx, session, "Late.")
+    said(project, session, "Late.")
     faults: list[Exception] = []
 
     def hand_over() -> None:
         try:
-            threads.hand_over_now(hosts.load_of(session), session.project, session.issue)
+            threads.hand_over_now(session.machine, session.record.project, session.issue)
         except SmError as error:
             faults.append(error)
 
@@ -210,7 +218,7 @@ def test_closing_is_not_held_up_by_a_session_that_ends_meanwhile(
     with lock.hold(session.dir.lock):
         other.start()
         wait_for(lambda: openings(session.dir.lock) == 2, "the other to wait for the lock")
-        registry.forget(ctx.root, session)
+        registry.forget(project.root, session)
     other.join(20)
     assert not faults
 
@@ -221,48 +229,50 @@ def openings(path: Path) -> int:
 
 
 def test_what_the_chat_adds_while_it_closes_is_handed_over_too(
-    ctx: Context, session: IssueSession, monkeypatch: pytest.MonkeyPatch
+    project: Project, session: IssueSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said(ctx, session, "First.")
-    with open_bridge(ctx.config.bridge_database) as handoffs:
-        [binding] = bindings.list_about_issue(handoffs, session.project, session.issue)
+    said(project, session, "First.")
+    with open_bridge(project.config.bridge_database) as handoffs:
+        [binding] = bindings.list_about_issue(handoffs, session.record.project, session.issue)
     once = threads.hand_over_now
 
     def interrupted(*args: Any) -> None:
         # The instant between the two transactions cannot be met from outside.
         monkeypatch.setattr(threads, "hand_over_now", once)
         once(*args)
-        with open_bridge(ctx.config.bridge_database) as handoffs:
+        with open_bridge(project.config.bridge_database) as handoffs:
             handoffs.add(binding.handoff_id, EntryType.TASK, "Second.", Client.CHAT)
 
     monkeypatch.setattr(threads, "hand_over_now", interrupted)
-    operations.close(hosts.load_of(session), binding.handoff_id)
+    operations.close(session.machine, binding.handoff_id)
     texts = queued(session)
     assert len(texts) == 2
     assert "Second." in texts[1]
 
 
-def test_a_handoff_that_cannot_be_bound_is_not_begun(ctx: Context, session: IssueSession) -> None:
-    said(ctx, session)
+def test_a_handoff_that_cannot_be_bound_is_not_begun(
+    project: Project, session: IssueSession
+) -> None:
+    said(project, session)
     refusal = "BEGIN SELECT RAISE(ABORT, 'no room'); END"
-    about = {"project": session.project, "issue": session.issue}
-    with contextlib.closing(sqlite3.connect(ctx.config.bridge_database)) as connection:
+    about = {"project": session.record.project, "issue": session.issue}
+    with contextlib.closing(sqlite3.connect(project.config.bridge_database)) as connection:
         connection.execute(f"CREATE TRIGGER full BEFORE INSERT ON handoff_bindings {refusal}")
         with pytest.raises(SmError):
-            operations.create(hosts.load_of(session), "t", "c", **about, client=Client.CHAT)
+            operations.create(session.machine, "t", "c", **about, client=Client.CHAT)
         assert connection.execute("SELECT count(*) FROM handoffs").fetchone() == (1,)
 
 
 def test_a_session_of_another_project_with_the_same_name_is_told_nothing(
-    ctx: Context, session: IssueSession
+    project: Project, session: IssueSession
 ) -> None:
-    host, other = hosts.load_of(session), name_session("h.rb", session.issue)
+    machine, other = session.machine, name_session("h.rb", session.issue)
     assert other == name_session("h_rb", session.issue)
     identity = session.dir.identity.read_text().replace('"harb"', '"h.rb"')
-    session.dir.path.rename(ctx.root.session(other).path)
-    ctx.root.session(other).identity.write_text(identity.replace(session.name, other))
-    with open_bridge(ctx.config.bridge_database) as handoffs:
+    session.dir.path.rename(project.root.session(other).path)
+    project.root.session(other).identity.write_text(identity.replace(session.name, other))
+    with open_bridge(project.config.bridge_database) as handoffs:
         ident = handoffs.create("t", "c", client=Client.CHAT).handoff.id
         bindings.bind(handoffs, ident, "h_rb", session.issue)
-    assert operations.close(host, ident).status is Status.COMPLETED
-    assert queue.messages(ctx.root.session(other), Place.WAITING) == []
+    assert operations.close(machine, ident).status is Status.COMPLETED
+    assert queue.messages(project.root.session(other), Place.WAITING) == []

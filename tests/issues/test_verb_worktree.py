@@ -15,28 +15,28 @@ from sm.config.load import load
 from sm.issues import worktree, worktrees
 from sm.issues.claim import claim
 from sm.issues.snapshot import last_snapshot
-from sm.sessions.project import Context
+from sm.sessions.project import Project
 from sm.store.paths import Root
 from tests.helpers import Repository, an_issue, git, put_session, put_snapshot, sm_yaml
 
 
 @pytest.fixture
-def ctx(
+def project(
     tmp_path: Path, root: Root, repository: Repository, monkeypatch: pytest.MonkeyPatch
-) -> Context:
+) -> Project:
     assert root.path == tmp_path / "state"
     forge.create(tmp_path / "forge", repository.bare)
     path = sm_yaml(tmp_path, repo=str(repository.clone))
     monkeypatch.setenv("SM_CONFIG", str(path))
     config = load(path, os.environ, tmp_path)
-    return Context(config, config.projects[0])
+    return Project(config, config.projects[0])
 
 
 @pytest.fixture
-def left(ctx: Context) -> Path:
+def left(project: Project) -> Path:
     """The worktree of issue 7, whose session has ended."""
-    claim(ctx.git, ctx.project, 7, ctx.root)
-    return worktree.ensure(ctx.git, ctx.project, 7).path
+    claim(project.git, project.settings, 7, project.root)
+    return worktree.ensure(project.git, project.settings, 7).path
 
 
 CLOSED = structs.replace(an_issue(7), state=IssueState.CLOSED)
@@ -61,9 +61,9 @@ def listed(capfd: pytest.CaptureFixture[str]) -> dict[int, dict[str, Any]]:
 
 
 def test_list_says_what_would_be_lost(
-    ctx: Context, left: Path, capfd: pytest.CaptureFixture[str]
+    project: Project, left: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    put_snapshot(ctx, an_issue(7, title="Mend it"))
+    put_snapshot(project, an_issue(7, title="Mend it"))
     [row] = listed(capfd).values()
     assert (row["path"], row["title"], row["lost"]) == (str(left), "Mend it", [])
     assert "nothing" in said(capfd, "list")
@@ -76,9 +76,9 @@ def test_list_says_what_would_be_lost(
 
 
 def test_list_names_the_session_that_works_in_one(
-    ctx: Context, left: Path, capfd: pytest.CaptureFixture[str]
+    project: Project, left: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    put_session(ctx, 7)
+    put_session(project, 7)
     assert listed(capfd)[7]["session"] == "dev-harb-7"
     assert str(left) in said(capfd, "list")
     refusal = said(capfd, "drop", "7", code=2)
@@ -88,15 +88,15 @@ def test_list_names_the_session_that_works_in_one(
 
 
 @pytest.mark.usefixtures("left")
-def test_one_without_work_is_dropped(ctx: Context, capfd: pytest.CaptureFixture[str]) -> None:
+def test_one_without_work_is_dropped(project: Project, capfd: pytest.CaptureFixture[str]) -> None:
     assert said(capfd, "drop", "harb", "7") == "dropped the worktree of harb#7\n"
-    assert not ctx.project.worktrees.exists()
-    assert ctx.git.rev_parse("refs/heads/fix/7") is None
+    assert not project.settings.worktrees.exists()
+    assert project.git.rev_parse("refs/heads/fix/7") is None
     assert "there is no worktree of harb#7" in said(capfd, "drop", "7", code=2)
 
 
 def test_work_is_dropped_only_by_force_and_named_before(
-    ctx: Context, left: Path, capfd: pytest.CaptureFixture[str]
+    project: Project, left: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     head = commit(left)
     (left / "notes.txt").write_text("not committed\n")
@@ -110,7 +110,7 @@ def test_work_is_dropped_only_by_force_and_named_before(
     assert "lost with it: it has uncommitted work: 'notes.txt'" in dropped
     assert head[:12] in dropped
     assert not left.exists()
-    assert ctx.git.rev_parse("refs/heads/fix/7") is None
+    assert project.git.rev_parse("refs/heads/fix/7") is None
 
 
 def test_while_the_remote_is_away_only_force_drops(
@@ -124,24 +124,24 @@ def test_while_the_remote_is_away_only_force_drops(
 
 
 def test_one_that_a_person_has_locked_is_dropped_by_no_force(
-    ctx: Context, left: Path, capfd: pytest.CaptureFixture[str]
+    project: Project, left: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    git(ctx.project.repo, "worktree", "lock", "--reason", "mine", str(left))
+    git(project.settings.repo, "worktree", "lock", "--reason", "mine", str(left))
     assert "it is locked ('mine')" in said(capfd, "drop", "7", "--force", code=1)
     assert "it is locked ('mine')" in said(capfd, "list")
     assert left.exists()
 
 
 def test_work_of_a_closed_pull_request_whose_branch_is_gone_is_kept(
-    ctx: Context, repository: Repository, left: Path
+    project: Project, repository: Repository, left: Path
 ) -> None:
     commit(left)
     git(left, "push", "-q")
-    pull = ctx.forge.open_pull("fix/7", "main", "Mend it", author="sm")
-    ctx.forge.close_pull(pull.number)
+    pull = project.forge.open_pull("fix/7", "main", "Mend it", author="sm")
+    project.forge.close_pull(pull.number)
     git(repository.bare, "update-ref", "-d", "refs/heads/fix/7")
-    put_snapshot(ctx, CLOSED, ctx.forge.pull(pull.number))
-    seen = last_snapshot(ctx.directory)
+    put_snapshot(project, CLOSED, project.forge.pull(pull.number))
+    seen = last_snapshot(project.directory)
     assert seen
-    assert list(worktrees.sweep(ctx, seen, [])) == []
+    assert list(worktrees.sweep(project, seen, [])) == []
     assert left.exists()

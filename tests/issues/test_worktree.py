@@ -11,7 +11,7 @@ from msgspec import structs
 
 from sm.adapters.git import Git
 from sm.adapters.git_call import GitLockedError, NoSuchBranchError, RemoteUnreachableError
-from sm.config.schema import Project
+from sm.config.schema import ProjectSettings
 from sm.issues import worktree
 from sm.issues.claim import claim
 from sm.issues.worktree import Kept, Removed, WorktreeError, ensure, remove
@@ -22,15 +22,15 @@ ENSURER = """
 import sys
 from pathlib import Path
 from sm.adapters.git import Git
-from sm.config.schema import LocalSettings, Project
+from sm.config.schema import LocalSettings, ProjectSettings
 from sm.issues.worktree import ensure
 repo = Path(sys.argv[1])
-ensure(Git(repo), Project(name="harb", repo=repo, forge=LocalSettings(path=repo)), 7)
+ensure(Git(repo), ProjectSettings(name="harb", repo=repo, forge=LocalSettings(path=repo)), 7)
 """
 
 
 @pytest.fixture
-def clone(repository: Repository, project: Project, root: Root) -> Git:
+def clone(repository: Repository, project: ProjectSettings, root: Root) -> Git:
     clone = Git(repository.clone)
     claim(clone, project, 7, root)
     return clone
@@ -55,7 +55,7 @@ def push_from_elsewhere(repository: Repository, branch: str) -> str:
 # Making
 
 
-def test_worktree_is_made_on_its_branch_ready_to_push(clone: Git, project: Project) -> None:
+def test_worktree_is_made_on_its_branch_ready_to_push(clone: Git, project: ProjectSettings) -> None:
     made = ensure(clone, project, 7)
     assert made == worktree.Worktree(project.worktree(7))
     assert git(made.path, "rev-parse", "--abbrev-ref", "HEAD@{upstream}") == "origin/fix/7"
@@ -64,7 +64,7 @@ def test_worktree_is_made_on_its_branch_ready_to_push(clone: Git, project: Proje
     assert clone.ls_remote("origin", "refs/heads/fix/7") == {"refs/heads/fix/7": head}
 
 
-def test_users_clone_is_left_as_it_is(clone: Git, project: Project) -> None:
+def test_users_clone_is_left_as_it_is(clone: Git, project: ProjectSettings) -> None:
     (clone.repo / "README.md").write_text("being edited\n")
     ensure(clone, project, 7)
     assert clone.status() == ("README.md",)
@@ -72,17 +72,17 @@ def test_users_clone_is_left_as_it_is(clone: Git, project: Project) -> None:
 
 
 def test_clone_of_a_single_branch_does(
-    repository: Repository, project: Project, clone: Git, tmp_path: Path
+    repository: Repository, project: ProjectSettings, clone: Git, tmp_path: Path
 ) -> None:
     narrow = tmp_path / "narrow"
     git(tmp_path, "clone", "-q", "--single-branch", f"file://{repository.bare}", str(narrow))
-    made = ensure(Git(narrow), Project(name="harb", repo=narrow, forge=project.forge), 7)
+    made = ensure(Git(narrow), ProjectSettings(name="harb", repo=narrow, forge=project.forge), 7)
     head = commit(made.path)
     git(made.path, "push", "-q")
     assert clone.ls_remote("origin", "refs/heads/fix/7") == {"refs/heads/fix/7": head}
 
 
-def test_second_time_adopts_it_with_its_work(clone: Git, project: Project) -> None:
+def test_second_time_adopts_it_with_its_work(clone: Git, project: ProjectSettings) -> None:
     path = ensure(clone, project, 7).path
     head = commit(path)
     (path / "draft").write_text("half a thought")
@@ -91,14 +91,16 @@ def test_second_time_adopts_it_with_its_work(clone: Git, project: Project) -> No
     assert (path / "draft").exists()
 
 
-def test_worktree_at_another_place_is_adopted(clone: Git, project: Project, tmp_path: Path) -> None:
+def test_worktree_at_another_place_is_adopted(
+    clone: Git, project: ProjectSettings, tmp_path: Path
+) -> None:
     place = tmp_path / "elsewhere"
     git(clone.repo, "worktree", "add", "-q", "-b", "fix/7", str(place), "origin/main")
     assert ensure(clone, project, 7).path == place
 
 
 def test_local_branch_behind_the_remote_is_moved_forward(
-    repository: Repository, clone: Git, project: Project
+    repository: Repository, clone: Git, project: ProjectSettings
 ) -> None:
     clone.create_branch("fix/7", clone.rev_parse("HEAD") or "")
     head = push_from_elsewhere(repository, "fix/7")
@@ -106,7 +108,7 @@ def test_local_branch_behind_the_remote_is_moved_forward(
 
 
 def test_clean_worktree_behind_the_remote_is_moved_forward(
-    repository: Repository, clone: Git, project: Project
+    repository: Repository, clone: Git, project: ProjectSettings
 ) -> None:
     path = ensure(clone, project, 7).path
     head = push_from_elsewhere(repository, "fix/7")
@@ -116,7 +118,7 @@ def test_clean_worktree_behind_the_remote_is_moved_forward(
 
 
 def test_dirty_worktree_behind_the_remote_is_left_and_said(
-    repository: Repository, clone: Git, project: Project
+    repository: Repository, clone: Git, project: ProjectSettings
 ) -> None:
     path = ensure(clone, project, 7).path
     (path / "draft").write_text("x")
@@ -127,7 +129,7 @@ def test_dirty_worktree_behind_the_remote_is_left_and_said(
 
 @pytest.mark.parametrize("adopted", [False, True])
 def test_diverged_branch_is_kept_and_said(
-    repository: Repository, clone: Git, project: Project, adopted: bool
+    repository: Repository, clone: Git, project: ProjectSettings, adopted: bool
 ) -> None:
     path = ensure(clone, project, 7).path
     head = commit(path)
@@ -139,26 +141,30 @@ def test_diverged_branch_is_kept_and_said(
 
 
 def test_branch_that_only_the_clone_has_is_kept_and_said(
-    repository: Repository, clone: Git, project: Project
+    repository: Repository, clone: Git, project: ProjectSettings
 ) -> None:
     ensure(clone, project, 7)
     git(repository.bare, "update-ref", "-d", "refs/heads/fix/7")
     assert "the remote has no branch 'fix/7' any more" in ensure(clone, project, 7).note
 
 
-def test_branch_that_nobody_has_is_an_error(clone: Git, project: Project) -> None:
+def test_branch_that_nobody_has_is_an_error(clone: Git, project: ProjectSettings) -> None:
     with pytest.raises(NoSuchBranchError, match="fix/8"):
         ensure(clone, project, 8)
 
 
-def test_worktree_in_the_middle_of_a_rebase_is_adopted(clone: Git, project: Project) -> None:
+def test_worktree_in_the_middle_of_a_rebase_is_adopted(
+    clone: Git, project: ProjectSettings
+) -> None:
     path = ensure(clone, project, 7).path
     git(path, "checkout", "-q", "--detach")
     made = ensure(clone, project, 7)
     assert (made.path, "a detached HEAD" in made.note) == (path, True)
 
 
-def test_folder_that_vanished_is_made_again(clone: Git, project: Project, tmp_path: Path) -> None:
+def test_folder_that_vanished_is_made_again(
+    clone: Git, project: ProjectSettings, tmp_path: Path
+) -> None:
     path = ensure(clone, project, 7).path
     unmounted = tmp_path / "stick"
     git(clone.repo, "worktree", "add", "-q", "-b", "mine", str(unmounted))
@@ -170,7 +176,9 @@ def test_folder_that_vanished_is_made_again(clone: Git, project: Project, tmp_pa
     assert unmounted in [entry.path for entry in clone.worktrees()]
 
 
-def test_missing_and_locked_worktree_is_the_users_to_decide(clone: Git, project: Project) -> None:
+def test_missing_and_locked_worktree_is_the_users_to_decide(
+    clone: Git, project: ProjectSettings
+) -> None:
     path = ensure(clone, project, 7).path
     git(clone.repo, "worktree", "lock", "--reason", "on a stick", str(path))
     path.rename(path.with_name("away"))
@@ -178,7 +186,7 @@ def test_missing_and_locked_worktree_is_the_users_to_decide(clone: Git, project:
         ensure(clone, project, 7)
 
 
-def test_folder_in_the_way_is_never_touched(clone: Git, project: Project) -> None:
+def test_folder_in_the_way_is_never_touched(clone: Git, project: ProjectSettings) -> None:
     path = project.worktree(7)
     path.mkdir(parents=True)
     (path / "thesis.tex").write_text("years of work")
@@ -188,7 +196,9 @@ def test_folder_in_the_way_is_never_touched(clone: Git, project: Project) -> Non
     assert (path / "thesis.tex").read_text() == "years of work"
 
 
-def test_empty_folder_is_used_and_a_file_is_in_the_way(clone: Git, project: Project) -> None:
+def test_empty_folder_is_used_and_a_file_is_in_the_way(
+    clone: Git, project: ProjectSettings
+) -> None:
     project.worktree(7).mkdir(parents=True)
     assert ensure(clone, project, 7).path == project.worktree(7)
     project.worktree(8).touch()
@@ -197,7 +207,9 @@ def test_empty_folder_is_used_and_a_file_is_in_the_way(clone: Git, project: Proj
         ensure(clone, project, 8)
 
 
-def test_branch_checked_out_in_the_users_clone_is_said(clone: Git, project: Project) -> None:
+def test_branch_checked_out_in_the_users_clone_is_said(
+    clone: Git, project: ProjectSettings
+) -> None:
     git(clone.repo, "checkout", "-q", "-b", "fix/7")
     with pytest.raises(WorktreeError, match=r"your clone .* has branch 'fix/7' checked out"):
         ensure(clone, project, 7)
@@ -211,7 +223,7 @@ def test_branch_checked_out_in_the_users_clone_is_said(clone: Git, project: Proj
 
 @pytest.mark.parametrize("point", ["worktree:before-add", "worktree:after-add"])
 def test_killed_while_making_it_the_next_one_goes_on(
-    clone: Git, project: Project, point: str
+    clone: Git, project: ProjectSettings, point: str
 ) -> None:
     killed = subprocess.run(
         [sys.executable, "-c", ENSURER, str(clone.repo)],
@@ -236,7 +248,7 @@ def slow_checkout(repository: Repository, tmp_path: Path) -> Path:
 
 
 def test_worktree_whose_git_was_killed_is_finished(
-    repository: Repository, project: Project, root: Root, tmp_path: Path
+    repository: Repository, project: ProjectSettings, root: Root, tmp_path: Path
 ) -> None:
     clone, path = Git(repository.clone), project.worktree(7)
     noted = slow_checkout(repository, tmp_path)
@@ -259,7 +271,7 @@ def test_worktree_whose_git_was_killed_is_finished(
     assert clone.worktrees()[1].locked is None
 
 
-def ensured(clone: Git, project: Project) -> bool:
+def ensured(clone: Git, project: ProjectSettings) -> bool:
     try:
         ensure(clone, project, 7)
     except GitLockedError:
@@ -267,14 +279,14 @@ def ensured(clone: Git, project: Project) -> bool:
     return True
 
 
-def test_dead_index_lock_does_not_stop_the_next_agent(clone: Git, project: Project) -> None:
+def test_dead_index_lock_does_not_stop_the_next_agent(clone: Git, project: ProjectSettings) -> None:
     path = ensure(clone, project, 7).path
     (clone.at(path).git_dir() / "index.lock").touch()
     ensure(clone, project, 7)
     commit(path)
 
 
-def test_index_lock_of_a_git_at_work_is_left(clone: Git, project: Project) -> None:
+def test_index_lock_of_a_git_at_work_is_left(clone: Git, project: ProjectSettings) -> None:
     path = ensure(clone, project, 7).path
     lock = clone.at(path).git_dir() / "index.lock"
     editor = subprocess.Popen(
@@ -293,7 +305,7 @@ def test_index_lock_of_a_git_at_work_is_left(clone: Git, project: Project) -> No
 # Removing
 
 
-def test_no_empty_folder_is_left(clone: Git, project: Project) -> None:
+def test_no_empty_folder_is_left(clone: Git, project: ProjectSettings) -> None:
     seventh, eighth = ensure(clone, project, 7).path, project.worktree(8)
     eighth.mkdir()
     assert remove(clone, project, 8) == Removed(eighth)
@@ -303,7 +315,7 @@ def test_no_empty_folder_is_left(clone: Git, project: Project) -> None:
     assert not project.worktrees.exists()
 
 
-def test_folder_that_a_person_has_chosen_stays(clone: Git, project: Project) -> None:
+def test_folder_that_a_person_has_chosen_stays(clone: Git, project: ProjectSettings) -> None:
     chosen = structs.replace(project, worktree_root=project.worktrees)
     path = ensure(clone, chosen, 7).path
     assert remove(clone, chosen, 7) == Removed(path)
@@ -311,7 +323,7 @@ def test_folder_that_a_person_has_chosen_stays(clone: Git, project: Project) -> 
     assert chosen.worktrees.exists()
 
 
-def test_pushed_worktree_goes_with_its_branch(clone: Git, project: Project) -> None:
+def test_pushed_worktree_goes_with_its_branch(clone: Git, project: ProjectSettings) -> None:
     path = ensure(clone, project, 7).path
     commit(path)
     git(path, "push", "-q")
@@ -325,7 +337,7 @@ def test_pushed_worktree_goes_with_its_branch(clone: Git, project: Project) -> N
 
 
 @pytest.mark.parametrize("name", ["README.md", "new file ü", "folder/new"])
-def test_uncommitted_work_is_kept(clone: Git, project: Project, name: str) -> None:
+def test_uncommitted_work_is_kept(clone: Git, project: ProjectSettings, name: str) -> None:
     git(clone.repo, "config", "status.showUntrackedFiles", "no")
     path = ensure(clone, project, 7).path
     (path / name).parent.mkdir(exist_ok=True)
@@ -337,7 +349,7 @@ def test_uncommitted_work_is_kept(clone: Git, project: Project, name: str) -> No
     assert (path / name).read_text() == "not committed\n"
 
 
-def test_unpushed_commit_is_kept(clone: Git, project: Project) -> None:
+def test_unpushed_commit_is_kept(clone: Git, project: ProjectSettings) -> None:
     path = ensure(clone, project, 7).path
     head = commit(path)
     kept = remove(clone, project, 7)
@@ -346,7 +358,7 @@ def test_unpushed_commit_is_kept(clone: Git, project: Project) -> None:
     assert git(path, "rev-parse", "fix/7") == head
 
 
-def test_unpushed_commit_on_a_detached_head_is_kept(clone: Git, project: Project) -> None:
+def test_unpushed_commit_on_a_detached_head_is_kept(clone: Git, project: ProjectSettings) -> None:
     path = ensure(clone, project, 7).path
     git(path, "checkout", "-q", "--detach")
     commit(path)
@@ -354,7 +366,7 @@ def test_unpushed_commit_on_a_detached_head_is_kept(clone: Git, project: Project
 
 
 def test_what_the_remote_has_now_counts_not_what_it_had(
-    repository: Repository, clone: Git, project: Project
+    repository: Repository, clone: Git, project: ProjectSettings
 ) -> None:
     path = ensure(clone, project, 7).path
     commit(path)
@@ -363,7 +375,7 @@ def test_what_the_remote_has_now_counts_not_what_it_had(
     assert isinstance(remove(clone, project, 7), Kept)
 
 
-def test_squashed_head_may_go(repository: Repository, clone: Git, project: Project) -> None:
+def test_squashed_head_may_go(repository: Repository, clone: Git, project: ProjectSettings) -> None:
     path = ensure(clone, project, 7).path
     head = commit(path)
     git(path, "push", "-q")
@@ -372,7 +384,7 @@ def test_squashed_head_may_go(repository: Repository, clone: Git, project: Proje
 
 
 def test_commit_after_the_merged_one_is_kept(
-    repository: Repository, clone: Git, project: Project
+    repository: Repository, clone: Git, project: ProjectSettings
 ) -> None:
     path = ensure(clone, project, 7).path
     head = commit(path)
@@ -386,7 +398,7 @@ def test_commit_after_the_merged_one_is_kept(
 
 
 def test_work_merged_into_the_primary_branch_may_go(
-    repository: Repository, clone: Git, project: Project
+    repository: Repository, clone: Git, project: ProjectSettings
 ) -> None:
     path = ensure(clone, project, 7).path
     commit(path)
@@ -395,7 +407,7 @@ def test_work_merged_into_the_primary_branch_may_go(
     assert remove(clone, project, 7) == Removed(path)
 
 
-def test_branch_without_a_worktree_is_judged_too(clone: Git, project: Project) -> None:
+def test_branch_without_a_worktree_is_judged_too(clone: Git, project: ProjectSettings) -> None:
     path = ensure(clone, project, 7).path
     head = commit(path)
     git(clone.repo, "worktree", "remove", str(path))
@@ -403,7 +415,7 @@ def test_branch_without_a_worktree_is_judged_too(clone: Git, project: Project) -
     assert clone.rev_parse("refs/heads/fix/7") == head
 
 
-def test_locked_worktree_is_kept(clone: Git, project: Project) -> None:
+def test_locked_worktree_is_kept(clone: Git, project: ProjectSettings) -> None:
     path = ensure(clone, project, 7).path
     git(clone.repo, "worktree", "lock", "--reason", "mine", str(path))
     kept = remove(clone, project, 7)
@@ -411,7 +423,7 @@ def test_locked_worktree_is_kept(clone: Git, project: Project) -> None:
 
 
 def test_worktree_with_submodules_is_kept_with_gits_reason(
-    repository: Repository, clone: Git, project: Project
+    repository: Repository, clone: Git, project: ProjectSettings
 ) -> None:
     path = ensure(clone, project, 7).path
     git(path, "submodule", "--quiet", "add", str(repository.bare), "sub")
@@ -424,7 +436,7 @@ def test_worktree_with_submodules_is_kept_with_gits_reason(
 
 
 def test_nothing_is_removed_while_the_remote_is_away(
-    repository: Repository, clone: Git, project: Project
+    repository: Repository, clone: Git, project: ProjectSettings
 ) -> None:
     path = ensure(clone, project, 7).path
     repository.bare.rename(repository.bare.with_name("away.git"))

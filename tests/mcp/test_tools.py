@@ -20,7 +20,7 @@ from mcp.client.stdio import stdio_client
 from mcp.types import CallToolResult, TextContent, Tool
 
 from sm.mcp.server import Tools
-from sm.sessions import machine as hosts
+from sm.sessions import machine as machines
 from sm.sessions.caller import Caller
 from sm.store.paths import Root
 from tests.residents import settle
@@ -287,7 +287,7 @@ def test_an_agent_of_sm_is_the_coding_client_whatever_it_forgets_to_say(
     root: Root, tmp_path: Path
 ) -> None:
     agent = Caller(settle(root, tmp_path, "s-000000aa"))
-    tools = Tools(hosts.load_here(None), agent)
+    tools = Tools(machines.load_here(None), agent)
     made = tools.call("create_handoff", {"title": "t", "content": "c"}).structured_content
     assert made
     assert made["entries"][0]["from_client"] == "code"

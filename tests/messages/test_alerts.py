@@ -14,8 +14,8 @@ from sm.messages import alerts
 from sm.sessions import notify
 from sm.sessions import plan as plans
 from sm.sessions.history import Verb, fold
-from sm.sessions.project import Context
-from sm.sessions.registry import AdHocSession, AnySession
+from sm.sessions.project import Project
+from sm.sessions.session import AdHocSession, AnySession
 from sm.store import journal
 from sm.store.paths import Root
 from sm.views.event_words import describe, name_event
@@ -141,7 +141,7 @@ def test_a_command_that_hangs_is_ended_with_what_it_has_started(
 
 def test_an_issue_has_a_receipt_that_is_a_remark(root: Root, tmp_path: Path) -> None:
     config = load(sm_yaml(tmp_path), os.environ, tmp_path)
-    session = put_session(Context(config, config.projects[0]), 7)
+    session = put_session(Project(config, config.projects[0]), 7)
     alerts.note(session, "x" * 9999, "event:1", "")
     history = fold(plans.read_receipts(session.dir))
     assert (history.troubles, history.remarks) == ((), ("event:1",))
@@ -158,7 +158,7 @@ def test_of_an_issue_a_person_reads_it_there_and_nobody_waits_for_an_answer(
     session = stage.session(issue)
 
     def comments() -> list[str]:
-        return [comment.body for comment in stage.ctx.forge.issue(issue).comments]
+        return [comment.body for comment in stage.project.forge.issue(issue).comments]
 
     alerts.note(session, "has lost its context", "event:1", "")
     alerts.note(session, "has lost it again", "event:2", "")

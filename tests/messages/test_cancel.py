@@ -17,7 +17,8 @@ from sm.messages.queue import Message, Place
 from sm.messages.typing import TypedMessage
 from sm.sessions import registry
 from sm.sessions.caller import Caller, CallerError
-from sm.sessions.registry import AdHocSession
+from sm.sessions.record import AdHocRecord
+from sm.sessions.session import AdHocSession
 from sm.store import lock
 from sm.store.files import write_json
 from sm.store.paths import Root
@@ -28,13 +29,15 @@ ONE = Message(id="a" * 16, text="hello", sender="s-2")
 
 def put(root: Root, name: str) -> AdHocSession:
     session = AdHocSession(
-        name=name,
-        provider="generic",
-        cwd=root.path,
-        config=None,
-        state_root=root.path,
-        created_at=1.0,
-        command="true",
+        AdHocRecord(
+            name=name,
+            provider="generic",
+            cwd=root.path,
+            config=None,
+            state_root=root.path,
+            created_at=1.0,
+            command="true",
+        )
     )
     return registry.create(root, session)
 

@@ -17,7 +17,7 @@ from sm.refusal import Outcome, Refusal, Status
 from sm.sessions import agent as agents
 from sm.sessions import registry
 from sm.sessions.agent import Agent
-from sm.sessions.target import Target
+from sm.sessions.session import Session
 from sm.store import lock
 from sm.store.files import read_json
 from sm.store.paths import Root
@@ -28,23 +28,23 @@ TYPED = Outcome(Status.TYPED)
 GENERIC = find("generic", {})
 
 
-def launch(root: Root, tmux: Tmux, folder: Path, show: str, profile: Profile = GENERIC) -> Target:
+def launch(root: Root, tmux: Tmux, folder: Path, show: str, profile: Profile = GENERIC) -> Session:
     project = make_project(folder, argv(folder, folder / "log"), env={"SHOW": show})
     session = registry.create(root, make_session(root, folder / "work"))
     agent = agents.launch(tmux, session, launch_of(project), generation=1)
     last = show.rstrip().split("\n")[-1].strip()
     wait_for(lambda: last in tmux.capture(agent.pane_id), "its screen")
-    return Target(tmux, session, profile)
+    return session.provide(tmux=tmux, profile=profile)
 
 
-def agent_of(target: Target) -> Agent:
-    agent = agents.load(target.session.dir)
+def agent_of(target: Session) -> Agent:
+    agent = agents.load(target.dir)
     assert agent is not None
     return agent
 
 
 @pytest.fixture
-def target(root: Root, tmux: Tmux, tmp_path: Path) -> Target:
+def target(root: Root, tmux: Tmux, tmp_path: Path) -> Session:
     return launch(root, tmux, tmp_path, "─────\r\n❯\u00a0\r\n─────\r\n  status line")
 
 
@@ -57,29 +57,29 @@ def waiting(refusal: Refusal) -> Outcome:
 
 
 def deliver(
-    target: Target, text: str, ident: str = "aaaaaaaa", mode: Mode = Mode.SEQUENTIAL
+    target: Session, text: str, ident: str = "aaaaaaaa", mode: Mode = Mode.SEQUENTIAL
 ) -> Outcome:
     return delivery.deliver(target, Message(id=ident, text=text, mode=mode))
 
 
-def test_a_message_is_delivered_once(target: Target, log: Path) -> None:
+def test_a_message_is_delivered_once(target: Session, log: Path) -> None:
     assert deliver(target, "CI passed\r\n\x1b[31mwell\x1b[0m done\n") == TYPED
     assert deliver(target, "CI passed") == TYPED
     assert wait_for(lambda: received(log), "the message") == ["CI passed\nwell done"]
 
 
 @pytest.mark.parametrize("text", ["/clear", "!id", "exit", "1. Yes"])
-def test_a_command_to_the_agent_arrives_as_text(target: Target, log: Path, text: str) -> None:
+def test_a_command_to_the_agent_arrives_as_text(target: Session, log: Path, text: str) -> None:
     assert deliver(target, text) == TYPED
     assert wait_for(lambda: received(log), "the message") == [f"Note: {text}"]
 
 
-def test_nothing_to_say_is_final(target: Target) -> None:
+def test_nothing_to_say_is_final(target: Session) -> None:
     assert deliver(target, "\x1b \u200b\n") == refused(Refusal.EMPTY)
     assert Refusal.EMPTY.is_final
 
 
-def test_copy_mode_is_temporary(target: Target, tmux: Tmux) -> None:
+def test_copy_mode_is_temporary(target: Session, tmux: Tmux) -> None:
     pane_id = agent_of(target).pane_id
     tmux.command("copy-mode", "-t", pane_id)
     assert deliver(target, "text") == waiting(Refusal.MODE)
@@ -125,7 +125,7 @@ def test_a_glyph_of_ascii_characters_is_looked_for_literally(
     assert deliver(launch(root, tmux, tmp_path, "$} ", profile), "text") == TYPED
 
 
-def test_an_agent_that_is_gone_is_final(target: Target, tmux: Tmux, tmp_path: Path) -> None:
+def test_an_agent_that_is_gone_is_final(target: Session, tmux: Tmux, tmp_path: Path) -> None:
     agent = agent_of(target)
     keeper = tmux.start("keeper", tmp_path, ["cat"])
     os.kill(agent.pid, signal.SIGKILL)
@@ -140,7 +140,7 @@ def test_an_agent_that_is_gone_is_final(target: Target, tmux: Tmux, tmp_path: Pa
     assert deliver(target, "text") == refused(Refusal.GONE)
 
 
-def test_a_dead_pane_is_refused_and_the_server_lives(target: Target, tmux: Tmux) -> None:
+def test_a_dead_pane_is_refused_and_the_server_lives(target: Session, tmux: Tmux) -> None:
     agent = agent_of(target)
     tmux.command("set-option", "-w", "-t", agent.pane_id, "remain-on-exit", "on")
     os.kill(agent.pid, signal.SIGKILL)
@@ -158,7 +158,7 @@ def test_what_a_person_has_half_typed_is_neither_sent_nor_joined(
 
 
 def test_waiting_messages_go_in_order_as_soon_as_they_can(
-    target: Target, tmux: Tmux, log: Path
+    target: Session, tmux: Tmux, log: Path
 ) -> None:
     pane_id = agent_of(target).pane_id
     tmux.command("copy-mode", "-t", pane_id)
@@ -173,61 +173,61 @@ def test_waiting_messages_go_in_order_as_soon_as_they_can(
 
 
 def test_one_at_a_time_hands_over(
-    target: Target, log: Path, monkeypatch: pytest.MonkeyPatch
+    target: Session, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery, "LOCK_S", 0.05)
-    with lock.hold(target.session.dir.delivery_lock, timeout_s=1):
+    with lock.hold(target.dir.delivery_lock, timeout_s=1):
         assert deliver(target, "text") == waiting(Refusal.BEHIND)
     assert delivery.drain(target) is None
     assert wait_for(lambda: received(log), "the message") == ["text"]
 
 
-def test_nothing_is_handed_over_while_the_context_is_replaced(target: Target, log: Path) -> None:
-    target.session.dir.hold.touch()
+def test_nothing_is_handed_over_while_the_context_is_replaced(target: Session, log: Path) -> None:
+    target.dir.hold.touch()
     assert deliver(target, "text") == waiting(Refusal.HOLD)
     assert not log.exists()
 
 
-def test_a_text_that_is_too_long_is_refused_and_not_queued(target: Target) -> None:
+def test_a_text_that_is_too_long_is_refused_and_not_queued(target: Session) -> None:
     assert deliver(target, "x" * (delivery.TEXT_LIMIT + 1)) == refused(Refusal.LONG)
-    assert queue.is_empty(target.session.dir)
+    assert queue.is_empty(target.dir)
 
 
-def test_a_message_for_a_dead_agent_is_not_kept_for_the_next(target: Target, tmux: Tmux) -> None:
-    agents.stop(tmux, target.session)
+def test_a_message_for_a_dead_agent_is_not_kept_for_the_next(target: Session, tmux: Tmux) -> None:
+    agents.stop(tmux, target)
     assert deliver(target, "text") == refused(Refusal.GONE)
-    assert queue.place(target.session.dir, "aaaaaaaa") is None
+    assert queue.place(target.dir, "aaaaaaaa") is None
 
 
-def test_an_agent_without_a_terminal_is_refused(target: Target) -> None:
-    app = Target(target.tmux, target.session, find("codex-app", {}))
+def test_an_agent_without_a_terminal_is_refused(target: Session) -> None:
+    app = target.change().provide(tmux=target.tmux, profile=find("codex-app", {}))
     assert deliver(app, "text") == refused(Refusal.NO_TERMINAL)
 
 
-def test_what_stands_in_the_queue_is_named_by_its_place(target: Target) -> None:
+def test_what_stands_in_the_queue_is_named_by_its_place(target: Session) -> None:
     deliver(target, "text")
-    assert [m.text for m in queue.messages(target.session.dir, Place.DONE)] == ["text"]
+    assert [m.text for m in queue.messages(target.dir, Place.DONE)] == ["text"]
 
 
-def test_what_was_refused_does_not_pass_for_what_was_typed_last(target: Target) -> None:
+def test_what_was_refused_does_not_pass_for_what_was_typed_last(target: Session) -> None:
     assert deliver(target, "first") == TYPED
     second = Message(id="bbbbbbbb", text="second")
-    queue.put(target.session.dir, second)
-    queue.move(target.session.dir, second, Place.WAITING, Place.HANDED)
+    queue.put(target.dir, second)
+    queue.move(target.dir, second, Place.WAITING, Place.HANDED)
     pane, shown = target.tmux.look(agent_of(target).pane_id, escapes=True)
     stale = read_screen(target.profile, shown.replace("❯\u00a0", "❯\u00a0gone since"))
     assert submit(target, pane, stale, second) is Refusal.CHANGED
-    typed = read_json(target.session.dir.typed, TypedMessage)
+    typed = read_json(target.dir.typed, TypedMessage)
     assert typed
     assert typed.id == "aaaaaaaa"
 
 
 def test_one_that_was_typed_in_vain_holds_no_other_up(
-    target: Target, tmux: Tmux, log: Path
+    target: Session, tmux: Tmux, log: Path
 ) -> None:
     lost = Message(id="bbbbbbbb", text="lost", created_at=1.0)
-    queue.put(target.session.dir, lost)
-    queue.move(target.session.dir, lost, Place.WAITING, Place.HANDED)
+    queue.put(target.dir, lost)
+    queue.move(target.dir, lost, Place.WAITING, Place.HANDED)
     for key in keys(lost.id):
         tmux.command("set-option", "-p", "-t", agent_of(target).pane_id, f"@sm_typed_{key}", "1")
     assert deliver(target, "another") == TYPED
@@ -235,9 +235,9 @@ def test_one_that_was_typed_in_vain_holds_no_other_up(
     assert delivery.outcome(target, lost.id) == Outcome(Status.INDETERMINATE)
 
 
-def test_the_keys_of_the_profile_send_what_is_typed(target: Target, log: Path) -> None:
+def test_the_keys_of_the_profile_send_what_is_typed(target: Session, log: Path) -> None:
     profile = find("odd", {"odd": {"submit_keys": ["C-o", "Enter"]}})
-    assert deliver(Target(target.tmux, target.session, profile), "text") == TYPED
+    assert deliver(target.change().provide(tmux=target.tmux, profile=profile), "text") == TYPED
     wait_for(lambda: log.exists() and log.read_bytes().endswith(b"text\x1b[201~\x0f\r"), "the keys")
 
 
@@ -250,9 +250,9 @@ def test_a_wrapper_that_shows_that_its_agent_has_ended_is_refused(
     assert not log.exists()
 
 
-def test_what_the_profile_calls_a_command_arrives_as_text(target: Target, log: Path) -> None:
+def test_what_the_profile_calls_a_command_arrives_as_text(target: Session, log: Path) -> None:
     fields = {"command_characters": "%", "leave": ["bye"]}
-    odd = Target(target.tmux, target.session, find("odd", {"odd": fields}))
+    odd = target.change().provide(tmux=target.tmux, profile=find("odd", {"odd": fields}))
     for number, text in enumerate(("%clear", "Bye", "/clear", "exit")):
         assert deliver(odd, text, f"aaaaaaa{number}") == TYPED
     wait_for(lambda: len(received(log)) == 4, "all")

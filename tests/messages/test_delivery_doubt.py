@@ -22,7 +22,7 @@ from sm.messages.interrupt import Interrupted, interrupt, settle_interrupted
 from sm.messages.queue import Message, Mode, Place
 from sm.messages.typing import TypedMessage
 from sm.refusal import Outcome, Refusal, Status
-from sm.sessions.target import Target
+from sm.sessions.session import Session
 from sm.store.files import write_atomic, write_json
 from sm.store.paths import Root
 from tests.helpers import wait_for
@@ -35,33 +35,38 @@ INDETERMINATE = Outcome(Status.INDETERMINATE)
 
 
 @pytest.fixture
-def target(root: Root, tmux: Tmux, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Target:
+def target(root: Root, tmux: Tmux, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
     monkeypatch.setattr(typing, "RECEIPT_S", 0.05)
     monkeypatch.setattr(typing, "PIECE_S", 0.0)
     monkeypatch.setattr(typing, "DOUBT_S", 0.0)
     return launch(root, tmux, tmp_path, "❯\u00a0", CLAUDE)
 
 
-def of(target: Target, profile: Profile) -> Target:
-    return Target(target.tmux, target.session, profile)
+def of(target: Session, profile: Profile) -> Session:
+    return target.change().provide(tmux=target.tmux, profile=profile)
 
 
 def says(
-    target: Target, state: str, *, since: float = 1000.0, prompt: str = "p1", active: float = 1000.0
+    target: Session,
+    state: str,
+    *,
+    since: float = 1000.0,
+    prompt: str = "p1",
+    active: float = 1000.0,
 ) -> None:
     """What its hooks have last said of it."""
-    directory = target.session.dir
+    directory = target.dir
     write_atomic(directory.state, f"{state} {since:.6f} c1 {prompt}\n")
     write_atomic(directory.events, "")
     os.utime(directory.events, (active, active))
 
 
 @pytest.fixture
-def transcript(target: Target, tmp_path: Path) -> Path:
+def transcript(target: Session, tmp_path: Path) -> Path:
     """Where the agent writes its conversation down, as its hooks have said."""
     path = tmp_path / "conversation.jsonl"
     path.touch()
-    write_atomic(target.session.dir.context, json.dumps({"transcript_path": str(path)}))
+    write_atomic(target.dir.context, json.dumps({"transcript_path": str(path)}))
     says(target, "idle")
     return path
 
@@ -76,10 +81,12 @@ def writes_down(path: Path, text: str, at: float | None = None) -> None:
         file.write(json.dumps(line | {"timestamp": moment, "message": said}) + "\n")
 
 
-def handed(target: Target, ident: str, text: str, line: str, created_at: float = 2000.0) -> Message:
+def handed(
+    target: Session, ident: str, text: str, line: str, created_at: float = 2000.0
+) -> Message:
     """A message that a hook has handed out; `line` is what it notes behind the name."""
     message = Message(id=ident, text=text, created_at=created_at)
-    directory = target.session.dir
+    directory = target.dir
     queue.put(directory, message)
     queue.move(directory, message, Place.WAITING, Place.HANDED)
     with directory.offered.open("a") as file:
@@ -90,7 +97,7 @@ def handed(target: Target, ident: str, text: str, line: str, created_at: float =
 
 @pytest.mark.parametrize("profile", [CODEX, CLAUDE], ids=["codex", "hooks that are never called"])
 def test_a_message_that_cannot_be_looked_up_is_not_typed_again(
-    target: Target, log: Path, profile: Profile
+    target: Session, log: Path, profile: Profile
 ) -> None:
     told = of(target, profile)
     assert deliver(told, "first") == INDETERMINATE
@@ -101,13 +108,13 @@ def test_a_message_that_cannot_be_looked_up_is_not_typed_again(
     wait_for(lambda: len(received(log)) == 2, "both")
     assert received(log) == ["first", "second"]
     assert delivery.outcome(told, "aaaaaaaa") == INDETERMINATE
-    queue.accept(told.session.dir, "aaaaaaaa")  # its receipt was only late
+    queue.accept(told.dir, "aaaaaaaa")  # its receipt was only late
     delivery.drain(told)
     assert delivery.outcome(told, "aaaaaaaa").status is Status.ACCEPTED
 
 
 def test_a_message_that_provably_was_not_heard_is_typed_again(
-    target: Target, transcript: Path, log: Path
+    target: Session, transcript: Path, log: Path
 ) -> None:
     writes_down(transcript, "text", at=1000.0)  # another one of the same words, long ago
     assert deliver(target, "text") == INDETERMINATE
@@ -119,7 +126,7 @@ def test_a_message_that_provably_was_not_heard_is_typed_again(
 
 
 def test_the_first_message_of_a_context_is_typed_again_although_nothing_is_written_down(
-    target: Target, transcript: Path, log: Path
+    target: Session, transcript: Path, log: Path
 ) -> None:
     transcript.unlink()
     says(target, "idle", prompt="-")
@@ -129,7 +136,7 @@ def test_the_first_message_of_a_context_is_typed_again_although_nothing_is_writt
 
 
 def test_a_message_whose_line_alone_arrived_is_not_with_the_agent(
-    target: Target, transcript: Path, log: Path
+    target: Session, transcript: Path, log: Path
 ) -> None:
     told = of(target, structs.replace(CLAUDE, hook_characters=9000))
     assert deliver(told, "/a command") == INDETERMINATE
@@ -140,7 +147,7 @@ def test_a_message_whose_line_alone_arrived_is_not_with_the_agent(
 
 
 def test_what_a_hook_has_handed_to_a_codex_that_was_stopped_is_not_handed_out_again(
-    target: Target, log: Path
+    target: Session, log: Path
 ) -> None:
     told = of(target, CODEX)
     handed(told, "aaaaaaaa", "steered", "c1 p0")
@@ -152,7 +159,7 @@ def test_what_a_hook_has_handed_to_a_codex_that_was_stopped_is_not_handed_out_ag
         assert delivery.outcome(told, ident) == INDETERMINATE
 
 
-def test_what_was_handed_over_in_this_turn_may_still_be_proven(target: Target) -> None:
+def test_what_was_handed_over_in_this_turn_may_still_be_proven(target: Session) -> None:
     told = of(target, CODEX)
     handed(told, "aaaaaaaa", "steered", "c1 p1")
     says(told, "busy", active=time.time())
@@ -161,7 +168,7 @@ def test_what_was_handed_over_in_this_turn_may_still_be_proven(target: Target) -
 
 
 def test_an_offer_in_a_turn_that_a_person_has_interrupted_is_looked_for(
-    target: Target, transcript: Path, log: Path
+    target: Session, transcript: Path, log: Path
 ) -> None:
     """No hook tells of that: the turn seemed to go on, and nothing was typed any more."""
     assert transcript.is_file()
@@ -172,7 +179,7 @@ def test_an_offer_in_a_turn_that_a_person_has_interrupted_is_looked_for(
 
 
 def test_an_offer_of_just_now_is_not_doubted_for_an_idle_prompt(
-    target: Target, transcript: Path, log: Path
+    target: Session, transcript: Path, log: Path
 ) -> None:
     assert transcript.is_file()
     handed(target, "aaaaaaaa", "on its way", f"c1 p1 {time.time():.6f}")
@@ -182,7 +189,7 @@ def test_an_offer_of_just_now_is_not_doubted_for_an_idle_prompt(
 
 
 def test_an_offer_is_looked_for_from_its_own_time_on(
-    target: Target, transcript: Path, log: Path
+    target: Session, transcript: Path, log: Path
 ) -> None:
     at = time.time() - 100
     writes_down(transcript, "continue", at=at - 50)
@@ -192,7 +199,7 @@ def test_an_offer_is_looked_for_from_its_own_time_on(
 
 
 def test_an_offer_with_its_time_that_was_heard_is_accepted(
-    target: Target, transcript: Path, log: Path
+    target: Session, transcript: Path, log: Path
 ) -> None:
     at = time.time() - 100
     writes_down(transcript, "continue", at=at + 0.2)
@@ -203,9 +210,9 @@ def test_an_offer_with_its_time_that_was_heard_is_accepted(
 
 
 def test_offers_that_are_settled_already_are_dropped_with_the_next_one(
-    target: Target, transcript: Path
+    target: Session, transcript: Path
 ) -> None:
-    directory = target.session.dir
+    directory = target.dir
     done = handed(target, "aaaaaaaa", "done", "c1 p0 1.5")
     queue.accept(directory, done.id)
     queue.settle(directory, done)
@@ -220,9 +227,9 @@ def test_offers_that_are_settled_already_are_dropped_with_the_next_one(
 
 
 def test_an_offer_that_was_cancelled_leaves_no_hook_in_doubt(
-    target: Target, transcript: Path
+    target: Session, transcript: Path
 ) -> None:
-    directory = target.session.dir
+    directory = target.dir
     cancelled = handed(target, "aaaaaaaa", "cancelled", f"c1 compacted:{time.time()}")
     left = handed(target, "bbbbbbbb", "of this turn", "c1 p1 2.5")
     (directory.queue / Place.HANDED / cancelled.name).unlink()
@@ -232,7 +239,7 @@ def test_an_offer_that_was_cancelled_leaves_no_hook_in_doubt(
 
 
 def test_a_compaction_that_came_to_nothing_does_not_double_what_was_heard(
-    target: Target, transcript: Path, log: Path
+    target: Session, transcript: Path, log: Path
 ) -> None:
     writes_down(transcript, "the text", at=2001.0)
     handed(target, "aaaaaaaa", "the text", "c1 compacted:2002.000000")
@@ -241,13 +248,13 @@ def test_a_compaction_that_came_to_nothing_does_not_double_what_was_heard(
     assert not received(log)
 
 
-def test_an_agent_whose_hooks_say_busy_is_not_typed_into(target: Target, log: Path) -> None:
+def test_an_agent_whose_hooks_say_busy_is_not_typed_into(target: Session, log: Path) -> None:
     says(target, "busy", active=time.time() - 30)
     assert deliver(of(target, CODEX), "text") == waiting(Refusal.BUSY)
     assert not received(log)
 
 
-def draw(target: Target) -> None:
+def draw(target: Session) -> None:
     """Let something new appear in its terminal."""
     tty = target.tmux.command(
         "display-message", "-p", "-t", agent_of(target).pane_id, "#{pane_tty}"
@@ -255,7 +262,7 @@ def draw(target: Target) -> None:
     Path(tty.strip()).write_text("\x1b7\x1b8")
 
 
-def test_a_long_answer_is_not_typed_into_while_it_is_drawn(target: Target, log: Path) -> None:
+def test_a_long_answer_is_not_typed_into_while_it_is_drawn(target: Session, log: Path) -> None:
     says(target, "busy", active=time.time() - delivery.AT_WORK_S - 5)
     draw(target)
     assert deliver(of(target, CODEX), "text") == waiting(Refusal.BUSY)
@@ -266,11 +273,11 @@ def test_a_long_answer_is_not_typed_into_while_it_is_drawn(target: Target, log: 
 
 
 def test_a_busy_state_that_an_interruption_has_left_behind_does_not_last(
-    target: Target, log: Path
+    target: Session, log: Path
 ) -> None:
     told = of(target, CODEX)
     says(told, "busy", active=time.time() - delivery.AT_WORK_S - 5)
-    queue.put(told.session.dir, Message(id="aaaaaaaa", text="text"))
+    queue.put(told.dir, Message(id="aaaaaaaa", text="text"))
 
     def gets_it() -> list[str]:
         delivery.drain(told)
@@ -279,7 +286,7 @@ def test_a_busy_state_that_an_interruption_has_left_behind_does_not_last(
     assert wait_for(gets_it, "the message") == ["text"]
 
 
-def test_a_colour_that_tells_idle_is_believed_at_once(target: Target, log: Path) -> None:
+def test_a_colour_that_tells_idle_is_believed_at_once(target: Session, log: Path) -> None:
     says(target, "busy", active=time.time() - 1)
     assert deliver(of(target, structs.replace(CODEX, idle_colour="39")), "text") == INDETERMINATE
     assert wait_for(lambda: received(log), "the message") == ["text"]
@@ -305,8 +312,8 @@ def test_a_clock_that_was_set_back_does_not_hold_the_lock(
     assert time.monotonic() - began < 10
 
 
-def typed_and_done(target: Target, ident: str, text: str) -> Message:
-    directory = target.session.dir
+def typed_and_done(target: Session, ident: str, text: str) -> Message:
+    directory = target.dir
     message = Message(id=ident, text=text, created_at=2000.0)
     queue.put(directory, message)
     queue.move(directory, message, Place.WAITING, Place.DONE)
@@ -314,43 +321,43 @@ def typed_and_done(target: Target, ident: str, text: str) -> Message:
     return message
 
 
-def test_an_interruption_that_was_refused_is_not_waited_for(target: Target, log: Path) -> None:
+def test_an_interruption_that_was_refused_is_not_waited_for(target: Session, log: Path) -> None:
     typed_and_done(target, "aaaaaaaa", "before")
     pane, _ = target.tmux.look(agent_of(target).pane_id)
     stale = Screen(Prompt.BUSY, row="❯\u00a0gone since")
     began = time.monotonic()
     assert interrupt(target, pane, stale, Message(id="bbbbbbbb", text="stop")) is None
     assert time.monotonic() - began < interruption.INTERRUPT_S / 2
-    assert not target.session.dir.interrupted.exists()
+    assert not target.dir.interrupted.exists()
     interrupted(target, "aaaaaaaa", "bbbbbbbb")  # an earlier one, which was not refused
     assert interrupt(target, pane, stale, Message(id="bbbbbbbb", text="stop")) is None
-    assert target.session.dir.interrupted.exists()
+    assert target.dir.interrupted.exists()
     assert not log.exists()
 
 
-def interrupted(target: Target, ident: str, by: str, typed_at: float = 2000.0) -> None:
+def interrupted(target: Session, ident: str, by: str, typed_at: float = 2000.0) -> None:
     found = Interrupted(ident, by, time.time(), typed_at)
-    write_json(target.session.dir.interrupted, found)
+    write_json(target.dir.interrupted, found)
 
 
 def test_an_interruption_for_a_message_that_was_cancelled_is_settled(
-    target: Target, transcript: Path
+    target: Session, transcript: Path
 ) -> None:
     typed_and_done(target, "aaaaaaaa", "before")
     writes_down(transcript, "before", at=2001.0)
     writes_down(transcript, "and on", at=2002.0)
     urgent = Message(id="bbbbbbbb", text="stop", mode=Mode.URGENT)
-    queue.put(target.session.dir, urgent)
+    queue.put(target.dir, urgent)
     interrupted(target, "aaaaaaaa", urgent.id)
     assert settle_interrupted(target)
-    assert target.session.dir.interrupted.exists()
-    queue.withdraw(target.session.dir, urgent.id)
+    assert target.dir.interrupted.exists()
+    queue.withdraw(target.dir, urgent.id)
     assert settle_interrupted(target)
-    assert not target.session.dir.interrupted.exists()
+    assert not target.dir.interrupted.exists()
 
 
 def test_a_prompt_that_was_taken_back_is_not_kept_for_its_words_of_old(
-    target: Target, transcript: Path
+    target: Session, transcript: Path
 ) -> None:
     message = typed_and_done(target, "aaaaaaaa", "continue")
     writes_down(transcript, "continue", at=1000.0)
@@ -360,28 +367,28 @@ def test_a_prompt_that_was_taken_back_is_not_kept_for_its_words_of_old(
     transcript.write_text("\n".join([*lines, json.dumps(urgent)]) + "\n")
     interrupted(target, message.id, "bbbbbbbb")
     assert settle_interrupted(target)
-    assert queue.place(target.session.dir, message.id) is Place.WAITING
+    assert queue.place(target.dir, message.id) is Place.WAITING
 
 
 def test_a_prompt_that_was_interrupted_before_it_was_written_down_waits_again(
-    target: Target, transcript: Path
+    target: Session, transcript: Path
 ) -> None:
     """After half a minute it counted as heard: a slow agent CLI had forgotten it."""
     message = typed_and_done(target, "aaaaaaaa", "continue")
     writes_down(transcript, "before", at=1000.0)
     found = Interrupted(message.id, "bbbbbbbb", at=time.time() - 60, typed_at=2000.0)
-    write_json(target.session.dir.interrupted, found)
+    write_json(target.dir.interrupted, found)
     writes_down(transcript, "stop that")
     assert settle_interrupted(target)
-    assert queue.place(target.session.dir, message.id) is Place.WAITING
+    assert queue.place(target.dir, message.id) is Place.WAITING
 
 
 @pytest.mark.parametrize("profile", [CODEX, GENERIC], ids=["codex", "generic"])
 def test_an_interruption_into_which_nobody_can_look_holds_nothing_up(
-    target: Target, profile: Profile
+    target: Session, profile: Profile
 ) -> None:
     message = typed_and_done(target, "aaaaaaaa", "before")
     interrupted(target, message.id, "bbbbbbbb")
     assert settle_interrupted(of(target, profile))
-    assert queue.place(target.session.dir, message.id) is Place.DONE
-    assert not target.session.dir.interrupted.exists()
+    assert queue.place(target.dir, message.id) is Place.DONE
+    assert not target.dir.interrupted.exists()

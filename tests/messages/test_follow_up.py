@@ -97,7 +97,7 @@ def test_a_parent_hears_what_becomes_of_its_child(company: Company) -> None:
     company.new("ann")
     ident = company.run_in("ann", f"{SM} new --provider peer --name kid").split()[1]
     company.wait("kid")
-    assert company.session("kid").parent == company.session("ann").name
+    assert company.session("kid").record.parent == company.session("ann").name
     company.sm("send", "kid", "compact:")
     told = "[sm context] Compaction fired for kid. Context was lost."
     assert company.hears("ann", "Compaction") == told

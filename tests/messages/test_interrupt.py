@@ -14,35 +14,37 @@ from sm.messages.interrupt import is_protected
 from sm.messages.queue import Message, Mode, Place
 from sm.messages.typing import TypedMessage
 from sm.sessions import registry
-from sm.sessions.registry import AdHocSession
-from sm.sessions.target import Target
+from sm.sessions.record import AdHocRecord
+from sm.sessions.session import AdHocSession, Session
 from sm.store.files import write_json
 from sm.store.paths import Root
 
 
 @pytest.fixture
-def target(root: Root, tmux: Tmux, tmp_path: Path) -> Target:
+def target(root: Root, tmux: Tmux, tmp_path: Path) -> Session:
     """An agent that has just been given an urgent message."""
     session = registry.create(
         root,
         AdHocSession(
-            name="s-urgent",
-            provider="claude",
-            cwd=tmp_path,
-            config=None,
-            state_root=root.path,
-            created_at=time.time(),
-            command="",
+            AdHocRecord(
+                name="s-urgent",
+                provider="claude",
+                cwd=tmp_path,
+                config=None,
+                state_root=root.path,
+                created_at=time.time(),
+                command="",
+            )
         ),
     )
-    target = Target(tmux, session, CLAUDE)
+    target = session.provide(tmux=tmux, profile=CLAUDE)
     tell(target, Message(id=queue.new_id(), text="Now!", mode=Mode.URGENT))
     return target
 
 
-def tell(target: Target, message: Message) -> None:
+def tell(target: Session, message: Message) -> None:
     """As if it had been typed, and confirmed."""
-    directory = target.session.dir
+    directory = target.dir
     queue.put(directory, message)
     queue.move(directory, message, Place.WAITING, Place.HANDED)
     queue.accept(directory, message.id)
@@ -50,12 +52,12 @@ def tell(target: Target, message: Message) -> None:
     write_json(directory.typed, TypedMessage(message.id, 1, message.text, time.time()))
 
 
-def happens(target: Target, event: str, after_s: float) -> None:
-    with target.session.dir.events.open("a") as events:
+def happens(target: Session, event: str, after_s: float) -> None:
+    with target.dir.events.open("a") as events:
         events.write(f"{time.time() + after_s:.6f} {event} c1 -\n")
 
 
-def test_a_compaction_before_the_answer_to_an_urgent_message_is_no_answer(target: Target) -> None:
+def test_a_compaction_before_the_answer_to_an_urgent_message_is_no_answer(target: Session) -> None:
     """Another urgent one would take it back, and come before it."""
     happens(target, "UserPromptSubmit", 0.1)
     happens(target, "PreCompact", 0.6)
@@ -65,13 +67,13 @@ def test_a_compaction_before_the_answer_to_an_urgent_message_is_no_answer(target
 
 
 @pytest.mark.parametrize("event", ["PostToolUse", "Stop", "StopFailure"])
-def test_an_urgent_message_that_was_answered_may_be_followed(target: Target, event: str) -> None:
+def test_an_urgent_message_that_was_answered_may_be_followed(target: Session, event: str) -> None:
     happens(target, event, 0.1)
     assert not is_protected(target)
 
 
 def test_what_opens_a_context_is_answered_before_an_urgent_message_interrupts(
-    target: Target,
+    target: Session,
 ) -> None:
     tell(target, Message(id=queue.new_id(), text="Read notes.md and go on.", opens=True))
     assert is_protected(target)
@@ -79,6 +81,6 @@ def test_what_opens_a_context_is_answered_before_an_urgent_message_interrupts(
     assert not is_protected(target)
 
 
-def test_any_other_message_may_be_interrupted(target: Target) -> None:
+def test_any_other_message_may_be_interrupted(target: Session) -> None:
     tell(target, Message(id=queue.new_id(), text="By the way."))
     assert not is_protected(target)

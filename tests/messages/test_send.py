@@ -15,7 +15,8 @@ import pytest
 
 from sm.messages import wait
 from sm.sessions import agent, agent_state, registry
-from sm.sessions.registry import AdHocSession
+from sm.sessions.record import AdHocRecord
+from sm.sessions.session import AdHocSession
 from sm.store.files import write_atomic
 from sm.store.lock import is_held
 from tests.company import PEER, Company, profiles
@@ -39,14 +40,16 @@ def test_an_ambiguous_start_of_an_id_names_the_candidates(company: Company) -> N
         registry.create(
             company.root,
             AdHocSession(
-                name=ident,
-                provider="mute",
-                cwd=company.folder,
-                config=company.config,
-                state_root=company.root.path,
-                created_at=1000.0,
-                command="",
-                alias="ann",
+                AdHocRecord(
+                    name=ident,
+                    provider="mute",
+                    cwd=company.folder,
+                    config=company.config,
+                    state_root=company.root.path,
+                    created_at=1000.0,
+                    command="",
+                    alias="ann",
+                )
             ),
         )
     for target in ("s-00a", "ann"):
@@ -86,8 +89,8 @@ def test_new_needs_no_configuration(company: Company) -> None:
     ident, name = done.stdout.split()
     assert name == "solo"
     record = company.session("solo")
-    assert (record.config, record.provider) == (None, "generic")
-    assert record.cwd == (company.folder / "home").resolve()
+    assert (record.record.config, record.record.provider) == (None, "generic")
+    assert record.record.cwd == (company.folder / "home").resolve()
     assert wait_for(lambda: company.noted("solo"), "the prompt") == ["Begin."]
     status = subprocess.run(
         [*sm_line(), "status"],
@@ -299,13 +302,15 @@ def test_a_session_whose_agent_is_about_to_be_started_has_not_ended(company: Com
     session = registry.create(
         company.root,
         AdHocSession(
-            name="s-00aa0001",
-            provider="peer",
-            cwd=company.folder,
-            config=company.config,
-            state_root=company.root.path,
-            created_at=time.time(),
-            command="",
+            AdHocRecord(
+                name="s-00aa0001",
+                provider="peer",
+                cwd=company.folder,
+                config=company.config,
+                state_root=company.root.path,
+                created_at=time.time(),
+                command="",
+            )
         ),
     )
     assert wait.reached(session, wait.Event.IDLE, 0.2) is None

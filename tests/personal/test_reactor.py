@@ -20,8 +20,7 @@ from sm.refusal import Refusal
 from sm.sessions import agent_state, registry
 from sm.sessions.agent import load
 from sm.sessions.agent_state import State
-from sm.sessions.machine import load_of
-from sm.sessions.registry import AdHocSession
+from sm.sessions.session import AdHocSession
 from sm.sessions.signs import DIALOG_PATIENCE_S
 from sm.store import journal
 from sm.store.files import write_atomic
@@ -100,7 +99,7 @@ def test_an_agent_that_outlives_its_terminal_is_not_taken_for_a_living_session(
     session = company.session("kid")
     known = load(session.dir)
     assert known
-    load_of(session).tmux.command("kill-session", "-t", f"={session.name}")
+    session.tmux.command("kill-session", "-t", f"={session.name}")
     assert list(keep_watched(company.root)) == []
     told = "[sm] kid has lost its terminal, and runs on without one"
     assert company.hears("ann", "[sm] kid has") == told
@@ -165,8 +164,7 @@ def test_a_session_whose_client_is_gone_is_dead_although_the_script_around_it_ru
 def test_an_urgent_message_that_has_to_wait_is_tried_again_soon(company: Company) -> None:
     company.new("ann", provider="mute")
     session = company.session("ann")
-    target = load_of(session).target(session)
-    hooked = structs.replace(target, profile=structs.replace(target.profile, hooks="claude"))
+    hooked = session.change().provide(profile=structs.replace(session.profile, hooks="claude"))
     queue.put(session.dir, Message(id=queue.new_id(), text="Later."))
     assert next_try(hooked, Refusal.BUSY) > time.time() + 30
     queue.put(session.dir, Message(id=queue.new_id(), text="Now!", mode=Mode.URGENT))

@@ -16,8 +16,8 @@ from sm.config.schema import Agent as Settings
 from sm.sessions import agent as agents
 from sm.sessions import registry
 from sm.sessions.launch import Launch
-from sm.sessions.registry import AdHocSession
-from sm.sessions.target import Target
+from sm.sessions.record import AdHocRecord
+from sm.sessions.session import AdHocSession, Session
 from sm.store.paths import Root
 from tests.helpers import wait_for
 from tests.real.api import Api
@@ -86,7 +86,7 @@ class Codex(Terminal):
 @contextmanager
 def session_of_sm(
     program: Path, tmux: Tmux, root: Root, api: Api, folder: Path
-) -> Iterator[Target]:
+) -> Iterator[Session]:
     """A session of sm whose agent is an idle Codex."""
     work, home = folder / "work", folder / "codex"
     work.mkdir()
@@ -95,13 +95,15 @@ def session_of_sm(
     (home / ".codex" / "config.toml").write_text(config)
     command = shlex.join([str(program), *CODEX.command.split()[1:]])
     session = AdHocSession(
-        name="s-codex",
-        provider=CODEX.name,
-        cwd=work,
-        config=None,
-        state_root=root.path,
-        created_at=time.time(),
-        command=command,
+        AdHocRecord(
+            name="s-codex",
+            provider=CODEX.name,
+            cwd=work,
+            config=None,
+            state_root=root.path,
+            created_at=time.time(),
+            command=command,
+        )
     )
     registry.create(root, session)
     variables = environment(home, api.url)
@@ -109,15 +111,15 @@ def session_of_sm(
         variables.pop(name)
     launch = Launch(Settings(command=command, env=variables), CODEX)
     agents.launch(tmux, session, launch, generation=1)
-    found = Target(tmux, session, CODEX)
+    found = session.provide(tmux=tmux, profile=CODEX)
     wait_for(lambda: prompt(found) == "idle", "its prompt")
     yield found
     agents.stop(tmux, session)
 
 
-def prompt(target: Target) -> str:
+def prompt(target: Session) -> str:
     """What its screen shows."""
-    known = agents.load(target.session.dir)
+    known = agents.load(target.dir)
     assert known
     shown = target.tmux.look(known.pane_id, escapes=True)[1]
     return read_screen(CODEX, shown).prompt

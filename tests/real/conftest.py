@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.tmux import Tmux
-from sm.sessions.target import Target
+from sm.sessions.session import Session
 from sm.store.paths import Root
 from tests.real.api import Api
 from tests.real.client import Clients, clients
@@ -63,7 +63,7 @@ def codex(pinned: Clients, api: Api, tmux: Tmux, tmp_path: Path) -> Iterator[Cod
 
 
 @pytest.fixture
-def target(pinned: Clients, api: Api, tmux: Tmux, root: Root, tmp_path: Path) -> Iterator[Target]:
+def target(pinned: Clients, api: Api, tmux: Tmux, root: Root, tmp_path: Path) -> Iterator[Session]:
     """A session of sm whose agent is an idle Codex."""
     with session_of_sm(pinned.codex, tmux, root, api, tmp_path) as target:
         yield target

@@ -23,8 +23,8 @@ from sm.sessions import agent_state, monitors, registry
 from sm.sessions.agent import Agent
 from sm.sessions.agent_state import State
 from sm.sessions.launch import Launch
-from sm.sessions.registry import AdHocSession
-from sm.sessions.target import Target
+from sm.sessions.record import AdHocRecord
+from sm.sessions.session import AdHocSession
 from sm.store import lock
 from sm.store.files import ensure_private_dir
 from sm.store.paths import Root
@@ -60,20 +60,17 @@ class Managed:
         return registry.create(
             self.root,
             AdHocSession(
-                name=self.name,
-                provider=self.provider,
-                cwd=work,
-                config=self.config,
-                state_root=self.root.path,
-                created_at=time.time(),
-                command=shlex.join([str(self.program), *self.options]),
+                AdHocRecord(
+                    name=self.name,
+                    provider=self.provider,
+                    cwd=work,
+                    config=self.config,
+                    state_root=self.root.path,
+                    created_at=time.time(),
+                    command=shlex.join([str(self.program), *self.options]),
+                )
             ),
-        )
-
-    @property
-    def target(self) -> Target:
-        """It as a receiver of messages."""
-        return Target(self.tmux, self.session, CLAUDE)
+        ).provide(tmux=self.tmux, profile=CLAUDE)
 
     @property
     def agent(self) -> Agent:
@@ -87,7 +84,7 @@ class Managed:
         variables = environment(self.folder / "home", self.api.url, **self.variables)
         for name in ("TERM", "PATH"):
             variables.pop(name)
-        settings = Settings(command=self.session.command, env=variables)
+        settings = Settings(command=self.session.record.command, env=variables)
         self.generation += 1
         launch = Launch(settings, CLAUDE, prompt, protocol)
         agents.launch(self.tmux, self.session, launch, generation=self.generation)
@@ -139,14 +136,14 @@ class Managed:
     def send(self, text: str, mode: Mode = Mode.SEQUENTIAL, ident: str = "") -> Outcome:
         """Deliver a message."""
         message = Message(id=ident or queue.new_id(), text=text, mode=mode)
-        return delivery.deliver(self.target, message)
+        return delivery.deliver(self.session, message)
 
     def drain_until_empty(self) -> None:
         """What a monitor does: try again until nothing waits."""
 
         def empty() -> bool:
-            delivery.drain(self.target)
-            return delivery.is_at_rest(self.target)
+            delivery.drain(self.session)
+            return delivery.is_at_rest(self.session)
 
         self._wait(empty, "an empty queue")
 

@@ -249,17 +249,17 @@ def at_work(
     agent = {"command": f"{claude} --dangerously-skip-permissions", "env": variables}
     where = str(tmp_path / "core.db")
     stage = make_stage(tmp_path, auto=False, settings={"agent": agent, "bridge_database": where})
-    seal(home, stage.ctx.project.worktree(1))
+    seal(home, stage.project.settings.worktree(1))
     stage.run(*SM, "mcp", "install", "claude-code", check=True, env={"HOME": str(home)})
     issue = str(stage.file_issue())
     about = ("--project", "harb", "--issue", issue)
     made = stage.sm("bridge", "create", "Auth", "Refresh tokens.", *about)
     yield AtWork(stage, made.stdout.strip())
-    for event in journal.read(stage.ctx.root.journal):
+    for event in journal.read(stage.project.root.journal):
         print(f"{event.at:.3f} {event.session} {name_event(event)} {describe(event)}")
     for session in stage.sessions():
-        if pane := stage.ctx.tmux.pane(session.name):
-            print(stage.ctx.tmux.capture(pane.id))
+        if pane := stage.project.tmux.pane(session.name):
+            print(stage.project.tmux.capture(pane.id))
     stage.end()
 
 

@@ -13,35 +13,35 @@ from sm.messages.queue import Message, Mode
 from sm.refusal import Outcome, Refusal, Status
 from sm.sessions import agent_state
 from sm.sessions.agent_state import State
-from sm.sessions.target import Target
+from sm.sessions.session import Session
 from tests.helpers import wait_for
 from tests.real.api import Api, Reply
 from tests.real.codex import prompt
 from tests.real.managed import ACCEPTED
 
 
-def send(target: Target, text: str, mode: Mode = Mode.SEQUENTIAL) -> Outcome:
+def send(target: Session, text: str, mode: Mode = Mode.SEQUENTIAL) -> Outcome:
     return delivery.deliver(target, Message(id=queue.new_id(), text=text, mode=mode))
 
 
-def state(target: Target) -> State:
-    return agent_state.read(target.session.dir).state
+def state(target: Session) -> State:
+    return agent_state.read(target.dir).state
 
 
-def quiet(target: Target, for_s: float) -> None:
+def quiet(target: Session, for_s: float) -> None:
     """As if no hook had been called for so long."""
-    directory, at = target.session.dir, time.time() - for_s
+    directory, at = target.dir, time.time() - for_s
     now = agent_state.read(directory)
     directory.state.write_text(f"{now.state} {at:.6f} {now.context} {now.prompt}\n")
     os.utime(directory.events, (at, at))
 
 
-def drained(target: Target) -> bool:
+def drained(target: Session) -> bool:
     delivery.drain(target)
     return delivery.is_at_rest(target)
 
 
-def test_an_answer_under_way_is_not_interrupted_by_a_message(target: Target, api: Api) -> None:
+def test_an_answer_under_way_is_not_interrupted_by_a_message(target: Session, api: Api) -> None:
     hold = threading.Event()
     api.say(Reply("A very long story,\ntold slowly,\nto its end.", hold=hold))
     assert send(target, "Begin.") == ACCEPTED
@@ -58,14 +58,14 @@ def test_an_answer_under_way_is_not_interrupted_by_a_message(target: Target, api
 
 
 @pytest.mark.parametrize("text", ["exit", "quit", "/clear", "!id", "1. Yes"])
-def test_text_that_it_would_act_upon_arrives_as_text(target: Target, api: Api, text: str) -> None:
+def test_text_that_it_would_act_upon_arrives_as_text(target: Session, api: Api, text: str) -> None:
     assert send(target, text) == ACCEPTED
     wait_for(lambda: api.main, "the request")
     assert api.appearances(text)
     wait_for(lambda: state(target) is State.IDLE, "the end of the turn")
 
 
-def test_an_urgent_message_interrupts(target: Target, api: Api) -> None:
+def test_an_urgent_message_interrupts(target: Session, api: Api) -> None:
     hold = threading.Event()
     api.say(Reply("A very long story,\ntold slowly,\nto its end.", hold=hold))
     assert send(target, "Begin.") == ACCEPTED

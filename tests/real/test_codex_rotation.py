@@ -5,14 +5,13 @@ from __future__ import annotations
 import shlex
 import threading
 
-from sm.context import files, settings
+from sm.context import files
 from sm.context.run import advance
-from sm.context.settings import Rotator
 from sm.messages import delivery, queue
 from sm.messages.queue import Message
 from sm.refusal import Outcome
 from sm.sessions import agent_state
-from sm.sessions.target import Target
+from sm.sessions.session import Session
 from sm.store import journal
 from sm.views.event_words import describe
 from tests.helpers import wait_for
@@ -21,18 +20,18 @@ from tests.real.managed import ACCEPTED
 from tests.real.responses import exec_command
 
 
-def send(target: Target, text: str) -> Outcome:
+def send(target: Session, text: str) -> Outcome:
     return delivery.deliver(target, Message(id=queue.new_id(), text=text))
 
 
-def rotated(target: Target) -> bool:
+def rotated(target: Session) -> bool:
     """Carry the rotation on, as a monitor does; whether it is over."""
-    advance(Rotator(target, settings.read_policy(target.session)))
-    return not files.is_wanted(target.session.dir)
+    advance(target)
+    return not files.is_wanted(target.dir)
 
 
-def test_an_agent_that_hands_off_goes_on_in_a_new_context(target: Target, api: Api) -> None:
-    notes = target.session.cwd / "notes.md"
+def test_an_agent_that_hands_off_goes_on_in_a_new_context(target: Session, api: Api) -> None:
+    notes = target.record.cwd / "notes.md"
     path = shlex.quote(str(notes))
     hold = threading.Event()
     api.say(
@@ -40,18 +39,18 @@ def test_an_agent_that_hands_off_goes_on_in_a_new_context(target: Target, api: A
         Reply("It is written down.", hold=hold),
     )
     assert send(target, "Hand off.") == ACCEPTED
-    wait_for(lambda: files.read_wish(target.session.dir), "the wish")
-    old = agent_state.read(target.session.dir).context
+    wait_for(lambda: files.read_wish(target.dir), "the wish")
+    old = agent_state.read(target.dir).context
     send(target, "For the next one.")
     assert not rotated(target)
     hold.set()
     wait_for(lambda: rotated(target), "the end of the rotation")
     go_on = f"Read {notes} and continue from where you left off."
     wait_for(lambda: api.main[-1].said[-1:] == [go_on], "its prompt")
-    assert agent_state.read(target.session.dir).context != old
+    assert agent_state.read(target.dir).context != old
     assert "Hand off." not in api.main[-1].said
     wait_for(lambda: delivery.drain(target) is None, "what waited")
     wait_for(lambda: api.main[-1].said[-1:] == ["For the next one."], "its arrival")
     assert api.main[-1].said.count(go_on) == 1
-    told = [describe(event) for event in journal.read(target.session.root.journal)]
+    told = [describe(event) for event in journal.read(target.root.journal)]
     assert [line for line in told if line.startswith("clear")] == ["clear 1: taken"]

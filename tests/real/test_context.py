@@ -7,16 +7,16 @@ from collections.abc import Iterator
 import pytest
 
 from sm.adapters.agent.codex import CODEX
-from sm.context import files, settings, usage
+from sm.context import files, usage
 from sm.context.flags import read_flags, read_wake_threshold
 from sm.context.monitor import tend_context
-from sm.context.settings import Policy, Rotator, Settings
 from sm.messages import delivery
 from sm.messages.queue import Message
 from sm.refusal import Status
 from sm.sessions import agent as agents
 from sm.sessions.agent_state import State
-from sm.sessions.target import Target
+from sm.sessions.session import Session
+from sm.sessions.settings import OwnSettings, Settings, save_own
 from sm.store import journal
 from sm.views.event_words import describe, name_event
 from tests.helpers import wait_for
@@ -61,7 +61,7 @@ def managed(unstarted: Managed) -> Managed:
 def model(managed: Managed, api: Api) -> Iterator[Filling]:
     """A session under a monitor, which is not given a new context."""
     model = api.model = Filling()
-    settings.save_settings(managed.session.dir, Settings(cycle=False))
+    save_own(managed.session.dir, OwnSettings(cycle=False))
     managed.watch()
     yield model
     for event in journal.read(managed.root.journal):  # shown where the test has failed
@@ -165,18 +165,18 @@ def test_after_a_persons_clear_it_is_told_again(managed: Managed, api: Api, mode
 # Codex
 
 
-def test_codex_is_told_by_what_its_footer_shows(target: Target, api: Api) -> None:
+def test_codex_is_told_by_what_its_footer_shows(target: Session, api: Api) -> None:
     api.say(Reply("Fine.", tokens=160_000))
     assert delivery.deliver(target, Message(id="message01", text="hello")) == ACCEPTED
 
     def shown() -> float:
-        known = agents.load(target.session.dir)
+        known = agents.load(target.dir)
         screen = target.tmux.look(known.pane_id, escapes=True)[1] if known else ""
         return usage.find_percent(CODEX, screen) or 0.0
 
     percent = wait_for(shown, "its footer")
     assert 50 < percent < 65
-    tend_context(Rotator(target, Policy()))
+    tend_context(target.provide(settings=Settings()))
     wait_for(lambda: delivery.drain(target) is None, "the delivery")
     wait_told(api, f"{SAID} Context at {percent:g}%. Consider writing a handoff doc")
     assert api.appearances(SAID) == 1

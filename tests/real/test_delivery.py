@@ -73,7 +73,7 @@ def test_a_busy_agent_gets_messages_at_the_end_of_its_turn(managed: Managed) -> 
 
 
 def test_a_steer_message_rides_on_the_next_tool_result(managed: Managed) -> None:
-    go = managed.session.cwd / "go"
+    go = managed.session.record.cwd / "go"
     managed.api.say(
         Reply(
             "",
@@ -130,7 +130,7 @@ def test_a_message_that_an_interruption_keeps_from_the_agent_comes_again(
 ) -> None:
     """It was handed over at a turn's end, and a person's own hook was still running."""
     managed, slow = unstarted, unstarted.folder / "slow"
-    settings = managed.session.cwd.parent / "home" / ".claude" / "settings.json"
+    settings = managed.session.record.cwd.parent / "home" / ".claude" / "settings.json"
     once = f"if rm '{slow}'; then sleep 60; fi"
     settings.write_text(json.dumps(json.loads(settings.read_text()) | hooks(Stop=once)))
     managed.start()
@@ -168,7 +168,7 @@ def in_a_text(managed: Managed) -> Callable[[], None]:
 
 
 def in_a_tool(managed: Managed) -> Callable[[], None]:
-    begun, go = (managed.session.cwd / name for name in ("begun", "go"))
+    begun, go = (managed.session.record.cwd / name for name in ("begun", "go"))
     managed.api.say(Reply("", (Tool.bash(f"touch {begun}; {until(go)}"),)))
     managed.send("Begin.")
     wait_for(begun.exists, "the tool")
@@ -181,7 +181,7 @@ def in_a_compaction(managed: Managed) -> Callable[[], None]:
     managed.wait_state(State.IDLE)
     managed.wait_screen(lambda screen: screen.prompt == "idle", "an idle prompt")
     managed.send("Go on.")
-    wait_for(lambda: is_compacting(managed.target), "a compaction")
+    wait_for(lambda: is_compacting(managed.session), "a compaction")
     return (managed.folder / "summed-up").touch
 
 
@@ -207,7 +207,7 @@ def test_a_persons_draft_survives_whatever_the_agent_is_at(
     at_once = begin is at_its_prompt or (mode is Mode.URGENT and begin is not in_a_compaction)
     outcome = managed.send("For you.", mode)
     assert outcome.status is (Status.ACCEPTED if at_once else Status.WAITING)
-    assert is_compacting(managed.target) == (begin is in_a_compaction)
+    assert is_compacting(managed.session) == (begin is in_a_compaction)
     go_on()
     managed.drain_until_empty()
     managed.wait_state(State.IDLE)
@@ -228,12 +228,12 @@ def test_an_open_dialog_is_never_answered(unstarted: Managed) -> None:
     unstarted.wait_state(State.DIALOG)
     for mode in Mode:
         assert unstarted.send(f"as {mode}", mode) == Outcome(Status.WAITING, Refusal.DIALOG)
-    assert not (unstarted.session.cwd / "made").exists()
+    assert not (unstarted.session.record.cwd / "made").exists()
     unstarted.wait_screen(lambda screen: screen.prompt == "dialog", "the dialog")
     for mode in Mode:
         assert unstarted.send(f"again as {mode}", mode) == Outcome(Status.WAITING, Refusal.DIALOG)
-    assert not (unstarted.session.cwd / "made").exists()
-    made = (unstarted.session.cwd / "made").exists
+    assert not (unstarted.session.record.cwd / "made").exists()
+    made = (unstarted.session.record.cwd / "made").exists
 
     def answer() -> bool:  # the person's own; the client takes none while a dialog is quite new
         unstarted.keys("Enter")

@@ -114,13 +114,13 @@ def let_compactions_take(managed: Managed, seconds: float) -> None:
 
 
 def is_handed_over(managed: Managed) -> bool:
-    delivery.drain(managed.target)
-    return delivery.is_at_rest(managed.target)
+    delivery.drain(managed.session)
+    return delivery.is_at_rest(managed.session)
 
 
 def mood(managed: Managed, model: Moods) -> str:
     """What the agent is at, as its hooks and its model have it."""
-    if is_compacting(managed.target):
+    if is_compacting(managed.session):
         return "compacting"
     state = managed.state
     return f"busy in {model.works_by}" if state is State.BUSY else state.value
@@ -225,7 +225,7 @@ def test_hundreds_of_messages_of_every_kind_arrive_once_whole_and_in_order(
     for mode in Mode:
         order = [places[ident] for ident in texts[mode]]
         assert order == sorted(order), f"{mode} messages out of order"
-    assert not (managed.session.cwd / "broken").exists()
+    assert not (managed.session.record.cwd / "broken").exists()
     assert all("pasted_content id" not in "".join(request.said) for request in api.main)
 
 
@@ -236,9 +236,9 @@ def run_and_die(managed: Managed, message: Message | None, point: str) -> int:
         try:
             os.environ["SM_CRASH_AT"] = point
             if message:
-                delivery.deliver(managed.target, message)
+                delivery.deliver(managed.session, message)
             else:
-                delivery.drain(managed.target)
+                delivery.drain(managed.session)
         except BaseException as error:
             print(repr(error), file=sys.stderr)
             os._exit(1)

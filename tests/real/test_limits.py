@@ -67,7 +67,7 @@ class AtWork:
         is that of a dialog that is over.
         """
         wait_for(lambda: self.state is State.DIALOG, "the dialog's hook")
-        tmux = self.stage.ctx.tmux
+        tmux = self.stage.project.tmux
         pane = tmux.pane(self.stage.session(self.issue).name)
         assert pane
         wait_for(lambda: "Do you want to proceed?" in tmux.capture(pane.id), "the dialog's text")
@@ -83,7 +83,7 @@ class AtWork:
 
     def comments(self) -> list[str]:
         """What people were told on the issue."""
-        return [comment.body for comment in self.stage.ctx.forge.issue(self.issue).comments]
+        return [comment.body for comment in self.stage.project.forge.issue(self.issue).comments]
 
     def times_resumed(self) -> int:
         """How often the model was told to go on."""
@@ -123,13 +123,13 @@ def _at_work(claude: Path, api: Api, folder: Path, *options: str, **more: str) -
     stage = make_stage(
         folder, auto=False, settings={"agent": {"command": command, "env": variables}}
     )
-    seal(home, stage.ctx.project.worktree(1))
+    seal(home, stage.project.settings.worktree(1))
     yield AtWork(stage, api)
-    for event in journal.read(stage.ctx.root.journal):
+    for event in journal.read(stage.project.root.journal):
         print(f"{event.at:.3f} {event.session} {name_event(event)} {describe(event)}")
     for session in stage.sessions():
-        if pane := stage.ctx.tmux.pane(session.name):
-            print(stage.ctx.tmux.capture(pane.id))
+        if pane := stage.project.tmux.pane(session.name):
+            print(stage.project.tmux.capture(pane.id))
     stage.end()
 
 
@@ -212,7 +212,7 @@ def test_an_agent_whose_question_a_person_dismisses_is_reminded_of_its_issue(
     wait_for(asking.comments, "the question on the forge")
 
     def dismiss() -> bool:  # the client takes none while a dialog is quite new
-        asking.stage.ctx.tmux.command("send-keys", "-t", pane.id, "Escape")
+        asking.stage.project.tmux.command("send-keys", "-t", pane.id, "Escape")
         return asking.state is State.IDLE
 
     wait_for(dismiss, "the look at the screen", every_s=5.0)
@@ -238,7 +238,7 @@ def test_a_dialog_is_told_to_a_person_who_answers_it(asking: AtWork) -> None:
     allowed = (session.worktree / "allowed").exists
 
     def answer() -> bool:  # the client takes none while a dialog is quite new
-        asking.stage.ctx.tmux.command("send-keys", "-t", pane.id, "Enter")
+        asking.stage.project.tmux.command("send-keys", "-t", pane.id, "Enter")
         return allowed()
 
     wait_for(answer, "what the person has allowed", every_s=0.5)

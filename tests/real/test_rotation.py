@@ -20,7 +20,6 @@ import pytest
 from sm.context import act, clear, files, run
 from sm.context.history import Health, read_recent
 from sm.context.rotation import Cause, Limits
-from sm.context.settings import Policy, Rotator
 from sm.messages import delivery, queue
 from sm.messages.queue import Message, Mode
 from sm.sessions import agent_state
@@ -188,7 +187,7 @@ def send_until(managed: Managed, stop: Path) -> int:
                 os._exit(0)
             text, mode = f"<{number}> is the number.", MODES[number % len(MODES)]
             message = Message(id=queue.new_id(), text=text, mode=mode)
-            delivery.deliver(managed.target, message)
+            delivery.deliver(managed.session, message)
             wait_for(lambda: waiting(managed) < AT_ONCE or stop.exists(), "room", 60.0)
     finally:
         os._exit(1)
@@ -296,7 +295,10 @@ def test_a_context_of_85_percent_is_replaced_and_the_agent_seen_to_go_on(
     assert len(asked) == 1
     assert "Create handoff document now - context at 86%" in asked[0]
     assert resumes(new) == [f"Read handoff from {record.details.handoff_file} and resume work"]
-    assert Path(record.details.handoff_file).parent.parent == managed.session.cwd / ".sm/handoffs"
+    assert (
+        Path(record.details.handoff_file).parent.parent
+        == managed.session.record.cwd / ".sm/handoffs"
+    )
 
 
 @pytest.mark.parametrize("mum", [1, 2, 99])
@@ -306,7 +308,7 @@ def test_a_new_context_that_names_no_task_is_asked_then_replaced_once_more(
     writer.mum = mum
     managed.send("Begin.")
     wait_for(lambda: is_over(managed), "the first turn")
-    assert run.begin_cycle(rotator(managed), Cause.COMMAND, None)
+    assert run.begin_cycle(managed.session, Cause.COMMAND, None)
     queue.put(managed.session.dir, Message(id=queue.new_id(), text="<1> has waited."))
     (record,) = wait_for(lambda: health(managed), "the record", 90)
     managed.drain_until_empty()
@@ -392,7 +394,7 @@ def test_a_long_turn_is_ended_once_its_document_is_there(
     managed.send("Begin.")
     managed.wait_screen(lambda screen: screen.prompt == "busy", "a busy prompt")
     managed.send("<1>")
-    assert run.begin_cycle(rotator(managed), Cause.COMMAND, 90.0)
+    assert run.begin_cycle(managed.session, Cause.COMMAND, 90.0)
     wait_for(lambda: carry_on(managed), "the end of the rotation", 60)
     old, new = contexts(api).values()
     assert "turn interrupted" in [describe(event) for event in journal.read(managed.root.journal)]
@@ -442,12 +444,8 @@ def alone(unstarted: Managed, api: Api) -> Iterator[Writer]:
     print(unstarted.session.dir.events.read_text()[-3000:])
 
 
-def rotator(managed: Managed) -> Rotator:
-    return Rotator(managed.target, Policy())
-
-
 def advance(managed: Managed) -> float:
-    return run.advance(rotator(managed))
+    return run.advance(managed.session)
 
 
 def dies_at(managed: Managed, point: str) -> bool:
@@ -465,15 +463,15 @@ def dies_at(managed: Managed, point: str) -> bool:
 def has_wished(managed: Managed) -> bool:
     """What monitors do until then: type what the screen had no place for yet."""
     if not managed.session.dir.hold.exists():
-        delivery.drain(managed.target)
+        delivery.drain(managed.session)
     return managed.state is State.IDLE and managed.session.dir.rotation.exists()
 
 
 def carry_on(managed: Managed) -> bool:
     """What monitors do: look again and again; whether the rotation is over, and all is heard."""
     advance(managed)
-    delivery.drain(managed.target)
-    return is_over(managed) and delivery.is_at_rest(managed.target)
+    delivery.drain(managed.session)
+    return is_over(managed) and delivery.is_at_rest(managed.session)
 
 
 @pytest.mark.timeout(240)

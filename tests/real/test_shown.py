@@ -11,8 +11,7 @@ from sm.messages import delivery, queue
 from sm.messages.queue import Message, Mode, Place
 from sm.sessions import agent as agents
 from sm.sessions.agent_state import State
-from sm.sessions.registry import Session
-from sm.sessions.target import Target
+from sm.sessions.session import Session
 from tests.helpers import wait_for
 from tests.real.api import Api, Reply, Tool
 from tests.real.managed import ACCEPTED, Managed
@@ -74,7 +73,7 @@ def test_the_task_is_shown_below_the_line_that_stands_for_it(unstarted: Managed)
 
 
 def test_what_comes_with_a_tools_result_is_shown_below_it(managed: Managed) -> None:
-    go = managed.session.cwd / "go"
+    go = managed.session.record.cwd / "go"
     wait = f"until test -e {go}; do python3 -c 'import time;time.sleep(.02)'; done"
     managed.api.say(Reply("", (Tool.bash(wait),)))
     managed.send("Begin.")
@@ -82,7 +81,7 @@ def test_what_comes_with_a_tools_result_is_shown_below_it(managed: Managed) -> N
     message = Message(
         id=queue.new_id(), text=rows(3), mode=Mode.STEER, source="a person", summary="row 0"
     )
-    delivery.deliver(managed.target, message)
+    delivery.deliver(managed.session, message)
     go.touch()
     screen = wait_shown(managed.tmux, managed.session, lambda shown: "row 2 of" in shown)
     assert "PostToolUse:Bash says: [sm] From a person:\nrow 0 of" in screen
@@ -107,17 +106,17 @@ def test_what_comes_at_a_turns_end_is_shown_by_the_client_itself(managed: Manage
     assert managed.api.main[-1].appearances("row 30 of") == 1
 
 
-def test_codex_shows_it_too(target: Target, api: Api) -> None:
-    go = target.session.cwd / "go"
+def test_codex_shows_it_too(target: Session, api: Api) -> None:
+    go = target.record.cwd / "go"
     api.say(Reply(tools=(exec_command(f"until test -e '{go}'; do sleep 0.05; done"),)))
     first = Message(id=queue.new_id(), text="/is no command:\n" + rows(3))
     assert delivery.deliver(target, first) == ACCEPTED
-    screen = wait_shown(target.tmux, target.session, lambda shown: "row 2 of" in shown)
+    screen = wait_shown(target.tmux, target, lambda shown: "row 2 of" in shown)
     assert "Hook · /is no command:\nrow 0 of" in screen
     steer = Message(id=queue.new_id(), text="Mind the gap.", mode=Mode.STEER)
     delivery.deliver(target, steer)
     go.touch()
-    wait_shown(target.tmux, target.session, lambda shown: "Hook · Mind the gap." in shown)
+    wait_shown(target.tmux, target, lambda shown: "Hook · Mind the gap." in shown)
     wait_for(lambda: api.appearances("Mind the gap."), "its arrival")
 
 

@@ -46,7 +46,7 @@ def test_a_turn_is_told_from_its_beginning_to_its_end(managed: Managed, api: Api
 
 
 def test_a_turn_that_ends_with_background_tasks_is_not_idle(managed: Managed, api: Api) -> None:
-    go = managed.session.cwd / "go"
+    go = managed.session.record.cwd / "go"
     command = f"until test -e {go}; do python3 -c 'import time; time.sleep(.05)'; done"
     api.say(Reply("", (Tool.bash(command, run_in_background=True),)), "It runs.", "It is done.")
     managed.send("Begin.")
@@ -150,8 +150,8 @@ def test_a_shell_that_came_back_runs_nothing(unstarted: Managed, tmux: Tmux) -> 
     assert queue.count(unstarted.session.dir, Place.WAITING) == 3
     assert tmux.capture(pane) == left
     tmux.command("send-keys", "-t", pane, "touch its-own", "Enter")
-    wait_for((unstarted.session.cwd / "its-own").exists, "what the person types")
-    assert not (unstarted.session.cwd / "broken").exists()
+    wait_for((unstarted.session.record.cwd / "its-own").exists, "what the person types")
+    assert not (unstarted.session.record.cwd / "broken").exists()
 
 
 def test_a_persons_own_status_line_is_shown_in_sessions_too(unstarted: Managed) -> None:
@@ -168,7 +168,7 @@ def test_a_persons_own_status_line_is_shown_in_sessions_too(unstarted: Managed) 
 def test_a_tool_of_a_client_that_was_killed_does_not_go_on(managed: Managed, api: Api) -> None:
     """Its client leaves it without a parent, and it would go on in the worktree."""
     managed.watch()
-    place = managed.session.cwd
+    place = managed.session.record.cwd
     (place / "x.sh").write_text("echo $$ >part; mv part tool; sleep 300; touch survived\n")
     api.say(Reply("", (Tool.bash("bash x.sh"),)))
     managed.send("Begin.")

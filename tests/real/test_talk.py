@@ -15,7 +15,7 @@ import pytest
 from sm.adapters.tmux import Tmux
 from sm.sessions import registry
 from sm.sessions.agent import load
-from sm.sessions.registry import AnySession
+from sm.sessions.session import AnySession
 from sm.store import journal
 from sm.store.paths import Root
 from sm.views.event_words import describe, name_event
@@ -176,7 +176,7 @@ def test_a_shell_that_came_back_gets_nothing_and_the_parent_is_told(
     assert kid.dir.over.read_text() == "has died\n"
     assert "'kid' has died" in pair.company.sm("send", "kid", "touch broken", code=1).stderr
     assert tmux.capture(agent.pane_id) == left
-    assert not (kid.cwd / "broken").exists()
+    assert not (kid.record.cwd / "broken").exists()
     assert shell()  # a person may work in it
 
 

@@ -84,7 +84,7 @@ def arrives_as(managed: Managed, text: str, expected: str) -> None:
     named = f"message {last_id(managed)}: its text comes with this prompt."
     ours = f"[sm] {summarise(text)}, {named}"
     assert told in ([expected], [ours, ADDED + expected])
-    assert not (managed.session.cwd / "broken").exists()
+    assert not (managed.session.record.cwd / "broken").exists()
 
 
 def last_id(managed: Managed) -> str:

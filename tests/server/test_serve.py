@@ -13,17 +13,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from msgspec import structs
 from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from sm.config.load import load
-from sm.context import files, settings
+from sm.context import files
 from sm.context import usage as readings
 from sm.context.flags import rearm
 from sm.context.thresholds import Reading
 from sm.sessions import agent_state, registry, window
-from sm.sessions.project import Context
+from sm.sessions.project import Project
+from sm.sessions.settings import read_own
 from sm.store import lock
 from sm.store.files import write_json
 from sm.store.paths import Root
@@ -122,7 +122,7 @@ def test_a_session_of_an_issue_is_found_by_project_and_number(
     root: Root, repository: Repository, served: Served
 ) -> None:
     config = load(sm_yaml(repository.clone.parent), os.environ, repository.clone)
-    session = put_session(Context(config, config.projects[0]), 7, alive=False)
+    session = put_session(Project(config, config.projects[0]), 7, alive=False)
     shown = served.get("/sessions/harb%237").body
     assert (shown["id"], shown["project"], shown["issue"]) == (session.name, "harb", 7)
     registry.forget(root, session)
@@ -744,7 +744,7 @@ def test_what_cannot_be_begun_is_refused_and_leaves_nothing(
 
 def test_no_request_says_which_program_is_run(company: Company, served: Served) -> None:
     said = begun(served, company, command="touch /tmp/never", line="touch /tmp/never")
-    assert company.session(said.body["id"]).provider == "peer"
+    assert company.session(said.body["id"]).record.provider == "peer"
     company.wait(said.body["id"])
     assert company.noted(said.body["id"]) == []
 
@@ -757,8 +757,8 @@ def test_name_parent_and_monitor_are_changed_and_the_rest_stays(
     said = changed(served, "bob", name="tester", parent_session_id=ann, context_monitor=False)
     assert (said.status, said.body["name"], said.body["parent_session_id"]) == (200, "tester", ann)
     after = company.session("tester")
-    assert after == structs.replace(before, alias="tester", parent=ann)
-    assert settings.read_settings(after.dir).monitor is False
+    assert after == before.change(alias="tester", parent=ann)
+    assert read_own(after.dir).monitor is False
     assert "tester" in company.sm("children", "ann").stdout
     company.sm("send", "tester", "Hello.")
     assert company.hears("tester", "Hello.")

@@ -14,12 +14,12 @@ from sm.adapters import proc
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.proc import Process
 from sm.adapters.tmux import Pane, Tmux
-from sm.config.schema import Agent, Project
+from sm.config.schema import Agent, ProjectSettings
 from sm.errors import UsageError
 from sm.sessions import agent as agents
 from sm.sessions import registry
 from sm.sessions.agent import AgentError
-from sm.sessions.registry import IssueSession
+from sm.sessions.session import IssueSession
 from sm.shell_root import shell_root
 from sm.store.paths import Root
 from tests.helpers import wait_for
@@ -29,7 +29,7 @@ PROMPT = "Mend it.\n\n$(id) `id` 'a' \"b\" \\ ; ünï ✓\nend;"
 
 
 @pytest.fixture
-def project(tmp_path: Path, log: Path) -> Project:
+def project(tmp_path: Path, log: Path) -> ProjectSettings:
     return make_project(tmp_path, argv(tmp_path, log))
 
 
@@ -58,7 +58,7 @@ def in_pane(tmux: Tmux, session: IssueSession) -> int:
 
 
 def test_the_agent_is_the_panes_own_program_in_its_worktree(
-    root: Root, tmux: Tmux, session: IssueSession, project: Project, log: Path
+    root: Root, tmux: Tmux, session: IssueSession, project: ProjectSettings, log: Path
 ) -> None:
     agent = agents.launch(tmux, session, launch_of(project, PROMPT), generation=1)
     ready(log)
@@ -75,7 +75,7 @@ def test_the_agent_is_the_panes_own_program_in_its_worktree(
 
 
 def test_a_person_is_shown_how_the_task_begins(
-    tmux: Tmux, session: IssueSession, project: Project, log: Path
+    tmux: Tmux, session: IssueSession, project: ProjectSettings, log: Path
 ) -> None:
     """It rides on the prompt hook: else the terminal shows nothing but that it came."""
     task = "\n".join(f"row {number}" for number in range(60))
@@ -131,7 +131,7 @@ def test_the_agent_gets_exactly_the_environment_that_is_named(
         "SESSION_NAME": "dev-harb-7",
         "SM_SESSION_DIR": str(session.dir.path),
         "SM_STATE_ROOT": str(root.path),
-        "SM_CONFIG": str(session.config),
+        "SM_CONFIG": str(session.record.config),
         "SM_PYTHON": sys.executable,
         "SM_TMUX_SOCKET": str(tmux.socket),
     }
@@ -174,7 +174,7 @@ def test_an_unusable_variable_is_a_clear_error(
 
 @pytest.mark.parametrize("size", [100_000, 1_000_000])
 def test_a_prompt_of_any_length_reaches_the_agent(
-    root: Root, tmux: Tmux, session: IssueSession, project: Project, log: Path, size: int
+    root: Root, tmux: Tmux, session: IssueSession, project: ProjectSettings, log: Path, size: int
 ) -> None:
     prompt = "é" * (size // 2)
     agents.launch(tmux, session, launch_of(project, prompt), generation=1)
@@ -184,7 +184,7 @@ def test_a_prompt_of_any_length_reaches_the_agent(
 
 
 def test_a_prompt_that_looks_like_an_option_is_none(
-    root: Root, tmux: Tmux, session: IssueSession, project: Project, log: Path
+    root: Root, tmux: Tmux, session: IssueSession, project: ProjectSettings, log: Path
 ) -> None:
     agents.launch(tmux, session, launch_of(project, "--help\0"), generation=1)
     ready(log)
@@ -207,7 +207,7 @@ agent.launch(Tmux(sys.argv[3]), session, launch_of(project, "p"), generation=1)
 
 @pytest.mark.parametrize("point", ["launch.before-start", "launch.after-start"])
 def test_a_launch_that_was_killed_is_completed_by_the_next_with_one_agent(
-    root: Root, tmux: Tmux, session: IssueSession, project: Project, log: Path, point: str
+    root: Root, tmux: Tmux, session: IssueSession, project: ProjectSettings, log: Path, point: str
 ) -> None:
     command = argv(log.parent, log)
     script = [sys.executable, "-c", LAUNCH, str(root.path), str(log.parent), str(tmux.socket)]
@@ -222,7 +222,7 @@ def test_a_launch_that_was_killed_is_completed_by_the_next_with_one_agent(
 
 
 def test_a_launch_does_not_take_the_agent_of_another_generation_for_its_own(
-    root: Root, tmux: Tmux, session: IssueSession, project: Project
+    root: Root, tmux: Tmux, session: IssueSession, project: ProjectSettings
 ) -> None:
     first = agents.launch(tmux, session, launch_of(project, "p"), generation=1)
     with pytest.raises(AgentError, match="runs something else already"):
@@ -235,7 +235,7 @@ def test_a_launch_does_not_take_the_agent_of_another_generation_for_its_own(
 
 
 def test_a_session_of_a_persons_own_is_neither_taken_nor_stopped(
-    root: Root, tmux: Tmux, session: IssueSession, project: Project, tmp_path: Path
+    root: Root, tmux: Tmux, session: IssueSession, project: ProjectSettings, tmp_path: Path
 ) -> None:
     theirs = tmux.start(session.name, tmp_path, ["sleep", "100"])
     with pytest.raises(AgentError, match="runs something else already"):
@@ -248,7 +248,7 @@ def test_a_session_of_a_persons_own_is_neither_taken_nor_stopped(
 
 
 def test_an_agent_is_adopted_when_all_files_of_its_session_are_lost(
-    root: Root, tmux: Tmux, session: IssueSession, project: Project, log: Path
+    root: Root, tmux: Tmux, session: IssueSession, project: ProjectSettings, log: Path
 ) -> None:
     assert agents.adopt(tmux, session) is None
     agent = agents.launch(tmux, session, launch_of(project, "p"), generation=3)
@@ -263,7 +263,7 @@ def test_an_agent_is_adopted_when_all_files_of_its_session_are_lost(
 
 
 def test_a_crashed_agent_is_not_alive(
-    root: Root, tmux: Tmux, session: IssueSession, project: Project
+    root: Root, tmux: Tmux, session: IssueSession, project: ProjectSettings
 ) -> None:
     assert not agents.is_alive(session.dir)
     agent = agents.launch(tmux, session, launch_of(project, "p"), generation=1)

@@ -13,7 +13,8 @@ import pytest
 from sm.adapters import proc
 from sm.sessions import registry
 from sm.sessions.caller import Caller, CallerError, identify
-from sm.sessions.registry import AdHocSession
+from sm.sessions.record import AdHocRecord
+from sm.sessions.session import AdHocSession
 from sm.store.paths import Root
 from tests.helpers import wait_for
 
@@ -26,14 +27,16 @@ def begin(root: Root, tmp_path: Path) -> Begin:
 
     def made(name: str, pid: int, parent: str = "") -> AdHocSession:
         session = AdHocSession(
-            name=name,
-            provider="generic",
-            cwd=tmp_path,
-            config=None,
-            state_root=root.path,
-            created_at=1000.0,
-            parent=parent,
-            command="x",
+            AdHocRecord(
+                name=name,
+                provider="generic",
+                cwd=tmp_path,
+                config=None,
+                state_root=root.path,
+                created_at=1000.0,
+                parent=parent,
+                command="x",
+            )
         )
         registry.create(root, session)
         process = proc.find(pid)

@@ -11,7 +11,6 @@ import yaml
 from sm.__main__ import run
 from sm.config.schema import Agent
 from sm.personal import first_signs
-from sm.sessions import machine as host
 from sm.sessions.hidden_variables import list_hidden, list_missing_folders
 from tests.company import Company
 from tests.helpers import Repository
@@ -118,4 +117,4 @@ def test_an_agent_that_gives_a_sign_is_not_waited_for(
 ) -> None:
     ident = company.sm("new", "--provider", provider).stdout.split()[0]
     monkeypatch.setattr(first_signs, "SETTLE_S", 3600.0)
-    first_signs.await_first_signs(host.load_target(company.session(ident)))
+    first_signs.await_first_signs(company.session(ident))

@@ -15,7 +15,7 @@ from sm.adapters.tmux import Tmux
 from sm.config.schema import Agent as Settings
 from sm.sessions import hook_settings, registry
 from sm.sessions.launch import Launch, write_launch_files
-from sm.sessions.registry import Session
+from sm.sessions.session import Session
 from sm.setup import hooks
 from sm.store.paths import Root
 from tests.terminal import make_session

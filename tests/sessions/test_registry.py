@@ -5,7 +5,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from msgspec import structs
 
 from sm.errors import SmError, StateError, UsageError
 from sm.sessions import registry
@@ -23,7 +22,7 @@ def test_a_session_is_loaded_as_it_was_created(root: Root, tmp_path: Path) -> No
 
 def test_a_session_on_record_is_not_overwritten(root: Root, tmp_path: Path) -> None:
     first = registry.create(root, make_session(root, tmp_path / "w"))
-    assert registry.create(root, structs.replace(first, title="Other")) == first
+    assert registry.create(root, first.change(title="Other")) == first
 
 
 def test_an_unknown_session_is_a_clear_error(root: Root) -> None:

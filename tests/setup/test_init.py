@@ -13,7 +13,7 @@ from sm.adapters.agent import profiles
 from sm.adapters.forge.local.setup import read_settings
 from sm.config.load import load
 from sm.config.read import read_document
-from sm.config.schema import Project
+from sm.config.schema import ProjectSettings
 from sm.config.write import Values, format_text
 from sm.setup import discover
 from sm.setup.check import list_project_problems
@@ -46,7 +46,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def project(name: str = "reef") -> Project:
+def project(name: str = "reef") -> ProjectSettings:
     config = load(None, os.environ, Path("/"))
     found = config.project(name)
     assert found is not None

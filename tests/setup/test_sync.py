@@ -12,7 +12,7 @@ import pytest
 
 from sm.__main__ import run
 from sm.config.load import find_user_folder, load
-from sm.sessions.project import Context
+from sm.sessions.project import Project
 from sm.setup import sync
 from sm.store.paths import Root
 from tests.helpers import git, make_repository
@@ -85,9 +85,9 @@ def said(capsys: pytest.CaptureFixture[str]) -> Said:
     return read
 
 
-def context(place: Place) -> Context:
+def context(place: Place) -> Project:
     config = load(find_user_folder({"HOME": str(Path.home())}), {}, place.mine)
-    return Context(config, config.projects[0])
+    return Project(config, config.projects[0])
 
 
 # Both directions

@@ -42,7 +42,7 @@ class Outcome:
 
     def __post_init__(self) -> None:
         """Read what is read more than once."""
-        found = self.room.context.forge.observe(start_checks=False)
+        found = self.room.project.forge.observe(start_checks=False)
         self.issues, self.pulls, self.problems = found.issues, found.pulls, found.problems
         self.told = twice.ledger(_text(self.room.told))
 
@@ -92,7 +92,7 @@ class Outcome:
         room = self.room
         found = {
             "processes": [str(process.pid) for process in room.processes()],
-            "worktrees": [*_worktrees(room), *map(str, room.context.project.worktrees.glob("*"))],
+            "worktrees": [*_worktrees(room), *map(str, room.project.settings.worktrees.glob("*"))],
             "branches and claims": _refs(room),
             "files of state": _state(room),
             "labels": [f"#{i.number}: {', '.join(i.labels)}" for i in self.issues if i.labels],
@@ -139,7 +139,7 @@ def _refs(room: Room) -> list[str]:
 
 
 def _state(room: Room) -> list[str]:
-    root, directory = room.context.root, room.context.directory
+    root, directory = room.project.root, room.project.directory
     left = [path for path in root.path.iterdir() if path != root.private]
     left += [path for path in root.private.iterdir() if path.name not in ENTRIES]
     left += [*root.sessions.iterdir(), *(directory.path / "ci").glob("*")]

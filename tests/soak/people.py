@@ -36,8 +36,8 @@ class People:
         if self.filed < len(self.parts) and elapsed_s >= self.parts[self.filed].at_s:
             self._file(self.parts[self.filed])
         try:
-            found = self.room.context.forge.observe(start_checks=False)
-            at_work = {row.issue: row.phase for row in rows(self.room.context, time.time())}
+            found = self.room.project.forge.observe(start_checks=False)
+            at_work = {row.issue: row.phase for row in rows(self.room.project, time.time())}
         except (SmError, OSError) as error:  # the disk is full, or the machine just starts
             self.problems.append(f"look: {error}")
             return False
@@ -58,7 +58,7 @@ class People:
         if self._sm(*argv):
             self.filed += 1
         else:  # it may have been filed all the same
-            with_it = [issue.title for issue in self.room.context.forge.issues()[0]]
+            with_it = [issue.title for issue in self.room.project.forge.issues()[0]]
             self.filed += part.title in with_it
 
     def _review(self, pull: PullRequest, issue: int, *, wants_change: bool) -> None:
@@ -85,7 +85,7 @@ class People:
         labels = ("--remove", "blocked", "--add", "backlog")
         done = self._sm("issue", "label", str(issue.number), *labels)
         # A command that was killed, by a reboot, may have done its work before.
-        if done or "blocked" not in self.room.context.forge.issue(issue.number).labels:
+        if done or "blocked" not in self.room.project.forge.issue(issue.number).labels:
             self.given_up[issue.number] += 1
 
     def _sm(self, *args: str) -> bool:

@@ -24,7 +24,7 @@ from sm.adapters import proc
 from sm.adapters.forge.local import forge
 from sm.adapters.proc import Process
 from sm.config.load import load
-from sm.sessions.project import Context
+from sm.sessions.project import Project
 from tests.disks import fill, mount_small, unmount
 from tests.helpers import Repository, make_repository, wait_for
 from tests.soak.work import CI, NAME
@@ -77,10 +77,10 @@ class Room:
         return self._repository
 
     @property
-    def context(self) -> Context:
+    def project(self) -> Project:
         """The project, opened as every command of sm does."""
         config = load(self.config, os.environ, self.disk)
-        return Context(config, config.projects[0])
+        return Project(config, config.projects[0])
 
     def enter(self) -> None:
         """Make the folders, and this process's environment its own from here on."""

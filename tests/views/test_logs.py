@@ -19,7 +19,7 @@ from sm.config.duration import Seconds
 from sm.config.load import load
 from sm.config.schema import Logs
 from sm.sessions import registry, terminal_log
-from sm.sessions.project import Context
+from sm.sessions.project import Project
 from sm.store import events, journal
 from sm.store.paths import Root
 from sm.views import logs
@@ -27,18 +27,18 @@ from tests.helpers import put_session, sm_yaml, wait_for
 
 
 @pytest.fixture
-def ctx(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Context:
+def project(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Project:
     assert root.path == tmp_path / "state"
     path = sm_yaml(tmp_path)
     monkeypatch.setenv("SM_CONFIG", str(path))
     config = load(path, os.environ, tmp_path)
-    return Context(config, config.projects[0])
+    return Project(config, config.projects[0])
 
 
 @pytest.fixture
-def transcript(ctx: Context) -> Path:
-    put_session(ctx, 7)
-    path = ctx.root.transcript("harb", 7)
+def transcript(project: Project) -> Path:
+    put_session(project, 7)
+    path = project.root.transcript("harb", 7)
     path.touch(0o600)
     return path
 
@@ -77,19 +77,19 @@ def test_only_the_last_lines_are_shown(
 
 
 def test_the_monitor_has_a_log_of_its_own(
-    ctx: Context, transcript: Path, capfdbinary: pytest.CaptureFixture[bytes]
+    project: Project, transcript: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     assert transcript
     assert run(["logs", "harb", "7", "--monitor"]) == 1
     assert b"the monitor of issue #7 of 'harb' has said nothing yet" in capfdbinary.readouterr().err
-    log = ctx.root.session("dev-harb-7").monitor_log
+    log = project.root.session("dev-harb-7").monitor_log
     log.write_text("the reactor failed (1)\n")
     log.chmod(0o600)
     assert run(["logs", "harb", "7", "--monitor"]) == 0
     assert capfdbinary.readouterr().out == b"the reactor failed (1)\n"
 
 
-@pytest.mark.usefixtures("ctx")
+@pytest.mark.usefixtures("project")
 def test_without_a_session_it_says_where_to_look(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["logs", "harb", "9"]) == 1
     assert "issue #9 of 'harb' has no session" in (said := capsys.readouterr().err)
@@ -182,11 +182,11 @@ def test_ctrl_c_ends_following_cleanly(transcript: Path) -> None:
     assert process.returncode == 0
 
 
-def test_following_ends_when_the_session_is_forgotten(ctx: Context, transcript: Path) -> None:
+def test_following_ends_when_the_session_is_forgotten(project: Project, transcript: Path) -> None:
     add(transcript, b"one\n")
     process = follow()
     assert heard(process) == b"one\n"
-    registry.forget(ctx.root, registry.load(ctx.root, "dev-harb-7"))
+    registry.forget(project.root, registry.load(project.root, "dev-harb-7"))
     assert process.communicate(timeout=60) == (b"", b"")
     assert process.returncode == 0
 
@@ -220,9 +220,9 @@ def conversation(turns: int, rows: int = 12) -> bytes:
 
 
 def test_a_full_screen_agents_run_is_told_line_by_line_without_its_spinner(
-    ctx: Context, capfd: pytest.CaptureFixture[str]
+    project: Project, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    end(ctx, conversation(100).decode())
+    end(project, conversation(100).decode())
     assert run(["logs", "harb", "7", "-n", "1000"]) == 0
     lines = capfd.readouterr().out.splitlines()
     told = [line for line in lines if line.startswith(("> question", "answer"))]
@@ -302,23 +302,23 @@ def test_a_log_that_takes_too_long_to_draw_is_shown_all_the_same(
 # After the session's end
 
 
-def end(ctx: Context, text: str, kept: Logs | None = None, issue: int = 7) -> None:
+def end(project: Project, text: str, kept: Logs | None = None, issue: int = 7) -> None:
     """A session whose terminal showed `text`, and which has ended."""
-    session = put_session(ctx, issue)
-    path = ctx.root.transcript("harb", issue)
+    session = put_session(project, issue)
+    path = project.root.transcript("harb", issue)
     path.touch(0o600)
     add(path, text.encode())
-    registry.forget(ctx.root, session, kept or ctx.config.logs)
+    registry.forget(project.root, session, kept or project.config.logs)
     assert not path.exists()
 
 
 def test_the_log_of_an_ended_session_is_found(
-    ctx: Context, capfd: pytest.CaptureFixture[str]
+    project: Project, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    end(ctx, "what went wrong at first\n")
-    end(ctx, "what went wrong\n")
+    end(project, "what went wrong at first\n")
+    end(project, "what went wrong\n")
     for words in (["harb", "7"], ["harb#7"], ["dev-harb-7"]):
-        journal.record(ctx.root.journal, events.Problem(session="dev-harb-7"))
+        journal.record(project.root.journal, events.Problem(session="dev-harb-7"))
         assert run(["logs", *words]) == 0
         assert capfd.readouterr().out == "what went wrong\n"
     assert run(["trace", "harb", "7"]) == 0
@@ -328,52 +328,54 @@ def test_the_log_of_an_ended_session_is_found(
 
 
 def test_the_log_of_a_session_that_works_goes_before_those_of_ended_ones(
-    ctx: Context, transcript: Path, capfd: pytest.CaptureFixture[str]
+    project: Project, transcript: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     add(transcript, b"before\n")
-    registry.forget(ctx.root, registry.load(ctx.root, "dev-harb-7"), ctx.config.logs)
-    put_session(ctx, 7)
+    registry.forget(project.root, registry.load(project.root, "dev-harb-7"), project.config.logs)
+    put_session(project, 7)
     transcript.touch(0o600)
     add(transcript, b"now\n")
     assert run(["logs", "harb", "7"]) == 0
     assert capfd.readouterr().out == "now\n"
 
 
-def test_logs_go_when_they_are_too_old(ctx: Context) -> None:
-    end(ctx, "old\n", issue=7)
-    end(ctx, "new\n", issue=8)
-    [old] = terminal_log.list_kept(ctx.root, "dev-harb-7")
+def test_logs_go_when_they_are_too_old(project: Project) -> None:
+    end(project, "old\n", issue=7)
+    end(project, "new\n", issue=8)
+    [old] = terminal_log.list_kept(project.root, "dev-harb-7")
     long_ago = old.stat().st_mtime - 14 * 86400
     os.utime(old, (long_ago, long_ago))
-    terminal_log.prune(ctx.root, ctx.config.logs)
-    assert not terminal_log.list_kept(ctx.root, "dev-harb-7")
-    assert terminal_log.list_kept(ctx.root, "dev-harb-8")
+    terminal_log.prune(project.root, project.config.logs)
+    assert not terminal_log.list_kept(project.root, "dev-harb-7")
+    assert terminal_log.list_kept(project.root, "dev-harb-8")
 
 
-def test_the_oldest_logs_go_when_together_they_are_too_large(ctx: Context) -> None:
+def test_the_oldest_logs_go_when_together_they_are_too_large(project: Project) -> None:
     few = Logs(megabytes=1)
     for issue in (7, 8, 9):
-        end(ctx, "x" * 400_000, few, issue)
-    left = [bool(terminal_log.list_kept(ctx.root, f"dev-harb-{issue}")) for issue in (7, 8, 9)]
+        end(project, "x" * 400_000, few, issue)
+    left = [bool(terminal_log.list_kept(project.root, f"dev-harb-{issue}")) for issue in (7, 8, 9)]
     assert left == [False, True, True]
-    end(ctx, "x" * 1_200_000, few, 9)
-    assert [path.stat().st_size for path in terminal_log.list_kept(ctx.root, "dev-harb-9")] == [
+    end(project, "x" * 1_200_000, few, 9)
+    assert [path.stat().st_size for path in terminal_log.list_kept(project.root, "dev-harb-9")] == [
         1_200_000
     ]
-    assert not terminal_log.list_kept(ctx.root, "dev-harb-8")
+    assert not terminal_log.list_kept(project.root, "dev-harb-8")
 
 
 @pytest.mark.parametrize("none", [Logs(keep_s=Seconds(0)), Logs(megabytes=0)])
-def test_no_log_is_kept_where_none_is_wanted(ctx: Context, none: Logs) -> None:
-    end(ctx, "text\n", none)
-    assert not terminal_log.list_kept(ctx.root, "dev-harb-7")
+def test_no_log_is_kept_where_none_is_wanted(project: Project, none: Logs) -> None:
+    end(project, "text\n", none)
+    assert not terminal_log.list_kept(project.root, "dev-harb-7")
 
 
-def test_a_log_that_somebody_else_has_put_there_is_not_taken(ctx: Context, tmp_path: Path) -> None:
-    session = put_session(ctx, 7)
+def test_a_log_that_somebody_else_has_put_there_is_not_taken(
+    project: Project, tmp_path: Path
+) -> None:
+    session = put_session(project, 7)
     theirs = tmp_path / "theirs"
     theirs.write_text("secret\n")
-    ctx.root.transcript("harb", 7).symlink_to(theirs)
-    registry.forget(ctx.root, session, ctx.config.logs)
-    assert not terminal_log.list_kept(ctx.root, "dev-harb-7")
+    project.root.transcript("harb", 7).symlink_to(theirs)
+    registry.forget(project.root, session, project.config.logs)
+    assert not terminal_log.list_kept(project.root, "dev-harb-7")
     assert theirs.read_text() == "secret\n"

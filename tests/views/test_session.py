@@ -32,8 +32,8 @@ from sm.messages.queue import Message, Mode
 from sm.phase import Phase
 from sm.sessions import plan, registry
 from sm.sessions.history import Count, Receipt, Verb
-from sm.sessions.project import Context
-from sm.sessions.registry import IssueSession
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
 from sm.store import events, journal, lock
 from sm.store.paths import Root
 from sm.views.event_words import describe
@@ -54,22 +54,22 @@ from tests.residents import settle
 
 
 @pytest.fixture
-def ctx(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Context:
+def project(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Project:
     assert root.path == tmp_path / "state"
     make_repository(tmp_path)
     path = sm_yaml(tmp_path, trusted=["ada"])
     monkeypatch.setenv("SM_CONFIG", str(path))
     config = load(path, os.environ, tmp_path)
-    return Context(config, config.projects[0])
+    return Project(config, config.projects[0])
 
 
-def only(ctx: Context) -> StatusRow:
-    [row] = rows(ctx, time.time())
+def only(project: Project) -> StatusRow:
+    [row] = rows(project, time.time())
     return row
 
 
-def write_of(ctx: Context, issue: int) -> str:
-    write = phase_file.read(ctx.root, ctx.project.name, issue)
+def write_of(project: Project, issue: int) -> str:
+    write = phase_file.read(project.root, project.name, issue)
     assert write is not None
     return write.id if write.phase is not Phase.NONE else ""
 
@@ -81,28 +81,28 @@ def done(
     plan.add_receipt(session.dir, receipt)
 
 
-def test_each_state_has_its_word(ctx: Context) -> None:
-    put_session(ctx, 1)
-    put_session(ctx, 2, phase="PHASE:awaiting_ci\n")
-    put_session(ctx, 3, phase="PHASE:awaiting_review\n")
-    asking = put_session(ctx, 4, phase="PHASE:escalate\nReason: which\x1b[2J one?\n")
-    put_session(ctx, 5, alive=False)
-    put_session(ctx, 6, receipts=(), alive=False)
-    put_session(ctx, 7, phase="PHASE:done\n")
-    put_session(ctx, 8, phase="PHASE:failed\n")
-    put_session(ctx, 9, phase="PHASE:perhaps\n")
-    answered = put_session(ctx, 10, phase="PHASE:awaiting_ci\n")
-    put_session(ctx, 11)
-    done(asking, Verb.NOTIFY, "escalate", write_of(ctx, 4))
-    done(answered, Verb.INJECT, "ci-failed", write_of(ctx, 10), counts=Count.FIX)
+def test_each_state_has_its_word(project: Project) -> None:
+    put_session(project, 1)
+    put_session(project, 2, phase="PHASE:awaiting_ci\n")
+    put_session(project, 3, phase="PHASE:awaiting_review\n")
+    asking = put_session(project, 4, phase="PHASE:escalate\nReason: which\x1b[2J one?\n")
+    put_session(project, 5, alive=False)
+    put_session(project, 6, receipts=(), alive=False)
+    put_session(project, 7, phase="PHASE:done\n")
+    put_session(project, 8, phase="PHASE:failed\n")
+    put_session(project, 9, phase="PHASE:perhaps\n")
+    answered = put_session(project, 10, phase="PHASE:awaiting_ci\n")
+    put_session(project, 11)
+    done(asking, Verb.NOTIFY, "escalate", write_of(project, 4))
+    done(answered, Verb.INJECT, "ci-failed", write_of(project, 10), counts=Count.FIX)
     put_snapshot(
-        ctx,
+        project,
         *map(an_issue, range(1, 12)),
         a_pull(21, "fix/2"),
         a_pull(22, "fix/3", CheckState.SUCCESS),
         a_pull(23, "fix/11", merged_as="a" * 40, state=PullState.MERGED),
     )
-    found = {row.issue: row for row in rows(ctx, time.time())}
+    found = {row.issue: row for row in rows(project, time.time())}
     assert {number: row.phase for number, row in found.items()} == {
         1: State.WORKING,
         2: State.AWAITING_CI,
@@ -123,8 +123,8 @@ def test_each_state_has_its_word(ctx: Context) -> None:
     assert all(row.phase in STYLES for row in found.values())
 
 
-def test_a_row_tells_review_attempts_and_the_last_event(ctx: Context) -> None:
-    session = put_session(ctx, 3, phase="PHASE:awaiting_review\n", age_s=7300)
+def test_a_row_tells_review_attempts_and_the_last_event(project: Project) -> None:
+    session = put_session(project, 3, phase="PHASE:awaiting_review\n", age_s=7300)
     for verb, name, counts in (
         (Verb.INJECT, "ci-failed", Count.FIX),
         (Verb.INJECT, "ci-failed", Count.FIX),
@@ -133,38 +133,38 @@ def test_a_row_tells_review_attempts_and_the_last_event(ctx: Context) -> None:
     ):
         done(session, verb, name, "w", counts=counts)
     refused = Review("r1", "ada", 5.0, ReviewState.CHANGES_REQUESTED, "h")
-    put_snapshot(ctx, an_issue(3), a_pull(9, "fix/3", CheckState.SUCCESS, reviews=(refused,)))
-    ctx.record(events.StepDone(session=session.name, verb=Verb.INJECT, result="ci-failed"))
-    ctx.record(events.Claimed(session="dev-harb-4", how="won"))
-    row = only(ctx)
+    put_snapshot(project, an_issue(3), a_pull(9, "fix/3", CheckState.SUCCESS, reviews=(refused,)))
+    project.record(events.StepDone(session=session.name, verb=Verb.INJECT, result="ci-failed"))
+    project.record(events.Claimed(session="dev-harb-4", how="won"))
+    row = only(project)
     assert (row.review, row.fixes, row.rounds, row.recoveries) == ("changes", 2, 1, 1)
     assert (row.last_event, row.last_event_age_s < 60) == ("told: CI failed", True)
     assert 7300 <= row.age_s < 7400
-    assert row.worktree == str(ctx.project.worktree(3))
+    assert row.worktree == str(project.settings.worktree(3))
 
 
-def test_events_of_an_earlier_session_of_the_issue_are_not_shown(ctx: Context) -> None:
-    ctx.record(events.StepDone(session="dev-harb-3", verb=Verb.FORGET))
-    put_session(ctx, 3, age_s=-5)
-    assert only(ctx).last_event == ""
+def test_events_of_an_earlier_session_of_the_issue_are_not_shown(project: Project) -> None:
+    project.record(events.StepDone(session="dev-harb-3", verb=Verb.FORGET))
+    put_session(project, 3, age_s=-5)
+    assert only(project).last_event == ""
 
 
-def test_a_monitor_is_seen_by_its_lock(ctx: Context) -> None:
-    session = put_session(ctx, 3)
-    assert not only(ctx).monitor
+def test_a_monitor_is_seen_by_its_lock(project: Project) -> None:
+    session = put_session(project, 3)
+    assert not only(project).monitor
     with lock.hold(session.dir.monitor_lock):
-        assert only(ctx).monitor
-    assert only(ctx).agent
+        assert only(project).monitor
+    assert only(project).agent
 
 
-def test_a_damaged_session_has_a_row_and_spoils_no_other(ctx: Context) -> None:
-    put_session(ctx, 1)
-    bad = put_session(ctx, 2)
+def test_a_damaged_session_has_a_row_and_spoils_no_other(project: Project) -> None:
+    put_session(project, 1)
+    bad = put_session(project, 2)
     bad.dir.receipts.unlink()
     bad.dir.receipts.mkdir()
-    worse = put_session(ctx, 3)
+    worse = put_session(project, 3)
     worse.dir.identity.write_text("{")
-    seen = overview(ctx, time.time())
+    seen = overview(project, time.time())
     assert [(row.issue, row.phase) for row in seen.sessions] == [
         (1, State.WORKING),
         (2, State.DAMAGED),
@@ -173,41 +173,41 @@ def test_a_damaged_session_has_a_row_and_spoils_no_other(ctx: Context) -> None:
     assert any("is damaged" in problem for problem in seen.problems)
 
 
-def test_the_problem_of_a_step_is_shown(ctx: Context) -> None:
-    session = put_session(ctx, 1)
+def test_the_problem_of_a_step_is_shown(project: Project) -> None:
+    session = put_session(project, 1)
     session.dir.problem.write_text("approved: not typed yet: \x1b[1mno input line\n")
     session.dir.problem.chmod(0o600)
-    assert only(ctx).problem == "approved: not typed yet: no input line"
+    assert only(project).problem == "approved: not typed yet: no input line"
 
 
 def test_nothing_is_asked_and_nothing_changed(
-    ctx: Context, monkeypatch: pytest.MonkeyPatch
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put_session(ctx, 2, phase="PHASE:awaiting_ci\n")
-    put_snapshot(ctx, an_issue(2), a_pull(21, "fix/2"))
-    before = {path: path.stat().st_mtime_ns for path in ctx.root.path.rglob("*")}
+    put_session(project, 2, phase="PHASE:awaiting_ci\n")
+    put_snapshot(project, an_issue(2), a_pull(21, "fix/2"))
+    before = {path: path.stat().st_mtime_ns for path in project.root.path.rglob("*")}
     monkeypatch.setenv("PATH", "/nowhere")  # neither git nor tmux can be called
-    assert only(ctx).phase is State.AWAITING_CI
-    assert {path: path.stat().st_mtime_ns for path in ctx.root.path.rglob("*")} == before
+    assert only(project).phase is State.AWAITING_CI
+    assert {path: path.stat().st_mtime_ns for path in project.root.path.rglob("*")} == before
 
 
 def test_an_agent_that_had_no_turn_yet_has_ended_none(tmp_path: Path, root: Root) -> None:
     make_repository(tmp_path)
     config = load(sm_yaml(tmp_path, agent={"profile": "claude"}), os.environ, tmp_path)
-    ctx = Context(config, config.projects[0])
-    session = put_session(ctx, 1)
-    put_snapshot(ctx, an_issue(1, "in-progress"))
+    project = Project(config, config.projects[0])
+    session = put_session(project, 1)
+    put_snapshot(project, an_issue(1, "in-progress"))
     session.dir.state.write_text(f"idle {time.time():.6f} context -\n")
-    assert only(ctx).waits_for == "the agent's prompt"
+    assert only(project).waits_for == "the agent's prompt"
     session.dir.state.write_text(f"idle {time.time():.6f} context prompt\n")
     session.dir.stop_payload.write_text('{"session_id":"context","prompt_id":"prompt"}')
-    assert only(ctx).waits_for == "a new phase: its turn has ended"
+    assert only(project).waits_for == "a new phase: its turn has ended"
 
 
-def test_the_backlog_tells_what_is_ready_and_what_waits_for_what(ctx: Context) -> None:
-    put_session(ctx, 1)
+def test_the_backlog_tells_what_is_ready_and_what_waits_for_what(project: Project) -> None:
+    put_session(project, 1)
     put_snapshot(
-        ctx,
+        project,
         an_issue(1, "backlog"),
         an_issue(2, "backlog"),
         an_issue(3, "backlog", body="Depends on #2, #1"),
@@ -216,7 +216,7 @@ def test_the_backlog_tells_what_is_ready_and_what_waits_for_what(ctx: Context) -
         an_issue(6, "backlog"),
         refs={"refs/sm/claims/6": "a" * 40},
     )
-    found = {one.issue: one.why.partition(":")[0] for one in overview(ctx, time.time()).waiting}
+    found = {one.issue: one.why.partition(":")[0] for one in overview(project, time.time()).waiting}
     assert found == {
         2: "",
         3: "depends on #2, #1",
@@ -225,15 +225,15 @@ def test_the_backlog_tells_what_is_ready_and_what_waits_for_what(ctx: Context) -
     }
 
 
-def test_a_hint_comes_when_nobody_looks_at_the_forge(ctx: Context) -> None:
-    assert "has not looked yet" in overview(ctx, time.time()).hint
-    put_session(ctx, 1)
-    put_snapshot(ctx, an_issue(1), age_s=10)
-    assert overview(ctx, time.time()).hint == ""
-    put_snapshot(ctx, an_issue(1), age_s=181)
-    assert "does not seem to run" in overview(ctx, time.time()).hint
-    with lock.hold(ctx.directory.poll_lock):
-        assert overview(ctx, time.time()).hint == ""
+def test_a_hint_comes_when_nobody_looks_at_the_forge(project: Project) -> None:
+    assert "has not looked yet" in overview(project, time.time()).hint
+    put_session(project, 1)
+    put_snapshot(project, an_issue(1), age_s=10)
+    assert overview(project, time.time()).hint == ""
+    put_snapshot(project, an_issue(1), age_s=181)
+    assert "does not seem to run" in overview(project, time.time()).hint
+    with lock.hold(project.directory.poll_lock):
+        assert overview(project, time.time()).hint == ""
 
 
 ROW = StatusRow(
@@ -288,18 +288,18 @@ def test_a_pipe_gets_plain_text_with_nothing_cut() -> None:
 
 
 def test_a_title_cannot_act_upon_the_terminal(
-    ctx: Context, capsys: pytest.CaptureFixture[str]
+    project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    put_session(ctx, 1, "Evil \x1b]0;x\x07\x1b[2J [red]title[/red]\nnext")
+    put_session(project, 1, "Evil \x1b]0;x\x07\x1b[2J [red]title[/red]\nnext")
     assert run(["status"]) == 0
     out = capsys.readouterr().out
     assert "Evil [red]title[/red] next" in out
     assert "\x1b" not in out
 
 
-def test_json_holds_everything(ctx: Context, capsys: pytest.CaptureFixture[str]) -> None:
-    put_session(ctx, 1, "Do “it”")
-    put_snapshot(ctx, an_issue(1), an_issue(2, "backlog"), problems=("half a file",))
+def test_json_holds_everything(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    put_session(project, 1, "Do “it”")
+    put_snapshot(project, an_issue(1), an_issue(2, "backlog"), problems=("half a file",))
     assert run(["status", "--json", "--project", "harb"]) == 0
     [seen] = json.loads(capsys.readouterr().out)
     assert seen["sessions"][0]["title"] == "Do “it”"
@@ -309,10 +309,10 @@ def test_json_holds_everything(ctx: Context, capsys: pytest.CaptureFixture[str])
 
 
 def test_a_context_that_is_being_replaced_is_told_in_words(
-    ctx: Context, capsys: pytest.CaptureFixture[str]
+    project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    session = put_session(ctx, 1, "Do “it”")
-    ann = settle(ctx.root, ctx.root.path, "s-000000aa")
+    session = put_session(project, 1, "Do “it”")
+    ann = settle(project.root, project.root.path, "s-000000aa")
     record = begin("r1", Cause.CYCLE, time.time(), "c1")
     files.write_record(
         session.dir, structs.replace(record, step=Step.CLEAR, obstacle="a dialog is open")
@@ -345,11 +345,11 @@ def test_what_waits_for_a_new_context_says_so(
 
 
 def test_with_nothing_running_it_says_what_to_do(
-    ctx: Context, capsys: pytest.CaptureFixture[str]
+    project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["status"]) == 0
     assert "file issues with sm issue add" in capsys.readouterr().out
-    put_snapshot(ctx)
+    put_snapshot(project)
     assert run(["status"]) == 0
     assert capsys.readouterr().out == (
         "harb: 0 sessions, forge seen 1s ago\n"
@@ -357,8 +357,8 @@ def test_with_nothing_running_it_says_what_to_do(
     )
 
 
-def test_watching_a_pipe_is_refused(ctx: Context, capsys: pytest.CaptureFixture[str]) -> None:
-    assert ctx
+def test_watching_a_pipe_is_refused(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    assert project
     assert run(["status", "--watch"]) == 2
     assert "--watch is for a terminal" in capsys.readouterr().err
 
@@ -391,10 +391,10 @@ def screen(tmux_socket: str, tmp_path: Path) -> Callable[..., Screen]:
 
 @pytest.mark.parametrize("width", [80, 160])
 def test_a_terminal_of_any_width_gets_whole_lines(
-    ctx: Context, screen: Callable[..., Screen], width: int
+    project: Project, screen: Callable[..., Screen], width: int
 ) -> None:
-    put_session(ctx, 4, "Parse durations", phase="PHASE:awaiting_ci\n", age_s=190)
-    put_snapshot(ctx, an_issue(4), a_pull(5, "fix/4"), an_issue(6, "backlog", title="Next one"))
+    put_session(project, 4, "Parse durations", phase="PHASE:awaiting_ci\n", age_s=190)
+    put_snapshot(project, an_issue(4), a_pull(5, "fix/4"), an_issue(6, "backlog", title="Next one"))
     shown = screen("sm status", width)
     wait_for(lambda: "#6 Next one" in shown.text(), "the status")
     lines = shown.text().splitlines()
@@ -406,13 +406,13 @@ def test_a_terminal_of_any_width_gets_whole_lines(
 
 
 def test_watch_goes_on_until_ctrl_c_and_leaves_the_terminal_as_it_was(
-    ctx: Context, screen: Callable[..., Screen]
+    project: Project, screen: Callable[..., Screen]
 ) -> None:
-    put_session(ctx, 4)
-    put_snapshot(ctx, an_issue(4))
+    put_session(project, 4)
+    put_snapshot(project, an_issue(4))
     shown = screen("trap : INT; echo before; sm status --watch; echo code $?")
     wait_for(lambda: "4 Mend it" in shown.text(), "the table")
-    put_session(ctx, 5, "Another one")
+    put_session(project, 5, "Another one")
     wait_for(lambda: "5 Another one" in shown.text(), "the next look")
     shown.tmux.command("send-keys", "-t", shown.pane, "C-c")
     wait_for(lambda: "code 0" in shown.text(), "the end")
@@ -438,8 +438,8 @@ def test_the_last_events_are_found_in_a_long_journal(root: Root) -> None:
     assert journal.latest(root.path / "none", {"dev-a-1"}) == {}
 
 
-def test_a_reader_that_goes_away_is_no_error(ctx: Context) -> None:
-    put_session(ctx, 4)
+def test_a_reader_that_goes_away_is_no_error(project: Project) -> None:
+    put_session(project, 4)
     done = subprocess.run(
         ["bash", "-c", f"set -o pipefail; '{sys.executable}' -Im sm status | head -n 0"],
         capture_output=True,
@@ -450,11 +450,11 @@ def test_a_reader_that_goes_away_is_no_error(ctx: Context) -> None:
     assert done.returncode in (0, 1, 128 + signal.SIGPIPE)
 
 
-def test_an_agent_that_has_ended_is_told_by_its_last_line(ctx: Context) -> None:
-    session = put_session(ctx, 1, alive=False)
+def test_an_agent_that_has_ended_is_told_by_its_last_line(project: Project) -> None:
+    session = put_session(project, 1, alive=False)
     session.transcript.write_text("hello\r\n\x1b[31mcannot run as root\x1b[0m\r\n")
     session.transcript.chmod(0o600)
-    (row,) = rows(ctx, time.time())
+    (row,) = rows(project, time.time())
     assert row.waits_for == 'its restart, as its agent ended: "cannot run as root"'
 
 
@@ -515,12 +515,12 @@ def test_an_error_is_told_once_and_whole_below_the_table() -> None:
     assert sum(line.count(error) for line in _plain([seen])) == 1
 
 
-def test_issues_that_wait_are_not_nothing_to_do(ctx: Context) -> None:
-    put_snapshot(ctx, an_issue(2, "blocked"), an_issue(3, "backlog", body="Depends on #2"))
-    told = list(_plain([overview(ctx, time.time())]))[-1]
+def test_issues_that_wait_are_not_nothing_to_do(project: Project) -> None:
+    put_snapshot(project, an_issue(2, "blocked"), an_issue(3, "backlog", body="Depends on #2"))
+    told = list(_plain([overview(project, time.time())]))[-1]
     assert told == "hint nothing can be taken up now: each issue above says what it waits for"
-    put_snapshot(ctx, an_issue(4), an_issue(5))
-    told = list(_plain([overview(ctx, time.time())]))[-1]
+    put_snapshot(project, an_issue(4), an_issue(5))
+    told = list(_plain([overview(project, time.time())]))[-1]
     assert told == (
         "hint nothing to do: 2 open issues without the label 'backlog': "
         "sm issue label 4 --add backlog"
@@ -528,20 +528,20 @@ def test_issues_that_wait_are_not_nothing_to_do(ctx: Context) -> None:
 
 
 @pytest.fixture
-def claude(tmp_path: Path, root: Root) -> Context:
+def claude(tmp_path: Path, root: Root) -> Project:
     assert root.path == tmp_path / "state"
     make_repository(tmp_path)
     config = load(sm_yaml(tmp_path, agent={"profile": "claude"}), os.environ, tmp_path)
-    return Context(config, config.projects[0])
+    return Project(config, config.projects[0])
 
 
-def asks(ctx: Context) -> str:
+def asks(project: Project) -> str:
     """What `sm status` says below the table of the session that needs a person."""
-    [said] = [line for line in _plain([overview(ctx, time.time())]) if line.startswith("asks ")]
+    [said] = [line for line in _plain([overview(project, time.time())]) if line.startswith("asks ")]
     return said
 
 
-def test_an_agent_that_is_not_logged_in_wants_its_terminal(claude: Context) -> None:
+def test_an_agent_that_is_not_logged_in_wants_its_terminal(claude: Project) -> None:
     session = put_session(claude, 1)
     put_snapshot(claude, an_issue(1, "in-progress"))
     at = time.time() - 5
@@ -559,7 +559,7 @@ def test_an_agent_that_is_not_logged_in_wants_its_terminal(claude: Context) -> N
     )
 
 
-def test_a_dialog_at_the_start_is_no_work(claude: Context) -> None:
+def test_a_dialog_at_the_start_is_no_work(claude: Project) -> None:
     session = put_session(claude, 1)
     put_snapshot(claude, an_issue(1, "in-progress"))
     at = time.time() - 70
@@ -576,13 +576,13 @@ def test_a_dialog_at_the_start_is_no_work(claude: Context) -> None:
     )
 
 
-def test_exhausted_ci_names_the_step(ctx: Context) -> None:
-    session = put_session(ctx, 2, phase="PHASE:awaiting_ci\n")
-    done(session, Verb.NOTIFY, "ci-exhausted", write_of(ctx, 2))
+def test_exhausted_ci_names_the_step(project: Project) -> None:
+    session = put_session(project, 2, phase="PHASE:awaiting_ci\n")
+    done(session, Verb.NOTIFY, "ci-exhausted", write_of(project, 2))
     pull = a_pull(21, "fix/2", CheckState.FAILURE)
     pull = structs.replace(pull, check=structs.replace(pull.check, step="unit tests"))
-    put_snapshot(ctx, an_issue(2), pull)
-    assert asks(ctx) == (
+    put_snapshot(project, an_issue(2), pull)
+    assert asks(project) == (
         "asks #2 CI keeps failing: the attempts are used up (step unit tests) "
         "waits for an answer: sm reply harb 2 TEXT"
     )
@@ -597,37 +597,37 @@ def test_exhausted_ci_names_the_step(ctx: Context) -> None:
         ("ci-timeout", "no result in time waits for an answer: sm reply harb 2 TEXT"),
     ],
 )
-def test_what_helps_is_named_for_each_reason(ctx: Context, row: str, told: str) -> None:
-    session = put_session(ctx, 2, phase="PHASE:awaiting_review\n")
-    done(session, Verb.NOTIFY, row, write_of(ctx, 2))
-    put_snapshot(ctx, an_issue(2), a_pull(21, "fix/2", CheckState.SUCCESS))
-    assert asks(ctx).endswith(told)
+def test_what_helps_is_named_for_each_reason(project: Project, row: str, told: str) -> None:
+    session = put_session(project, 2, phase="PHASE:awaiting_review\n")
+    done(session, Verb.NOTIFY, row, write_of(project, 2))
+    put_snapshot(project, an_issue(2), a_pull(21, "fix/2", CheckState.SUCCESS))
+    assert asks(project).endswith(told)
 
 
-def test_a_message_that_cannot_be_typed_is_told_with_its_trouble(ctx: Context) -> None:
-    session = put_session(ctx, 2)
+def test_a_message_that_cannot_be_typed_is_told_with_its_trouble(project: Project) -> None:
+    session = put_session(project, 2)
     key = "stuck:approved:w"
     error = "not delivered yet: it asks a question"
     plan.add_receipt(session.dir, Receipt(time.time(), key, "stuck", trouble=error))
     done(session, Verb.NOTIFY, "trouble")
-    put_snapshot(ctx, an_issue(2))
-    assert asks(ctx).endswith(
+    put_snapshot(project, an_issue(2))
+    assert asks(project).endswith(
         f"was refused ({error}) waits for somebody to look at its terminal: sm attach harb 2"
     )
 
 
 def test_the_demos_age_of_a_merged_issue_runs_on(
-    ctx: Context, monkeypatch: pytest.MonkeyPatch
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(REPOSITORY / "demo"))
-    progress = import_module("progress").Progress(SimpleNamespace(context=ctx))
-    session = put_session(ctx, 1, age_s=7.5)
-    journal.record(ctx.root.journal, events.Claimed(session=session.name))
-    journal.record(ctx.root.journal, events.StepDone(session=session.name, verb=Verb.FORGET))
+    progress = import_module("progress").Progress(SimpleNamespace(project=project))
+    session = put_session(project, 1, age_s=7.5)
+    journal.record(project.root.journal, events.Claimed(session=session.name))
+    journal.record(project.root.journal, events.StepDone(session=session.name, verb=Verb.FORGET))
     progress.look()
-    put_snapshot(ctx, a_pull(2, "fix/1", state=PullState.MERGED))
+    put_snapshot(project, a_pull(2, "fix/1", state=PullState.MERGED))
     [before] = progress.rows
-    registry.forget(ctx.root, session)
+    registry.forget(project.root, session)
     progress.look()
     [after] = progress.rows
     assert (after.phase, after.last_event) == (State.MERGED, "merged as pull request #2")
@@ -635,7 +635,7 @@ def test_the_demos_age_of_a_merged_issue_runs_on(
 
 
 def test_what_was_merged_within_a_day_is_named(
-    ctx: Context, capsys: pytest.CaptureFixture[str]
+    project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = time.time()
 
@@ -645,11 +645,11 @@ def test_what_was_merged_within_a_day_is_named(
 
     closed = a_pull(5, "fix/9", state=PullState.CLOSED, closed_at=now - 60)
     old, new = merged(2, "fix/1", 2 * 86400), merged(4, "fix/3", 200)
-    put_snapshot(ctx, old, new, merged(6, "of-a-person", 4000), closed)
+    put_snapshot(project, old, new, merged(6, "of-a-person", 4000), closed)
     assert run(["status"]) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("merged")]
     assert lines == [
         "merged #3 Title 4: pull request #4, 3m ago",
         "merged Title 6: pull request #6, 1h ago",
     ]
-    assert [one.issue for one in overview(ctx, now).merged] == [3, 0]
+    assert [one.issue for one in overview(project, now).merged] == [3, 0]

@@ -18,8 +18,8 @@ from sm.server import views
 from sm.sessions import agent_state
 from sm.sessions.activity import Evidence, Proof, Standing
 from sm.sessions.history import Verb
-from sm.sessions.project import Context
-from sm.sessions.registry import AdHocSession, AnySession
+from sm.sessions.project import Project
+from sm.sessions.session import AdHocSession, AnySession
 from sm.store.paths import Root
 from sm.views.contexts import gauge, gauges
 from sm.views.family import relative, tree
@@ -47,11 +47,11 @@ def ann(tmp_path: Path, root: Root) -> AdHocSession:
 
 
 @pytest.fixture
-def ctx(tmp_path: Path, root: Root) -> Context:
+def project(tmp_path: Path, root: Root) -> Project:
     assert root.path == tmp_path / "state"
     make_repository(tmp_path)
     config = load(sm_yaml(tmp_path, trusted=["ada"]), os.environ, tmp_path)
-    return Context(config, config.projects[0])
+    return Project(config, config.projects[0])
 
 
 def write(path: Path, text: str) -> None:
@@ -112,10 +112,10 @@ def test_each_file_of_a_session_is_read_once_for_a_list(ann: AdHocSession) -> No
     assert set(read.values()) == {1}
 
 
-def test_each_file_of_an_issues_session_is_read_once_for_its_row(ctx: Context) -> None:
-    session = put_session(ctx, 1)
-    put_snapshot(ctx, an_issue(1))
-    read = opened(session.dir.path, lambda: rows(ctx, time.time()))
+def test_each_file_of_an_issues_session_is_read_once_for_its_row(project: Project) -> None:
+    session = put_session(project, 1)
+    put_snapshot(project, an_issue(1))
+    read = opened(session.dir.path, lambda: rows(project, time.time()))
     assert read.pop("agent.pid") == 2  # whether it runs, and which it is
     assert {"identity.json", "receipts.jsonl", "state"} <= read.keys()
     assert set(read.values()) == {1}
@@ -158,8 +158,8 @@ def test_what_has_no_agent_is_proved_by_its_record(ann: AdHocSession) -> None:
     ann.dir.agent_pid.unlink()
     assert agrees(ann) == (
         State.CUT_SHORT,
-        ann.created_at,
-        Proof(Evidence.RECORD, ann.created_at, "identity.json"),
+        ann.record.created_at,
+        Proof(Evidence.RECORD, ann.record.created_at, "identity.json"),
     )
     write(ann.dir.over, "has ended\n")
     os.utime(ann.dir.over, (4000.0, 4000.0))
@@ -169,21 +169,21 @@ def test_what_has_no_agent_is_proved_by_its_record(ann: AdHocSession) -> None:
 # Issues
 
 
-def test_an_issue_says_since_when_and_what_proves_it(ctx: Context) -> None:
+def test_an_issue_says_since_when_and_what_proves_it(project: Project) -> None:
     start = time.time() - 100
-    put_session(ctx, 1)
-    put_session(ctx, 2, phase="PHASE:awaiting_ci\n")
-    asking = put_session(ctx, 3, phase="PHASE:escalate\n")
-    put_session(ctx, 4, alive=False)
-    lost = put_session(ctx, 5, alive=False)
-    put_session(ctx, 6)
-    put_session(ctx, 7, receipts=(), alive=False)
-    put_session(ctx, 8, age_s=100_000)
+    put_session(project, 1)
+    put_session(project, 2, phase="PHASE:awaiting_ci\n")
+    asking = put_session(project, 3, phase="PHASE:escalate\n")
+    put_session(project, 4, alive=False)
+    lost = put_session(project, 5, alive=False)
+    put_session(project, 6)
+    put_session(project, 7, receipts=(), alive=False)
+    put_session(project, 8, age_s=100_000)
     write(lost.dir.agent_pid, f"{GONE} 5\n")
-    done(asking, Verb.NOTIFY, "escalate", write_of(ctx, 3))
+    done(asking, Verb.NOTIFY, "escalate", write_of(project, 3))
     merged = a_pull(21, "fix/6", merged_as="a" * 40, state=PullState.MERGED, closed_at=start + 9e3)
-    put_snapshot(ctx, *map(an_issue, range(1, 9)), merged)
-    found = {row.issue: row for row in rows(ctx, time.time())}
+    put_snapshot(project, *map(an_issue, range(1, 9)), merged)
+    found = {row.issue: row for row in rows(project, time.time())}
     proved = {number: (row.phase, row.proof.kind, row.proof.what) for number, row in found.items()}
     assert proved == {
         1: (State.WORKING, Evidence.PROCESS, NOW),
@@ -205,49 +205,49 @@ def test_a_hook_proves_that_an_agent_works_on_its_issue(tmp_path: Path, root: Ro
     assert root.path == tmp_path / "state"
     make_repository(tmp_path)
     config = load(sm_yaml(tmp_path, agent={"profile": "claude"}), os.environ, tmp_path)
-    ctx = Context(config, config.projects[0])
-    session = put_session(ctx, 1)
+    project = Project(config, config.projects[0])
+    session = put_session(project, 1)
     write(session.dir.state, f"busy {time.time():.6f} c1 p1\n")
     write(session.dir.events, "")
     os.utime(session.dir.events, (2500.0, 2500.0))
-    put_snapshot(ctx, an_issue(1))
-    [row] = rows(ctx, time.time())
+    put_snapshot(project, an_issue(1))
+    [row] = rows(project, time.time())
     assert (row.phase, row.proof) == (State.WORKING, Proof(Evidence.HOOK, 2500.0))
-    assert abs(row.state_since - session.created_at) < 1
+    assert abs(row.state_since - session.record.created_at) < 1
 
 
 # Damage
 
 
-def test_what_is_damaged_says_so_everywhere(ctx: Context) -> None:
-    session = put_session(ctx, 1)
+def test_what_is_damaged_says_so_everywhere(project: Project) -> None:
+    session = put_session(project, 1)
     session.dir.receipts.unlink()
     session.dir.receipts.mkdir()
-    put_snapshot(ctx, an_issue(1))
-    record = settle(ctx.root, ctx.root.path, "s-bob")
+    put_snapshot(project, an_issue(1))
+    record = settle(project.root, project.root.path, "s-bob")
     write(record.dir.identity, "{")
-    [row] = rows(ctx, time.time())
+    [row] = rows(project, time.time())
     assert (row.phase, row.proof.kind) == (State.DAMAGED, Evidence.ERROR)
     assert row.proof.what == row.problem != ""
-    [_, full] = gauges(ctx.root)
-    [_, http] = views.all_shown(ctx.root)
+    [_, full] = gauges(project.root)
+    [_, http] = views.all_shown(project.root)
     assert (full.state, full.id, full.name) == (State.DAMAGED, "s-bob", "s-bob")
     assert (http.status, http.id, http.name) == (State.DAMAGED, "s-bob", None)
     assert http.error == full.notes[0] == full.proof.what == http.proof.what
-    assert [kin.id for kin in tree(ctx.root)] == [session.name]
+    assert [kin.id for kin in tree(project.root)] == [session.name]
 
 
 def test_a_session_that_cannot_be_read_keeps_its_name_and_hides_no_other(
-    ctx: Context, ann: AdHocSession, monkeypatch: pytest.MonkeyPatch
+    project: Project, ann: AdHocSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: AnySession) -> Standing:
         raise OSError("no such disk")
 
     monkeypatch.setattr("sm.views.known.look", fail)
-    assert [(one.name, one.state, one.notes) for one in gauges(ctx.root)] == [
+    assert [(one.name, one.state, one.notes) for one in gauges(project.root)] == [
         ("s-ann", State.DAMAGED, ("no such disk",))
     ]
-    [http] = views.all_shown(ctx.root)
+    [http] = views.all_shown(project.root)
     assert (http.name, http.status, http.error, http.waiting) == (
         "s-ann",
         "damaged",

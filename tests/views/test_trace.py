@@ -16,7 +16,7 @@ from sm.issues.effects import EFFECTS
 from sm.issues.matrix import ROWS
 from sm.issues.rows import Row
 from sm.sessions.history import Verb
-from sm.sessions.project import Context
+from sm.sessions.project import Project
 from sm.store import events as kinds
 from sm.store import journal
 from sm.store.events import Event, Rotation, RotationStep
@@ -48,13 +48,13 @@ JOURNEY = (
 
 
 @pytest.fixture
-def ctx(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Context:
+def project(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Project:
     path = sm_yaml(tmp_path)
     monkeypatch.setenv("SM_CONFIG", str(path))
     monkeypatch.setenv("TZ", "UTC")
     root.private.mkdir(mode=0o700)
     config = load(path, os.environ, tmp_path)
-    return Context(config, config.projects[0])
+    return Project(config, config.projects[0])
 
 
 def old(*entries: tuple[float, str, str]) -> list[bytes]:
@@ -82,10 +82,10 @@ def write_typed(root: Root, *found: Event) -> None:
 
 
 def test_the_story_is_told_in_order_with_times(
-    ctx: Context, capsys: pytest.CaptureFixture[str]
+    project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(ctx.root, *JOURNEY)
-    journal.record(ctx.root.journal, kinds.Claimed(session="dev-harb-77", how="won"))
+    write(project.root, *JOURNEY)
+    journal.record(project.root.journal, kinds.Claimed(session="dev-harb-77", how="won"))
     assert run(["trace", "harb", "7"]) == 0
     out = capsys.readouterr().out
     lines = out.splitlines()
@@ -100,8 +100,8 @@ def test_the_story_is_told_in_order_with_times(
     assert "\x1b" not in out
 
 
-def test_json_has_times_and_words(ctx: Context, capsys: pytest.CaptureFixture[str]) -> None:
-    write(ctx.root, *JOURNEY)
+def test_json_has_times_and_words(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    write(project.root, *JOURNEY)
     assert run(["trace", "harb", "7", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["entries"][2] == {
@@ -114,17 +114,17 @@ def test_json_has_times_and_words(ctx: Context, capsys: pytest.CaptureFixture[st
     assert told["summary"]["rounds"] == 1
 
 
-@pytest.mark.usefixtures("ctx")
+@pytest.mark.usefixtures("project")
 def test_an_issue_that_nothing_is_known_of_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["trace", "harb", "8"]) == 1
     assert "sm: nothing is known of issue #8 of 'harb'" in capsys.readouterr().err
 
 
-def test_the_story_goes_on_over_a_journal_that_was_rotated(ctx: Context) -> None:
-    write(ctx.root, *JOURNEY[:5])
-    ctx.root.journal.rename(ctx.root.journal.with_name("journal.jsonl.1"))
-    write_typed(ctx.root, *events(*JOURNEY[5:]))
-    assert len(story(ctx, 7).entries) == len(JOURNEY)
+def test_the_story_goes_on_over_a_journal_that_was_rotated(project: Project) -> None:
+    write(project.root, *JOURNEY[:5])
+    project.root.journal.rename(project.root.journal.with_name("journal.jsonl.1"))
+    write_typed(project.root, *events(*JOURNEY[5:]))
+    assert len(story(project, 7).entries) == len(JOURNEY)
 
 
 @pytest.mark.parametrize(
@@ -195,9 +195,9 @@ ROTATION = (
 )
 
 
-def test_a_rotation_is_told_in_words_and_counted(ctx: Context) -> None:
-    write(ctx.root, *ROTATION)
-    told = story(ctx, 7)
+def test_a_rotation_is_told_in_words_and_counted(project: Project) -> None:
+    write(project.root, *ROTATION)
+    told = story(project, 7)
     assert [entry.told for entry in told.entries[1:]] == [
         "context: cycle begins at 87% (cycle)",
         "context: asked for a handoff document: Create handoff document now - context at 87%",
@@ -211,14 +211,14 @@ def test_a_rotation_is_told_in_words_and_counted(ctx: Context) -> None:
     assert in_short(told.summary) == "still at work, 1m31s, 1 rotation"
 
 
-def test_each_further_request_for_a_document_is_told_in_words(ctx: Context) -> None:
-    write(ctx.root, (0, "started", ""))
+def test_each_further_request_for_a_document_is_told_in_words(project: Project) -> None:
+    write(project.root, (0, "started", ""))
     step, name = RotationStep.ASKED, "dev-harb-7"
     for message in ("ask2", "ask3"):
         asked = Rotation(session=name, step=step, message=message, text="Again")
-        journal.record(ctx.root.journal, asked)
+        journal.record(project.root.journal, asked)
     said = "context: asked for a handoff document again: Again"
-    assert [entry.told for entry in story(ctx, 7).entries[1:]] == [said, said]
+    assert [entry.told for entry in story(project, 7).entries[1:]] == [said, said]
 
 
 def test_in_a_table_a_rotation_is_told_shortly() -> None:
@@ -331,10 +331,10 @@ def last_line(capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def test_the_last_line_counts_up_to_now_while_the_session_works(
-    ctx: Context, capsys: pytest.CaptureFixture[str]
+    project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    session = put_session(ctx, 7, age_s=400)
-    write_typed(ctx.root, kinds.Started(at=time.time() - 370, session=session.name))
+    session = put_session(project, 7, age_s=400)
+    write_typed(project.root, kinds.Started(at=time.time() - 370, session=session.name))
     assert run(["trace", "harb", "7"]) == 0
     assert re.search(r"dev-harb-7: still at work, 6m\d\ds$", last_line(capsys))
     assert run(["trace", "harb#7", "--json"]) == 0
@@ -342,10 +342,10 @@ def test_the_last_line_counts_up_to_now_while_the_session_works(
 
 
 def test_a_crashed_session_is_not_told_to_be_at_work(
-    ctx: Context, capsys: pytest.CaptureFixture[str]
+    project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    session = put_session(ctx, 7, alive=False)
-    write_typed(ctx.root, kinds.Started(at=time.time() - 20, session=session.name))
+    session = put_session(project, 7, alive=False)
+    write_typed(project.root, kinds.Started(at=time.time() - 20, session=session.name))
     assert run(["trace", "harb", "7"]) == 0
     assert "dev-harb-7: crashed (waits for its restart), 2" in last_line(capsys)
     remove_tree(session.dir.path)
@@ -364,8 +364,8 @@ def test_an_ad_hoc_session_whose_agent_died_is_not_told_to_be_at_work(
 
 
 def test_the_number_alone_is_enough_with_one_project(
-    ctx: Context, capsys: pytest.CaptureFixture[str]
+    project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(ctx.root, *JOURNEY)
+    write(project.root, *JOURNEY)
     assert run(["trace", "7"]) == 0
     assert last_line(capsys).startswith("dev-harb-7: merged")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sm.adapters.forge.protocol import Forge
-    from sm.config.schema import ForgeSettings, Project
+    from sm.config.schema import ForgeSettings, ProjectSettings
 
 MODULES = {"local": "sm.adapters.forge.local.entry"}
 
@@ -21,7 +21,7 @@ MODULES = {"local": "sm.adapters.forge.local.entry"}
 class Kind(Protocol):
     """What such a module has."""
 
-    def open_forge(self, project: Project, config: Path | None = None) -> Forge:
+    def open_forge(self, project: ProjectSettings, config: Path | None = None) -> Forge:
         """The forge of `project`. `config` is the file that helper processes are to read.
 
         Raises:
@@ -30,7 +30,7 @@ class Kind(Protocol):
         """
         ...
 
-    def find_problems(self, project: Project, url: str) -> Iterator[str]:
+    def find_problems(self, project: ProjectSettings, url: str) -> Iterator[str]:
         """What is wrong with the settings, a line each. `url` is the remote that agents push to.
 
         '' for `url` if the clone has no such remote, which is told elsewhere.
@@ -52,6 +52,6 @@ def kind_of(settings: ForgeSettings) -> Kind:
     return cast("Kind", import_module(MODULES[settings.kind]))
 
 
-def open_forge(project: Project, config: Path | None = None) -> Forge:
+def open_forge(project: ProjectSettings, config: Path | None = None) -> Forge:
     """The forge of a project, see `Kind.open_forge`."""
     return kind_of(project.forge).open_forge(project, config)

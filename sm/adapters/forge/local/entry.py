@@ -9,14 +9,14 @@ from pathlib import Path
 from sm.adapters.forge.local.forge import open_forge
 from sm.adapters.forge.local.repository import is_bare
 from sm.adapters.forge.local.setup import create, read_settings
-from sm.config.schema import ForgeSettings, LocalSettings, Project
+from sm.config.schema import ForgeSettings, LocalSettings, ProjectSettings
 from sm.errors import SmError
 from sm.store.files import follow_links
 
 __all__ = ["find_bare", "find_problems", "open_forge", "prepare"]
 
 
-def find_problems(project: Project, url: str) -> Iterator[str]:
+def find_problems(project: ProjectSettings, url: str) -> Iterator[str]:
     """Agents must push to where the forge merges."""
     assert isinstance(project.forge, LocalSettings)
     try:

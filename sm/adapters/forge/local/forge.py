@@ -33,7 +33,7 @@ from sm.errors import UsageError
 
 if TYPE_CHECKING:
     from sm.adapters.forge.local.check_folder import Verdict
-    from sm.config.schema import Ci, Project
+    from sm.config.schema import Ci, ProjectSettings
 
 STAMP = "stamp"
 """The only validator of this forge."""
@@ -42,7 +42,7 @@ NO_CI = "the project has no ci.command: set one in its configuration"
 __all__ = ["LocalForge", "create", "open_forge"]
 
 
-def open_forge(project: Project, config: Path | None = None) -> LocalForge:
+def open_forge(project: ProjectSettings, config: Path | None = None) -> LocalForge:
     """The forge of `project`. `config` is the file that CI runners are to read; None: the usual.
 
     Raises:

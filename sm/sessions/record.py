@@ -1,0 +1,45 @@
+"""What is on record of a session: who it is. A record never changes, but for a given name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec import Struct
+
+
+class Record(Struct, frozen=True, kw_only=True, tag_field="kind"):
+    """Who a session is. Its name is that of its directory and its tmux session, and never reused.
+
+    `provider` names the profile of its agent, `parent` the session that began it. `config` is the
+    value for `--config`, or None. `created_at` is in seconds since 1970.
+    """
+
+    name: str
+    provider: str
+    cwd: Path
+    config: Path | None
+    state_root: Path
+    created_at: float
+    parent: str = ""
+
+
+class IssueRecord(Record, frozen=True, kw_only=True, tag="issue"):
+    """A session that works on an issue; `cwd` is its worktree."""
+
+    project: str
+    issue: int
+    title: str
+    branch: str
+    base: str
+    remote: str
+    repo: Path
+
+
+class AdHocRecord(Record, frozen=True, kw_only=True, tag="ad-hoc"):
+    """A session that `sm new` has begun; `alias` is its given name, or ''."""
+
+    command: str
+    alias: str = ""
+
+
+AnyRecord = IssueRecord | AdHocRecord

@@ -1,0 +1,359 @@
+"""A session with everything that work on it needs; each part is opened at its first use.
+
+What a session for an issue does otherwise than one of a person's own is a method of its class.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from msgspec import Struct, structs
+
+from sm.errors import SmError
+from sm.sessions.record import AdHocRecord, IssueRecord, Record
+from sm.store.paths import Root, SessionDir
+
+if TYPE_CHECKING:
+    from sm.adapters.agent.profile import Profile
+    from sm.adapters.tmux import Tmux
+    from sm.sessions.machine import Machine
+    from sm.sessions.project import Project
+    from sm.sessions.settings import Settings
+
+if TYPE_CHECKING:
+    pass
+
+START_S = 60.0
+"""If there is no agent after so long, the process that was to start it has died."""
+
+
+class Session(Struct, frozen=True, dict=True):
+    """A session of any kind. Two are equal if their records are."""
+
+    record: Record
+
+    def provide(self, **parts: object) -> Self:
+        """Give the session parts that the caller has open already; return the session."""
+        self.__dict__.update(parts)
+        return self
+
+    def change(self, **fields: object) -> Self:
+        """Return the session with those fields of its record changed; nothing is written."""
+        return type(self)(structs.replace(self.record, **fields))
+
+    @cached_property
+    def machine(self) -> Machine:
+        """The machine, with the session's own configuration, wherever the caller is.
+
+        Raises:
+            UsageError: the configuration cannot be used (any more).
+
+        """
+        from sm.sessions.machine import load_for
+
+        return load_for(self.record)
+
+    @cached_property
+    def tmux(self) -> Tmux:
+        """The tmux server that the agent runs on."""
+        return self.machine.tmux
+
+    @cached_property
+    def profile(self) -> Profile:
+        """The profile of the session's agent CLI.
+
+        Raises:
+            UsageError: there is none of that name any more.
+
+        """
+        return self.machine.profile(self.record.provider)
+
+    @cached_property
+    def settings(self) -> Settings:
+        """What holds for the session, as it was at the first look."""
+        return self.read_settings()
+
+    def read_settings(self) -> Settings:
+        """Return what holds for the session now.
+
+        Raises:
+            UsageError: its configuration cannot be used.
+
+        """
+        from sm.sessions.settings import combine
+
+        return combine(self.dir, self.machine.settings)
+
+    def configure(self) -> Self:
+        """Read the configuration that the session is under; return the session.
+
+        Raises:
+            UsageError: it cannot be used.
+
+        """
+        return self.provide(machine=self.machine)
+
+    @property
+    def name(self) -> str:
+        """Its id: the name of its directory and its tmux session."""
+        return self.record.name
+
+    @property
+    def root(self) -> Root:
+        """The state root of the session."""
+        return Root(self.record.state_root)
+
+    @property
+    def dir(self) -> SessionDir:
+        """The session's own directory."""
+        return self.root.session(self.record.name)
+
+    @property
+    def label(self) -> str:
+        """What people call the session."""
+        return self.name
+
+    @property
+    def address(self) -> str:
+        """What messages call the session: its name, `PROJECT#ISSUE`, or its id."""
+        return self.label
+
+    @property
+    def project_name(self) -> str:
+        """The name of the project that it works for, '' for none."""
+        return ""
+
+    @property
+    def issue(self) -> int:
+        """The number of its issue, 0 for none."""
+        return 0
+
+    @property
+    def has_matrix(self) -> bool:
+        """Whether the reaction matrix looks after the session.
+
+        Then it tells people, goes on after a limit, and dev-poll keeps its monitor.
+        """
+        return False
+
+    @property
+    def owns_cwd(self) -> bool:
+        """Whether no other session works in its directory."""
+        return False
+
+    @property
+    def pass_env(self) -> tuple[str, ...]:
+        """The variables that its next agent gets anew; others keep those of the first."""
+        return ()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the session has ended. A record without an issue stays for a while."""
+        return self.dir.over.exists()
+
+    @property
+    def is_being_begun(self) -> bool:
+        """Whether its agent is about to be started for the first time."""
+        from sm.sessions import agent
+
+        return agent.load(self.dir) is None and time.time() < self.record.created_at + START_S
+
+    @property
+    def is_living(self) -> bool:
+        """Whether its agent runs, or will run again."""
+        from sm.sessions import agent
+
+        return not self.is_over and agent.is_alive(self.dir)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more is to be expected of it."""
+        gone = not self.dir.identity.exists() or self.is_over
+        return gone or not (self.is_living or self.is_being_begun)
+
+    def explain_protocol(self) -> str:
+        """How its agent is to signal, '' if there is nobody to signal to."""
+        return ""
+
+    @property
+    def transcript(self) -> Path:
+        """The terminal log, which tmux writes."""
+        return self.dir.transcript
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the agent's environment says of its session."""
+        config = self.record.config
+        return {
+            "CLAUDE_SESSION_MANAGER_ID": self.name,
+            "SESSION_NAME": self.name,
+            "SM_SESSION_DIR": str(self.dir.path),
+            "SM_STATE_ROOT": str(self.record.state_root),
+            **({"SM_CONFIG": str(config)} if config else {}),
+        }
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The session's files outside of its directory, with names from the protocol."""
+        return (self.root.idle_marker(self.name),)
+
+
+class IssueSession(Session, frozen=True, dict=True):
+    """A session that works on an issue."""
+
+    record: IssueRecord
+
+    @cached_property
+    def project(self) -> Project:
+        """The project that the session works for.
+
+        Raises:
+            UsageError: its configuration cannot be used, or does not have the project any more.
+
+        """
+        from sm.sessions.project import load_project
+
+        return load_project(self.record)
+
+    @property
+    def _open_project(self) -> Project | None:
+        return self.__dict__.get("project")
+
+    @cached_property
+    def machine(self) -> Machine:
+        """The machine of the project once that is open, else of the session's configuration."""
+        known = self._open_project
+        return known.machine if known else super().machine
+
+    @cached_property
+    def profile(self) -> Profile:
+        """The profile of the project's agent once that is open, else the one it was begun with."""
+        known = self._open_project
+        return known.profile if known else super().profile
+
+    def read_settings(self) -> Settings:
+        """Return what holds for the session now; without its project, what the machine has."""
+        from sm.sessions.settings import combine
+
+        try:
+            project = self.project
+        except SmError:
+            return super().read_settings()
+        return combine(self.dir, project.config, project.settings)
+
+    def configure(self) -> Self:
+        """Open the project; return the session."""
+        return self.provide(project=self.project)
+
+    @property
+    def issue(self) -> int:
+        """The number of the issue."""
+        return self.record.issue
+
+    @property
+    def worktree(self) -> Path:
+        """The git worktree of the issue."""
+        return self.record.cwd
+
+    @property
+    def label(self) -> str:
+        """What people call the session."""
+        return f"{self.record.project} #{self.issue}"
+
+    @property
+    def address(self) -> str:
+        """What messages call the session."""
+        return f"{self.record.project}#{self.issue}"
+
+    @property
+    def project_name(self) -> str:
+        """The name of the project."""
+        return self.record.project
+
+    @property
+    def has_matrix(self) -> bool:
+        """An issue's session has it."""
+        return True
+
+    @property
+    def owns_cwd(self) -> bool:
+        """Its worktree is its own."""
+        return True
+
+    @property
+    def pass_env(self) -> tuple[str, ...]:
+        """What the project says now; the reactor tells what is wrong with it."""
+        try:
+            return self.project.settings.agent.pass_env
+        except SmError:
+            return ()
+
+    @property
+    def is_living(self) -> bool:
+        """An issue's agent is started again as long as the session is on record."""
+        return self.dir.identity.exists()
+
+    def explain_protocol(self) -> str:
+        """The protocol of the phase file."""
+        from sm.phase import explain_protocol
+
+        record = self.record
+        return explain_protocol(
+            phase_file=str(self.root.phase(record.project, record.issue)),
+            remote=record.remote,
+            branch=record.branch,
+            base=record.base,
+        )
+
+    @property
+    def transcript(self) -> Path:
+        """The terminal log where the protocol has it, else in the session's directory."""
+        own = super().transcript
+        return own if own.exists() else self.root.transcript(self.record.project, self.issue)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables of the protocol, too."""
+        project = self.record.project
+        return super().environment | {
+            "PHASE_FILE": str(self.root.phase(project, self.issue)),
+            "PROJECT_NAME": project,
+            "ISSUE": str(self.issue),
+        }
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The session's files outside of its directory."""
+        root, project, issue = self.root, self.record.project, self.issue
+        return (
+            root.phase(project, issue),
+            root.ci_result(project, issue),
+            root.renotify(project, issue),
+            root.transcript(project, issue),
+            *super().files,
+        )
+
+
+class AdHocSession(Session, frozen=True, dict=True):
+    """A session that `sm new` has begun."""
+
+    record: AdHocRecord
+
+    @property
+    def label(self) -> str:
+        """What people call the session."""
+        return self.record.alias or self.name
+
+
+AnySession = IssueSession | AdHocSession
+
+
+def open_session(record: Record) -> AnySession:
+    """Return the session of this record; nothing of it is opened yet."""
+    if isinstance(record, IssueRecord):
+        return IssueSession(record)
+    assert isinstance(record, AdHocRecord)
+    return AdHocSession(record)
