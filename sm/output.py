@@ -1,6 +1,6 @@
 """The one way in which words reach a person: every line goes through here to stdout or stderr.
 
-Titles, names, file names, logs: most of what `sm` prints comes from somebody else, and a terminal
+Titles, names, file names, logs: most of what `sm` prints was written by others, and a terminal
 obeys some of it (OSC 52 fills the clipboard, CSI moves the cursor). So what is printed is made
 printable here and not by each command; the linter refuses `click.echo` and its like elsewhere.
 """

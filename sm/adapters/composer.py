@@ -1,7 +1,8 @@
 """Types a message into a pane, exactly once, in one command that tmux carries out as a whole.
 
 What was typed is remembered by the tmux server itself, in an option of the pane that is set by
-the very command that pastes. So it is known whoever is killed, and two cannot both type it.
+the very command that pastes. So it is known even if the typist is killed, and two cannot both type
+it.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def type_once(
     GONE: the pane is dead, or runs another program than `pane.pid`. MODE: it is in a mode (copy
     mode …), or takes no input. SHELL: it has fallen to a shell that it was not under when `pane`
     was looked at. CHANGED: the screen does not show exactly `row` any more, the composer as
-    `screen.read` has it, so somebody has begun to type. Check, paste and keys are one step:
+    `screen.read` has it, so a person has begun to type. Check, paste and keys are one step:
     nothing can come between.
 
     An id is remembered as long as the pane lives, at about 100 bytes each.

@@ -29,7 +29,7 @@ def command(session: AnySession, cancelled: str | None, wanted: str | None, as_j
 
     With --cancel a message that waits is taken back, and the agent never gets it. One that was
     handed over more than a minute ago and stays under way, as the agent does not confirm it, is
-    given up: it is not typed again, nobody waits for it, but the agent may have read it.
+    given up: it is not typed again and not waited for, but the agent may have read it.
 
     With --show the whole text of a message is printed, as the agent gets it; with --json what is
     known of the message as well. The last 500 messages that a session got can be shown.

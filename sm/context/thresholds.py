@@ -87,7 +87,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     """When an agent without hooks was started."""
     reading: Reading | None = None
     compactions: tuple[float, ...] = ()
-    """Those that nobody has been told of yet."""
+    """Those that were not told of yet."""
     retracts: frozenset[Notice] = frozenset()
     """The notices that still wait although the monitor was switched off."""
     is_replaceable: bool = True

@@ -1,6 +1,6 @@
 """The forge as it was last seen: one batch a project and interval, shared by all its sessions.
 
-Whoever needs fresher facts first takes the batch for everybody, and wakes the sessions for
+The first process that needs fresher facts takes the batch for all, and wakes the sessions for
 which something changed. So the number of requests does not grow with the number of sessions.
 """
 
@@ -140,7 +140,7 @@ def _basis(project: ProjectSettings) -> str:
 
 
 def _is_told(project: Project, last: Snapshot) -> bool:
-    """Whether those for whom that look has changed something were woken.
+    """Whether the sessions for which that look has changed something were woken.
 
     The time of the next look is written after that; who looked may have died before.
     """
@@ -151,7 +151,7 @@ def _is_told(project: Project, last: Snapshot) -> bool:
 
 
 def look(project: Project) -> Snapshot:
-    """The forge as it is now; nothing is kept, nobody woken, no check started."""
+    """The forge as it is now; nothing is kept, no session woken, no check started."""
     return _observe(project, last_snapshot(project.root.project(project.name)), start_checks=False)
 
 

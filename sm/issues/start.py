@@ -36,7 +36,7 @@ from sm.store.paths import name_session
 
 
 class TakenError(TemporaryError):
-    """Somebody else works on the issue."""
+    """Another session works on the issue."""
 
 
 class SettledError(TemporaryError):

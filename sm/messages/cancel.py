@@ -1,7 +1,7 @@
 """Takes messages back: those that wait, and those that were handed over and never confirmed.
 
-Of the latter nobody knows whether the agent has read them: their typing was not heard of, and they
-were looked for in vain. They stay under way, for whom a person is to decide.
+It is not known whether the agent has read the latter: their typing was not heard of, and they were
+looked for in vain. They stay under way until a person decides.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def cancel(caller: Caller, session: AnySession, ident: str) -> bool:
     directory = session.dir
     was_handed = False
     if not _withdraw(caller, directory, ident, Place.WAITING):
-        with lock.hold(directory.delivery_lock):  # nobody is typing it, or putting it back
+        with lock.hold(directory.delivery_lock):  # no process is typing it, or putting it back
             was_handed = not _withdraw(caller, directory, ident, Place.WAITING)
             if was_handed and not _withdraw(caller, directory, ident, Place.HANDED):
                 raise _refusal(directory, ident)

@@ -214,7 +214,7 @@ def draws(session: Session, pane: Pane) -> bool:
 
 
 def _settle(session: Session, pane: Pane, screen: Screen, message: Message) -> Refusal | None:
-    """Find out about a message that somebody has handed over, or was about to."""
+    """Find out about a message that a process has handed over, or was about to."""
     if queue.is_accepted(session.dir, message.id):
         queue.settle(session.dir, message)
         return None

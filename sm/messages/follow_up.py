@@ -211,7 +211,7 @@ _STEPS = {
 
 
 def notice_id(session: Session, key: str) -> str:
-    """The id of what is told of an event: the same for the same event, whoever finds it."""
+    """The id of what is told of an event, the same in each process that finds the event."""
     event = f"{session.name}@{session.record.created_at}:{key}"
     return make_id(event)
 
@@ -219,7 +219,7 @@ def notice_id(session: Session, key: str) -> str:
 def tell(root: Root, name: str, ident: str, text: str) -> None:
     """Queue a notification for session `name`, once; one that has ended hears nothing.
 
-    What is wrong with the receiver's files must not hold up whom the notification is about.
+    Damaged files of the receiver must not hold up the session that the notification is about.
     """
     try:
         receiver = registry.load(root, name) if name else None

@@ -4,7 +4,7 @@
 `done`: the agent has it. Every move is one rename, so of several movers one succeeds, and a
 killed one has moved it or not. The hooks of an agent move files as well: `lib/hooks`.
 
-What is damaged goes to `damaged`, where it is in nobody's way. `lock` is held while a message of an
+What is damaged goes to `damaged`, where it is in no one's way. `lock` is held while a message of an
 id is looked for and put, and while one is moved back: so each id is there once.
 """
 
@@ -136,7 +136,7 @@ def put(directory: SessionDir, message: Message) -> bool:
 
 
 def _enter(directory: SessionDir, message: Message, written: Path) -> bool:
-    """Have a written message wait; False where somebody was quicker with one of its id."""
+    """Have a written message wait; False if there is one of its id already."""
     waiting = directory.queue / Place.WAITING
     try:
         with lock.hold(directory.queue / LOCK):
@@ -216,7 +216,7 @@ def _intact(directory: SessionDir, path: Path) -> Message | None:
         from sm.output import warn
 
         aside = ensure_private_dir(directory.queue / DAMAGED, parents=False)
-        with contextlib.suppress(FileNotFoundError):  # somebody else has just done it
+        with contextlib.suppress(FileNotFoundError):  # another process has just done it
             path.rename(aside / path.name)
             moved = f"nobody gets it, it is in '{aside}' now"
             warn(f"message '{path.name}' is damaged: {moved}")
@@ -286,7 +286,7 @@ def move(directory: SessionDir, message: Message, source: Place, target: Place) 
 
 
 def withdraw(directory: SessionDir, ident: str, place: Place = Place.WAITING) -> bool:
-    """Take a message back, which nobody has handed to the agent; False where it is too late.
+    """Take back a message that the agent has not been handed; False where it is too late.
 
     One that was handed over, in `place` HANDED, only under the delivery lock: see `cancel`.
     """

@@ -2,7 +2,7 @@
 
 What is known of a message that was typed: tmux remembers the typing itself, in the pane; the
 agent's prompt hook leaves a file when it hears of the prompt; the agent's own transcript has it.
-Whoever finds a message half-way asks these three before anything is typed again.
+A process that finds a message half-way asks these three before it types anything again.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def confirm(session: Session, message: Message, timeout_s: float = RECEIPT_S) ->
 
 
 def resolve(session: Session, pane: Pane, screen: Screen, message: Message) -> Refusal | None:
-    """Find out what has become of a message in `cur` that somebody was typing.
+    """Find out what has become of a message in `cur` that a process was typing.
 
     HANDED: that has to be looked into again. None: it is confirmed, or waits again, or all that
     could be done has been done in vain (it stays in `cur`).
@@ -242,7 +242,7 @@ def has_heard(
 ) -> bool | None:
     """Whether the agent CLI has written down that it was told `text`, as `conversation` has it.
 
-    None, too, where nobody can look.
+    None, too, if the screen cannot be looked at.
     """
     if not reads_conversation(session):
         return None

@@ -25,7 +25,7 @@ def find(root: Root, ident: str | None) -> AnySession | None:
     try:
         return registry.find(root, ident or "")
     except UsageError:
-        return None  # what cannot be an id is nobody's
+        return None  # what cannot be an id belongs to no message
 
 
 def named(root: Root, ident: str) -> AnySession:

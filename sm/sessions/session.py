@@ -175,7 +175,7 @@ class Session(Struct, frozen=True, dict=True):
         return gone or not (self.is_living or self.is_being_begun)
 
     def explain_protocol(self) -> str:
-        """How its agent is to signal, '' if there is nobody to signal to."""
+        """How its agent is to signal, '' if it has no one to signal to."""
         return ""
 
     @property

@@ -1,4 +1,4 @@
-"""All sessions as a family: who began whom, and what each is at. Nothing is changed."""
+"""All sessions as a family: which one began which, and what each is at. Nothing is changed."""
 
 from __future__ import annotations
 

@@ -42,4 +42,4 @@ class AtWorkError(TemporaryError):
 
 
 class BaseMovedError(TemporaryError):
-    """Somebody pushed to the base, or to the branch, in the midst of a merge: merge again."""
+    """The base or the branch was pushed to in the midst of a merge: merge again."""

@@ -1,7 +1,7 @@
 """What CI said of each commit, and runners started for commits that it has said nothing of.
 
-A runner inherits the lock of its check from whoever starts it, so there is no moment in which
-two could start one, and a runner that dies is known by its lock being free with no result.
+A runner inherits the lock of its check from the process that starts it, so there is no moment
+in which two could start one. A runner that has died is known by its free lock without a result.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ r"""One issue or pull request as a Markdown file that people read and edit too.
 
     ### On src/app.py:12
 
-A line of somebody's text that looks like one of these headings gets a backslash before it,
+A line of a text that looks like one of these headings gets a backslash before it,
 which is Markdown's own way to say "as it stands"; one that has backslashes already gets one
 more. So every text comes back as it went in, and none can pass for a comment.
 """
@@ -55,7 +55,7 @@ class Document(Struct, frozen=True, eq=False):
     """A file's content. `front` maps keys to texts and lists; sections are in file order.
 
     `at` is when the file was written, `lines` where the keys of `front` are.
-    `unsettled`: somebody has written by hand and left out what sm keeps (date, id, head).
+    `unsettled`: it was written by hand, without what sm keeps (date, id, head).
     """
 
     front: dict[str, object]

@@ -140,7 +140,7 @@ class ForgeFolder:
         return good, problems
 
     def add(self, kind: Kind, document: Document) -> int:
-        """Keep a new document; returns the number that it got, which nobody had before."""
+        """Keep a new document; returns the number that it got, which no other had before."""
         with self.changing():
             return self.add_locked(kind, document)
 

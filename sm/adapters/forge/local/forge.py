@@ -266,7 +266,7 @@ class LocalForge(Struct, frozen=True):
         return self.checks.check(head)
 
     def ensure_check(self, head: str) -> Check:
-        """As `check`; sees to it that somebody is at work where there is no result yet."""
+        """As `check`; where there is no result yet, a runner is begun."""
         return self.checks.ensure(head)
 
     def rerun_check(self, head: str) -> None:

@@ -32,7 +32,7 @@ PASSED = (CheckState.SUCCESS, CheckState.NONE)
 
 
 class Rules(Struct, frozen=True):
-    """What a project asks for before a merge: reviews, and by whom (`trusted` of its settings)."""
+    """What a project asks for before a merge: reviews, and whose (`trusted` of its settings)."""
 
     review_required: bool = True
     trusted: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class Rules(Struct, frozen=True):
 
 
 def find_writers(authors: Iterable[str]) -> frozenset[str]:
-    """All of them: whoever can write into the forge's folder is a collaborator.
+    """All of them: a person who can write into the forge's folder is a collaborator.
 
     So an embedded forge trusts everybody unless `trusted` names people. This is the only place
     that says so, and it holds for no other forge.

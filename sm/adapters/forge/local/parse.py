@@ -117,7 +117,7 @@ def _decode(name: str, data: bytes) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise DocumentError(name, line, "it is not UTF-8: save it as UTF-8") from error
-    # An editor that writes CRLF writes it on every line; else it belongs to somebody's text.
+    # An editor that writes CRLF writes it on every line; else it belongs to a text.
     return text.replace("\r\n", "\n") if text.startswith("---\r\n") else text
 
 

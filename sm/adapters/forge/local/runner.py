@@ -60,7 +60,7 @@ class Outcome(NamedTuple):
 
 
 def run_if_free(job: Job, checks: Checks, head: str, *, locked: bool) -> Verdict | None:
-    """As `run_check`, unless somebody is at it; `locked`: we inherited the lock ourselves."""
+    """As `run_check`, unless a runner is at it; `locked`: we inherited the lock ourselves."""
     folder = checks.folder(head)
     if locked:
         return run_check(job, checks, head)
