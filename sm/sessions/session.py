@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from sm.sessions.project import Project
     from sm.sessions.settings import Settings
 
-if TYPE_CHECKING:
-    pass
-
 START_S = 60.0
 """If there is no agent after so long, the process that was to start it has died."""
 
