@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from sm.adapters.agent.screen import Prompt, Screen
-from sm.adapters.composer import is_typed, press, type_once
+from sm.adapters.composer import forget, is_typed, press, type_once
 from sm.adapters.tmux import MissingPaneError, NoServerError, Pane
 from sm.messages.delivery import look, obstacle
 from sm.refusal import Outcome, Refusal, Status
@@ -17,6 +17,8 @@ from sm.store.failpoint import crash_point
 CONFIRMED_S = 5.0
 """Claude Code tells of its new context 0.1 s after Enter."""
 LOOK_S = 0.005
+DRAWN_S = 0.1
+"""A client that refuses the command says so this soon after its composer is empty."""
 GONE = Outcome(Status.WAITING, Refusal.GONE)
 
 
@@ -26,7 +28,8 @@ def clear(session: Session, ident: str, context: str) -> Outcome:
     A person's draft is put aside and comes back. The caller holds the delivery lock.
 
     ACCEPTED: the agent is in another context. TYPED: it has taken the command, and will tell with
-    its next prompt. INDETERMINATE: it has told nothing in time. WAITING: nothing could be typed.
+    its next prompt. INDETERMINATE: it has told nothing in time. WAITING: nothing could be typed, or
+    it says that it has not carried the command out.
 
     Raises:
         TmuxBusyError: it is not known whether it was typed; repeating the call finds out.
@@ -53,7 +56,11 @@ def _clear(session: Session, ident: str, context: str) -> Outcome:
             session.tmux, pane, session.profile.submit_keys, row=screen.row
         )  # typed, not submitted
     crash_point("clear:typed")
-    return Outcome(_confirm(session, pane, context))
+    status = _confirm(session, pane, context)
+    if status is Status.TYPED and _is_refused(session, pane):
+        forget(session.tmux, pane.id, ident)
+        return Outcome(Status.WAITING, Refusal.BUSY)
+    return Outcome(status)
 
 
 def _type(session: Session, pane: Pane, screen: Screen, ident: str) -> Refusal | None:
@@ -91,3 +98,12 @@ def _confirm(session: Session, pane: Pane, context: str) -> Status:
 def _is_taken(session: Session, pane: Pane) -> bool:
     _, screen = look(session, pane.id)
     return screen.prompt is Prompt.IDLE and not screen.draft
+
+
+def _is_refused(session: Session, pane: Pane) -> bool:
+    """Whether the client says that it has not carried the command out: its turn still goes on."""
+    if not session.profile.clear_refused:
+        return False
+    time.sleep(DRAWN_S)
+    _, screen = look(session, pane.id)
+    return screen.refused

@@ -6,11 +6,14 @@ import shlex
 import threading
 
 from sm.context import files
+from sm.context.clear import clear
 from sm.context.run import advance
 from sm.messages import delivery, queue
 from sm.messages.queue import Message
-from sm.refusal import Outcome
+from sm.refusal import Outcome, Refusal, Status
+from sm.sessions import agent as agents
 from sm.sessions import agent_state
+from sm.sessions.agent_state import State
 from sm.sessions.session import Session
 from sm.store import journal
 from sm.views.event_words import describe
@@ -54,3 +57,28 @@ def test_an_agent_that_hands_off_goes_on_in_a_new_context(target: Session, api: 
     assert api.main[-1].said.count(go_on) == 1
     told = [describe(event) for event in journal.read(target.root.journal)]
     assert [line for line in told if line.startswith("clear")] == ["clear 1: taken"]
+
+
+def test_a_clear_that_comes_before_the_turn_is_over_is_typed_again(
+    target: Session, api: Api
+) -> None:
+    """Codex tells of a turn's end a moment before it takes the command, and says so."""
+    hold = threading.Event()
+    api.say(Reply("A long answer, of which half is printed.", hold=hold))
+    assert send(target, "Begin.") == ACCEPTED
+    wait_for(lambda: "A long answer" in capture(target), "half of the answer")
+    context = agent_state.read(target.dir).context
+    assert clear(target, "one.clear1", context) == Outcome(Status.WAITING, Refusal.BUSY)
+    assert clear(target, "one.clear1", context) == Outcome(Status.WAITING, Refusal.BUSY)
+    hold.set()
+    wait_for(lambda: agent_state.read(target.dir).state is State.IDLE, "the turn's end")
+    wait_for(lambda: clear(target, "one.clear1", context).status is Status.TYPED, "the clear")
+    assert send(target, "Go on.") == ACCEPTED
+    wait_for(lambda: api.main[-1].said[-1:] == ["Go on."], "its arrival")
+    assert "Begin." not in api.main[-1].said
+
+
+def capture(session: Session) -> str:
+    known = agents.load(session.dir)
+    assert known
+    return session.tmux.capture(known.pane_id)

@@ -49,6 +49,8 @@ CODEX = Profile(
     interrupt_key="Escape",
     erase_key="C-u",
     clear="/clear",  # `/new` opens a menu, and the next Enter would choose there; measured
+    # Its turn goes on for a moment after the Stop hook.
+    clear_refused=(r"'/clear' is disabled while a task is in progress",),
     context_pattern=r"^ *Context ([0-9]{1,3})% used( · .*)?$",
     context_footer=True,
     hook_characters=3000,  # its limit is 10,000 bytes, and a character may have three

@@ -117,6 +117,11 @@ class Profile(Section, frozen=True):
         str, Meta(description="command that begins a new, empty context; empty: none")
     ] = ""
 
+    clear_refused: Annotated[
+        tuple[str, ...],
+        Meta(description="patterns of the row that says that it has not carried `clear` out"),
+    ] = ()
+
     tells_of_clear: Annotated[
         bool,
         Meta(

@@ -52,7 +52,8 @@ class Screen(Struct, frozen=True):
     `draft` is typed but unsent text, its rows joined by line breaks (a line that is too long for
     the screen looks like several). `row` is the composer's text exactly as in tmux, for
     `composer.type_once`. `question` is a dialog's text, for a person. `scrolled`: the screen shows
-    only the end of a long draft, and not whether the agent works.
+    only the end of a long draft, and not whether the agent works. `refused`: it says that it has
+    not begun a new context.
     """
 
     prompt: Prompt
@@ -62,6 +63,7 @@ class Screen(Struct, frozen=True):
     question: str = ""
     gone: bool = False
     scrolled: bool = False
+    refused: bool = False
 
 
 class Style(Struct, frozen=True):
@@ -101,6 +103,7 @@ def read(profile: Profile, capture: str) -> Screen:
         row="\n".join(texts[composer.start : composer.stop]),
         stashed=_found(profile, profile.stashed, texts[max(0, composer.start - HINT_ROWS) :]),
         gone=gone,
+        refused=_found(profile, profile.clear_refused, texts[: composer.start]),
     )
 
 
