@@ -16,7 +16,14 @@ from msgspec import Struct, structs
 from sm.config import duration
 from sm.config.convert import list_choices
 from sm.config.schema import SHARED, Machine, Project, Section
-from sm.config.variants import explain_kinds, first_line, kind_key, kind_name, variants
+from sm.config.variants import (
+    explain_kinds,
+    first_line,
+    first_line_of_kind,
+    kind_key,
+    kind_name,
+    variants,
+)
 
 TYPES: dict[object, str] = {
     str: "text",
@@ -35,6 +42,7 @@ EXAMPLES = {
     "repo": "~/src/harb",
     "forge.kind": "local",
     "forge.path": "~/src/harb-hub/forge",
+    "forge.repository": "harbor/harb",
 }
 """Values of the example for the keys without a default."""
 
@@ -107,8 +115,12 @@ def _keys_of_kinds(kinds: tuple[type[Section], ...], section: str) -> Iterator[K
     if name := kind_key(kinds[0]):
         several = " or ".join(f"`{kind_name(one)}`" for one in kinds)
         yield Key(section, name, several, True, None, explain_kinds(kinds))
-    every = [key for kind in kinds for key in list_keys(kind, section)]
-    yield from {key.name: key for key in every}.values()
+    every = [(kind, key) for kind in kinds for key in list_keys(kind, section)]
+    found = {key.name: key for _, key in every}
+    for key in found.values():
+        having = [kind_name(kind) for kind, one in every if one.name == key.name]
+        only = f"{' and '.join(having)}: " if len(having) < len(kinds) else ""
+        yield structs.replace(key, description=f"{only}{key.description}")
 
 
 def _type(annotated: Any, kind: Any) -> str:
@@ -190,14 +202,40 @@ def render_example() -> str:
     for part in (*_parts(Machine), *_parts(Project, but=SHARED)):
         lines += ["", f"# {part.doc}"]
         lines += [f"{part.name}:"] if part.name else []
-        lines += _example_lines(part.rows, "  " if part.name else "")
+        kinds = _kinds_of(part.name)
+        rows = part.rows if not kinds else _rows_of(part, kinds[0])
+        lines += _example_lines(rows, "  " if part.name else "")
+        for kind in kinds[1:]:
+            lines += ["#", f"# {first_line_of_kind(kind)}", f"# {part.name}:"]
+            lines += _example_lines(_rows_of(part, kind), "#   ", kind_name(kind))
     return "\n".join(lines) + "\n"
 
 
-def _example_lines(rows: list[Key], indent: str) -> Iterator[str]:
+def _kinds_of(section: str) -> tuple[type[Section], ...]:
+    """The kinds of a section; none if it has no kinds."""
+    shapes = {field.encode_name: field.type for field in structs.fields(Project)}
+    kinds = variants(shapes[section]) if section in shapes else ()
+    return kinds if kinds and kind_key(kinds[0]) else ()
+
+
+def _rows_of(part: _Part, kind: type[Section]) -> list[Key]:
+    """The rows of the keys that this kind has."""
+    names = {kind_key(kind), *kind.__struct_encode_fields__}
+    return [key for key in part.rows if key.name in names]
+
+
+def _example_lines(rows: list[Key], indent: str, kind: str = "") -> Iterator[str]:
+    """Each key with its value; `kind` stands for that of the example."""
     for key in rows:
-        value = _scalar(EXAMPLES[key.path] if key.required else key.default)
-        yield f"{indent}{key.name}: {value}  # {key.description}"
+        given = kind if kind and key.name == "kind" else EXAMPLES.get(key.path)
+        value = _scalar(given if key.required else key.default)
+        meaning = key.description if key.name == "kind" else _without_kind(key, kind)
+        yield f"{indent}{key.name}: {value}  # {meaning}"
+
+
+def _without_kind(key: Key, kind: str) -> str:
+    """The meaning of a key in the block of a kind, which need not be named again."""
+    return key.description.removeprefix(f"{kind}: ") if kind else key.description
 
 
 def main(argv: list[str]) -> None:

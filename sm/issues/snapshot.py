@@ -127,11 +127,16 @@ def _usable(ctx: Context, newer_than: float) -> Snapshot | None:
     if last is None or last.taken_at < newer_than + CLOCK_SLACK_S:
         return None
     # One from the future is of before the clock was set back.
-    if not 0 <= time.time() - last.taken_at < ctx.project.ci.poll_s:
+    if not 0 <= time.time() - last.taken_at < find_interval(ctx):
         return None
     if last.basis != _basis(ctx.project) or ctx.forge.is_stale(last.batch):
         return None
     return last if _is_told(ctx, last) else None
+
+
+def find_interval(ctx: Context) -> float:
+    """Seconds from one look to the next: as configured, or more if few requests are left."""
+    return max(ctx.project.ci.poll_s, ctx.forge.pause_s())
 
 
 def _basis(project: Project) -> str:
@@ -165,7 +170,7 @@ def _take(ctx: Context) -> Snapshot:
     write_json(directory.snapshot, taken, mtime_ns=mtime_ns, limit=SNAPSHOT_LIMIT)
     crash_point("forge:seen")
     _wake_changed(ctx, before, taken)
-    due = f"{math.ceil(taken.taken_at + ctx.project.ci.poll_s)}\n"
+    due = f"{math.ceil(taken.taken_at + find_interval(ctx))}\n"
     # The time of the kernel's own stamps lags behind by some milliseconds, and so might be before.
     write_atomic(directory.due, due, mtime_ns=time.time_ns())
     return taken

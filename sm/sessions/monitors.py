@@ -51,5 +51,7 @@ def _passed(session: Session) -> tuple[str, ...]:
         from sm.sessions import machine
 
         with contextlib.suppress(SmError):  # the reactor reports what is wrong
-            return machine.load_project(session).project.agent.pass_env
+            project = machine.load_project(session).project
+            # The reactor reads the forge's token from it; agents get a list of their own.
+            return (*project.agent.pass_env, *project.forge.variables)
     return ()

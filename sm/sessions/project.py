@@ -93,7 +93,9 @@ class Context(Struct, frozen=True, dict=True):
         """Where the issues are."""
         from sm.adapters.forge.kinds import open_forge
 
-        return open_forge(self.project, self.config.source)
+        return open_forge(
+            self.project, self.config.source, self.root.project(self.project.name).path
+        )
 
     def record(self, event: Event) -> None:
         """Put an event into the journal."""

@@ -9,15 +9,17 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.forge import kinds
+from sm.adapters.forge.github import entry as github
 from sm.adapters.forge.local import entry
 from sm.adapters.forge.trust import Trust
 from sm.store.paths import Root
 from tests.adapters import memory_forge
 from tests.adapters.forge_contract import ForgeContract, Side
 from tests.adapters.forge_sides import CI, LocalSide, MemorySide, memory_side
+from tests.forges.sides import github_side
 from tests.hub import make_hub
 
-KINDS: tuple[kinds.Kind, ...] = (entry, memory_forge)
+KINDS: tuple[kinds.Kind, ...] = (entry, memory_forge, github)
 """Both modules have what a kind must have: the type checker says so."""
 
 
@@ -36,6 +38,15 @@ class TestMemory(ForgeContract):
     @pytest.fixture
     def side(self, tmp_path: Path) -> Side:
         return memory_side(make_hub(tmp_path))
+
+
+class TestGithub(ForgeContract):
+    """GitHub, over HTTP."""
+
+    @pytest.fixture
+    def side(self, tmp_path: Path) -> Iterator[Side]:
+        with github_side(make_hub(tmp_path), tmp_path / "kept") as side:
+            yield side
 
 
 @pytest.fixture

@@ -91,13 +91,13 @@ def test_a_sound_installation_is_all_ok(ctx: Context, capsys: pytest.CaptureFixt
 
 
 def test_json_lists_what_was_found(ctx: Context, capsys: pytest.CaptureFixture[str]) -> None:
-    shutil.rmtree(ctx.project.forge.path)
+    shutil.rmtree(Path(ctx.project.forge.place))
     assert run(["doctor", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert {one["level"] for one in found} == {"ok", "fail"}
     assert {one["where"] for one in found} == {"machine", "harb"}
     assert [one["what"] for one in found if one["level"] == "fail"] == [
-        f"there is no forge in '{ctx.project.forge.path}': run 'sm init' to set one up"
+        f"there is no forge in '{Path(ctx.project.forge.place)}': run 'sm init' to set one up"
     ]
 
 
@@ -200,7 +200,7 @@ def test_an_unknown_agent_is_not_started_to_ask_for_its_version(
 
 def test_a_half_edited_file_of_the_forge_is_a_warning(ctx: Context) -> None:
     ctx.forge.add_issue("One", author="ada")
-    (ctx.project.forge.path / "issues" / "0001.md").write_text("---\nnumber: [\n")
+    (Path(ctx.project.forge.place) / "issues" / "0001.md").write_text("---\nnumber: [\n")
     [(level, what, _)] = wrong(ctx)
     assert level == "warn"
     assert "0001.md" in what

@@ -89,7 +89,7 @@ class Site:
         self.respond = respond
         self.asked: list[Asked] = []
         self.faults: list[Fault] = []
-        self.ahead_s = 0.0
+        self.clock: Callable[[], float] = time.time
         self._lock = threading.RLock()
         self._server = ThreadingHTTPServer(
             ("127.0.0.1", 0), type("Handler", (Handler,), {"site": self})
@@ -164,7 +164,7 @@ class Handler(BaseHTTPRequestHandler):
         body = reply.body[: len(reply.body) // 2] if fault.garble else reply.body
         self.send_response_only(reply.status)
         headers = {"Content-Type": "application/json; charset=utf-8"} | reply.headers
-        headers.setdefault("Date", formatdate(time.time() + self.site.ahead_s, usegmt=True))
+        headers.setdefault("Date", formatdate(self.site.clock(), usegmt=True))
         for name, value in headers.items():
             self.send_header(name, value)
         if has_body := reply.status not in (204, 304):

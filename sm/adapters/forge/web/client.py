@@ -55,6 +55,8 @@ class Request(Struct, frozen=True):
     headers: Mapping[str, str] = {}
     accept: tuple[int, ...] = ()
     limit: int = BODY_LIMIT
+    harmless: bool = False
+    """It is a POST, and doing it twice is doing it once."""
 
     @property
     def what(self) -> str:
@@ -64,7 +66,7 @@ class Request(Struct, frozen=True):
     @property
     def may_repeat(self) -> bool:
         """Whether doing it twice is doing it once."""
-        return self.method != "POST"
+        return self.harmless or self.method != "POST"
 
 
 class Client:
@@ -94,14 +96,18 @@ class Client:
 
     @cached_property
     def _http(self) -> httpx2.Client:
+        import weakref
+
         import httpx2
 
-        return httpx2.Client(
+        made = httpx2.Client(
             timeout=httpx2.Timeout(READ_S, connect=CONNECT_S),
             limits=httpx2.Limits(max_connections=4, max_keepalive_connections=2),
             headers={"User-Agent": "sm-orchestrator", "Accept": "application/json"} | self._headers,
             follow_redirects=False,
         )
+        weakref.finalize(self, made.close)  # a server opens forges again and again
+        return made
 
     def close(self) -> None:
         """Close the connections."""
@@ -187,25 +193,30 @@ class Client:
         body: object = None,
         *,
         accept: tuple[int, ...] = (),
-        landed: Callable[[], bool] | None = None,
-    ) -> Answer | None:
-        """Change something. None if it was done by a try whose answer was lost, as `landed` says.
+        harmless: bool = False,
+    ) -> Answer:
+        """Change something; `harmless` says of a POST that it may be done twice.
 
         Raises:
-            UnknownOutcomeError: a POST may have been done, and there is no `landed` to tell.
+            UnknownOutcomeError: a POST may have been done.
 
         """
-        request = Request(method, path, purpose, body=body, accept=accept)
-        if request.may_repeat:
-            return self.send(request)
+        return self.send(
+            Request(method, path, purpose, body=body, accept=accept, harmless=harmless)
+        )
+
+    def make(
+        self, path: str, purpose: str, body: object, landed: Callable[[], bool]
+    ) -> Answer | None:
+        """Make something by a POST. None if a try whose answer was lost has made it.
+
+        `landed` looks for its trace after such a try. If there is none, it is made once more.
+        """
+        request = Request("POST", path, purpose, body=body)
         try:
             return self.send(request)
         except UnknownOutcomeError:
-            if landed is None:
-                raise
-            if landed():
-                return None
-            return self.send(request)
+            return None if landed() else self.send(request)
 
     # Sending
 
