@@ -25,7 +25,12 @@ from sm.adapters.forge.rest import convert
 from sm.adapters.forge.rest.reader import Reader
 from sm.adapters.forge.rest.shapes import CommentShape
 from sm.adapters.forge.web.client import Request
-from sm.adapters.forge.web.errors import BadAnswerError, LimitedError, RefusedError
+from sm.adapters.forge.web.errors import (
+    BadAnswerError,
+    LimitedError,
+    RefusedError,
+    UnreachableError,
+)
 from sm.adapters.forge.web.ledger import Count
 from sm.errors import TemporaryError
 from sm.text import one_line
@@ -45,6 +50,10 @@ class QueryError(TemporaryError):
     """GraphQL has answered with nothing but errors."""
 
 
+NOT_TO_BE_HAD = (QueryError, RefusedError, LimitedError, BadAnswerError, UnreachableError)
+"""GraphQL has limits and troubles of its own. If REST fails, too, the observation has failed."""
+
+
 class Details:
     """Of one repository, whose GraphQL interface is at `graphql`."""
 
@@ -60,7 +69,7 @@ class Details:
         """These pull requests by number; those `brief` are without reviews and checks."""
         try:
             return self._pulls_at_once(whole, brief)
-        except (QueryError, RefusedError, LimitedError, BadAnswerError):
+        except NOT_TO_BE_HAD:
             return self._pulls_one_by_one(sorted(whole, reverse=True)[:ONE_BY_ONE], brief)
 
     def _pulls_at_once(self, whole: Sequence[int], brief: Sequence[int]) -> dict[int, PullRequest]:
@@ -91,7 +100,7 @@ class Details:
                 for some in _portions(list(numbers), 2 * queries.ALIASES)
                 for node in self._ask_pulls(queries.ask_states(some))
             ]
-        except (QueryError, RefusedError, LimitedError, BadAnswerError):
+        except NOT_TO_BE_HAD:
             return None
         return {node.number: node for node in found}
 
@@ -103,7 +112,7 @@ class Details:
                 for some in _portions(list(numbers))
                 for node in self._ask_issues(queries.ask_comments(some))
             }
-        except (QueryError, RefusedError, LimitedError, BadAnswerError):
+        except NOT_TO_BE_HAD:
             newest = sorted(numbers, reverse=True)[:ONE_BY_ONE]
             return {number: self._comments_of(number) for number in newest}
 

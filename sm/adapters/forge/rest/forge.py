@@ -37,6 +37,7 @@ from sm.adapters.forge.rest.state import StateFiles
 from sm.adapters.forge.trust import Trust
 from sm.adapters.forge.web.client import Client
 from sm.adapters.forge.web.errors import BadAnswerError, RefusedError
+from sm.adapters.forge.web.limits import CORE
 from sm.adapters.forge.web.pace import find_pause
 from sm.errors import UsageError
 
@@ -87,7 +88,7 @@ class RestForge:
         import time
 
         book = self.web.ledger.read()
-        limits = book.limits.values()
+        limits = [limit for limit in book.limits.values() if limit.bucket == CORE]
         return find_pause(limits, self.settings.reserve, book.blocked_until, time.time())
 
     def find_writers(self, authors: Iterable[str]) -> frozenset[str]:

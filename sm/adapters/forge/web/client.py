@@ -25,7 +25,7 @@ from sm.adapters.forge.web.errors import (
     UnreachableError,
 )
 from sm.adapters.forge.web.ledger import Count, Ledger
-from sm.adapters.forge.web.limits import find_wait, read_limit
+from sm.adapters.forge.web.limits import CORE, find_wait, read_limit
 from sm.adapters.forge.web.token import Token
 from sm.redact import redact
 from sm.text import one_line
@@ -315,7 +315,7 @@ class Client:
         now = time.time()
         if (wait_s := find_wait(answer.status, answer.headers, answer.said, now)) is not None:
             limited = self._limited(now + wait_s)
-            if wait_s > PATIENCE_S:
+            if wait_s > PATIENCE_S and not _has_own_limit(answer):
                 self.ledger.block(limited.until)
             return AgainError(limited, wait_s)
         said = self._clean(answer.said)
@@ -330,6 +330,11 @@ class Client:
     def _clean(self, text: str) -> str:
         known = [self._token.secret] if self._token else []
         return one_line(redact(text, known), 500)
+
+
+def _has_own_limit(answer: Answer) -> bool:
+    """Whether only one kind of requests is refused, beside those that most are of."""
+    return answer.headers.get("x-ratelimit-resource", CORE) != CORE
 
 
 def _describe(error: Exception) -> str:

@@ -18,7 +18,8 @@ SECONDARY_S = 60.0
 LONGEST_S = 6 * 3600.0
 """A limit never holds longer, whatever a header says."""
 LIMITED = (403, 429)
-NOTHING_NEW = 304
+CORE = "core"
+"""The limit that nearly all requests count against."""
 
 
 class Limit(Struct, frozen=True):
@@ -36,7 +37,7 @@ def read_limit(headers: Mapping[str, str], now: float) -> Limit | None:
     reset = _number(headers, "reset")
     if most is None or left is None or reset is None:
         return None
-    bucket = headers.get("x-ratelimit-resource", "core")[:40]
+    bucket = headers.get("x-ratelimit-resource", CORE)[:40]
     resets_at = now + _bounded(reset - _date(headers, now))
     return Limit(bucket, most, left, resets_at)
 
