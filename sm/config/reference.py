@@ -40,9 +40,9 @@ TYPES: dict[object, str] = {
 EXAMPLES = {
     "name": "harb",
     "repo": "~/src/harb",
-    "forge.kind": "local",
     "forge.path": "~/src/harb-hub/forge",
     "forge.repository": "harbor/harb",
+    "forge.url": "https://codeberg.org",
 }
 """Values of the example for the keys without a default."""
 
@@ -115,11 +115,13 @@ def _keys_of_kinds(kinds: tuple[type[Section], ...], section: str) -> Iterator[K
     if name := kind_key(kinds[0]):
         several = " or ".join(f"`{kind_name(one)}`" for one in kinds)
         yield Key(section, name, several, True, None, explain_kinds(kinds))
-    every = [(kind, key) for kind in kinds for key in list_keys(kind, section)]
-    found = {key.name: key for _, key in every}
-    for key in found.values():
-        having = [kind_name(kind) for kind, one in every if one.name == key.name]
-        only = f"{' and '.join(having)}: " if len(having) < len(kinds) else ""
+    having: dict[str, tuple[Key, list[str]]] = {}
+    for kind in kinds:
+        for key in list_keys(kind, section):
+            # A key of one name may mean something else, or have another default, in another kind.
+            having.setdefault(repr(key), (key, []))[1].append(kind_name(kind))
+    for key, names in having.values():
+        only = f"{'/'.join(names)}: " if len(names) < len(kinds) else ""
         yield structs.replace(key, description=f"{only}{key.description}")
 
 
@@ -207,7 +209,7 @@ def render_example() -> str:
         lines += _example_lines(rows, "  " if part.name else "")
         for kind in kinds[1:]:
             lines += ["#", f"# {first_line_of_kind(kind)}", f"# {part.name}:"]
-            lines += _example_lines(_rows_of(part, kind), "#   ", kind_name(kind))
+            lines += _example_lines(_rows_of(part, kind), "#   ")
     return "\n".join(lines) + "\n"
 
 
@@ -219,23 +221,15 @@ def _kinds_of(section: str) -> tuple[type[Section], ...]:
 
 
 def _rows_of(part: _Part, kind: type[Section]) -> list[Key]:
-    """The rows of the keys that this kind has."""
-    names = {kind_key(kind), *kind.__struct_encode_fields__}
-    return [key for key in part.rows if key.name in names]
+    """The rows of one kind: its name, then its own keys."""
+    named = structs.replace(part.rows[0], required=False, default=kind_name(kind))
+    return [named, *list_keys(kind, part.name)]
 
 
-def _example_lines(rows: list[Key], indent: str, kind: str = "") -> Iterator[str]:
-    """Each key with its value; `kind` stands for that of the example."""
+def _example_lines(rows: list[Key], indent: str) -> Iterator[str]:
     for key in rows:
-        given = kind if kind and key.name == "kind" else EXAMPLES.get(key.path)
-        value = _scalar(given if key.required else key.default)
-        meaning = key.description if key.name == "kind" else _without_kind(key, kind)
-        yield f"{indent}{key.name}: {value}  # {meaning}"
-
-
-def _without_kind(key: Key, kind: str) -> str:
-    """The meaning of a key in the block of a kind, which need not be named again."""
-    return key.description.removeprefix(f"{kind}: ") if kind else key.description
+        value = _scalar(EXAMPLES[key.path] if key.required else key.default)
+        yield f"{indent}{key.name}: {value}  # {key.description}"
 
 
 def main(argv: list[str]) -> None:

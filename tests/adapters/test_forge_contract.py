@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.forge import kinds
+from sm.adapters.forge.gitea import entry as gitea
+from sm.adapters.forge.gitea import observe
 from sm.adapters.forge.github import entry as github
 from sm.adapters.forge.local import entry
 from sm.adapters.forge.trust import Trust
@@ -16,10 +18,10 @@ from sm.store.paths import Root
 from tests.adapters import memory_forge
 from tests.adapters.forge_contract import ForgeContract, Side
 from tests.adapters.forge_sides import CI, LocalSide, MemorySide, memory_side
-from tests.forges.sides import github_side
+from tests.forges.sides import remote_side
 from tests.hub import make_hub
 
-KINDS: tuple[kinds.Kind, ...] = (entry, memory_forge, github)
+KINDS: tuple[kinds.Kind, ...] = (entry, memory_forge, github, gitea)
 """Both modules have what a kind must have: the type checker says so."""
 
 
@@ -45,7 +47,31 @@ class TestGithub(ForgeContract):
 
     @pytest.fixture
     def side(self, tmp_path: Path) -> Iterator[Side]:
-        with github_side(make_hub(tmp_path), tmp_path / "kept") as side:
+        with remote_side("github", make_hub(tmp_path), tmp_path / "kept") as side:
+            yield side
+
+
+@pytest.fixture(autouse=True)
+def certain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our forges find out at once whether a branch conflicts."""
+    monkeypatch.setattr(observe, "UNCERTAIN_S", 0.0)
+
+
+class TestForgejo(ForgeContract):
+    """Forgejo, over HTTP."""
+
+    @pytest.fixture
+    def side(self, tmp_path: Path) -> Iterator[Side]:
+        with remote_side("forgejo", make_hub(tmp_path), tmp_path / "kept") as side:
+            yield side
+
+
+class TestGitea(ForgeContract):
+    """Gitea, over HTTP."""
+
+    @pytest.fixture
+    def side(self, tmp_path: Path) -> Iterator[Side]:
+        with remote_side("gitea", make_hub(tmp_path), tmp_path / "kept") as side:
             yield side
 
 

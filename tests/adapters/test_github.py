@@ -32,8 +32,9 @@ from sm.adapters.forge.web.errors import TokenRefusedError, UnreachableError
 from sm.adapters.forge.web.ledger import read_book
 from sm.config.schema import GithubSettings
 from sm.errors import UsageError
+from tests.forges.github import Github
 from tests.forges.server import Fault, Reply
-from tests.forges.sides import RemoteSide, github_side
+from tests.forges.sides import RemoteSide, remote_side
 from tests.forges.state import Pull, Run, Status
 from tests.hub import make_hub
 
@@ -42,8 +43,14 @@ from tests.hub import make_hub
 def side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteSide]:
     monkeypatch.setattr(again, "FIRST_PAUSE_S", 0.001)
     monkeypatch.setattr(again, "LONGEST_PAUSE_S", 0.002)
-    with github_side(make_hub(tmp_path), tmp_path / "kept") as side:
+    with remote_side("github", make_hub(tmp_path), tmp_path / "kept") as side:
         yield side
+
+
+def dialect_of(side: RemoteSide) -> Github:
+    """The server's side."""
+    assert isinstance(side.dialect, Github)
+    return side.dialect
 
 
 def age(side: RemoteSide, seconds: float = 60) -> None:
@@ -74,10 +81,10 @@ def test_where_nothing_has_happened_one_request_is_free(side: RemoteSide) -> Non
     side.finish(head, CheckState.SUCCESS)
     age(side)
     since = side.open().observe()
-    used = dict(side.dialect.used)
+    used = dict(dialect_of(side).used)
     seen, lines = asked_for(side, since)
     assert lines == ["GET /issues"]
-    assert side.dialect.used == used
+    assert dialect_of(side).used == used
     assert structs.replace(seen, validators={}) == structs.replace(since, validators={})
     assert seen.validators["etag"] == since.validators["etag"]
     book = read_book(side.folder / "quota.json")
@@ -147,7 +154,7 @@ def test_without_graphql_everything_comes_over_rest(side: RemoteSide) -> None:
     number, head = opened(side)
     issue = side.open().add_issue("b", author="ada").number
     side.open().comment(issue, "Hello.", author=BOT, marker="m1")
-    side.dialect.has_graphql = False
+    dialect_of(side).has_graphql = False
     since = side.open().observe()
     assert since.pulls[0].check.state is CheckState.PENDING
     side.finish(head, CheckState.FAILURE, "build", "no\n")
@@ -190,7 +197,7 @@ def test_statuses_and_check_runs_are_combined(
         side.state.runs.append(Run(at + 1, head, f"job{at}", word, time.time()))
     for at, word in enumerate(statuses):
         side.state.statuses.append(Status(at + 1, head, f"ci{at}", word, time.time()))
-    side.dialect.has_graphql = graphql
+    dialect_of(side).has_graphql = graphql
     [pull] = side.open().observe().pulls
     assert (pull.check.state, pull.check.step, pull.check.head) == (state, step, head)
 
@@ -407,10 +414,10 @@ def test_observations_are_further_apart_when_little_is_left(side: RemoteSide) ->
     forge = open_forge(side.project, None, side.folder)
     forge.observe()
     assert forge.pause_s() == 0
-    side.dialect.used = {"core": 4000}
+    dialect_of(side).used = {"core": 4000}
     forge.observe()
     assert 0 < forge.pause_s() < 60
-    side.dialect.used = {"core": 4600}
+    dialect_of(side).used = {"core": 4600}
     forge.observe()
     assert 1700 < forge.pause_s() <= 1801, "what is left is for writing"
     assert forge.add_issue("still", author=BOT)

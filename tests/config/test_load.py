@@ -426,7 +426,7 @@ def test_bad_yaml_is_explained(cwd: Path, write: Write, added: str, expected: st
         (ONE.replace("harb", "x" * 65), "cannot be a file name"),
         (
             ONE.replace("local", "gitlab"),
-            "'forge.kind' in 'sm.yaml' (line 3): expected local or github, got",
+            "'forge.kind' in 'sm.yaml' (line 3): expected local or github or forgejo or gitea, got",
         ),
         ("a: &a [*a]\n", "cannot parse 'sm.yaml': '*a' stands for something that it is a"),
         ("name: caf\udce9\n".encode("utf-8", "surrogateescape"), "line 1: it is not UTF-8 text"),

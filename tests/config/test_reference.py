@@ -10,7 +10,7 @@ import yaml
 from sm.config import reference
 from sm.config.convert import list_key_paths
 from sm.config.load import load
-from sm.config.schema import GithubSettings, Machine, Project
+from sm.config.schema import ForgejoSettings, GiteaSettings, GithubSettings, Machine, Project
 from sm.config.show import list_effective
 from tests.helpers import REPOSITORY
 
@@ -50,11 +50,17 @@ def test_the_example_misses_no_key() -> None:
 
 def test_each_kind_of_forge_has_a_block_of_its_own_in_the_example(tmp_path: Path) -> None:
     text = (TOP / "config.example.yaml").read_text()
-    [block] = re.findall(r"^# forge:\n(?:#   .*\n)+", text, re.MULTILINE)
-    least = tmp_path / "least.yaml"
-    least.write_text("name: x\nrepo: x\n" + block.replace("\n# ", "\n").removeprefix("# "))
-    [project] = load(least, {}, tmp_path).projects
-    assert project.forge == GithubSettings(repository="harbor/harb")
+    blocks = re.findall(r"^# forge:\n(?:#   .*\n)+", text, re.MULTILINE)
+    found = []
+    for block in blocks:
+        least = tmp_path / "least.yaml"
+        least.write_text("name: x\nrepo: x\n" + block.replace("\n# ", "\n").removeprefix("# "))
+        found += [project.forge for project in load(least, {}, tmp_path).projects]
+    assert found == [
+        GithubSettings(repository="harbor/harb"),
+        ForgejoSettings(repository="harbor/harb", url="https://codeberg.org"),
+        GiteaSettings(repository="harbor/harb", url="https://codeberg.org"),
+    ]
 
 
 def test_the_example_loads_and_holds_the_defaults(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from tests.adapters.forge_sides import LocalSide, MemorySide
 from tests.adapters.memory_forge import SERVERS, MemorySettings, Server
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage
-from tests.forges.sides import RemoteSide, github_side
+from tests.forges.sides import RemoteSide, remote_side
 from tests.helpers import wait_for
 from tests.hub import Hub
 
@@ -42,7 +42,7 @@ DECIDED = [
     *("approved-merge", "merged-early"),
 ]
 IN_MEMORY = pytest.mark.parametrize("play", ["memory"], indirect=True)
-ELSEWHERE = pytest.mark.parametrize("play", ["memory", "github"], indirect=True)
+ELSEWHERE = pytest.mark.parametrize("play", ["memory", "github", "forgejo", "gitea"], indirect=True)
 """On the embedded forge everybody may write, and all is read each time."""
 
 
@@ -107,10 +107,11 @@ class Play:
         return [describe(event).split(" ")[0] for event in events if name_event(event) == "decided"]
 
 
-@pytest.fixture(params=["local", "memory", "github"])
+@pytest.fixture(params=["local", "memory", "github", "forgejo", "gitea"])
 def play(
     request: pytest.FixtureRequest, stage_of: MakeStage, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Play]:
+    monkeypatch.setattr("sm.adapters.forge.gitea.observe.UNCERTAIN_S", 0.0)
     stage = stage_of(settings=SETTINGS)
     ctx = stage.ctx
     hub = Hub(stage.config, ctx.project, stage.repository)
@@ -118,11 +119,11 @@ def play(
     with ExitStack() as running:
         if request.param == "local":
             side = LocalSide(hub, running)
-        elif request.param == "github":
+        elif request.param in ("github", "forgejo", "gitea"):
             folder = ctx.root.project(ctx.project.name).path
             folder.parent.parent.mkdir(mode=0o700, exist_ok=True)
             folder.parent.mkdir(mode=0o700, exist_ok=True)
-            side = running.enter_context(github_side(hub, folder))
+            side = running.enter_context(remote_side(request.param, hub, folder))
             ctx = Context(ctx.config, side.project)
         else:
             monkeypatch.setitem(kinds.MODULES, "memory", memory_forge.__name__)

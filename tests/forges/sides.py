@@ -16,12 +16,24 @@ from sm.adapters.forge.kinds import open_forge
 from sm.adapters.forge.local.repository import BareRepository
 from sm.adapters.forge.model import BOT, CheckState
 from sm.adapters.forge.protocol import Forge
-from sm.config.schema import GithubSettings, Project
+from sm.config.schema import (
+    ForgejoSettings,
+    GiteaSettings,
+    GithubSettings,
+    Project,
+    RemoteSettings,
+)
+from tests.forges.gitea import Gitea
 from tests.forges.github import Github
 from tests.forges.server import Site, serving
 from tests.forges.state import State
 from tests.hub import Hub
 
+SETTINGS: dict[str, Callable[..., RemoteSettings]] = {
+    "github": GithubSettings,
+    "forgejo": ForgejoSettings,
+    "gitea": GiteaSettings,
+}
 WORDS = {CheckState.SUCCESS: "success", CheckState.FAILURE: "failure", CheckState.PENDING: ""}
 
 
@@ -48,8 +60,9 @@ class RemoteSide:
     hub: Hub
     state: State
     site: Site
-    dialect: Github
+    dialect: Github | Gitea
     folder: Path
+    kind: str = "github"
 
     @property
     def project(self) -> Project:
@@ -58,11 +71,8 @@ class RemoteSide:
 
     def project_of(self, author: str) -> Project:
         """The same with somebody's own token."""
-        settings = GithubSettings(
-            repository=self.state.name,
-            url=self.site.url,
-            token_file=self.token_file(author),
-            merge_method="merge",
+        settings = SETTINGS[self.kind](
+            repository=self.state.name, url=self.site.url, token_file=self.token_file(author)
         )
         return structs.replace(self.hub.project, forge=settings)
 
@@ -104,13 +114,13 @@ class RemoteSide:
 
 
 @contextmanager
-def github_side(hub: Hub, folder: Path) -> Iterator[RemoteSide]:
-    """GitHub, until the end of the block; no exchange may be one that it does not describe."""
+def remote_side(kind: str, hub: Hub, folder: Path) -> Iterator[RemoteSide]:
+    """A forge until the end of the block; no exchange may be one that it does not describe."""
     folder.mkdir(mode=0o700, exist_ok=True)
     state = State(BareRepository(hub.repository.bare))
-    dialect = Github(state)
+    dialect = Github(state) if kind == "github" else Gitea(state, kind)
     with serving(dialect.respond) as site:
         site.clock = lambda: state.clock()
-        yield RemoteSide(hub, state, site, dialect, folder)
+        yield RemoteSide(hub, state, site, dialect, folder, kind)
     if dialect.description.problems:
         pytest.fail("\n".join(dialect.description.problems[:20]))

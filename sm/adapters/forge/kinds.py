@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 MODULES = {
     "local": "sm.adapters.forge.local.entry",
     "github": "sm.adapters.forge.github.entry",
+    "forgejo": "sm.adapters.forge.gitea.entry",
+    "gitea": "sm.adapters.forge.gitea.entry",
 }
 
 

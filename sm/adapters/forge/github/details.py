@@ -22,6 +22,7 @@ from sm.adapters.forge.github.shapes import (
 )
 from sm.adapters.forge.model import Comment, PullRequest, PullState
 from sm.adapters.forge.rest import convert
+from sm.adapters.forge.rest.forge import OBSERVE
 from sm.adapters.forge.rest.reader import Reader
 from sm.adapters.forge.rest.shapes import CommentShape
 from sm.adapters.forge.web.client import Request
@@ -37,8 +38,6 @@ from sm.text import one_line
 
 T = TypeVar("T")
 
-OBSERVE = "observe"
-"""The purpose of these requests."""
 FLOOR = 100
 """With fewer points left, GraphQL is spared: REST has a limit of its own."""
 ONE_BY_ONE = 25

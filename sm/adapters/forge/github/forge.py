@@ -8,15 +8,14 @@ from msgspec import structs
 
 from sm.adapters.forge.combine import Part
 from sm.adapters.forge.errors import AtWorkError
-from sm.adapters.forge.github.details import OBSERVE, Details
+from sm.adapters.forge.github.details import Details
 from sm.adapters.forge.github.observe import CURSOR, Observer
 from sm.adapters.forge.model import Batch, InlineComment, PullRequest, ReviewState
 from sm.adapters.forge.rest.forge import RestForge
 from sm.adapters.forge.rest.issues import WRITE
 from sm.adapters.forge.rest.log import BYTES, trim_log
 from sm.adapters.forge.rest.reader import GONE, READ
-from sm.adapters.forge.rest.shapes import Merged, Repository, Run, Runs
-from sm.adapters.forge.rest.state import Known
+from sm.adapters.forge.rest.shapes import Merged, Run, Runs
 from sm.adapters.forge.web.errors import RefusedError
 from sm.errors import UsageError
 
@@ -47,7 +46,7 @@ class GithubForge(RestForge):
         written = self.files.written()  # what is written while we read counts as changed since
         problems = []
         if since is None or CURSOR not in since.validators:
-            problems += self._find_repository()
+            problems += self.find_repository()
             found = self._observer().read_all()
         else:
             found = self._observer().go_on(since)
@@ -58,24 +57,6 @@ class GithubForge(RestForge):
         graphql = find_graphql(self.web.base)
         details = Details(self.reader, graphql, has_ci=self.settings.has_ci)
         return Observer(self.reader, details, self.settings)
-
-    def _find_repository(self) -> list[str]:
-        """Find the repository by its id, once that is known: it may have been renamed.
-
-        Another one that has got the old name is never taken for it.
-        """
-        configured = self.settings.repository
-        known = self.files.known(configured)
-        path = f"/repositories/{known.id}" if known else self.reader.at
-        found = self.web.get(path, OBSERVE).read(Repository)
-        self.files.remember(Known(configured, found.id, found.full_name))
-        if found.full_name.lower() == configured.lower():
-            return []
-        self.__dict__.pop("reader", None)
-        return [
-            f"'{configured}' is called '{found.full_name}' now: "
-            "set forge.repository, and the remote of the clone"
-        ]
 
     # Pull requests
 
@@ -106,7 +87,7 @@ class GithubForge(RestForge):
 
     # Checks
 
-    def read_log(self, part: Part) -> str:
+    def read_log(self, part: Part, head: str) -> str:
         """The log of a job of GitHub Actions, or else what the check says of itself."""
         lines = self.settings.log_lines
         if part.has_log:

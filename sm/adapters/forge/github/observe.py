@@ -8,16 +8,13 @@ them in one query.
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 
 from msgspec import Struct, structs
 
-from sm.adapters.forge.errors import NotFoundError
 from sm.adapters.forge.github.convert import CONFLICTING, UNKNOWN
-from sm.adapters.forge.github.details import OBSERVE, Details
+from sm.adapters.forge.github.details import Details
 from sm.adapters.forge.github.shapes import PullNode
 from sm.adapters.forge.model import (
     Batch,
@@ -27,13 +24,21 @@ from sm.adapters.forge.model import (
     PullState,
     authors_in,
 )
-from sm.adapters.forge.rest import people
-from sm.adapters.forge.rest.convert import GHOST, is_of_fork, make_issue, read_moment
+from sm.adapters.forge.rest.around import (
+    People,
+    keep_people,
+    list_people,
+    read_named,
+    recall_people,
+    sort_out,
+)
+from sm.adapters.forge.rest.convert import is_of_fork, make_issue, read_moment
+from sm.adapters.forge.rest.forge import OBSERVE
 from sm.adapters.forge.rest.reader import PAGE, Reader
 from sm.adapters.forge.rest.settings import RestSettings
 from sm.adapters.forge.rest.shapes import IssueShape
-from sm.adapters.forge.web.errors import RefusedError
 from sm.adapters.forge.web.limits import read_date
+from sm.foreign import format_utc
 
 RECENT_S = 30 * 86400.0
 """How long ago a closed issue or pull request was changed that is still read."""
@@ -45,9 +50,6 @@ PAGES = 40
 """Of 100 entries; the oldest beyond that are left out, and a problem says so."""
 DISCUSSED = 200
 """Issues whose comments are read when all is read anew: those changed last."""
-NAMED = 100
-"""Issues that are read because others depend on them."""
-STRANGERS = 500
 CURSOR = "cursor"
 NEWEST_FIRST = {"sort": "updated", "direction": "desc"}
 OLDEST_FIRST = {"sort": "updated", "direction": "asc"}
@@ -84,15 +86,14 @@ class Observer:
         changed = [] if guard.is_unchanged else self._changed(cursor)
         issues = {issue.number: issue for issue in since.issues}
         issues |= self._issues(changed)
-        issues |= self._named(issues, [one.number for one in changed])
+        issues |= read_named(self._reader, self._settings, issues, [one.number for one in changed])
         pulls = {pull.number: pull for pull in since.pulls}
         fresh = self._details.pulls(_pull_numbers(changed))
         pulls |= self._keep_known(fresh, pulls)
         asked = _list_restless(pulls, fresh, known.get("unsure", ""), everyone=bool(changed))
         pulls |= self._keep_known(self._look_again(pulls, asked), pulls)
         cursor = max([cursor, *(read_moment(one.updated_at) for one in changed)])
-        people_known = _People(set(since.writers), _split(known.get("strangers", "")))
-        return self._batch(_Found(issues, pulls, people_known), guard, cursor)
+        return self._batch(_Found(issues, pulls, recall_people(since)), guard, cursor)
 
     def read_all(self) -> Batch:
         """Everything that is open, and what was closed lately."""
@@ -102,12 +103,14 @@ class Observer:
         listed |= {one.number: one for one in self._listed("closed", recent)}
         newest = sorted(listed.values(), key=lambda one: one.updated_at, reverse=True)
         issues = self._issues(newest)
-        issues |= self._named(issues, list(issues))
+        issues |= read_named(self._reader, self._settings, issues, list(issues))
         open_ones = [one for one in newest if one.state == "open"]
         closed_ones = [one for one in newest if one.state != "open"]
         pulls = self._details.pulls(_pull_numbers(open_ones), _pull_numbers(closed_ones))
         cursor = max([guard.date, *(read_moment(one.updated_at) for one in newest)])
-        return self._batch(_Found(issues, pulls, self._people(issues, pulls)), guard, cursor)
+        authors = authors_in(issues.values(), pulls.values())
+        known = list_people(self._reader, self._settings, authors)
+        return self._batch(_Found(issues, pulls, known), guard, cursor)
 
     @property
     def _token(self) -> str:
@@ -141,7 +144,7 @@ class Observer:
         after, page = since, 1
         for _ in range(PAGES):
             asked: dict[str, str | int] = {"state": state, "per_page": PAGE, **OLDEST_FIRST}
-            asked |= {"since": _iso(after)} if after > 0 else {}
+            asked |= {"since": format_utc(after)} if after > 0 else {}
             asked |= {"page": page} if page > 1 else {}
             answer = self._reader.web.get(f"{self._reader.at}/issues", OBSERVE, asked)
             entries = answer.read(list[IssueShape])
@@ -161,17 +164,6 @@ class Observer:
         discussed = [one.number for one in shapes if one.comments and one.state == "open"]
         said = self._details.comments(discussed[:DISCUSSED]) if discussed else {}
         return {one.number: make_issue(one, said.get(one.number, ())) for one in shapes}
-
-    def _named(self, issues: Mapping[int, Issue], of: Iterable[int]) -> dict[int, Issue]:
-        """The issues that those numbered `of` depend on, and that are in no list any more."""
-        found: dict[int, Issue] = {}
-        waiting = [issues[number] for number in of if number in issues]
-        ready = [one for one in waiting if set(one.labels) & set(self._settings.labels)]
-        named = dict.fromkeys(number for one in ready for number in one.dependencies())
-        for number in [one for one in named if one not in issues][:NAMED]:
-            with contextlib.suppress(NotFoundError):
-                found[number] = make_issue(self._reader.issue_shape(number))
-        return found
 
     # Pull requests
 
@@ -200,55 +192,24 @@ class Observer:
             for number, pull in fresh.items()
         }
 
-    # People
-
-    def _people(self, issues: Mapping[int, Issue], pulls: Mapping[int, PullRequest]) -> _People:
-        """Who may push and who may not, of all who have said something."""
-        everyone = None if self._settings.trusted else people.list_writers(self._reader)
-        if everyone is None:
-            return _People(set(), set())
-        return _People(set(everyone), authors_in(issues.values(), pulls.values()) - everyone)
-
-    def _sort_out(self, authors: set[str], known: _People) -> _People:
-        """The same, with those asked for who are new."""
-        new = authors - known.writers - known.strangers - {GHOST}
-        if self._settings.trusted or not new:
-            return known
-        try:
-            writers = people.find_writers(self._reader, new)
-        except RefusedError as error:
-            self._problems.append(
-                "the token may not ask who can push, so nobody is trusted "
-                f"({error.said}): name people in 'trusted'"
-            )
-            return known
-        return _People(known.writers | writers, known.strangers | (new - writers))
-
     def _batch(self, found: _Found, guard: Guard, cursor: float) -> Batch:
         issues, pulls = found.issues, found.pulls
         authors = authors_in(issues.values(), pulls.values())
-        sorted_out = self._sort_out(authors, found.people)
+        sorted_out = sort_out(self._reader, self._settings, authors, found.people, self._problems)
         unsure = sorted(n for n in self._details.unsure if n in pulls and is_in_play(pulls[n]))
         return Batch(
             issues=tuple(issues[number] for number in sorted(issues)),
             pulls=tuple(pulls[number] for number in sorted(pulls)),
-            writers=tuple(sorted(sorted_out.writers & authors)),
+            writers=tuple(sorted(authors & {*sorted_out.writers})),
             problems=tuple(self._problems),
             validators={
                 "etag": guard.etag,
                 "token": self._token,
                 CURSOR: f"{cursor:.0f}",
                 "unsure": ",".join(map(str, unsure)),
-                "strangers": "\n".join(sorted(sorted_out.strangers)[:STRANGERS]),
+                **keep_people(sorted_out),
             },
         )
-
-
-class _People(Struct, frozen=True):
-    """Who is known to be able to push, and who is known not to be."""
-
-    writers: set[str]
-    strangers: set[str]
 
 
 class _Found(Struct, frozen=True):
@@ -256,7 +217,7 @@ class _Found(Struct, frozen=True):
 
     issues: Mapping[int, Issue]
     pulls: Mapping[int, PullRequest]
-    people: _People
+    people: People
 
 
 def is_in_play(pull: PullRequest) -> bool:
@@ -292,11 +253,3 @@ def _differs(pull: PullRequest, node: PullNode, *, has_ci: bool) -> bool:
 
 def _pull_numbers(entries: Iterable[IssueShape]) -> list[int]:
     return [one.number for one in entries if one.pull_request is not None]
-
-
-def _split(lines: str) -> set[str]:
-    return set(filter(None, lines.split("\n")))
-
-
-def _iso(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

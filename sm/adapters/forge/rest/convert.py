@@ -126,7 +126,8 @@ def name_branch(shape: PullShape) -> str:
     ref, head, base = shape.head.ref[:NAME_LIMIT], shape.head.repo, shape.base.repo
     if head is not None and base is not None and head.id == base.id:
         return ref
-    return f"{read_login(shape.head.user)}:{ref}"
+    owner = head.full_name.partition("/")[0] if head else ""
+    return f"{read_login(shape.head.user or User(owner))}:{ref}"
 
 
 def is_of_fork(pull: PullRequest) -> bool:

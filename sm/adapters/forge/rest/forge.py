@@ -32,8 +32,8 @@ from sm.adapters.forge.rest import issues, people, pulls
 from sm.adapters.forge.rest.convert import is_of_fork, make_pull, make_review
 from sm.adapters.forge.rest.reader import Reader
 from sm.adapters.forge.rest.settings import RestSettings
-from sm.adapters.forge.rest.shapes import IssueShape, Label, PullShape, ReviewShape
-from sm.adapters.forge.rest.state import StateFiles
+from sm.adapters.forge.rest.shapes import IssueShape, Label, Repository, ReviewShape
+from sm.adapters.forge.rest.state import Known, StateFiles
 from sm.adapters.forge.trust import Trust
 from sm.adapters.forge.web.client import Client
 from sm.adapters.forge.web.errors import BadAnswerError, RefusedError
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+OBSERVE = "observe"
+"""The purpose of the requests for an observation."""
 LOGS = 3
 """Failed jobs whose logs are read."""
 PULLS = {None: "all", PullState.OPEN: "open"}
@@ -63,13 +65,35 @@ class RestForge:
     @cached_property
     def reader(self) -> Reader:
         """The repository under its present name."""
-        return Reader(self.web, self.files.present_name(self.settings.repository))
+        return self.make_reader(self.files.present_name(self.settings.repository))
+
+    def make_reader(self, repository: str) -> Reader:
+        """What reads the repository of that name."""
+        return Reader(self.web, repository)
 
     # Observing
 
     def observe(self, since: Batch | None = None, *, start_checks: bool = True) -> Batch:
         """See `Forge.observe`. The forge runs CI itself, so there is none to start."""
         raise NotImplementedError
+
+    def find_repository(self) -> list[str]:
+        """Find the repository by its id, once that is known: it may have been renamed.
+
+        Another one that has got the old name is never taken for it.
+        """
+        configured = self.settings.repository
+        known = self.files.known(configured)
+        path = f"/repositories/{known.id}" if known else self.reader.at
+        found = self.web.get(path, OBSERVE).read(Repository)
+        self.files.remember(Known(configured, found.id, found.full_name))
+        if found.full_name.lower() == configured.lower():
+            return []
+        self.__dict__.pop("reader", None)
+        return [
+            f"'{configured}' is called '{found.full_name}' now: "
+            "set forge.repository, and the remote of the clone"
+        ]
 
     def is_stale(self, since: Batch) -> bool:
         """Whether something was written through `sm` on this machine since."""
@@ -159,9 +183,10 @@ class RestForge:
 
     def pulls(self, state: PullState | None = None) -> tuple[list[PullRequest], list[str]]:
         """The pull requests in that state, oldest first; open ones with reviews and checks."""
-        asked = {"state": PULLS.get(state, "closed"), "sort": "created", "direction": "asc"}
-        found = map(make_pull, self.reader.entries("/pulls", PullShape, asked))
+        asked = {"state": PULLS.get(state, "closed"), **self.reader.oldest_first}
+        found = map(make_pull, self.reader.pull_shapes(asked))
         chosen = [pull for pull in found if state in (None, pull.state)]
+        chosen.sort(key=lambda pull: pull.number)
         return [self._in_play(pull) for pull in chosen], []
 
     def _in_play(self, pull: PullRequest) -> PullRequest:
@@ -286,21 +311,21 @@ class RestForge:
         found = combine(parts, head, expected=self.settings.has_ci)
         if found.state not in (CheckState.FAILURE, CheckState.BROKEN):
             return found
-        return structs.replace(found, log=self._logs(find_failed(parts)[:LOGS]))
+        return structs.replace(found, log=self._logs(find_failed(parts)[:LOGS], head))
 
     def short_check(self, head: str) -> Check:
         """The same without a log."""
         return combine(self.reader.parts(head), head, expected=self.settings.has_ci)
 
-    def _logs(self, parts: list[Part]) -> str:
+    def _logs(self, parts: list[Part], head: str) -> str:
         """What the failed parts say, each under its name if there are several."""
         if len(parts) == 1:
-            return self.read_log(parts[0])
-        texts = (f"== {part.name}\n{self.read_log(part).rstrip()}\n" for part in parts)
+            return self.read_log(parts[0], head)
+        texts = (f"== {part.name}\n{self.read_log(part, head).rstrip()}\n" for part in parts)
         return "\n".join(texts)
 
-    def read_log(self, part: Part) -> str:
-        """The log of one failed part, or else what it says of itself."""
+    def read_log(self, part: Part, head: str) -> str:
+        """The log of one failed part of the commit `head`, or else what it says of itself."""
         raise NotImplementedError
 
     def rerun_check(self, head: str) -> None:

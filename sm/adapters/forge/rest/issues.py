@@ -30,17 +30,22 @@ def list_issues(
     Other forges mean "any of them", or drop a label that they do not know: so it is looked at here.
     """
     wanted = list(labels)
-    asked = {"state": STATES[state], "sort": "created", "direction": "asc"}
+    asked = {"state": STATES[state], **reader.oldest_first}
     if wanted:
         asked["labels"] = ",".join(wanted)
     found = reader.entries("/issues", IssueShape, asked)
     issues = [make_issue(one) for one in found if one.pull_request is None]
-    return [one for one in issues if set(wanted) <= set(one.labels)], []
+    chosen = [one for one in issues if set(wanted) <= set(one.labels)]
+    return sorted(chosen, key=lambda one: one.number), []
 
 
 def add_issue(reader: Reader, title: str, body: str, labels: Iterable[str]) -> Issue:
     """File an issue. If its answer is lost, the caller is told that it may be there."""
-    data = {"title": title, "body": add_marker(body, ""), "labels": list(labels)}
+    data = {
+        "title": title,
+        "body": add_marker(body, ""),
+        "labels": [reader.label_ref(label) for label in labels],
+    }
     answer = reader.web.write("POST", f"{reader.at}/issues", WRITE, data)
     return make_issue(answer.read(IssueShape))
 
@@ -80,7 +85,9 @@ def add_label(reader: Reader, number: int, label: str) -> Issue:
     if label in known.labels:
         return known
     path = f"{reader.at}/issues/{number}/labels"
-    answer = reader.web.write("POST", path, WRITE, {"labels": [label]}, harmless=True)
+    answer = reader.web.write(
+        "POST", path, WRITE, {"labels": [reader.label_ref(label)]}, harmless=True
+    )
     return _with_labels(known, answer.read(list[Label]))
 
 
@@ -88,7 +95,7 @@ def remove_label(reader: Reader, number: int, label: str) -> Issue:
     """Take a label off an issue, if it has it."""
     known = make_issue(reader.issue_shape(number))
     if label in known.labels:
-        path = f"{reader.at}/issues/{number}/labels/{quote(label, safe='')}"
+        path = f"{reader.at}/issues/{number}/labels/{quote(str(reader.label_ref(label)), safe='')}"
         reader.web.write("DELETE", path, WRITE, accept=(404,))  # taken off meanwhile
     left = tuple(one for one in known.labels if one != label)
     return structs.replace(known, labels=left)

@@ -19,7 +19,9 @@ ASKED = 20
 
 
 def list_writers(reader: Reader) -> frozenset[str] | None:
-    """Everyone who may push; None if the token may not ask for the list."""
+    """Everyone who may push; None if there is no such list, or not for this token."""
+    if not reader.lists_writers:
+        return None
     try:
         found = reader.entries("/collaborators", User, {"permission": "push"}, TRUST)
         return frozenset(map(read_login, found))

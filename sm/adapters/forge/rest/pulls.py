@@ -16,27 +16,16 @@ from sm.adapters.forge.errors import (
 from sm.adapters.forge.model import PullRequest, PullState
 from sm.adapters.forge.rest.convert import make_pull, name_branch
 from sm.adapters.forge.rest.issues import WRITE
-from sm.adapters.forge.rest.reader import READ, Reader
+from sm.adapters.forge.rest.reader import Reader
 from sm.adapters.forge.rest.shapes import Comparison, File, PullShape
 from sm.adapters.forge.web.errors import RefusedError
 
 DUPLICATE = (409, 422)
-NEWEST = 10
-"""Pull requests of one branch that are looked at: the last ones."""
 
 
 def find_pull(reader: Reader, branch: str, state: str = "all") -> PullRequest | None:
     """The newest pull request of a branch of this repository."""
-    owner = reader.repository.partition("/")[0]
-    asked: dict[str, str | int] = {
-        "head": f"{owner}:{branch}",
-        "state": state,
-        "per_page": NEWEST,
-        "sort": "created",
-        "direction": "desc",
-    }
-    answer = reader.web.get(f"{reader.at}/pulls", READ, asked)
-    found = [one for one in answer.read(list[PullShape]) if name_branch(one) == branch]
+    found = [one for one in reader.pulls_of(branch, state) if name_branch(one) == branch]
     return make_pull(max(found, key=lambda one: one.number)) if found else None
 
 

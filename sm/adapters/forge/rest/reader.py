@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 from urllib.parse import quote
 
 from sm.adapters.forge.combine import Part
@@ -39,6 +39,8 @@ T = TypeVar("T")
 
 GONE = (404, 410)
 PAGE = 100
+NEWEST = 10
+"""Pull requests of one branch that are looked at: the last ones."""
 READ = "read"
 """The purpose of a request that is for a text or a single thing."""
 
@@ -73,6 +75,15 @@ class Reader:
         for answer in self.web.pages(f"{self.at}{path}", purpose, asked):
             yield from answer.read(list[shape])  # type: ignore[valid-type]
 
+    oldest_first: ClassVar[Params] = {"sort": "created", "direction": "asc"}
+    """How a list is asked for in the order of its numbers."""
+    lists_writers: ClassVar[bool] = True
+    """Whether the forge can list those who may push, and no others."""
+
+    def label_ref(self, label: str) -> str | int:
+        """What stands for a label in a request: here its name."""
+        return label
+
     # Issues
 
     def issue_shape(self, number: int) -> IssueShape:
@@ -98,6 +109,22 @@ class Reader:
         """A pull request as the forge has it."""
         return self.ask(f"/pulls/{number}", PullShape, f"pull request {number}")
 
+    def pull_shapes(self, asked: Params, purpose: str = READ) -> Iterator[PullShape]:
+        """The pull requests of a list."""
+        return self.entries("/pulls", PullShape, asked, purpose)
+
+    def pulls_of(self, branch: str, state: str) -> Iterable[PullShape]:
+        """The last pull requests of a branch; others may be among them."""
+        owner = self.repository.partition("/")[0]
+        asked: dict[str, str | int] = {
+            "head": f"{owner}:{branch}",
+            "state": state,
+            "per_page": NEWEST,
+            "sort": "created",
+            "direction": "desc",
+        }
+        return self.web.get(f"{self.at}/pulls", READ, asked).read(list[PullShape])
+
     def pull(self, number: int) -> PullRequest:
         """A pull request with its reviews, without texts of others and without its check."""
         return make_pull(self.pull_shape(number), self.reviews(number))
@@ -111,11 +138,11 @@ class Reader:
     def reviews(self, number: int, *, whole: bool = False) -> tuple[Review, ...]:
         """The reviews that stand; `whole` has the remarks on lines."""
         found = list(self.entries(f"/pulls/{number}/reviews", ReviewShape))
-        inline = self.inline(number) if whole and found else ()
+        inline = self.inline(number, found) if whole and found else ()
         return make_reviews(found, inline)
 
-    def inline(self, number: int) -> Iterator[InlineShape]:
-        """The remarks on lines, of all reviews."""
+    def inline(self, number: int, reviews: Iterable[ReviewShape]) -> Iterable[InlineShape]:
+        """The remarks on lines, of all these reviews."""
         return self.entries(f"/pulls/{number}/comments", InlineShape)
 
     # Branches and checks
@@ -126,7 +153,7 @@ class Reader:
             found = self.ask(f"/branches/{quote(branch, safe='/')}", Branch, f"branch '{branch}'")
         except NotFoundError:
             return ""
-        return found.commit.sha
+        return found.commit.sha or found.commit.id
 
     def parts(self, head: str, purpose: str = READ) -> list[Part]:
         """What every status and check run says of a commit."""

@@ -18,9 +18,10 @@ class User(Struct, frozen=True):
 
 
 class Label(Struct, frozen=True):
-    """A label."""
+    """A label. Forgejo and Gitea give it to an issue by its id."""
 
     name: str | None = ""
+    id: int = 0
 
 
 class PullLink(Struct, frozen=True):
@@ -68,6 +69,7 @@ class End(Struct, frozen=True):
     sha: str
     repo: Repository | None = None
     user: User | None = None
+    label: str | None = None
 
 
 class PullShape(Struct, frozen=True):
@@ -85,6 +87,8 @@ class PullShape(Struct, frozen=True):
     merged_at: str | None = None
     merge_commit_sha: str | None = None
     mergeable: bool | None = None
+    draft: bool = False
+    updated_at: str = ""
 
 
 class ReviewShape(Struct, frozen=True):
@@ -107,6 +111,8 @@ class InlineShape(Struct, frozen=True):
     pull_request_review_id: int | None = None
     line: int | None = None
     original_line: int | None = None
+    position: int = 0
+    original_position: int = 0
 
 
 class App(Struct, frozen=True):
@@ -166,6 +172,7 @@ class Statuses(Struct, frozen=True):
     """The last status of each context."""
 
     statuses: list[StatusShape] | None = None
+    total_count: int | None = None
 
 
 class Run(Struct, frozen=True):
@@ -180,6 +187,21 @@ class Runs(Struct, frozen=True):
     """The runs of workflows on a commit."""
 
     workflow_runs: list[Run] = []
+
+
+class Job(Struct, frozen=True):
+    """A job of a run."""
+
+    id: int
+    name: str = ""
+    status: str = ""
+    conclusion: str | None = None
+
+
+class Jobs(Struct, frozen=True):
+    """The jobs of a run, as Gitea has them; Forgejo has only the list."""
+
+    jobs: list[Job] = []
 
 
 class File(Struct, frozen=True):
@@ -208,6 +230,7 @@ class Commit(Struct, frozen=True):
     """A commit."""
 
     sha: str = ""
+    id: str = ""
 
 
 class Merged(Struct, frozen=True):
