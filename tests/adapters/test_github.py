@@ -477,3 +477,28 @@ def test_hostile_words_are_bounded_where_they_enter(side: RemoteSide) -> None:
     assert "\x1b" not in issue.title
     assert len(issue.labels) <= 100
     assert max(map(len, issue.labels)) <= 200
+
+
+# Figures that hold
+
+
+@pytest.mark.parametrize("sessions", [1, 100])
+def test_an_hour_of_waiting_for_ci_costs_few_points(side: RemoteSide, sessions: int) -> None:
+    """Each of 100 sessions polling every 30 seconds would be 12,000 of the 5,000 that there are."""
+    head = side.state.repository.heads()["main"]
+    for number in range(sessions):
+        issue = side.state.add(f"i{number}", "Do it.", "ada")
+        side.state.label(issue, ["in-progress"])
+        side.state.say(issue, "ada", "Soon.")
+        side.state.add(f"p{number}", "", BOT, Pull(f"fix/{number}", "main", head))
+    side.admit("ada")
+    forge = open_forge(side.project, None, side.folder)
+    looks, since = 120, None
+    for look in range(looks):
+        age(side, 30)
+        since = forge.observe(None if look % 10 == 0 else since)
+    used = dialect_of(side).used
+    counted = read_book(side.folder / "quota.json").total()
+    assert sum(used.values()) <= 300
+    assert counted["observe"].unchanged == looks - looks // 10
+    assert sum(count.points for count in counted.values()) == sum(used.values())

@@ -125,6 +125,7 @@ class State:
     clock: Callable[[], float] = time.time
     last_id: int = 100
     last_number: int = 0
+    tried: dict[tuple[str, str], bool] = field(default_factory=dict)
     unsure: bool = False
     """It has not found out of any pull request whether it conflicts."""
 
@@ -173,7 +174,13 @@ class State:
                 if head != pull.head:
                     pull.head = head
                     self.touch(entry)
-                pull.conflicts = bool(self.repository.try_merge(heads[pull.base], head).conflicts)
+                pull.conflicts = self._conflict(heads[pull.base], head)
+
+    def _conflict(self, base: str, head: str) -> bool:
+        """Whether two commits conflict, which never changes."""
+        if (base, head) not in self.tried:
+            self.tried[base, head] = bool(self.repository.try_merge(base, head).conflicts)
+        return self.tried[base, head]
 
     def close(self, entry: Entry, *, is_open: bool = False) -> None:
         """Close or open it."""

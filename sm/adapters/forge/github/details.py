@@ -96,7 +96,7 @@ class Details:
         try:
             found = [
                 node
-                for some in _portions(list(numbers), 2 * queries.ALIASES)
+                for some in _portions(list(numbers), queries.STATES)
                 for node in self._ask_pulls(queries.ask_states(some))
             ]
         except NOT_TO_BE_HAD:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+STATES = 100
+"""Pull requests in a query for their states alone, which is short."""
 ALIASES = 40
 """Things in one query, so that it stays below 12,000 characters and is answered within seconds."""
 

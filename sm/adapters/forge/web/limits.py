@@ -7,7 +7,6 @@ the distance from the answer's `Date`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 
 from msgspec import Struct
 
@@ -59,6 +58,8 @@ def _seconds(after: str, headers: Mapping[str, str], now: float) -> float:
     """`Retry-After` is a number of seconds or a date (RFC 9110, 10.2.3)."""
     if (number := read_number(after.strip())) is not None:
         return float(number)
+    from email.utils import parsedate_to_datetime
+
     try:
         return parsedate_to_datetime(after).timestamp() - _date(headers, now)
     except (ValueError, OverflowError):
@@ -66,6 +67,8 @@ def _seconds(after: str, headers: Mapping[str, str], now: float) -> float:
 
 
 def _date(headers: Mapping[str, str], now: float) -> float:
+    from email.utils import parsedate_to_datetime  # late: it is a third of what a pass imports
+
     try:
         return parsedate_to_datetime(headers.get("date", "")).timestamp()
     except (ValueError, OverflowError):
