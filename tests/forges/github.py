@@ -210,6 +210,12 @@ def labels(github: Github, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
     return github.page(asked, [{"name": name} for name in github.state.labels])
 
 
+@route("POST", "/labels")
+def make_label(github: Github, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
+    github.state.labels.append(asked.data["name"])
+    return Reply(201, {"name": asked.data["name"], "id": 1})
+
+
 @route("GET", "/collaborators")
 def collaborators(github: Github, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
     return github.page(asked, [user(login) for login in sorted(github.state.writers)])

@@ -27,11 +27,9 @@ LIMIT = 50
 """Entries of a page; a server may give fewer."""
 STATUS_PAGES = 10
 TOTAL = "x-total-count"
-GREY = "#8c8c8c"
 ALL_STATES = ("open", "all")
 RECENT_PAGES = 4
 """Pages of pull requests in which a closed one of a branch is looked for."""
-WRITE = "write"
 ACTIONS = "/actions/runs/"
 """Part of the address of what their own CI has run."""
 
@@ -40,6 +38,7 @@ class GiteaReader(Reader):
     """One repository on Forgejo or Gitea."""
 
     oldest_first: ClassVar[Params] = {"sort": "oldest"}
+    colour: ClassVar[str] = "#8c8c8c"
     lists_writers: ClassVar[bool] = False
     """Its list of collaborators has those who may only read, and neither owners nor teams."""
 
@@ -70,8 +69,7 @@ class GiteaReader(Reader):
         for known in self.entries("/labels", Label):
             if known.name == label:
                 return known.id
-        data = {"name": label, "color": GREY}
-        return self.web.write("POST", f"{self.at}/labels", WRITE, data).read(Label).id
+        return self.make_label(label).id
 
     # Texts
 

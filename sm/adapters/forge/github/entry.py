@@ -8,6 +8,7 @@ from pathlib import Path
 from sm.adapters.forge.github.forge import GithubForge
 from sm.adapters.forge.rest.check import find_rest_problems
 from sm.adapters.forge.rest.entry import make_client, make_settings
+from sm.adapters.forge.rest.labels import make_labels
 from sm.config.schema import ForgeSettings, GithubSettings, Project
 
 __all__ = ["find_problems", "open_forge", "prepare"]
@@ -31,5 +32,7 @@ def find_problems(project: Project, url: str) -> Iterator[str]:
 
 
 def prepare(settings: ForgeSettings, repository: Path) -> Iterator[str]:
-    """Nothing is to be made: the repository is there."""
-    yield from ()
+    """Make the usual labels, as far as they are missing; the repository itself is there."""
+    assert isinstance(settings, GithubSettings)
+    forge = open_forge(Project(name="init", repo=repository, forge=settings))
+    yield from make_labels(forge, forge.settings.labels)

@@ -26,6 +26,7 @@ from sm.adapters.forge.rest.shapes import (
     CommentShape,
     InlineShape,
     IssueShape,
+    Label,
     PullShape,
     ReviewShape,
     Statuses,
@@ -83,6 +84,14 @@ class Reader:
     def label_ref(self, label: str) -> str | int:
         """What stands for a label in a request: here its name."""
         return label
+
+    colour: ClassVar[str] = "8c8c8c"
+    """Of a label that is made, as the forge writes it."""
+
+    def make_label(self, name: str) -> Label:
+        """Make a label."""
+        data = {"name": name, "color": self.colour}
+        return self.web.write("POST", f"{self.at}/labels", "write", data).read(Label)
 
     # Issues
 
