@@ -26,6 +26,7 @@ from sm.adapters.forge.model import (
 from sm.adapters.forge.trust import Trust
 from sm.config.schema import Project
 from sm.errors import StateError
+from sm.foreign import read_seconds
 from sm.issues.brief import brief_issue, brief_pull, cut
 from sm.sessions import registry
 from sm.sessions.project import Context
@@ -37,6 +38,7 @@ from sm.store.files import (
     SNAPSHOT_LIMIT,
     backdate,
     discard,
+    read_guarded,
     write_atomic,
     write_json,
 )
@@ -111,6 +113,7 @@ def snapshot(ctx: Context, *, newer_than: float = 0.0) -> Snapshot:
 def _snapshot(ctx: Context, newer_than: float) -> Snapshot:
     last = _usable(ctx, newer_than)
     if last is not None:
+        _put_off(ctx, last)
         return last
     with lock.hold(ctx.directory.snapshot_lock, timeout_s=120):
         last = _usable(ctx, newer_than)
@@ -170,10 +173,26 @@ def _take(ctx: Context) -> Snapshot:
     write_json(directory.snapshot, taken, mtime_ns=mtime_ns, limit=SNAPSHOT_LIMIT)
     crash_point("forge:seen")
     _wake_changed(ctx, before, taken)
+    _write_due(ctx, taken)
+    return taken
+
+
+def _write_due(ctx: Context, taken: Snapshot) -> None:
     due = f"{math.ceil(taken.taken_at + find_interval(ctx))}\n"
     # The time of the kernel's own stamps lags behind by some milliseconds, and so might be before.
-    write_atomic(directory.due, due, mtime_ns=time.time_ns())
-    return taken
+    write_atomic(ctx.directory.due, due, mtime_ns=time.time_ns())
+
+
+def _put_off(ctx: Context, last: Snapshot) -> None:
+    """Write a later time for the next look, if that is due, but `last` has to do for longer.
+
+    So it is while the forge takes few requests; else each second's pass would find it due.
+    """
+    due = read_seconds(
+        (read_guarded(ctx.directory.due, 100) or b"").decode("ascii", "replace").strip()
+    )
+    if due is not None and due <= time.time():
+        _write_due(ctx, last)
 
 
 def _observe(ctx: Context, last: Snapshot | None, *, start_checks: bool) -> Snapshot:
