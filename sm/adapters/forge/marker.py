@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote
 
 from sm.foreign import NAME_LIMIT
 
-MARK = re.compile(r"(?:\A|\s*\n)<!-- sm:([A-Za-z0-9._~%-]{1,600}) -->\s*\Z")
+MARK = re.compile(r"^<!-- sm:([A-Za-z0-9._~%-]{1,600}) -->\Z", re.MULTILINE)
 BODY_LIMIT = 60_000
 """Characters of a text that every forge takes (GitHub: 65,536)."""
 CUT = "\n\n… cut: the text was too long for the forge."
@@ -27,7 +27,8 @@ def add_marker(body: str, marker: str) -> str:
 def split_marker(text: str) -> tuple[str, str]:
     """A text without its mark, and the marker, '' if there is none."""
     text = text.replace("\r\n", "\n")
-    found = MARK.search(text[-1000:])
+    ended = text.rstrip()
+    found = MARK.search(ended, max(len(ended) - 1000, 0))
     if found is None:
         return text, ""
-    return text[: len(text) - len(found[0])], unquote(found[1])
+    return ended[: found.start()].rstrip(), unquote(found[1])
