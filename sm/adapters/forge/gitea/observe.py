@@ -64,7 +64,8 @@ class Observer:
     def read_all(self) -> Batch:
         """Everything that is open, and what was closed lately."""
         began = time.time()
-        listed = {one.number: one for one in self._listed("open")}
+        open_ones = self._listed("open")
+        listed = {one.number: one for one in open_ones}
         listed |= {one.number: one for one in self._listed("closed", began - RECENT_S)}
         entries = list(listed.values())
         issues = self._issues(entries)
@@ -72,7 +73,8 @@ class Observer:
         pulls = self._pulls([one.number for one in entries if one.pull_request is not None], {})
         authors = authors_in(issues.values(), pulls.values())
         known = list_people(self._reader, self._settings, authors)
-        return self._batch(_Found(issues, pulls, known), entries, 0.0)
+        # Not the later list: what was changed between them may be older than what that shows.
+        return self._batch(_Found(issues, pulls, known), open_ones or entries, 0.0)
 
     def _listed(self, state: str, since: float = 0.0) -> list[IssueShape]:
         """The issues and pull requests in that state that were changed since."""

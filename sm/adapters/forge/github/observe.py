@@ -107,10 +107,10 @@ class Observer:
         open_ones = [one for one in newest if one.state == "open"]
         closed_ones = [one for one in newest if one.state != "open"]
         pulls = self._details.pulls(_pull_numbers(open_ones), _pull_numbers(closed_ones))
-        cursor = max([guard.date, *(read_moment(one.updated_at) for one in newest)])
         authors = authors_in(issues.values(), pulls.values())
         known = list_people(self._reader, self._settings, authors)
-        return self._batch(_Found(issues, pulls, known), guard, cursor)
+        # From the beginning: what was changed between the lists may be older than what they show.
+        return self._batch(_Found(issues, pulls, known), guard, guard.date)
 
     @property
     def _token(self) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sm.adapters.process import ask
-from sm.errors import SmError, UsageError
+from sm.errors import SmError, TemporaryError
 from sm.store.files import open_guarded
 
 COMMAND_S = 30.0
@@ -22,8 +22,8 @@ LIMIT = 10_000
 """Characters of a token. An App's are long."""
 
 
-class TokenError(UsageError):
-    """There is no usable token where the configuration says."""
+class TokenError(TemporaryError):
+    """There is no usable token where the configuration says; the next try may find one there."""
 
 
 class TokenSource(Struct, frozen=True):
