@@ -52,6 +52,11 @@ def read_time(text: str) -> float:
     return at
 
 
+def format_utc(at: float) -> str:
+    """`at` (seconds since the epoch) as forges take a time: to the second, in UTC."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def bound_time(at: float) -> float:
     """`at`, or the nearest moment that can be written as a date."""
     return min(max(at, EARLIEST_S), LATEST_S)

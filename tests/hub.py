@@ -30,7 +30,7 @@ class Hub:
     @property
     def folder(self) -> Path:
         """The forge's folder."""
-        return self.project.forge.path
+        return Path(self.project.forge.place)
 
     def open(self) -> LocalForge:
         """The forge as a process of its own would open it: nothing remembered."""

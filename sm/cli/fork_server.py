@@ -10,6 +10,7 @@ import contextlib
 import gc
 import os
 import sys
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 
@@ -32,13 +33,15 @@ Stamp = tuple[int, int, int]
 """Of a file: which one it is, how long it is, and when it was written."""
 
 
-def serve() -> bool:
+def serve(more: Iterable[str] = ()) -> bool:
     """Fork for each line on stdin, and write the exit code of each fork to stdout.
+
+    The modules in `more` are loaded before, beside those that every pass needs.
 
     True in a fork, which is to make its pass and to end; what it says goes to stderr. False in the
     server, once stdin has ended: a monitor that goes closes it.
     """
-    _preload()
+    _preload(more)
     stamps = _stamp_modules()
     while _has_input():
         if _stamp_modules() != stamps:
@@ -54,9 +57,9 @@ def serve() -> bool:
     return False
 
 
-def _preload() -> None:
+def _preload(more: Iterable[str] = ()) -> None:
     """Import what passes import, and keep the collector from touching, thus copying, all of it."""
-    for module in PRELOADED:
+    for module in (*PRELOADED, *more):
         import_module(module)
 
     gc.collect()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -12,13 +13,14 @@ from sm.cli.invocation import find_project
 from sm.config.check import check_path
 from sm.config.convert import make_absolute
 from sm.config.load import find, find_user_folder, load
-from sm.config.schema import Agent, LocalSettings
+from sm.config.schema import Agent, AnyForgeSettings, LocalSettings
 from sm.errors import SmError, UsageError
 from sm.output import ask, confirm, say, say_text
 from sm.redact import redact
 from sm.sessions.hidden_variables import describe, list_hidden
-from sm.setup import discover, init
+from sm.setup import discover, elsewhere, init
 from sm.setup.check import list_first_questions
+from sm.setup.elsewhere import KINDS, Wish
 from sm.setup.init import Setup
 from sm.shell_root import spelled
 
@@ -42,6 +44,19 @@ PATH = click.Path(path_type=Path)
     "--try-ci/--no-try-ci", default=None, help="Run the CI command once; without it: asks."
 )
 @click.option("--forge-path", type=PATH, help="The embedded forge's folder.")
+@click.option(
+    "--forge",
+    "kind",
+    type=click.Choice(KINDS),
+    default="local",
+    show_default=True,
+    help="Where the issues are; 'local': a forge of your own beside the clone.",
+)
+@click.option("--forge-url", metavar="URL", help="The server; default: where the remote leads.")
+@click.option("--repository", metavar="OWNER/NAME", help="On it; default: that of the remote.")
+@click.option("--token-file", type=PATH, help="A file with the token for it (0600).")
+@click.option("--token-command", metavar="COMMAND", help="Prints the token.")
+@click.option("--token-env", metavar="VARIABLE", help="A variable with the token.")
 @click.option("--output", type=PATH, help="The file to write; default: ~/.config/sm/NAME.yaml.")
 @click.option("--toml", is_flag=True, help="Write TOML instead of YAML.")
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
@@ -49,6 +64,8 @@ PATH = click.Path(path_type=Path)
 def command(
     repo: Path | None,
     forge_path: Path | None,
+    kind: str,
+    token_file: Path | None,
     output: Path | None,
     pass_env: tuple[str, ...],
     try_ci: bool | None,
@@ -62,8 +79,8 @@ def command(
     At the end it offers to run the CI command once on the primary branch, in a clean checkout.
 
     Makes a bare repository and the embedded forge beside the clone where there are none, and
-    writes a commented configuration. Your working tree is not touched. Run again, it goes on
-    where it stopped.
+    writes a commented configuration. With --forge it uses a forge that is there: docs/FORGES.md.
+    Your working tree is not touched. Run again, it goes on where it stopped.
     """
     cwd = Path.cwd()
     folder = make_absolute(cwd, str(repo)) if repo else cwd
@@ -71,7 +88,18 @@ def command(
     clone = discover.find_repository(folder)
     check_path(clone)
     say(f"repository: {clone}")
-    hub = init.choose_hub(clone, discover.list_remotes(clone), given["remote"])
+    remotes = discover.list_remotes(clone)
+    forge: AnyForgeSettings
+    if kind == "local":
+        hub = init.choose_hub(clone, remotes, given["remote"])
+        forge = LocalSettings(
+            path=make_absolute(cwd, str(forge_path))
+            if forge_path
+            else init.locate_hub(clone) / "forge"
+        )
+    else:
+        hub, url = elsewhere.choose_remote(clone, remotes, given["remote"])
+        forge = elsewhere.choose_forge(_wish(kind, token_file, given), url)
     name = _answer("project name", given["name"], init.name_project(clone), yes)
     setup = Setup(
         name=name,
@@ -81,12 +109,8 @@ def command(
             "primary branch", given["primary_branch"], init.choose_primary_branch(clone, hub), yes
         ),
         agent=_answer("agent command", given["agent"], discover.find_agent_command(), yes),
-        ci=_answer("CI command", given["ci"], discover.guess_ci_command(clone) or init.NO_CI, yes),
-        forge=LocalSettings(
-            path=make_absolute(cwd, str(forge_path))
-            if forge_path
-            else init.locate_hub(clone) / "forge"
-        ),
+        ci=_ci(clone, given["ci"], yes) if kind == "local" else init.NO_CI,
+        forge=forge,
         output=_output(cwd, output, name, toml),
         pass_env=pass_env,
     )
@@ -98,6 +122,23 @@ def command(
         say(line)
     _offer_ci(setup, cwd, try_ci, yes)
     _say_next(setup, cwd)
+
+
+def _wish(kind: str, token_file: Path | None, given: Mapping[str, str | None]) -> Wish:
+    """What the options say of a forge elsewhere."""
+    return Wish(
+        kind=kind,
+        url=given["forge_url"] or "",
+        repository=given["repository"] or "",
+        token_command=given["token_command"] or "",
+        token_file=make_absolute(Path.cwd(), str(token_file)) if token_file else None,
+        token_env=given["token_env"] or "",
+    )
+
+
+def _ci(clone: Path, given: str | None, yes: bool) -> str:
+    """How a push is tested, where the forge does not know that itself."""
+    return _answer("CI command", given, discover.guess_ci_command(clone) or init.NO_CI, yes)
 
 
 def _offer_ci(setup: Setup, cwd: Path, wanted: bool | None, yes: bool) -> None:
@@ -166,6 +207,9 @@ def _announce(setup: Setup) -> None:
             f"'{hub.beside.name}' is at {redact(hub.beside.url)}, which the embedded forge cannot "
             f"merge into: agents push to a new remote '{hub.remote}'"
         )
+    if not isinstance(setup.forge, LocalSettings):
+        _announce_elsewhere(setup)
+        return
     if other := discover.find_shared_remote(discover.list_remotes(setup.repo), hub.remote):
         say(
             f"'{spelled('sm', Path.cwd())} sync' exchanges finished work with '{other}': what "
@@ -174,6 +218,21 @@ def _announce(setup: Setup) -> None:
     say(f"remote: {hub.remote} ({hub.bare}{', new' if hub.is_new else ''})")
     say(f"primary branch: {setup.primary}")
     say(f"forge: {setup.forge.place}")
+    _announce_agent(setup)
+    say(f"CI: {setup.ci or init.NO_CI}")
+    say(f"configuration: {setup.output}")
+
+
+def _announce_elsewhere(setup: Setup) -> None:
+    say(f"remote: {setup.hub.remote}")
+    say(f"primary branch: {setup.primary}")
+    say(f"forge: {setup.forge.kind}, {setup.forge.place}; missing labels are made there")
+    _announce_agent(setup)
+    say("CI: what the forge says of each commit")
+    say(f"configuration: {setup.output}")
+
+
+def _announce_agent(setup: Setup) -> None:
     say(f"agent: {setup.command}")
     if not setup.profile.program:
         say(
@@ -186,8 +245,6 @@ def _announce(setup: Setup) -> None:
         say(f"  {what}: {advice}")
     if names := list_hidden(agent):
         say(f"  {describe(names)}, or give --pass-env now")
-    say(f"CI: {setup.ci or init.NO_CI}")
-    say(f"configuration: {setup.output}")
 
 
 def _say_next(setup: Setup, cwd: Path) -> None:

@@ -55,8 +55,23 @@ def serve_passes(invocation: Invocation, words: list[str]) -> None:
 
     if len(words) != 1:
         raise UsageError("expected a session")
-    if fork_server.serve():
+    if fork_server.serve(_forge_of(invocation, words[0])):
         react(invocation, words)
+
+
+def _forge_of(invocation: Invocation, name: str) -> tuple[str, ...]:
+    """The module that passes over the session need for its forge; none if that cannot be told."""
+    from sm.adapters.forge.kinds import MODULES
+    from sm.errors import SmError
+    from sm.sessions.session import IssueSession
+
+    try:
+        session = _find(invocation, name)
+        if isinstance(session, IssueSession):
+            return (MODULES[session.project.settings.forge.kind],)
+    except SmError:  # the pass says what is wrong
+        pass
+    return ()
 
 
 def news(_invocation: Invocation, words: list[str]) -> None:

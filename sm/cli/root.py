@@ -51,6 +51,7 @@ COMMANDS: dict[str, Verb] = {
     "handoff": Verb("handoff", "Replace your own context by a document."),
     "cycle": Verb("cycle", "Have a session write a handoff and go on in a new context."),
     "health": Verb("health", "Show what became of each replacement of a context."),
+    "quota": Verb("quota", "Show the requests to forges elsewhere, and what is left."),
     "hooks": Verb("hooks", "Set up the agent CLI's hooks in your own settings."),
     "serve": Verb("serve", "Offer sessions, messages and handoffs over HTTP."),
     "bridge": Verb("bridge", "Share handoffs between a chat client and a coding client."),

@@ -16,7 +16,14 @@ from msgspec import Struct, structs
 from sm.config import duration
 from sm.config.convert import list_choices
 from sm.config.schema import SHARED, MachineSettings, ProjectSettings, Section
-from sm.config.variants import explain_kinds, first_line, kind_key, kind_name, variants
+from sm.config.variants import (
+    explain_kinds,
+    first_line,
+    first_line_of_kind,
+    kind_key,
+    kind_name,
+    variants,
+)
 
 TYPES: dict[object, str] = {
     str: "text",
@@ -33,8 +40,9 @@ TYPES: dict[object, str] = {
 EXAMPLES = {
     "name": "harb",
     "repo": "~/src/harb",
-    "forge.kind": "local",
     "forge.path": "~/src/harb-hub/forge",
+    "forge.repository": "harbor/harb",
+    "forge.url": "https://codeberg.org",
 }
 """Values of the example for the keys without a default."""
 
@@ -107,8 +115,14 @@ def _keys_of_kinds(kinds: tuple[type[Section], ...], section: str) -> Iterator[K
     if name := kind_key(kinds[0]):
         several = " or ".join(f"`{kind_name(one)}`" for one in kinds)
         yield Key(section, name, several, True, None, explain_kinds(kinds))
-    every = [key for kind in kinds for key in list_keys(kind, section)]
-    yield from {key.name: key for key in every}.values()
+    having: dict[str, tuple[Key, list[str]]] = {}
+    for kind in kinds:
+        for key in list_keys(kind, section):
+            # A key of one name may mean something else, or have another default, in another kind.
+            having.setdefault(repr(key), (key, []))[1].append(kind_name(kind))
+    for key, names in having.values():
+        only = f"{'/'.join(names)}: " if len(names) < len(kinds) else ""
+        yield structs.replace(key, description=f"{only}{key.description}")
 
 
 def _type(annotated: Any, kind: Any) -> str:
@@ -190,8 +204,26 @@ def render_example() -> str:
     for part in (*_parts(MachineSettings), *_parts(ProjectSettings, but=SHARED)):
         lines += ["", f"# {part.doc}"]
         lines += [f"{part.name}:"] if part.name else []
-        lines += _example_lines(part.rows, "  " if part.name else "")
+        kinds = _kinds_of(part.name)
+        rows = part.rows if not kinds else _rows_of(part, kinds[0])
+        lines += _example_lines(rows, "  " if part.name else "")
+        for kind in kinds[1:]:
+            lines += ["#", f"# {first_line_of_kind(kind)}", f"# {part.name}:"]
+            lines += _example_lines(_rows_of(part, kind), "#   ")
     return "\n".join(lines) + "\n"
+
+
+def _kinds_of(section: str) -> tuple[type[Section], ...]:
+    """The kinds of a section; none if it has no kinds."""
+    shapes = {field.encode_name: field.type for field in structs.fields(ProjectSettings)}
+    kinds = variants(shapes[section]) if section in shapes else ()
+    return kinds if kinds and kind_key(kinds[0]) else ()
+
+
+def _rows_of(part: _Part, kind: type[Section]) -> list[Key]:
+    """The rows of one kind: its name, then its own keys."""
+    named = structs.replace(part.rows[0], required=False, default=kind_name(kind))
+    return [named, *list_keys(kind, part.name)]
 
 
 def _example_lines(rows: list[Key], indent: str) -> Iterator[str]:

@@ -41,6 +41,11 @@ class ForgeSettings(Section, frozen=True, tag_field="kind"):
         """Where it is, for people."""
         raise NotImplementedError
 
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables of a person's environment that it needs."""
+        return ()
+
 
 class LocalSettings(ForgeSettings, frozen=True, tag="local"):
     """A folder beside a bare repository."""
@@ -53,7 +58,84 @@ class LocalSettings(ForgeSettings, frozen=True, tag="local"):
         return str(self.path)
 
 
-AnyForgeSettings = LocalSettings
+OWN_ADDRESS = (
+    r"^(?:https://[^\s/?#@]+|http://(?:127\.0\.0\.1|localhost)(?::\d+)?)(?:/[^\s?#]*[^\s?#/])?$"
+)
+"""The token goes there, so it is HTTPS, save on this machine."""
+
+
+class RemoteSettings(ForgeSettings, frozen=True, kw_only=True):
+    """A repository on a server, and how sm gets in."""
+
+    repository: Annotated[
+        str,
+        Meta(description="OWNER/NAME on the forge", pattern=r"^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$"),
+    ]
+    token_command: Annotated[str, Meta(description="prints the token, such as 'gh auth token'")] = (
+        ""
+    )
+    token_file: Annotated[
+        Path | None, Meta(description="a file with the token, which only you may read (0600)")
+    ] = None
+    token_env: Annotated[
+        str, Meta(description="a variable with the token; monitors keep it, agents do not get it")
+    ] = ""
+    has_ci: Annotated[
+        bool, Meta(description="false: a commit without any check may be reviewed and merged")
+    ] = True
+    merge_method: Annotated[
+        Literal["merge", "squash", "rebase"], Meta(description="how the forge merges")
+    ] = "merge"
+    reserve: Annotated[Count, Meta(description="requests of a limit that sm keeps for writing")] = (
+        500
+    )
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The one with the token."""
+        return (self.token_env,) if self.token_env else ()
+
+
+class GithubSettings(RemoteSettings, frozen=True, kw_only=True, tag="github"):
+    """A repository on GitHub or GitHub Enterprise."""
+
+    url: Annotated[
+        str,
+        Meta(
+            description="address of the REST interface; GitHub Enterprise: https://HOST/api/v3",
+            pattern=OWN_ADDRESS,
+        ),
+    ] = "https://api.github.com"
+
+    @property
+    def place(self) -> str:
+        """The repository and where it is."""
+        return f"{self.repository} at {self.url}"
+
+
+class HostedSettings(RemoteSettings, frozen=True, kw_only=True):
+    """A repository on a server that somebody runs."""
+
+    url: Annotated[
+        str,
+        Meta(description="address of the server: https://codeberg.org", pattern=OWN_ADDRESS),
+    ]
+
+    @property
+    def place(self) -> str:
+        """The repository and where it is."""
+        return f"{self.repository} at {self.url}"
+
+
+class ForgejoSettings(HostedSettings, frozen=True, kw_only=True, tag="forgejo"):
+    """A repository on a Forgejo server, such as Codeberg."""
+
+
+class GiteaSettings(HostedSettings, frozen=True, kw_only=True, tag="gitea"):
+    """A repository on a Gitea server."""
+
+
+AnyForgeSettings = LocalSettings | GithubSettings | ForgejoSettings | GiteaSettings
 """The kinds of forges, joined by `|`. `sm.adapters.forge.kinds` opens them."""
 
 

@@ -36,8 +36,13 @@ def explain_kinds(sections: tuple[type[Section], ...]) -> str:
     return "; ".join(f"{kind_name(one)}: {_explain(one)}" for one in sections)
 
 
+def first_line_of_kind(section: type[Section]) -> str:
+    """What a section of one kind is for."""
+    return str(section.__doc__).strip().splitlines()[0]
+
+
 def _explain(section: type[Section]) -> str:
-    words = str(section.__doc__).strip().splitlines()[0].rstrip(".")
+    words = first_line_of_kind(section).rstrip(".")
     return words[:1].lower() + words[1:]
 
 

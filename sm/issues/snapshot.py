@@ -26,6 +26,7 @@ from sm.adapters.forge.model import (
 from sm.adapters.forge.trust import Trust
 from sm.config.schema import ProjectSettings
 from sm.errors import StateError
+from sm.foreign import read_seconds
 from sm.issues.brief import brief_issue, brief_pull, cut
 from sm.sessions import registry
 from sm.sessions.project import Project
@@ -37,6 +38,7 @@ from sm.store.files import (
     SNAPSHOT_LIMIT,
     backdate,
     discard,
+    read_guarded,
     write_atomic,
     write_json,
 )
@@ -111,6 +113,7 @@ def snapshot(project: Project, *, newer_than: float = 0.0) -> Snapshot:
 def _snapshot(project: Project, newer_than: float) -> Snapshot:
     last = _usable(project, newer_than)
     if last is not None:
+        _put_off(project, last)
         return last
     with lock.hold(project.directory.snapshot_lock, timeout_s=120):
         last = _usable(project, newer_than)
@@ -127,11 +130,16 @@ def _usable(project: Project, newer_than: float) -> Snapshot | None:
     if last is None or last.taken_at < newer_than + CLOCK_SLACK_S:
         return None
     # One from the future is of before the clock was set back.
-    if not 0 <= time.time() - last.taken_at < project.settings.ci.poll_s:
+    if not 0 <= time.time() - last.taken_at < find_interval(project):
         return None
     if last.basis != _basis(project.settings) or project.forge.is_stale(last.batch):
         return None
     return last if _is_told(project, last) else None
+
+
+def find_interval(project: Project) -> float:
+    """Seconds from one look to the next: as configured, or more if few requests are left."""
+    return max(project.settings.ci.poll_s, project.forge.pause_s())
 
 
 def _basis(project: ProjectSettings) -> str:
@@ -165,10 +173,26 @@ def _take(project: Project) -> Snapshot:
     write_json(directory.snapshot, taken, mtime_ns=mtime_ns, limit=SNAPSHOT_LIMIT)
     crash_point("forge:seen")
     _wake_changed(project, before, taken)
-    due = f"{math.ceil(taken.taken_at + project.settings.ci.poll_s)}\n"
-    # The time of the kernel's own stamps lags behind by some milliseconds, and so might be before.
-    write_atomic(directory.due, due, mtime_ns=time.time_ns())
+    _write_due(project, taken)
     return taken
+
+
+def _write_due(project: Project, taken: Snapshot) -> None:
+    due = f"{math.ceil(taken.taken_at + find_interval(project))}\n"
+    # The time of the kernel's own stamps lags behind by some milliseconds, and so might be before.
+    write_atomic(project.directory.due, due, mtime_ns=time.time_ns())
+
+
+def _put_off(project: Project, last: Snapshot) -> None:
+    """Write a later time for the next look, if that is due, but `last` has to do for longer.
+
+    So it is while the forge takes few requests; else each second's pass would find it due.
+    """
+    due = read_seconds(
+        (read_guarded(project.directory.due, 100) or b"").decode("ascii", "replace").strip()
+    )
+    if due is not None and due <= time.time():
+        _write_due(project, last)
 
 
 def _observe(project: Project, last: Snapshot | None, *, start_checks: bool) -> Snapshot:

@@ -34,7 +34,7 @@ def ensure(session: Session) -> bool:
 
 def _environment(session: Session) -> dict[str, str]:
     """Return what its reactors need, and what the agents that they start may see."""
-    ours = select_lasting_environment(session.pass_env)
+    ours = select_lasting_environment(session.kept_variables)
     ours.pop("SM_CONFIG", None)
     return ours | {
         "SM_PYTHON": sys.executable,

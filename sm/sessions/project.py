@@ -115,7 +115,9 @@ class Project(Struct, frozen=True, dict=True):
         """Where the issues are."""
         from sm.adapters.forge.kinds import open_forge
 
-        return open_forge(self.settings, self.config.source)
+        return open_forge(
+            self.settings, self.config.source, self.root.project(self.settings.name).path
+        )
 
     def record(self, event: Event) -> None:
         """Put an event into the journal."""

@@ -142,8 +142,8 @@ class Session(Struct, frozen=True, dict=True):
         return False
 
     @property
-    def pass_env(self) -> tuple[str, ...]:
-        """The variables that its next agent gets anew; others keep those of the first."""
+    def kept_variables(self) -> tuple[str, ...]:
+        """The variables of a person's environment that its monitor keeps."""
         return ()
 
     @property
@@ -281,12 +281,13 @@ class IssueSession(Session, frozen=True, dict=True):
         return True
 
     @property
-    def pass_env(self) -> tuple[str, ...]:
-        """What the project says now; the reactor tells what is wrong with it."""
+    def kept_variables(self) -> tuple[str, ...]:
+        """Those that its next agent gets, and the forge's token, which agents do not get."""
         try:
-            return self.project.settings.agent.pass_env
-        except SmError:
+            settings = self.project.settings
+        except SmError:  # the reactor tells what is wrong
             return ()
+        return (*settings.agent.pass_env, *settings.forge.variables)
 
     @property
     def is_living(self) -> bool:

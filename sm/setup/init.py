@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from msgspec import Struct, to_builtins
+from msgspec import NODEFAULT, Struct, structs, to_builtins
 
 from sm.adapters.agent.profile import Profile
 from sm.adapters.forge.kinds import kind_of
@@ -77,10 +77,17 @@ class Setup(Struct, frozen=True):
             "repo": str(self.repo),
             "remote": self.hub.remote,
             "primary_branch": self.primary,
-            "forge": to_builtins(self.forge, enc_hook=str),
+            "forge": _said(self.forge),
             "agent": {"command": self.command, **passed},
             "ci": {"command": "" if self.ci == NO_CI else self.ci},
         }
+
+
+def _said(forge: ForgeSettings) -> dict[str, str | list[str]]:
+    """The keys of the forge that are not as they are by themselves."""
+    defaults = {field.encode_name: field.default for field in structs.fields(forge)}
+    values = to_builtins(forge, enc_hook=str)
+    return {key: value for key, value in values.items() if value != defaults.get(key, NODEFAULT)}
 
 
 def name_project(repo: Path) -> str:

@@ -167,6 +167,26 @@ class ProjectDir(Struct, frozen=True):
         """Held by the process that looks at the forge."""
         return self.path / "forge.lock"
 
+    @property
+    def forge_written(self) -> Path:
+        """Gets a new time with each write to a forge elsewhere."""
+        return self.path / "written"
+
+    @property
+    def repository(self) -> Path:
+        """The id of the repository on a forge elsewhere, and its present name."""
+        return self.path / "repository.json"
+
+    @property
+    def quota(self) -> Path:
+        """The requests to a forge elsewhere, by hour and purpose, and what is left."""
+        return self.path / "quota.json"
+
+    @property
+    def quota_lock(self) -> Path:
+        """Held while a request is entered there."""
+        return self.path / "quota.lock"
+
 
 class SessionDir(Struct, frozen=True):
     """One small file for each fact about a session; see docs/STATE.md."""

@@ -184,7 +184,7 @@ class ForgeContract:
             forge.add_label(number, "blocked")
             forge.remove_label(number, "backlog")
         assert forge.issue(number).labels == ("blocked",)
-        assert forge.labels() == {"blocked"}
+        assert "blocked" in forge.labels()  # a forge may know labels that no issue has
         for _ in range(2):
             assert forge.close_issue(number).state is IssueState.CLOSED
         assert forge.issues(IssueState.OPEN)[0] == []

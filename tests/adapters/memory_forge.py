@@ -138,6 +138,9 @@ class MemoryForge:
     def git_dirs(self) -> tuple[Path, ...]:
         return ()
 
+    def pause_s(self) -> float:
+        return 0.0
+
     def find_writers(self, authors: Iterable[str]) -> frozenset[str]:
         return frozenset(self._ask("find_writers").writers & set(authors))
 
@@ -338,7 +341,9 @@ SERVERS: dict[str, Server] = {}
 """By name: what a URL would lead to."""
 
 
-def open_forge(project: ProjectSettings, config: Path | None = None) -> MemoryForge:
+def open_forge(
+    project: ProjectSettings, config: Path | None = None, state: Path | None = None
+) -> MemoryForge:
     """The forge of a project with `MemorySettings`."""
     assert isinstance(project.forge, MemorySettings)
     return MemoryForge(SERVERS[project.forge.name])

@@ -9,15 +9,19 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.forge import kinds
+from sm.adapters.forge.gitea import entry as gitea
+from sm.adapters.forge.gitea import observe
+from sm.adapters.forge.github import entry as github
 from sm.adapters.forge.local import entry
 from sm.adapters.forge.trust import Trust
 from sm.store.paths import Root
 from tests.adapters import memory_forge
 from tests.adapters.forge_contract import ForgeContract, Side
 from tests.adapters.forge_sides import CI, LocalSide, MemorySide, memory_side
+from tests.forges.sides import remote_side
 from tests.hub import make_hub
 
-KINDS: tuple[kinds.Kind, ...] = (entry, memory_forge)
+KINDS: tuple[kinds.Kind, ...] = (entry, memory_forge, github, gitea)
 """Both modules have what a kind must have: the type checker says so."""
 
 
@@ -36,6 +40,39 @@ class TestMemory(ForgeContract):
     @pytest.fixture
     def side(self, tmp_path: Path) -> Side:
         return memory_side(make_hub(tmp_path))
+
+
+class TestGithub(ForgeContract):
+    """GitHub, over HTTP."""
+
+    @pytest.fixture
+    def side(self, tmp_path: Path) -> Iterator[Side]:
+        with remote_side("github", make_hub(tmp_path), tmp_path / "kept") as side:
+            yield side
+
+
+@pytest.fixture(autouse=True)
+def certain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our forges find out at once whether a branch conflicts."""
+    monkeypatch.setattr(observe, "UNCERTAIN_S", 0.0)
+
+
+class TestForgejo(ForgeContract):
+    """Forgejo, over HTTP."""
+
+    @pytest.fixture
+    def side(self, tmp_path: Path) -> Iterator[Side]:
+        with remote_side("forgejo", make_hub(tmp_path), tmp_path / "kept") as side:
+            yield side
+
+
+class TestGitea(ForgeContract):
+    """Gitea, over HTTP."""
+
+    @pytest.fixture
+    def side(self, tmp_path: Path) -> Iterator[Side]:
+        with remote_side("gitea", make_hub(tmp_path), tmp_path / "kept") as side:
+            yield side
 
 
 @pytest.fixture

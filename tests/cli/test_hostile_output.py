@@ -74,6 +74,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "handoff": ("{folder}/none",),
     "cycle": ("{session} --dry-run", "{other} --dry-run"),
     "health": ("", "{session}", "--check"),
+    "quota": ("", "--project {hostile}"),
     "hooks install": ("--settings {folder}/s.json",),
     "hooks show": ("--settings {folder}/s.json",),
     "hooks uninstall": ("--settings {folder}/s.json",),

@@ -82,6 +82,7 @@ def test_help_imports_no_verb_and_nothing_heavy() -> None:
 def test_a_pass_imports_nothing_that_it_does_not_need() -> None:
     """It is what runs most of all, and imports are most of its time."""
     heavy = {"click", "dataclasses", "rich", "sh", "tenacity", "yaml", "difflib", "shutil"}
+    heavy |= {"httpx2", "httpcore2", "ssl", "email"}
     code = (
         "import sys\nfrom sm.__main__ import run\nrun(['react', 'gone'])\n"
         "import sm.issues.reactor, sm.personal.reactor, sm.context.run\n"

@@ -131,7 +131,7 @@ def test_relative_paths_start_at_the_file_and_tilde_is_home(
     write(ONE + "worktree_root: ~/trees\nescalation: {vault: ../vault}\n", "a.yaml", cwd / "in")
     project = read(cwd, Path("in/a.yaml")).projects[0]
     assert project.repo == cwd / "in" / "clone"
-    assert project.forge.path == cwd / "in" / "hub" / "forge"
+    assert Path(project.forge.place) == cwd / "in" / "hub" / "forge"
     assert project.worktree_root == sealed / "trees"
     assert project.escalation.vault == cwd / "vault"
 
@@ -150,7 +150,7 @@ def test_defaults_beside_projects_are_merged_under_each(cwd: Path, write: Write)
     a, b = read(cwd).projects
     assert (a.max_sessions, a.ci.command, a.ci.max_fixes) == (5, "make test", 7)
     assert (b.max_sessions, b.ci.command, b.ci.max_fixes) == (1, None, 7)
-    assert b.forge.path == cwd / "fb"
+    assert Path(b.forge.place) == cwd / "fb"
 
 
 def test_durations_are_read_as_people_write_them(cwd: Path, write: Write) -> None:
@@ -426,7 +426,10 @@ def test_bad_yaml_is_explained(cwd: Path, write: Write, added: str, expected: st
         (ONE.replace("harb", "../x"), "(line 1): project '../x' cannot be a file name"),
         (ONE.replace("harb", "-x"), "(line 1): project '-x' cannot be a file name"),
         (ONE.replace("harb", "x" * 65), "cannot be a file name"),
-        (ONE.replace("local", "gitlab"), "'forge.kind' in 'sm.yaml' (line 3): expected local, got"),
+        (
+            ONE.replace("local", "gitlab"),
+            "'forge.kind' in 'sm.yaml' (line 3): expected local or github or forgejo or gitea, got",
+        ),
         ("a: &a [*a]\n", "cannot parse 'sm.yaml': '*a' stands for something that it is a"),
         ("name: caf\udce9\n".encode("utf-8", "surrogateescape"), "line 1: it is not UTF-8 text"),
         (b"name: x\n\n\xff\xfe", "cannot read 'sm.yaml', line 3: it is not UTF-8 text: save it as"),

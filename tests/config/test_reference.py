@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,13 @@ import yaml
 from sm.config import reference
 from sm.config.convert import list_key_paths
 from sm.config.load import load
-from sm.config.schema import MachineSettings, ProjectSettings
+from sm.config.schema import (
+    ForgejoSettings,
+    GiteaSettings,
+    GithubSettings,
+    MachineSettings,
+    ProjectSettings,
+)
 from sm.config.show import list_effective
 from tests.helpers import REPOSITORY
 
@@ -40,8 +47,26 @@ def leaves(data: dict[str, object], at: tuple[str, ...] = ()) -> set[tuple[str, 
 
 
 def test_the_example_misses_no_key() -> None:
-    data = yaml.safe_load((TOP / "config.example.yaml").read_text())
-    assert leaves(data) == {*list_key_paths(MachineSettings), *list_key_paths(ProjectSettings)}
+    text = (TOP / "config.example.yaml").read_text()
+    found = leaves(yaml.safe_load(text))
+    for block in re.findall(r"^# forge:\n(?:#   .*\n)+", text, re.MULTILINE):
+        found |= leaves(yaml.safe_load(block.replace("\n# ", "\n").removeprefix("# ")))
+    assert found == {*list_key_paths(MachineSettings), *list_key_paths(ProjectSettings)}
+
+
+def test_each_kind_of_forge_has_a_block_of_its_own_in_the_example(tmp_path: Path) -> None:
+    text = (TOP / "config.example.yaml").read_text()
+    blocks = re.findall(r"^# forge:\n(?:#   .*\n)+", text, re.MULTILINE)
+    found = []
+    for block in blocks:
+        least = tmp_path / "least.yaml"
+        least.write_text("name: x\nrepo: x\n" + block.replace("\n# ", "\n").removeprefix("# "))
+        found += [project.forge for project in load(least, {}, tmp_path).projects]
+    assert found == [
+        GithubSettings(repository="harbor/harb"),
+        ForgejoSettings(repository="harbor/harb", url="https://codeberg.org"),
+        GiteaSettings(repository="harbor/harb", url="https://codeberg.org"),
+    ]
 
 
 def test_the_example_loads_and_holds_the_defaults(tmp_path: Path) -> None:

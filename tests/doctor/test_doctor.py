@@ -93,13 +93,13 @@ def test_a_sound_installation_is_all_ok(
 
 
 def test_json_lists_what_was_found(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
-    shutil.rmtree(project.settings.forge.path)
+    shutil.rmtree(Path(project.settings.forge.place))
     assert run(["doctor", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert {one["level"] for one in found} == {"ok", "fail"}
     assert {one["where"] for one in found} == {"machine", "harb"}
     assert [one["what"] for one in found if one["level"] == "fail"] == [
-        f"there is no forge in '{project.settings.forge.path}': run 'sm init' to set one up"
+        f"there is no forge in '{Path(project.settings.forge.place)}': run 'sm init' to set one up"
     ]
 
 
@@ -202,7 +202,7 @@ def test_an_unknown_agent_is_not_started_to_ask_for_its_version(
 
 def test_a_half_edited_file_of_the_forge_is_a_warning(project: Project) -> None:
     project.forge.add_issue("One", author="ada")
-    (project.settings.forge.path / "issues" / "0001.md").write_text("---\nnumber: [\n")
+    (Path(project.settings.forge.place) / "issues" / "0001.md").write_text("---\nnumber: [\n")
     [(level, what, _)] = wrong(project)
     assert level == "warn"
     assert "0001.md" in what

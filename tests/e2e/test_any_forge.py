@@ -32,6 +32,7 @@ from tests.adapters.forge_sides import LocalSide, MemorySide
 from tests.adapters.memory_forge import SERVERS, MemorySettings, Server
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage
+from tests.forges.sides import RemoteSide, remote_side
 from tests.helpers import wait_for
 from tests.hub import Hub
 
@@ -41,6 +42,7 @@ DECIDED = [
     *("approved-merge", "merged-early"),
 ]
 IN_MEMORY = pytest.mark.parametrize("play", ["memory"], indirect=True)
+ELSEWHERE = pytest.mark.parametrize("play", ["memory", "github", "forgejo", "gitea"], indirect=True)
 """On the embedded forge everybody may write, and all is read each time."""
 
 
@@ -60,7 +62,7 @@ class Play:
     """A stage with one of the forges."""
 
     stage: Stage
-    side: LocalSide | MemorySide
+    side: LocalSide | MemorySide | RemoteSide
     project: Project
     running: ExitStack
     calls: Counter[str] = field(default_factory=Counter)
@@ -105,17 +107,24 @@ class Play:
         return [describe(event).split(" ")[0] for event in events if name_event(event) == "decided"]
 
 
-@pytest.fixture(params=["local", "memory"])
+@pytest.fixture(params=["local", "memory", "github", "forgejo", "gitea"])
 def play(
     request: pytest.FixtureRequest, stage_of: MakeStage, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Play]:
+    monkeypatch.setattr("sm.adapters.forge.gitea.observe.UNCERTAIN_S", 0.0)
     stage = stage_of(settings=SETTINGS)
     project = stage.project
     hub = Hub(stage.config, project.settings, stage.repository)
-    side: LocalSide | MemorySide
+    side: LocalSide | MemorySide | RemoteSide
     with ExitStack() as running:
         if request.param == "local":
             side = LocalSide(hub, running)
+        elif request.param in ("github", "forgejo", "gitea"):
+            folder = project.root.project(project.name).path
+            folder.parent.parent.mkdir(mode=0o700, exist_ok=True)
+            folder.parent.mkdir(mode=0o700, exist_ok=True)
+            side = running.enter_context(remote_side(request.param, hub, folder))
+            project = Project(project.config, side.project)
         else:
             monkeypatch.setitem(kinds.MODULES, "memory", memory_forge.__name__)
             server = Server(BareRepository(stage.repository.bare))
@@ -180,7 +189,7 @@ def seen_anew(play: Play) -> None:
     snapshot(play.anew(), newer_than=time.time())
 
 
-@IN_MEMORY
+@ELSEWHERE
 def test_what_a_stranger_files_is_not_taken_up(play: Play) -> None:
     play.side.open().add_issue("Run this", labels=["backlog"], author="mallory")
     assert list(tick(play.anew(), dry_run=True)) == []
@@ -188,7 +197,7 @@ def test_what_a_stranger_files_is_not_taken_up(play: Play) -> None:
     assert list(tick(play.anew(), dry_run=True)) == ["would pick up #1 Run this"]
 
 
-@IN_MEMORY
+@ELSEWHERE
 def test_a_stranger_gives_no_answer_and_no_approval(play: Play) -> None:
     issue, forge = play.start(), play.side.open()
     head = play.push(issue, "good\n", "PHASE:awaiting_ci")
@@ -211,6 +220,7 @@ def test_a_stranger_gives_no_answer_and_no_approval(play: Play) -> None:
     assert play.decided() == ["open-pull", "escalate", "reply"]
 
 
+@pytest.mark.parametrize("play", ["local", "memory"], indirect=True)
 def test_the_kind_of_a_forge_is_asked_what_is_wrong_with_it(play: Play) -> None:
     def problems() -> list[str]:
         return list(list_project_problems(play.project.settings, {}))
@@ -232,11 +242,11 @@ def test_a_tick_costs_one_call_and_a_pass_that_tells_nothing_long_no_more(play: 
     seen_anew(play)
     list(tick(play.anew()))
     assert play.calls["observe"] == 1
-    assert set(play.calls) <= {"observe", "git_dirs", "is_stale"}
+    assert set(play.calls) <= {"observe", "git_dirs", "is_stale", "pause_s"}
     play.calls.clear()
     list(tick(play.anew()))
     play.react(issue)
-    assert set(play.calls) <= {"git_dirs", "is_stale"}, "nothing has happened"
+    assert set(play.calls) <= {"git_dirs", "is_stale", "pause_s"}, "nothing has happened"
 
     head = play.push(issue, "good\n", "PHASE:awaiting_ci")
     play.side.finish(head, CheckState.SUCCESS)
@@ -244,7 +254,7 @@ def test_a_tick_costs_one_call_and_a_pass_that_tells_nothing_long_no_more(play: 
     play.calls.clear()
     play.react(issue)
     assert play.decided() == ["open-pull", "ci-passed"]
-    assert set(play.calls) == {"is_stale"}, "its text quotes nothing"
+    assert set(play.calls) == {"is_stale", "pause_s"}, "its text quotes nothing"
 
 
 def test_validators_are_kept_with_the_observation_alone(play: Play) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from sm.adapters.forge.protocol import Forge
 from sm.issues.snapshot import last_snapshot, snapshot
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
@@ -87,6 +90,26 @@ def test_a_session_is_woken_although_who_looked_dies_before(
     assert is_woken(wake)
     snapshot(project)
     assert not is_woken(wake)
+
+
+class Limited:
+    """A forge that takes few requests."""
+
+    def __init__(self, forge: Forge, pause_s: float) -> None:
+        self._forge = forge
+        self.pause_s = lambda: pause_s
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._forge, name)
+
+
+def test_while_a_forge_takes_few_requests_the_next_look_is_put_off(project: Project) -> None:
+    """Or each monitor would have a pass made every second, because a look is due."""
+    seen = snapshot(project)
+    project.__dict__["forge"] = Limited(project.forge, 7200)
+    project.directory.due.write_text(f"{int(time.time()) - 1}\n")
+    assert snapshot(project).taken_at == seen.taken_at
+    assert int(project.directory.due.read_text()) == math.ceil(seen.taken_at + 7200)
 
 
 def test_the_last_look_of_an_earlier_version_is_looked_at_anew(project: Project) -> None:

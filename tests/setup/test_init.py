@@ -68,11 +68,11 @@ def test_a_repository_without_a_remote_gets_a_hub_and_a_forge(
     hub = clone.parent / "reef-hub"
     made = project()
     assert (made.repo, made.remote, made.primary_branch) == (clone, "origin", "main")
-    assert made.forge.path == hub / "forge"
+    assert Path(made.forge.place) == hub / "forge"
     assert made.agent.command == "claude --dangerously-skip-permissions"
     assert made.ci.command == "make test"
     assert list(list_project_problems(made, {})) == []
-    assert read_settings(made.forge.path) == hub / "repo.git"
+    assert read_settings(Path(made.forge.place)) == hub / "repo.git"
     assert git(clone, "rev-parse", "origin/main") == git(clone, "rev-parse", "main")
     assert git(hub / "repo.git", "for-each-ref", "--format=%(refname)").split() == [
         "refs/heads/main",
@@ -113,7 +113,7 @@ def test_a_local_bare_remote_is_the_hub(tmp_path: Path) -> None:
     assert run(["init", "--yes", "--repo", str(repository.clone), "--ci", "none"]) == 0
     made = project("clone")
     assert (made.remote, made.ci.command) == ("origin", None)
-    assert read_settings(made.forge.path) == repository.bare
+    assert read_settings(Path(made.forge.place)) == repository.bare
     assert not (tmp_path / "clone-hub" / "repo.git").exists()
     assert list(list_project_problems(made, {})) == []
 

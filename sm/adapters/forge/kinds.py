@@ -15,14 +15,23 @@ if TYPE_CHECKING:
     from sm.adapters.forge.protocol import Forge
     from sm.config.schema import ForgeSettings, ProjectSettings
 
-MODULES = {"local": "sm.adapters.forge.local.entry"}
+MODULES = {
+    "local": "sm.adapters.forge.local.entry",
+    "github": "sm.adapters.forge.github.entry",
+    "forgejo": "sm.adapters.forge.gitea.entry",
+    "gitea": "sm.adapters.forge.gitea.entry",
+}
 
 
 class Kind(Protocol):
     """What such a module has."""
 
-    def open_forge(self, project: ProjectSettings, config: Path | None = None) -> Forge:
+    def open_forge(
+        self, project: ProjectSettings, config: Path | None = None, state: Path | None = None
+    ) -> Forge:
         """The forge of `project`. `config` is the file that helper processes are to read.
+
+        `state` is the project's private folder, in which a forge elsewhere keeps little files.
 
         Raises:
             UsageError: the settings of the project lead to no forge.
@@ -52,6 +61,8 @@ def kind_of(settings: ForgeSettings) -> Kind:
     return cast("Kind", import_module(MODULES[settings.kind]))
 
 
-def open_forge(project: ProjectSettings, config: Path | None = None) -> Forge:
+def open_forge(
+    project: ProjectSettings, config: Path | None = None, state: Path | None = None
+) -> Forge:
     """The forge of a project, see `Kind.open_forge`."""
-    return kind_of(project.forge).open_forge(project, config)
+    return kind_of(project.forge).open_forge(project, config, state)

@@ -91,6 +91,13 @@ class Forge(Protocol):
         """Its repositories on this machine, in which a killed git may leave a lock behind."""
         ...
 
+    def pause_s(self) -> float:
+        """Seconds that two observations must be apart for the forge's limits; 0: any number.
+
+        It is called in each pass over a session, so it sends no request.
+        """
+        ...
+
     def find_writers(self, authors: Iterable[str]) -> frozenset[str]:
         """Those of `authors` who may push to the repository, as the forge knows them."""
         ...

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from sm.adapters.forge.local.forge import open_forge
+from sm.adapters.forge.local.forge import LocalForge
+from sm.adapters.forge.local.forge import open_forge as open_local
 from sm.adapters.forge.local.repository import is_bare
 from sm.adapters.forge.local.setup import create, read_settings
 from sm.config.schema import ForgeSettings, LocalSettings, ProjectSettings
@@ -14,6 +15,13 @@ from sm.errors import SmError
 from sm.store.files import follow_links
 
 __all__ = ["find_bare", "find_problems", "open_forge", "prepare"]
+
+
+def open_forge(
+    project: ProjectSettings, config: Path | None = None, state: Path | None = None
+) -> LocalForge:
+    """The forge of `project`, which keeps everything in its own folder."""
+    return open_local(project, config)
 
 
 def find_problems(project: ProjectSettings, url: str) -> Iterator[str]:

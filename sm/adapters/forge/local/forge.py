@@ -29,6 +29,7 @@ from sm.adapters.forge.model import (
     ReviewState,
     authors_in,
 )
+from sm.config.schema import LocalSettings
 from sm.errors import UsageError
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def open_forge(project: ProjectSettings, config: Path | None = None) -> LocalFor
         UsageError: there is no forge in the folder that the configuration names.
 
     """
+    assert isinstance(project.forge, LocalSettings)
     path = Path(os.path.abspath(project.forge.path))  # noqa: PTH100 - links stay as written
     repository = BareRepository(read_settings(path))
     folder = ForgeFolder(path)
@@ -115,6 +117,10 @@ class LocalForge(Struct, frozen=True):
     def git_dirs(self) -> tuple[Path, ...]:
         """The bare repository beside it."""
         return (self.repository.path,)
+
+    def pause_s(self) -> float:
+        """None: a folder has no limits."""
+        return 0.0
 
     def find_writers(self, authors: Iterable[str]) -> frozenset[str]:
         """All of them, see `merge.find_writers`."""

@@ -6,19 +6,12 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from sm.adapters.forge.errors import (
-    BaseMovedError,
-    ChecksNotPassedError,
-    ConflictError,
-    HeadMovedError,
-    NotApprovedError,
-    NotFoundError,
-    PullClosedError,
-)
+from sm.adapters.forge import merge_rules
+from sm.adapters.forge.errors import BaseMovedError, ConflictError, NotFoundError
 from sm.adapters.forge.local.document import Document
 from sm.adapters.forge.local.pulls import Pulls, ended
-from sm.adapters.forge.model import CheckState, PullRequest, PullState, ReviewState
-from sm.adapters.forge.review import verdict
+from sm.adapters.forge.merge_rules import refuse
+from sm.adapters.forge.model import PullRequest, PullState
 from sm.adapters.forge.trust import Trust
 from sm.adapters.git_call import GitLockedError
 from sm.foreign import tidy
@@ -27,8 +20,6 @@ from sm.store.failpoint import crash_point
 ATTEMPTS = 20
 PAUSE_S = 0.2
 """Longest wait before another attempt; each is as long as chance will have it."""
-
-PASSED = (CheckState.SUCCESS, CheckState.NONE)
 
 
 class Rules(Struct, frozen=True):
@@ -82,53 +73,16 @@ def merge(pulls: Pulls, number: int, wish: Wish, rules: Rules) -> PullRequest:
         if pull.state is PullState.MERGED:
             return pull
         pulls.checks.ensure(pull.head)
-        refuse(pull, wish.head, rules)
+        refuse(pull, wish.head, _asked_of(pull, rules))
         return _merge(pulls, pull, wish.author, wish.message or _message(pull))
 
     return again(attempt)
 
 
-def refuse(pull: PullRequest, head: str, rules: Rules) -> None:
-    """Raise the reason for which `pull` may not be merged at `head`, if there is one."""
-    if pull.state is PullState.CLOSED:
-        raise PullClosedError(f"pull request {pull.number} is closed: open a new one")
-    if head and head != pull.head:
-        raise HeadMovedError(
-            f"'{pull.branch}' is at {pull.head[:12]} and not at {head[:12]} any more: "
-            "have the new commits checked and reviewed"
-        )
-    _refuse_unchecked(pull)
-    _refuse_unreviewed(pull, rules)
-
-
-def _refuse_unreviewed(pull: PullRequest, rules: Rules) -> None:
+def _asked_of(pull: PullRequest, rules: Rules) -> merge_rules.Rules:
+    """The rules for this pull request: which of its reviewers count."""
     trust = rules.trust(review.author for review in pull.reviews)
-    decisive = verdict(pull.reviews, pull.head, trust)
-    if decisive and decisive.state is ReviewState.CHANGES_REQUESTED:
-        raise NotApprovedError(
-            f"'{decisive.author}' wants changes in pull request {pull.number}: "
-            "make them and ask for another review"
-        )
-    if rules.review_required and decisive is None:
-        raise NotApprovedError(
-            f"pull request {pull.number} is not approved at {pull.head[:12]}: "
-            f"run 'sm review {pull.number} --approve' after a look at it"
-        )
-
-
-def _refuse_unchecked(pull: PullRequest) -> None:
-    if pull.check.state in PASSED:
-        return
-    if pull.check.state is CheckState.PENDING:
-        raise ChecksNotPassedError(f"CI has not finished on {pull.head[:12]}: merge when it has")
-    if pull.check.state is CheckState.BROKEN:
-        raise ChecksNotPassedError(
-            f"nothing is known of {pull.head[:12]} ({pull.check.step}): have CI run again by "
-            f"'sm ci rerun PROJECT {pull.number}'"
-        )
-    raise ChecksNotPassedError(
-        f"CI failed on {pull.head[:12]} ({pull.check.step}): see '{pull.check.url}'"
-    )
+    return merge_rules.Rules(rules.review_required, trust)
 
 
 def _merge(pulls: Pulls, pull: PullRequest, author: str, message: str) -> PullRequest:

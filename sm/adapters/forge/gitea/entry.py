@@ -1,0 +1,37 @@
+"""Forgejo and Gitea as kinds of forges, see `sm.adapters.forge.kinds`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from sm.adapters.forge.gitea.forge import GiteaForge
+from sm.adapters.forge.rest.check import find_rest_problems
+from sm.adapters.forge.rest.entry import make_client, make_settings
+from sm.adapters.forge.rest.labels import make_labels
+from sm.config.schema import ForgejoSettings, ForgeSettings, GiteaSettings, ProjectSettings
+
+__all__ = ["find_problems", "open_forge", "prepare"]
+
+
+def open_forge(
+    project: ProjectSettings, config: Path | None = None, state: Path | None = None
+) -> GiteaForge:
+    """The repository of `project`; nothing is asked yet."""
+    settings = project.forge
+    assert isinstance(settings, ForgejoSettings | GiteaSettings)
+    base = f"{settings.url.rstrip('/')}/api/v1"
+    web = make_client(settings, base, state, {}, scheme="token")
+    return GiteaForge(web, make_settings(project, settings, state))
+
+
+def find_problems(project: ProjectSettings, url: str) -> Iterator[str]:
+    """What is wrong with the token, the repository, its labels, or the remote."""
+    yield from find_rest_problems(open_forge(project), project, url)
+
+
+def prepare(settings: ForgeSettings, repository: Path) -> Iterator[str]:
+    """Make the usual labels, as far as they are missing; the repository itself is there."""
+    assert isinstance(settings, ForgejoSettings | GiteaSettings)
+    forge = open_forge(ProjectSettings(name="init", repo=repository, forge=settings))
+    yield from make_labels(forge, forge.settings.labels)

@@ -1,0 +1,124 @@
+"""Forgejo and Gitea: what they do otherwise than GitHub, and than one another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import structs
+
+from sm.adapters.forge.combine import Part
+from sm.adapters.forge.gitea.observe import CURSOR, Observer
+from sm.adapters.forge.gitea.reader import GiteaReader
+from sm.adapters.forge.model import Batch, InlineComment, PullRequest, ReviewState
+from sm.adapters.forge.rest.forge import RestForge
+from sm.adapters.forge.rest.issues import WRITE
+from sm.adapters.forge.rest.log import BYTES, trim_log
+from sm.adapters.forge.rest.reader import GONE, READ, Reader
+from sm.adapters.forge.rest.shapes import Job, Jobs, Runs
+from sm.adapters.forge.web.errors import RefusedError
+from sm.errors import UsageError
+
+LOG = "log"
+EVENTS = {
+    ReviewState.APPROVED: "APPROVED",
+    ReviewState.CHANGES_REQUESTED: "REQUEST_CHANGES",
+    ReviewState.COMMENTED: "COMMENT",
+}
+"""Any other word would make a draft of the review, without an error."""
+FAILED = "failure"
+NO_LOG = (400, 403, *GONE)
+"""Older servers have no logs to give."""
+
+
+class GiteaForge(RestForge):
+    """One repository on Forgejo or Gitea."""
+
+    def make_reader(self, repository: str) -> Reader:
+        """What reads the repository of that name."""
+        return GiteaReader(self.web, repository)
+
+    def observe(self, since: Batch | None = None, *, start_checks: bool = True) -> Batch:
+        """Everything that is open and what was closed within a month, or what has changed."""
+        written = self.files.written()  # what is written while we read counts as changed since
+        problems = []
+        if since is None or CURSOR not in since.validators:
+            problems += self.find_repository()
+            found = self._observer().read_all()
+        else:
+            found = self._observer().go_on(since)
+        validators = found.validators | {"written": written}
+        return structs.replace(found, problems=(*problems, *found.problems), validators=validators)
+
+    def _observer(self) -> Observer:
+        assert isinstance(self.reader, GiteaReader)
+        return Observer(self.reader, self.settings)
+
+    def review_data(
+        self, state: ReviewState, body: str, comments: Iterable[InlineComment], head: str
+    ) -> dict[str, object]:
+        """A review as they take it."""
+        remarks = [
+            {"path": one.path, "new_position": one.line, "body": one.body} for one in comments
+        ]
+        return {"event": EVENTS[state], "commit_id": head, "body": body, "comments": remarks}
+
+    def read_diff(self, number: int) -> str:
+        """What a pull request changes, as a patch."""
+        self.reader.pull_shape(number)
+        path = f"{self.reader.at}/pulls/{number}.diff"
+        return self.web.get(path, READ, media="text/plain").body.decode("utf-8", "replace")
+
+    def send_merge(self, pull: PullRequest, message: str) -> str:
+        """Have it merge at exactly this head. It is a POST, but a second one finds it merged."""
+        data: dict[str, object] = {
+            "Do": self.settings.merge_method,
+            "head_commit_id": pull.head,
+        }
+        if message:
+            title, _, rest = message.partition("\n")
+            data |= {"MergeTitleField": title, "MergeMessageField": rest.strip()}
+        path = f"{self.reader.at}/pulls/{pull.number}/merge"
+        self.web.write("POST", path, WRITE, data, harmless=True)
+        return ""
+
+    # Checks
+
+    def read_log(self, part: Part, head: str) -> str:
+        """The log of a job of their own CI, or else what the status says."""
+        lines = self.settings.log_lines
+        if part.has_log and (job := self._find_job(part, head)):
+            try:
+                path = f"{self.reader.at}/actions/jobs/{job.id}/logs"
+                return trim_log(self.web.download(path, LOG, BYTES), lines)
+            except RefusedError as error:
+                if error.status not in NO_LOG:
+                    raise
+        said = part.text or f"no log is to be had here: see {part.url}"
+        return trim_log(said.encode(), lines)
+
+    def _find_job(self, part: Part, head: str) -> Job | None:
+        """The failed job that the status is of: its name is in the status's."""
+        try:
+            runs = self.web.get(f"{self.reader.at}/actions/runs", LOG, {"head_sha": head})
+            for run in runs.read(Runs).workflow_runs:
+                answer = self.web.get(f"{self.reader.at}/actions/runs/{run.id}/jobs", LOG)
+                found = answer.read(Jobs | list[Job])  # type: ignore[arg-type]
+                jobs = found.jobs if isinstance(found, Jobs) else found
+                for job in jobs:
+                    if job.name in part.name and FAILED in (job.status, job.conclusion):
+                        return job
+        except RefusedError as error:
+            if error.status not in NO_LOG:
+                raise
+        return None
+
+    def rerun_check(self, head: str) -> None:
+        """Refused: they offer no way to run CI again.
+
+        Raises:
+            UsageError: always.
+
+        """
+        raise UsageError(
+            f"CI cannot be run again on {head[:12]} from here: do it on the forge's page, or push"
+        )

@@ -1,0 +1,138 @@
+"""Reads a repository on Forgejo or Gitea: where their interface differs from GitHub's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import ClassVar, TypeVar
+
+from msgspec import structs
+
+from sm.adapters.forge.combine import Part
+from sm.adapters.forge.model import Comment
+from sm.adapters.forge.rest.convert import make_comment, make_status_part, space_out
+from sm.adapters.forge.rest.reader import GONE, READ, Reader
+from sm.adapters.forge.rest.shapes import (
+    CommentShape,
+    InlineShape,
+    Label,
+    PullShape,
+    ReviewShape,
+    Statuses,
+)
+from sm.adapters.forge.web.client import PAGES, Params
+
+T = TypeVar("T")
+
+LIMIT = 50
+"""Entries of a page; a server may give fewer."""
+STATUS_PAGES = 10
+TOTAL = "x-total-count"
+ALL_STATES = ("open", "all")
+RECENT_PAGES = 4
+"""Pages of pull requests in which a closed one of a branch is looked for."""
+ACTIONS = "/actions/runs/"
+"""Part of the address of what their own CI has run."""
+
+
+class GiteaReader(Reader):
+    """One repository on Forgejo or Gitea."""
+
+    oldest_first: ClassVar[Params] = {"sort": "oldest"}
+    colour: ClassVar[str] = "#8c8c8c"
+    lists_writers: ClassVar[bool] = False
+    """Its list of collaborators has those who may only read, and neither owners nor teams."""
+
+    def entries(
+        self,
+        path: str,
+        shape: type[T],
+        params: Params | None = None,
+        purpose: str = READ,
+        most: int = PAGES,
+    ) -> Iterator[T]:
+        """Every entry of a list, by page numbers: its links may name another address."""
+        seen = 0
+        for page in range(1, most + 1):
+            asked = {"limit": LIMIT, "page": page, **(params or {})}
+            answer = self.web.get(f"{self.at}{path}", purpose, asked)
+            found = answer.read(list[shape])  # type: ignore[valid-type]
+            yield from found
+            seen += len(found)
+            total = answer.headers.get(TOTAL, "")
+            if not found or (total.isdigit() and seen >= int(total)):
+                return
+
+    # Labels go by their ids: a name that is unknown would be dropped without a word.
+
+    def label_ref(self, label: str) -> str | int:
+        """The id of a label, which is made if there is none of that name."""
+        for known in self.entries("/labels", Label):
+            if known.name == label:
+                return known.id
+        return self.make_label(label).id
+
+    # Texts
+
+    def comments(self, number: int) -> tuple[Comment, ...]:
+        """The comments on an issue or a pull request, which come all at once."""
+        path = f"{self.at}/issues/{number}/comments"
+        found = self.web.get(path, READ).read(list[CommentShape])
+        return space_out(make_comment(one, self.account) for one in found)
+
+    def inline(self, number: int, reviews: Iterable[ReviewShape]) -> Iterable[InlineShape]:
+        """The remarks on lines, of each review."""
+        for review in reviews:
+            path = f"{self.at}/pulls/{number}/reviews/{review.id}/comments"
+            for one in self.web.get(path, READ).read(list[InlineShape]):
+                line = one.position or one.original_position
+                yield structs.replace(one, line=line, pull_request_review_id=review.id)
+
+    # Pull requests
+
+    def pull_shape(self, number: int) -> PullShape:
+        """A pull request as the forge has it."""
+        return tidy_pull(super().pull_shape(number))
+
+    def pull_shapes(self, asked: Params, purpose: str = READ) -> Iterator[PullShape]:
+        """The pull requests of a list."""
+        return map(tidy_pull, self.entries("/pulls", PullShape, asked, purpose))
+
+    def pulls_of(self, branch: str, state: str) -> Iterable[PullShape]:
+        """Those that are open, then the last others; Gitea has no filter by branch."""
+        found = self.pull_shapes({"state": "open"})
+        mine = [one for one in found if one.head.ref == branch]
+        if mine or state == "open":
+            return mine
+        asked = {"state": "all", "sort": "recentupdate"}
+        return map(tidy_pull, self.entries("/pulls", PullShape, asked, most=RECENT_PAGES))
+
+    # Checks
+
+    def status_parts(self, head: str, purpose: str = READ) -> list[Part]:
+        """What the statuses say: their own CI writes those, too."""
+        found: list[Part] = []
+        for page in range(1, STATUS_PAGES + 1):
+            asked = {"limit": LIMIT, "page": page}
+            answer = self.web.get(f"{self.at}/commits/{head}/status", purpose, asked, accept=GONE)
+            if answer.status in GONE:
+                return []
+            read = answer.read(Statuses)
+            found += map(make_status_part, read.statuses or [])
+            if not read.statuses or len(found) >= (read.total_count or 0):
+                break
+        return [structs.replace(part, has_log=ACTIONS in part.url) for part in found]
+
+    def run_parts(self, head: str, purpose: str = READ) -> list[Part]:
+        """None: there are no check runs."""
+        return []
+
+
+def tidy_pull(shape: PullShape) -> PullShape:
+    """With its branch also after that was deleted, and without a conflict that is none.
+
+    A draft is never `mergeable`.
+    """
+    head = shape.head
+    if head.ref.startswith("refs/pull/") and head.label:
+        head = structs.replace(head, ref=head.label)
+    return structs.replace(shape, head=head, mergeable=None if shape.draft else shape.mergeable)

@@ -1,0 +1,112 @@
+"""Makes the values of `sm.adapters.forge.model` from GraphQL's answers. Pure."""
+
+from __future__ import annotations
+
+from sm.adapters.forge.combine import Part, combine
+from sm.adapters.forge.github.shapes import (
+    Actor,
+    CommentNode,
+    Context,
+    IssueNode,
+    PullNode,
+    ReviewNode,
+)
+from sm.adapters.forge.marker import split_marker
+from sm.adapters.forge.model import (
+    NO_CHECK,
+    Check,
+    Comment,
+    PullRequest,
+    PullState,
+    Review,
+    ReviewState,
+)
+from sm.adapters.forge.rest.convert import REVIEWS, read_login, read_moment, space_out, stand
+from sm.adapters.forge.rest.shapes import User
+from sm.foreign import NAME_LIMIT, TITLE_LIMIT, tidy
+
+STATES = {"OPEN": PullState.OPEN, "MERGED": PullState.MERGED, "CLOSED": PullState.CLOSED}
+CONFLICTING, UNKNOWN = "CONFLICTING", "UNKNOWN"
+
+
+def read_actor(actor: Actor | None) -> str:
+    """The name of an account as REST has it: else an app could be taken for a user of its name."""
+    if actor is None or not actor.login:
+        return read_login(None)
+    bot = actor.kind == "Bot" and not actor.login.endswith("[bot]")
+    return read_login(User(actor.login + "[bot]" * bot))
+
+
+def make_pull(node: PullNode, *, has_ci: bool) -> PullRequest:
+    """A pull request, with its check if that was asked for."""
+    is_open = node.state == "OPEN"
+    branch = node.head_ref_name[:NAME_LIMIT]
+    if node.is_cross_repository:
+        branch = f"{read_actor(node.head_repository_owner)}:{branch}"
+    return PullRequest(
+        number=node.number,
+        title=tidy(node.title)[:TITLE_LIMIT],
+        state=STATES.get(node.state, PullState.CLOSED),
+        author=read_actor(node.author),
+        at=read_moment(node.created_at),
+        branch=branch,
+        base=node.base_ref_name[:NAME_LIMIT],
+        head=node.head_ref_oid,
+        conflicts=is_open and node.mergeable == CONFLICTING,
+        merged_as=node.merge_commit.oid if node.merge_commit and node.state == "MERGED" else "",
+        closed_at=read_moment(node.closed_at),
+        reviews=stand([one for each in _reviews(node) if (one := _review(each))]),
+        check=make_check(node, has_ci=has_ci) if is_open and node.commits else NO_CHECK,
+    )
+
+
+def _reviews(node: PullNode) -> list[ReviewNode]:
+    return node.reviews.nodes if node.reviews else []
+
+
+def _review(node: ReviewNode) -> tuple[Review, bool] | None:
+    """A review, and whether it was dismissed; None for a draft."""
+    if node.submitted_at is None or node.state == "PENDING":
+        return None
+    state = REVIEWS.get(node.state, ReviewState.COMMENTED)
+    author, at = read_actor(node.author), read_moment(node.submitted_at)
+    head = node.commit.oid if node.commit else ""
+    return Review(str(node.database_id or 0), author, at, state, head), node.state == "DISMISSED"
+
+
+def make_check(node: PullNode, *, has_ci: bool) -> Check:
+    """What CI says of the head."""
+    contexts = node.rollup.contexts.nodes if node.rollup and node.rollup.contexts else []
+    return combine(map(make_part, contexts), node.head_ref_oid, expected=has_ci)
+
+
+def make_part(context: Context) -> Part:
+    """A check run or a status as a part of what CI says."""
+    if context.context:
+        at, url = read_moment(context.created_at), context.target_url or ""
+        key, name = f"status {context.context}", tidy(context.context)[:NAME_LIMIT]
+        return Part(name, context.state.lower(), url[:1000], at, key=key)
+    is_over = context.status == "COMPLETED"
+    at = read_moment(context.completed_at if is_over else context.started_at)
+    word = (context.conclusion or "") if is_over else context.status
+    name, url = tidy(context.name)[:NAME_LIMIT], (context.details_url or "")[:1000]
+    return Part(name, word.lower(), url, at, key=f"run {_owner(context)} {context.name}")
+
+
+def _owner(context: Context) -> str:
+    """What tells two check runs of one name apart, and not two runs of the same."""
+    suite = context.check_suite
+    if suite and suite.workflow_run:
+        run = suite.workflow_run
+        return f"{run.workflow.name if run.workflow else ''}/{run.event}"
+    return suite.app.slug if suite and suite.app else ""
+
+
+def make_comments(node: IssueNode) -> tuple[Comment, ...]:
+    """The comments on an issue."""
+    return space_out(map(_comment, node.comments.nodes if node.comments else []))
+
+
+def _comment(node: CommentNode) -> Comment:
+    body, marker = split_marker(node.body) if node.viewer_did_author else (node.body, "")
+    return Comment(read_actor(node.author), read_moment(node.created_at), body, marker)

@@ -1,0 +1,198 @@
+"""Reads many pull requests or issues at once: by GraphQL, or one by one over REST."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from msgspec import structs
+
+from sm.adapters.forge.combine import combine
+from sm.adapters.forge.errors import NotFoundError
+from sm.adapters.forge.github import queries
+from sm.adapters.forge.github.convert import UNKNOWN, make_comments, make_pull
+from sm.adapters.forge.github.shapes import (
+    Cost,
+    Fault,
+    IssueNode,
+    IssueResult,
+    PullNode,
+    PullResult,
+)
+from sm.adapters.forge.model import Comment, PullRequest, PullState
+from sm.adapters.forge.rest import convert
+from sm.adapters.forge.rest.forge import OBSERVE
+from sm.adapters.forge.rest.reader import Reader
+from sm.adapters.forge.rest.shapes import CommentShape
+from sm.adapters.forge.web.client import Request
+from sm.adapters.forge.web.errors import (
+    BadAnswerError,
+    LimitedError,
+    RefusedError,
+    UnreachableError,
+)
+from sm.adapters.forge.web.ledger import Count
+from sm.errors import TemporaryError
+from sm.text import one_line
+
+T = TypeVar("T")
+
+FLOOR = 100
+"""With fewer points left, GraphQL is spared: REST has a limit of its own."""
+ONE_BY_ONE = 25
+"""Pull requests that are read over REST in one observation: the newest."""
+BUCKET = "graphql"
+
+
+class QueryError(TemporaryError):
+    """GraphQL has answered with nothing but errors."""
+
+
+NOT_TO_BE_HAD = (QueryError, RefusedError, LimitedError, BadAnswerError, UnreachableError)
+"""GraphQL has limits and troubles of its own. If REST fails, too, the observation has failed."""
+
+
+class Details:
+    """Of one repository, whose GraphQL interface is at `graphql`."""
+
+    def __init__(self, reader: Reader, graphql: str, *, has_ci: bool) -> None:
+        """With `has_ci`, a commit without any check is still to be checked."""
+        self._reader, self._graphql, self._has_ci = reader, graphql, has_ci
+        self.unsure = set[int]()
+        """Open pull requests of which GitHub has not yet found out whether they conflict."""
+
+    # By GraphQL
+
+    def pulls(self, whole: Sequence[int], brief: Sequence[int] = ()) -> dict[int, PullRequest]:
+        """These pull requests by number; those `brief` are without reviews and checks."""
+        try:
+            return self._pulls_at_once(whole, brief)
+        except NOT_TO_BE_HAD:
+            return self._pulls_one_by_one(sorted(whole, reverse=True)[:ONE_BY_ONE], brief)
+
+    def _pulls_at_once(self, whole: Sequence[int], brief: Sequence[int]) -> dict[int, PullRequest]:
+        found: dict[int, PullRequest] = {}
+        asked = [(number, True) for number in whole] + [(number, False) for number in brief]
+        for some in _portions(asked):
+            text = queries.ask_pulls(
+                [number for number, is_whole in some if is_whole],
+                [number for number, is_whole in some if not is_whole],
+            )
+            found |= {node.number: self._complete(node) for node in self._ask_pulls(text)}
+        return found
+
+    def _complete(self, node: PullNode) -> PullRequest:
+        """With all of its checks, if they are more than one page."""
+        pull = make_pull(node, has_ci=self._has_ci)
+        contexts = node.rollup.contexts if node.rollup else None
+        if contexts is None or not contexts.page_info.has_next_page:
+            return pull
+        parts = self._reader.parts(pull.head, OBSERVE)
+        return structs.replace(pull, check=combine(parts, pull.head, expected=self._has_ci))
+
+    def states(self, numbers: Sequence[int]) -> dict[int, PullNode] | None:
+        """What changes of these without a trace in a list; None if GraphQL is not to be had."""
+        try:
+            found = [
+                node
+                for some in _portions(list(numbers), queries.STATES)
+                for node in self._ask_pulls(queries.ask_states(some))
+            ]
+        except NOT_TO_BE_HAD:
+            return None
+        return {node.number: node for node in found}
+
+    def comments(self, numbers: Sequence[int]) -> dict[int, tuple[Comment, ...]]:
+        """The last comments on these issues."""
+        try:
+            return {
+                node.number: make_comments(node)
+                for some in _portions(list(numbers))
+                for node in self._ask_issues(queries.ask_comments(some))
+            }
+        except NOT_TO_BE_HAD:
+            newest = sorted(numbers, reverse=True)[:ONE_BY_ONE]
+            return {number: self._comments_of(number) for number in newest}
+
+    def _ask_pulls(self, text: str) -> Iterator[PullNode]:
+        found = self._send(text, PullResult)
+        data = found.data
+        self._settle(data.rate_limit if data else None, found.errors)
+        if data is None or data.repository is None:
+            raise _query_error(found.errors)
+        for node in filter(None, data.repository.values()):
+            self.unsure.discard(node.number)
+            if node.mergeable == UNKNOWN and node.state == "OPEN":
+                self.unsure.add(node.number)
+            yield node
+
+    def _ask_issues(self, text: str) -> Iterator[IssueNode]:
+        found = self._send(text, IssueResult)
+        data = found.data
+        self._settle(data.rate_limit if data else None, found.errors)
+        if data is None or data.repository is None:
+            raise _query_error(found.errors)
+        yield from filter(None, data.repository.values())
+
+    def _send(self, text: str, shape: type[T]) -> T:
+        """Send a query. It reads only, so it may be sent again.
+
+        Raises:
+            QueryError: too little is left of its limit.
+
+        """
+        web = self._reader.web
+        limit = web.ledger.read().limits.get(BUCKET)
+        if limit and limit.left < FLOOR and limit.resets_at > time.time():
+            raise QueryError("too few points are left for GraphQL")
+        owner, _, name = self._reader.repository.partition("/")
+        body = {"query": text, "variables": {"owner": owner, "name": name}}
+        return web.send(Request("POST", self._graphql, OBSERVE, body=body, harmless=True)).read(
+            shape
+        )
+
+    def _settle(self, cost: Cost | None, errors: list[Fault]) -> None:
+        """Enter what the query has cost beyond the one point of each request."""
+        if cost and cost.cost > 1:
+            count = Count(points=cost.cost - 1)
+            web = self._reader.web
+            web.ledger.count(OBSERVE, count, None, web.token.fingerprint)
+        if any(fault.type == "RATE_LIMITED" for fault in errors):
+            raise _query_error(errors)
+
+    # Over REST
+
+    def _pulls_one_by_one(
+        self, whole: Sequence[int], brief: Sequence[int]
+    ) -> dict[int, PullRequest]:
+        found: dict[int, PullRequest] = {}
+        for number in whole:
+            pull = self._reader.pull(number)
+            if pull.state is PullState.OPEN:
+                parts = self._reader.parts(pull.head, OBSERVE)
+                check = combine(parts, pull.head, expected=self._has_ci)
+                pull = structs.replace(pull, check=check)
+            found[number] = pull
+        for number in brief[:ONE_BY_ONE]:
+            found[number] = convert.make_pull(self._reader.pull_shape(number))
+        return found
+
+    def _comments_of(self, number: int) -> tuple[Comment, ...]:
+        try:
+            shapes = self._reader.entries(f"/issues/{number}/comments", CommentShape, {}, OBSERVE)
+            return convert.space_out(
+                convert.make_comment(one, self._reader.account) for one in shapes
+            )
+        except NotFoundError:
+            return ()
+
+
+def _query_error(errors: list[Fault]) -> QueryError:
+    said = errors[0].message if errors else "it has no answer"
+    return QueryError(f"GraphQL: {one_line(said, 200)}")
+
+
+def _portions(things: Sequence[T], size: int = queries.ALIASES) -> Iterator[Sequence[T]]:
+    for start in range(0, len(things), size):
+        yield things[start : start + size]

@@ -1,0 +1,255 @@
+"""One observation of a GitHub repository: what has changed since the last one, or all anew.
+
+The guard is a conditional request for the entry that was changed last, issue or pull request. Its
+304 is free, and says that no list has changed. Checks, and whether a branch conflicts, change
+without a trace in a list: so pull requests that wait for a check are looked at each time, all of
+them in one query.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from msgspec import Struct, structs
+
+from sm.adapters.forge.github.convert import CONFLICTING, UNKNOWN
+from sm.adapters.forge.github.details import Details
+from sm.adapters.forge.github.shapes import PullNode
+from sm.adapters.forge.model import (
+    Batch,
+    CheckState,
+    Issue,
+    PullRequest,
+    PullState,
+    authors_in,
+)
+from sm.adapters.forge.rest.around import (
+    People,
+    keep_people,
+    list_people,
+    read_named,
+    recall_people,
+    sort_out,
+)
+from sm.adapters.forge.rest.convert import is_of_fork, make_issue, read_moment
+from sm.adapters.forge.rest.forge import OBSERVE
+from sm.adapters.forge.rest.reader import PAGE, Reader
+from sm.adapters.forge.rest.settings import RestSettings
+from sm.adapters.forge.rest.shapes import IssueShape
+from sm.adapters.forge.web.limits import read_date
+from sm.foreign import format_utc
+
+RECENT_S = 30 * 86400.0
+"""How long ago a closed issue or pull request was changed that is still read."""
+OVERLAP_S = 5.0
+"""Lists may show a change some seconds late, so that much is read again."""
+RACY_S = 2.0
+"""An entry may change again within the second that its list shows: then its ETag says nothing."""
+PAGES = 40
+"""Of 100 entries; the oldest beyond that are left out, and a problem says so."""
+DISCUSSED = 200
+"""Issues whose comments are read when all is read anew: those changed last."""
+CURSOR = "cursor"
+NEWEST_FIRST = {"sort": "updated", "direction": "desc"}
+OLDEST_FIRST = {"sort": "updated", "direction": "asc"}
+WORDS = {
+    "PENDING": CheckState.PENDING,
+    "EXPECTED": CheckState.PENDING,
+    "SUCCESS": CheckState.SUCCESS,
+    "FAILURE": CheckState.FAILURE,
+    "ERROR": CheckState.FAILURE,
+}
+
+
+class Guard(Struct, frozen=True):
+    """What the conditional request has said. `date` is the forge's time then."""
+
+    is_unchanged: bool
+    etag: str
+    date: float
+
+
+class Observer:
+    """Makes one observation of `reader`'s repository."""
+
+    def __init__(self, reader: Reader, details: Details, settings: RestSettings) -> None:
+        """Nothing is asked yet."""
+        self._reader, self._details, self._settings = reader, details, settings
+        self._problems: list[str] = []
+
+    def go_on(self, since: Batch) -> Batch:
+        """What has changed, and the rest as it was."""
+        known = since.validators
+        cursor = float(known[CURSOR])
+        guard = self._guard(known["etag"] if known.get("token") == self._token else "")
+        changed = [] if guard.is_unchanged else self._changed(cursor)
+        issues = {issue.number: issue for issue in since.issues}
+        issues |= self._issues(changed)
+        issues |= read_named(self._reader, self._settings, issues, [one.number for one in changed])
+        pulls = {pull.number: pull for pull in since.pulls}
+        fresh = self._details.pulls(_pull_numbers(changed))
+        pulls |= self._keep_known(fresh, pulls)
+        asked = _list_restless(pulls, fresh, known.get("unsure", ""), everyone=bool(changed))
+        pulls |= self._keep_known(self._look_again(pulls, asked), pulls)
+        cursor = max([cursor, *(read_moment(one.updated_at) for one in changed)])
+        return self._batch(_Found(issues, pulls, recall_people(since)), guard, cursor)
+
+    def read_all(self) -> Batch:
+        """Everything that is open, and what was closed lately."""
+        guard = self._guard("")
+        recent = guard.date - RECENT_S
+        listed = {one.number: one for one in self._listed("open")}
+        listed |= {one.number: one for one in self._listed("closed", recent)}
+        newest = sorted(listed.values(), key=lambda one: one.updated_at, reverse=True)
+        issues = self._issues(newest)
+        issues |= read_named(self._reader, self._settings, issues, list(issues))
+        open_ones = [one for one in newest if one.state == "open"]
+        closed_ones = [one for one in newest if one.state != "open"]
+        pulls = self._details.pulls(_pull_numbers(open_ones), _pull_numbers(closed_ones))
+        authors = authors_in(issues.values(), pulls.values())
+        known = list_people(self._reader, self._settings, authors)
+        # From the beginning: what was changed between the lists may be older than what they show.
+        return self._batch(_Found(issues, pulls, known), guard, guard.date)
+
+    @property
+    def _token(self) -> str:
+        return self._reader.web.token.fingerprint
+
+    # Lists
+
+    def _guard(self, etag: str) -> Guard:
+        """Ask for the entry that was changed last."""
+        asked: dict[str, str | int] = {"state": "all", "per_page": 1, **NEWEST_FIRST}
+        path = f"{self._reader.at}/issues"
+        answer = self._reader.web.get(path, OBSERVE, asked, etag=etag)
+        date = read_date(answer.headers) or time.time()
+        if answer.is_unchanged:
+            return Guard(True, etag, date)
+        entries = answer.read(list[IssueShape])
+        is_racy = any(date - read_moment(one.updated_at) < RACY_S for one in entries)
+        return Guard(False, "" if is_racy else answer.etag, date)
+
+    def _changed(self, cursor: float) -> list[IssueShape]:
+        """What was changed since, the last change of each, newest first."""
+        found = {one.number: one for one in self._listed("all", cursor - OVERLAP_S)}
+        return sorted(found.values(), key=lambda one: one.updated_at, reverse=True)
+
+    def _listed(self, state: str, since: float = 0.0) -> Iterator[IssueShape]:
+        """The entries in that state that were changed since, those changed last at the end.
+
+        Each page begins where the last one ended: what is changed meanwhile moves to the end of the
+        list, and would make a page that is asked for by its number begin too late.
+        """
+        after, page = since, 1
+        for _ in range(PAGES):
+            asked: dict[str, str | int] = {"state": state, "per_page": PAGE, **OLDEST_FIRST}
+            asked |= {"since": format_utc(after)} if after > 0 else {}
+            asked |= {"page": page} if page > 1 else {}
+            answer = self._reader.web.get(f"{self._reader.at}/issues", OBSERVE, asked)
+            entries = answer.read(list[IssueShape])
+            yield from entries
+            if len(entries) < PAGE:
+                return
+            last = read_moment(entries[-1].updated_at)
+            after, page = (after, page + 1) if last <= after else (last, 1)
+        self._problems.append(
+            f"'{self._reader.repository}' has more than {PAGES * PAGE:,} entries that are "
+            f"{state}: those changed last were left out"
+        )
+
+    def _issues(self, entries: Iterable[IssueShape]) -> dict[int, Issue]:
+        """The issues among the entries, open ones with their comments."""
+        shapes = [one for one in entries if one.pull_request is None]
+        discussed = [one.number for one in shapes if one.comments and one.state == "open"]
+        said = self._details.comments(discussed[:DISCUSSED]) if discussed else {}
+        return {one.number: make_issue(one, said.get(one.number, ())) for one in shapes}
+
+    # Pull requests
+
+    def _look_again(
+        self, pulls: Mapping[int, PullRequest], numbers: list[int]
+    ) -> dict[int, PullRequest]:
+        """Those of `numbers` that have changed without a trace in a list."""
+        if not numbers:
+            return {}
+        states = self._details.states(numbers)
+        if states is None:
+            waiting = [n for n in numbers if pulls[n].check.state is CheckState.PENDING]
+            return self._details.pulls(waiting)
+        has_ci = self._settings.has_ci
+        changed = [n for n, node in states.items() if _differs(pulls[n], node, has_ci=has_ci)]
+        return self._details.pulls(changed)
+
+    def _keep_known(
+        self, fresh: Mapping[int, PullRequest], known: Mapping[int, PullRequest]
+    ) -> dict[int, PullRequest]:
+        """`fresh`; where GitHub has not yet found out whether it conflicts, as was known."""
+        return {
+            number: structs.replace(pull, conflicts=known[number].conflicts)
+            if number in self._details.unsure and number in known
+            else pull
+            for number, pull in fresh.items()
+        }
+
+    def _batch(self, found: _Found, guard: Guard, cursor: float) -> Batch:
+        issues, pulls = found.issues, found.pulls
+        authors = authors_in(issues.values(), pulls.values())
+        sorted_out = sort_out(self._reader, self._settings, authors, found.people, self._problems)
+        unsure = sorted(n for n in self._details.unsure if n in pulls and is_in_play(pulls[n]))
+        return Batch(
+            issues=tuple(issues[number] for number in sorted(issues)),
+            pulls=tuple(pulls[number] for number in sorted(pulls)),
+            writers=tuple(sorted(authors & {*sorted_out.writers})),
+            problems=tuple(self._problems),
+            validators={
+                "etag": guard.etag,
+                "token": self._token,
+                CURSOR: f"{cursor:.0f}",
+                "unsure": ",".join(map(str, unsure)),
+                **keep_people(sorted_out),
+            },
+        )
+
+
+class _Found(Struct, frozen=True):
+    """What was read, by number."""
+
+    issues: Mapping[int, Issue]
+    pulls: Mapping[int, PullRequest]
+    people: People
+
+
+def is_in_play(pull: PullRequest) -> bool:
+    """Whether something may still become of it here."""
+    return pull.state is PullState.OPEN and not is_of_fork(pull)
+
+
+def _list_restless(
+    pulls: Mapping[int, PullRequest], fresh: Collection[int], unsure: str, *, everyone: bool
+) -> list[int]:
+    """The pull requests that may have changed unseen: checks run, or the base has moved."""
+    unknown = set(unsure.split(","))
+    return [
+        number
+        for number, pull in pulls.items()
+        if is_in_play(pull)
+        and number not in fresh
+        and (everyone or pull.check.state is CheckState.PENDING or str(number) in unknown)
+    ]
+
+
+def _differs(pull: PullRequest, node: PullNode, *, has_ci: bool) -> bool:
+    """Whether the pull request is not as it was."""
+    if node.state != "OPEN" or node.head_ref_oid != pull.head:
+        return True
+    if node.mergeable != UNKNOWN and (node.mergeable == CONFLICTING) is not pull.conflicts:
+        return True
+    nothing = CheckState.PENDING if has_ci else CheckState.NONE
+    state = WORDS.get(node.rollup.state, CheckState.PENDING) if node.rollup else nothing
+    known = CheckState.FAILURE if pull.check.state is CheckState.BROKEN else pull.check.state
+    return state is not known
+
+
+def _pull_numbers(entries: Iterable[IssueShape]) -> list[int]:
+    return [one.number for one in entries if one.pull_request is not None]

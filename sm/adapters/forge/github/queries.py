@@ -1,0 +1,63 @@
+"""The GraphQL queries: one request for many pull requests or issues, each under an alias. Pure.
+
+Only numbers go into the text of a query; names are variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+STATES = 100
+"""Pull requests in a query for their states alone, which is short."""
+ALIASES = 40
+"""Things in one query, so that it stays below 12,000 characters and is answered within seconds."""
+
+ACTOR = "{ __typename login }"
+ROLLUP = """\
+statusCheckRollup { state contexts(first: 100) { pageInfo { hasNextPage } nodes { __typename \
+... on CheckRun { name status conclusion detailsUrl startedAt completedAt \
+checkSuite { app { slug } workflowRun { event workflow { name } } } } \
+... on StatusContext { context state targetUrl createdAt } } } }"""
+BRIEF = f"""\
+fragment brief on PullRequest {{ number state title isCrossRepository createdAt closedAt \
+headRefName headRefOid baseRefName mergeable author {ACTOR} headRepositoryOwner {ACTOR} \
+mergeCommit {{ oid }} }}"""
+WHOLE = f"""\
+fragment whole on PullRequest {{ ...brief reviews(last: 100) {{ nodes {{ databaseId state \
+submittedAt author {ACTOR} commit {{ oid }} }} }} \
+commits(last: 1) {{ nodes {{ commit {{ oid {ROLLUP} }} }} }} }}"""
+SHORT = """\
+fragment short on PullRequest { number state headRefOid mergeable \
+commits(last: 1) { nodes { commit { oid statusCheckRollup { state } } } } }"""
+COMMENTS = f"""\
+fragment said on Issue {{ number comments(last: 100) {{ nodes {{ body createdAt viewerDidAuthor \
+author {ACTOR} }} }} }}"""
+
+
+def ask_pulls(whole: Iterable[int], brief: Iterable[int] = ()) -> str:
+    """These pull requests with reviews and checks, the `brief` ones without."""
+    aliases = [*_aliases("whole", whole), *_aliases("brief", brief)]
+    used = [BRIEF, *([WHOLE] if any("...whole" in one for one in aliases) else [])]
+    return _query(aliases, used)
+
+
+def ask_states(numbers: Iterable[int]) -> str:
+    """Of these pull requests only what changes without a trace in any list."""
+    return _query(_aliases("short", numbers), [SHORT])
+
+
+def ask_comments(numbers: Iterable[int]) -> str:
+    """The last comments on these issues."""
+    aliases = [f"i{number}: issue(number: {number}) {{ ...said }}" for number in numbers]
+    return _query(aliases, [COMMENTS])
+
+
+def _aliases(fragment: str, numbers: Iterable[int]) -> list[str]:
+    return [f"p{n}: pullRequest(number: {n}) {{ ...{fragment} }}" for n in numbers]
+
+
+def _query(aliases: Iterable[str], fragments: Iterable[str]) -> str:
+    inner = "\n".join(aliases)
+    head = "query($owner: String!, $name: String!) { rateLimit { cost }"
+    body = f"{head}\nrepository(owner: $owner, name: $name) {{\n{inner}\n}} }}"
+    return "\n".join([body, *fragments])

@@ -1,0 +1,56 @@
+"""What is wrong with a repository elsewhere and the token for it, in a line each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from sm.adapters.forge.rest.forge import RestForge
+from sm.adapters.forge.rest.shapes import Repository
+from sm.adapters.forge.web.errors import RefusedError
+from sm.config.schema import ProjectSettings
+from sm.errors import SmError
+
+CHECK = "check"
+"""The purpose of these requests."""
+
+
+def find_rest_problems(forge: RestForge, project: ProjectSettings, url: str) -> Iterator[str]:
+    """Ask for the repository and its labels. `url` is the remote that agents push to, or ''."""
+    named = forge.settings.repository
+    if url and not leads_to(url, named):
+        yield (
+            f"remote '{project.remote}' of '{project.repo}' does not lead to '{named}': set "
+            "'remote' or 'forge.repository'"
+        )
+    try:
+        yield from _ask(forge)
+    except RefusedError as error:
+        if error.status == 404:
+            yield (
+                f"'{forge.web.base}' has no repository '{named}' that the token may see: set "
+                "forge.repository, or give the token access to it"
+            )
+        else:
+            yield error.message
+    except SmError as error:
+        yield error.message
+
+
+def _ask(forge: RestForge) -> Iterator[str]:
+    named = forge.settings.repository
+    found = forge.web.get(forge.reader.at, CHECK).read(Repository)
+    if found.full_name.lower() != named.lower():
+        yield f"'{named}' is called '{found.full_name}' now: set forge.repository"
+    if found.permissions is not None and not found.permissions.get("push"):
+        yield f"the token may not write to '{named}': give it the right to"
+    missing = sorted(set(forge.settings.labels) - forge.labels())
+    if missing:
+        words = ", ".join(f"'{label}'" for label in missing)
+        yield f"'{named}' has no label {words}: make it on the forge, or set 'labels'"
+
+
+def leads_to(url: str, repository: str) -> bool:
+    """Whether the URL of a remote ends in that repository, by SSH or by HTTPS."""
+    path = re.sub(r"(?:\.git)?/?$", "", url)
+    return path.lower().endswith((f"/{repository}".lower(), f":{repository}".lower()))

@@ -1,0 +1,218 @@
+"""Makes the values of `sm.adapters.forge.model` from a forge's answers. Pure.
+
+Every word was written by others, so it is bounded here, where it enters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import structs
+
+from sm.adapters.forge.combine import Part
+from sm.adapters.forge.marker import split_marker
+from sm.adapters.forge.model import (
+    Comment,
+    InlineComment,
+    Issue,
+    IssueState,
+    PullRequest,
+    PullState,
+    Review,
+    ReviewState,
+)
+from sm.adapters.forge.rest.shapes import (
+    CheckRunShape,
+    CommentShape,
+    InlineShape,
+    IssueShape,
+    PullShape,
+    ReviewShape,
+    StatusShape,
+    User,
+)
+from sm.foreign import LABELS, NAME_LIMIT, TITLE_LIMIT, read_time, tidy
+
+MILLISECOND = 0.001
+GHOST = "ghost"
+"""The author of what a deleted account has written."""
+REVIEWS = {
+    "APPROVED": ReviewState.APPROVED,
+    "CHANGES_REQUESTED": ReviewState.CHANGES_REQUESTED,
+    "REQUEST_CHANGES": ReviewState.CHANGES_REQUESTED,
+    "COMMENTED": ReviewState.COMMENTED,
+    "COMMENT": ReviewState.COMMENTED,
+}
+"""The words for reviews. Any other is of one that does not count: pending, or dismissed."""
+OPINIONS = (ReviewState.APPROVED, ReviewState.CHANGES_REQUESTED)
+ACTIONS = "github-actions"
+
+
+def read_login(user: User | None) -> str:
+    """The name of an account."""
+    return tidy(user.login)[:NAME_LIMIT] if user and user.login else GHOST
+
+
+def read_moment(text: str | None) -> float:
+    """Seconds since the epoch; 0 for no moment, or for one that is none."""
+    try:
+        return read_time(text) if text else 0.0
+    except ValueError:
+        return 0.0
+
+
+def make_issue(shape: IssueShape, comments: Sequence[Comment] = ()) -> Issue:
+    """An issue with these comments."""
+    names = (one if isinstance(one, str) else one.name or "" for one in shape.labels[:LABELS])
+    return Issue(
+        number=shape.number,
+        title=tidy(shape.title)[:TITLE_LIMIT],
+        state=IssueState.OPEN if shape.state == "open" else IssueState.CLOSED,
+        author=read_login(shape.user),
+        at=read_moment(shape.created_at),
+        labels=tuple(filter(None, (tidy(name)[:NAME_LIMIT] for name in names))),
+        body=(shape.body or "").replace("\r\n", "\n"),
+        comments=tuple(comments),
+    )
+
+
+def make_comment(shape: CommentShape, account: str) -> Comment:
+    """A comment. Its mark counts if it is of `account`, which is ours."""
+    author, text = read_login(shape.user), shape.body or ""
+    body, marker = split_marker(text) if author == account else (text, "")
+    return Comment(author, read_moment(shape.created_at), body, marker)
+
+
+def space_out(comments: Iterable[Comment]) -> tuple[Comment, ...]:
+    """The comments in their order. A forge's times are whole seconds, so equal ones are spaced out.
+
+    Else an answer within the second of its question would not be one.
+    """
+    found: list[Comment] = []
+    for comment in comments:
+        last = found[-1].at if found else -1.0
+        is_within = comment.at <= last < comment.at + 1
+        at = round(last + MILLISECOND, 3) if is_within else comment.at
+        found.append(structs.replace(comment, at=at))
+    return tuple(found)
+
+
+def make_pull(
+    shape: PullShape, reviews: Iterable[Review] = (), comments: Iterable[Comment] = ()
+) -> PullRequest:
+    """A pull request without its check."""
+    merged_at = read_moment(shape.merged_at)
+    state = PullState.OPEN if shape.state == "open" else PullState.CLOSED
+    return PullRequest(
+        number=shape.number,
+        title=tidy(shape.title)[:TITLE_LIMIT],
+        state=PullState.MERGED if merged_at else state,
+        author=read_login(shape.user),
+        at=read_moment(shape.created_at),
+        branch=name_branch(shape),
+        base=shape.base.ref[:NAME_LIMIT],
+        head=shape.head.sha[:NAME_LIMIT],
+        body=(shape.body or "").replace("\r\n", "\n"),
+        conflicts=shape.mergeable is False and state is PullState.OPEN,
+        merged_as=(shape.merge_commit_sha or "")[:NAME_LIMIT] if merged_at else "",
+        closed_at=merged_at or read_moment(shape.closed_at),
+        reviews=tuple(reviews),
+        comments=tuple(comments),
+    )
+
+
+def name_branch(shape: PullShape) -> str:
+    """The branch; of a fork `OWNER:BRANCH`, which no branch of the repository can be called."""
+    ref, head, base = shape.head.ref[:NAME_LIMIT], shape.head.repo, shape.base.repo
+    if head is not None and base is not None and head.id == base.id:
+        return ref
+    owner = head.full_name.partition("/")[0] if head else ""
+    return f"{read_login(shape.head.user or User(owner))}:{ref}"
+
+
+def is_of_fork(pull: PullRequest) -> bool:
+    """Whether its branch is in another repository."""
+    return ":" in pull.branch
+
+
+def make_review(shape: ReviewShape, comments: Iterable[InlineComment] = ()) -> Review | None:
+    """A review, None if it has not been submitted. A dismissed one is a remark: see `stand`."""
+    state = REVIEWS.get(shape.state.upper(), ReviewState.COMMENTED)
+    if shape.submitted_at is None or shape.state.upper() == "PENDING":
+        return None
+    return Review(
+        id=str(shape.id),
+        author=read_login(shape.user),
+        at=read_moment(shape.submitted_at),
+        state=state,
+        head=(shape.commit_id or "")[:NAME_LIMIT],
+        body=(shape.body or "").replace("\r\n", "\n"),
+        comments=tuple(comments),
+    )
+
+
+def make_reviews(
+    shapes: Iterable[ReviewShape], inline: Iterable[InlineShape] = ()
+) -> tuple[Review, ...]:
+    """The reviews that stand, oldest first, each with its remarks on lines."""
+    remarks: dict[int, list[InlineComment]] = {}
+    for one in inline:
+        line = one.line or one.original_line or 0
+        remark = InlineComment(one.path[:1000], max(line, 0), one.body.replace("\r\n", "\n"))
+        remarks.setdefault(one.pull_request_review_id or 0, []).append(remark)
+    found = [
+        (review, shape.dismissed or shape.state.upper() == "DISMISSED")
+        for shape in shapes
+        if (review := make_review(shape, remarks.get(shape.id, ())))
+    ]
+    return stand(found)
+
+
+def stand(reviews: Iterable[tuple[Review, bool]]) -> tuple[Review, ...]:
+    """Each review, as a remark if it was dismissed; the flags say which were.
+
+    If a reviewer's last opinion was dismissed, the earlier ones do not come back: that reviewer has
+    none.
+    """
+    ordered = sorted(reviews, key=lambda one: one[0].at)
+    dismissed_at: dict[str, float] = {}
+    for review, is_dismissed in ordered:
+        if is_dismissed:
+            dismissed_at[review.author] = review.at
+    return tuple(
+        structs.replace(review, state=ReviewState.COMMENTED)
+        if review.at <= dismissed_at.get(review.author, -1.0)
+        else review
+        for review, _ in ordered
+    )
+
+
+def make_run_part(shape: CheckRunShape) -> Part:
+    """A check run as a part of what CI says."""
+    is_over = shape.status == "completed"
+    moment = shape.completed_at if is_over else shape.started_at
+    output = shape.output
+    said = [output.title, output.summary, output.text] if output else []
+    return Part(
+        name=tidy(shape.name)[:NAME_LIMIT],
+        word=(shape.conclusion or "") if is_over else shape.status,
+        url=(shape.html_url or "")[:1000],
+        at=read_moment(moment),
+        id=shape.id,
+        key=f"run {shape.check_suite.id if shape.check_suite else 0} {shape.name}",
+        has_log=bool(shape.app and shape.app.slug == ACTIONS),
+        text="\n".join(filter(None, said)),
+    )
+
+
+def make_status_part(shape: StatusShape) -> Part:
+    """A commit status as a part of what CI says."""
+    return Part(
+        name=tidy(shape.context)[:NAME_LIMIT] or "status",
+        word=(shape.state or shape.status).lower(),
+        url=(shape.target_url or "")[:1000],
+        at=read_moment(shape.updated_at),
+        id=shape.id,
+        key=f"status {shape.context}",
+        text=shape.description or "",
+    )

@@ -1,0 +1,45 @@
+"""What the kinds of forges with such an interface open alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from sm.adapters.forge.rest.settings import RestSettings
+from sm.adapters.forge.rest.state import StateFiles
+from sm.adapters.forge.web.client import Client
+from sm.adapters.forge.web.ledger import Ledger
+from sm.adapters.forge.web.token import TokenSource, read_token
+from sm.config.schema import ProjectSettings, RemoteSettings
+
+
+def make_client(
+    settings: RemoteSettings,
+    base: str,
+    state: Path | None,
+    headers: Mapping[str, str],
+    scheme: str = "Bearer",
+) -> Client:
+    """The client for the forge at `base`; its requests are counted in the folder `state`."""
+    source = TokenSource(settings.token_command, settings.token_file, settings.token_env)
+    ledger = Ledger(StateFiles(state).quota)
+    return Client(base, lambda: read_token(source), ledger, headers, scheme)
+
+
+def make_settings(
+    project: ProjectSettings, settings: RemoteSettings, state: Path | None
+) -> RestSettings:
+    """What the forge has to know of `project`."""
+    labels = project.labels
+    return RestSettings(
+        kind=settings.kind,
+        repository=settings.repository,
+        state=state,
+        review_required=project.review.required,
+        trusted=project.trusted,
+        has_ci=settings.has_ci,
+        log_lines=project.ci.log_lines,
+        merge_method=settings.merge_method,
+        reserve=settings.reserve,
+        labels=(labels.backlog, labels.in_progress, labels.blocked),
+    )

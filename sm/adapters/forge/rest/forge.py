@@ -1,0 +1,348 @@
+"""What the forges with a REST interface like GitHub's have in common; each adds what it does alone.
+
+Who writes is always the account of the token: the `author` of a call is for forges that have no
+accounts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import structs
+
+from sm.adapters.forge import merge_rules
+from sm.adapters.forge.combine import Part, combine, find_failed
+from sm.adapters.forge.errors import MergeRefusedError
+from sm.adapters.forge.model import (
+    Batch,
+    Check,
+    CheckState,
+    InlineComment,
+    Issue,
+    IssueState,
+    PullRequest,
+    PullState,
+    Review,
+    ReviewState,
+)
+from sm.adapters.forge.rest import issues, people, pulls
+from sm.adapters.forge.rest.convert import is_of_fork, make_pull, make_review
+from sm.adapters.forge.rest.reader import Reader
+from sm.adapters.forge.rest.settings import RestSettings
+from sm.adapters.forge.rest.shapes import IssueShape, Label, Repository, ReviewShape
+from sm.adapters.forge.rest.state import Known, StateFiles
+from sm.adapters.forge.trust import Trust
+from sm.adapters.forge.web.client import Client
+from sm.adapters.forge.web.errors import BadAnswerError, RefusedError
+from sm.adapters.forge.web.limits import CORE
+from sm.adapters.forge.web.pace import find_pause
+from sm.errors import UsageError
+
+if TYPE_CHECKING:
+    from sm.adapters.forge.protocol import CheckRun
+    from sm.config.schema import Ci
+
+T = TypeVar("T")
+
+OBSERVE = "observe"
+"""The purpose of the requests for an observation."""
+LOGS = 3
+"""Failed jobs whose logs are read."""
+PULLS = {None: "all", PullState.OPEN: "open"}
+
+
+class RestForge:
+    """Issues, pull requests, reviews, checks and merges of one repository elsewhere."""
+
+    def __init__(self, web: Client, settings: RestSettings) -> None:
+        """Nothing is asked yet."""
+        self.web, self.settings = web, settings
+        self.files = StateFiles(settings.state)
+
+    @cached_property
+    def reader(self) -> Reader:
+        """The repository under its present name."""
+        return self.make_reader(self.files.present_name(self.settings.repository))
+
+    def make_reader(self, repository: str) -> Reader:
+        """What reads the repository of that name."""
+        return Reader(self.web, repository)
+
+    # Observing
+
+    def observe(self, since: Batch | None = None, *, start_checks: bool = True) -> Batch:
+        """See `Forge.observe`. The forge runs CI itself, so there is none to start."""
+        raise NotImplementedError
+
+    def find_repository(self) -> list[str]:
+        """Find the repository by its id, once that is known: it may have been renamed.
+
+        Another one that has got the old name is never taken for it.
+        """
+        configured = self.settings.repository
+        known = self.files.known(configured)
+        path = f"/repositories/{known.id}" if known else self.reader.at
+        found = self.web.get(path, OBSERVE).read(Repository)
+        self.files.remember(Known(configured, found.id, found.full_name))
+        if found.full_name.lower() == configured.lower():
+            return []
+        self.__dict__.pop("reader", None)
+        return [
+            f"'{configured}' is called '{found.full_name}' now: "
+            "set forge.repository, and the remote of the clone"
+        ]
+
+    def is_stale(self, since: Batch) -> bool:
+        """Whether something was written through `sm` on this machine since."""
+        return since.validators.get("written", "") != self.files.written()
+
+    def signs(self) -> tuple[Path, ...]:
+        """The file that gets a new time with everything that is written through `sm`."""
+        return (self.files.sign,) if self.files.sign else ()
+
+    def git_dirs(self) -> tuple[Path, ...]:
+        """None: the repository is elsewhere."""
+        return ()
+
+    def pause_s(self) -> float:
+        """How far apart observations must be for the limits to last until their reset."""
+        import time
+
+        book = self.web.ledger.read()
+        limits = [limit for limit in book.limits.values() if limit.bucket == CORE]
+        return find_pause(limits, self.settings.reserve, book.blocked_until, time.time())
+
+    def find_writers(self, authors: Iterable[str]) -> frozenset[str]:
+        """Those of `authors` who may push to the repository."""
+        return people.find_writers(self.reader, authors)
+
+    # Issues
+
+    def issues(
+        self, state: IssueState | None = None, labels: Iterable[str] = ()
+    ) -> tuple[list[Issue], list[str]]:
+        """The issues in that state that have all of `labels`, oldest first, without comments."""
+        return issues.list_issues(self.reader, state, labels)
+
+    def issue(self, number: int) -> Issue:
+        """One issue with its texts."""
+        return self.reader.issue(number)
+
+    def add_issue(
+        self, title: str, body: str = "", labels: Iterable[str] = (), *, author: str
+    ) -> Issue:
+        """File an issue."""
+        return self._written(lambda: issues.add_issue(self.reader, title, body, labels))
+
+    def edit_issue(
+        self,
+        number: int,
+        *,
+        title: str = "",
+        body: str | None = None,
+        instead_of: str | None = None,
+    ) -> Issue:
+        """Give an issue another title or text; UsageError if its text is not `instead_of`."""
+        return self._written(
+            lambda: issues.edit_issue(self.reader, number, title, body, instead_of)
+        )
+
+    def labels(self) -> set[str]:
+        """Every label of the repository."""
+        return {label.name or "" for label in self.reader.entries("/labels", Label)}
+
+    def close_issue(self, number: int) -> Issue:
+        """Close an issue; a closed one stays so."""
+        return self._written(lambda: issues.set_state(self.reader, number, IssueState.CLOSED))
+
+    def reopen_issue(self, number: int) -> Issue:
+        """Open an issue again; an open one stays so."""
+        return self._written(lambda: issues.set_state(self.reader, number, IssueState.OPEN))
+
+    def add_label(self, number: int, label: str) -> Issue:
+        """Give an issue a label, if it lacks it."""
+        return self._written(lambda: issues.add_label(self.reader, number, label))
+
+    def remove_label(self, number: int, label: str) -> Issue:
+        """Take a label off an issue, if it has it."""
+        return self._written(lambda: issues.remove_label(self.reader, number, label))
+
+    def comment(self, number: int, body: str, *, author: str, marker: str = "") -> bool:
+        """Comment on an issue or pull request; False if one with `marker` is there already."""
+        return self._written(lambda: issues.add_comment(self.reader, number, body, marker))
+
+    # Pull requests
+
+    def is_pull(self, number: int) -> bool:
+        """Whether the number is a pull request and no issue; NotFoundError if it is neither."""
+        found = self.reader.ask(f"/issues/{number}", IssueShape, f"issue or pull request {number}")
+        return found.pull_request is not None
+
+    def pulls(self, state: PullState | None = None) -> tuple[list[PullRequest], list[str]]:
+        """The pull requests in that state, oldest first; open ones with reviews and checks."""
+        asked = {"state": PULLS.get(state, "closed"), **self.reader.oldest_first}
+        found = map(make_pull, self.reader.pull_shapes(asked))
+        chosen = [pull for pull in found if state in (None, pull.state)]
+        chosen.sort(key=lambda pull: pull.number)
+        return [self._in_play(pull) for pull in chosen], []
+
+    def _in_play(self, pull: PullRequest) -> PullRequest:
+        """An open pull request with what decides about it; others as they are."""
+        if pull.state is not PullState.OPEN or is_of_fork(pull):
+            return pull
+        return structs.replace(self.reader.pull(pull.number), check=self.short_check(pull.head))
+
+    def pull(self, number: int) -> PullRequest:
+        """One pull request with its texts, its check with the failing log."""
+        found = self.reader.whole_pull(number)
+        return structs.replace(found, check=self.check(found.head))
+
+    def pull_for(self, branch: str) -> PullRequest | None:
+        """The newest pull request of `branch`, without reviews and check."""
+        return pulls.find_pull(self.reader, branch)
+
+    def open_pull(
+        self, branch: str, base: str, title: str, body: str = "", *, author: str
+    ) -> PullRequest:
+        """Offer a branch for merging; the one that is open for it, if there is one."""
+        return self._written(lambda: pulls.open_pull(self.reader, branch, base, title, body))
+
+    def close_pull(self, number: int) -> PullRequest:
+        """Close a pull request unmerged; PullClosedError if it is merged."""
+        return self._written(lambda: pulls.close_pull(self.reader, number))
+
+    def submit_review(
+        self,
+        number: int,
+        state: ReviewState,
+        body: str = "",
+        comments: Iterable[InlineComment] = (),
+        *,
+        author: str,
+        head: str = "",
+    ) -> Review:
+        """Review the commit `head`, by default the branch's current one."""
+        head = head or self.reader.pull_shape(number).head.sha
+        data = self.review_data(state, body, comments, head)
+        path = f"{self.reader.at}/pulls/{number}/reviews"
+        answer = self._written(lambda: self.web.write("POST", path, issues.COMMENT, data))
+        if (made := make_review(answer.read(ReviewShape), comments)) is None:
+            raise BadAnswerError(f"the review of pull request {number} was kept as a draft")
+        return made
+
+    def review_data(
+        self, state: ReviewState, body: str, comments: Iterable[InlineComment], head: str
+    ) -> dict[str, object]:
+        """A review as the forge takes it."""
+        raise NotImplementedError
+
+    def diff(self, number: int, *options: str) -> str:
+        """What a pull request changes, as `git diff` shows it; `--stat` for an overview."""
+        if "--stat" in options:
+            return pulls.show_stat(pulls.list_files(self.reader, number))
+        return self.read_diff(number)
+
+    def read_diff(self, number: int) -> str:
+        """What a pull request changes, as a patch."""
+        raise NotImplementedError
+
+    def files_changed(self, number: int, head: str = "") -> list[str]:
+        """The files that a pull request changes up to `head`, by default its last commit."""
+        if head:
+            pull = make_pull(self.reader.pull_shape(number))
+            if head != pull.head:
+                return pulls.list_files_at(self.reader, pull, head)
+        return [file.filename for file in pulls.list_files(self.reader, number)]
+
+    def merge(self, number: int, *, author: str, head: str = "", message: str = "") -> PullRequest:
+        """Merge at `head`, by default the branch's current commit; a merged one is returned.
+
+        Raises:
+            MergeRefusedError: it may not be merged; the subclass says why.
+
+        """
+        pull = self.reader.pull(number)
+        if pull.state is PullState.MERGED:
+            return pull
+        if is_of_fork(pull):
+            raise MergeRefusedError(
+                f"pull request {number} is of a fork ('{pull.branch}'): sm merges none of those"
+            )
+        checked = structs.replace(pull, check=self.short_check(pull.head))
+        merge_rules.refuse(checked, head, self._rules(checked))
+        return self._written(lambda: self._merge(pull, message))
+
+    def _merge(self, pull: PullRequest, message: str) -> PullRequest:
+        try:
+            sha = self.send_merge(pull, message)
+        except RefusedError as error:
+            now = make_pull(self.reader.pull_shape(pull.number))
+            if now.state is PullState.MERGED:
+                return now
+            raise pulls.explain_unmerged(pull, now, error) from None
+        now = make_pull(self.reader.pull_shape(pull.number))
+        if now.state is PullState.MERGED:
+            return now
+        # A forge may be a moment behind itself.
+        return structs.replace(now, state=PullState.MERGED, merged_as=sha)
+
+    def send_merge(self, pull: PullRequest, message: str) -> str:
+        """Have the forge merge the pull request at its head; the commit that came of it."""
+        raise NotImplementedError
+
+    def _rules(self, pull: PullRequest) -> merge_rules.Rules:
+        named = self.settings.trusted
+        authors = {review.author for review in pull.reviews}
+        writers = frozenset() if named or not authors else self.find_writers(authors)
+        return merge_rules.Rules(self.settings.review_required, Trust(named, writers))
+
+    def branch_head(self, branch: str) -> str:
+        """The commit of a branch, '' if there is no such branch."""
+        return self.reader.branch_head(branch)
+
+    # Checks
+
+    def check(self, head: str) -> Check:
+        """What CI says of a commit, with the failing log."""
+        parts = self.reader.parts(head)
+        found = combine(parts, head, expected=self.settings.has_ci)
+        if found.state not in (CheckState.FAILURE, CheckState.BROKEN):
+            return found
+        return structs.replace(found, log=self._logs(find_failed(parts)[:LOGS], head))
+
+    def short_check(self, head: str) -> Check:
+        """The same without a log."""
+        return combine(self.reader.parts(head), head, expected=self.settings.has_ci)
+
+    def _logs(self, parts: list[Part], head: str) -> str:
+        """What the failed parts say, each under its name if there are several."""
+        if len(parts) == 1:
+            return self.read_log(parts[0], head)
+        texts = (f"== {part.name}\n{self.read_log(part, head).rstrip()}\n" for part in parts)
+        return "\n".join(texts)
+
+    def read_log(self, part: Part, head: str) -> str:
+        """The log of one failed part of the commit `head`, or else what it says of itself."""
+        raise NotImplementedError
+
+    def rerun_check(self, head: str) -> None:
+        """Have CI run on a commit again."""
+        raise NotImplementedError
+
+    def run_check(self, head: str, ci: Ci, work: Path) -> CheckRun | None:
+        """Refused: the forge runs CI itself."""
+        raise UsageError(
+            f"CI of '{self.settings.repository}' is not run on this machine: it runs on each push"
+        )
+
+    # Writing
+
+    def _written(self, write: Callable[[], T]) -> T:
+        """What `write` returns. Even if it fails, the last observation is stale from now on."""
+        try:
+            return write()
+        finally:
+            self.files.note_written()

@@ -1,0 +1,26 @@
+"""What is shown of the log of a failed job. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from sm.redact import redact
+from sm.text import strip_ansi
+
+BYTES = 1024 * 1024
+"""Of a log, its end: what a job says last is next to its failure."""
+STAMP = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}Z ", re.MULTILINE)
+"""What GitHub and Forgejo put before each line."""
+ERROR = "##[error]"
+AFTER = 3
+"""Lines that are shown after the last error: behind it come other steps, which clean up."""
+
+
+def trim_log(data: bytes, lines: int) -> str:
+    """The part of a log that ends with its last error, at most `lines` lines of it."""
+    text = strip_ansi(data.decode("utf-8", "replace").replace("\r\n", "\n"))
+    found = STAMP.sub("", text).splitlines(keepends=True)
+    last = max((at for at, line in enumerate(found) if ERROR in line), default=None)
+    if last is not None:
+        found = found[: last + 1 + AFTER]
+    return redact("".join(found[-lines:]))

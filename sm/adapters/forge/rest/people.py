@@ -1,0 +1,50 @@
+"""Who may push to the repository, as the forge says. Only their words count, if none are named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import quote
+
+from sm.adapters.forge.rest.convert import GHOST, read_login
+from sm.adapters.forge.rest.reader import GONE, Reader
+from sm.adapters.forge.rest.shapes import Permission, User
+from sm.adapters.forge.web.errors import RefusedError
+
+TRUST = "trust"
+"""The purpose of these requests."""
+WRITERS = ("admin", "write", "owner", "maintain")
+"""The words for those who may push."""
+ASKED = 20
+"""More unknown authors than these are not asked for one by one."""
+
+
+def list_writers(reader: Reader) -> frozenset[str] | None:
+    """Everyone who may push; None if there is no such list, or not for this token."""
+    if not reader.lists_writers:
+        return None
+    try:
+        found = reader.entries("/collaborators", User, {"permission": "push"}, TRUST)
+        return frozenset(map(read_login, found))
+    except RefusedError as error:
+        if error.status in (403, *GONE):
+            return None
+        raise
+
+
+def find_writers(reader: Reader, authors: Iterable[str]) -> frozenset[str]:
+    """Those of `authors` who may push."""
+    wanted = {author for author in authors if author and author != GHOST}
+    if len(wanted) > ASKED and (everyone := list_writers(reader)) is not None:
+        return frozenset(wanted & everyone)
+    return frozenset(one for one in sorted(wanted) if may_push(reader, one))
+
+
+def may_push(reader: Reader, author: str) -> bool:
+    """Whether the account may push. One that the forge does not know may not."""
+    path = f"{reader.at}/collaborators/{quote(author, safe='')}/permission"
+    try:
+        return reader.web.get(path, TRUST).read(Permission).permission in WRITERS
+    except RefusedError as error:
+        if error.status in GONE:
+            return False
+        raise

@@ -1,0 +1,119 @@
+"""Pull requests over REST: what GitHub, Forgejo and Gitea have alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import quote
+
+from sm.adapters.forge.errors import (
+    ConflictError,
+    HeadMovedError,
+    MergeRefusedError,
+    NotFoundError,
+    NothingToMergeError,
+    PullClosedError,
+)
+from sm.adapters.forge.model import PullRequest, PullState
+from sm.adapters.forge.rest.convert import make_pull, name_branch
+from sm.adapters.forge.rest.issues import WRITE
+from sm.adapters.forge.rest.reader import Reader
+from sm.adapters.forge.rest.shapes import Comparison, File, PullShape
+from sm.adapters.forge.web.errors import RefusedError
+
+DUPLICATE = (409, 422)
+
+
+def find_pull(reader: Reader, branch: str, state: str = "all") -> PullRequest | None:
+    """The newest pull request of a branch of this repository."""
+    found = [one for one in reader.pulls_of(branch, state) if name_branch(one) == branch]
+    return make_pull(max(found, key=lambda one: one.number)) if found else None
+
+
+def open_pull(reader: Reader, branch: str, base: str, title: str, body: str) -> PullRequest:
+    """Offer a branch for merging; the one that is open for it, if there is one.
+
+    Raises:
+        NotFoundError: one of the branches has not been pushed.
+        NothingToMergeError: the branch has no commits of its own.
+
+    """
+    if known := find_pull(reader, branch, "open"):
+        return known
+    for name in (branch, base):
+        if not reader.branch_head(name):
+            raise NotFoundError(f"there is no branch '{name}' on the forge: push it first")
+    data = {"title": title, "head": branch, "base": base, "body": body}
+    try:
+        answer = reader.web.make(
+            f"{reader.at}/pulls", WRITE, data, lambda: bool(find_pull(reader, branch, "open"))
+        )
+    except RefusedError as error:
+        return _explain_unopened(reader, branch, base, error)
+    if answer is not None:
+        return make_pull(answer.read(PullShape))
+    return find_pull(reader, branch, "open") or _vanished(branch)
+
+
+def _explain_unopened(reader: Reader, branch: str, base: str, error: RefusedError) -> PullRequest:
+    if error.status in DUPLICATE:
+        if known := find_pull(reader, branch, "open"):  # another process was faster
+            return known
+        if not count_commits(reader, base, branch):
+            raise NothingToMergeError(f"'{branch}' has nothing that '{base}' lacks") from None
+    raise error
+
+
+def _vanished(branch: str) -> PullRequest:
+    raise NotFoundError(f"the pull request of '{branch}' is gone again: look at the forge")
+
+
+def count_commits(reader: Reader, base: str, branch: str) -> int:
+    """How many commits `branch` has that `base` lacks."""
+    names = "...".join(quote(name, safe="") for name in (base, branch))
+    return reader.ask(f"/compare/{names}", Comparison, f"comparison of '{branch}'").total_commits
+
+
+def close_pull(reader: Reader, number: int) -> PullRequest:
+    """Close a pull request unmerged; PullClosedError if it is merged."""
+    known = make_pull(reader.pull_shape(number))
+    if known.state is PullState.MERGED:
+        raise PullClosedError(f"pull request {number} is merged")
+    if known.state is PullState.CLOSED:
+        return known
+    answer = reader.web.write("PATCH", f"{reader.at}/pulls/{number}", WRITE, {"state": "closed"})
+    return make_pull(answer.read(PullShape))
+
+
+def list_files(reader: Reader, number: int) -> list[File]:
+    """The files that a pull request changes."""
+    reader.pull_shape(number)
+    return list(reader.entries(f"/pulls/{number}/files", File))
+
+
+def list_files_at(reader: Reader, pull: PullRequest, head: str) -> list[str]:
+    """The same up to the commit `head`."""
+    names = f"{quote(pull.base, safe='')}...{quote(head, safe='')}"
+    found = reader.ask(f"/compare/{names}", Comparison, f"commit '{head}'")
+    return [file.filename for file in found.files or []]
+
+
+def show_stat(files: Iterable[File]) -> str:
+    """How much changes in each file, as `git diff --stat` shows it."""
+    lines = [
+        f" {file.filename} | {file.additions + file.deletions} "
+        f"{'+' * min(file.additions, 40)}{'-' * min(file.deletions, 40)}"
+        for file in files
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def explain_unmerged(pull: PullRequest, now: PullRequest, error: RefusedError) -> Exception:
+    """Why the forge has not merged `pull`; `now` is as it is after that."""
+    if now.head != pull.head or error.status == 409:
+        return HeadMovedError(
+            f"'{pull.branch}' is not at {pull.head[:12]} any more: "
+            "have the new commits checked and reviewed"
+        )
+    if now.conflicts:
+        return ConflictError(f"'{pull.branch}' conflicts with '{pull.base}': rebase it and push")
+    return MergeRefusedError(f"the forge does not merge pull request {pull.number}: {error.said}")

@@ -1,0 +1,191 @@
+"""Reads single things of a repository over REST: what GitHub, Forgejo and Gitea have alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import ClassVar, TypeVar
+from urllib.parse import quote
+
+from sm.adapters.forge.combine import Part
+from sm.adapters.forge.errors import NotFoundError
+from sm.adapters.forge.model import Comment, Issue, PullRequest, Review
+from sm.adapters.forge.rest.convert import (
+    make_comment,
+    make_issue,
+    make_pull,
+    make_reviews,
+    make_run_part,
+    make_status_part,
+    read_login,
+    space_out,
+)
+from sm.adapters.forge.rest.shapes import (
+    Branch,
+    CheckRuns,
+    CommentShape,
+    InlineShape,
+    IssueShape,
+    Label,
+    PullShape,
+    ReviewShape,
+    Statuses,
+    User,
+)
+from sm.adapters.forge.web.answer import Answer
+from sm.adapters.forge.web.client import Client, Params
+from sm.adapters.forge.web.errors import RefusedError
+
+T = TypeVar("T")
+
+GONE = (404, 410)
+PAGE = 100
+NEWEST = 10
+"""Pull requests of one branch that are looked at: the last ones."""
+READ = "read"
+"""The purpose of a request that is for a text or a single thing."""
+
+
+class Reader:
+    """One repository, `OWNER/NAME`, as the account of the token sees it."""
+
+    def __init__(self, web: Client, repository: str) -> None:
+        """`repository` is its present name."""
+        self.web, self.repository = web, repository
+        self.at = f"/repos/{quote(repository, safe='/')}"
+
+    @cached_property
+    def account(self) -> str:
+        """Who we are: what this account has written may bear our marks."""
+        return read_login(self.web.get("/user", READ).read(User))
+
+    def ask(self, path: str, shape: type[T], what: str, params: Params | None = None) -> T:
+        """Read `path` below the repository; NotFoundError names `what` if it is missing."""
+        try:
+            return self.web.get(f"{self.at}{path}", READ, params).read(shape)
+        except RefusedError as error:
+            if error.status in GONE:
+                raise NotFoundError(f"there is no {what} in '{self.repository}'") from None
+            raise
+
+    def entries(
+        self, path: str, shape: type[T], params: Params | None = None, purpose: str = READ
+    ) -> Iterator[T]:
+        """Every entry of a list below the repository."""
+        asked = {"per_page": PAGE, **(params or {})}
+        for answer in self.web.pages(f"{self.at}{path}", purpose, asked):
+            yield from answer.read(list[shape])  # type: ignore[valid-type]
+
+    oldest_first: ClassVar[Params] = {"sort": "created", "direction": "asc"}
+    """How a list is asked for in the order of its numbers."""
+    lists_writers: ClassVar[bool] = True
+    """Whether the forge can list those who may push, and no others."""
+
+    def label_ref(self, label: str) -> str | int:
+        """What stands for a label in a request: here its name."""
+        return label
+
+    colour: ClassVar[str] = "8c8c8c"
+    """Of a label that is made, as the forge writes it."""
+
+    def make_label(self, name: str) -> Label:
+        """Make a label."""
+        data = {"name": name, "color": self.colour}
+        return self.web.write("POST", f"{self.at}/labels", "write", data).read(Label)
+
+    # Issues
+
+    def issue_shape(self, number: int) -> IssueShape:
+        """An issue as the forge has it; NotFoundError if there is none, or a pull request."""
+        found = self.ask(f"/issues/{number}", IssueShape, f"issue {number}")
+        if found.pull_request is not None:
+            raise NotFoundError(f"{number} is a pull request and no issue")
+        return found
+
+    def issue(self, number: int) -> Issue:
+        """An issue with its comments."""
+        shape = self.issue_shape(number)
+        return make_issue(shape, self.comments(number) if shape.comments else ())
+
+    def comments(self, number: int) -> tuple[Comment, ...]:
+        """The comments on an issue or a pull request, oldest first."""
+        found = self.entries(f"/issues/{number}/comments", CommentShape)
+        return space_out(make_comment(one, self.account) for one in found)
+
+    # Pull requests
+
+    def pull_shape(self, number: int) -> PullShape:
+        """A pull request as the forge has it."""
+        return self.ask(f"/pulls/{number}", PullShape, f"pull request {number}")
+
+    def pull_shapes(self, asked: Params, purpose: str = READ) -> Iterator[PullShape]:
+        """The pull requests of a list."""
+        return self.entries("/pulls", PullShape, asked, purpose)
+
+    def pulls_of(self, branch: str, state: str) -> Iterable[PullShape]:
+        """The last pull requests of a branch; others may be among them."""
+        owner = self.repository.partition("/")[0]
+        asked: dict[str, str | int] = {
+            "head": f"{owner}:{branch}",
+            "state": state,
+            "per_page": NEWEST,
+            "sort": "created",
+            "direction": "desc",
+        }
+        return self.web.get(f"{self.at}/pulls", READ, asked).read(list[PullShape])
+
+    def pull(self, number: int) -> PullRequest:
+        """A pull request with its reviews, without texts of others and without its check."""
+        return make_pull(self.pull_shape(number), self.reviews(number))
+
+    def whole_pull(self, number: int) -> PullRequest:
+        """The same with remarks on lines and with comments."""
+        shape = self.pull_shape(number)
+        reviews = self.reviews(number, whole=True)
+        return make_pull(shape, reviews, self.comments(number))
+
+    def reviews(self, number: int, *, whole: bool = False) -> tuple[Review, ...]:
+        """The reviews that stand; `whole` has the remarks on lines."""
+        found = list(self.entries(f"/pulls/{number}/reviews", ReviewShape))
+        inline = self.inline(number, found) if whole and found else ()
+        return make_reviews(found, inline)
+
+    def inline(self, number: int, reviews: Iterable[ReviewShape]) -> Iterable[InlineShape]:
+        """The remarks on lines, of all these reviews."""
+        return self.entries(f"/pulls/{number}/comments", InlineShape)
+
+    # Branches and checks
+
+    def branch_head(self, branch: str) -> str:
+        """The commit of a branch, '' if there is none."""
+        try:
+            found = self.ask(f"/branches/{quote(branch, safe='/')}", Branch, f"branch '{branch}'")
+        except NotFoundError:
+            return ""
+        return found.commit.sha or found.commit.id
+
+    def parts(self, head: str, purpose: str = READ) -> list[Part]:
+        """What every status and check run says of a commit."""
+        return [*self.status_parts(head, purpose), *self.run_parts(head, purpose)]
+
+    def status_parts(self, head: str, purpose: str = READ) -> list[Part]:
+        """What the statuses say."""
+        found: list[Part] = []
+        for answer in self._of_commit(f"/commits/{head}/status", purpose):
+            found += map(make_status_part, answer.read(Statuses).statuses or [])
+        return found
+
+    def run_parts(self, head: str, purpose: str = READ) -> list[Part]:
+        """What the last check run of each name and suite says."""
+        found: list[Part] = []
+        for answer in self._of_commit(f"/commits/{head}/check-runs", purpose):
+            found += map(make_run_part, answer.read(CheckRuns).check_runs)
+        return found
+
+    def _of_commit(self, path: str, purpose: str) -> Iterator[Answer]:
+        """The pages; none for a commit that the forge does not have."""
+        try:
+            yield from self.web.pages(f"{self.at}{path}", purpose, {"per_page": PAGE})
+        except RefusedError as error:
+            if error.status not in (*GONE, 422):
+                raise

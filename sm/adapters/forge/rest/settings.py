@@ -1,0 +1,26 @@
+"""What a forge elsewhere has to know of its project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec import Struct
+
+
+class RestSettings(Struct, frozen=True):
+    """The repository and the rules of a project, taken from its configuration.
+
+    `state` is the project's private folder, None to keep nothing. With `has_ci`, a commit without
+    any check is still to be checked. `labels` are those of the project.
+    """
+
+    kind: str
+    repository: str
+    state: Path | None = None
+    review_required: bool = True
+    trusted: tuple[str, ...] = ()
+    has_ci: bool = True
+    log_lines: int = 200
+    merge_method: str = "merge"
+    reserve: int = 500
+    labels: tuple[str, ...] = ()

@@ -1,0 +1,246 @@
+"""What GitHub's REST interface answers, as far as it is read. Forgejo and Gitea answer alike."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from sm.foreign import NUMBER_LIMIT
+
+Number = Annotated[int, Meta(ge=1, le=NUMBER_LIMIT)]
+
+
+class User(Struct, frozen=True):
+    """An account. One that was deleted is null where it is named."""
+
+    login: str = ""
+
+
+class Label(Struct, frozen=True):
+    """A label. Forgejo and Gitea give it to an issue by its id."""
+
+    name: str | None = ""
+    id: int = 0
+
+
+class PullLink(Struct, frozen=True):
+    """What an entry of a list of issues has if it is a pull request."""
+
+    merged_at: str | None = None
+
+
+class IssueShape(Struct, frozen=True):
+    """An issue, or a pull request as the list of issues has it."""
+
+    number: Number
+    title: str
+    state: str
+    created_at: str
+    updated_at: str
+    user: User | None = None
+    labels: list[Label | str] = []
+    body: str | None = None
+    comments: int = 0
+    pull_request: PullLink | None = None
+
+
+class CommentShape(Struct, frozen=True):
+    """A comment on an issue or a pull request."""
+
+    id: int
+    created_at: str
+    user: User | None = None
+    body: str | None = None
+
+
+class Repository(Struct, frozen=True):
+    """A repository. Its id stays when it is renamed or moved."""
+
+    id: int
+    full_name: str
+    permissions: dict[str, bool] | None = None
+
+
+class End(Struct, frozen=True):
+    """One end of a pull request. A fork that was deleted is null."""
+
+    ref: str
+    sha: str
+    repo: Repository | None = None
+    user: User | None = None
+    label: str | None = None
+
+
+class PullShape(Struct, frozen=True):
+    """A pull request. `mergeable` is null while the forge has not found out."""
+
+    number: Number
+    title: str
+    state: str
+    created_at: str
+    head: End
+    base: End
+    user: User | None = None
+    body: str | None = None
+    closed_at: str | None = None
+    merged_at: str | None = None
+    merge_commit_sha: str | None = None
+    mergeable: bool | None = None
+    draft: bool = False
+    updated_at: str = ""
+
+
+class ReviewShape(Struct, frozen=True):
+    """A review. A pending one has no time."""
+
+    id: int
+    state: str
+    user: User | None = None
+    body: str | None = None
+    submitted_at: str | None = None
+    commit_id: str | None = None
+    dismissed: bool = False
+
+
+class InlineShape(Struct, frozen=True):
+    """A remark on a line; `line` is null once the code it was about is gone."""
+
+    path: str
+    body: str
+    pull_request_review_id: int | None = None
+    line: int | None = None
+    original_line: int | None = None
+    position: int = 0
+    original_position: int = 0
+
+
+class App(Struct, frozen=True):
+    """The program that a check run is of."""
+
+    slug: str | None = ""
+
+
+class Suite(Struct, frozen=True):
+    """The check runs of one push and one program."""
+
+    id: int = 0
+
+
+class Output(Struct, frozen=True):
+    """What a check run says itself."""
+
+    title: str | None = None
+    summary: str | None = None
+    text: str | None = None
+
+
+class CheckRunShape(Struct, frozen=True):
+    """One check run."""
+
+    id: int
+    name: str
+    status: str
+    conclusion: str | None = None
+    started_at: str | None = None
+    completed_at: str | None = None
+    html_url: str | None = None
+    check_suite: Suite | None = None
+    app: App | None = None
+    output: Output | None = None
+
+
+class CheckRuns(Struct, frozen=True):
+    """A page of check runs."""
+
+    check_runs: list[CheckRunShape] = []
+
+
+class StatusShape(Struct, frozen=True):
+    """One commit status: `state` on GitHub, `status` on Forgejo and Gitea."""
+
+    context: str
+    state: str = ""
+    status: str = ""
+    target_url: str | None = None
+    description: str | None = None
+    updated_at: str | None = None
+    id: int = 0
+
+
+class Statuses(Struct, frozen=True):
+    """The last status of each context."""
+
+    statuses: list[StatusShape] | None = None
+    total_count: int | None = None
+
+
+class Run(Struct, frozen=True):
+    """A run of a workflow."""
+
+    id: int
+    status: str | None = None
+    conclusion: str | None = None
+
+
+class Runs(Struct, frozen=True):
+    """The runs of workflows on a commit."""
+
+    workflow_runs: list[Run] = []
+
+
+class Job(Struct, frozen=True):
+    """A job of a run."""
+
+    id: int
+    name: str = ""
+    status: str = ""
+    conclusion: str | None = None
+
+
+class Jobs(Struct, frozen=True):
+    """The jobs of a run, as Gitea has them; Forgejo has only the list."""
+
+    jobs: list[Job] = []
+
+
+class File(Struct, frozen=True):
+    """A file that a pull request changes."""
+
+    filename: str
+    additions: int = 0
+    deletions: int = 0
+
+
+class Comparison(Struct, frozen=True):
+    """What one commit has that another lacks."""
+
+    files: list[File] | None = None
+    total_commits: int = 0
+
+
+class Branch(Struct, frozen=True):
+    """A branch and its commit."""
+
+    name: str
+    commit: Commit
+
+
+class Commit(Struct, frozen=True):
+    """A commit."""
+
+    sha: str = ""
+    id: str = ""
+
+
+class Merged(Struct, frozen=True):
+    """What became of a merge."""
+
+    sha: str | None = None
+    merged: bool = False
+
+
+class Permission(Struct, frozen=True):
+    """What an account may do with the repository."""
+
+    permission: str = ""

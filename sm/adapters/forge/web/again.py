@@ -1,0 +1,73 @@
+"""Sends a request again, where that is allowed, with growing pauses and an end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+TRIES = 4
+PATIENCE_S = 20.0
+"""How long one call may take with all of its pauses; a longer limit is the caller's to wait out."""
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 4.0
+
+
+class AgainError(Exception):
+    """A try has failed, and the next one may be made after `after_s` seconds at the earliest.
+
+    `final` is what the caller gets if there is none. With `maybe_done` there must be none.
+    """
+
+    def __init__(self, final: Exception, after_s: float = 0.0, *, maybe_done: bool = False) -> None:
+        super().__init__(str(final))
+        self.final = final
+        self.after_s = after_s
+        self.may_go_on = not maybe_done and after_s <= PATIENCE_S
+
+
+def repeat(attempt: Callable[[], T]) -> T:
+    """What `attempt` returns, tried again as often as its `AgainError` allows.
+
+    Raises:
+        Exception: the `final` of the last error.
+
+    """
+    try:
+        return attempt()
+    except AgainError as first:
+        if not first.may_go_on:
+            raise first.final from None
+        return _retry(attempt, first)
+
+
+def _retry(attempt: Callable[[], T], first: AgainError) -> T:
+    import tenacity  # imported here: nearly every request succeeds, and should not pay for it
+
+    failed = [first]
+
+    def once() -> T:
+        if failed:
+            raise failed.pop()
+        return attempt()
+
+    jitter = tenacity.wait_random_exponential(FIRST_PAUSE_S, LONGEST_PAUSE_S)
+
+    def wait(state: tenacity.RetryCallState) -> float:
+        error = state.outcome.exception() if state.outcome else None
+        return max(error.after_s if isinstance(error, AgainError) else 0.0, jitter(state))
+
+    retrying = tenacity.Retrying(
+        retry=tenacity.retry_if_exception(_may_go_on),
+        wait=wait,
+        stop=tenacity.stop_after_attempt(TRIES) | tenacity.stop_before_delay(PATIENCE_S),
+        reraise=True,
+    )
+    try:
+        return retrying(once)
+    except AgainError as last:
+        raise last.final from None
+
+
+def _may_go_on(error: BaseException) -> bool:
+    return isinstance(error, AgainError) and error.may_go_on

@@ -1,0 +1,124 @@
+"""The quota ledger: every request of a project, by hour and purpose, and what is left.
+
+All processes of a project write into one small file, under its lock. It is made anew from nothing
+if it is lost: then only the counts are gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from sm.adapters.forge.web.limits import Limit
+from sm.errors import SmError
+from sm.store import lock
+from sm.store.damage import read_rebuildable
+from sm.store.files import write_json
+
+HOUR_S = 3600
+KEPT_HOURS = 24
+LOCK_S = 5.0
+
+
+class Count(Struct, frozen=True):
+    """Requests for one purpose in one hour.
+
+    `unchanged` were answered with 304, which cost nothing; `failed` with an error, or not at all.
+    `points` is what they took from the limit.
+    """
+
+    requests: int = 0
+    unchanged: int = 0
+    failed: int = 0
+    points: int = 0
+
+    def plus(self, other: Count) -> Count:
+        """Both together."""
+        return Count(
+            *(a + b for a, b in zip(structs.astuple(self), structs.astuple(other), strict=True))
+        )
+
+
+class Hour(Struct, frozen=True):
+    """The requests of one hour, which began at `start` (seconds since the epoch)."""
+
+    start: float
+    counts: dict[str, Count] = {}
+
+
+class Book(Struct, frozen=True):
+    """What the file holds. `account` is the token's fingerprint that the limits belong to."""
+
+    hours: tuple[Hour, ...] = ()
+    limits: dict[str, Limit] = {}
+    blocked_until: float = 0.0
+    account: str = ""
+
+    def total(self, since: float = 0.0) -> dict[str, Count]:
+        """The counts of all hours that began at `since` or later, by purpose."""
+        found: dict[str, Count] = {}
+        for hour in self.hours:
+            for purpose, count in hour.counts.items() if hour.start >= since else ():
+                found[purpose] = found.get(purpose, Count()).plus(count)
+        return found
+
+
+def read_book(path: Path) -> Book:
+    """The ledger in `path`, an empty one if there is none."""
+    return read_rebuildable(path, Book) or Book()
+
+
+class Ledger:
+    """The ledger of one project. Without a file it is kept in memory."""
+
+    def __init__(self, path: Path | None = None, clock: Callable[[], float] = time.time) -> None:
+        """`path` is in a private folder; its lock is beside it."""
+        self._path, self._clock, self._memory = path, clock, Book()
+
+    def read(self) -> Book:
+        """What is known now."""
+        return self._memory if self._path is None else read_book(self._path)
+
+    def count(self, purpose: str, count: Count, limit: Limit | None, account: str) -> None:
+        """Enter a request."""
+        now = self._clock()
+
+        def enter(book: Book) -> Book:
+            known = book.limits if book.account == account else {}
+            limits = {**known, limit.bucket: limit} if limit else known
+            hours = _enter(book.hours, purpose, count, now)
+            return structs.replace(book, hours=hours, limits=limits, account=account)
+
+        self._change(enter)
+
+    def block(self, until: float) -> None:
+        """No process is to send a request before `until`."""
+        self._change(
+            lambda book: structs.replace(book, blocked_until=max(book.blocked_until, until))
+        )
+
+    def _change(self, change: Callable[[Book], Book]) -> None:
+        """A ledger that cannot be written keeps no request from being made."""
+        if self._path is None:
+            self._memory = change(self._memory)
+            return
+        with contextlib.suppress(SmError), self._held(self._path):
+            write_json(self._path, change(read_book(self._path)))
+
+    @contextlib.contextmanager
+    def _held(self, path: Path) -> Iterator[None]:
+        with lock.hold(path.with_suffix(".lock"), timeout_s=LOCK_S):
+            yield
+
+
+def _enter(hours: tuple[Hour, ...], purpose: str, count: Count, now: float) -> tuple[Hour, ...]:
+    start = now // HOUR_S * HOUR_S
+    known = {hour.start: hour for hour in hours if 0 <= start - hour.start < KEPT_HOURS * HOUR_S}
+    counts = known.get(start, Hour(start)).counts
+    entered = {**counts, purpose: counts.get(purpose, Count()).plus(count)}
+    known[start] = Hour(start, entered)
+    return tuple(known[one] for one in sorted(known))

@@ -1,0 +1,82 @@
+"""`sm quota`: the requests to forges elsewhere, and what is left of their limits."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from sm.cli.options import json_option, pass_config, projects_option
+from sm.cli.times import moment
+from sm.cli.words import print_json
+from sm.config.schema import Config, ProjectSettings
+from sm.output import say, say_lines
+from sm.text import one_line
+
+if TYPE_CHECKING:
+    from sm.cli.table import Column
+    from sm.views.quota import Quota, Spent
+
+
+class Row(NamedTuple):
+    """A purpose of a project."""
+
+    project: str
+    spent: Spent
+
+
+@click.command("quota")
+@json_option
+@projects_option
+@pass_config
+def command(config: Config, projects: tuple[ProjectSettings, ...], as_json: bool) -> None:
+    """Show the requests to forges elsewhere by purpose, and what is left of their limits.
+
+    POINTS are what counts against a limit: an answer that nothing has changed costs none. The
+    embedded forge gets no requests.
+    """
+    from sm.store.paths import Root
+    from sm.store.root_check import check_root
+    from sm.views.quota import read_quotas
+
+    found = read_quotas(check_root(Root(config.state_root)), projects)
+    if as_json:
+        print_json(found)
+    elif found:
+        _show(found)
+    else:
+        say("no requests in the last 24 hours", err=True)
+
+
+def _show(found: list[Quota]) -> None:
+    from sm.cli.table import plain
+
+    rows = [Row(quota.project, spent) for quota in found for spent in quota.spent]
+    say_lines(plain(rows, _columns()))
+    for quota in found:
+        _show_limits(quota)
+
+
+def _show_limits(quota: Quota) -> None:
+    where = one_line(f"{quota.project} ({quota.forge})")
+    for limit in quota.limits:
+        until = moment(limit.resets_at)
+        say(f"{where}: {limit.left:,} of {limit.limit:,} ({limit.bucket}) left until {until}")
+    if quota.blocked_until > time.time():
+        say(f"{where}: takes no requests until {moment(quota.blocked_until)}")
+
+
+def _columns() -> tuple[Column, ...]:
+    from sm.cli.table import Column
+
+    return (
+        Column("Project", lambda row: row.project),
+        Column("Purpose", lambda row: row.spent.purpose),
+        Column("Hour", lambda row: f"{row.spent.hour.requests:,}"),
+        Column("Points", lambda row: f"{row.spent.hour.points:,}"),
+        Column("24 h", lambda row: f"{row.spent.day.requests:,}"),
+        Column("Points 24 h", lambda row: f"{row.spent.day.points:,}"),
+        Column("Unchanged", lambda row: f"{row.spent.day.unchanged:,}"),
+        Column("Failed", lambda row: f"{row.spent.day.failed:,}"),
+    )

@@ -1,0 +1,100 @@
+"""What `sm init` finds out for a project whose forge is a server: the repository, and the token."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from sm.config.schema import (
+    AnyForgeSettings,
+    ForgejoSettings,
+    GiteaSettings,
+    GithubSettings,
+)
+from sm.errors import UsageError
+from sm.setup.discover import Remote
+from sm.setup.init import Hub
+
+KINDS = ("local", "github", "forgejo", "gitea")
+PLACE = re.compile(
+    r"(?:[a-z+]+://)?(?:[^@/]+@)?(?P<host>[^/:@]+)(?::\d+)?[:/]/?(?P<path>[^/]+/[^/]+?)(?:\.git)?/?"
+)
+"""Where a remote leads: `git@HOST:OWNER/NAME.git`, or a URL by SSH or HTTPS."""
+GITHUB = ("github.com", "ssh.github.com")
+GH = "gh auth token"
+
+
+class Wish(Struct, frozen=True):
+    """What was said about the forge; '' and None for nothing."""
+
+    kind: str
+    url: str = ""
+    repository: str = ""
+    token_command: str = ""
+    token_file: Path | None = None
+    token_env: str = ""
+
+
+def choose_remote(repo: Path, remotes: tuple[Remote, ...], wanted: str | None) -> tuple[Hub, str]:
+    """The remote of the forge, and where it leads; origin, or the only one, if none is wanted.
+
+    Raises:
+        UsageError: the clone has none.
+
+    """
+    named = {remote.name: remote for remote in remotes}
+    name = wanted or ("origin" if "origin" in named or len(named) != 1 else next(iter(named)))
+    if name not in named:
+        raise UsageError(
+            f"'{repo}' has no remote '{name}': add the one that leads to the forge (git remote add)"
+        )
+    return Hub(name, repo, is_new=False), named[name].url
+
+
+def choose_forge(wish: Wish, url: str) -> AnyForgeSettings:
+    """The settings of the forge that the remote at `url` leads to.
+
+    Raises:
+        UsageError: it cannot be told which repository is meant, or there is no token.
+
+    """
+    found = PLACE.fullmatch(url)
+    repository = wish.repository or (found["path"] if found else "")
+    if not repository:
+        raise UsageError(f"'{url}' tells no repository: give --repository OWNER/NAME")
+    host = found["host"] if found else ""
+    keys: dict[str, object] = {"repository": repository, **_token(wish)}
+    if wish.kind == "github":
+        address = wish.url or ("" if host in ("", *GITHUB) else f"https://{host}/api/v3")
+        return _make(GithubSettings, keys | ({"url": address} if address else {}))
+    address = wish.url or (f"https://{host}" if host else "")
+    if not address:
+        raise UsageError(f"'{url}' tells no server: give --forge-url https://HOST")
+    kind = ForgejoSettings if wish.kind == "forgejo" else GiteaSettings
+    return _make(kind, keys | {"url": address})
+
+
+def _make(
+    kind: type[GithubSettings | ForgejoSettings | GiteaSettings], keys: Mapping[str, object]
+) -> AnyForgeSettings:
+    """The settings; wrong ones are refused when the configuration is checked."""
+    return kind(**keys)  # type: ignore[arg-type]
+
+
+def _token(wish: Wish) -> dict[str, object]:
+    """The key that says where the token is."""
+    if wish.token_command:
+        return {"token_command": wish.token_command}
+    if wish.token_file:
+        return {"token_file": wish.token_file}
+    if wish.token_env:
+        return {"token_env": wish.token_env}
+    if wish.kind == "github" and shutil.which("gh"):
+        return {"token_command": GH}
+    raise UsageError(
+        "where is the token? give --token-file, --token-command or --token-env: see docs/FORGES.md"
+    )

@@ -1,0 +1,55 @@
+"""What `sm quota` shows: the requests of each project to its forge, and what is left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from sm.adapters.forge.web.ledger import HOUR_S, Book, Count, Hour, read_book
+from sm.adapters.forge.web.limits import Limit
+from sm.config.schema import ProjectSettings
+from sm.store.paths import Root
+
+
+class Spent(Struct, frozen=True):
+    """The requests for one purpose: in this hour, and in the last 24 hours."""
+
+    purpose: str
+    hour: Count
+    day: Count
+
+
+class Quota(Struct, frozen=True):
+    """The requests of a project. `blocked_until` is 0 while the forge takes them.
+
+    `hours` are the last 24 in which there were any; what is `spent` in them is their sum.
+    """
+
+    project: str
+    forge: str
+    limits: tuple[Limit, ...] = ()
+    blocked_until: float = 0.0
+    spent: tuple[Spent, ...] = ()
+    hours: tuple[Hour, ...] = ()
+
+
+def read_quotas(root: Root, projects: Iterable[ProjectSettings]) -> list[Quota]:
+    """Of each project that has sent requests; the embedded forge gets none."""
+    now = time.time()
+    books = [(project, read_book(root.project(project.name).quota)) for project in projects]
+    return [make_quota(project, book, now) for project, book in books if book.hours]
+
+
+def make_quota(project: ProjectSettings, book: Book, now: float) -> Quota:
+    """What the ledger of a project says at `now` (seconds since the epoch)."""
+    hour, day = book.total(now // HOUR_S * HOUR_S), book.total()
+    return Quota(
+        project=project.name,
+        forge=project.forge.place,
+        limits=tuple(limit for _, limit in sorted(book.limits.items()) if limit.resets_at > now),
+        blocked_until=book.blocked_until if book.blocked_until > now else 0.0,
+        spent=tuple(Spent(one, hour.get(one, Count()), day[one]) for one in sorted(day)),
+        hours=book.hours,
+    )

@@ -1,0 +1,314 @@
+"""The HTTP client for forges: what is sent again and what is not, and who sees the token."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from email.utils import formatdate
+from pathlib import Path
+
+import pytest
+
+from sm.adapters.forge.web import again, client
+from sm.adapters.forge.web.client import Client
+from sm.adapters.forge.web.errors import (
+    BadAnswerError,
+    LimitedError,
+    RefusedError,
+    TokenRefusedError,
+    UnknownOutcomeError,
+    UnreachableError,
+)
+from sm.adapters.forge.web.ledger import Count, Ledger, read_book
+from sm.adapters.forge.web.token import Token, TokenError, TokenSource, read_token
+from tests.forges.server import Asked, Fault, Reply, Site, serving
+
+SECRET = "zq" + "x7" * 19
+
+
+def respond(asked: Asked) -> Reply:
+    match asked.path:
+        case "/thing":
+            etag = '"one"'
+            if asked.headers.get("if-none-match") == etag:
+                return Reply(304, headers={"ETag": etag})
+            return Reply(data={"a": 1}, headers={"ETag": etag})
+        case "/old":
+            return Reply(301, headers={"Location": f"http://{asked.headers['host']}/thing"})
+        case "/round":
+            return Reply(301, headers={"Location": f"http://{asked.headers['host']}/round"})
+        case "/away":
+            return Reply(301, headers={"Location": "http://localhost:1/thing"})
+        case "/list":
+            page = int(asked.query.get("page", "1"))
+            link = f'<http://{asked.headers["host"]}/list?page={page + 1}>; rel="next"'
+            return Reply(data=[page], headers={"Link": link} if page < 3 else {})
+        case "/log":
+            return Reply(302, headers={"Location": f"http://{asked.headers['host']}/store"})
+        case "/store":
+            return Reply(raw=b"0123456789")
+    return Reply(404, data={"message": "Not Found"})
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    monkeypatch.setattr(again, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(again, "LONGEST_PAUSE_S", 0.002)
+    with serving(respond) as site:
+        yield site
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(tmp_path / "quota.json")
+
+
+@pytest.fixture
+def web(site: Site, ledger: Ledger) -> Iterator[Client]:
+    made = Client(site.url, lambda: Token(SECRET), ledger)
+    yield made
+    made.close()
+
+
+# Sending again
+
+
+def test_what_may_be_repeated_is_repeated(web: Client, site: Site) -> None:
+    site.faults = [Fault(times=2, reply=Reply(502)), Fault(drop=True)]
+    assert web.get("/thing", "test").read(dict[str, int]) == {"a": 1}
+    assert site.lines() == ["GET /thing"] * 4
+
+
+def test_a_forge_that_keeps_failing_is_given_up(web: Client, site: Site) -> None:
+    site.faults = [Fault(times=99, reply=Reply(503, data={"message": "maintenance"}))]
+    with pytest.raises(UnreachableError, match="maintenance"):
+        web.get("/thing", "test")
+    assert len(site.asked) == again.TRIES
+
+
+def test_an_answer_that_is_cut_off_is_asked_for_again(web: Client, site: Site) -> None:
+    site.faults = [Fault(cut=True)]
+    assert web.get("/thing", "test").read(dict[str, int]) == {"a": 1}
+
+
+def test_an_answer_that_is_no_json_is_no_answer(web: Client, site: Site) -> None:
+    site.faults = [Fault(garble=True)]
+    with pytest.raises(BadAnswerError):
+        web.get("/thing", "test").read(dict[str, int])
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("fault", [{"drop": True}, {"reply": Reply(502)}])
+def test_a_post_that_may_have_happened_is_not_sent_again(
+    web: Client, site: Site, fault: dict[str, object], after: bool
+) -> None:
+    site.faults = [Fault(after=after, **fault)]  # type: ignore[arg-type]
+    with pytest.raises(UnknownOutcomeError, match="may have been done"):
+        web.write("POST", "/thing", "test", {"a": 1})
+    assert len(site.asked) == 1
+
+
+def test_a_post_is_sent_again_if_its_trace_is_missing(web: Client, site: Site) -> None:
+    site.faults = [Fault(part="POST", drop=True)]
+    assert web.make("/thing", "test", {}, landed=lambda: False)
+    assert site.lines() == ["POST /thing"] * 2
+
+
+def test_a_post_whose_trace_is_there_is_done(web: Client, site: Site) -> None:
+    site.faults = [Fault(part="POST", drop=True, after=True)]
+    assert web.make("/thing", "test", {}, landed=lambda: True) is None
+    assert site.lines() == ["POST /thing"]
+
+
+def test_a_forge_that_is_not_there_is_unreachable(ledger: Ledger, site: Site) -> None:
+    site.stop()
+    made = Client(site.url, lambda: Token(SECRET), ledger)
+    with pytest.raises(UnreachableError):
+        made.write("POST", "/thing", "test", {})
+    site.stop = lambda: None  # type: ignore[method-assign]
+
+
+def test_no_answer_in_time_is_a_failure(
+    web: Client, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "READ_S", 0.2)
+    site.faults = [Fault(late_s=0.5)]
+    assert web.get("/thing", "test").status == 200
+    assert len(site.asked) >= 2
+
+
+# Limits
+
+
+def limited(**headers: str) -> Reply:
+    names = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Reply(403, data={"message": "You have exceeded a secondary rate limit"}, headers=names)
+
+
+def test_a_short_limit_is_waited_out_a_post_too(web: Client, site: Site) -> None:
+    site.faults = [Fault(reply=Reply(429, headers={"Retry-After": "1"}))]
+    began = time.monotonic()
+    assert web.write("POST", "/thing", "test", {})
+    assert time.monotonic() - began >= 1
+
+
+@pytest.mark.parametrize(
+    ("reply", "about_s"),
+    [
+        (limited(retry_after="900"), 900),
+        (limited(retry_after="in 900 seconds, as a date"), 900),
+        (limited(), 60),
+        (Reply(429), 60),
+        (limited(retry_after="999999999"), 6 * 3600),
+        (limited(retry_after="-7"), 60),
+    ],
+)
+def test_a_long_limit_is_told_at_once_to_all_processes(
+    web: Client, site: Site, ledger: Ledger, reply: Reply, about_s: float
+) -> None:
+    if "as a date" in reply.headers.get("retry-after", ""):
+        reply = limited(retry_after=formatdate(time.time() + 900, usegmt=True))
+    site.faults = [Fault(times=9, reply=reply)]
+    with pytest.raises(LimitedError) as error:
+        web.get("/thing", "test")
+    assert abs(error.value.until - time.time() - about_s) < 30
+    with pytest.raises(LimitedError):
+        Client(site.url, lambda: Token(SECRET), ledger).get("/thing", "test")
+    assert len(site.asked) == 1
+
+
+def test_the_reset_is_told_by_the_forges_clock(web: Client, site: Site, ledger: Ledger) -> None:
+    """Our clock may be wrong by hours."""
+    site.clock = lambda: time.time() + 5 * 3600
+    reset = str(int(site.clock() + 600))
+    headers = {
+        "X-RateLimit-Limit": "5000",
+        "X-RateLimit-Remaining": "0",
+        "X-RateLimit-Reset": reset,
+    }
+    site.faults = [Fault(reply=Reply(403, headers=headers))]
+    with pytest.raises(LimitedError) as error:
+        web.get("/thing", "test")
+    assert abs(error.value.until - time.time() - 600) < 30
+    assert ledger.read().limits["core"].left == 0
+
+
+def test_another_refusal_is_no_limit(web: Client, site: Site) -> None:
+    site.faults = [Fault(reply=Reply(403, data={"message": "Resource not accessible"}))]
+    with pytest.raises(RefusedError, match="not accessible") as error:
+        web.get("/thing", "test")
+    assert error.value.status == 403
+
+
+# Pages, validators, places
+
+
+def test_what_is_known_already_is_not_sent(web: Client, ledger: Ledger) -> None:
+    first = web.get("/thing", "look")
+    assert web.get("/thing", "look", etag=first.etag).is_unchanged
+    assert ledger.read().total() == {"look": Count(requests=2, unchanged=1, points=1)}
+
+
+def test_pages_are_read_as_they_link_to_one_another(web: Client) -> None:
+    assert [page.read(list[int]) for page in web.pages("/list", "test")] == [[1], [2], [3]]
+    assert len(list(web.pages("/list", "test", most=2))) == 2
+
+
+def test_what_has_moved_is_followed_and_not_in_a_circle(web: Client) -> None:
+    assert web.get("/old", "test").read(dict[str, int]) == {"a": 1}
+    with pytest.raises(BadAnswerError, match="circle"):
+        web.get("/round", "test")
+
+
+def test_the_token_goes_nowhere_else(web: Client, site: Site) -> None:
+    with pytest.raises(BadAnswerError):
+        web.get("/away", "test")
+    assert web.download("/log", "test", 4) == b"6789"
+    sent = {asked.path: asked.headers.get("authorization") for asked in site.asked}
+    assert sent["/log"] == f"Bearer {SECRET}"
+    assert sent["/store"] is None
+
+
+def test_a_body_without_end_is_not_read(
+    web: Client, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.faults = [Fault(reply=Reply(raw=b"[" + b"1," * 9_000_000))]
+    with pytest.raises(BadAnswerError, match="longer than"):
+        web.get("/thing", "test")
+
+
+# The token
+
+
+def test_a_refused_token_is_read_again_and_never_shown(
+    web: Client, site: Site, ledger: Ledger, tmp_path: Path
+) -> None:
+    echo = Reply(401, data={"message": f"bad credentials {SECRET}"})
+    site.faults = [Fault(reply=echo), Fault(reply=Reply(422, data={"message": SECRET}))]
+    with pytest.raises(TokenRefusedError) as error:
+        web.get("/thing", "test")
+    with pytest.raises(RefusedError) as other:
+        web.get("/thing", "test")
+    assert web.get("/thing", "test").status == 200
+    said = [str(error.value), str(other.value), other.value.said, repr(web.token), str(web.token)]
+    kept = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [text for text in said + kept if SECRET in text]
+
+
+def test_a_token_comes_from_a_command_a_private_file_or_a_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "token"
+    file.write_text(f"{SECRET}\n")
+    file.chmod(0o600)
+    monkeypatch.setenv("HARB_TOKEN", SECRET)
+    for source in (
+        TokenSource(command=f"cat '{file}'"),
+        TokenSource(file=file),
+        TokenSource(variable="HARB_TOKEN"),
+    ):
+        assert read_token(source).secret == SECRET
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (TokenSource(), "set forge.token_command"),
+        (TokenSource(command="false"), "gives no token"),
+        (TokenSource(command="no-such-program"), "gives no token"),
+        (TokenSource(command="echo 'x"), "cannot read"),
+        (TokenSource(command="true"), "there is no token in"),
+        (TokenSource(command="echo two words"), "must be one word"),
+        (TokenSource(variable="HARB_NONE"), "there is no token in the variable"),
+        (TokenSource(file=Path("/nowhere/token")), "there is no token file"),
+    ],
+)
+def test_a_missing_token_is_told_with_its_place(source: TokenSource, said: str) -> None:
+    with pytest.raises(TokenError, match=said):
+        read_token(source)
+
+
+def test_a_token_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(SECRET)
+    file.chmod(0o640)
+    with pytest.raises(TokenError, match="chmod 600"):
+        read_token(TokenSource(file=file))
+
+
+# The ledger
+
+
+def test_requests_are_counted_by_purpose_and_hour(tmp_path: Path) -> None:
+    now = [1_000_000.0]
+    ledger = Ledger(tmp_path / "quota.json", clock=lambda: now[0])
+    for at, purpose in ((0, "look"), (60, "look"), (3600, "comment"), (30 * 3600, "look")):
+        now[0] = 1_000_000.0 + at
+        ledger.count(purpose, Count(requests=1, points=1), None, "me")
+    book = read_book(tmp_path / "quota.json")
+    assert book.total() == {"look": Count(requests=1, points=1)}, "a day is kept"
+    assert len(book.hours) == 1
+
+
+def test_a_ledger_that_cannot_be_written_keeps_nothing_from_going_on(tmp_path: Path) -> None:
+    Ledger(tmp_path / "gone" / "quota.json").count("look", Count(requests=1), None, "me")

@@ -1,0 +1,67 @@
+"""`sm quota`: what is shown of the ledgers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from sm.adapters.forge.web.ledger import Count, Ledger
+from sm.adapters.forge.web.limits import Limit
+from sm.store.files import ensure_private_dir
+from sm.store.paths import Root
+from tests.forked import run_sm
+
+CONFIG = """\
+projects:
+- name: shop
+  repo: shop
+  forge: {kind: github, repository: harbor/shop, token_env: NO_TOKEN}
+- name: own
+  repo: own
+  forge: {kind: local, path: own}
+"""
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, root: Root) -> Ledger:
+    (tmp_path / "sm.yaml").write_text(CONFIG)
+    folder = root.project("shop").path
+    ensure_private_dir(folder)
+    return Ledger(root.project("shop").quota)
+
+
+def quota(tmp_path: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    words = ("--config", str(tmp_path / "sm.yaml"), "quota", *options)
+    return run_sm(*words, env=os.environ, cwd=tmp_path)
+
+
+def test_without_requests_there_is_nothing_to_show(ledger: Ledger, tmp_path: Path) -> None:
+    done = quota(tmp_path)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "no requests" in done.stderr
+    assert json.loads(quota(tmp_path, "--json").stdout) == []
+
+
+def test_requests_are_shown_by_purpose_with_what_is_left(ledger: Ledger, tmp_path: Path) -> None:
+    limit = Limit("core", 5000, 4321, time.time() + 600)
+    for _ in range(3):
+        ledger.count("observe", Count(requests=1, unchanged=1), limit, "me")
+    ledger.count("comment", Count(requests=1, points=1), None, "me")
+    ledger.block(time.time() + 300)
+    lines = quota(tmp_path).stdout.splitlines()
+    assert lines[0].split()[:3] == ["PROJECT", "PURPOSE", "HOUR"]
+    assert [line.split()[:3] for line in lines[1:3]] == [
+        ["shop", "comment", "1"],
+        ["shop", "observe", "3"],
+    ]
+    assert "4,321 of 5,000 (core) left" in lines[3]
+    assert "takes no requests until" in lines[4]
+    [shown] = json.loads(quota(tmp_path, "--json", "--project", "shop").stdout)
+    assert shown["limits"][0]["left"] == 4321
+    assert shown["spent"][1]["day"] == {"requests": 3, "unchanged": 3, "failed": 0, "points": 0}
+    assert len(shown["hours"]) == 1

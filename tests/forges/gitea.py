@@ -1,0 +1,386 @@
+"""The dialect of Forgejo and Gitea of a stateful forge: as Forgejo's own description says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+from tests.forges.description import Description, describe
+from tests.forges.github import RefusalError, review_data, said_data, user
+from tests.forges.server import Asked, Reply, Site
+from tests.forges.state import Entry, Inline, Opinion, Pull, State, iso, page_of
+
+MOST = 30
+"""Entries of a page, whatever is asked for: a server may be set so."""
+Handler = Callable[["Gitea", Asked, str, tuple[str, ...]], Reply]
+ROUTES: list[tuple[str, re.Pattern[str], Handler]] = []
+EVENTS = ("APPROVED", "REQUEST_CHANGES", "COMMENT")
+
+
+def route(method: str, path: str) -> Callable[[Handler], Handler]:
+    """Answer requests to `path`, which begins behind the repository."""
+
+    def keep(handler: Handler) -> Handler:
+        ROUTES.append((method, re.compile(path), handler))
+        return handler
+
+    return keep
+
+
+@dataclass
+class Gitea:
+    """The server's side; `kind` is `forgejo` or `gitea`."""
+
+    state: State
+    kind: str = "forgejo"
+    description: Description = field(default_factory=lambda: describe("forgejo.json"))
+    site: Site | None = None
+
+    def respond(self, asked: Asked) -> Reply:
+        """The answer to a request; there are no validators."""
+        self.state.follow_branches()
+        path = asked.path.removeprefix("/api/v1")
+        path = path.replace(f"/repositories/{self.state.id}", f"/repos/{self.state.name}", 1)
+        try:
+            reply = self._respond(asked, path)
+        except RefusalError as refusal:
+            reply = refusal.reply
+        if reply.status < 300 and reply.data is not None:
+            reply.data = self.description.complete(asked.method, path, reply.status, reply.data)
+        return reply
+
+    def _respond(self, asked: Asked, path: str) -> Reply:
+        who = self.state.tokens.get(asked.headers.get("authorization", "").removeprefix("token "))
+        if who is None:
+            raise RefusalError(401, "invalid username, password or token")
+        if path == "/user":
+            return Reply(data=user(who))
+        self.description.check_request(asked.method, path, asked.query, asked.data)
+        below = path.removeprefix(f"/repos/{self.state.name}")
+        for method, pattern, handler in ROUTES if below != path else ():
+            if method == asked.method and (found := pattern.fullmatch(below)):
+                return handler(self, asked, who, tuple(map(unquote, found.groups())))
+        raise RefusalError(404, "The target couldn't be found.")
+
+    def entry(self, number: str, *, pull: bool = False) -> Entry:
+        found = self.state.entries.get(int(number))
+        if found is None or (pull and found.pull is None):
+            raise RefusalError(404, "The target couldn't be found.")
+        return found
+
+    def pull(self, number: str) -> tuple[Entry, Pull]:
+        found = self.entry(number, pull=True)
+        assert found.pull
+        return found, found.pull
+
+    def page(self, asked: Asked, items: list[Any]) -> Reply:
+        """A page. Its link leads to the address that the server believes to have."""
+        shown, more = page_of(items, asked.query, MOST)
+        link = {"Link": '<https://inner.example.com/next>; rel="next"'} if more else {}
+        return Reply(data=shown, headers=link | {"X-Total-Count": str(len(items))})
+
+    def label_id(self, name: str) -> int:
+        return self.state.labels.index(name) + 1
+
+    def issue_data(self, entry: Entry) -> dict[str, Any]:
+        pull = entry.pull
+        merged = {"merged": bool(pull and pull.merged_at), "merged_at": None}
+        return {
+            "number": entry.number,
+            "title": entry.title,
+            "body": entry.body,
+            "state": "open" if entry.is_open else "closed",
+            "user": user(entry.author),
+            "labels": [{"name": name, "id": self.label_id(name)} for name in entry.labels],
+            "comments": len(entry.comments),
+            "created_at": iso(entry.at),
+            "updated_at": iso(entry.updated),
+            "closed_at": iso(entry.closed_at) if entry.closed_at else None,
+            "pull_request": merged if pull else None,
+        }
+
+    def pull_data(self, entry: Entry) -> dict[str, Any]:
+        pull = entry.pull
+        assert pull
+        name = self.state.name.partition("/")[2]
+        ours = {"id": self.state.id, "full_name": self.state.name}
+        theirs = {"id": 999, "full_name": f"{pull.fork}/{name}"} if pull.fork else ours
+        heads = self.state.repository.heads()
+        is_there = bool(pull.fork) or pull.branch in heads
+        ref = pull.branch if is_there else f"refs/pull/{entry.number}/head"
+        head = {"label": pull.branch, "ref": ref, "sha": pull.head, "repo": theirs}
+        found = self.issue_data(entry)
+        del found["pull_request"]
+        return found | {
+            "merged": bool(pull.merged_at),
+            "merged_at": iso(pull.merged_at) if pull.merged_at else None,
+            "merge_commit_sha": pull.merged_as or None,
+            "mergeable": entry.is_open and not pull.conflicts,
+            "draft": entry.title.startswith("WIP:"),
+            "head": head,
+            "base": {
+                "label": pull.base,
+                "ref": pull.base,
+                "sha": heads.get(pull.base),
+                "repo": ours,
+            },
+        }
+
+
+@route("GET", "")
+def repository(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
+    found = {"id": gitea.state.id, "full_name": gitea.state.name}
+    return Reply(data=found | {"permissions": {"push": True}})
+
+
+@route("GET", "/labels")
+def labels(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
+    found = [{"name": name, "id": gitea.label_id(name)} for name in gitea.state.labels]
+    return gitea.page(asked, found)
+
+
+@route("POST", "/labels")
+def make_label(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
+    gitea.state.labels.append(asked.data["name"])
+    return Reply(201, {"name": asked.data["name"], "id": gitea.label_id(asked.data["name"])})
+
+
+@route("GET", "/collaborators")
+def collaborators(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
+    """Without the owner and the teams of an organisation, who may push all the same."""
+    return gitea.page(asked, [])
+
+
+@route("GET", "/collaborators/([^/]+)/permission")
+def permission(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    return Reply(data={"permission": "write" if at[0] in gitea.state.writers else "read"})
+
+
+@route("GET", "/branches/(.+)")
+def branch(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    head = gitea.state.repository.heads().get(at[0])
+    if head is None:
+        raise RefusalError(404, "branch does not exist")
+    return Reply(data={"name": at[0], "commit": {"id": head}})
+
+
+@route("GET", r"/compare/(.+)\.\.\.(.+)")
+def compare(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    heads, git = gitea.state.repository.heads(), gitea.state.repository
+    base, head = (heads.get(name, name) for name in at)
+    count = 0 if git.contains(base, head) else 1
+    files = [{"filename": name} for name in git.files_changed(base, head)] if count else []
+    return Reply(data={"total_commits": count, "files": files})
+
+
+@route("GET", "/issues")
+def issues(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
+    """Labels mean any of them, and one that is unknown is dropped."""
+    query = asked.query
+    wanted = set(filter(None, query.get("labels", "").split(","))) & set(gitea.state.labels)
+    state, since = query.get("state", "open"), query.get("since", "")
+    found = [
+        gitea.issue_data(entry)
+        for entry in gitea.state.entries.values()
+        if state in ("all", "open" if entry.is_open else "closed")
+        and (not wanted or wanted & set(entry.labels))
+        and iso(entry.updated) >= since
+    ]
+    return gitea.page(asked, found if query.get("sort") == "oldest" else found[::-1])
+
+
+@route("POST", "/issues")
+def add_issue(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
+    entry = gitea.state.add(asked.data["title"], asked.data.get("body", ""), who)
+    gitea.state.label(entry, [gitea.state.labels[one - 1] for one in asked.data.get("labels", [])])
+    return Reply(201, gitea.issue_data(entry))
+
+
+@route("GET", "/issues/([0-9]+)")
+def issue(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    return Reply(data=gitea.issue_data(gitea.entry(at[0])))
+
+
+@route("PATCH", "/issues/([0-9]+)")
+def edit_issue(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    entry, data = gitea.entry(at[0]), asked.data
+    entry.title, entry.body = data.get("title", entry.title), data.get("body", entry.body)
+    gitea.state.touch(entry)
+    if "state" in data:
+        gitea.state.close(entry, is_open=data["state"] == "open")
+    return Reply(201, gitea.issue_data(entry))
+
+
+@route("POST", "/issues/([0-9]+)/labels")
+def add_labels(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    entry, known = gitea.entry(at[0]), gitea.state.labels
+    names = [known[one - 1] if isinstance(one, int) else one for one in asked.data["labels"]]
+    gitea.state.label(entry, [name for name in names if name in known])
+    return Reply(data=[{"name": name, "id": gitea.label_id(name)} for name in entry.labels])
+
+
+@route("DELETE", "/issues/([0-9]+)/labels/(.+)")
+def remove_label(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    entry = gitea.entry(at[0])
+    if not at[1].isdigit():  # Forgejo takes a name as well, Gitea does not
+        raise RefusalError(422, "no such label")
+    name = gitea.state.labels[int(at[1]) - 1]
+    if name in entry.labels:
+        entry.labels.remove(name)
+        gitea.state.touch(entry)
+    return Reply(204)
+
+
+@route("GET", "/issues/([0-9]+)/comments")
+def comments(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    return Reply(data=[said_data(one) for one in gitea.entry(at[0]).comments])
+
+
+@route("POST", "/issues/([0-9]+)/comments")
+def comment(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    return Reply(201, said_data(gitea.state.say(gitea.entry(at[0]), who, asked.data["body"])))
+
+
+@route("GET", "/pulls")
+def pulls(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
+    state = asked.query.get("state", "open")
+    found = [
+        gitea.pull_data(entry)
+        for entry, _ in gitea.state.pulls()
+        if state in ("all", "open" if entry.is_open else "closed")
+    ]
+    return gitea.page(asked, found if asked.query.get("sort") == "oldest" else found[::-1])
+
+
+@route("POST", "/pulls")
+def open_pull(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
+    data, heads = asked.data, gitea.state.repository.heads()
+    head, base = data["head"], data["base"]
+    if any(e.is_open and (p.branch, p.fork) == (head, "") for e, p in gitea.state.pulls()):
+        raise RefusalError(409, "pull request already exists for these targets")
+    if head not in heads or base not in heads:
+        raise RefusalError(404, "The target couldn't be found.")
+    if gitea.state.repository.contains(heads[base], heads[head]):
+        raise RefusalError(422, "There are no changes between the head and the base")
+    made = Pull(head, base, heads[head])
+    return Reply(201, gitea.pull_data(gitea.state.add(data["title"], data["body"], who, made)))
+
+
+@route("GET", r"/pulls/([0-9]+)\.diff")
+def diff(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    _, found = gitea.pull(at[0])
+    text = gitea.state.repository.diff(f"refs/heads/{found.base}", found.head)
+    return Reply(raw=text.encode(), headers={"Content-Type": "text/plain"})
+
+
+@route("GET", "/pulls/([0-9]+)")
+def pull(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    return Reply(data=gitea.pull_data(gitea.pull(at[0])[0]))
+
+
+@route("PATCH", "/pulls/([0-9]+)")
+def edit_pull(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    entry, _ = gitea.pull(at[0])
+    gitea.state.close(entry, is_open=asked.data.get("state") == "open")
+    return Reply(201, gitea.pull_data(entry))
+
+
+@route("GET", "/pulls/([0-9]+)/files")
+def files(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    _, found = gitea.pull(at[0])
+    git = gitea.state.repository
+    names = git.files_changed(f"refs/heads/{found.base}", found.head)
+    return gitea.page(asked, [{"filename": name, "additions": 1} for name in names])
+
+
+@route("POST", "/pulls/([0-9]+)/merge")
+def merge(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    entry, found = gitea.pull(at[0])
+    if found.merged_at or not entry.is_open or found.conflicts:
+        raise RefusalError(405, "Please try again later")
+    if asked.data.get("head_commit_id", found.head) != found.head:
+        raise RefusalError(409, "head out of date")
+    gitea.state.merge(entry, asked.data.get("MergeTitleField", "Merge"), who)
+    return Reply(200)
+
+
+@route("GET", "/pulls/([0-9]+)/reviews")
+def reviews(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    dismissed = {"dismissed": False, "stale": False, "official": True}
+    return gitea.page(asked, [review_data(one) | dismissed for one in gitea.pull(at[0])[1].reviews])
+
+
+@route("POST", "/pulls/([0-9]+)/reviews")
+def review(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    entry, found = gitea.pull(at[0])
+    data = asked.data
+    if entry.author == who and data["event"] != "COMMENT":
+        raise RefusalError(422, "approve your own pull is not allowed")
+    state = data["event"] if data["event"] in EVENTS else "PENDING"
+    ident = gitea.state.next_id()
+    made = Opinion(ident, who, state, data["body"], data["commit_id"], gitea.state.clock())
+    found.reviews.append(made)
+    for one in data.get("comments", ()):
+        found.inline.append(Inline(ident, one["path"], one["new_position"], one["body"]))
+    return Reply(200, review_data(made))
+
+
+@route("GET", "/pulls/([0-9]+)/reviews/([0-9]+)/comments")
+def inline(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    shown = [
+        {"path": one.path, "position": one.line, "body": one.body}
+        for one in gitea.pull(at[0])[1].inline
+        if one.review == int(at[1])
+    ]
+    return Reply(data=shown)
+
+
+@route("GET", "/commits/([^/]+)/status")
+def status(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    found = [
+        {
+            "context": one.name,
+            "status": one.word or "pending",
+            "id": one.id,
+            "updated_at": iso(one.at),
+            "description": one.text,
+            "target_url": f"/{gitea.state.name}/actions/runs/{one.id}/jobs/0",
+        }
+        for one in gitea.state.runs
+        if one.head == at[0]
+    ]
+    shown, _ = page_of(found, asked.query, MOST)
+    whole = {"state": "pending", "sha": at[0], "total_count": len(found)}
+    return Reply(data=whole | {"statuses": shown or None})
+
+
+@route("GET", "/actions/runs")
+def runs(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
+    head = asked.query.get("head_sha")
+    found = [
+        {"id": 1000 + one.id, "status": one.word} for one in gitea.state.runs if one.head == head
+    ]
+    return Reply(data={"total_count": len(found), "workflow_runs": found})
+
+
+@route("GET", "/actions/runs/([0-9]+)/jobs")
+def jobs(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    """Forgejo answers with a list, Gitea with the list in an object, and a conclusion."""
+    found = [
+        {"id": one.id, "name": one.name, "status": one.word, "run_id": int(at[0])}
+        for one in gitea.state.runs
+        if 1000 + one.id == int(at[0])
+    ]
+    if gitea.kind == "forgejo":
+        return Reply(data=found)
+    shown = [one | {"status": "completed", "conclusion": one["status"]} for one in found]
+    return Reply(raw=Reply(data={"total_count": len(shown), "jobs": shown}).body)
+
+
+@route("GET", "/actions/jobs/([0-9]+)/logs")
+def job_log(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    log = next(one.log for one in gitea.state.runs if one.id == int(at[0]))
+    return Reply(raw=log.encode(), headers={"Content-Type": "text/plain"})

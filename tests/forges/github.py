@@ -1,0 +1,485 @@
+"""GitHub's dialect of a stateful forge: REST as its description says, GraphQL, ETags, limits."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote, urlencode
+
+from tests.forges import github_graphql
+from tests.forges.description import Description, describe
+from tests.forges.server import Asked, Reply, Site
+from tests.forges.state import Entry, Inline, Opinion, Pull, State, iso, page_of
+
+LIMIT = 5000
+Handler = Callable[["Github", Asked, str, tuple[str, ...]], Reply]
+ROUTES: list[tuple[str, re.Pattern[str], Handler]] = []
+
+
+class RefusalError(Exception):
+    """An answer that is an error."""
+
+    def __init__(self, status: int, message: str, errors: list[Any] | None = None) -> None:
+        super().__init__(message)
+        self.reply = Reply(status, {"message": message} | ({"errors": errors} if errors else {}))
+
+
+def route(method: str, path: str) -> Callable[[Handler], Handler]:
+    """Answer requests to `path`, which begins behind the repository if it begins with `/`."""
+
+    def keep(handler: Handler) -> Handler:
+        ROUTES.append((method, re.compile(path), handler))
+        return handler
+
+    return keep
+
+
+@dataclass
+class Github:
+    """The server's side. `problems` are exchanges that GitHub's description does not allow."""
+
+    state: State
+    description: Description = field(default_factory=lambda: describe("github.json"))
+    used: dict[str, int] = field(default_factory=dict)
+    site: Site | None = None
+    has_graphql: bool = True
+
+    def respond(self, asked: Asked) -> Reply:
+        """The answer to a request."""
+        self.state.follow_branches()
+        try:
+            reply = self._respond(asked)
+        except RefusalError as refusal:
+            reply = refusal.reply
+        if reply.status < 300 and reply.data is not None:
+            path = self._canonical(asked.path)
+            reply.data = self.description.complete(asked.method, path, reply.status, reply.data)
+        return self._counted(asked, reply)
+
+    def _respond(self, asked: Asked) -> Reply:
+        who = self.state.tokens.get(asked.headers.get("authorization", "").removeprefix("Bearer "))
+        if asked.path.startswith("/store/"):
+            assert "authorization" not in asked.headers, "the token went elsewhere"
+            return Reply(raw=self._log(int(asked.path.rpartition("/")[2])))
+        if who is None:
+            raise RefusalError(401, "Bad credentials")
+        if asked.path == "/graphql":
+            return github_graphql.answer(self.state, asked, who, self.has_graphql)
+        if asked.path == "/user":
+            return Reply(data={"login": who, "id": 1})
+        return self._in_repository(asked, who)
+
+    def _in_repository(self, asked: Asked, who: str) -> Reply:
+        for name in self.state.former:
+            if asked.path.startswith(f"/repos/{name}"):
+                rest = asked.path.removeprefix(f"/repos/{name}")
+                query = f"?{urlencode(asked.query)}" if asked.query else ""
+                where = f"{self._base(asked)}/repositories/{self.state.id}{rest}{query}"
+                return Reply(301, {"message": "Moved"}, {"Location": where})
+        path = self._canonical(asked.path)
+        self.description.check_request(asked.method, path, asked.query, asked.data)
+        below = path.removeprefix(f"/repos/{self.state.name}")
+        if below == path:
+            raise RefusalError(404, "Not Found")
+        for method, pattern, handler in ROUTES:
+            if method == asked.method and (found := pattern.fullmatch(below)):
+                return handler(self, asked, who, tuple(map(unquote, found.groups())))
+        raise RefusalError(404, "Not Found")
+
+    def _canonical(self, path: str) -> str:
+        """The path with the repository's present name."""
+        return path.replace(f"/repositories/{self.state.id}", f"/repos/{self.state.name}", 1)
+
+    def _base(self, asked: Asked) -> str:
+        return f"http://{asked.headers['host']}"
+
+    def _counted(self, asked: Asked, reply: Reply) -> Reply:
+        """With a validator and what is left of the limit; a 304 is free."""
+        bucket = "graphql" if asked.path == "/graphql" else "core"
+        if asked.method == "GET" and reply.status == 200 and reply.raw is None:
+            token = asked.headers.get("authorization", "")
+            etag = f'W/"{hashlib.sha256(token.encode() + reply.body).hexdigest()}"'
+            reply.headers["ETag"] = etag
+            if asked.headers.get("if-none-match") == etag:
+                reply = Reply(304, headers={"ETag": etag})
+        if reply.status != 304:
+            self.used[bucket] = self.used.get(bucket, 0) + 1
+        now = self.state.clock()
+        reply.headers |= {
+            "X-RateLimit-Limit": str(LIMIT),
+            "X-RateLimit-Remaining": str(max(LIMIT - self.used.get(bucket, 0), 0)),
+            "X-RateLimit-Reset": str(int(now) + 1800),
+            "X-RateLimit-Resource": bucket,
+        }
+        return reply
+
+    def _log(self, ident: int) -> bytes:
+        log = next(run.log for run in self.state.runs if run.id == ident)
+        stamp = "2026-01-02T03:04:05.1234567Z "
+        return "".join(stamp + line for line in log.splitlines(keepends=True)).encode()
+
+    # What the handlers share
+
+    def entry(self, number: str, *, pull: bool = False) -> Entry:
+        found = self.state.entries.get(int(number))
+        if found is None or (pull and found.pull is None):
+            raise RefusalError(404, "Not Found")
+        return found
+
+    def pull(self, number: str) -> tuple[Entry, Pull]:
+        found = self.entry(number, pull=True)
+        assert found.pull
+        return found, found.pull
+
+    def page(self, asked: Asked, items: list[Any]) -> Reply:
+        shown, more = page_of(items, asked.query)
+        query = asked.query | {"page": str(int(asked.query.get("page", "1")) + 1)}
+        link = f'<{self._base(asked)}{asked.path}?{urlencode(query)}>; rel="next"'
+        return Reply(data=shown, headers={"Link": link} if more else {})
+
+    def issue_data(self, entry: Entry) -> dict[str, Any]:
+        pull = entry.pull
+        merged = {"merged_at": iso(pull.merged_at) if pull and pull.merged_at else None}
+        return {
+            "number": entry.number,
+            "title": entry.title,
+            "body": entry.body or None,
+            "state": "open" if entry.is_open else "closed",
+            "user": user(entry.author),
+            "labels": [{"name": name} for name in entry.labels],
+            "comments": len(entry.comments),
+            "created_at": iso(entry.at),
+            "updated_at": iso(entry.updated),
+            "closed_at": iso(entry.closed_at) if entry.closed_at else None,
+        } | ({"pull_request": merged} if pull else {})
+
+    def pull_data(self, entry: Entry, *, whole: bool = False) -> dict[str, Any]:
+        pull = entry.pull
+        assert pull
+        owner, _, name = self.state.name.partition("/")
+        ours = {"id": self.state.id, "full_name": self.state.name}
+        theirs = {"id": 999, "full_name": f"{pull.fork}/{name}"} if pull.fork else ours
+        sha = self.state.repository.heads().get(pull.base, "")
+        mergeable = None if self.state.unsure else not pull.conflicts
+        found = self.issue_data(entry)
+        for key in ("pull_request", "comments"):
+            del found[key]
+        head = {"ref": pull.branch, "sha": pull.head, "repo": theirs}
+        return found | {
+            "labels": [],
+            "merged_at": iso(pull.merged_at) if pull.merged_at else None,
+            "merge_commit_sha": pull.merged_as or None,
+            "head": head | {"user": user(pull.fork or owner), "label": pull.branch},
+            "base": {"ref": pull.base, "sha": sha, "repo": ours, "user": user(owner)},
+            **({"merged": bool(pull.merged_at), "mergeable": mergeable} if whole else {}),
+        }
+
+
+def user(login: str) -> dict[str, Any]:
+    return {"login": login, "id": 1}
+
+
+def said_data(said: Any) -> dict[str, Any]:
+    at = iso(said.at)
+    return {"id": said.id, "user": user(said.author), "body": said.body} | {
+        "created_at": at,
+        "updated_at": at,
+    }
+
+
+def review_data(one: Opinion) -> dict[str, Any]:
+    found = {"id": one.id, "user": user(one.author), "state": one.state, "body": one.body}
+    return found | {"submitted_at": iso(one.at), "commit_id": one.head}
+
+
+# The repository
+
+
+@route("GET", "")
+def repository(github: Github, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
+    found = {"id": github.state.id, "full_name": github.state.name}
+    return Reply(data=found | {"permissions": {"push": who in github.state.writers or who == "sm"}})
+
+
+@route("GET", "/labels")
+def labels(github: Github, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
+    return github.page(asked, [{"name": name} for name in github.state.labels])
+
+
+@route("POST", "/labels")
+def make_label(github: Github, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
+    github.state.labels.append(asked.data["name"])
+    return Reply(201, {"name": asked.data["name"], "id": 1})
+
+
+@route("GET", "/collaborators")
+def collaborators(github: Github, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
+    return github.page(asked, [user(login) for login in sorted(github.state.writers)])
+
+
+@route("GET", "/collaborators/([^/]+)/permission")
+def permission(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    return Reply(data={"permission": "write" if at[0] in github.state.writers else "read"})
+
+
+@route("GET", "/branches/(.+)")
+def branch(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    head = github.state.repository.heads().get(at[0])
+    if head is None:
+        raise RefusalError(404, "Branch not found")
+    return Reply(data={"name": at[0], "commit": {"sha": head}})
+
+
+@route("GET", r"/compare/(.+)\.\.\.(.+)")
+def compare(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    heads, git = github.state.repository.heads(), github.state.repository
+    base, head = (heads.get(name, name) for name in at)
+    count = 0 if git.contains(base, head) else 1
+    files = [{"filename": name} for name in git.files_changed(base, head)] if count else []
+    return Reply(data={"total_commits": count, "files": files})
+
+
+# Issues
+
+
+@route("GET", "/issues")
+def issues(github: Github, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
+    query = asked.query
+    wanted = set(filter(None, query.get("labels", "").split(",")))
+    state, since = query.get("state", "open"), query.get("since", "")
+    found = [
+        entry
+        for entry in github.state.entries.values()
+        if state in ("all", "open" if entry.is_open else "closed")
+        and wanted <= set(entry.labels)
+        and iso(entry.updated) >= since
+    ]
+    by = (lambda e: e.updated) if query.get("sort") == "updated" else (lambda e: e.at)
+    found.sort(key=by, reverse=query.get("direction", "desc") == "desc")
+    return github.page(asked, [github.issue_data(entry) for entry in found])
+
+
+@route("POST", "/issues")
+def add_issue(github: Github, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
+    entry = github.state.add(asked.data["title"], asked.data.get("body", ""), who)
+    github.state.label(entry, asked.data.get("labels", []))
+    return Reply(201, github.issue_data(entry))
+
+
+@route("GET", "/issues/([0-9]+)")
+def issue(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    return Reply(data=github.issue_data(github.entry(at[0])))
+
+
+@route("PATCH", "/issues/([0-9]+)")
+def edit_issue(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    entry, data = github.entry(at[0]), asked.data
+    entry.title, entry.body = data.get("title", entry.title), data.get("body", entry.body)
+    github.state.touch(entry)
+    if "state" in data:
+        github.state.close(entry, is_open=data["state"] == "open")
+    return Reply(data=github.issue_data(entry))
+
+
+@route("POST", "/issues/([0-9]+)/labels")
+def add_labels(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    entry = github.entry(at[0])
+    github.state.label(entry, asked.data["labels"])
+    return Reply(data=[{"name": name} for name in entry.labels])
+
+
+@route("DELETE", "/issues/([0-9]+)/labels/(.+)")
+def remove_label(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    entry = github.entry(at[0])
+    if at[1] not in entry.labels:
+        raise RefusalError(404, "Label does not exist")
+    entry.labels.remove(at[1])
+    github.state.touch(entry)
+    return Reply(data=[{"name": name} for name in entry.labels])
+
+
+@route("GET", "/issues/([0-9]+)/comments")
+def comments(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    return github.page(asked, [said_data(one) for one in github.entry(at[0]).comments])
+
+
+@route("POST", "/issues/([0-9]+)/comments")
+def comment(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    said = github.state.say(github.entry(at[0]), who, asked.data["body"])
+    return Reply(201, said_data(said))
+
+
+# Pull requests
+
+
+@route("GET", "/pulls")
+def pulls(github: Github, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
+    query, owner = asked.query, github.state.name.partition("/")[0]
+    state = query.get("state", "open")
+    found = [
+        entry
+        for entry, pull in github.state.pulls()
+        if state in ("all", "open" if entry.is_open else "closed")
+        and query.get("head", "") in ("", f"{pull.fork or owner}:{pull.branch}")
+    ]
+    found.sort(key=lambda entry: entry.number, reverse=query.get("direction", "desc") == "desc")
+    return github.page(asked, [github.pull_data(entry) for entry in found])
+
+
+@route("POST", "/pulls")
+def open_pull(github: Github, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
+    data, heads = asked.data, github.state.repository.heads()
+    head, base = data["head"], data["base"]
+    if any(e.is_open and (p.branch, p.fork) == (head, "") for e, p in github.state.pulls()):
+        message = f"A pull request already exists for {github.state.name.split('/')[0]}:{head}."
+        raise RefusalError(422, "Validation Failed", [{"message": message}])
+    if head not in heads or base not in heads:
+        raise RefusalError(422, "Validation Failed", [{"field": "head", "code": "invalid"}])
+    if github.state.repository.contains(heads[base], heads[head]):
+        message = f"No commits between {base} and {head}"
+        raise RefusalError(422, "Validation Failed", [{"message": message}])
+    made = Pull(head, base, heads[head])
+    entry = github.state.add(data["title"], data.get("body", ""), who, made)
+    return Reply(201, github.pull_data(entry, whole=True))
+
+
+@route("GET", "/pulls/([0-9]+)")
+def pull(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    entry, found = github.pull(at[0])
+    if asked.headers.get("accept", "").endswith(".diff"):
+        text = github.state.repository.diff(f"refs/heads/{found.base}", found.head)
+        return Reply(raw=text.encode())
+    return Reply(data=github.pull_data(entry, whole=True))
+
+
+@route("PATCH", "/pulls/([0-9]+)")
+def edit_pull(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    entry, found = github.pull(at[0])
+    if found.merged_at and asked.data.get("state") == "open":
+        raise RefusalError(422, "Validation Failed")
+    github.state.close(entry, is_open=asked.data.get("state") == "open")
+    return Reply(data=github.pull_data(entry, whole=True))
+
+
+@route("GET", "/pulls/([0-9]+)/files")
+def files(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    _, found = github.pull(at[0])
+    git = github.state.repository
+    names = git.files_changed(f"refs/heads/{found.base}", found.head)
+    shown = [{"filename": name, "additions": 1, "deletions": 0} for name in names]
+    return github.page(asked, shown)
+
+
+@route("PUT", "/pulls/([0-9]+)/merge")
+def merge(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    entry, found = github.pull(at[0])
+    if found.merged_at or not entry.is_open or found.conflicts:
+        raise RefusalError(405, "Pull Request is not mergeable")
+    if asked.data.get("sha", found.head) != found.head:
+        raise RefusalError(409, "Head branch was modified. Review and try the merge again.")
+    sha = github.state.merge(entry, asked.data.get("commit_title", "Merge"), who)
+    return Reply(data={"merged": True, "sha": sha, "message": "Pull Request successfully merged"})
+
+
+@route("GET", "/pulls/([0-9]+)/reviews")
+def reviews(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    return github.page(asked, [review_data(one) for one in github.pull(at[0])[1].reviews])
+
+
+@route("POST", "/pulls/([0-9]+)/reviews")
+def review(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    entry, found = github.pull(at[0])
+    data, words = asked.data, {"APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED"}
+    if entry.author == who and data["event"] != "COMMENT":
+        raise RefusalError(422, "Can not approve your own pull request")
+    ident, state = github.state.next_id(), words.get(data["event"], "COMMENTED")
+    head = data.get("commit_id", found.head)
+    made = Opinion(ident, who, state, data.get("body", ""), head, github.state.clock())
+    found.reviews.append(made)
+    for one in data.get("comments", ()):
+        found.inline.append(Inline(ident, one["path"], one["line"], one["body"]))
+    github.state.touch(entry)
+    return Reply(200, review_data(made))
+
+
+@route("GET", "/pulls/([0-9]+)/comments")
+def inline(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    shown = [
+        {"path": one.path, "line": one.line, "body": one.body, "pull_request_review_id": one.review}
+        for one in github.pull(at[0])[1].inline
+    ]
+    return github.page(asked, shown)
+
+
+# Checks
+
+
+@route("GET", "/commits/([^/]+)/status")
+def status(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    latest = {one.context: one for one in github.state.statuses if one.head == at[0]}
+    found = [
+        {"context": one.context, "state": one.word, "id": one.id, "updated_at": iso(one.at)}
+        | {"description": one.text, "target_url": "https://ci.example.com/1"}
+        for one in latest.values()
+    ]
+    return Reply(data={"state": "pending", "sha": at[0], "statuses": found})
+
+
+@route("GET", "/commits/([^/]+)/check-runs")
+def check_runs(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    found = [
+        {
+            "id": one.id,
+            "name": one.name,
+            "head_sha": one.head,
+            "status": "completed" if one.word else "in_progress",
+            "conclusion": one.word or None,
+            "started_at": iso(one.at),
+            "completed_at": iso(one.at) if one.word else None,
+            "html_url": f"https://ci.example.com/{one.id}",
+            "app": {"slug": one.app, "id": 1, "name": one.app},
+            "check_suite": {"id": 7},
+            "output": {"title": None, "summary": one.text, "text": None},
+        }
+        for one in github.state.runs
+        if one.head == at[0]
+    ]
+    return Reply(data={"total_count": len(found), "check_runs": found})
+
+
+@route("GET", "/actions/jobs/([0-9]+)/logs")
+def job_log(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    where = f"http://{asked.headers['host']}/store/{at[0]}"
+    return Reply(302, headers={"Location": where})
+
+
+@route("GET", "/actions/runs")
+def workflow_runs(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    runs = [one for one in github.state.runs if one.head == asked.query.get("head_sha")]
+    found = [
+        {
+            "id": one.id,
+            "status": "completed" if one.word else "in_progress",
+            "conclusion": one.word or None,
+            "head_sha": one.head,
+        }
+        for one in runs
+    ]
+    return Reply(data={"total_count": len(found), "workflow_runs": found})
+
+
+@route("POST", "/actions/runs/([0-9]+)/(rerun|rerun-failed-jobs)")
+def rerun(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    run = next(one for one in github.state.runs if one.id == int(at[0]))
+    run.word, run.at = "", github.state.clock()
+    github.state.reruns.append(at[1])
+    return Reply(201, {})
+
+
+def dump(reply: Reply) -> str:
+    """For a failed test."""
+    return json.dumps(reply.data, indent=1)

@@ -1,0 +1,157 @@
+"""GitHub's GraphQL interface over the same state: the types and fields that `sm` asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.forges import graphql
+from tests.forges.server import Asked, Reply
+from tests.forges.state import Entry, Run, State, Status, iso
+
+WORDS = {"success": "SUCCESS", "failure": "FAILURE", "pending": "PENDING", "error": "ERROR"}
+
+
+def answer(state: State, asked: Asked, who: str, is_there: bool) -> Reply:
+    """The answer to a query; 502 while the interface is not to be had."""
+    if not is_there:
+        return Reply(502, {"message": "Something went wrong while executing your query."})
+    assert asked.method == "POST"
+
+    def repository(owner: str, name: str) -> dict[str, Any] | None:
+        if f"{owner}/{name}" not in (state.name, *state.former):
+            return None
+        return {
+            "__typename": "Repository",
+            "pullRequest": lambda number: _pull(state, number),
+            "issue": lambda number: _issue(state, number, who),
+        }
+
+    root = {"rateLimit": {"__typename": "RateLimit", "cost": 1}, "repository": repository}
+    data = asked.data
+    return Reply(data=graphql.run(data["query"], data.get("variables", {}), root))
+
+
+def actor(login: str) -> dict[str, Any] | None:
+    """An account; apps are called without their "[bot]"."""
+    if not login:
+        return None
+    kind = "Bot" if login.endswith("[bot]") else "User"
+    return {"__typename": kind, "login": login.removesuffix("[bot]")}
+
+
+def _issue(state: State, number: int, who: str) -> dict[str, Any] | None:
+    entry = state.entries.get(number)
+    if entry is None or entry.pull:
+        return None
+    return {
+        "__typename": "Issue",
+        "number": number,
+        "comments": lambda last: {
+            "__typename": "IssueCommentConnection",
+            "nodes": [
+                {
+                    "__typename": "IssueComment",
+                    "body": one.body,
+                    "createdAt": iso(one.at),
+                    "viewerDidAuthor": one.author == who,
+                    "author": actor(one.author),
+                }
+                for one in entry.comments[-last:]
+            ],
+        },
+    }
+
+
+def _pull(state: State, number: int) -> dict[str, Any] | None:
+    entry = state.entries.get(number)
+    if entry is None or entry.pull is None:
+        return None
+    pull, owner = entry.pull, state.name.partition("/")[0]
+    closed = "MERGED" if pull.merged_at else "CLOSED"
+    mergeable = "CONFLICTING" if pull.conflicts else "MERGEABLE"
+    oid = {"__typename": "Commit", "oid": pull.merged_as}
+    return {
+        "__typename": "PullRequest",
+        "number": number,
+        "state": "OPEN" if entry.is_open else closed,
+        "title": entry.title,
+        "isCrossRepository": bool(pull.fork),
+        "createdAt": iso(entry.at),
+        "closedAt": iso(entry.closed_at) if entry.closed_at else None,
+        "headRefName": pull.branch,
+        "headRefOid": pull.head,
+        "baseRefName": pull.base,
+        "mergeable": "UNKNOWN" if state.unsure else mergeable,
+        "author": actor(entry.author),
+        "headRepositoryOwner": actor(pull.fork or owner),
+        "mergeCommit": oid if pull.merged_as else None,
+        "reviews": lambda last: _reviews(entry, last),
+        "commits": lambda last: _commits(state, pull.head),
+    }
+
+
+def _reviews(entry: Entry, last: int) -> dict[str, Any]:
+    assert entry.pull
+    nodes = [
+        {
+            "__typename": "PullRequestReview",
+            "databaseId": one.id,
+            "state": one.state,
+            "submittedAt": iso(one.at),
+            "author": actor(one.author),
+            "commit": {"__typename": "Commit", "oid": one.head},
+        }
+        for one in entry.pull.reviews[-last:]
+    ]
+    return {"__typename": "PullRequestReviewConnection", "nodes": nodes}
+
+
+def _commits(state: State, head: str) -> dict[str, Any]:
+    runs = [one for one in state.runs if one.head == head]
+    statuses = list({one.context: one for one in state.statuses if one.head == head}.values())
+    rollup = _rollup(runs, statuses) if runs or statuses else None
+    commit = {"__typename": "Commit", "oid": head, "statusCheckRollup": rollup}
+    node = {"__typename": "PullRequestCommit", "commit": commit}
+    return {"__typename": "PullRequestCommitConnection", "nodes": [node]}
+
+
+def _rollup(runs: list[Run], statuses: list[Status]) -> dict[str, Any]:
+    words = [one.word or "pending" for one in runs] + [one.word for one in statuses]
+    bad = {"failure", "error", "cancelled", "timed_out"}
+    state = "FAILURE" if bad & set(words) else "PENDING" if "pending" in words else "SUCCESS"
+    nodes = [*map(_run, runs), *map(_status, statuses)]
+    return {
+        "__typename": "StatusCheckRollup",
+        "state": state,
+        "contexts": lambda first: {
+            "__typename": "StatusCheckRollupContextConnection",
+            "nodes": nodes[:first],
+            "pageInfo": {"__typename": "PageInfo", "hasNextPage": len(nodes) > first},
+        },
+    }
+
+
+def _run(run: Run) -> dict[str, Any]:
+    workflow = {"__typename": "Workflow", "name": run.workflow}
+    of = {"__typename": "WorkflowRun", "event": "push", "workflow": workflow}
+    app = {"__typename": "App", "slug": run.app}
+    return {
+        "__typename": "CheckRun",
+        "name": run.name,
+        "status": "COMPLETED" if run.word else "IN_PROGRESS",
+        "conclusion": run.word.upper() or None,
+        "detailsUrl": f"https://ci.example.com/{run.id}",
+        "startedAt": iso(run.at),
+        "completedAt": iso(run.at) if run.word else None,
+        "checkSuite": {"__typename": "CheckSuite", "app": app, "workflowRun": of},
+    }
+
+
+def _status(one: Status) -> dict[str, Any]:
+    return {
+        "__typename": "StatusContext",
+        "context": one.context,
+        "state": WORDS[one.word],
+        "targetUrl": "https://ci.example.com/1",
+        "createdAt": iso(one.at),
+    }

@@ -1,0 +1,126 @@
+"""Each stateful forge with the world around it, as the tests of all forges want it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import pytest
+from msgspec import structs
+
+from sm.adapters.forge.kinds import open_forge
+from sm.adapters.forge.local.repository import BareRepository
+from sm.adapters.forge.model import BOT, CheckState
+from sm.adapters.forge.protocol import Forge
+from sm.config.schema import (
+    ForgejoSettings,
+    GiteaSettings,
+    GithubSettings,
+    ProjectSettings,
+    RemoteSettings,
+)
+from tests.forges.gitea import Gitea
+from tests.forges.github import Github
+from tests.forges.server import Site, serving
+from tests.forges.state import State
+from tests.hub import Hub
+
+SETTINGS: dict[str, Callable[..., RemoteSettings]] = {
+    "github": GithubSettings,
+    "forgejo": ForgejoSettings,
+    "gitea": GiteaSettings,
+}
+WORDS = {CheckState.SUCCESS: "success", CheckState.FAILURE: "failure", CheckState.PENDING: ""}
+
+
+class ManyHands:
+    """A forge on which each `author` writes with an account of their own, as people do."""
+
+    def __init__(self, open_as: Callable[[str], Forge]) -> None:
+        self._open_as = open_as
+        self._ours = open_as(BOT)
+
+    def __getattr__(self, name: str) -> object:
+        def call(*args: object, **kwargs: object) -> object:
+            author = str(kwargs.get("author", BOT))
+            forge = self._ours if author == BOT else self._open_as(author)
+            return getattr(forge, name)(*args, **kwargs)
+
+        return call
+
+
+@dataclass
+class RemoteSide:
+    """A forge over HTTP. CI is at work on what is pushed, until `finish`."""
+
+    hub: Hub
+    state: State
+    site: Site
+    dialect: Github | Gitea
+    folder: Path
+    kind: str = "github"
+
+    @property
+    def project(self) -> ProjectSettings:
+        """The project as its configuration has it, with our account's token."""
+        return self.project_of(BOT)
+
+    def project_of(self, author: str) -> ProjectSettings:
+        """The same with somebody's own token."""
+        settings = SETTINGS[self.kind](
+            repository=self.state.name, url=self.site.url, token_file=self.token_file(author)
+        )
+        return structs.replace(self.hub.project, forge=settings)
+
+    def token_file(self, author: str) -> Path:
+        """The file with the token of an account, which is made with it."""
+        file = self.folder / f"token-{author}"
+        if not file.exists():
+            token = f"secret-of-{author}-4f1d"
+            self.state.tokens[token] = author
+            file.touch(mode=0o600)
+            file.write_text(token)
+        return file
+
+    def open(self, author: str = BOT) -> Forge:
+        """The forge, as a process of its own would open it."""
+        return cast("Forge", ManyHands(self._open_as))
+
+    def _open_as(self, author: str) -> Forge:
+        return open_forge(self.project_of(author), None, self.folder)
+
+    def admit(self, *authors: str) -> None:
+        """Let these people push."""
+        self.state.writers |= set(authors)
+
+    def push(self, branch: str, name: str = "work.txt", content: str = "work\n") -> str:
+        """Commit on `branch` and push."""
+        head = self.hub.push(branch, name, content)
+        self.begin(head)
+        return head
+
+    def begin(self, head: str) -> None:
+        """CI is at work on a commit."""
+        self.state.run_of(head, "build")
+
+    def finish(self, head: str, state: CheckState, step: str = "", log: str = "") -> None:
+        """CI has come to this result."""
+        run = self.state.run_of(head, "build")
+        run.name, run.word, run.log, run.at = step or "build", WORDS[state], log, time.time()
+
+
+@contextmanager
+def remote_side(kind: str, hub: Hub, folder: Path) -> Iterator[RemoteSide]:
+    """A forge until the end of the block; no exchange may be one that it does not describe."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    state = State(BareRepository(hub.repository.bare))
+    dialect = Github(state) if kind == "github" else Gitea(state, kind)
+    with serving(dialect.respond) as site:
+        site.clock = lambda: state.clock()
+        yield RemoteSide(hub, state, site, dialect, folder, kind)
+    if dialect.description.problems:
+        pytest.fail("\n".join(dialect.description.problems[:20]))

@@ -1,0 +1,216 @@
+"""What a stateful forge keeps: issues, pull requests, checks, people; branches are in real git."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from sm.adapters.forge.local.repository import BareRepository
+
+
+def iso(at: float) -> str:
+    """A moment as forges write it: to the second."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@dataclass
+class Said:
+    """A comment."""
+
+    id: int
+    author: str
+    body: str
+    at: float
+
+
+@dataclass
+class Inline:
+    """A remark on a line, of the review numbered `review`."""
+
+    review: int
+    path: str
+    line: int
+    body: str
+
+
+@dataclass
+class Opinion:
+    """A review; `state` is GitHub's word."""
+
+    id: int
+    author: str
+    state: str
+    body: str
+    head: str
+    at: float
+
+
+@dataclass
+class Pull:
+    """What a pull request has beyond an issue. `fork` is its owner, if it is one of a fork."""
+
+    branch: str
+    base: str
+    head: str
+    fork: str = ""
+    merged_at: float = 0.0
+    merged_as: str = ""
+    conflicts: bool = False
+    reviews: list[Opinion] = field(default_factory=list)
+    inline: list[Inline] = field(default_factory=list)
+
+
+@dataclass
+class Entry:
+    """An issue or a pull request."""
+
+    number: int
+    title: str
+    body: str
+    author: str
+    at: float
+    updated: float
+    is_open: bool = True
+    closed_at: float = 0.0
+    labels: list[str] = field(default_factory=list)
+    comments: list[Said] = field(default_factory=list)
+    pull: Pull | None = None
+
+
+@dataclass
+class Run:
+    """A check run, which is a job of GitHub Actions too."""
+
+    id: int
+    head: str
+    name: str
+    word: str = ""
+    at: float = 0.0
+    log: str = ""
+    app: str = "github-actions"
+    workflow: str = "ci"
+    text: str = ""
+
+
+@dataclass
+class Status:
+    """A commit status."""
+
+    id: int
+    head: str
+    context: str
+    word: str
+    at: float
+    text: str = ""
+
+
+@dataclass
+class State:
+    """Everything. `tokens` tells whose each of them is."""
+
+    repository: BareRepository
+    name: str = "harbor/harb"
+    id: int = 4711
+    former: list[str] = field(default_factory=list)
+    tokens: dict[str, str] = field(default_factory=dict)
+    writers: set[str] = field(default_factory=set)
+    labels: list[str] = field(default_factory=list)
+    entries: dict[int, Entry] = field(default_factory=dict)
+    runs: list[Run] = field(default_factory=list)
+    statuses: list[Status] = field(default_factory=list)
+    reruns: list[str] = field(default_factory=list)
+    clock: Callable[[], float] = time.time
+    last_id: int = 100
+    last_number: int = 0
+    tried: dict[tuple[str, str], bool] = field(default_factory=dict)
+    unsure: bool = False
+    """It has not found out of any pull request whether it conflicts."""
+
+    def next_id(self) -> int:
+        """An id that nothing has."""
+        self.last_id += 1
+        return self.last_id
+
+    def add(self, title: str, body: str, author: str, pull: Pull | None = None) -> Entry:
+        """A new issue or pull request."""
+        self.last_number += 1
+        now = self.clock()
+        entry = Entry(self.last_number, title, body, author, now, now, pull=pull)
+        self.entries[entry.number] = entry
+        return entry
+
+    def touch(self, entry: Entry) -> None:
+        """It has changed now."""
+        entry.updated = self.clock()
+
+    def label(self, entry: Entry, names: list[str]) -> None:
+        """Give labels, made if there are none of that name."""
+        entry.labels = list(dict.fromkeys([*entry.labels, *names]))
+        self.labels = list(dict.fromkeys([*self.labels, *names]))
+        self.touch(entry)
+
+    def say(self, entry: Entry, author: str, body: str) -> Said:
+        """Comment."""
+        said = Said(self.next_id(), author, body, self.clock())
+        entry.comments.append(said)
+        self.touch(entry)
+        return said
+
+    def pulls(self) -> Iterator[tuple[Entry, Pull]]:
+        """Every pull request."""
+        for entry in self.entries.values():
+            if entry.pull:
+                yield entry, entry.pull
+
+    def follow_branches(self) -> None:
+        """What a push changes: the head of a pull request, and whether it conflicts."""
+        heads = self.repository.heads()
+        for entry, pull in self.pulls():
+            if entry.is_open and not pull.fork:
+                head = heads.get(pull.branch, pull.head)
+                if head != pull.head:
+                    pull.head = head
+                    self.touch(entry)
+                pull.conflicts = self._conflict(heads[pull.base], head)
+
+    def _conflict(self, base: str, head: str) -> bool:
+        """Whether two commits conflict, which never changes."""
+        if (base, head) not in self.tried:
+            self.tried[base, head] = bool(self.repository.try_merge(base, head).conflicts)
+        return self.tried[base, head]
+
+    def close(self, entry: Entry, *, is_open: bool = False) -> None:
+        """Close or open it."""
+        if entry.is_open != is_open:
+            entry.is_open, entry.closed_at = is_open, 0.0 if is_open else self.clock()
+            self.touch(entry)
+
+    def merge(self, entry: Entry, message: str, author: str) -> str:
+        """Merge a pull request; the commit."""
+        pull = entry.pull
+        assert pull
+        old = self.repository.heads()[pull.base]
+        tried = self.repository.try_merge(old, pull.head)
+        made = self.repository.commit_merge(tried.tree, (old, pull.head), message, author)
+        self.repository.advance(pull.base, made, old, pull.branch, pull.head)
+        pull.merged_as, pull.merged_at = made, self.clock()
+        self.close(entry)
+        return made
+
+    def run_of(self, head: str, name: str) -> Run:
+        """The check run of that name, made if there is none."""
+        found = next((one for one in self.runs if (one.head, one.name) == (head, name)), None)
+        if found is None:
+            found = Run(self.next_id(), head, name, at=self.clock())
+            self.runs.append(found)
+        return found
+
+
+def page_of(items: list[Any], query: dict[str, str], most: int = 100) -> tuple[list[Any], bool]:
+    """A page of a list, and whether there is another one."""
+    size = min(int(query.get("per_page", query.get("limit", "30"))), most)
+    start = (int(query.get("page", "1")) - 1) * size
+    return items[start : start + size], start + size < len(items)
