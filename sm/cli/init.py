@@ -12,7 +12,7 @@ import click
 from sm.cli.invocation import find_project
 from sm.config.check import check_path
 from sm.config.convert import make_absolute
-from sm.config.load import find, find_user_folder, load
+from sm.config.load import NoConfigError, find, find_user_folder, load
 from sm.config.schema import Agent, AnyForgeSettings, LocalSettings
 from sm.errors import SmError, UsageError
 from sm.output import ask, confirm, say, say_text
@@ -250,10 +250,13 @@ def _announce_agent(setup: Setup) -> None:
 def _say_next(setup: Setup, cwd: Path) -> None:
     which = ""
     say("next:")
-    found = find(None, os.environ, cwd)
+    try:
+        found = find(None, os.environ, cwd)
+    except NoConfigError:  # it is written to where no command looks
+        found = None
     if found not in (setup.output, setup.output.parent):
         say(f"  export SM_CONFIG={shlex.quote(str(setup.output))}")
-    elif len(load(found, os.environ, cwd).projects) > 1:
+    elif found and len(load(found, os.environ, cwd).projects) > 1:
         which = f"--project {setup.name} "
     say(f'  {spelled("sm", cwd)} issue add {which}"…"')
     say(f"  {spelled('dev-poll', cwd)} --loop")

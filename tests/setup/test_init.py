@@ -330,6 +330,14 @@ def test_toml_on_request_and_a_file_elsewhere_is_pointed_at(
     assert load(output, {}, clone).projects == load(None, os.environ, clone).projects
 
 
+def test_the_only_configuration_may_be_elsewhere(
+    clone: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "only.yaml"
+    assert run(["init", "--yes", "--output", str(output)]) == 0
+    assert f"  export SM_CONFIG={output}\n" in capsys.readouterr().out
+
+
 # -- the questions -------------------------------------------------------------------------------
 
 
