@@ -17,7 +17,7 @@ from types import MappingProxyType
 import yaml
 
 from sm.messages import wait as until
-from sm.sessions import address, agent, registry
+from sm.sessions import address, agent_process, registry
 from sm.sessions.session import AnySession
 from sm.store import lock
 from sm.store.paths import Root
@@ -111,7 +111,7 @@ class Company:
         for session in registry.list_all(self.root, report=lambda _: None):
             held = session.dir.monitor_lock
             with lock.hold(session.dir.lock, timeout_s=60):
-                agent.stop(session.tmux, session)
+                agent_process.stop(session.tmux, session)
                 registry.forget(self.root, session)
             wait_for(functools.partial(_is_free, held), "the monitor's end")
 

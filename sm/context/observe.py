@@ -18,7 +18,7 @@ from sm.messages import delivery, interrupt, queue, unsaid
 from sm.messages.follow_up import last_words
 from sm.messages.queue import Place
 from sm.messages.typing import is_lost
-from sm.sessions import agent, agent_state, hooks, signals, window
+from sm.sessions import agent, agent_process, agent_state, hooks, signals, window
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.session import Session
 
@@ -41,7 +41,7 @@ def observe(session: Session, record: Rotation) -> Standing:
     }
     return Standing(
         now=time.time(),
-        alive=agent.is_reachable(session.tmux, session),
+        alive=agent_process.is_reachable(session.tmux, session),
         idle_since=_idle_since(session, record, state),
         background_since=state.since if state.state is State.WAITING else None,
         context=state.context,

@@ -27,8 +27,7 @@ from sm.doctor.assumptions import CHECKS, FULL, LAST
 from sm.doctor.finding import Finding, fail, guard, ok
 from sm.doctor.probed import Subject
 from sm.errors import SmError
-from sm.sessions import agent as agents
-from sm.sessions import registry
+from sm.sessions import agent_process, registry
 from sm.sessions.launch import Launch, split_command
 from sm.sessions.record import AdHocRecord
 from sm.sessions.session import AdHocSession
@@ -79,13 +78,13 @@ def _probe(root: Root, agent: Agent, profile: Profile, full: bool) -> Iterator[F
         session = registry.create(place, _session(place, cwd, agent, profile))
         subject = Subject(tmux, session, profile, time.monotonic(), told)
         try:
-            agents.launch(tmux, session, Launch(agent, profile), generation=1)
+            agent_process.launch(tmux, session, Launch(agent, profile), generation=1)
             for check in (*CHECKS, *(FULL if full else ()), *LAST):
                 yield from check(subject)
                 if subject.is_hopeless:
                     break
         finally:
-            agents.stop(tmux, session)
+            agent_process.stop(tmux, session)
 
 
 def _version(agent: Agent, profile: Profile) -> Finding:

@@ -21,7 +21,7 @@ from sm.messages.alerts import alert, note
 from sm.messages.ids import make_id
 from sm.messages.queue import Message, Mode
 from sm.refusal import Status
-from sm.sessions import agent, registry
+from sm.sessions import agent, agent_process, registry
 from sm.sessions.history import Verb
 from sm.sessions.plan import Plan, PlannedStep
 from sm.sessions.session import IssueSession
@@ -232,7 +232,7 @@ def _close_pull(session: IssueSession, step: PlannedStep, ident: str) -> str:
 
 
 def _kill(session: IssueSession, step: PlannedStep, ident: str) -> str:
-    agent.stop(session.tmux, session)
+    agent_process.stop(session.tmux, session)
     return ""
 
 
@@ -241,7 +241,7 @@ def _recover(session: IssueSession, step: PlannedStep, ident: str) -> str:
     made = worktree.ensure(project.git, project.settings, session.issue)
     phase_file.create(project.root, session.record.project, session.issue)
     launch = launch_with(session, step.text, resume=step.resume)
-    agent.launch(session.tmux, session, launch, generation=step.generation)
+    agent_process.launch(session.tmux, session, launch, generation=step.generation)
     return made.note
 
 

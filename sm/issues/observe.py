@@ -20,7 +20,7 @@ from sm.issues.replies import Reply, explain_unread, list_replies
 from sm.issues.snapshot import Snapshot, is_open, snapshot
 from sm.messages import unsaid
 from sm.phase import Phase, PhaseWrite
-from sm.sessions import agent, plan, turn
+from sm.sessions import agent, agent_process, plan, turn
 from sm.sessions.agent_state import State
 from sm.sessions.history import fold
 from sm.sessions.session import IssueSession
@@ -207,7 +207,7 @@ def _own_pull(session: IssueSession, seen: Snapshot) -> PullRequest | None:
 
 
 def _life(session: IssueSession) -> Life:
-    return Life.ALIVE if agent.is_reachable(session.tmux, session) else Life.GONE
+    return Life.ALIVE if agent_process.is_reachable(session.tmux, session) else Life.GONE
 
 
 def _compare_with_remote(session: IssueSession, seen: Snapshot, facts: Facts) -> Facts:

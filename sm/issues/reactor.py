@@ -28,7 +28,7 @@ from sm.issues.snapshot import snapshot
 from sm.issues.threads import hand_over
 from sm.messages.follow_up import tell_of_step, tend_messages
 from sm.refusal import Refusal
-from sm.sessions import agent, registry
+from sm.sessions import agent_process, registry
 from sm.sessions import plan as plans
 from sm.sessions.history import Receipt, Verb
 from sm.sessions.plan import Plan
@@ -114,7 +114,7 @@ def _tend(session: IssueSession) -> float:
 
     def relaunch(generation: int) -> None:
         start = launch_with(session, "")
-        agent.relaunch(session.tmux, session, start, generation=generation)
+        agent_process.relaunch(session.tmux, session, start, generation=generation)
 
     def context() -> float:
         return tend_context(session, relaunch)

@@ -23,7 +23,7 @@ from sm.issues.replies import locate_question
 from sm.issues.settled import let_go
 from sm.issues.snapshot import snapshot
 from sm.messages.queue import Place
-from sm.sessions import agent, monitors, plan, registry
+from sm.sessions import agent_process, monitors, plan, registry
 from sm.sessions.history import Receipt, Verb
 from sm.sessions.launch import Launch
 from sm.sessions.project import Project
@@ -168,9 +168,9 @@ def _begin(session: IssueSession) -> None:
     directory = session.dir
     made = worktree.ensure(project.git, project.settings, session.issue)
     crash_point("start:worktree")
-    if agent.adopt(session.tmux, session) is None:
+    if agent_process.adopt(session.tmux, session) is None:
         phase_file.create(project.root, session.record.project, session.issue)
-        agent.launch(session.tmux, session, _launch(session), generation=1)
+        agent_process.launch(session.tmux, session, _launch(session), generation=1)
     crash_point("start:launched")
     _write_watch(session)
     receipt = Receipt(time.time(), "start", "start", verb=Verb.START, detail=made.note)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from sm.adapters.tmux import TmuxBusyError, TmuxError
-from sm.sessions import agent, agent_state, terminal
+from sm.sessions import agent, agent_process, agent_state, terminal
 from sm.sessions.session import Session
 from sm.text import one_line
 
@@ -28,7 +28,7 @@ def await_first_signs(session: Session) -> None:
     begun, screen_at = time.time(), 0.0
     while time.time() < begun + SETTLE_S:
         if not agent.is_alive(session.dir):
-            raise agent.AgentError(f"its agent ended at once: {read_last_line(session)}")
+            raise agent_process.AgentError(f"its agent ended at once: {read_last_line(session)}")
         if agent_state.read(session.dir).active_at > begun - SETTLE_S:
             return
         if not session.profile.hooks and time.time() > screen_at + SCREEN_S:

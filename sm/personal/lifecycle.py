@@ -21,7 +21,7 @@ from sm.messages.follow_up import tell_all
 from sm.messages.queue import Message
 from sm.personal import reactor
 from sm.personal.first_signs import await_first_signs
-from sm.sessions import agent, monitors, registry
+from sm.sessions import agent_process, monitors, registry
 from sm.sessions.machine import Machine
 from sm.sessions.record import AdHocRecord
 from sm.sessions.session import AdHocSession, Session
@@ -171,7 +171,7 @@ def _launch(session: AdHocSession, order: Order) -> None:
     for folder in ("", "new"):
         ensure_private_dir(session.dir.queue / folder)  # so that the monitor can watch it
     reactor.watch(session)
-    agent.launch(session.tmux, session, start, generation=1)
+    agent_process.launch(session.tmux, session, start, generation=1)
     if prompt and not session.profile.prompt and (text := clean(prompt)):
         queue.put(session.dir, Message(id=queue.new_id(), text=text))
 
@@ -187,7 +187,7 @@ def end(session: AdHocSession) -> Iterator[str]:
 
 
 def _remove(session: AdHocSession) -> None:
-    agent.stop(session.tmux, session)
+    agent_process.stop(session.tmux, session)
     registry.forget(session.root, session, session.machine.settings.logs)
 
 
@@ -212,7 +212,7 @@ def _look_after(session: Session) -> Iterator[str]:
         return
     elif monitors.ensure(session):
         yield f"restart the monitor of {session.address}"
-    elif not agent.is_reachable(session.machine.tmux, session):
+    elif not agent_process.is_reachable(session.machine.tmux, session):
         registry.poke(session.dir)
 
 

@@ -15,7 +15,7 @@ from sm.errors import SmError, StateError
 from sm.messages.follow_up import tell_all, tend_messages
 from sm.messages.queue import Place
 from sm.messages.texts import about
-from sm.sessions import agent, agent_state, registry
+from sm.sessions import agent, agent_process, agent_state, registry
 from sm.sessions.agent_state import State
 from sm.sessions.launch import Launch
 from sm.sessions.session import AdHocSession, Session
@@ -55,7 +55,7 @@ def _tend(session: AdHocSession) -> None:
     started = time.time()
     session.configure()
     again_at = _tend_context(session)
-    if agent.is_reachable(session.tmux, session) or _is_adopted(session):
+    if agent_process.is_reachable(session.tmux, session) or _is_adopted(session):
         wake_at = min(tend_messages(session), again_at, started + FAR_S)
         write_atomic(session.dir.next, f"{math.ceil(wake_at)}\n")
         # A change during this pass must count as a new one.
@@ -67,9 +67,9 @@ def _tend(session: AdHocSession) -> None:
         how = _how(session)
         if how != LOST:
             with contextlib.suppress(
-                agent.AgentError
+                agent_process.AgentError
             ):  # doctor names processes that cannot be ended
-                agent.end_strays(session)
+                agent_process.end_strays(session)
         end(session, how)
 
 
@@ -78,7 +78,7 @@ def _tend_context(session: AdHocSession) -> float:
 
     def relaunch(generation: int) -> None:
         start = structs.replace(launch_with(session, session.profile), keeps_environment=True)
-        agent.relaunch(session.tmux, session, start, generation=generation)
+        agent_process.relaunch(session.tmux, session, start, generation=generation)
 
     try:
         return tend_context(session, relaunch)
@@ -111,7 +111,7 @@ def _parent_of(session: AdHocSession) -> str:
 def _is_adopted(session: Session) -> bool:
     """Say whether it still runs, although its record was lost."""
     lost_client = agent.has_lost_client(session.dir)
-    return not lost_client and agent.adopt(session.tmux, session) is not None
+    return not lost_client and agent_process.adopt(session.tmux, session) is not None
 
 
 def _how(session: Session) -> str:

@@ -17,6 +17,7 @@ from sm.context.clear import clear
 from sm.context.rotation import Act, Cause, Move, Rotation, Step, begin
 from sm.refusal import Outcome, Refusal, Status
 from sm.sessions import agent as agents
+from sm.sessions import agent_process
 from sm.sessions.session import Session
 from sm.sessions.settings import Settings
 from sm.store import journal
@@ -56,7 +57,7 @@ def on_record(target: Session) -> dict[str, object]:
 
 def test_a_clear_that_cannot_be_typed_says_what_is_in_the_way(target: Session) -> None:
     assert clear(target, "r1.clear1", "old") == Outcome(Status.WAITING, Refusal.MODE)
-    agents.stop(target.tmux, target)
+    agent_process.stop(target.tmux, target)
     assert clear(target, "r1.clear1", "old") == Outcome(Status.WAITING, Refusal.GONE)
 
 

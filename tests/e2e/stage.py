@@ -20,7 +20,7 @@ from sm.adapters.forge.local.check_folder import CheckFolder
 from sm.adapters.forge.local.command import end_leftovers
 from sm.adapters.forge.model import ReviewState
 from sm.config.load import load
-from sm.sessions import agent, registry
+from sm.sessions import agent, agent_process, registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import lock
@@ -148,7 +148,7 @@ class Stage:
         for session in registry.list_all(project.root, report=lambda _: None):
             held = session.dir.monitor_lock
             with lock.hold(session.dir.lock, timeout_s=60):  # or its monitor restarts the agent
-                agent.stop(project.tmux, session)
+                agent_process.stop(project.tmux, session)
                 registry.forget(project.root, session)
             wait_for(functools.partial(_is_free, held), "the monitor's end")
 

@@ -15,7 +15,7 @@ from sm.messages.queue import Message, Mode, Place
 from sm.messages.typing import TypedMessage, keys, submit
 from sm.refusal import Outcome, Refusal, Status
 from sm.sessions import agent as agents
-from sm.sessions import registry
+from sm.sessions import agent_process, registry
 from sm.sessions.agent import Agent
 from sm.sessions.session import Session
 from sm.store import lock
@@ -31,7 +31,7 @@ GENERIC = find("generic", {})
 def launch(root: Root, tmux: Tmux, folder: Path, show: str, profile: Profile = GENERIC) -> Session:
     project = make_project(folder, argv(folder, folder / "log"), env={"SHOW": show})
     session = registry.create(root, make_session(root, folder / "work"))
-    agent = agents.launch(tmux, session, launch_of(project), generation=1)
+    agent = agent_process.launch(tmux, session, launch_of(project), generation=1)
     last = show.rstrip().split("\n")[-1].strip()
     wait_for(lambda: last in tmux.capture(agent.pane_id), "its screen")
     return session.provide(tmux=tmux, profile=profile)
@@ -194,7 +194,7 @@ def test_a_text_that_is_too_long_is_refused_and_not_queued(target: Session) -> N
 
 
 def test_a_message_for_a_dead_agent_is_not_kept_for_the_next(target: Session, tmux: Tmux) -> None:
-    agents.stop(tmux, target)
+    agent_process.stop(tmux, target)
     assert deliver(target, "text") == refused(Refusal.GONE)
     assert queue.place(target.dir, "aaaaaaaa") is None
 

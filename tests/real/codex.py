@@ -14,7 +14,7 @@ from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.tmux import Tmux
 from sm.config.schema import Agent as Settings
 from sm.sessions import agent as agents
-from sm.sessions import registry
+from sm.sessions import agent_process, registry
 from sm.sessions.launch import Launch
 from sm.sessions.record import AdHocRecord
 from sm.sessions.session import AdHocSession, Session
@@ -110,11 +110,11 @@ def session_of_sm(
     for name in ("TERM", "PATH"):
         variables.pop(name)
     launch = Launch(Settings(command=command, env=variables), CODEX)
-    agents.launch(tmux, session, launch, generation=1)
+    agent_process.launch(tmux, session, launch, generation=1)
     found = session.provide(tmux=tmux, profile=CODEX)
     wait_for(lambda: prompt(found) == "idle", "its prompt")
     yield found
-    agents.stop(tmux, session)
+    agent_process.stop(tmux, session)
 
 
 def prompt(target: Session) -> str:

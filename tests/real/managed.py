@@ -19,7 +19,7 @@ from sm.messages.queue import Message, Mode, Place
 from sm.personal import reactor
 from sm.refusal import Outcome, Status
 from sm.sessions import agent as agents
-from sm.sessions import agent_state, monitors, registry
+from sm.sessions import agent_process, agent_state, monitors, registry
 from sm.sessions.agent import Agent
 from sm.sessions.agent_state import State
 from sm.sessions.launch import Launch
@@ -87,7 +87,7 @@ class Managed:
         settings = Settings(command=self.session.record.command, env=variables)
         self.generation += 1
         launch = Launch(settings, CLAUDE, prompt, protocol)
-        agents.launch(self.tmux, self.session, launch, generation=self.generation)
+        agent_process.launch(self.tmux, self.session, launch, generation=self.generation)
         if wait:
             self.wait_state(State.IDLE)
             self.wait_screen(lambda screen: screen.prompt == "idle", "an idle prompt")
@@ -103,7 +103,7 @@ class Managed:
         """End the client and all that it has started, and its monitor if it has one."""
         directory = self.session.dir
         with lock.hold(directory.lock, timeout_s=60):
-            agents.stop(self.tmux, self.session)
+            agent_process.stop(self.tmux, self.session)
             if lock.is_held(directory.monitor_lock):
                 registry.forget(self.root, self.session)
         wait_for(lambda: not lock.is_held(directory.monitor_lock), "the monitor's end")

@@ -17,8 +17,7 @@ from sm.messages import queue
 from sm.messages.queue import Mode, Place
 from sm.personal.reactor import run_pass
 from sm.refusal import Outcome, Refusal, Status
-from sm.sessions import agent as agents
-from sm.sessions import agent_state
+from sm.sessions import agent_process, agent_state
 from sm.sessions.agent_state import State
 from sm.shell_root import shell_root
 from tests.helpers import wait_for
@@ -100,7 +99,7 @@ def test_a_client_that_was_killed_gets_nothing_and_the_next_gets_on(
     assert managed.send("To nobody.") == GONE
     assert queue.is_empty(managed.session.dir)
     assert tmux.panes()["keeper"].pid == keeper.pid
-    agents.stop(tmux, managed.session)
+    agent_process.stop(tmux, managed.session)
     managed.start()
     assert managed.send("To the next.") == ACCEPTED
     wait_for(lambda: api.appearances("To the next."), "the message")

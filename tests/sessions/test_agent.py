@@ -17,8 +17,8 @@ from sm.adapters.tmux import Pane, Tmux
 from sm.config.schema import Agent, ProjectSettings
 from sm.errors import UsageError
 from sm.sessions import agent as agents
-from sm.sessions import registry
-from sm.sessions.agent import AgentError
+from sm.sessions import agent_process, registry
+from sm.sessions.agent_process import AgentError
 from sm.sessions.session import IssueSession
 from sm.shell_root import shell_root
 from sm.store.paths import Root
@@ -60,7 +60,7 @@ def in_pane(tmux: Tmux, session: IssueSession) -> int:
 def test_the_agent_is_the_panes_own_program_in_its_worktree(
     root: Root, tmux: Tmux, session: IssueSession, project: ProjectSettings, log: Path
 ) -> None:
-    agent = agents.launch(tmux, session, launch_of(project, PROMPT), generation=1)
+    agent = agent_process.launch(tmux, session, launch_of(project, PROMPT), generation=1)
     ready(log)
     assert told(log, session) == PROMPT
     assert agent.pid == in_pane(tmux, session)
@@ -80,7 +80,7 @@ def test_a_person_is_shown_how_the_task_begins(
     """It rides on the prompt hook: else the terminal shows nothing but that it came."""
     task = "\n".join(f"row {number}" for number in range(60))
     hooked = structs.replace(launch_of(project, task), profile=structs.replace(CLAUDE, settings=()))
-    agents.launch(tmux, session, hooked, generation=1)
+    agent_process.launch(tmux, session, hooked, generation=1)
     ready(log)
     answer = json.loads(session.dir.opening.read_text().split("\n")[1])
     assert answer["hookSpecificOutput"]["additionalContext"] == task
@@ -110,7 +110,7 @@ def test_the_agent_gets_exactly_the_environment_that_is_named(
         pass_env=("CHOSEN", "NOT_SET"),
         env={"SET": "x=y\nz", "PROJECT_NAME": "other"},
     )
-    agents.launch(tmux, session, launch_of(project, "p"), generation=1)
+    agent_process.launch(tmux, session, launch_of(project, "p"), generation=1)
     ready(log)
     found = environment(log)
     assert found.pop("PATH").split(":")[0] == str(shell_root() / "bin")
@@ -142,7 +142,7 @@ def test_a_missing_program_is_named_here_and_in_the_transcript(
 ) -> None:
     project = make_project(tmp_path, ["no-such-agent", "--flag"])
     with pytest.raises(AgentError, match="cannot start 'no-such-agent': no such program on PATH"):
-        agents.launch(tmux, session, launch_of(project, "p"), generation=1)
+        agent_process.launch(tmux, session, launch_of(project, "p"), generation=1)
     transcript = root.transcript("harb", 7)
     wait_for(lambda: "cannot start 'no-such-agent'" in transcript.read_text(), "the reason")
     wait_for(lambda: tmux.pane(session.name) is None, "the end of the session")
@@ -159,7 +159,7 @@ def test_an_unusable_command_is_a_clear_error(
 ) -> None:
     project = structs.replace(make_project(tmp_path, []), agent=Agent(command=command))
     with pytest.raises(UsageError, match=message):
-        agents.launch(tmux, session, launch_of(project, "p"), generation=1)
+        agent_process.launch(tmux, session, launch_of(project, "p"), generation=1)
     assert tmux.panes() == {}
 
 
@@ -169,7 +169,7 @@ def test_an_unusable_variable_is_a_clear_error(
     for name, value in {"A B": "x", "": "x", "A": "nul\0"}.items():
         project = make_project(tmp_path, ["cat"], env={name: value})
         with pytest.raises(UsageError, match=r"agent.env|NUL"):
-            agents.launch(tmux, session, launch_of(project, "p"), generation=1)
+            agent_process.launch(tmux, session, launch_of(project, "p"), generation=1)
 
 
 @pytest.mark.parametrize("size", [100_000, 1_000_000])
@@ -177,7 +177,7 @@ def test_a_prompt_of_any_length_reaches_the_agent(
     root: Root, tmux: Tmux, session: IssueSession, project: ProjectSettings, log: Path, size: int
 ) -> None:
     prompt = "é" * (size // 2)
-    agents.launch(tmux, session, launch_of(project, prompt), generation=1)
+    agent_process.launch(tmux, session, launch_of(project, prompt), generation=1)
     ready(log)
     assert told(log, session) == prompt
     assert session.dir.prompt.stat().st_mode & 0o777 == 0o600
@@ -186,7 +186,7 @@ def test_a_prompt_of_any_length_reaches_the_agent(
 def test_a_prompt_that_looks_like_an_option_is_none(
     root: Root, tmux: Tmux, session: IssueSession, project: ProjectSettings, log: Path
 ) -> None:
-    agents.launch(tmux, session, launch_of(project, "--help\0"), generation=1)
+    agent_process.launch(tmux, session, launch_of(project, "--help\0"), generation=1)
     ready(log)
     assert told(log, session) == "Note: --help"
 
@@ -195,13 +195,13 @@ LAUNCH = """
 import sys
 from pathlib import Path
 from sm.adapters.tmux import Pane, Tmux
-from sm.sessions import agent, registry
+from sm.sessions import agent_process, registry
 from sm.store.paths import Root
 from tests.terminal import launch_of, make_project
 root, folder = Root(Path(sys.argv[1])), Path(sys.argv[2])
 session = registry.load(root, "dev-harb-7")
 project = make_project(folder, sys.argv[4:])
-agent.launch(Tmux(sys.argv[3]), session, launch_of(project, "p"), generation=1)
+agent_process.launch(Tmux(sys.argv[3]), session, launch_of(project, "p"), generation=1)
 """
 
 
@@ -215,20 +215,20 @@ def test_a_launch_that_was_killed_is_completed_by_the_next_with_one_agent(
     assert killed.returncode == -signal.SIGKILL
     assert agents.load(session.dir) is None
     before = tmux.pane(session.name)
-    agent = agents.launch(tmux, session, launch_of(project, "p"), generation=1)
+    agent = agent_process.launch(tmux, session, launch_of(project, "p"), generation=1)
     assert before is None or before.pid == agent.pid
     assert agent.pid == in_pane(tmux, session)
-    assert agents.launch(tmux, session, launch_of(project, "p"), generation=1) == agent
+    assert agent_process.launch(tmux, session, launch_of(project, "p"), generation=1) == agent
 
 
 def test_a_launch_does_not_take_the_agent_of_another_generation_for_its_own(
     root: Root, tmux: Tmux, session: IssueSession, project: ProjectSettings
 ) -> None:
-    first = agents.launch(tmux, session, launch_of(project, "p"), generation=1)
+    first = agent_process.launch(tmux, session, launch_of(project, "p"), generation=1)
     with pytest.raises(AgentError, match="runs something else already"):
-        agents.launch(tmux, session, launch_of(project, "p"), generation=2)
-    agents.stop(tmux, session)
-    second = agents.launch(tmux, session, launch_of(project, "p"), generation=2)
+        agent_process.launch(tmux, session, launch_of(project, "p"), generation=2)
+    agent_process.stop(tmux, session)
+    second = agent_process.launch(tmux, session, launch_of(project, "p"), generation=2)
     assert second.generation == 2
     assert second.pid != first.pid
     assert agents.is_alive(session.dir)
@@ -239,9 +239,9 @@ def test_a_session_of_a_persons_own_is_neither_taken_nor_stopped(
 ) -> None:
     theirs = tmux.start(session.name, tmp_path, ["sleep", "100"])
     with pytest.raises(AgentError, match="runs something else already"):
-        agents.launch(tmux, session, launch_of(project, "p"), generation=1)
-    assert agents.adopt(tmux, session) is None
-    agents.stop(tmux, session)
+        agent_process.launch(tmux, session, launch_of(project, "p"), generation=1)
+    assert agent_process.adopt(tmux, session) is None
+    agent_process.stop(tmux, session)
     now = tmux.pane(session.name)
     assert now is not None
     assert (now.id, now.pid) == (theirs.id, theirs.pid)
@@ -250,13 +250,13 @@ def test_a_session_of_a_persons_own_is_neither_taken_nor_stopped(
 def test_an_agent_is_adopted_when_all_files_of_its_session_are_lost(
     root: Root, tmux: Tmux, session: IssueSession, project: ProjectSettings, log: Path
 ) -> None:
-    assert agents.adopt(tmux, session) is None
-    agent = agents.launch(tmux, session, launch_of(project, "p"), generation=3)
+    assert agent_process.adopt(tmux, session) is None
+    agent = agent_process.launch(tmux, session, launch_of(project, "p"), generation=3)
     ready(log)
     registry.forget(root, session)
     registry.create(root, session)
     assert not agents.is_alive(session.dir)
-    assert agents.adopt(tmux, session) == agent
+    assert agent_process.adopt(tmux, session) == agent
     assert agents.is_alive(session.dir)
     tmux.command("send-keys", "-t", agent.pane_id, "x", "Enter")
     assert root.transcript("harb", 7).stat().st_mode & 0o777 == 0o600
@@ -266,17 +266,17 @@ def test_a_crashed_agent_is_not_alive(
     root: Root, tmux: Tmux, session: IssueSession, project: ProjectSettings
 ) -> None:
     assert not agents.is_alive(session.dir)
-    agent = agents.launch(tmux, session, launch_of(project, "p"), generation=1)
+    agent = agent_process.launch(tmux, session, launch_of(project, "p"), generation=1)
     os.kill(agent.pid, signal.SIGKILL)
     wait_for(lambda: not agents.is_alive(session.dir), "its end")
     wait_for(lambda: not agents.runs_in_pane(tmux.pane(session.name), agent), "the end of its pane")
-    agents.stop(tmux, session)
+    agent_process.stop(tmux, session)
 
 
 def test_a_stop_leaves_no_process_even_of_the_stubborn(
     root: Root, tmux: Tmux, session: IssueSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(agents, "STOP_GRACE_S", 0.3)
+    monkeypatch.setattr(agent_process, "STOP_GRACE_S", 0.3)
     script = (
         "trap '' HUP TERM; setsid sleep 201 & nohup sleep 202 >/dev/null 2>&1 & "
         "(trap '' HUP TERM; while :; do sleep 0.1; done) & touch started; while :; do sleep 1; done"
@@ -285,16 +285,16 @@ def test_a_stop_leaves_no_process_even_of_the_stubborn(
     tmux.start("stranger", tmp_path, ["sleep", "203"])
     stranger = wait_for(lambda: running(tmux, "stranger", "sleep"), "the stranger's program")
     assert stranger
-    agent = agents.launch(tmux, session, launch_of(project, ""), generation=1)
+    agent = agent_process.launch(tmux, session, launch_of(project, ""), generation=1)
     wait_for((session.worktree / "started").exists, "its children")
     wait_for(lambda: len(proc.find_family([agent.process])) >= 5, "its children")
     family = proc.find_family([agent.process])
-    agents.stop(tmux, session)
+    agent_process.stop(tmux, session)
     assert not [process for process in family if proc.is_running(process)]
     assert tmux.panes() == {"stranger": stranger}
     children = Path(f"/proc/{server_pid(tmux)}/task/{server_pid(tmux)}/children")
     wait_for(lambda: children.read_text().split() == [str(stranger.pid)], "the transcript's end")
-    agents.stop(tmux, session)
+    agent_process.stop(tmux, session)
 
 
 def running(tmux: Tmux, session: str, program: str) -> Pane | None:
@@ -313,12 +313,12 @@ def test_what_an_agent_left_running_when_it_crashed_is_stopped(
     project = make_project(
         tmp_path, ["bash", "-c", "nohup sh -c 'touch started; exec sleep 204' & wait"]
     )
-    agent = agents.launch(tmux, session, launch_of(project, ""), generation=1)
+    agent = agent_process.launch(tmux, session, launch_of(project, ""), generation=1)
     wait_for((session.worktree / "started").exists, "its child")
     os.kill(agent.pid, signal.SIGKILL)
     wait_for(lambda: not agents.is_alive(session.dir), "its end")
     assert proc.find_family([agent.process])
-    agents.stop(tmux, session)
+    agent_process.stop(tmux, session)
     assert proc.find_family([agent.process]) == set()
 
 
@@ -326,7 +326,7 @@ def leave_running(tmux: Tmux, session: IssueSession, tmp_path: Path) -> Process:
     """A tool in a process session of its own, whose agent was killed, as were all in between."""
     line = "setsid sh -c 'echo $$ >part; mv part tool; sleep 204; touch survived' & wait"
     project = make_project(tmp_path, ["bash", "-c", line])
-    agent = agents.launch(tmux, session, launch_of(project, ""), generation=1)
+    agent = agent_process.launch(tmux, session, launch_of(project, ""), generation=1)
     wait_for((session.worktree / "tool").exists, "its tool")
     os.kill(agent.pid, signal.SIGKILL)
     wait_for(lambda: not agents.is_alive(session.dir), "its end")
@@ -342,12 +342,12 @@ def test_a_tool_that_outlives_its_killed_agent_is_ended_before_the_next_one_begi
 ) -> None:
     tool = leave_running(tmux, session, tmp_path)
     project = make_project(tmp_path, argv(tmp_path, log))
-    agents.relaunch(tmux, session, launch_of(project, ""), generation=2)
+    agent_process.relaunch(tmux, session, launch_of(project, ""), generation=2)
     assert not proc.is_running(tool)
     assert not (session.worktree / "survived").exists()
     ready(log)
     assert agents.is_alive(session.dir)
-    agents.end_strays(session)
+    agent_process.end_strays(session)
     assert agents.is_alive(session.dir)
 
 
@@ -356,7 +356,7 @@ def test_a_person_in_the_worktree_is_not_taken_for_a_tool(
 ) -> None:
     leave_running(tmux, session, tmp_path)
     with subprocess.Popen(["sleep", "205"], cwd=session.worktree) as person:
-        agents.stop(tmux, session)
+        agent_process.stop(tmux, session)
         assert person.poll() is None
         person.kill()
 
@@ -371,7 +371,7 @@ def test_a_pid_that_was_given_to_another_is_left_alone(
     session.dir.agent_pid.chmod(0o600)
     assert agents.read_process(session.dir) == Process(other.pid, found.started - 5)
     assert not agents.is_alive(session.dir)
-    agents.stop(tmux, session)
+    agent_process.stop(tmux, session)
     assert proc.is_running(found)
     other.kill()
     other.wait()

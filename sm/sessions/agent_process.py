@@ -1,0 +1,264 @@
+"""Launches the agent of a session as its pane's own program, finds it again, and ends all of it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from sm.adapters import proc
+from sm.adapters.proc import Process
+from sm.adapters.tmux import Pane, SessionExistsError, Tmux
+from sm.errors import SmError, StateError
+from sm.foreign import read_number
+from sm.sessions import strays
+from sm.sessions.agent import Agent, has_lost_client, is_alive, load, read_process, runs_in_pane
+from sm.sessions.launch import Launch, write_launch_files
+from sm.sessions.session import Session
+from sm.shell_root import shell_root
+from sm.store import events, journal
+from sm.store.failpoint import crash_point
+from sm.store.files import append_line, open_guarded, read_guarded, write_atomic, write_json
+from sm.store.paths import SessionDir
+
+START_S = 15.0
+STOP_GRACE_S = 2.0
+"""How long the agent gets after each of hang-up, TERM and KILL."""
+LOOK_S = 0.02
+
+
+class AgentError(SmError):
+    """The agent could not be started or ended."""
+
+
+def launch(tmux: Tmux, session: Session, start: Launch, *, generation: int) -> Agent:
+    """Start the agent, and return it once it is on record.
+
+    If an earlier launch was interrupted, this adopts the agent that it started. So the agent of one
+    generation gets its prompt once.
+
+    Raises:
+        AgentError: its program cannot be started, or another session of this name runs
+            already.
+        UsageError: its command or environment cannot be used.
+
+    """
+    directory = session.dir
+    pane = tmux.pane(session.name)
+    if pane is None:
+        write_launch_files(tmux, session, start)
+        crash_point("launch.before-start")
+        pane = _start(tmux, session, _mark(directory, generation))
+        crash_point("launch.after-start")
+    elif pane.mark != _mark(directory, generation):
+        raise AgentError(
+            f"tmux session '{session.name}' runs something else already (process {pane.pid}): "
+            "end it first, or rename it"
+        )
+    process = _await_launcher(directory, pane, session.transcript)
+    return _put_on_record(directory, _agent(pane, process, generation))
+
+
+def relaunch(tmux: Tmux, session: Session, start: Launch, *, generation: int) -> Agent:
+    """End the agent and start another one, once for each `generation`, even if called again.
+
+    Raises:
+        AgentError: the old one cannot be ended, or the new one cannot be started.
+        UsageError: its command or environment cannot be used.
+
+    """
+    known = load(session.dir)
+    if known and known.generation == generation:
+        return known
+    pane = tmux.pane(session.name)
+    if pane is None or pane.mark != _mark(session.dir, generation):
+        stop(tmux, session)
+    crash_point("relaunch:stopped")
+    return launch(tmux, session, start, generation=generation)
+
+
+def adopt(tmux: Tmux, session: Session) -> Agent | None:
+    """Put a running agent of ours on record again; None if none runs.
+
+    It needs no file of the session, because tmux knows whose pane it is.
+    """
+    directory = session.dir
+    pane = tmux.pane(session.name)
+    if pane is None or not pane.mark.startswith(_mark(directory)):
+        return None
+    process = proc.find(pane.pid)
+    if process is None:
+        return None
+    if read_process(directory) != process:
+        write_atomic(directory.agent_pid, f"{process.pid} {process.started}\n")
+    if not session.transcript.exists():
+        tmux.pipe_to(pane.id, _transcript(session))
+    generation = read_number(pane.mark.rpartition("-")[2]) or 1
+    return _put_on_record(directory, _agent(pane, process, generation))
+
+
+def _agent(pane: Pane, process: Process, generation: int) -> Agent:
+    return Agent(
+        session=pane.session,
+        pid=process.pid,
+        started=process.started,
+        pane_id=pane.id,
+        launched_at=float(pane.created),
+        generation=generation,
+    )
+
+
+def _put_on_record(directory: SessionDir, agent: Agent) -> Agent:
+    if load(directory) != agent:
+        write_json(directory.agent, agent)
+    return agent
+
+
+def is_reachable(tmux: Tmux, session: Session) -> bool:
+    """Say whether the agent runs in its pane. Otherwise no message could ever reach it.
+
+    If its record is lost, this puts it on record again: tmux knows whose pane it is.
+    """
+    if has_lost_client(session.dir):
+        return False
+    known = load(session.dir)
+    if known is None or read_process(session.dir) is None:
+        known = adopt(tmux, session)
+    return (
+        known is not None and is_alive(session.dir) and runs_in_pane(tmux.pane(session.name), known)
+    )
+
+
+def stop(tmux: Tmux, session: Session) -> None:
+    """End the agent, its tmux session, and all processes that the agent has left running.
+
+    It ends only a session that a launch of ours has started, and only processes that certainly come
+    from its agents, earlier ones included.
+
+    Raises:
+        AgentError: some of them survived even KILL.
+
+    """
+    leaders = {process} if (process := read_process(session.dir)) else set()
+    pane = tmux.pane(session.name)
+    ours = pane is not None and pane.mark.startswith(_mark(session.dir))
+    if pane and ours and (program := proc.find(pane.pid)):
+        leaders.add(program)
+    leaders |= strays.find_strays(session.dir)
+    family = proc.find_family(leaders)  # now, while parents still lead to their children
+    if pane and ours:
+        tmux.kill(session.name, pane.pid)
+    _end(leaders | family)
+    _end(strays.find_strays(session.dir))  # what one of them started while it ended
+
+
+def end_strays(session: Session) -> None:
+    """End what earlier agents of the session have left running; a running agent stays.
+
+    Raises:
+        AgentError: some of them survived even KILL.
+
+    """
+    process = read_process(session.dir)
+    spared = proc.find_family([process]) if process and proc.is_running(process) else set()
+    if found := strays.find_strays(session.dir) - spared:
+        names = ", ".join(sorted(f"{proc.read_name(one)} ({one.pid})" for one in found))
+        ended = events.StraysEnded(session=session.name, processes=names)
+        journal.record(session.root.journal, ended)
+        _end(found)
+
+
+def _end(members: set[Process]) -> None:
+    for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGKILL):
+        if _end_by(number, members):
+            return
+    pids = ", ".join(sorted(str(process.pid) for process in _left(members)))
+    raise AgentError(f"processes of the agent cannot be ended: {pids}")
+
+
+def _end_by(number: signal.Signals, members: set[Process]) -> bool:
+    told: set[Process] = set()
+
+    def gone() -> bool:
+        left = _left(members)
+        proc.send(left - told, number)  # each process once, with those that have started meanwhile
+        told.update(left)
+        return not left
+
+    return _wait(gone, STOP_GRACE_S)
+
+
+def _left(members: set[Process]) -> set[Process]:
+    """Return those that still run. `members` grows by what they have started since, without us."""
+    members |= proc.find_family(members)
+    return {p for p in members if p.pid != os.getpid() and proc.is_running(p)}
+
+
+def _mark(directory: SessionDir, generation: int | str = "") -> str:
+    """Return the mark of a pane: it names one launch of one session."""
+    place = hashlib.sha256(os.fsencode(directory.path)).hexdigest()[:12]
+    return f"sm-{place}-{generation}"
+
+
+def _start(tmux: Tmux, session: Session, mark: str) -> Pane:
+    # -p ignores BASH_ENV and functions in the environment of the tmux server.
+    launcher = shell_root() / "lib" / "launch"
+    argv = ["bash", "-p", str(launcher), str(session.dir.path)]
+    name, transcript = session.name, _transcript(session)
+    try:
+        return tmux.start(
+            name, session.record.cwd, argv, mark=mark, title=session.label, transcript=transcript
+        )
+    except SessionExistsError as error:
+        raise AgentError(error.message) from error
+
+
+def _transcript(session: Session) -> Path:
+    """Return the path of the terminal log: in the session's directory if the usual one is taken."""
+    flags = os.O_WRONLY | os.O_CREAT
+    try:
+        with open_guarded(session.transcript, flags):
+            return session.transcript
+    except StateError as error:
+        own = session.dir.transcript
+        detail = f"{error.message}: the transcript is in '{own}'"
+        problem = events.Problem(session=session.name, text=detail)
+        journal.record_once(session.root.journal, problem)
+        with open_guarded(own, flags):
+            return own
+
+
+def _await_launcher(directory: SessionDir, pane: Pane, transcript: Path) -> Process:
+    def outcome() -> Process | bytes | None:
+        if (process := read_process(directory)) and process.pid == pane.pid:
+            return process
+        reason = read_guarded(directory.launch_error) or b""
+        return (
+            reason.strip() if reason.endswith(b"\n") else None
+        )  # without a line end, the launcher is still writing it
+
+    def settled() -> bool:
+        return outcome() is not None or proc.find(pane.pid) is None
+
+    _wait(settled, START_S)
+    found = outcome()
+    if isinstance(found, Process):
+        return found
+    reason = found or b"its launcher ended early"
+    # tmux sometimes drops the last words of a pane whose program ends at once.
+    if reason not in (read_guarded(transcript) or b""):
+        append_line(transcript, b"sm: " + reason + b"\r")  # as a terminal ends its lines
+    said = reason.decode("utf-8", "replace").strip()
+    raise AgentError(f"'{pane.session}' did not start: {said}")
+
+
+def _wait(condition: Callable[[], bool], timeout_s: float) -> bool:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(LOOK_S)
+    return True
