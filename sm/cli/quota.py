@@ -10,12 +10,13 @@ import click
 from sm.cli.options import json_option, pass_config, projects_option
 from sm.cli.times import moment
 from sm.cli.words import print_json
-from sm.config.schema import Config, ProjectSettings
+from sm.config.schema import Config
 from sm.output import say, say_lines
 from sm.text import one_line
 
 if TYPE_CHECKING:
     from sm.cli.table import Column
+    from sm.sessions.project import Project
     from sm.views.quota import Quota, Spent
 
 
@@ -30,7 +31,7 @@ class Row(NamedTuple):
 @json_option
 @projects_option
 @pass_config
-def command(config: Config, projects: tuple[ProjectSettings, ...], as_json: bool) -> None:
+def command(config: Config, projects: tuple[Project, ...], as_json: bool) -> None:
     """Show the requests to forges elsewhere by purpose, and what is left of their limits.
 
     POINTS are what counts against a limit: an answer that nothing has changed costs none. The
@@ -40,7 +41,9 @@ def command(config: Config, projects: tuple[ProjectSettings, ...], as_json: bool
     from sm.store.root_check import check_root
     from sm.views.quota import read_quotas
 
-    found = read_quotas(check_root(Root(config.state_root)), projects)
+    found = read_quotas(
+        check_root(Root(config.state_root)), [project.settings for project in projects]
+    )
     if as_json:
         print_json(found)
     elif found:

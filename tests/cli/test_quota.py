@@ -37,7 +37,9 @@ def ledger(tmp_path: Path, root: Root) -> Ledger:
 
 def quota(tmp_path: Path, *options: str) -> subprocess.CompletedProcess[str]:
     words = ("--config", str(tmp_path / "sm.yaml"), "quota", *options)
-    return run_sm(*words, env=os.environ, cwd=tmp_path)
+    done = run_sm(*words, env=os.environ, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 def test_without_requests_there_is_nothing_to_show(ledger: Ledger, tmp_path: Path) -> None:
