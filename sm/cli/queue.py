@@ -65,9 +65,9 @@ def _cancel(session: AnySession, ident: str) -> None:
 
 
 def _show(session: AnySession, ident: str, as_json: bool) -> None:
-    from sm.messages.send import shown
+    from sm.messages.send import show
 
-    found = shown(session, ident)
+    found = show(session, ident)
     if as_json:
         print_json(found)
     else:

@@ -46,9 +46,9 @@ def command(
 
     Exit codes: 0 it has come to that, 1 it has ended before, 124 the time is up.
     """
-    from sm.messages.wait import Event, reached
+    from sm.messages.wait import Event, await_event
 
-    found = reached(session, Event(event), timeout_s)
+    found = await_event(session, Event(event), timeout_s)
     if found is None:
         warn(f"after {timeout_s:g} s it is not so that {EVENTS[event]}")
         click_context.exit(TIME_UP)

@@ -114,7 +114,7 @@ class GithubSettings(RemoteSettings, frozen=True, kw_only=True, tag="github"):
 
 
 class HostedSettings(RemoteSettings, frozen=True, kw_only=True):
-    """A repository on a server that somebody runs."""
+    """A repository on a server of your own or of others."""
 
     url: Annotated[
         str,

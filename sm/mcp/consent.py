@@ -109,7 +109,7 @@ class Consent:
         return self._send_back(asked, code=code)
 
     async def _asked(self, sealed: str) -> Asked | None:
-        request = self._provider.asked(sealed)
+        request = self._provider.read_request(sealed)
         client = await self._provider.get_client(request.client_id) if request else None
         return Asked(sealed, request, client) if request and client else None
 

@@ -170,7 +170,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         if grant:
             await _in_thread(lambda: self.grants.revoke(grant.id))
 
-    def asked(self, sealed: str) -> Request | None:
+    def read_request(self, sealed: str) -> Request | None:
         """Return the request that `authorize` gave to the page; None if it is too old."""
         request = self.grants.seals().open(sealed, Request)
         return request if request and time.time() < request.expires_at else None

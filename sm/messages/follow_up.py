@@ -19,7 +19,7 @@ from sm.messages import delivery, glimpse, queue, subscriptions, unsaid
 from sm.messages.ids import make_id
 from sm.messages.queue import Message, Mode, Place
 from sm.messages.subscriptions import Waiter
-from sm.messages.texts import told, turn_ended
+from sm.messages.texts import turn_ended, word_notice
 from sm.refusal import Refusal
 from sm.sessions import agent, agent_state, registry, signals, turn
 from sm.sessions.agent_state import State
@@ -120,7 +120,7 @@ def _tell_waiter(session: Session, waiter: Waiter) -> None:
 def _has_ended(session: Session, accepted_at: float) -> bool:
     """Whether the turn that was under way at that moment is over, background tasks included."""
     if not session.profile.hooks:
-        return time.time() > accepted_at + SETTLED_S and shown(session) is Prompt.IDLE
+        return time.time() > accepted_at + SETTLED_S and read_prompt(session) is Prompt.IDLE
     now = agent_state.read(session.dir)
     late = time.time() > accepted_at + LATE_S
     return now.state in _over(session) and (now.since >= accepted_at or late)
@@ -131,7 +131,7 @@ def _over(session: Session) -> tuple[State, ...]:
     return (State.IDLE,) if session.has_matrix else (State.IDLE, State.LIMITED)
 
 
-def shown(session: Session) -> Prompt:
+def read_prompt(session: Session) -> Prompt:
     """What the agent's screen shows; NONE where there is none."""
     known = agent.load(session.dir)
     if known is None:
@@ -168,7 +168,9 @@ def tell_of_trouble(session: Session) -> float:
         return math.inf
     if time.time() < (due_at := told.dialog_at + DIALOG_PATIENCE_S):
         return due_at
-    if shown(session) is Prompt.DIALOG:  # of one that was answered, or turned down, no hook tells
+    if (
+        read_prompt(session) is Prompt.DIALOG
+    ):  # of one that was answered, or turned down, no hook tells
         what = "waits for a person: a dialog is open in its terminal"
         tell_all(session, what, f"dialog:{told.dialog_at}")
     return math.inf
@@ -180,7 +182,7 @@ def tell_parent(session: Session, what: str, key: str) -> None:
         session.root,
         session.record.parent,
         notice_id(session, key),
-        told(session.address, what),
+        word_notice(session.address, what),
     )
 
 
@@ -192,7 +194,7 @@ def tell_all(session: Session, what: str, key: str) -> None:
             session.root,
             waiter.session,
             notice_id(session, key),
-            told(session.address, what),
+            word_notice(session.address, what),
         )
         subscriptions.remove(session.dir, waiter.ident)
 

@@ -159,11 +159,11 @@ def _encode(directory: SessionDir, message: Message) -> bytes:
     rest = {"size": utf16_length(message.text)} | msgspec.to_builtins(message)
     lines = [json.dumps(rest.pop("text")).encode(), msgspec.json.encode(rest)]
     if message.mode is Mode.STEER:
-        lines.append(json.dumps(shown(directory, message)).encode())
+        lines.append(json.dumps(phrase(directory, message)).encode())
     return b"\n".join((*lines, b""))
 
 
-def shown(directory: SessionDir, message: Message) -> str:
+def phrase(directory: SessionDir, message: Message) -> str:
     """What a person is shown of a message that a hook hands over: who says it, and the text."""
     head = f"[sm] From {message.source}:\n" if message.source and not message.sender else ""
     whole = f"sm queue {directory.path.name} --show {message.id}"

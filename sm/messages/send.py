@@ -162,7 +162,7 @@ def entries(session: AnySession) -> list[Entry]:
     return [_entry(session, place, message) for place in order for message in found[place]]
 
 
-def shown(session: AnySession, ident: str) -> ShownEntry:
+def show(session: AnySession, ident: str) -> ShownEntry:
     """The message of this id, wherever it is.
 
     Raises:

@@ -36,7 +36,7 @@ def quoted(words: str, nonce: str) -> str:
     return fence("its last message", cut, nonce)
 
 
-def told(session: str, what: str) -> str:
+def word_notice(session: str, what: str) -> str:
     """To a parent, or to who waits for an answer: `what` has become of a session."""
     return f"[sm] {name(session)} {one_line(what, SENTENCE_LIMIT)}"
 

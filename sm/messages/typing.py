@@ -124,7 +124,7 @@ def _untyped(session: Session, typed: TypedMessage) -> None:
 
 
 def _way(session: Session, message: Message) -> Wire:
-    return wire(session.profile, message, queue.shown(session.dir, message))
+    return wire(session.profile, message, queue.phrase(session.dir, message))
 
 
 def _expectation(message: Message, way: Wire) -> str:

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from sm.adapters.agent.screen import Prompt
 from sm.messages import queue
-from sm.messages.follow_up import SETTLED_S, shown
+from sm.messages.follow_up import SETTLED_S, read_prompt
 from sm.messages.typing import last_accepted_at
 from sm.sessions import agent, agent_state
 from sm.sessions.agent_state import State
@@ -30,7 +30,7 @@ class Event(StrEnum):
     DIALOG = "dialog"
 
 
-def reached(session: AnySession, event: Event, timeout_s: float | None) -> bool | None:
+def await_event(session: AnySession, event: Event, timeout_s: float | None) -> bool | None:
     """Wait; True when it has come to that, False when it cannot any more, None when time is up."""
     look, pause = _look(session, event)
     deadline = time.monotonic() + timeout_s if timeout_s is not None else None
@@ -66,7 +66,7 @@ def _is_free(session: Session, event: Event) -> bool:
 
 
 def _shows(session: Session, event: Event) -> bool:
-    if shown(session) is not Prompt(event.value) or not _is_free(session, event):
+    if read_prompt(session) is not Prompt(event.value) or not _is_free(session, event):
         return False
     # An agent that was told something just now shows its prompt for a moment longer.
     return event is Event.DIALOG or time.time() > _told_at(session) + SETTLED_S

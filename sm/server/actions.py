@@ -49,7 +49,7 @@ def list_sessions(call: Call[None]) -> shapes.Sessions:
 
 def show_session(call: Call[None]) -> shapes.Session:
     """Show one session."""
-    return views.shown(views.meant(call.root, call.ident))
+    return views.show_session(views.meant(call.root, call.ident))
 
 
 def begin_session(call: Call[shapes.NewSession]) -> shapes.Session:
@@ -67,7 +67,7 @@ def begin_session(call: Call[shapes.NewSession]) -> shapes.Session:
         prompt=wish.prompt,
         parent=_caller(call.root, wish.parent_session_id).name,
     )
-    return views.shown(lifecycle.begin(call.machine, order))
+    return views.show_session(lifecycle.begin(call.machine, order))
 
 
 def change_session(call: Call[shapes.SessionChange]) -> shapes.Session:
@@ -81,7 +81,7 @@ def change_session(call: Call[shapes.SessionChange]) -> shapes.Session:
         session = edit.adopt(session, wish.parent_session_id or "")
     if wish.context_monitor is not UNSET:
         settings.switch(session, on=wish.context_monitor, values={})
-    return views.shown(session)
+    return views.show_session(session)
 
 
 def delete_session(call: Call[None]) -> KillAnswer:

@@ -71,7 +71,7 @@ def exactly(root: Root, text: str) -> AnySession:
 def all_shown(root: Root) -> list[Session]:
     """Every session on record, by id; of one that is damaged what is wrong with it."""
     found, damaged = read_records(root)
-    rows = [show(one, shown, _damaged) for one in found]
+    rows = [show(one, show_session, _damaged) for one in found]
     return sorted([*rows, *map(_damaged, damaged)], key=lambda row: row.id)
 
 
@@ -79,7 +79,7 @@ def _damaged(one: Damaged) -> Session:
     return Session(id=one.id, name=one.name, status=State.DAMAGED, error=one.why, proof=one.proof)
 
 
-def shown(session: AnySession) -> Session:
+def show_session(session: AnySession) -> Session:
     """One session.
 
     Raises:

@@ -104,11 +104,11 @@ def test_a_hook_finds_what_is_shown_of_a_message_for_the_running_turn(
 
 def test_of_a_persons_message_the_sender_is_shown_too(directory: SessionDir) -> None:
     told = Message(id="a" * 8, text="[sm] CI passed.")
-    assert queue.shown(directory, told) == "[sm] CI passed."
+    assert queue.phrase(directory, told) == "[sm] CI passed."
     peers = Message(id="a" * 8, text="[sm] message from ann:\nx", sender="s-1", source="ann")
-    assert queue.shown(directory, peers) == "[sm] message from ann:\nx"
+    assert queue.phrase(directory, peers) == "[sm] message from ann:\nx"
     persons = Message(id="a" * 8, text="Go on.", source="a person", summary="Go on")
-    assert queue.shown(directory, persons) == "[sm] From a person:\nGo on."
+    assert queue.phrase(directory, persons) == "[sm] From a person:\nGo on."
 
 
 def test_a_message_that_was_queued_before_there_were_sources_is_read(

@@ -61,7 +61,7 @@ def write(path: Path, text: str) -> None:
 
 def agrees(session: AnySession) -> tuple[State, float, Proof]:
     """What all views say that it is at."""
-    kin, full, http = relative(session), gauge(session), views.shown(session)
+    kin, full, http = relative(session), gauge(session), views.show_session(session)
     found = (kin.state, kin.state_since, kin.proof)
     assert found == (full.state, full.state_since, full.proof)
     assert found == (http.status, http.state_since or 0.0, http.proof)

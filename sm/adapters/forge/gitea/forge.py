@@ -102,7 +102,7 @@ class GiteaForge(RestForge):
             runs = self.web.get(f"{self.reader.at}/actions/runs", LOG, {"head_sha": head})
             for run in runs.read(Runs).workflow_runs:
                 answer = self.web.get(f"{self.reader.at}/actions/runs/{run.id}/jobs", LOG)
-                found = answer.read(Jobs | list[Job])  # type: ignore[arg-type]
+                found = answer.read(Jobs | list[Job])  # type: ignore[arg-type]  # a union is no type
                 jobs = found.jobs if isinstance(found, Jobs) else found
                 for job in jobs:
                     if job.name in part.name and FAILED in (job.status, job.conclusion):

@@ -55,7 +55,7 @@ class GiteaReader(Reader):
         for page in range(1, most + 1):
             asked = {"limit": LIMIT, "page": page, **(params or {})}
             answer = self.web.get(f"{self.at}{path}", purpose, asked)
-            found = answer.read(list[shape])  # type: ignore[valid-type]
+            found = answer.read(list[shape])  # type: ignore[valid-type]  # built from an argument
             yield from found
             seen += len(found)
             total = answer.headers.get(TOTAL, "")

@@ -9,7 +9,7 @@ from msgspec import Struct
 from sm.adapters.forge import merge_rules
 from sm.adapters.forge.errors import BaseMovedError, ConflictError, NotFoundError
 from sm.adapters.forge.local.document import Document
-from sm.adapters.forge.local.pulls import Pulls, ended
+from sm.adapters.forge.local.pulls import Pulls, end
 from sm.adapters.forge.merge_rules import refuse
 from sm.adapters.forge.model import PullRequest, PullState
 from sm.adapters.forge.trust import Trust
@@ -104,7 +104,7 @@ def _merge(pulls: Pulls, pull: PullRequest, author: str, message: str) -> PullRe
     crash_point("forge.after-merge")
 
     def note(document: Document) -> Document:
-        return ended(document, PullState.MERGED, head=pull.head, merged=commit)
+        return end(document, PullState.MERGED, head=pull.head, merged=commit)
 
     pulls.folder.update("pulls", pull.number, note)
     return pulls.read(pull.number)

@@ -166,7 +166,7 @@ class Pulls(Struct, frozen=True):
             document = document.with_front(head=head)
         if branches.contains(base, head):
             merged = self.repository.merged_by(head, branches.heads[base])
-            document = ended(document, PullState.MERGED, merged=merged)
+            document = end(document, PullState.MERGED, merged=merged)
         return document
 
     def _value(
@@ -199,14 +199,14 @@ class Pulls(Struct, frozen=True):
         )
 
 
-def ended(document: Document, state: PullState, **front: object) -> Document:
+def end(document: Document, state: PullState, **front: object) -> Document:
     """The document of a pull request that was merged or closed just now."""
     return document.with_front(state=str(state), closed=show_time(time.time()), **front)
 
 
 def _closed(document: Document) -> Document:
     over = document.front.get("state") == PullState.CLOSED
-    return document if over else ended(document, PullState.CLOSED)
+    return document if over else end(document, PullState.CLOSED)
 
 
 def new_review(

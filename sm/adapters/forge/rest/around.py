@@ -61,7 +61,7 @@ def sort_out(
         writers = people.find_writers(reader, new)
     except RefusedError as error:
         problems.append(
-            f"the token may not ask who can push, so nobody is trusted ({error.said}): "
+            f"the token may not ask who can push, so no author is trusted ({error.said}): "
             "name people in 'trusted'"
         )
         return known

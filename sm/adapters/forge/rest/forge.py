@@ -6,6 +6,7 @@ accounts.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
@@ -54,7 +55,7 @@ LOGS = 3
 PULLS = {None: "all", PullState.OPEN: "open"}
 
 
-class RestForge:
+class RestForge(ABC):
     """Issues, pull requests, reviews, checks and merges of one repository elsewhere."""
 
     def __init__(self, web: Client, settings: RestSettings) -> None:
@@ -73,9 +74,9 @@ class RestForge:
 
     # Observing
 
+    @abstractmethod
     def observe(self, since: Batch | None = None, *, start_checks: bool = True) -> Batch:
         """See `Forge.observe`. The forge runs CI itself, so there is none to start."""
-        raise NotImplementedError
 
     def find_repository(self) -> list[str]:
         """Find the repository by its id, once that is known: it may have been renamed.
@@ -83,7 +84,7 @@ class RestForge:
         Another one that has got the old name is never taken for it.
         """
         configured = self.settings.repository
-        known = self.files.known(configured)
+        known = self.files.read_known(configured)
         path = f"/repositories/{known.id}" if known else self.reader.at
         found = self.web.get(path, OBSERVE).read(Repository)
         self.files.remember(Known(configured, found.id, found.full_name))
@@ -233,11 +234,11 @@ class RestForge:
             raise BadAnswerError(f"the review of pull request {number} was kept as a draft")
         return made
 
+    @abstractmethod
     def review_data(
         self, state: ReviewState, body: str, comments: Iterable[InlineComment], head: str
     ) -> dict[str, object]:
         """A review as the forge takes it."""
-        raise NotImplementedError
 
     def diff(self, number: int, *options: str) -> str:
         """What a pull request changes, as `git diff` shows it; `--stat` for an overview."""
@@ -245,9 +246,9 @@ class RestForge:
             return pulls.show_stat(pulls.list_files(self.reader, number))
         return self.read_diff(number)
 
+    @abstractmethod
     def read_diff(self, number: int) -> str:
         """What a pull request changes, as a patch."""
-        raise NotImplementedError
 
     def files_changed(self, number: int, head: str = "") -> list[str]:
         """The files that a pull request changes up to `head`, by default its last commit."""
@@ -289,9 +290,9 @@ class RestForge:
         # A forge may be a moment behind itself.
         return structs.replace(now, state=PullState.MERGED, merged_as=sha)
 
+    @abstractmethod
     def send_merge(self, pull: PullRequest, message: str) -> str:
         """Have the forge merge the pull request at its head; the commit that came of it."""
-        raise NotImplementedError
 
     def _rules(self, pull: PullRequest) -> merge_rules.Rules:
         named = self.settings.trusted
@@ -324,13 +325,13 @@ class RestForge:
         texts = (f"== {part.name}\n{self.read_log(part, head).rstrip()}\n" for part in parts)
         return "\n".join(texts)
 
+    @abstractmethod
     def read_log(self, part: Part, head: str) -> str:
         """The log of one failed part of the commit `head`, or else what it says of itself."""
-        raise NotImplementedError
 
+    @abstractmethod
     def rerun_check(self, head: str) -> None:
         """Have CI run on a commit again."""
-        raise NotImplementedError
 
     def run_check(self, head: str, ci: Ci, work: Path) -> CheckRun | None:
         """Refused: the forge runs CI itself."""

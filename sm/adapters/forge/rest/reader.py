@@ -74,7 +74,7 @@ class Reader:
         """Every entry of a list below the repository."""
         asked = {"per_page": PAGE, **(params or {})}
         for answer in self.web.pages(f"{self.at}{path}", purpose, asked):
-            yield from answer.read(list[shape])  # type: ignore[valid-type]
+            yield from answer.read(list[shape])  # type: ignore[valid-type]  # built from an argument
 
     oldest_first: ClassVar[Params] = {"sort": "created", "direction": "asc"}
     """How a list is asked for in the order of its numbers."""

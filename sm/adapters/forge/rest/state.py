@@ -55,7 +55,7 @@ class StateFiles:
             with contextlib.suppress(SmError):
                 write_atomic(self.sign, "")
 
-    def known(self, configured: str) -> Known | None:
+    def read_known(self, configured: str) -> Known | None:
         """The repository as it was last seen, if the configuration names the same one."""
         found = self._known
         if found is None and self._files:
@@ -64,12 +64,12 @@ class StateFiles:
 
     def present_name(self, configured: str) -> str:
         """What the repository is called now, as far as it is known."""
-        found = self.known(configured)
+        found = self.read_known(configured)
         return found.name if found else configured
 
     def remember(self, known: Known) -> None:
         """Keep the repository's id and name."""
-        if known == self.known(known.configured):
+        if known == self.read_known(known.configured):
             return
         self._known = known
         if self._files:
