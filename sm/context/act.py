@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from sm.adapters.agent.screen import Prompt
+from sm.adapters.agent.prompt import Prompt
 from sm.context import documents, files, finish, protocol, texts
 from sm.context.clear import clear
 from sm.context.files import copy_document, note, note_rotated, save, withdraw
@@ -16,6 +16,7 @@ from sm.context.rotation import Act, Cause, Key, Kind, Move, Rotation, Step
 from sm.context.texts import Form
 from sm.errors import SmError
 from sm.messages import alerts, delivery, interrupt, queue
+from sm.messages.observe import look
 from sm.messages.queue import Message, Mode, Place
 from sm.refusal import Refusal, Status, find_refusal
 from sm.sessions import agent, agent_state, monitors
@@ -130,7 +131,7 @@ def _interrupt(session: Session, move: Move) -> float | None:
     known = agent.load(session.dir)
     if known is None or interrupt.is_compacting(session):
         return time.time() + RETRY_S
-    pane, screen = delivery.look(session, known.pane_id)
+    pane, screen = look(session, known.pane_id)
     if screen.prompt is Prompt.BUSY and session.profile.interrupt_key:
         by = Message(id=record.make_message_id(Key(Kind.STOP)), text="")
         screen = interrupt.interrupt(session, pane, screen, by) or screen

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-from sm.adapters.agent.screen import Prompt, Screen
+from sm.adapters.agent.prompt import Prompt
 from sm.adapters.composer import forget, is_typed, press, type_once
 from sm.adapters.tmux import MissingPaneError, NoServerError, Pane
-from sm.messages.delivery import look, obstacle
+from sm.messages.observe import Sight, find_terminal_obstacle, look
 from sm.refusal import Outcome, Refusal, Status
 from sm.sessions import agent as agents
 from sm.sessions import agent_state, hooks
@@ -45,11 +45,12 @@ def _clear(session: Session, ident: str, context: str) -> Outcome:
     known = agents.load(session.dir)
     if known is None:
         return GONE
-    pane, screen = look(session, known.pane_id)
+    sight = look(session, known.pane_id)
+    pane, screen = sight
     if screen.gone or not agents.runs_in_pane(pane, known):
         return GONE
     if not is_typed(session.tmux, pane, ident):
-        if refusal := obstacle(session, pane, screen) or _type(session, pane, screen, ident):
+        if refusal := find_terminal_obstacle(session, sight) or _type(session, sight, ident):
             return Outcome(Status.WAITING, refusal)
     elif screen.prompt is Prompt.IDLE and screen.draft == session.profile.clear:
         press(
@@ -63,8 +64,9 @@ def _clear(session: Session, ident: str, context: str) -> Outcome:
     return Outcome(status)
 
 
-def _type(session: Session, pane: Pane, screen: Screen, ident: str) -> Refusal | None:
+def _type(session: Session, sight: Sight, ident: str) -> Refusal | None:
     """Type it; what was in the way, if anything was."""
+    pane, screen = sight
     crash_point("clear:before-typing")
     return type_once(
         session.tmux,

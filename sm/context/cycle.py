@@ -27,7 +27,7 @@ from sm.context.texts import (
     write_prompt,
 )
 from sm.errors import SmError, TemporaryError
-from sm.messages import delivery
+from sm.messages.observe import find_terminal_obstacle, look
 from sm.sessions import agent, monitors, registry
 from sm.sessions.activity import describe_activity
 from sm.sessions.address import check_living
@@ -181,11 +181,11 @@ def _obstacles(session: Session, folder: Path) -> Iterator[str]:
     if known is None:
         return
     try:
-        pane, screen = delivery.look(session, known.pane_id)
+        sight = look(session, known.pane_id)
     except (TmuxError, TemporaryError) as error:
         yield str(error)
         return
-    if refusal := delivery.obstacle(session, pane, screen):
+    if refusal := find_terminal_obstacle(session, sight):
         yield refusal.sentence
 
 

@@ -8,16 +8,17 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from sm.adapters.agent import transcript
-from sm.adapters.agent.screen import Prompt, parse
+from sm.adapters.agent.prompt import Prompt
+from sm.adapters.agent.screen import parse
 from sm.adapters.tmux import TmuxError
 from sm.context import documents, files
 from sm.context.rotation import Document, Key, Rotation, Standing, Step
 from sm.context.texts import BEGINS, CONFIRM, find_shown_task, find_task
 from sm.errors import StateError, TemporaryError
-from sm.messages import delivery, interrupt, queue, unsaid
+from sm.messages import interrupt, queue, unsaid
 from sm.messages.follow_up import last_words
+from sm.messages.observe import is_lost, look
 from sm.messages.queue import Place
-from sm.messages.typing import is_lost
 from sm.sessions import agent, agent_process, agent_state, hooks, signals, window
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.session import Session
@@ -147,7 +148,7 @@ def _shows_prompt(session: Session) -> bool:
     if known is None:
         return False
     try:
-        _, screen = delivery.look(session, known.pane_id)
+        _, screen = look(session, known.pane_id)
     except (TmuxError, TemporaryError):
         return False
     return screen.prompt is Prompt.IDLE

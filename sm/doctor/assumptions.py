@@ -6,7 +6,8 @@ import re
 import time
 from collections.abc import Callable, Iterator
 
-from sm.adapters.agent.screen import Prompt, Screen
+from sm.adapters.agent.prompt import Prompt
+from sm.adapters.agent.screen import Screen
 from sm.doctor.finding import Finding, fail, ok, warn
 from sm.doctor.probed import LOOK_S, WAIT_S, Subject
 from sm.sessions.agent_state import State

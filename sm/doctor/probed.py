@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from sm.adapters.agent.profile import Profile
-from sm.adapters.agent.screen import Prompt, Screen, read
+from sm.adapters.agent.prompt import Prompt
+from sm.adapters.agent.screen import Screen, read
 from sm.adapters.composer import press, type_once
 from sm.adapters.tmux import MissingPaneError, NoServerError, Pane, Tmux
 from sm.sessions import agent_state

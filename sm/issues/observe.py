@@ -8,7 +8,8 @@ import time
 from msgspec import Struct, structs
 
 from sm.adapters.agent import screen
-from sm.adapters.agent.screen import Prompt, Screen
+from sm.adapters.agent.prompt import Prompt
+from sm.adapters.agent.screen import Screen
 from sm.adapters.forge.model import NO_CHECK, Check, PullRequest, PullState, Review
 from sm.adapters.forge.review import verdict
 from sm.adapters.tmux import MissingPaneError, NoServerError

@@ -1,29 +1,28 @@
 """Gets messages to an agent: queued first, then handed over one at a time, by any process.
 
 `deliver` queues and tries at once. What has to wait is handed over by the agent's own hooks when
-its turn ends, or by the next `drain`: of a monitor, of another sender. See docs/MESSAGES.md.
+its turn ends, or by the next `drain`: of a monitor, of another sender. Under the delivery lock each
+message is observed, decided on, and acted on. See docs/MESSAGES.md.
 """
 
 from __future__ import annotations
 
 import contextlib
-import time
 
 from msgspec import structs
 
-from sm.adapters.agent.screen import Prompt, Screen
-from sm.adapters.agent.screen import read as read_screen
-from sm.adapters.composer import SHELLS
-from sm.adapters.tmux import MissingPaneError, NoServerError, Pane
+from sm.adapters.composer import press
+from sm.adapters.tmux import MissingPaneError, NoServerError
 from sm.errors import UsageError
-from sm.messages import hold, offers, queue
-from sm.messages.interrupt import interrupt, is_compacting, is_protected, settle_interrupted
+from sm.messages import hold, observe, offers, queue
+from sm.messages.decide import Act, Start, decide_handed, decide_waiting
+from sm.messages.interrupt import interrupt, settle_interrupted
+from sm.messages.observe import Sight
 from sm.messages.queue import Message, Mode, Place
-from sm.messages.typing import last_accepted_at, resolve, submit
+from sm.messages.typing import RECEIPT_S, TypedMessage, await_receipt, take_back, type_message
 from sm.refusal import Outcome, Refusal, Status
 from sm.sessions import agent as agents
-from sm.sessions import agent_state
-from sm.sessions.agent_state import State
+from sm.sessions.agent import Agent
 from sm.sessions.session import Session
 from sm.store import lock
 from sm.store.failpoint import crash_point
@@ -33,17 +32,6 @@ TEXT_LIMIT = 250_000
 """Characters. What is longer belongs into a file: an agent CLI takes minutes to read it in."""
 
 LOCK_S = 30.0
-LOOK_S = 0.02
-REDRAW_S = 0.5
-"""A hook is called before the screen is drawn anew, so long at most."""
-DRAWN_S = 2.0
-"""So long a dialog may take to the screen after its hook was called."""
-AT_WORK_S = 60.0
-"""So long after the last of its hooks an agent is believed to be at work. Not for ever: of an
-interruption by hand no hook tells."""
-LONG_ANSWER_S = 600.0
-"""The same while its screen changes. Codex draws once a second at work, and nothing when idle."""
-DRAWS_S = 3.0
 
 
 def deliver(session: Session, message: Message) -> Outcome:
@@ -88,7 +76,7 @@ def outcome(session: Session, ident: str, refusal: Refusal | None = None) -> Out
             return Outcome(Status.ACCEPTED if session.profile.hooks else Status.TYPED)
         case Place.HANDED:
             offer = offers.read(directory).get(ident)
-            handed = offer is not None and offers.is_pending(session, offer)
+            handed = offer is not None and observe.may_confirm(session, offer)
             return Outcome(Status.WAITING, Refusal.HANDED) if handed else INDETERMINATE
         case Place.WAITING:
             return Outcome(Status.WAITING, refusal or Refusal.BEHIND)
@@ -135,30 +123,29 @@ def _drain(session: Session) -> Refusal | None:
     known = agents.load(session.dir)
     if known is None:
         return Refusal.GONE
-    _put_away(session)
-    pane, screen = look(session, known.pane_id)
-    if screen.gone or not agents.runs_in_pane(pane, known):
-        return Refusal.GONE
-    fresh, held = True, None
-    for place, hand_on in ((Place.HANDED, _settle), (Place.WAITING, _hand_over)):
-        if place is Place.WAITING and not settle_interrupted(session):
-            return Refusal.UNSURE
-        for message in queue.each(session.dir, place):
-            passes = hold.passes(session.dir, message.id)
-            if place is Place.WAITING and not passes:
-                held = Refusal.HOLD
-                continue
-            if not fresh:
-                pane, screen = look(session, known.pane_id)
-            fresh = False
-            refusal = hand_on(session, pane, screen, message)
-            if refusal and passes:
-                return refusal
-            held = refusal or held  # what is about the old context holds up nothing of the new one
+    _put_away_confirmed(session)
+    sight: Sight | None = _look(session, known)
+    held: Refusal | None = None
+    for message in queue.each(session.dir, Place.HANDED):
+        passes = hold.passes(session.dir, message.id)
+        refusal = _settle(session, sight or _look(session, known), message, passes=passes)
+        sight = None  # what was done may have changed it
+        if refusal and passes:
+            return refusal
+        held = refusal or held  # what is about the old context holds up nothing of the new one
+    if not settle_interrupted(session):
+        return Refusal.UNSURE
+    for message in queue.each(session.dir, Place.WAITING):
+        if not hold.passes(session.dir, message.id):
+            held = Refusal.HOLD
+            continue
+        if refusal := _hand_over(session, sight or _look(session, known), message):
+            return refusal
+        sight = None
     return held
 
 
-def _put_away(session: Session) -> None:
+def _put_away_confirmed(session: Session) -> None:
     """Put away what is confirmed. Of hundreds that a hook has handed over none needs a look."""
     directory = session.dir
     for message in queue.each(directory, Place.HANDED):
@@ -167,126 +154,56 @@ def _put_away(session: Session) -> None:
     offers.tidy(directory)
 
 
-def look(session: Session, pane_id: str) -> tuple[Pane, Screen]:
-    """The pane, and its screen once that shows what the hooks have just told."""
-    while True:
-        pane, shown = session.tmux.look(pane_id, escapes=True)
-        screen = read_screen(session.profile, shown)
-        if not _lags(session, screen):
-            return pane, _as_told(session, pane, screen)
-        time.sleep(LOOK_S)
+def _look(session: Session, agent: Agent) -> Sight:
+    sight = observe.look(session, agent.pane_id)
+    if sight.screen.gone or not agents.runs_in_pane(sight.pane, agent):
+        raise MissingPaneError(Refusal.GONE.sentence)
+    return sight
 
 
-def _lags(session: Session, screen: Screen) -> bool:
-    """Whether a turn has just ended, or begun: then what was submitted looks like a draft still."""
-    now = agent_state.read(session.dir)
-    if screen.prompt is Prompt.BUSY and now.state in (State.IDLE, State.WAITING):
-        at = now.since
-    elif screen.prompt is Prompt.IDLE and now.state is State.BUSY:
-        at = max(now.since, last_accepted_at(session))  # after an interruption it was busy before
-    else:
-        return False
-    return bool(session.profile.hooks) and 0 <= time.time() - at < REDRAW_S
+def _settle(session: Session, sight: Sight, message: Message, *, passes: bool) -> Refusal | None:
+    """Find out about a message that a process has handed over, or was about to, and act on it.
 
-
-def _as_told(session: Session, pane: Pane, screen: Screen) -> Screen:
-    """The screen, as busy where that does not show and the hooks say so.
-
-    Codex in mid-text looks idle, and a text would interrupt its answer.
+    Returns HANDED where it has to be looked into again. None: it is put away, waits again, or all
+    that could be done has been done in vain (it stays in `cur`).
     """
-    if not session.profile.hooks or session.profile.idle_colour or screen.prompt is not Prompt.IDLE:
-        return screen
-    return structs.replace(screen, prompt=Prompt.BUSY) if _is_at_work(session, pane) else screen
-
-
-def _is_at_work(session: Session, pane: Pane) -> bool:
-    now = agent_state.read(session.dir)
-    if now.state is not State.BUSY:
-        return False
-    quiet_s = time.time() - max(now.since, now.active_at)
-    return quiet_s < AT_WORK_S or (quiet_s < LONG_ANSWER_S and draws(session, pane))
-
-
-def draws(session: Session, pane: Pane) -> bool:
-    """Whether its terminal has shown anything new in the last seconds."""
-    at = session.tmux.drew_at(pane.id)
-    return at is not None and time.time() - at < DRAWS_S
-
-
-def _settle(session: Session, pane: Pane, screen: Screen, message: Message) -> Refusal | None:
-    """Find out about a message that a process has handed over, or was about to."""
     if queue.is_accepted(session.dir, message.id):
-        queue.settle(session.dir, message)
-        return None
-    if offer := offers.read(session.dir).get(message.id):
-        return None if offers.settle(session, screen, message, offer) else Refusal.HANDED
-    return resolve(session, pane, screen, message)
-
-
-def _hand_over(session: Session, pane: Pane, screen: Screen, message: Message) -> Refusal | None:
-    """Hand a waiting message over by way of the composer; why not, or None."""
-    directory = session.dir
-    if screen.prompt is Prompt.BUSY and message.mode is Mode.URGENT:
-        if refusal := _untouchable(session, pane, screen):
-            return refusal
-        if is_compacting(session):
-            return Refusal.COMPACTING
-        screen = _stop_turn(session, pane, screen, message) or screen
-    if refusal := obstacle(session, pane, screen):
-        return refusal
-    if not queue.move(directory, message, Place.WAITING, Place.HANDED):
-        return None  # a hook was quicker
-    crash_point("deliver:claimed")
-    return submit(session, pane, screen, message)
-
-
-def _is_starting(session: Session) -> bool:
-    """Whether its first prompt is on its way: a text that is typed now could come before that."""
-    now = agent_state.read(session.dir)
-    return now.state is State.STARTING and bool(now.context)
-
-
-def _opens_dialog(session: Session, screen: Screen) -> bool:
-    """Whether a dialog is on its way to the screen: its hook is called before it is drawn."""
-    now = agent_state.read(session.dir)
-    if screen.prompt is not Prompt.BUSY or now.state is not State.DIALOG:
-        return False
-    return 0 <= time.time() - now.since < DRAWN_S  # no hook tells of the answer to it
-
-
-def _stop_turn(session: Session, pane: Pane, screen: Screen, message: Message) -> Screen | None:
-    """The screen after an interruption; None where there is to be none, or it had no effect."""
-    if not session.profile.interrupt_key or is_protected(session):
-        return None
-    return interrupt(session, pane, screen, message)
-
-
-def obstacle(session: Session, pane: Pane, screen: Screen) -> Refusal | None:
-    """Why nothing may be typed now, None if it may."""
-    if refusal := _untouchable(session, pane, screen):
-        return refusal
-    if screen.scrolled:
-        return Refusal.DRAFT
-    if screen.prompt is not Prompt.IDLE:
-        return _OBSTACLES[screen.prompt]
-    if screen.draft and (screen.stashed or not session.profile.can_stash):
-        return Refusal.DRAFT  # a second draft would take the place of the first
+        return await_receipt(session, message, 0)
+    found = observe.observe_handed(session, sight, message, passes=passes)
+    act = decide_handed(found.facts)
+    if act is Act.LOOK_UP:
+        act = decide_handed(observe.look_up(session, message, found))
+    match act:
+        case Act.WAIT:
+            return await_receipt(session, message, 0)
+        case Act.SUBMIT:
+            press(session.tmux, sight.pane, session.profile.submit_keys, row=sight.screen.row)
+            return await_receipt(session, message, RECEIPT_S)
+        case Act.PUT_AWAY:
+            queue.accept(session.dir, message.id)
+            await_receipt(session, message, 0)
+            offers.tidy(session.dir)
+        case Act.PUT_BACK:
+            queue.move(session.dir, message, Place.HANDED, Place.WAITING)
+            offers.tidy(session.dir)
+        case Act.TAKE_BACK:
+            assert isinstance(found.record, TypedMessage), "it is of a typed message alone"
+            take_back(session, found.record)
+            queue.move(session.dir, message, Place.HANDED, Place.WAITING)
     return None
 
 
-def _untouchable(session: Session, pane: Pane, screen: Screen) -> Refusal | None:
-    """Why not even a key may be pressed."""
-    if pane.in_mode:
-        return Refusal.MODE
-    if pane.command in SHELLS and not agents.has_client(session.dir):
-        return Refusal.SHELL
-    if _is_starting(session):
-        return Refusal.STARTING
-    return Refusal.DIALOG if _opens_dialog(session, screen) else None
-
-
-_OBSTACLES = {
-    Prompt.BUSY: Refusal.BUSY,
-    Prompt.DIALOG: Refusal.DIALOG,
-    Prompt.NONE: Refusal.NO_PROMPT,
-}
+def _hand_over(session: Session, sight: Sight, message: Message) -> Refusal | None:
+    """Hand a waiting message over by way of the composer; why not, or None."""
+    terminal = observe.observe_terminal(session, sight, urgent=message.mode is Mode.URGENT)
+    start = decide_waiting(terminal, urgent=message.mode is Mode.URGENT)
+    if start is Start.INTERRUPT:
+        screen = interrupt(session, sight.pane, sight.screen, message) or sight.screen
+        sight = Sight(sight.pane, screen)
+        start = decide_waiting(observe.observe_terminal(session, sight), urgent=False)
+    if isinstance(start, Refusal):
+        return start
+    if not queue.move(session.dir, message, Place.WAITING, Place.HANDED):
+        return None  # a hook was quicker
+    crash_point("deliver:claimed")
+    return type_message(session, sight.pane, sight.screen, message)

@@ -11,7 +11,7 @@ import math
 import secrets
 import time
 
-from sm.adapters.agent.screen import Prompt
+from sm.adapters.agent.prompt import Prompt
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.tmux import TmuxError
 from sm.errors import SmError, StateError, TemporaryError

@@ -13,14 +13,16 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from sm.adapters.agent.screen import Prompt, Screen
+from sm.adapters.agent.prompt import Prompt
+from sm.adapters.agent.screen import Screen
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.composer import forget, press
 from sm.adapters.tmux import Pane
 from sm.foreign import read_seconds
 from sm.messages import queue
+from sm.messages.conversation import is_taken_back
 from sm.messages.queue import Message, Mode, Place
-from sm.messages.typing import TypedMessage, is_taken_back, keys, last_typed, shows
+from sm.messages.typing import TypedMessage, keys, last_typed, shows
 from sm.sessions import agent as agents
 from sm.sessions import signals
 from sm.sessions.session import Session

@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 import time
 
-from sm.adapters.agent.screen import Prompt, Screen
+from sm.adapters.agent.prompt import Prompt
+from sm.adapters.agent.screen import Screen
 from sm.adapters.tmux import Pane, TmuxError
 from sm.errors import TemporaryError
-from sm.messages import delivery
+from sm.messages import observe
 from sm.sessions import agent, agent_state
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.session import Session
@@ -21,7 +22,7 @@ from sm.sessions.session import Session
 LOOK_S = 1.0
 OPENS_S = 15.0
 """So long the first prompt may take after the hook of the start."""
-DRAWN_S = {State.DIALOG: delivery.DRAWN_S, State.STARTING: OPENS_S}
+DRAWN_S = {State.DIALOG: observe.DRAWN_S, State.STARTING: OPENS_S}
 """So long after its hook a state need not be on the screen."""
 SHOWN = {Prompt.IDLE: State.IDLE, Prompt.BUSY: State.BUSY}
 
@@ -38,7 +39,7 @@ def settle(session: Session) -> float:
         return due_at
     known = agent.load(session.dir)
     try:
-        seen = delivery.look(session, known.pane_id) if known else None
+        seen = observe.look(session, known.pane_id) if known else None
     except (TmuxError, TemporaryError):
         return time.time() + LOOK_S
     return _note(session, state, *seen) if seen else math.inf
@@ -55,7 +56,7 @@ def _note(session: Session, state: AgentState, pane: Pane, screen: Screen) -> fl
     shown = SHOWN.get(screen.prompt)
     if shown is None:
         return math.inf
-    if shown is State.IDLE and not session.profile.idle_colour and delivery.draws(session, pane):
+    if shown is State.IDLE and not session.profile.idle_colour and observe.draws(session, pane):
         return time.time() + LOOK_S  # it looks idle in mid-text, too
     agent_state.overrule(session.dir, state, shown)
     return math.inf

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from enum import StrEnum
 
-from sm.adapters.agent.screen import Prompt
+from sm.adapters.agent.prompt import Prompt
 from sm.messages import queue
 from sm.messages.follow_up import SETTLED_S, read_prompt
 from sm.messages.typing import last_accepted_at

@@ -6,7 +6,8 @@ import time
 
 from sm.context.observe import observe
 from sm.context.rotation import Cause, begin
-from sm.messages import delivery, queue
+from sm.messages import queue
+from sm.messages.observe import DRAWN_S
 from sm.messages.queue import Message
 from sm.sessions import agent_state
 from sm.sessions.agent import load
@@ -69,7 +70,7 @@ def test_a_dialog_that_was_turned_down_ends_the_turn_though_no_hook_tells(
 
     wait_for(lambda: agent_state.read(directory).state is State.DIALOG, "the dialog")
     asked_at = agent_state.read(directory).since
-    wait_for(lambda: seen_idle() or time.time() > asked_at + delivery.DRAWN_S, "it on the screen")
+    wait_for(lambda: seen_idle() or time.time() > asked_at + DRAWN_S, "it on the screen")
     assert seen_idle() is None
     pane = load(directory)
     assert pane

@@ -12,7 +12,7 @@ from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.tmux import Tmux
 from sm.messages import delivery, queue
 from sm.messages.queue import Message, Mode, Place
-from sm.messages.typing import TypedMessage, keys, submit
+from sm.messages.typing import TypedMessage, keys, type_message
 from sm.refusal import Outcome, Refusal, Status
 from sm.sessions import agent as agents
 from sm.sessions import agent_process, registry
@@ -216,7 +216,7 @@ def test_what_was_refused_does_not_pass_for_what_was_typed_last(target: Session)
     queue.move(target.dir, second, Place.WAITING, Place.HANDED)
     pane, shown = target.tmux.look(agent_of(target).pane_id, escapes=True)
     stale = read_screen(target.profile, shown.replace("❯\u00a0", "❯\u00a0gone since"))
-    assert submit(target, pane, stale, second) is Refusal.CHANGED
+    assert type_message(target, pane, stale, second) is Refusal.CHANGED
     typed = read_json(target.dir.typed, TypedMessage)
     assert typed
     assert typed.id == "aaaaaaaa"

@@ -14,9 +14,10 @@ from msgspec import structs
 
 from sm.adapters.agent.generic import GENERIC
 from sm.adapters.agent.profile import Profile
-from sm.adapters.agent.screen import Prompt, Screen
+from sm.adapters.agent.prompt import Prompt
+from sm.adapters.agent.screen import Screen
 from sm.adapters.tmux import Tmux
-from sm.messages import delivery, offers, queue, typing
+from sm.messages import delivery, observe, queue, typing
 from sm.messages import interrupt as interruption
 from sm.messages.interrupt import Interrupted, interrupt, settle_interrupted
 from sm.messages.queue import Message, Mode, Place
@@ -38,7 +39,8 @@ INDETERMINATE = Outcome(Status.INDETERMINATE)
 def target(root: Root, tmux: Tmux, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
     monkeypatch.setattr(typing, "RECEIPT_S", 0.05)
     monkeypatch.setattr(typing, "PIECE_S", 0.0)
-    monkeypatch.setattr(typing, "DOUBT_S", 0.0)
+    monkeypatch.setattr(observe, "PIECE_S", 0.0)
+    monkeypatch.setattr(observe, "DOUBT_S", 0.0)
     return launch(root, tmux, tmp_path, "❯\u00a0", CLAUDE)
 
 
@@ -219,11 +221,13 @@ def test_offers_that_are_settled_already_are_dropped_with_the_next_one(
     accepted = handed(target, "bbbbbbbb", "accepted", "c1 p0")
     queue.accept(directory, accepted.id)
     heard = handed(target, "cccccccc", "heard", "c1 p0")
-    left = handed(target, "dddddddd", "of this turn", "c1 p1 2.5")
+    of_now = f"c1 p1 {time.time():.6f}"
+    left = handed(target, "dddddddd", "of this turn", of_now)
     writes_down(transcript, "heard")
-    idle = Screen(Prompt.IDLE)
-    assert offers.settle(target, idle, heard, offers.read(directory)[heard.id])
-    assert directory.offered.read_text() == f"{left.name} c1 p1 2.5\n"
+    says(target, "busy", active=time.time())
+    assert delivery.drain(target) is Refusal.HANDED
+    assert queue.place(directory, heard.id) is Place.DONE
+    assert directory.offered.read_text() == f"{left.name} {of_now}\n"
 
 
 def test_an_offer_that_was_cancelled_leaves_no_hook_in_doubt(
@@ -263,10 +267,10 @@ def draw(target: Session) -> None:
 
 
 def test_a_long_answer_is_not_typed_into_while_it_is_drawn(target: Session, log: Path) -> None:
-    says(target, "busy", active=time.time() - delivery.AT_WORK_S - 5)
+    says(target, "busy", active=time.time() - observe.AT_WORK_S - 5)
     draw(target)
     assert deliver(of(target, CODEX), "text") == waiting(Refusal.BUSY)
-    says(target, "busy", active=time.time() - delivery.LONG_ANSWER_S - 5)
+    says(target, "busy", active=time.time() - observe.LONG_ANSWER_S - 5)
     draw(target)
     assert delivery.drain(of(target, CODEX)) is Refusal.HANDED
     assert wait_for(lambda: received(log), "the message") == ["text"]
@@ -276,7 +280,7 @@ def test_a_busy_state_that_an_interruption_has_left_behind_does_not_last(
     target: Session, log: Path
 ) -> None:
     told = of(target, CODEX)
-    says(told, "busy", active=time.time() - delivery.AT_WORK_S - 5)
+    says(told, "busy", active=time.time() - observe.AT_WORK_S - 5)
     queue.put(told.dir, Message(id="aaaaaaaa", text="text"))
 
     def gets_it() -> list[str]:

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from sm.messages import delivery, queue
+from sm.messages import delivery, observe, queue
 from sm.messages.queue import Message, Mode
 from sm.refusal import Outcome, Refusal, Status
 from sm.sessions import agent_state
@@ -49,7 +49,7 @@ def test_an_answer_under_way_is_not_interrupted_by_a_message(target: Session, ap
     wait_for(lambda: prompt(target) == "idle", "a prompt that looks idle")
     assert send(target, "Next.") == Outcome(Status.WAITING, Refusal.BUSY)
     assert state(target) is State.BUSY
-    quiet(target, delivery.AT_WORK_S + 5)  # its screen alone tells then
+    quiet(target, observe.AT_WORK_S + 5)  # its screen alone tells then
     assert delivery.drain(target) is Refusal.BUSY
     hold.set()
     wait_for(lambda: drained(target), "the message")

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from enum import StrEnum
 from itertools import pairwise
 
 from msgspec import Struct, structs
 
 from sm.adapters.agent.profile import Profile
+from sm.adapters.agent.prompt import Prompt
 
 COMPOSER_ROWS = 12
 """Without a frame, at most so many rows are below the composer: a status line, a short menu."""
@@ -31,19 +31,6 @@ OVERLAY = "▔"
 """The character of the rules of a full-screen menu."""
 
 ESCAPE = re.compile(r"\x1b\[([0-9;:]*)m|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x0e\x0f]")
-
-
-class Prompt(StrEnum):
-    """What would happen to a text that is typed now.
-
-    IDLE: it begins a turn. BUSY: it is queued, or joins the turn. DIALOG: it answers a question.
-    NONE: unknown, because the composer is not on the screen.
-    """
-
-    IDLE = "idle"
-    BUSY = "busy"
-    DIALOG = "dialog"
-    NONE = "none"
 
 
 class Screen(Struct, frozen=True):

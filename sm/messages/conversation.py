@@ -1,0 +1,82 @@
+"""Looks up in the agent CLI's own transcript what the agent was told."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from sm.adapters.agent import transcript
+from sm.messages.decide import Heard
+from sm.messages.queue import Message
+from sm.messages.typing import find_way
+from sm.sessions import agent_state, window
+from sm.sessions.session import Session
+
+
+def is_readable(session: Session) -> bool:
+    """Say whether the transcript can be looked into: only that of Claude Code is understood.
+
+    A file that is not there tells nothing, except of a context that has not had a prompt yet.
+    """
+    now = agent_state.read(session.dir)
+    path = window.read(session.dir).conversation
+    if session.profile.hooks != "claude" or not now.context or path is None:
+        return False
+    return path.is_file() or not now.prompt
+
+
+def look_up_typed(session: Session, message: Message, *, since: float) -> Heard:
+    """Say whether the agent was told a message that was typed at `since`, seconds since 1970."""
+    return _look_up(session, _told(session, message), since=since, beside=_line(session, message))
+
+
+def look_up_offered(
+    session: Session, message: Message, *, since: float, compacted_at: float = 0.0
+) -> Heard:
+    """Say whether the agent was told a message that a hook gave to it at `since`."""
+    return _look_up(session, message.text, since=since, compacted_at=compacted_at)
+
+
+def _look_up(
+    session: Session, text: str, *, since: float, compacted_at: float = 0.0, beside: str = ""
+) -> Heard:
+    if not is_readable(session):
+        return Heard.UNKNOWN
+    heard = transcript.has_heard(
+        _path(session), text, since=since, compacted_at=compacted_at, beside=beside
+    )
+    return Heard.UNKNOWN if heard is None else Heard.YES if heard else Heard.NO
+
+
+def is_taken_back(
+    session: Session, message: Message, since: float, interrupted_at: float
+) -> bool | None:
+    """Say whether the agent CLI goes on as if a typed message had not been; None: not yet known.
+
+    False where its transcript cannot be read: the receipt stands.
+    """
+    if not is_readable(session):
+        return False
+    return transcript.is_taken_back(
+        _path(session),
+        _told(session, message),
+        since=since,
+        interrupted_at=interrupted_at,
+        beside=_line(session, message),
+    )
+
+
+def _path(session: Session) -> Path:
+    return window.read(session.dir).conversation or Path(os.devnull)
+
+
+def _told(session: Session, message: Message) -> str:
+    """What the agent is told by a message that is typed; of a long one, what it begins with."""
+    way = find_way(session, message)
+    return message.text if way.answer else way.line
+
+
+def _line(session: Session, message: Message) -> str:
+    """The line that was typed, where a hook adds the text; '' where the text itself was typed."""
+    way = find_way(session, message)
+    return way.line if way.answer else ""

@@ -1,0 +1,210 @@
+"""Decides what is done with each message: typed, waited for, put back, put away. Pure.
+
+A message that was handed over is handed over again only if it is certain that the agent does not
+have it. What is known of each comes as facts, which `sm.messages.observe` gathers.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from sm.adapters.agent.prompt import Prompt
+from sm.refusal import Refusal
+
+
+class Terminal(Struct, frozen=True, kw_only=True):
+    """What would happen now to a text that is typed, or a key that is pressed.
+
+    `draft`: a person has typed something and not sent it. `can_stash`: it can be put aside.
+    `scrolled`: a draft is longer than the screen. `takes_keys`: false in copy mode.
+    """
+
+    prompt: Prompt
+    draft: bool = False
+    can_stash: bool = True
+    scrolled: bool = False
+    takes_keys: bool = True
+    runs_shell: bool = False
+    """A shell would carry the text out."""
+    is_starting: bool = False
+    """The first prompt is on its way: what is typed could come before it."""
+    opens_dialog: bool = False
+    """A dialog is on its way to the screen: its hook is called before it is drawn."""
+    is_compacting: bool = False
+    can_interrupt: bool = False
+    """The turn under way may be stopped for an urgent message."""
+
+
+class Start(StrEnum):
+    """What is begun with a message that waits."""
+
+    TYPE = "type"
+    INTERRUPT = "interrupt"
+
+
+def decide_waiting(terminal: Terminal, *, urgent: bool) -> Start | Refusal:
+    """What is begun with the next message that waits; a refusal says why it goes on waiting."""
+    if terminal.prompt is Prompt.BUSY and urgent:
+        if refusal := find_key_obstacle(terminal):
+            return refusal
+        if terminal.is_compacting:
+            return Refusal.COMPACTING
+        if terminal.can_interrupt:
+            return Start.INTERRUPT
+    return find_obstacle(terminal) or Start.TYPE
+
+
+def find_obstacle(terminal: Terminal) -> Refusal | None:
+    """Find why no text may be typed now; None if one may."""
+    if refusal := find_key_obstacle(terminal):
+        return refusal
+    if terminal.scrolled:
+        return Refusal.DRAFT
+    if terminal.prompt is not Prompt.IDLE:
+        return _OBSTACLES[terminal.prompt]
+    if terminal.draft and not terminal.can_stash:
+        return Refusal.DRAFT
+    return None
+
+
+def find_key_obstacle(terminal: Terminal) -> Refusal | None:
+    """Find why not even a key may be pressed; None if one may."""
+    if not terminal.takes_keys:
+        return Refusal.MODE
+    if terminal.runs_shell:
+        return Refusal.SHELL
+    if terminal.is_starting:
+        return Refusal.STARTING
+    return Refusal.DIALOG if terminal.opens_dialog else None
+
+
+_OBSTACLES = {
+    Prompt.BUSY: Refusal.BUSY,
+    Prompt.DIALOG: Refusal.DIALOG,
+    Prompt.NONE: Refusal.NO_PROMPT,
+}
+
+
+class Heard(StrEnum):
+    """What the agent's transcript says of a message. UNKNOWN: nothing yet, or it is unreadable."""
+
+    UNASKED = "unasked"
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+class Offered(Struct, frozen=True, kw_only=True):
+    """What is known of a message that a hook has given to the agent, which has not confirmed it.
+
+    `may_come`: the confirmation may still come from a hook. `readable`: the transcript will tell.
+    """
+
+    may_come: bool
+    readable: bool = True
+    heard: Heard = Heard.UNASKED
+
+
+class Typed(Struct, frozen=True, kw_only=True):
+    """What is known of a message that was typed, or was about to be, and is not confirmed.
+
+    `typed`: tmux has typed it at the last attempt. `confirms`: the agent's hooks would tell of it.
+    """
+
+    typed: bool
+    confirms: bool = True
+    stands: bool = False
+    """It stands in the composer, not submitted."""
+    passes: bool = True
+    """It may be submitted now: no other context is about to begin."""
+    is_early: bool = False
+    """The receipt may still come: it was typed just now, or the agent is not at its prompt."""
+    exhausted: bool = False
+    """It was typed as often as may be."""
+    draft: bool = False
+    heard: Heard = Heard.UNASKED
+
+
+class Overtaken(Struct, frozen=True, kw_only=True):
+    """What is known of a message after which another one was typed.
+
+    `typed`: tmux has typed it at any attempt; `exhausted`: at the last that may be.
+    """
+
+    typed: bool
+    exhausted: bool = False
+    readable: bool = True
+
+
+Handed = Offered | Typed | Overtaken
+
+
+class Act(StrEnum):
+    """What is done with a message that was handed over and is not confirmed."""
+
+    WAIT = "wait"
+    """Its receipt may still come. What follows it waits as well."""
+    LOOK_UP = "look up"
+    """Ask the transcript, which takes longest, and decide again."""
+    SUBMIT = "submit"
+    """Press the keys that submit what stands in the composer."""
+    PUT_AWAY = "put away"
+    """The agent has it."""
+    PUT_BACK = "put back"
+    """The agent does not have it, so it waits again."""
+    TAKE_BACK = "take back"
+    """It was not even typed, so it waits again, and the attempt does not count."""
+    LEAVE = "leave"
+    """All that could be found out has been. It is not told twice, and holds no other up."""
+
+
+def decide_handed(facts: Handed) -> Act:
+    """What is done with a message that was handed over and is not confirmed."""
+    match facts:
+        case Offered():
+            return _decide_offered(facts)
+        case Typed():
+            return _decide_typed(facts)
+        case Overtaken():
+            return _decide_overtaken(facts)
+
+
+def _decide_offered(facts: Offered) -> Act:
+    if facts.may_come:
+        return Act.WAIT
+    if facts.heard is Heard.UNKNOWN:
+        return Act.WAIT if facts.readable else Act.LEAVE
+    return _ANSWERS[facts.heard]
+
+
+def _decide_typed(facts: Typed) -> Act:
+    if not facts.typed:
+        return Act.TAKE_BACK
+    if not facts.confirms:
+        return Act.PUT_AWAY
+    if facts.stands:
+        return Act.SUBMIT if facts.passes else Act.WAIT
+    if facts.is_early:
+        return Act.WAIT
+    act = _ANSWERS[facts.heard]
+    if act is not Act.PUT_BACK:
+        return act
+    if facts.exhausted:
+        return Act.LEAVE
+    return Act.WAIT if facts.draft else Act.PUT_BACK  # the draft may be what is left of it
+
+
+def _decide_overtaken(facts: Overtaken) -> Act:
+    if facts.exhausted or (facts.typed and not facts.readable):
+        return Act.LEAVE
+    return Act.PUT_BACK
+
+
+_ANSWERS = {
+    Heard.UNASKED: Act.LOOK_UP,
+    Heard.YES: Act.PUT_AWAY,
+    Heard.NO: Act.PUT_BACK,
+    Heard.UNKNOWN: Act.LEAVE,
+}

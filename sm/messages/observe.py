@@ -1,0 +1,259 @@
+"""Gathers what is known of an agent's terminal, and of each message that was handed over.
+
+What was typed is known from three sides: tmux remembers the typing itself, the agent's prompt hook
+leaves a receipt, and the agent's transcript has what it was told.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from msgspec import structs
+
+from sm.adapters.agent.prompt import Prompt
+from sm.adapters.agent.screen import Screen
+from sm.adapters.agent.screen import read as read_screen
+from sm.adapters.composer import SHELLS, is_typed
+from sm.adapters.tmux import Pane
+from sm.messages import conversation, offers
+from sm.messages.decide import (
+    Handed,
+    Heard,
+    Offered,
+    Overtaken,
+    Terminal,
+    Typed,
+    find_obstacle,
+)
+from sm.messages.interrupt import COMPACTION_S, is_compacting, is_protected
+from sm.messages.offers import Offer
+from sm.messages.queue import Message
+from sm.messages.typing import (
+    ATTEMPTS,
+    PIECE_S,
+    TypedMessage,
+    find_way,
+    keys,
+    last_accepted_at,
+    last_typed,
+    shows,
+)
+from sm.refusal import Refusal
+from sm.sessions import agent as agents
+from sm.sessions import agent_state
+from sm.sessions.agent_state import State
+from sm.sessions.session import Session
+
+LOOK_S = 0.02
+REDRAW_S = 0.5
+"""A hook is called before the screen is drawn anew, so long at most."""
+DRAWN_S = 2.0
+"""So long a dialog may take to the screen after its hook was called."""
+AT_WORK_S = 60.0
+"""So long after the last of its hooks an agent is believed to be at work. Not for ever: of an
+interruption by hand no hook tells."""
+LONG_ANSWER_S = 600.0
+"""The same while its screen changes. Codex draws once a second at work, and nothing when idle."""
+DRAWS_S = 3.0
+DOUBT_S = 10.0
+"""After so long without a receipt, with an empty composer, the text is looked for elsewhere."""
+SETTLED_S = 1.0
+"""An agent CLI writes its transcript so much later, at most."""
+INTERRUPTED_S = 3.0
+"""An idle prompt within a turn means so long after a message was handed over that a person has
+interrupted the agent, of which no hook tells."""
+
+
+class Sight(NamedTuple):
+    """One look at an agent's terminal."""
+
+    pane: Pane
+    screen: Screen
+
+
+# The terminal
+
+
+def look(session: Session, pane_id: str) -> Sight:
+    """Look at the pane, and at its screen once that shows what the hooks have just told.
+
+    Raises:
+        NoServerError, MissingPaneError: there is no such pane.
+        TmuxBusyError: tmux did not answer.
+
+    """
+    while True:
+        pane, shown = session.tmux.look(pane_id, escapes=True)
+        screen = read_screen(session.profile, shown)
+        if not _lags(session, screen):
+            return Sight(pane, _as_told(session, pane, screen))
+        time.sleep(LOOK_S)
+
+
+def _lags(session: Session, screen: Screen) -> bool:
+    """Whether a turn has just ended, or begun: then what was submitted looks like a draft still."""
+    now = agent_state.read(session.dir)
+    if screen.prompt is Prompt.BUSY and now.state in (State.IDLE, State.WAITING):
+        at = now.since
+    elif screen.prompt is Prompt.IDLE and now.state is State.BUSY:
+        at = max(now.since, last_accepted_at(session))  # after an interruption it was busy before
+    else:
+        return False
+    return bool(session.profile.hooks) and 0 <= time.time() - at < REDRAW_S
+
+
+def _as_told(session: Session, pane: Pane, screen: Screen) -> Screen:
+    """The screen, as busy where that does not show and the hooks say so.
+
+    Codex in mid-text looks idle, and a text would interrupt its answer.
+    """
+    if not session.profile.hooks or session.profile.idle_colour or screen.prompt is not Prompt.IDLE:
+        return screen
+    return structs.replace(screen, prompt=Prompt.BUSY) if _is_at_work(session, pane) else screen
+
+
+def _is_at_work(session: Session, pane: Pane) -> bool:
+    now = agent_state.read(session.dir)
+    if now.state is not State.BUSY:
+        return False
+    quiet_s = time.time() - max(now.since, now.active_at)
+    return quiet_s < AT_WORK_S or (quiet_s < LONG_ANSWER_S and draws(session, pane))
+
+
+def draws(session: Session, pane: Pane) -> bool:
+    """Say whether its terminal has shown anything new in the last seconds."""
+    at = session.tmux.drew_at(pane.id)
+    return at is not None and time.time() - at < DRAWS_S
+
+
+def observe_terminal(session: Session, sight: Sight, *, urgent: bool = False) -> Terminal:
+    """What a text or a key would do now. Whether a turn may be stopped only `urgent` asks."""
+    pane, screen = sight
+    now, profile = agent_state.read(session.dir), session.profile
+    stops = urgent and screen.prompt is Prompt.BUSY
+    return Terminal(
+        prompt=screen.prompt,
+        draft=bool(screen.draft),
+        # A second draft would take the place of the first.
+        can_stash=bool(profile.can_stash) and not screen.stashed,
+        scrolled=screen.scrolled,
+        takes_keys=not pane.in_mode,
+        runs_shell=pane.command in SHELLS and not agents.has_client(session.dir),
+        is_starting=now.state is State.STARTING and bool(now.context),
+        # Later than that the screen counts: no hook tells of the answer to a dialog.
+        opens_dialog=screen.prompt is Prompt.BUSY
+        and now.state is State.DIALOG
+        and 0 <= time.time() - now.since < DRAWN_S,
+        is_compacting=stops and is_compacting(session),
+        can_interrupt=stops and bool(profile.interrupt_key) and not is_protected(session),
+    )
+
+
+def find_terminal_obstacle(session: Session, sight: Sight) -> Refusal | None:
+    """Find why no text may be typed into the terminal now; None if one may."""
+    return find_obstacle(observe_terminal(session, sight))
+
+
+# Messages that were handed over
+
+
+class Found(NamedTuple):
+    """What is known of a message, and the record that says so, if there is one."""
+
+    facts: Handed
+    record: Offer | TypedMessage | None = None
+
+
+def observe_handed(session: Session, sight: Sight, message: Message, *, passes: bool) -> Found:
+    """What is known of a message that is under way, and not confirmed; the transcript is not asked.
+
+    `passes`: it may reach the agent now.
+    """
+    if offer := offers.read(session.dir).get(message.id):
+        return Found(_observe_offered(session, sight.screen, offer), offer)
+    typed = last_typed(session.dir)
+    if typed is None or typed.id != message.id:
+        return Found(_observe_overtaken(session, sight.pane, message))
+    return Found(_observe_typed(session, sight, message, typed, passes=passes), typed)
+
+
+def _observe_offered(session: Session, screen: Screen, offer: Offer) -> Offered:
+    interrupted = screen.prompt is Prompt.IDLE and time.time() >= offer.at + INTERRUPTED_S
+    may_come = _has_just_changed(session) or (_goes_on(session, offer) and not interrupted)
+    return Offered(may_come=may_come, readable=conversation.is_readable(session))
+
+
+def may_confirm(session: Session, offer: Offer) -> bool:
+    """Say whether it may still become known, from a hook or the transcript, what became of it."""
+    going = _goes_on(session, offer) or _has_just_changed(session)
+    return going or conversation.is_readable(session)
+
+
+def _goes_on(session: Session, offer: Offer) -> bool:
+    """Whether the turn in which it was handed over goes on, as far as hooks tell."""
+    now = agent_state.read(session.dir)
+    same_turn = now.context in ("", offer.context) and now.prompt == offer.prompt
+    return same_turn and now.state is State.BUSY
+
+
+def _has_just_changed(session: Session) -> bool:
+    """Whether a turn has begun or ended a moment ago: the transcript may lag behind."""
+    return time.time() < agent_state.read(session.dir).since + SETTLED_S
+
+
+def _observe_typed(
+    session: Session, sight: Sight, message: Message, typed: TypedMessage, *, passes: bool
+) -> Typed:
+    pane, screen = sight
+    is_idle = screen.prompt is Prompt.IDLE
+    return Typed(
+        typed=is_typed(session.tmux, pane, typed.key),
+        confirms=bool(session.profile.hooks),
+        stands=shows(screen, typed) and (is_idle or screen.scrolled),
+        passes=passes,
+        is_early=not is_idle or time.time() < typed.at + _patience(session, message),
+        exhausted=typed.attempt >= ATTEMPTS,
+        draft=bool(screen.draft),
+    )
+
+
+def _observe_overtaken(session: Session, pane: Pane, message: Message) -> Overtaken:
+    *others, last = keys(message.id)
+    if is_typed(session.tmux, pane, last):
+        return Overtaken(typed=True, exhausted=True)
+    if conversation.is_readable(session):
+        return Overtaken(typed=False)
+    typed = any(is_typed(session.tmux, pane, key) for key in others)
+    return Overtaken(typed=typed, readable=False)
+
+
+def look_up(session: Session, message: Message, found: Found) -> Handed:
+    """The facts with what the agent's transcript says."""
+    match found:
+        case Found(Offered() as facts, Offer() as offer):
+            return structs.replace(facts, heard=_look_up_offered(session, message, offer))
+        case Found(Typed() as facts, TypedMessage() as typed):
+            heard = conversation.look_up_typed(session, message, since=typed.at)
+            return structs.replace(facts, heard=heard)
+    return found.facts
+
+
+def _look_up_offered(session: Session, message: Message, offer: Offer) -> Heard:
+    since, compacted_at = offer.at or message.created_at, offer.compacted_at
+    heard = conversation.look_up_offered(session, message, since=since, compacted_at=compacted_at)
+    if heard is Heard.UNKNOWN and time.time() >= compacted_at + COMPACTION_S:
+        return conversation.look_up_offered(session, message, since=since)  # it came to nothing
+    return heard
+
+
+def is_lost(session: Session, message: Message) -> bool:
+    """Say whether all has been done to get a message to the agent, in vain."""
+    typed = last_typed(session.dir)
+    if typed is None or typed.id != message.id or typed.attempt < ATTEMPTS:
+        return False
+    return time.time() > typed.at + _patience(session, message)
+
+
+def _patience(session: Session, message: Message) -> float:
+    return DOUBT_S + PIECE_S * len(find_way(session, message).pieces)
