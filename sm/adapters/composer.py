@@ -8,7 +8,6 @@ it.
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Sequence
 
 from sm.adapters.tmux import (
@@ -20,6 +19,7 @@ from sm.adapters.tmux import (
     join_conditions,
 )
 from sm.errors import UsageError
+from sm.nonce import make_nonce
 from sm.refusal import Refusal
 
 MESSAGE_ID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
@@ -71,7 +71,7 @@ def type_once(
         TmuxBusyError: it is not known whether it was typed; asking again is safe.
 
     """
-    buffer = f"sm-{_checked(message_id)}-{secrets.token_hex(4)}"
+    buffer = f"sm-{_checked(message_id)}-{make_nonce(4)}"
     paste = f"paste-buffer {_flags(tmux, chunks)} -r -d -b {buffer} -t {pane.id}"
     do = [*_pressed(pane, [stash] if stash else []), paste, *_pressed(pane, submit)]
     return _guarded(tmux, pane, message_id, do, row, buffer=buffer, data=_data(chunks))

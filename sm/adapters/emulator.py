@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import secrets
 import select
 import tempfile
 import time
@@ -22,6 +21,7 @@ from sm.adapters.process import CommandError, ask
 from sm.adapters.redrawn import find_left_behind
 from sm.adapters.tmux import join_commands, select_plain_environment
 from sm.errors import SmError
+from sm.nonce import make_nonce
 
 SIZE = (200, 50)
 """Columns and rows of an agent's terminal, unless a person has attached a larger one."""
@@ -163,7 +163,7 @@ class Emulator:
 
     def draw(self, data: bytes) -> tuple[bool, list[str]]:
         """Write the bytes; return whether a program has all of them, and the screen then."""
-        mark = secrets.token_hex(8)
+        mark = make_nonce(8)
         # This ends an open sequence, then names the pane. If the name is there, all bytes
         # before it were drawn. No text can pretend that.
         self._write(data + b"\x18\x1b\\\x1b]2;" + mark.encode() + b"\x07")

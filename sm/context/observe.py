@@ -15,7 +15,7 @@ from sm.context import documents, files
 from sm.context.rotation import Document, Key, Rotation, Standing, Step
 from sm.context.texts import BEGINS, CONFIRM, find_shown_task, find_task
 from sm.errors import StateError, TemporaryError
-from sm.messages import interrupt, queue, unsaid
+from sm.messages import interrupt, queue, screen_state
 from sm.messages.follow_up import last_words
 from sm.messages.observe import is_lost, look
 from sm.messages.queue import Place
@@ -34,7 +34,7 @@ SECOND_S = 1.0
 def observe(session: Session, record: Rotation) -> Standing:
     """What is known of the agent now, as far as the rotation is concerned."""
     directory = session.dir
-    unsaid.settle(session)
+    screen_state.correct(session)
     state, told = agent_state.read(directory), window.read(directory)
     readable = record.is_replaced and _can_be_read(session, state)
     accepted = {

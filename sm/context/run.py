@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import secrets
 import time
 
 from msgspec import structs
@@ -23,6 +22,7 @@ from sm.context.rotation import Cause, Limits, Rotation, Step, begin
 from sm.errors import StateError, TemporaryError
 from sm.messages import alerts, delivery, queue
 from sm.messages.queue import Message, Mode
+from sm.nonce import make_nonce
 from sm.quoting import SENTENCE_LIMIT
 from sm.sessions import agent_state, monitors, registry
 from sm.sessions.session import Session
@@ -93,7 +93,7 @@ def begin_cycle(
         if context not in ("", present):
             return None
         documents.prepare(folder)
-        new = begin(secrets.token_hex(8), cause, time.time(), present)
+        new = begin(make_nonce(8), cause, time.time(), present)
         before = documents.read_stamps(folder)
         record = structs.replace(new, percent=percent, folder=str(folder), before=before)
         save(session, record)
@@ -151,7 +151,7 @@ def _taken_up(session: Session, record: Rotation | None, wish: files.Handoff) ->
         return record
     if record is None:
         context = wish.context or agent_state.read(directory).context
-        record = begin(secrets.token_hex(8), Cause.HANDOFF, time.time(), context, wish.path)
+        record = begin(make_nonce(8), Cause.HANDOFF, time.time(), context, wish.path)
         record = structs.replace(record, asked_at=wish.at)
         note(session, events.Rotation(step=RotationStep.HANDOFF, document=wish.path))
         save(session, record)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import shutil
 import signal
 import tempfile
@@ -27,6 +26,7 @@ from sm.doctor.assumptions import CHECKS, FULL, LAST
 from sm.doctor.finding import Finding, fail, guard, ok
 from sm.doctor.probed import Subject
 from sm.errors import SmError
+from sm.nonce import make_nonce
 from sm.sessions import agent_process, registry
 from sm.sessions.launch import Launch, split_command
 from sm.sessions.record import AdHocRecord
@@ -147,7 +147,7 @@ def _place() -> Iterator[Root]:
 @contextlib.contextmanager
 def _server() -> Iterator[Tmux]:
     """Yield a tmux server that ends with the probe, its socket too."""
-    name = f"{NAME}-{secrets.token_hex(4)}"
+    name = f"{NAME}-{make_nonce(4)}"
     try:
         yield (tmux := Tmux(name))
     finally:

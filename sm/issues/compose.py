@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Collection, Iterable
 
@@ -19,6 +18,7 @@ from sm.issues.prompts import write_prompt
 from sm.issues.replies import read_texts
 from sm.issues.rows import Step
 from sm.issues.snapshot import full_check, full_review
+from sm.nonce import make_nonce
 from sm.phase import Phase
 from sm.redact import redact
 from sm.sessions import agent, terminal, turn
@@ -102,7 +102,7 @@ def gather(
         base=session.record.base,
         remote=session.record.remote,
         phase_file=str(project.root.phase(session.record.project, session.issue)),
-        nonce=secrets.token_hex(4),
+        nonce=make_nonce(4),
         merge_command=_merge_command(project, seen),
         answer_help=_answer_help(session, seen, handoffs),
         pull=seen.pull,

@@ -19,7 +19,7 @@ from sm.issues import phase_file
 from sm.issues.facts import Facts, Life, Limits
 from sm.issues.replies import Reply, explain_unread, list_replies
 from sm.issues.snapshot import Snapshot, is_open, snapshot
-from sm.messages import unsaid
+from sm.messages import screen_state
 from sm.phase import Phase, PhaseWrite
 from sm.sessions import agent, agent_process, plan, turn
 from sm.sessions.agent_state import State
@@ -72,7 +72,7 @@ def observe(session: IssueSession, *, newer_than: float = 0.0) -> Observation:
     )
     # Before the phase, so that the last phase of an agent that has died or stopped counts.
     life = _life(session)
-    unsaid.settle(session)
+    screen_state.correct(session)
     told = _signs(session)
     shown = _screen(session) if told and _shows_more(told) else None
     if told and shown:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections import defaultdict
 from collections.abc import Iterable
@@ -15,6 +14,7 @@ from sm.adapters.forge.model import Issue
 from sm.adapters.forge.trust import Trust
 from sm.errors import StateError
 from sm.issues.brief import cut
+from sm.nonce import make_nonce
 from sm.sessions.session import IssueSession
 from sm.store.damage import read_irreplaceable
 from sm.store.files import ensure_private_dir, write_json
@@ -40,7 +40,7 @@ def add(directory: SessionDir, author: str, text: str, key: str | None = None) -
     """Keep an answer until it is handed over, under `key` or its own name."""
     ensure_private_dir(directory.replies, parents=False)
     at = time.time()
-    reply = Reply(key or f"{at:.3f}-{secrets.token_hex(3)}", at, author, text)
+    reply = Reply(key or f"{at:.3f}-{make_nonce(3)}", at, author, text)
     write_json(_file(directory, reply.id), reply, durable=True)
     return reply
 

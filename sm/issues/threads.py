@@ -8,7 +8,6 @@ effect.
 from __future__ import annotations
 
 import contextlib
-import secrets
 from datetime import UTC, datetime
 
 from sm.bridge import bindings, place, texts
@@ -21,6 +20,7 @@ from sm.issues.snapshot import Snapshot, last_snapshot
 from sm.messages import queue
 from sm.messages.follow_up import notice_id
 from sm.messages.queue import Message
+from sm.nonce import make_nonce
 from sm.sessions import monitors, registry
 from sm.sessions import plan as plans
 from sm.sessions.machine import Machine
@@ -124,9 +124,7 @@ def _hand(session: IssueSession, entry: Entry) -> None:
     if entry.type is EntryType.DECISION and _answers(session, entry, ident):
         answer.give(session, entry.from_client, content, key=ident)
     else:
-        text = texts.write_entry(
-            entry.handoff_id, entry.seq, entry.type, content, secrets.token_hex(4)
-        )
+        text = texts.write_entry(entry.handoff_id, entry.seq, entry.type, content, make_nonce(4))
         queue.put(session.dir, Message(id=ident, text=text))
     told = events.FromChat(
         session=session.name, type=str(entry.type), entry=entry.seq, handoff=entry.handoff_id

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import math
-import secrets
 import time
 
 from sm.adapters.agent.prompt import Prompt
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.tmux import TmuxError
 from sm.errors import SmError, StateError, TemporaryError
-from sm.messages import delivery, glimpse, queue, subscriptions, unsaid
+from sm.messages import delivery, queue, screen_state, screen_watch, subscriptions
 from sm.messages.ids import make_id
 from sm.messages.queue import Message, Mode, Place
 from sm.messages.subscriptions import Waiter
 from sm.messages.texts import turn_ended, word_notice
+from sm.nonce import make_nonce
 from sm.refusal import Refusal
 from sm.sessions import agent, agent_state, registry, signals, turn
 from sm.sessions.agent_state import State
@@ -56,12 +56,12 @@ def tend_messages(session: Session) -> float:
         StateError: files of the session are not what they must be.
 
     """
-    settle_at = unsaid.settle(session)
+    settle_at = screen_state.correct(session)
     tell_of_turns(session)  # before the next turn begins
     again_at = min(settle_at, tell_of_trouble(session))
     try:
         refusal = delivery.drain(session)
-        told = glimpse.watch(session, refusal)
+        told = screen_watch.watch(session, refusal)
     except (TemporaryError, TmuxError):
         return time.time() + RETRY_S[0]
     tell_of_turns(session)
@@ -111,7 +111,7 @@ def _tell_waiter(session: Session, waiter: Waiter) -> None:
         session.root,
         waiter.session,
         ident,
-        turn_ended(session.address, words, secrets.token_hex(4)),
+        turn_ended(session.address, words, make_nonce(4)),
     )
     crash_point("notify:queued")
     subscriptions.remove(session.dir, waiter.ident)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import secrets
 import time
 from collections.abc import Iterator
 from enum import StrEnum
@@ -26,6 +25,7 @@ from msgspec import Struct
 from sm.adapters.agent.wording import shorten
 from sm.errors import StateError, UsageError
 from sm.messages.display import summarise
+from sm.nonce import make_nonce
 from sm.store import lock
 from sm.store.damage import record_damage
 from sm.store.files import (
@@ -107,7 +107,7 @@ class Message(Struct, frozen=True, kw_only=True):
 
 def new_id() -> str:
     """A new id, which no other message has had."""
-    return secrets.token_hex(8)
+    return make_nonce(8)
 
 
 def put(directory: SessionDir, message: Message) -> bool:
@@ -124,7 +124,7 @@ def put(directory: SessionDir, message: Message) -> bool:
         ensure_private_dir(directory.queue / folder, parents=False)  # none for what is forgotten
     if place(directory, message.id):
         return False
-    temporary = directory.queue / "tmp" / f"{message.name}.{secrets.token_hex(4)}"
+    temporary = directory.queue / "tmp" / f"{message.name}.{make_nonce(4)}"
     data = _encode(directory, message)
     write_atomic(temporary, data, durable=True)  # takes its time: not under the lock
     if not _enter(directory, message, temporary):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 
 from msgspec import Struct, structs
@@ -13,6 +12,7 @@ from sm.messages.display import summarise
 from sm.messages.follow_up import tell_of_turns
 from sm.messages.queue import Message, Mode, Place
 from sm.messages.texts import said_by
+from sm.nonce import make_nonce
 from sm.refusal import Outcome, Refusal, Status
 from sm.sessions import monitors, registry
 from sm.sessions.address import check_living
@@ -79,7 +79,7 @@ def _message(caller: Caller, letter: Letter) -> Message:
     source = caller.session.address if caller.session else PERSON
     return Message(
         id=queue.new_id(),
-        text=said_by(source, text, secrets.token_hex(4)) if caller.session else text,
+        text=said_by(source, text, make_nonce(4)) if caller.session else text,
         mode=letter.mode,
         sender=caller.name,
         notify=caller.name if letter.notify else "",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from sm.errors import SmError, StateError, UsageError
 from sm.messages import queue
 from sm.messages.follow_up import tell_all
 from sm.messages.queue import Message
+from sm.nonce import make_nonce
 from sm.personal import reactor
 from sm.personal.first_signs import await_first_signs
 from sm.sessions import agent_process, monitors, registry
@@ -145,7 +145,7 @@ def _put_on_record(machine: Machine, order: Order) -> AdHocSession:
         check_free(root, order.name)
         identity = AdHocSession(
             AdHocRecord(
-                name=f"s-{secrets.token_hex(4)}",
+                name=f"s-{make_nonce(4)}",
                 provider=order.provider,
                 cwd=follow_links(order.directory),
                 config=machine.source,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 import shlex
 import sys
 import time
@@ -18,6 +17,7 @@ from sm.adapters.agent.wording import make_harmless, make_hook_answer, shorten
 from sm.adapters.tmux import Tmux, select_plain_environment
 from sm.config.schema import Agent as Settings
 from sm.errors import UsageError
+from sm.nonce import make_nonce
 from sm.sessions.hook_settings import find_default_settings, read_status_line
 from sm.sessions.hooks import write_settings
 from sm.sessions.session import Session
@@ -141,7 +141,7 @@ def _prompt(directory: SessionDir, launch: Launch) -> str:
     if not text:
         return ""
     write_atomic(directory.prompt, text)
-    ident, shown = secrets.token_hex(4), shorten(text, str(directory.prompt))
+    ident, shown = make_nonce(4), shorten(text, str(directory.prompt))
     answer = make_hook_answer(launch.profile, text, shown)
     write_atomic(directory.opening, f"{ident}\n{answer}\n")
     if not answer:

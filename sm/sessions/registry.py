@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from sm.errors import SmError, StateError, UsageError
+from sm.nonce import make_nonce
 from sm.sessions import terminal_log
 from sm.sessions.record import AnyRecord
 from sm.sessions.session import AnySession, IssueSession, Session, open_session
@@ -156,7 +156,7 @@ def forget(root: Root, session: Session, logs: Logs | None = None) -> list[str]:
         terminal_log.keep(root, session.name, session.transcript, logs)
     left = [problem for path in session.files if (problem := _remove(path))]
     with contextlib.suppress(FileNotFoundError):
-        remnant = root.sessions / f"{REMOVED}{session.name}-{secrets.token_hex(4)}"
+        remnant = root.sessions / f"{REMOVED}{session.name}-{make_nonce(4)}"
         root.session(session.name).path.rename(remnant)
     sweep(root)
     return left

@@ -10,7 +10,6 @@ import contextlib
 import errno
 import fcntl
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import TypeVar
 import msgspec
 
 from sm.errors import StateError
+from sm.nonce import make_nonce
 from sm.store.root_check import find_private_fault
 
 T = TypeVar("T")
@@ -193,7 +193,7 @@ def write_atomic(
     """
     data = content.encode() if isinstance(content, str) else content
     check_size(path, len(data), limit)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    temporary = path.with_name(f".{path.name}.{make_nonce(6)}")
     try:
         _create(temporary, data, durable=durable)
         if mtime_ns is not None:
@@ -287,7 +287,7 @@ def set_aside(path: Path) -> Path:
         OSError: it cannot be renamed.
 
     """
-    return path.replace(path.with_name(f".{path.name}.{secrets.token_hex(6)}"))
+    return path.replace(path.with_name(f".{path.name}.{make_nonce(6)}"))
 
 
 def sync_dir(path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 
 from msgspec import structs
@@ -21,6 +20,7 @@ from sm.foreign import (
     check_length,
     tidy,
 )
+from sm.nonce import make_nonce
 
 KEYS = ("number", "title", "state", "author", "created", "labels")
 
@@ -86,7 +86,7 @@ def _settled_review(review: Review, head: str) -> Review:
 
 def new_id() -> str:
     """A name that no other review has."""
-    return secrets.token_hex(6)
+    return make_nonce(6)
 
 
 def add_issue(

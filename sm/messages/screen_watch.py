@@ -7,7 +7,7 @@ second. Of copy mode the log knows nothing: tmux itself says when a person leave
 
 from __future__ import annotations
 
-from sm.messages import unsaid
+from sm.messages import screen_state
 from sm.refusal import Refusal
 from sm.sessions import agent, agent_state
 from sm.sessions.session import Session
@@ -42,7 +42,7 @@ def watch(session: Session, refusal: Refusal | None) -> bool:
 
 def _watch_screen(session: Session, refusal: Refusal | None) -> None:
     directory = session.dir
-    decides = refusal in ON_SCREEN or unsaid.is_unsure(session, agent_state.read(directory))
+    decides = refusal in ON_SCREEN or screen_state.is_unsure(session, agent_state.read(directory))
     if not decides:
         discard(directory.screen)
         return

@@ -27,7 +27,7 @@ DRAWN_S = {State.DIALOG: observe.DRAWN_S, State.STARTING: OPENS_S}
 SHOWN = {Prompt.IDLE: State.IDLE, Prompt.BUSY: State.BUSY}
 
 
-def settle(session: Session) -> float:
+def correct(session: Session) -> float:
     """Note what the screen knows better; when to look again without being called, inf: never.
 
     While a dialog is open, the monitor calls whenever the terminal shows anything new.
