@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 import string
 from enum import StrEnum
 
@@ -97,4 +96,6 @@ class Thread(Struct, frozen=True):
 
 def make_id() -> str:
     """Make an id for a thread, from a cryptographic source."""
+    import secrets
+
     return PREFIX + "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))

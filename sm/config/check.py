@@ -13,8 +13,8 @@ from pathlib import Path
 
 from msgspec import structs
 
+from sm.config.cache import KeyPath
 from sm.config.convert import Entry, convert
-from sm.config.read import KeyPath
 from sm.config.schema import MachineSettings, ProjectSettings
 from sm.errors import UsageError
 from sm.store.paths import check_name, name_session

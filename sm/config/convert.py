@@ -12,7 +12,8 @@ import msgspec
 from msgspec import Struct, structs
 
 from sm.config import duration
-from sm.config.read import Document, KeyPath
+from sm.config.cache import KeyPath
+from sm.config.read import Document
 from sm.config.schema import MachineSettings, ProjectSettings, Section
 from sm.config.variants import (
     explain_kinds,

@@ -10,9 +10,10 @@ from typing import Any
 from msgspec import structs
 
 from sm.config import duration
+from sm.config.cache import KeyPath
 from sm.config.check import check_machine, check_path, check_together, make_project
 from sm.config.convert import Entry, make_absolute
-from sm.config.read import SUFFIXES, Document, KeyPath, read_document
+from sm.config.read import SUFFIXES, Document, read_document
 from sm.config.schema import SHARED, Config, MachineSettings
 from sm.errors import UsageError
 from sm.store.paths import check_name

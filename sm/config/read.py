@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
+from sm.config import cache
+from sm.config.cache import KeyPath
 from sm.errors import UsageError
 from sm.store.bounded import UnboundedError, make_yaml_parser, parse_toml
 
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
 SUFFIXES = (".yaml", ".yml", ".toml")
 SIZE_LIMIT = 1024 * 1024
 """Bytes. No configuration is as large, so a larger file is something else."""
-
-KeyPath = tuple[str | int, ...]
 
 
 class Document(Struct, frozen=True):
@@ -47,24 +47,34 @@ def read_document(path: Path, shown: str) -> Document:
         UsageError: the file is no readable text, does not parse, or holds no keys.
 
     """
-    text = _read_text(path, shown)
-    data, lines = _toml(text, shown) if path.suffix == ".toml" else _yaml(text, shown)
+    content = _read_content(path, shown)
+    data = content.data
     if data is None or data == {}:
         raise UsageError(f"'{shown}' is empty: run 'sm init', or see config.example.yaml")
     if not isinstance(data, dict):
         raise UsageError(f"'{shown}' holds no keys: see config.example.yaml for what belongs there")
-    return Document(path, shown, data, lines)
+    return Document(path, shown, data, content.lines)
 
 
-def _read_text(path: Path, shown: str) -> str:
+def _read_content(path: Path, shown: str) -> cache.Content:
     try:
         # Without blocking, because opening a FIFO would wait.
         with open(path, "rb", opener=_open_nonblocking) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
                 raise UsageError(f"cannot read '{shown}': it is not a regular file")
-            content = file.read(SIZE_LIMIT + 1)
+            if known := cache.recall(path, found):
+                return known
+            text = _decode(file.read(SIZE_LIMIT + 1), shown)
     except OSError as error:
         raise UsageError(f"cannot read '{shown}': {_reason(error)}") from error
+    parse = _parse_toml if path.suffix == ".toml" else _parse_yaml
+    content = parse(text, shown)
+    cache.keep(path, found, content)
+    return content
+
+
+def _decode(content: bytes, shown: str) -> str:
     if len(content) > SIZE_LIMIT:
         raise UsageError(f"cannot read '{shown}': it is too large for a configuration")
     try:
@@ -84,26 +94,26 @@ def _reason(error: OSError) -> str:
     return (os.strerror(error.errno) if error.errno else str(error)).lower()
 
 
-def _toml(text: str, shown: str) -> tuple[object, dict[KeyPath, int]]:
+def _parse_toml(text: str, shown: str) -> cache.Content:
     import tomllib
 
     try:
-        return parse_toml(text), {}
+        return cache.Content(parse_toml(text), {})
     except (tomllib.TOMLDecodeError, UnboundedError) as error:
         reason = str(error)
         raise UsageError(f"cannot parse '{shown}': {reason[:1].lower()}{reason[1:]}") from error
 
 
-def _yaml(text: str, shown: str) -> tuple[object, dict[KeyPath, int]]:
+def _parse_yaml(text: str, shown: str) -> cache.Content:
     import yaml
 
     try:
         parser = make_yaml_parser(text)
         node = parser.get_single_node()
         if node is None:
-            return None, {}
+            return cache.Content(None, {})
         lines = dict(_lines(node, (), set(), shown))
-        return parser.construct_document(node), lines
+        return cache.Content(parser.construct_document(node), lines)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         at = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""

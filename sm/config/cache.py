@@ -1,0 +1,84 @@
+"""Keeps what a configuration file holds, so that most commands need not parse it again.
+
+An entry is believed while its file is the very same: device, inode, size, and both times. Of a file
+that was written a moment ago nothing is kept: a second change could bear the same time.
+"""
+
+from __future__ import annotations
+
+import binascii
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from sm.errors import StateError
+from sm.store.files import ensure_private_dir, read_harmless, write_atomic
+
+KeyPath = tuple[str | int, ...]
+"""The keys, and places in lists, that lead to a value."""
+
+FORMAT = 1
+"""Of the entries. Another number makes those of other versions worthless."""
+SETTLED_S = 2.0
+"""No file system's times are coarser than that."""
+
+
+class Content(Struct, frozen=True):
+    """The keys and values of a file, and the line of each key, counted from 1."""
+
+    data: Any
+    lines: dict[KeyPath, int]
+
+
+class Entry(Struct, frozen=True):
+    """The content of a file with that stamp; `lines` as pairs, as JSON has no such keys."""
+
+    format: int
+    stamp: tuple[int, ...]
+    data: Any
+    lines: list[tuple[KeyPath, int]]
+
+
+def recall(path: Path, found: os.stat_result) -> Content | None:
+    """Return what the file at `path` held when it was `found` so before; None if unknown."""
+    try:
+        entry = msgspec.json.decode(read_harmless(_place(path)), type=Entry)
+    except (msgspec.MsgspecError, ValueError, OSError):
+        return None
+    if (entry.format, entry.stamp) != (FORMAT, _stamp(found)):
+        return None
+    return Content(entry.data, dict(entry.lines))
+
+
+def keep(path: Path, found: os.stat_result, content: Content) -> None:
+    """Keep what a file holds, if it can be kept as it is; a failure has no effect."""
+    if time.time() - max(found.st_mtime, found.st_ctime) < SETTLED_S:
+        return
+    entry = Entry(FORMAT, _stamp(found), content.data, list(content.lines.items()))
+    try:
+        encoded = msgspec.json.encode(entry)
+        if msgspec.json.decode(encoded, type=Entry) != entry:  # a date, a key that is a number
+            return
+        ensure_private_dir(folder(), parents=True)
+        write_atomic(_place(path), encoded)
+    except (StateError, OSError, TypeError, ValueError, OverflowError, RecursionError):
+        return
+
+
+def folder() -> Path:
+    """Return the folder of the entries. All of it may be removed at any time."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "sm" / "config"
+
+
+def _place(path: Path) -> Path:
+    """Two files may share a place: then neither finds the other's entry to be its own."""
+    return folder() / f"{binascii.crc32(os.fsencode(path)):08x}.json"
+
+
+def _stamp(found: os.stat_result) -> tuple[int, ...]:
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
