@@ -14,6 +14,7 @@ from tests.soak import twice
 from tests.soak.hunt import Hunt
 from tests.soak.people import People
 from tests.soak.room import Room
+from tests.soak.victims import describe
 from tests.soak.work import file_of
 
 ENTRIES = frozenset(
@@ -91,7 +92,7 @@ class Outcome:
     def _left(self) -> Iterator[Figure]:
         room = self.room
         found = {
-            "processes": [str(process.pid) for process in room.processes()],
+            "processes": [describe(process) for process in room.processes()],
             "worktrees": [*_worktrees(room), *map(str, room.project.settings.worktrees.glob("*"))],
             "branches and claims": _refs(room),
             "files of state": _state(room),

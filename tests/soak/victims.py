@@ -72,6 +72,12 @@ def of_kind(kind: Kind, processes: Iterable[Process]) -> list[Victim]:
     return sorted(whole, key=lambda victim: (victim.process.started, victim.process.pid))
 
 
+def describe(process: Process) -> str:
+    """What a person reads of a process: its number, its parent's, its command line."""
+    _, *line = _words(process) or ("",)
+    return f"{process.pid} of {process.parent}: {' '.join(line)[:200]}"
+
+
 def _words(process: Process) -> Words:
     place = proc.PROC / str(process.pid)
     try:
