@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.real import inspector, npm
+from tests.real import emulator, inspector, npm
 
 CLAUDE_VERSION, CODEX_VERSION = "2.1.329", "0.169.0"
 PACKAGES = (f"@anthropic-ai/claude-code@{CLAUDE_VERSION}", f"@openai/codex@{CODEX_VERSION}")
@@ -107,7 +107,7 @@ def hooks(**commands: str) -> dict[str, Any]:
 def main() -> int:
     """Install them and the Inspector; returns the exit code: 1 where one is required, and lacks."""
     lacking = False
-    for packages in (PINNED, inspector.packages()):
+    for packages in (PINNED, inspector.packages(), emulator.packages):
         try:
             there = packages.installed()
         except npm.InstallError as error:

@@ -120,7 +120,7 @@ def _version(folder: Path, package: str) -> str:
         described = json.loads((folder / "node_modules" / package / "package.json").read_text())
     except FileNotFoundError:
         return ""
-    return str(described["version"])
+    return str(described["version"]).removeprefix("v")
 
 
 def folder(variable: str, name: str) -> Path:

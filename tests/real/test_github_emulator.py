@@ -1,0 +1,96 @@
+"""An issue's way on a GitHub that others have written. It has no GraphQL: all goes over REST.
+
+It lists pull requests among the issues as little as it has ETags, so those are asked for by branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from sm.adapters.forge.errors import MergeRefusedError, NotFoundError
+from sm.adapters.forge.kinds import open_forge
+from sm.adapters.forge.model import BOT, CheckState, IssueState, PullState, ReviewState
+from sm.adapters.forge.protocol import Forge
+from sm.config.schema import GithubSettings
+from tests.hub import make_hub
+from tests.real.emulator import NAME, OWNER, Emulator, emulating
+
+
+@pytest.fixture(scope="module")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+    with emulating(tmp_path_factory.mktemp("emulator")) as emulator:
+        yield emulator
+
+
+def open_as(login: str, emulator: Emulator, folder: Path) -> Forge:
+    """The repository, as the account `login` has it."""
+    file = folder / f"token-{login}"
+    file.touch(mode=0o600)
+    file.write_text(f"secret-of-{login}")
+    settings = GithubSettings(repository=f"{OWNER}/{NAME}", url=emulator.url, token_file=file)
+    kept = folder / f"kept-{login}"
+    kept.mkdir(mode=0o700)
+    return open_forge(structs.replace(make_hub(kept).project, forge=settings), None, kept)
+
+
+@pytest.fixture
+def forge(emulator: Emulator, tmp_path: Path) -> Forge:
+    return open_as("bot", emulator, tmp_path)
+
+
+def test_an_issue_is_taken_talked_about_merged_and_closed(
+    emulator: Emulator, forge: Forge, tmp_path: Path
+) -> None:
+    person = open_as("ada", emulator, tmp_path)
+    issue = person.add_issue("Mend the crane", "It **creaks**.", ("backlog",), author="ada")
+    seen = forge.observe()
+    assert [each.number for each in seen.issues] == [issue.number]
+
+    forge.add_label(issue.number, "in-progress")
+    forge.remove_label(issue.number, "backlog")
+    assert forge.comment(issue.number, "On it.", author=BOT, marker="m1")
+    assert not forge.comment(issue.number, "On it.", author=BOT, marker="m1")
+    again = forge.observe(seen)
+    assert again.issues[0].labels == ("in-progress",)
+    assert [said.body for said in forge.issue(issue.number).comments] == ["On it."]
+
+    early = emulator.push("fix/1", "crane.txt")
+    head = emulator.push("fix/1", "hook.txt")  # a later push does not move its pull requests
+    assert forge.branch_head("fix/1") == head
+    pull = forge.open_pull("fix/1", "main", "Mend it", "Closes #1", author=BOT)
+    assert forge.open_pull("fix/1", "main", "Mend it", author=BOT).number == pull.number
+    assert (pull.head, pull.state) == (head, PullState.OPEN)
+    assert forge.check(head).state is CheckState.PENDING
+
+    emulator.finish(early, "failure")
+    emulator.finish(head, "success")
+    assert forge.check(early).state is CheckState.FAILURE
+    assert forge.check(head).state is CheckState.SUCCESS
+
+    person.submit_review(pull.number, ReviewState.APPROVED, "Well done.", author="ada")
+    (review,) = forge.pull(pull.number).reviews
+    assert (review.author, review.state, review.head) == ("ada", ReviewState.APPROVED, head)
+
+    with pytest.raises(MergeRefusedError):
+        forge.merge(pull.number, author=BOT, head=early)  # which nobody has approved
+    merged = forge.merge(pull.number, author=BOT, head=head)
+    assert (merged.state, merged.head) == (PullState.MERGED, head)
+    assert forge.merge(pull.number, author=BOT, head=head).merged_as == merged.merged_as
+    assert forge.close_issue(issue.number).state is IssueState.CLOSED
+    (closed,) = forge.observe(again).issues
+    assert closed.state is IssueState.CLOSED
+
+
+def test_who_may_push_is_asked_of_the_server(forge: Forge) -> None:
+    assert "mallory" not in forge.find_writers(["mallory", OWNER])
+
+
+def test_what_is_not_there_is_said(forge: Forge) -> None:
+    with pytest.raises(NotFoundError):
+        forge.issue(4711)
+    assert forge.pull_for("nowhere") is None
+    assert forge.branch_head("nowhere") == ""
