@@ -34,6 +34,9 @@ LOOKS = 512
 START_S = 10.0
 LOOK_S = 0.002
 
+READER = 'stty raw -echo && cat "$0"; rm -rf -- "$1"'
+"""What the pane runs. It removes the folder where nobody else is left to do it."""
+
 PLACE = re.compile(rb"\x1b\[(\d{1,4})(?:;(\d{1,4}))?[Hr]|\x1b\[(\d{1,4})G")
 """Where a program draws (CUP, DECSTBM, CHA), because a person may have had a larger terminal."""
 GOTO = re.compile(rb"\x1b\[(\d{0,4})(?:;\d{0,4})?H")
@@ -114,21 +117,26 @@ class Emulator:
         """`deadline` is a time of `time.monotonic`."""
         self._size, self._deadline = size, deadline
         self._folder = tempfile.TemporaryDirectory(prefix="sm-screen-")
-        self._pipe = -1
+        self._output, self._pipe = os.pipe()
+        os.set_blocking(self._pipe, False)
 
     def __enter__(self) -> Emulator:
         """Start the server."""
-        fifo = Path(self._folder.name) / "pipe"
-        os.mkfifo(fifo, 0o600)
         columns, rows = map(str, self._size)
-        reader = ("sh", "-c", 'stty raw -echo && exec cat "$0"', str(fifo))
-        self._tmux(
-            ("start-server",),
-            ("set-option", "-g", "history-limit", str(HISTORY_LINES)),
-            ("set-option", "-s", "set-clipboard", "off"),
-            ("new-session", "-d", "-x", columns, "-y", rows, *reader),
-        )
-        self._pipe = self._open(fifo)
+        # It reads from a file descriptor of this process. So it ends with this process, however
+        # that ends, and with it the pane and the server.
+        source = f"/proc/{os.getpid()}/fd/{self._output}"
+        reader = ("sh", "-c", READER, source, self._folder.name)
+        try:
+            self._tmux(
+                ("start-server",),
+                ("set-option", "-g", "history-limit", str(HISTORY_LINES)),
+                ("set-option", "-s", "set-clipboard", "off"),
+                ("new-session", "-d", "-x", columns, "-y", rows, *reader),
+            )
+        except SmError:
+            self._remove()
+            raise
         return self
 
     def __exit__(
@@ -138,10 +146,13 @@ class Emulator:
         trace: TracebackType | None,
     ) -> None:
         """End the server; nothing of it stays."""
-        if self._pipe >= 0:
-            os.close(self._pipe)
         with contextlib.suppress(SmError):  # it has ended with its pane
             self._tmux(("kill-server",))
+        self._remove()
+
+    def _remove(self) -> None:
+        os.close(self._pipe)
+        os.close(self._output)
         self._folder.cleanup()
 
     def watch(self, pieces: Iterator[bytes]) -> Iterator[str]:
@@ -194,17 +205,6 @@ class Emulator:
                 rest = rest[os.write(self._pipe, rest) :]
             else:
                 self._check_time()
-
-    def _open(self, fifo: Path) -> int:
-        """Return the end of the pipe to write to, as soon as it has a reader."""
-        until = time.monotonic() + START_S
-        while True:
-            try:
-                return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
-            except OSError as error:  # the terminal does not read it yet
-                if time.monotonic() > until:
-                    raise TooSlowError("tmux did not start in time") from error
-                time.sleep(LOOK_S)
 
     def _check_time(self) -> None:
         if time.monotonic() > self._deadline:

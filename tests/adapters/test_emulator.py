@@ -1,0 +1,72 @@
+"""A terminal that only draws: nothing of it outlives who has started it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from sm.adapters import proc
+from sm.adapters.emulator import Emulator, show
+from sm.errors import SmError
+from tests.helpers import wait_for
+
+DIES = """
+import os, signal, sys, time
+from sm.adapters import emulator
+if sys.argv[1] == "starting":
+    start = emulator.ask
+    def ask(*args, **kwargs):
+        start(*args, **kwargs)
+        os.kill(os.getpid(), signal.SIGKILL)
+    emulator.ask = ask
+with emulator.Emulator((80, 24), time.monotonic() + 60) as terminal:
+    terminal.draw(b"drawn")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def open_files() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary files belong."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+@pytest.mark.parametrize("when", ["starting", "drawing"])
+def test_a_terminal_ends_with_the_process_that_was_killed(when: str, folder: Path) -> None:
+    own = os.environ | {"TMPDIR": str(folder)}
+    done = subprocess.run([sys.executable, "-Ic", DIES, when], env=own, check=False)
+    assert done.returncode == -9
+    mark = f"TMPDIR={folder}".encode()
+    wait_for(lambda: not proc.find_with_variable(mark), "the end of tmux")
+    wait_for(lambda: not list(folder.iterdir()), "the end of its folder")
+
+
+def test_what_was_drawn_is_shown_and_nothing_stays(folder: Path) -> None:
+    before = open_files()
+    assert show(b"one\r\ntwo") == ["one", "two"]
+    assert open_files() == before
+    assert not list(folder.iterdir())
+
+
+def test_a_terminal_that_cannot_be_started_leaves_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(folder))
+    before = open_files()
+    with pytest.raises(SmError):
+        Emulator((80, 24), time.monotonic() + 60).__enter__()
+    assert open_files() == before
+    assert not list(folder.iterdir())
