@@ -87,19 +87,22 @@ def run(
     except sh.CommandNotFound as error:
         raise MissingProgramError(f"'{argv[0]}' is not installed, or not on PATH") from error
     # sh's own _timeout polls every 100 ms; our own timer costs nothing.
-    process = program(
-        *argv[1:],
-        _bg=True,
-        _bg_exc=False,
-        _cwd=str(cwd) if cwd else None,
-        _env=dict(env if env is not None else os.environ),
-        _in=stdin,
-        _new_session=True,  # its own group, which can be killed as a whole
-        _tty_out=False,
-        _truncate_exc=False,
-        _ok_code=ANY_CODE,
-        _return_cmd=True,
-    )
+    try:
+        process = program(
+            *argv[1:],
+            _bg=True,
+            _bg_exc=False,
+            _cwd=str(cwd) if cwd else None,
+            _env=dict(env if env is not None else os.environ),
+            _in=stdin,
+            _new_session=True,  # its own group, which can be killed as a whole
+            _tty_out=False,
+            _truncate_exc=False,
+            _ok_code=ANY_CODE,
+            _return_cmd=True,
+        )
+    except ValueError as error:  # the child of sh, which was to become it, has told sh nothing
+        raise CommandError(argv, Result(-signal.SIGKILL, "", "killed as it began")) from error
     overdue = threading.Event()
     timer = threading.Timer(timeout_s, _kill_group, [process, overdue])
     timer.start()

@@ -81,3 +81,10 @@ def test_git_is_called_without_the_slow_library(repository: Repository) -> None:
         "Git(Path(sys.argv[1])).fetch('origin')\nprint('sh' in sys.modules)\n"
     )
     assert ask(sys.executable, "-c", code, str(repository.clone)).stdout == "False\n"
+
+
+def test_a_program_that_is_killed_as_it_begins_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`sh` then knows nothing of its child, and says so by a ValueError."""
+    monkeypatch.setattr(os, "setsid", lambda: os.kill(os.getpid(), signal.SIGKILL))
+    with pytest.raises(CommandError, match=r"'true' failed \(-9\): killed as it began"):
+        run("true")

@@ -56,7 +56,15 @@ def test_a_prompt_told_twice_is_found_and_one_told_again_for_a_new_phase_is_not(
 
 def test_a_first_prompt_that_two_agents_were_given_is_found() -> None:
     one, other = (Told(4, pid, "told", "You take over issue #4 nonce") for pid in (77, 78))
-    assert len(twice.prompts([one, Told(4, 77, "phase", "awaiting_ci"), other])) == 1
+    spoken = Told(4, 77, "phase", "awaiting_ci")
+    assert len(twice.prompts([one, other])) == 1
+    assert len(twice.prompts([one, spoken, other])) == 1
+    assert len(twice.prompts([one, spoken, other], killed={77})) == 1
+
+
+def test_a_first_prompt_is_given_again_where_its_agent_was_killed_at_once() -> None:
+    one, other = (Told(4, pid, "told", "You take over issue #4 nonce") for pid in (77, 78))
+    assert twice.prompts([one, other], killed={77}) == []
 
 
 def test_a_comment_that_is_there_twice_is_found_unless_it_was_asked_twice() -> None:

@@ -80,7 +80,7 @@ class Outcome:
         given_up = self.people.given_up
         found = {
             "comments": twice.comments(self.issues, self.told, given_up, self.people.answered),
-            "prompts typed": twice.prompts(self.told),
+            "prompts typed": twice.prompts(self.told, self.hunt.killed),
             "pull requests": twice.pulls(self.pulls),
             "processes for one thing": [f"{k} {what}" for k, what in sorted(self.hunt.doubles)],
             "claims": twice.claims(_text(self.room.refs), given_up),

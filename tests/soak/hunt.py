@@ -28,6 +28,7 @@ class Hunt:
     say: Callable[[str], None]
     struck: Counter[Kind] = field(default_factory=Counter)
     doubles: set[tuple[Kind, str]] = field(default_factory=set)
+    killed: set[int] = field(default_factory=set)
     left_out: set[Kind] = field(default_factory=set)
     _due: list[Fault] = field(default_factory=list)
     _next: int = 0
@@ -72,6 +73,7 @@ class Hunt:
         victim = found[int(fault.pick * len(found))]
         told = f"killed the {fault.kind} {victim.process.pid} {of_what(fault.kind, victim)}"
         proc.send([victim.process], signal.SIGKILL)
+        self.killed.add(victim.process.pid)
         return told.rstrip()
 
     def _harm(self, kind: Kind) -> str:

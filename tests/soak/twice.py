@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from sm.adapters.forge.model import BOT, Issue, PullRequest
@@ -50,21 +50,27 @@ def comments(
     return found
 
 
-def prompts(told: Iterable[Told]) -> list[str]:
+def prompts(told: Iterable[Told], killed: Collection[int] = ()) -> list[str]:
     """What an agent was told twice without a phase of its own in between.
 
-    A first prompt has a nonce, so no two agents have the same one.
+    A first prompt has a nonce, so no two agents have the same one. The exception is one that was
+    `killed` before it said anything: the launch was not written down yet, so it is repeated.
     """
-    found, since, first = [], set[tuple[int, str]](), set[str]()
+    found, since = [], set[tuple[int, str]]()
+    opened, spoke = dict[str, int](), set[int]()
     for one in told:
         if one.kind == "phase":
             since = {key for key in since if key[0] != one.pid}
+            spoke.add(one.pid)
         elif one.kind == "told":
             key, opens = (one.pid, one.text), one.text.startswith("You ")
-            if key in since or (opens and one.text in first):
+            earlier = opened.get(one.text) if opens else None
+            repeated = earlier is not None and (earlier not in killed or earlier in spoke)
+            if key in since or repeated:
                 found.append(f"#{one.issue} {one.text[:70]!r}")
             since.add(key)
-            first |= {one.text} if opens else set()
+            if opens:
+                opened[one.text] = one.pid
     return found
 
 
