@@ -59,7 +59,8 @@ def check_webhooks(project: Project) -> Iterator[Finding]:
     if not settings.has_webhooks:
         yield ok(f"no webhooks are configured: sm looks at the forge every {every}")
         return
-    read_secret(settings)
+    if settings.webhook_secret_command or settings.webhook_secret_file:
+        read_secret(settings)  # a variable is that of sm serve, and need not be here
     heard = webhooks.read_heard(project.root.project(project.name))
     if not heard.at:
         yield warn(

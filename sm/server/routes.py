@@ -136,7 +136,7 @@ ENDPOINTS = (
     Endpoint(
         "POST",
         f"{webhooks.PREFIX}{{project}}",
-        webhooks.take,
+        webhooks.take_webhook,
         "A webhook of the project's forge, signed by it; what matters starts a look at the forge.",
         shapes.WebhookAnswer,
         limit=WEBHOOK_LIMIT,

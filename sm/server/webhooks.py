@@ -140,6 +140,6 @@ class Delivered(Struct, frozen=True):
     delivery: Delivery
 
 
-def take(call: Call[Delivered]) -> WebhookAnswer:
+def take_webhook(call: Call[Delivered]) -> WebhookAnswer:
     """Take a delivery of a project's forge."""
     return WebhookAnswer(call.body.receiver.take(call.body.delivery))

@@ -28,7 +28,7 @@ SETTINGS: dict[str, object] = RARELY | {"ci": {"command": "", "poll": "1h"}}
 
 
 @contextmanager
-def delivering(stage: Stage, kind: str) -> Iterator[RemoteSide]:
+def delivering(stage: Stage, kind: str, **settings: dict[str, object]) -> Iterator[RemoteSide]:
     """The stage's project on such a forge, which delivers webhooks to a `sm serve`."""
     project = stage.project
     folder = project.directory.path
@@ -46,7 +46,7 @@ def delivering(stage: Stage, kind: str) -> Iterator[RemoteSide]:
             "token_file": str(side.token_file("sm")),
             "webhook_secret_file": str(secret),
         }
-        stage.config.write_text(yaml.safe_dump(config))
+        stage.config.write_text(yaml.safe_dump(config | settings))
         served = running.enter_context(serving(stage.folder, env={"SM_CONFIG": str(stage.config)}))
         side.hook = Hook(kind, f"{served.url}/webhooks/harb", SECRET)
         side.admit("ada", "rita")
