@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from sm.cli.listening import listening, listening_options
 from sm.cli.options import pass_machine
 
 if TYPE_CHECKING:
+    from sm.server.webhooks import Receiver
     from sm.sessions.machine import Machine
 
 
@@ -20,11 +22,27 @@ if TYPE_CHECKING:
 def command(machine: Machine, address: str, port: int, token_file: Path | None) -> None:
     """Answer HTTP requests, until SIGTERM or Ctrl-C; docs/HTTP.md has the endpoints.
 
-    Nothing depends on it: sessions, hooks and commands work as well without it.
+    Nothing depends on it: sessions, hooks and commands work as well without it. If a project has
+    a secret for webhooks, it takes those of its forge, too; docs/FORGES.md tells how.
     """
     from sm.cli.root import version
 
+    receivers = _make_receivers(machine)
     with listening(machine, address, port, token_file) as (listener, rules):
         from sm.server.app import serve
 
-        serve(machine, version(), listener, rules)
+        serve(machine, version(), listener, rules, receivers)
+
+
+def _make_receivers(machine: Machine) -> dict[str, Receiver]:
+    """What takes webhooks, by project. The web is loaded for it only if there is a secret."""
+    if machine.source is None:
+        return {}
+    from sm.config.load import load_any
+
+    config = load_any(machine.source, os.environ, Path.cwd())
+    if not any(project.forge.has_webhooks for project in config.projects):
+        return {}
+    from sm.server.webhooks import make_receivers
+
+    return make_receivers(config)

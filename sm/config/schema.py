@@ -46,6 +46,11 @@ class ForgeSettings(Section, frozen=True, tag_field="kind"):
         """The variables of a person's environment that it needs."""
         return ()
 
+    @property
+    def has_webhooks(self) -> bool:
+        """Whether there is a secret by which it can sign webhooks."""
+        return False
+
 
 class LocalSettings(ForgeSettings, frozen=True, tag="local"):
     """A folder beside a bare repository."""
@@ -90,10 +95,26 @@ class RemoteSettings(ForgeSettings, frozen=True, kw_only=True):
         500
     )
 
+    webhook_secret_command: Annotated[
+        str, Meta(description="prints the secret by which the forge signs webhooks to sm serve")
+    ] = ""
+    webhook_secret_file: Annotated[
+        Path | None, Meta(description="a file with that secret, which only you may read (0600)")
+    ] = None
+    webhook_secret_env: Annotated[
+        str, Meta(description="a variable with that secret, in the environment of sm serve")
+    ] = ""
+
     @property
     def variables(self) -> tuple[str, ...]:
         """The one with the token."""
         return (self.token_env,) if self.token_env else ()
+
+    @property
+    def has_webhooks(self) -> bool:
+        """Whether a place of the secret is configured."""
+        places = (self.webhook_secret_command, self.webhook_secret_file, self.webhook_secret_env)
+        return any(places)
 
 
 class GithubSettings(RemoteSettings, frozen=True, kw_only=True, tag="github"):

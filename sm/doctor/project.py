@@ -10,11 +10,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from sm.adapters.agent import profiles
+from sm.adapters.forge.webhook.secret import read_secret
 from sm.adapters.process import ANY_CODE, run
+from sm.config import duration
+from sm.config.schema import RemoteSettings
 from sm.doctor.finding import Finding, fail, ok, warn
 from sm.errors import SmError
 from sm.foreign import read_number
-from sm.issues import claim, worktrees
+from sm.issues import claim, webhooks, worktrees
+from sm.issues.snapshot import find_longest_interval
 from sm.redact import redact
 from sm.sessions import hidden_variables, launch, monitors
 from sm.sessions.project import Project
@@ -44,6 +48,30 @@ def check_forge(project: Project) -> Iterator[Finding]:
         yield warn(one_line(problem), "the others go on without it")
     if not found.problems:
         yield ok(f"forge: {len(found.issues)} issues, {len(found.pulls)} pull requests")
+
+
+def check_webhooks(project: Project) -> Iterator[Finding]:
+    """Check that the secret of webhooks can be read, and whether they arrive."""
+    settings = project.settings.forge
+    if not isinstance(settings, RemoteSettings):
+        return
+    every = duration.show(project.settings.ci.poll_s)
+    if not settings.has_webhooks:
+        yield ok(f"no webhooks are configured: sm looks at the forge every {every}")
+        return
+    if settings.webhook_secret_command or settings.webhook_secret_file:
+        read_secret(settings)  # a variable is that of sm serve, and need not be here
+    heard = webhooks.read_heard(project.root.project(project.name))
+    if not heard.at:
+        yield warn(
+            f"no webhook has arrived yet: sm looks at the forge every {every}",
+            "start sm serve, and have the forge deliver to /webhooks/"
+            f"{project.name} there: docs/FORGES.md",
+        )
+        return
+    ago = duration.show(max(time.time() - heard.at, 0) // 1)
+    event = f" ({heard.event})" if heard.event else ""
+    yield ok(f"webhooks: the last one arrived {ago} ago{event}")
 
 
 def check_agent_cli(project: Project) -> Iterator[Finding]:
@@ -148,10 +176,7 @@ def check_kept(project: Project) -> Iterator[Finding]:
 def check_dev_poll(project: Project) -> Iterator[Finding]:
     """Check whether the forge was looked at lately."""
     at = seen(project).taken_at
-    late = time.time() - at > MISSED * max(
-        project.settings.poll_interval_s, project.settings.ci.poll_s
-    )
-    if late:
+    if time.time() - at > MISSED * find_longest_interval(project.settings):
         yield warn(
             "dev-poll has not run lately" if at else "dev-poll has never run",
             "dev-poll --loop, or from cron: dev-poll --once",
@@ -195,6 +220,7 @@ CHECKS: tuple[Callable[[Project], Iterator[Finding]], ...] = (
     check_first_questions,
     check_environment,
     check_forge,
+    check_webhooks,
     check_sessions,
     check_strangers,
     check_claims,

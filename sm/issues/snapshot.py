@@ -27,6 +27,7 @@ from sm.adapters.forge.trust import Trust
 from sm.config.schema import ProjectSettings
 from sm.errors import StateError
 from sm.foreign import read_seconds
+from sm.issues import webhooks
 from sm.issues.brief import brief_issue, brief_pull, cut
 from sm.sessions import registry
 from sm.sessions.project import Project
@@ -130,16 +131,34 @@ def _usable(project: Project, newer_than: float) -> Snapshot | None:
     if last is None or last.taken_at < newer_than + CLOCK_SLACK_S:
         return None
     # One from the future is of before the clock was set back.
-    if not 0 <= time.time() - last.taken_at < find_interval(project):
+    if not 0 <= time.time() - last.taken_at < find_interval(project, last):
         return None
     if last.basis != _basis(project.settings) or project.forge.is_stale(last.batch):
         return None
     return last if _is_told(project, last) else None
 
 
-def find_interval(project: Project) -> float:
-    """Seconds from one look to the next: as configured, or more if few requests are left."""
-    return max(project.settings.ci.poll_s, project.forge.pause_s())
+def find_interval(project: Project, last: Snapshot) -> float:
+    """Seconds from `last` to the next look: as configured, or more.
+
+    More if few requests are left, or while webhooks tell of changes: then until all is read anew.
+    """
+    settings = project.settings
+    interval = max(settings.ci.poll_s, project.forge.pause_s())
+    if settings.forge.has_webhooks:
+        heard = webhooks.read_heard(project.root.project(project.name))
+        if webhooks.can_wait(settings, heard, last.taken_at, last.pulls, time.time()):
+            return max(interval, last.whole_at + WHOLE_S - last.taken_at)
+    return interval
+
+
+def find_longest_interval(settings: ProjectSettings) -> float:
+    """Seconds from one look to the next at most, as long as dev-poll runs and limits are no matter.
+
+    It is for display: the forge is not opened.
+    """
+    rare = WHOLE_S if settings.forge.has_webhooks else 0.0
+    return max(settings.poll_interval_s, settings.ci.poll_s, rare)
 
 
 def _basis(project: ProjectSettings) -> str:
@@ -178,7 +197,7 @@ def _take(project: Project) -> Snapshot:
 
 
 def _write_due(project: Project, taken: Snapshot) -> None:
-    due = f"{math.ceil(taken.taken_at + find_interval(project))}\n"
+    due = f"{math.ceil(taken.taken_at + find_interval(project, taken))}\n"
     # The time of the kernel's own stamps lags behind by some milliseconds, and so might be before.
     write_atomic(project.directory.due, due, mtime_ns=time.time_ns())
 
@@ -193,6 +212,21 @@ def _put_off(project: Project, last: Snapshot) -> None:
     )
     if due is not None and due <= time.time():
         _write_due(project, last)
+
+
+def look_for_webhook(project: Project) -> None:
+    """Look at the forge because it has told of a change; sessions are woken as by any look.
+
+    The sign wakes dev-poll, too, and makes the last look stale for every process, so that one of
+    them looks if this one dies. While the forge takes few requests, the look is put off until it
+    takes more.
+    """
+    last = last_snapshot(project.directory)
+    if last and time.time() - last.taken_at < project.forge.pause_s():
+        _write_due(project, last)
+        return
+    write_atomic(project.directory.forge_written, "")
+    snapshot(project, newer_than=time.time())
 
 
 def _observe(project: Project, last: Snapshot | None, *, start_checks: bool) -> Snapshot:

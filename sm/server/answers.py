@@ -20,9 +20,9 @@ class Answer(Response):
         return json.encode(content) + b"\n"
 
 
-def answer_success(value: Struct | dict[str, Any]) -> Answer:
+def answer_success(value: Struct | dict[str, Any], status: int = 200) -> Answer:
     """Answer with this value."""
-    return Answer(value)
+    return Answer(value, status)
 
 
 def answer_failure(status: int, why: str, headers: dict[str, str] | None = None) -> Answer:

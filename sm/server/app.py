@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import socket
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from msgspec import structs
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -16,26 +17,37 @@ from sm.output import say_text
 from sm.server import openapi, running
 from sm.server.answers import Answer, answer_failure, answer_success
 from sm.server.guard import Guard, Rules
-from sm.server.routes import make_routes
+from sm.server.routes import ENDPOINTS, make_routes
 from sm.server.shapes import Health
+from sm.server.webhooks import PREFIX, Receiver
 from sm.sessions.machine import Machine
 
 
-def serve(machine: Machine, version: str, listener: socket.socket, rules: Rules) -> None:
-    """Answer on that socket until SIGTERM or Ctrl-C."""
-    running.run(make_application(machine, version, rules), listener)
+def serve(
+    machine: Machine,
+    version: str,
+    listener: socket.socket,
+    rules: Rules,
+    receivers: Mapping[str, Receiver],
+) -> None:
+    """Answer on that socket until SIGTERM or Ctrl-C; `receivers` take webhooks, by project."""
+    running.run(make_application(machine, version, rules, receivers), listener)
 
 
-def make_application(machine: Machine, version: str, rules: Rules) -> Starlette:
+def make_application(
+    machine: Machine, version: str, rules: Rules, receivers: Mapping[str, Receiver]
+) -> Starlette:
     """Make the interface to the sessions of a state root."""
-    described = openapi.describe(version, token=bool(rules.token))
+    endpoints = [each for each in ENDPOINTS if receivers or not each.signed]
+    described = openapi.describe(endpoints, version, token=bool(rules.token))
+    rules = structs.replace(rules, signed=PREFIX if receivers else "")
     fixed: dict[str, Health | dict[str, object]] = {
         openapi.HEALTH: Health("healthy", version),
         openapi.DESCRIPTION: described,
     }
     app = Starlette(
         routes=[
-            *make_routes(machine),
+            *make_routes(machine, endpoints, receivers),
             *(Route(path, _constant(said)) for path, said in fixed.items()),
         ],
         middleware=[Middleware(Guard, rules)],

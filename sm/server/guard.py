@@ -38,11 +38,19 @@ class Rules(Struct, frozen=True):
 
     `public` is the origin under which a proxy offers us, '' for none. Then the application decides
     who may ask, because it also issues tokens of its own.
+
+    What is posted below the path `signed` is let in from everywhere and without a token, because
+    its sender signs it instead; '' for no such path.
     """
 
     token: str = ""
     loopback: bool = True
     public: str = ""
+    signed: str = ""
+
+    def lets_in(self, method: str, path: str) -> bool:
+        """Whether the application alone decides about such a request, by its signature."""
+        return self.signed != "" and method == "POST" and path.startswith(self.signed)
 
     def refusal(self, headers: Headers) -> tuple[int, str] | None:
         """Return status and reason for refusing these headers; None if they are allowed."""
@@ -121,7 +129,8 @@ class Guard:
             await self.app(scope, receive, send)
             return
         request = _Request(scope, receive, send)
-        refused = self.rules.refusal(request.headers)
+        is_signed = self.rules.lets_in(scope["method"], scope["path"])
+        refused = None if is_signed else self.rules.refusal(request.headers)
         app: ASGIApp = answer_failure(*refused) if refused else self.app
         await app(scope, request.receive, request.send)
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from sm.server import shapes
-from sm.server.routes import ENDPOINTS, Endpoint
+from sm.server.routes import Endpoint
 
 HEALTH = "/health"
 DESCRIPTION = "/openapi.json"
 
 STATUSES = {
     200: "What was asked for",
+    202: "Taken; what it leads to comes later",
     400: "The body is no JSON",
     401: "The token is missing, or another",
     403: "Not for whom it comes from",
@@ -27,18 +30,20 @@ STATUSES = {
     500: "An error in sm",
     503: "Not possible at the moment: try again",
 }
+PARAMETER = re.compile(r"\{(\w+)\}")
 ALWAYS = (401, 403, 500)
 WITH_BODY = (400, 408, 413, 415, 422)
 
 
-def describe(version: str, *, token: bool) -> dict[str, Any]:
+def describe(endpoints: Iterable[Endpoint], version: str, *, token: bool) -> dict[str, Any]:
     """Return the document; `token` says whether requests need one."""
-    kinds = (*(each.answer for each in ENDPOINTS), *(each.body for each in ENDPOINTS if each.body))
+    every = list(endpoints)
+    kinds = (*(each.answer for each in every), *(each.body for each in every if each.body))
     _, components = msgspec.json.schema_components(
         (shapes.Error, shapes.Health, *kinds), ref_template="#/components/schemas/{name}"
     )
     paths: dict[str, Any] = {HEALTH: {"get": _plain("Whether the server answers.", shapes.Health)}}
-    for each in ENDPOINTS:
+    for each in every:
         paths.setdefault(each.path, {})[each.method.lower()] = _operation(each)
     document: dict[str, Any] = {
         "openapi": "3.1.0",
@@ -57,23 +62,31 @@ def _plain(summary: str, answer: type[Struct]) -> dict[str, Any]:
 
 
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
-    errors = {*ALWAYS, *endpoint.errors, *(WITH_BODY if endpoint.body else ())}
+    errors = {*ALWAYS, *endpoint.errors}
+    errors |= {*WITH_BODY} if endpoint.body or endpoint.signed else set()
     found: dict[str, Any] = {
         "summary": endpoint.summary,
         "operationId": endpoint.act.__name__,
-        "responses": _responses(endpoint.answer, tuple(sorted(errors))),
+        "responses": _responses(endpoint.answer, tuple(sorted(errors)), endpoint.status),
     }
-    if "{session_id}" in endpoint.path:
+    if names := PARAMETER.findall(endpoint.path):
         found["parameters"] = [
-            {"name": "session_id", "in": "path", "required": True, "schema": {"type": "string"}}
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+            for name in names
         ]
+    if endpoint.signed:
+        found["security"] = []
+        found["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": {"type": "object"}}},
+        }
     if endpoint.body:
         found["requestBody"] = {"required": True, "content": _content(endpoint.body)}
     return found
 
 
-def _responses(answer: type[Struct], errors: tuple[int, ...]) -> dict[str, Any]:
-    kinds = {200: answer} | dict.fromkeys(errors, shapes.Error)
+def _responses(answer: type[Struct], errors: tuple[int, ...], success: int = 200) -> dict[str, Any]:
+    kinds = {success: answer} | dict.fromkeys(errors, shapes.Error)
     return {
         str(status): {"description": STATUSES[status], "content": _content(kind)}
         for status, kind in kinds.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import anyio
@@ -13,14 +13,17 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route
 
 from sm.errors import SmError
-from sm.server import actions, bodies, hooks, shapes
+from sm.server import actions, bodies, hooks, shapes, webhooks
 from sm.server.actions import Call
 from sm.server.answers import Answer, answer_failure, answer_success
-from sm.server.errors import choose_status
+from sm.server.errors import HttpError, choose_status
 from sm.server.lanes import Lanes
 from sm.sessions.machine import Machine
 
 KIB = 1024
+WEBHOOK_LIMIT = 10 * 1024 * KIB
+WEBHOOKS_LIMIT = 64 * 1024 * KIB
+"""Bytes of all webhooks that are being read: anyone who reaches the server may send them."""
 ACTION_S = 60.0
 """After so long a client is told that the action goes on without it."""
 
@@ -28,7 +31,8 @@ ACTION_S = 60.0
 class Endpoint(Struct, frozen=True):
     """One endpoint. `limit`: bytes of its body; `errors`: the statuses of its refusals.
 
-    A `slow` one works on terminals and forges: few run at a time for each session.
+    A `slow` one works on terminals and forges: few run at a time for each session. A `signed` one
+    takes a webhook, whose body is checked by its signature before it is read. `status`: of success.
     """
 
     method: str
@@ -40,6 +44,8 @@ class Endpoint(Struct, frozen=True):
     limit: int = 64 * KIB
     errors: tuple[int, ...] = ()
     slow: bool = False
+    signed: bool = False
+    status: int = 200
 
 
 ENDPOINTS = (
@@ -127,27 +133,56 @@ ENDPOINTS = (
         body=shapes.HookEvent,
         limit=1024 * KIB,
     ),
+    Endpoint(
+        "POST",
+        f"{webhooks.PREFIX}{{project}}",
+        webhooks.take_webhook,
+        "A webhook of the project's forge, signed by it; what matters starts a look at the forge.",
+        shapes.WebhookAnswer,
+        limit=WEBHOOK_LIMIT,
+        errors=(404, 503),
+        signed=True,
+        status=202,
+    ),
 )
 
 
-def make_routes(machine: Machine) -> list[Route]:
-    """Return the table for Starlette, over the sessions of this machine."""
-    lanes = {True: Lanes(each=4, total=64), False: Lanes(each=16, total=16)}
+class Site(Struct, frozen=True):
+    """What requests work on: the machine, what takes webhooks by project, and room for these."""
+
+    machine: Machine
+    receivers: Mapping[str, webhooks.Receiver]
+    room: bodies.Room
+
+
+def make_routes(
+    machine: Machine, endpoints: Iterable[Endpoint], receivers: Mapping[str, webhooks.Receiver]
+) -> list[Route]:
+    """Return these endpoints for Starlette, over the sessions of this machine."""
+    site = Site(machine, receivers, bodies.Room(WEBHOOKS_LIMIT))
+    quick, slow, signed = Lanes(16, 16), Lanes(4, 64), Lanes(4, 8)
+
+    def choose_lanes(endpoint: Endpoint) -> Lanes:
+        if endpoint.signed:
+            return signed
+        return slow if endpoint.slow else quick
+
     return [
         Route(
             each.path,
-            functools.partial(_answer, machine, each, lanes[each.slow]),
+            functools.partial(_answer, site, each, choose_lanes(each)),
             methods=[each.method],
         )
-        for each in ENDPOINTS
+        for each in endpoints
     ]
 
 
-async def _answer(host: Machine, endpoint: Endpoint, lanes: Lanes, request: Request) -> Answer:
+async def _answer(site: Site, endpoint: Endpoint, lanes: Lanes, request: Request) -> Answer:
     try:
-        call = await _call(host, endpoint, request)
-        with anyio.fail_after(ACTION_S):
-            return await lanes.run(call.ident, functools.partial(_act, endpoint, call))
+        with site.room.share() as share:
+            call = await _call(site, endpoint, request, share)
+            with anyio.fail_after(ACTION_S):
+                return await lanes.run(call.ident, functools.partial(_act, endpoint, call))
     except SmError as error:
         return answer_failure(choose_status(error), error.message)
     except TimeoutError:
@@ -158,14 +193,27 @@ async def _answer(host: Machine, endpoint: Endpoint, lanes: Lanes, request: Requ
         return answer_failure(400, "the client has gone")
 
 
-async def _call(host: Machine, endpoint: Endpoint, request: Request) -> Call[Any]:
+async def _call(site: Site, endpoint: Endpoint, request: Request, share: bodies.Share) -> Call[Any]:
+    if endpoint.signed:
+        return await _receive(site, endpoint, request, share)
     ident = request.path_params.get("session_id", "")
     if endpoint.body is None:
-        return Call(host, ident, None)
+        return Call(site.machine, ident, None)
     raw = await bodies.read(request, endpoint.limit)
-    return Call(host, ident, bodies.decode(raw, endpoint.body), raw)
+    return Call(site.machine, ident, bodies.decode(raw, endpoint.body), raw)
+
+
+async def _receive(
+    site: Site, endpoint: Endpoint, request: Request, share: bodies.Share
+) -> Call[webhooks.Delivered]:
+    project = request.path_params["project"]
+    if (receiver := site.receivers.get(project)) is None:
+        raise HttpError(404, "there is nothing here: see /openapi.json")
+    raw = await bodies.read(request, endpoint.limit, share)
+    delivered = webhooks.Delivered(receiver, webhooks.make_delivery(request, raw))
+    return Call(site.machine, project, delivered, raw)
 
 
 def _act(endpoint: Endpoint, call: Call[Any]) -> Answer:
     """Run in a thread, with the answer's encoding, which is slow for a thousand sessions."""
-    return answer_success(endpoint.act(call))
+    return answer_success(endpoint.act(call), endpoint.status)

@@ -170,6 +170,15 @@ class ContextAnswer(Struct, frozen=True, omit_defaults=True):
     reason: str | UnsetType = UNSET
 
 
+class WebhookAnswer(Struct, frozen=True):
+    """What became of a delivery: `accepted` is followed by a look at the forge.
+
+    `repeated` was delivered before, `ignored` is about nothing that sm reads, `pong` answers a try.
+    """
+
+    status: Literal["accepted", "repeated", "ignored", "pong"]
+
+
 class HookEvent(Struct, frozen=True):
     """What the agent CLI told its hook, with the id of the session added to it."""
 

@@ -178,6 +178,11 @@ class ProjectDir(Struct, frozen=True):
         return self.path / "repository.json"
 
     @property
+    def webhooks(self) -> Path:
+        """Which webhooks of the forge have arrived."""
+        return self.path / "webhooks.json"
+
+    @property
     def quota(self) -> Path:
         """The requests to a forge elsewhere, by hour and purpose, and what is left."""
         return self.path / "quota.json"

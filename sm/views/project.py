@@ -10,7 +10,7 @@ from sm.adapters.forge.model import Issue, IssueState, PullState
 from sm.errors import SmError
 from sm.issues import claim, worktrees
 from sm.issues.poll import list_blockers
-from sm.issues.snapshot import Snapshot
+from sm.issues.snapshot import Snapshot, find_longest_interval
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import lock
@@ -167,7 +167,6 @@ def _hint(project: Project, now: float, known: Snapshot, *, busy: bool) -> str:
         return (
             "dev-poll has not looked yet: file issues with sm issue add, then run dev-poll --loop"
         )
-    interval = max(project.settings.poll_interval_s, project.settings.ci.poll_s)
-    if busy and now - known.taken_at > MISSED * interval:
+    if busy and now - known.taken_at > MISSED * find_longest_interval(project.settings):
         return "dev-poll does not seem to run: start it with dev-poll --loop, or from cron"
     return ""

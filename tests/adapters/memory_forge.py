@@ -356,6 +356,11 @@ def find_problems(project: ProjectSettings, url: str) -> Iterator[str]:
         yield f"there is no server '{project.forge.name}'"
 
 
+def choose_dialect(settings: ForgeSettings) -> None:
+    """It delivers no webhooks."""
+    return
+
+
 def prepare(settings: ForgeSettings, repository: Path) -> Iterator[str]:
     """Start the server."""
     assert isinstance(settings, MemorySettings)

@@ -32,6 +32,7 @@ from sm.adapters.forge.web.errors import TokenRefusedError, UnreachableError
 from sm.adapters.forge.web.ledger import read_book
 from sm.config.schema import GithubSettings
 from sm.errors import UsageError
+from tests.forges import hour
 from tests.forges.github import Github
 from tests.forges.server import Fault, Reply
 from tests.forges.sides import RemoteSide, remote_side
@@ -484,20 +485,19 @@ def test_hostile_words_are_bounded_where_they_enter(side: RemoteSide) -> None:
 
 def test_an_hour_of_waiting_for_ci_costs_few_points(side: RemoteSide) -> None:
     """Each of 100 sessions polling every 30 seconds would be 12,000 of the 5,000 that there are."""
-    head = side.state.repository.heads()["main"]
-    for number in range(100):
-        issue = side.state.add(f"i{number}", "Do it.", "ada")
-        side.state.label(issue, ["in-progress"])
-        side.state.say(issue, "ada", "Soon.")
-        side.state.add(f"p{number}", "", BOT, Pull(f"fix/{number}", "main", head))
-    side.admit("ada")
-    forge = open_forge(side.project, None, side.folder)
-    looks, since = 120, None
-    for look in range(looks):
-        age(side, 30)
-        since = forge.observe(None if look % 10 == 0 else since)
-    used = dialect_of(side).used
+    hour.add_waiting(side, 100)
+    spent = hour.spend(side, hour.look_by_clock())
     counted = read_book(side.folder / "quota.json").total()
-    assert sum(used.values()) <= 300
-    assert counted["observe"].unchanged == looks - looks // 10
-    assert sum(count.points for count in counted.values()) == sum(used.values())
+    assert spent.points <= 300
+    assert counted["observe"].unchanged == spent.looks - spent.looks // 10
+    assert sum(count.points for count in counted.values()) == spent.points
+
+
+def test_an_hour_with_webhooks_costs_less_than_one_without(side: RemoteSide) -> None:
+    """Of ten sessions, whose checks end during that hour."""
+    runs = hour.add_waiting(side, 10)
+    ends = [(100.0 + 300 * number, run) for number, run in enumerate(runs)]
+    looks = hour.look_for_webhooks(at + 1 for at, _ in ends)
+    spent = hour.spend(side, looks, ends)
+    assert spent.looks <= 10 + 10 + 13
+    assert spent.points <= 120

@@ -36,6 +36,7 @@ BENCHMARKS = {
     "tick": "tick",
     "monitor": "idle_monitor",
     "reaction": "reaction",
+    "forge": "forge",
     "react": "reactor",
     "hooks": "hooks",
     "receipt": "receipt",

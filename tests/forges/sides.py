@@ -25,6 +25,7 @@ from sm.config.schema import (
 )
 from tests.forges.gitea import Gitea
 from tests.forges.github import Github
+from tests.forges.hook import Hook
 from tests.forges.server import Site, serving
 from tests.forges.state import State
 from tests.hub import Hub
@@ -55,7 +56,7 @@ class ManyHands:
 
 @dataclass
 class RemoteSide:
-    """A forge over HTTP. CI is at work on what is pushed, until `finish`."""
+    """A forge over HTTP. CI is at work on what is pushed, until `finish`; `hook` tells of both."""
 
     hub: Hub
     state: State
@@ -63,6 +64,7 @@ class RemoteSide:
     dialect: Github | Gitea
     folder: Path
     kind: str = "github"
+    hook: Hook | None = None
 
     @property
     def project(self) -> ProjectSettings:
@@ -106,11 +108,20 @@ class RemoteSide:
     def begin(self, head: str) -> None:
         """CI is at work on a commit."""
         self.state.run_of(head, "build")
+        self.tell_of_check(head)
 
     def finish(self, head: str, state: CheckState, step: str = "", log: str = "") -> None:
         """CI has come to this result."""
         run = self.state.run_of(head, "build")
         run.name, run.word, run.log, run.at = step or "build", WORDS[state], log, time.time()
+        self.tell_of_check(head)
+
+    def tell_of_check(self, head: str) -> None:
+        """Deliver what CI has to say, if there is a webhook."""
+        if self.hook and self.kind == "github":
+            self.hook.deliver("check_run", {"check_run": {"head_sha": head}})
+        elif self.hook:
+            self.hook.deliver("status", {"sha": head})
 
 
 @contextmanager

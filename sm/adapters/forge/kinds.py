@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sm.adapters.forge.protocol import Forge
+    from sm.adapters.forge.webhook.dialect import Dialect
     from sm.config.schema import ForgeSettings, ProjectSettings
 
 MODULES = {
@@ -44,6 +45,10 @@ class Kind(Protocol):
 
         '' for `url` if the clone has no such remote, which is told elsewhere.
         """
+        ...
+
+    def choose_dialect(self, settings: ForgeSettings) -> Dialect | None:
+        """How the forge of these settings delivers webhooks; None if it delivers none."""
         ...
 
     def prepare(self, settings: ForgeSettings, repository: Path) -> Iterator[str]:

@@ -9,9 +9,11 @@ from sm.adapters.forge.gitea.forge import GiteaForge
 from sm.adapters.forge.rest.check import find_rest_problems
 from sm.adapters.forge.rest.entry import make_client, make_settings
 from sm.adapters.forge.rest.labels import make_labels
+from sm.adapters.forge.webhook.dialect import Dialect
+from sm.adapters.forge.webhook.dialects import FORGEJO, GITEA
 from sm.config.schema import ForgejoSettings, ForgeSettings, GiteaSettings, ProjectSettings
 
-__all__ = ["find_problems", "open_forge", "prepare"]
+__all__ = ["choose_dialect", "find_problems", "open_forge", "prepare"]
 
 
 def open_forge(
@@ -28,6 +30,11 @@ def open_forge(
 def find_problems(project: ProjectSettings, url: str) -> Iterator[str]:
     """What is wrong with the token, the repository, its labels, or the remote."""
     yield from find_rest_problems(open_forge(project), project, url)
+
+
+def choose_dialect(settings: ForgeSettings) -> Dialect:
+    """Forgejo has headers of its own."""
+    return FORGEJO if isinstance(settings, ForgejoSettings) else GITEA
 
 
 def prepare(settings: ForgeSettings, repository: Path) -> Iterator[str]:

@@ -9,9 +9,11 @@ from sm.adapters.forge.github.forge import GithubForge
 from sm.adapters.forge.rest.check import find_rest_problems
 from sm.adapters.forge.rest.entry import make_client, make_settings
 from sm.adapters.forge.rest.labels import make_labels
+from sm.adapters.forge.webhook.dialect import Dialect
+from sm.adapters.forge.webhook.dialects import GITHUB
 from sm.config.schema import ForgeSettings, GithubSettings, ProjectSettings
 
-__all__ = ["find_problems", "open_forge", "prepare"]
+__all__ = ["choose_dialect", "find_problems", "open_forge", "prepare"]
 
 HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
 
@@ -29,6 +31,11 @@ def open_forge(
 def find_problems(project: ProjectSettings, url: str) -> Iterator[str]:
     """What is wrong with the token, the repository, its labels, or the remote."""
     yield from find_rest_problems(open_forge(project), project, url)
+
+
+def choose_dialect(settings: ForgeSettings) -> Dialect:
+    """GitHub's."""
+    return GITHUB
 
 
 def prepare(settings: ForgeSettings, repository: Path) -> Iterator[str]:

@@ -14,7 +14,7 @@ from sm.config.schema import ForgeSettings, LocalSettings, ProjectSettings
 from sm.errors import SmError
 from sm.store.files import follow_links
 
-__all__ = ["find_bare", "find_problems", "open_forge", "prepare"]
+__all__ = ["choose_dialect", "find_bare", "find_problems", "open_forge", "prepare"]
 
 
 def open_forge(
@@ -37,6 +37,11 @@ def find_problems(project: ProjectSettings, url: str) -> Iterator[str]:
             f"remote '{project.remote}' of '{project.repo}' is not '{ours}', the repository of "
             "the forge: set 'remote' or 'forge.path'"
         )
+
+
+def choose_dialect(settings: ForgeSettings) -> None:
+    """It delivers none: its files show each change at once."""
+    return
 
 
 def prepare(settings: ForgeSettings, repository: Path) -> Iterator[str]:

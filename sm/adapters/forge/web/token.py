@@ -1,4 +1,4 @@
-"""Where the token for a forge comes from: a command, a private file, or a variable.
+"""Where a secret for a forge comes from: a command, a private file, or a variable.
 
 Its value is in this process and in the header of its requests, nowhere else.
 """
@@ -27,11 +27,25 @@ class TokenError(TemporaryError):
 
 
 class TokenSource(Struct, frozen=True):
-    """The places that the configuration names; the first that is not empty is meant."""
+    """The places that the configuration names; the first that is not empty is meant.
+
+    `what` is the secret, for people. The keys of the configuration begin with `forge.` and `key`.
+    """
 
     command: str = ""
     file: Path | None = None
     variable: str = ""
+    what: str = "token"
+    key: str = "token"
+
+    @property
+    def name(self) -> str:
+        """The place that is meant, for people; '' if there is none."""
+        if self.command:
+            return f"the command '{self.command}'"
+        if self.file is not None:
+            return f"'{self.file}'"
+        return f"the variable '{self.variable}'" if self.variable else ""
 
 
 class Token:
@@ -60,42 +74,43 @@ def read_token(source: TokenSource) -> Token:
 
     """
     if source.command:
-        return _check(_from_command(source.command), f"the command '{source.command}'")
+        return _check(_from_command(source), source)
     if source.file is not None:
-        return _check(_from_file(source.file), f"'{source.file}'")
+        return _check(_from_file(source.file, source.what), source)
     if source.variable:
-        return _check(os.environ.get(source.variable, ""), f"the variable '{source.variable}'")
-    raise TokenError(
-        "the forge has no token: set forge.token_command, forge.token_file or forge.token_env"
+        return _check(os.environ.get(source.variable, ""), source)
+    command, file, variable = (
+        f"forge.{source.key}_{place}" for place in ("command", "file", "env")
     )
+    raise TokenError(f"the forge has no {source.what}: set {command}, {file} or {variable}")
 
 
-def _check(text: str, where: str) -> Token:
+def _check(text: str, source: TokenSource) -> Token:
     """The token in `text`; what is wrong with it is told without it."""
     found = text.strip()
     if not found:
-        raise TokenError(f"there is no token in {where}: put one there")
+        raise TokenError(f"there is no {source.what} in {source.name}: put one there")
     if not found.isascii() or not found.isprintable() or " " in found or len(found) > LIMIT:
-        raise TokenError(f"what is in {where} is no token: it must be one word")
+        raise TokenError(f"what is in {source.name} is no {source.what}: it must be one word")
     return Token(found)
 
 
-def _from_command(line: str) -> str:
+def _from_command(source: TokenSource) -> str:
     try:
-        argv = shlex.split(line)
+        argv = shlex.split(source.command)
     except ValueError as error:
-        raise TokenError(f"cannot read forge.token_command: {str(error).lower()}") from error
+        raise TokenError(f"cannot read forge.{source.key}_command: {str(error).lower()}") from error
     try:
         return ask(*argv, env=os.environ, timeout_s=COMMAND_S).stdout
     except SmError:  # what the command said may hold the token
-        raise TokenError(f"the command '{line}' gives no token: run it by hand") from None
+        raise TokenError(f"{source.name} gives no {source.what}: run it by hand") from None
 
 
-def _from_file(path: Path) -> str:
+def _from_file(path: Path, what: str) -> str:
     try:
         with open_guarded(path, os.O_RDONLY) as fd:
             if stat.S_IMODE(os.fstat(fd).st_mode) & 0o077:
-                raise TokenError(f"others can read the token in '{path}': chmod 600 it")
+                raise TokenError(f"others can read the {what} in '{path}': chmod 600 it")
             return os.read(fd, LIMIT + 100).decode("utf-8", "replace")
     except FileNotFoundError:
-        raise TokenError(f"there is no token file '{path}'") from None
+        raise TokenError(f"there is no {what} file '{path}'") from None

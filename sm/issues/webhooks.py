@@ -1,0 +1,86 @@
+"""What webhooks change for the looks at a forge: they start them, and make others rarer.
+
+A webhook is a wake-up and no more: what is true is read from the forge. While webhooks arrive, the
+only looks without one are those that read all anew (`snapshot.WHOLE_S`). So a webhook that was lost
+costs five minutes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from sm.adapters.forge.model import CheckState, PullRequest, PullState
+from sm.config.schema import ProjectSettings, RemoteSettings
+from sm.store.damage import read_rebuildable
+from sm.store.files import write_json
+from sm.store.paths import ProjectDir
+
+TRUST_S = 900.0
+"""So long after the last webhook it is believed that webhooks arrive."""
+COMMITS = 200
+"""Commits that are kept of which a webhook has told about checks: the last ones."""
+
+
+class Heard(Struct, frozen=True):
+    """What has arrived: at `at` (seconds since the epoch) the last webhook, of this `event`.
+
+    The last one that mattered arrived at `woke_at`. `commits` are those about whose checks there
+    were webhooks, the latest last.
+    """
+
+    at: float = 0.0
+    event: str = ""
+    woke_at: float = 0.0
+    commits: tuple[str, ...] = ()
+
+
+def read_heard(directory: ProjectDir) -> Heard:
+    """What has arrived for the project; nothing if that is not known."""
+    return read_rebuildable(directory.webhooks, Heard) or Heard()
+
+
+def note_heard(
+    directory: ProjectDir, event: str, *, wakes: bool = False, commits: Iterable[str] = ()
+) -> None:
+    """Note that a webhook has arrived; with `wakes` it is one that matters."""
+    before, now = read_heard(directory), time.time()
+    known = dict.fromkeys(before.commits)
+    for commit in commits:
+        known.pop(commit, None)
+        known[commit] = None
+    woke_at = now if wakes else before.woke_at
+    write_json(directory.webhooks, Heard(now, event, woke_at, tuple(known)[-COMMITS:]))
+
+
+def can_wait(
+    settings: ProjectSettings,
+    heard: Heard,
+    taken_at: float,
+    pulls: Iterable[PullRequest],
+    now: float,
+) -> bool:
+    """Whether a look taken at `taken_at`, which saw `pulls`, is enough until a webhook arrives.
+
+    It is not if no webhook has arrived for a while. It is not if it was taken right after the last
+    one: a forge may show a change some seconds after it has told of it, so there is one more look
+    after the usual interval. And it is not while CI is waited for on a commit of which no webhook
+    has told: whoever checks it may not be among the events that the forge delivers.
+    """
+    if not 0 <= now - heard.woke_at < TRUST_S:
+        return False
+    if taken_at < heard.woke_at + settings.ci.poll_s:
+        return False
+    return set(_list_awaited(settings, pulls)) <= set(heard.commits)
+
+
+def _list_awaited(settings: ProjectSettings, pulls: Iterable[PullRequest]) -> Iterator[str]:
+    """The commits of our sessions whose checks are waited for."""
+    has_ci = isinstance(settings.forge, RemoteSettings) and settings.forge.has_ci
+    open_states = {CheckState.PENDING, *([CheckState.NONE] if has_ci else [])}
+    for pull in pulls:
+        is_ours = pull.branch.startswith(f"{settings.branch_prefix}/")
+        if is_ours and pull.state is PullState.OPEN and pull.check.state in open_states:
+            yield pull.head
