@@ -12,7 +12,8 @@ BEYOND_SOURCE = frozenset(
         *("recovery-pause", "recovery-exhausted", "reply", "trouble", "remark"),
         *("phase-lost", "unknown-sentinel", "nothing-pushed", "open-pull"),
         *("ci-none", "ci-broken", "ci-exhausted", "review-exhausted", "conflict", "review-red"),
-        *("approved-merge", "merge-reminder", "merge-stuck"),
+        *("approved-merge", "merge-reminder", "merge-stuck", "merge-held", "merge-queued"),
+        *("ci-rerun", "ci-rerunning", "ci-late", "behind", "queue-dropped"),
         *("dialog", "dialog-open", "turn-failed", "park", "parked-long", "resume", "parked"),
         "protocol-reminder",
     }

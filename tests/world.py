@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
-from sm.adapters.forge.model import CheckState, PullState, ReviewState
+from sm.adapters.forge.model import CheckState, Hold, PullState, ReviewState
 from sm.issues.decide import Decision, decide
 from sm.issues.facts import Facts, Life, Limits
 from sm.issues.matrix import BY_NAME, INTERRUPTING, OVERTAKING
 from sm.issues.rows import Row
 from sm.phase import Phase
 from sm.sessions.failure import Failure, Fault
-from sm.sessions.history import Receipt, Verb, fold
+from sm.sessions.history import BEGUN, Receipt, Verb, fold
 from sm.sessions.plan import Plan, PlannedStep, find_next_step
 from sm.sessions.signs import Signs
 
@@ -55,6 +55,8 @@ class World:
     check: CheckState = CheckState.PENDING
     check_at: float = START_AT
     conflicts: bool = False
+    hold: Hold = Hold.NONE
+    """What the forge does by itself; one with a queue merges nothing at once."""
     review: ReviewState | None = None
     reviews: int = 0
     replies: list[float] = field(default_factory=list)
@@ -100,6 +102,7 @@ class World:
             conflicts=self.conflicts and self.pull is not None,
             check=self.check if self.pull else CheckState.NONE,
             check_at=self.check_at,
+            hold=self.hold if self.pull else Hold.NONE,
             review=self.review if self.pull else None,
             review_id=f"r{self.reviews}" if self.review and self.pull else "",
         )
@@ -172,7 +175,8 @@ class World:
         for text in (step.text or str(step.verb) for step in row.steps):
             assert text not in TRUTHS or TRUTHS[text](self), f"'{text}' is not true"
         about = row.about(facts)
-        self.plan = Plan(key, row.name, about, self.now, steps, row.counts, row.provisional)
+        plan = Plan(key, row.name, about, self.now, steps, row.counts, row.provisional)
+        self.plan = plan.about_run(facts.run, again=facts.rerun)
         self.tell(f"sm: {row.name} ({', '.join(map(str, row.steps))})")
         self._carry_out(self.plan)
 
@@ -208,7 +212,8 @@ class World:
         self.plan = None
 
     def _note(self, plan: Plan, step: int, trouble: str) -> None:
-        receipt = plan.receipt(step, trouble=trouble)
+        begins = step < len(plan.steps) and plan.steps[step].verb is Verb.RERUN_CI and not trouble
+        receipt = plan.receipt(step, trouble=trouble, detail=BEGUN if begins else "")
         self.receipts.append(structs.replace(receipt, at=self.now))
 
     def _effect(self, verb: Verb, text: str) -> None:
@@ -217,7 +222,7 @@ class World:
                 self.heard = self.reviews
             case Verb.CREATE_PHASE:
                 self._create_phase()
-            case Verb.OPEN_PULL:
+            case Verb.OPEN_PULL | Verb.RERUN_CI:
                 self.pull = PullState.OPEN
                 self.start_check()
             case Verb.MERGE:
@@ -270,7 +275,7 @@ class World:
 def _mergeable(w: World) -> bool:
     green = w.pull is PullState.OPEN and w.check in (CheckState.SUCCESS, CheckState.NONE)
     agreed = w.review is ReviewState.APPROVED or not (w.review or w.limits.review_required)
-    return green and agreed
+    return green and agreed and w.hold is Hold.NONE
 
 
 def _waited_for(w: World) -> bool:

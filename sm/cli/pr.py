@@ -104,6 +104,8 @@ def show(project: Project, number: int, as_json: bool) -> None:
     say(f"{pull.state} · {one_line(pull.author)}, {moment(pull.at)}{conflicts}")
     say(f"{one_line(pull.branch)} at {pull.head[:12]} into {one_line(pull.base)}")
     _say_check(pull.check)
+    if pull.held:
+        say(f"held by the forge: {one_line(pull.held)}")
     if pull.merged_as:
         say(f"merged as {pull.merged_as[:12]}")
     print_text(pull.body)
@@ -114,6 +116,13 @@ def _say_check(check: Check) -> None:
     """What CI says, with its log where it failed."""
     step = f" ({one_line(check.step)})" if check.step else ""
     say(f"CI: {check.state}{step} {one_line(check.url)}".rstrip())
+    for what, names in (
+        ("required, and not begun", check.missing),
+        ("failed, but not required", check.optional),
+        ("the whole log", (check.file,) if check.file else ()),
+    ):
+        if names:
+            say(f"{what}: {', '.join(map(one_line, names))}")
     print_text(check.log)
 
 
@@ -204,5 +213,12 @@ def merge(
     """
     forge = project.forge
     name = author_name(project, author)
+    from sm.adapters.forge.model import Hold
+
     pull = forge.merge(number, head=head, message=message, author=name)
+    if pull.hold is Hold.QUEUED:
+        say(
+            f"queued #{number}: {one_line(pull.held)}; the forge merges it, with nothing to do here"
+        )
+        return
     say(f"merged #{number} as {pull.merged_as[:12]}")

@@ -51,6 +51,11 @@ class ForgeSettings(Section, frozen=True, tag_field="kind"):
         """Whether there is a secret by which it can sign webhooks."""
         return False
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether CI runs elsewhere, so that sm has it run again if it has failed itself."""
+        return False
+
 
 class LocalSettings(ForgeSettings, frozen=True, tag="local"):
     """A folder beside a bare repository."""
@@ -91,6 +96,16 @@ class RemoteSettings(ForgeSettings, frozen=True, kw_only=True):
     merge_method: Annotated[
         Literal["merge", "squash", "rebase"], Meta(description="how the forge merges")
     ] = "merge"
+    woodpecker_url: Annotated[
+        str,
+        Meta(
+            description="address of a Woodpecker that is the repository's CI; empty: none",
+            pattern=rf"^$|{OWN_ADDRESS}",
+        ),
+    ] = ""
+    woodpecker_token_file: Annotated[
+        Path | None, Meta(description="a file with Woodpecker's token, which only you may read")
+    ] = None
     reserve: Annotated[Count, Meta(description="requests of a limit that sm keeps for writing")] = (
         500
     )
@@ -104,6 +119,11 @@ class RemoteSettings(ForgeSettings, frozen=True, kw_only=True):
     webhook_secret_env: Annotated[
         str, Meta(description="a variable with that secret, in the environment of sm serve")
     ] = ""
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """It does."""
+        return True
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -192,6 +212,19 @@ class Agent(Section, frozen=True, rename={"timeout_s": "timeout"}):
     ] = ()
 
 
+INFRASTRUCTURE = (
+    "The runner has received a shutdown signal",
+    "lost communication with the server",
+    "The operation was canceled",
+    "Could not resolve host",
+    "No space left on device",
+    "toomanyrequests",
+    "TLS handshake timeout",
+    "Cannot connect to the Docker daemon",
+)
+INFRASTRUCTURE_STEPS = ("clone", "Set up job", "Initialize containers", "Set up runner")
+
+
 class Ci(Section, frozen=True, rename={"poll_s": "poll", "timeout_s": "timeout"}):
     """What has to pass before a review."""
 
@@ -211,6 +244,13 @@ class Ci(Section, frozen=True, rename={"poll_s": "poll", "timeout_s": "timeout"}
     log_lines: Annotated[
         Positive, Meta(description="lines of a failing log that the agent gets")
     ] = 200
+    infrastructure: Annotated[
+        tuple[str, ...],
+        Meta(description="words at the end of a log by which CI itself has failed: it runs again"),
+    ] = INFRASTRUCTURE
+    infrastructure_steps: Annotated[
+        tuple[str, ...], Meta(description="steps before the tests; if one fails, so has CI itself")
+    ] = INFRASTRUCTURE_STEPS
 
 
 class Review(Section, frozen=True, rename={"timeout_s": "timeout"}):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sm.issues.facts import Facts
-from sm.issues.needs import Case, Need, describe_need
+from sm.issues.needs import Case, Need, describe_need, name_waits
 from sm.issues.observe import Observation
 from sm.redact import redact
 from sm.sessions import turn
@@ -25,6 +25,8 @@ def find_need(session: IssueSession, seen: Observation, row: str) -> Need:
         trouble=describe_trouble(session, seen) if row == "trouble" else "",
         failure=describe_failed_turn(session, seen),
         step=seen.check.step,
+        waits=name_waits(seen.check),
+        held=redact(seen.pull.held) if seen.pull else "",
         pull=seen.pull.number if seen.pull else 0,
         locked_out=is_locked_out(seen.facts),
         stuck=is_stuck(seen.facts),

@@ -69,11 +69,12 @@ def brief_pull(pull: PullRequest) -> PullRequest:
         comments=(),
         reviews=_verdicts(pull.reviews),
         check=_brief_check(pull.check),
+        held=cut(pull.held),
     )
 
 
 def _brief_check(check: Check) -> Check:
-    return structs.replace(check, step=cut(check.step), url=cut(check.url, 2000), log="")
+    return structs.replace(check, step=cut(check.step), url=cut(check.url, 2000), log="", file="")
 
 
 def _verdicts(reviews: tuple[Review, ...]) -> tuple[Review, ...]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable
 
-from sm.adapters.forge.model import CheckState, Issue, IssueState
+from sm.adapters.forge.model import CheckState, Issue, IssueState, PullRequest
 from sm.bridge import lookup
 from sm.errors import SmError
 from sm.issues import asking
 from sm.issues.decide import Decision
-from sm.issues.facts import Life
+from sm.issues.facts import Facts, Life
 from sm.issues.material import SOURCES, GitState, Material, Source
 from sm.issues.notices import write_notice, write_short_notice
 from sm.issues.observe import Observation
+from sm.issues.outage import OutageError, find_outage
 from sm.issues.prompts import write_prompt
 from sm.issues.replies import read_texts
 from sm.issues.rows import Step
@@ -33,11 +34,19 @@ TAIL_LINES = 30
 
 
 def compose(session: IssueSession, seen: Observation, decision: Decision) -> Plan:
-    """Return the plan that carries out `decision`."""
+    """Return the plan that carries out `decision`.
+
+    Raises:
+        OutageError: the agent was to be told of a failure of CI that is none of the commit's.
+
+    """
     assert decision.row is not None, "only a decision with a row has steps"
     restarts = any(step.verb is Verb.RECOVER for step in decision.row.steps)
     work = read_git_state(session) if restarts else GitState()  # no other text tells of it
-    material = gather(session, seen, work, _needed(decision.row.steps))
+    needed = _needed(decision.row.steps)
+    material = gather(session, seen, work, needed)
+    if seen.facts.red and Source.LOG in needed and not restarts:
+        _refuse_outage(session.project, material, seen.facts)
     last = agent.load(session.dir)
     generation = last.generation + 1 if last else 1
     steps = tuple(_planned(step, material, seen, generation) for step in decision.row.steps)
@@ -45,6 +54,14 @@ def compose(session: IssueSession, seen: Observation, decision: Decision) -> Pla
     write = row.about(seen.facts)
     plan = Plan(decision.key, row.name, write, time.time(), steps, row.counts, row.provisional)
     return plan.about_run(seen.facts.run, again=seen.facts.rerun)
+
+
+def _refuse_outage(project: Project, material: Material, facts: Facts) -> None:
+    ci = project.settings.ci
+    if not facts.limits.repeats_ci:
+        return  # the embedded forge knows what it has killed
+    if reason := find_outage(material.check, ci.infrastructure, ci.infrastructure_steps):
+        raise OutageError(facts.run, reason)
 
 
 def _needed(steps: Iterable[Step]) -> frozenset[Source]:
@@ -70,6 +87,8 @@ def _planned(step: Step, material: Material, seen: Observation, generation: int)
         return PlannedStep(step.verb, text=seen.facts.head if seen.facts.merged else "")
     if step.verb is Verb.WRITE_CI_RESULT:
         return PlannedStep(step.verb, text=f"{material.check.state}\n{material.check.log}")
+    if step.verb is Verb.RERUN_CI:
+        return PlannedStep(step.verb, text=seen.facts.run)
     return PlannedStep(step.verb, text=seen.facts.head)
 
 
@@ -105,7 +124,8 @@ def gather(
         nonce=make_nonce(4),
         merge_command=_merge_command(project, seen),
         answer_help=_answer_help(session, seen, handoffs),
-        pull=seen.pull,
+        pull=_whole_pull(session, seen, needed),
+        repeated=_is_repeated(facts),
         check=full_check(project, seen.pull) if _has_log(seen, needed) else seen.check,
         review=full_review(project, seen.pull, seen.review)
         if Source.REVIEW in needed
@@ -139,6 +159,21 @@ def gather(
 def _has_log(seen: Observation, needed: Collection[Source]) -> bool:
     """Whether the log is wanted and there is one: CI keeps none of what has passed."""
     return Source.LOG in needed and seen.check.state in (CheckState.FAILURE, CheckState.BROKEN)
+
+
+def _whole_pull(
+    session: IssueSession, seen: Observation, needed: Collection[Source]
+) -> PullRequest | None:
+    """The pull request; with all that the forge says of its merge if that is `needed`."""
+    if seen.pull is None or Source.MERGE not in needed:
+        return seen.pull
+    return session.project.forge.pull(seen.pull.number)
+
+
+def _is_repeated(facts: Facts) -> bool:
+    """Whether CI was run once more by itself."""
+    again = any(run.startswith(f"{facts.head}@") for run in facts.history.reruns)
+    return again or not facts.limits.repeats_ci
 
 
 def _named(session: IssueSession) -> Issue:

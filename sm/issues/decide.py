@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from sm.adapters.forge.model import CheckState
 from sm.issues.facts import Facts
 from sm.issues.matrix import ROWS
 from sm.issues.rows import Row
@@ -40,6 +41,19 @@ def decide(facts: Facts, among: Sequence[Row] = ROWS) -> Decision:
     return Decision(None, "", wake_at)
 
 
+def _deadlines_elsewhere(f: Facts) -> Iterator[float]:
+    """Those of what CI, reviewers and the forge have to do."""
+    if f.awaits_ci or (f.awaits_review and f.check is CheckState.PENDING):
+        yield f.ci_due_at
+    if f.awaits:
+        yield f.rerun_until
+        yield f.dropped_at
+    if f.awaits_review:
+        yield f.written_at + f.limits.review_timeout_s
+    if f.is_held:
+        yield f.held_until
+
+
 def _deadlines(f: Facts) -> Iterator[float]:
     """The moments at which time alone makes a row apply."""
     if f.crashed:
@@ -47,10 +61,7 @@ def _deadlines(f: Facts) -> Iterator[float]:
     if f.escalated:
         yield f.remind_at
         yield f.asked_at + f.limits.escalation_timeout_s
-    if f.awaits_ci:
-        yield f.ci_due_at
-    if f.awaits_review:
-        yield f.written_at + f.limits.review_timeout_s
+    yield from _deadlines_elsewhere(f)
     if f.working:
         yield f.life_at + f.limits.agent_timeout_s
         yield f.life_at + f.limits.merge_remind_s

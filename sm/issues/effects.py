@@ -8,9 +8,10 @@ from pathlib import Path
 from msgspec import structs
 
 from sm.adapters import vault
-from sm.adapters.forge.model import BOT
+from sm.adapters.forge.errors import AtWorkError
+from sm.adapters.forge.model import BOT, CheckState, Hold
 from sm.adapters.git_push import RefMovedError
-from sm.errors import SmError, StateError, TemporaryError
+from sm.errors import SmError, StateError, TemporaryError, UsageError
 from sm.issues import claim, phase_file, remnants, threads, worktree
 from sm.issues.compose import launch_with
 from sm.issues.problem import Problem
@@ -22,7 +23,7 @@ from sm.messages.ids import make_id
 from sm.messages.queue import Message, Mode
 from sm.refusal import Status
 from sm.sessions import agent, agent_process, registry
-from sm.sessions.history import Verb
+from sm.sessions.history import BEGUN, QUEUED, Verb
 from sm.sessions.plan import Plan, PlannedStep
 from sm.sessions.session import IssueSession
 from sm.store import events
@@ -117,11 +118,27 @@ def _open_pull(session: IssueSession, step: PlannedStep, ident: str) -> str:
     return f"#{pull.number}"
 
 
+def _rerun_ci(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    """Begin it, unless a try that was cut short has; else a word why that cannot be done."""
+    forge, (head, _, at) = session.project.forge, step.text.partition("@")
+    now = forge.check(head)
+    if now.state is CheckState.PENDING or f"{now.at:.3f}" != at:
+        return BEGUN
+    try:
+        forge.rerun_check(head)
+    except AtWorkError:
+        return BEGUN
+    except UsageError as error:
+        return error.message
+    return BEGUN
+
+
 def _merge(session: IssueSession, step: PlannedStep, ident: str) -> str:
     pull = session.project.forge.pull_for(session.record.branch)
     if pull is None:
         raise PointlessError(f"there is no pull request of '{session.record.branch}'")
-    return session.project.forge.merge(pull.number, head=step.text, author=BOT).merged_as[:10]
+    made = session.project.forge.merge(pull.number, head=step.text, author=BOT)
+    return QUEUED if made.hold is Hold.QUEUED else made.merged_as[:10]
 
 
 def _comment(session: IssueSession, step: PlannedStep, ident: str) -> str:
@@ -295,6 +312,7 @@ EFFECTS: dict[Verb, Callable[[IssueSession, PlannedStep, str], str]] = {
     Verb.CREATE_PHASE: _create_phase,
     Verb.WRITE_CI_RESULT: _write_ci_result,
     Verb.OPEN_PULL: _open_pull,
+    Verb.RERUN_CI: _rerun_ci,
     Verb.MERGE: _merge,
     Verb.NOTIFY: _notify,
     Verb.REMIND: _remind,

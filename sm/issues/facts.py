@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from sm.adapters.forge.model import CheckState, PullState, ReviewState
+from sm.adapters.forge.model import CheckState, Hold, PullState, ReviewState
 from sm.phase import Phase
 from sm.sessions.failure import Failure
 from sm.sessions.history import Escalation, History
@@ -20,10 +20,17 @@ class Life(StrEnum):
     GONE = "gone"
 
 
+QUEUE_S = 60.0
+"""So long a forge may take to show what it has put into its merge queue."""
 REMINDERS = 2
 """How often sm reminds an agent of the protocol whose turn ended without a phase."""
 LONG_PARK_S = 3600.0
 """After so long sm tells a person that a session is parked."""
+
+
+def name_run(head: str, at: float) -> str:
+    """A run of CI on the commit `head`, by the time of its result."""
+    return f"{head}@{at:.3f}"
 
 
 class Limits(Struct, frozen=True):
@@ -43,6 +50,8 @@ class Limits(Struct, frozen=True):
     escalation_timeout_s: float = 24 * 3600
     max_recoveries: int = 3
     recovery_pause_s: float = 30
+    repeats_ci: bool = False
+    """CI runs elsewhere, and sm may have it run again."""
 
 
 class Facts(Struct, frozen=True):
@@ -74,9 +83,12 @@ class Facts(Struct, frozen=True):
     check: CheckState = CheckState.NONE
     check_at: float = 0.0
     """Since when CI has this result."""
+    hold: Hold = Hold.NONE
+    """What keeps the forge itself from merging."""
     review: ReviewState | None = None
     """The reviewers' verdict on `head`; a request for changes holds until it is withdrawn."""
     review_id: str = ""
+    review_at: float = 0.0
     reply: str = ""
     """The id of a person's answer that still has to be handed over."""
 
@@ -120,6 +132,12 @@ class Facts(Struct, frozen=True):
         """
         broken = self.awaits and self.check is CheckState.BROKEN
         return f"ci:{self.write}:{self.check_at:.3f}" if broken else ""
+
+    @property
+    def rerun_until(self) -> float:
+        """Until when sm waits for the run that it has begun after this one; 0: it has not."""
+        begun_at = self.history.reruns.get(self.run) if self.outage else None
+        return 0.0 if begun_at is None else begun_at + self.limits.ci_timeout_s
 
     @property
     def dialog_at(self) -> float | None:
@@ -247,9 +265,41 @@ class Facts(Struct, frozen=True):
         return self.pull is PullState.OPEN and self.check in (CheckState.SUCCESS, CheckState.NONE)
 
     @property
+    def to_merge(self) -> bool:
+        """Whether the project asks for nothing more before the merge; the forge still may."""
+        return self.approved and self.green
+
+    @property
+    def queued(self) -> bool:
+        """Whether the forge has it in its merge queue."""
+        return self.pull is PullState.OPEN and self.hold is Hold.QUEUED
+
+    @property
+    def held_until(self) -> float:
+        """When a person is told of what keeps the forge from merging; a queue takes its time."""
+        limits = self.limits
+        patience_s = limits.review_timeout_s if self.queued else limits.merge_remind_s
+        return max(self.written_at, self.check_at, self.review_at) + patience_s
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the forge keeps back what waits for nothing else."""
+        if self.open and self.phase is Phase.DONE:
+            return self.queued
+        held = self.queued or self.hold is Hold.BLOCKED
+        return self.awaits_review and self.to_merge and held
+
+    @property
+    def dropped_at(self) -> float:
+        """From when on the queue that took it must show it; 0: it is there, or never was."""
+        queued_at = self.history.queued.get(f"approved-merge:{self.write}:{self.head}")
+        gone = queued_at is not None and self.pull is PullState.OPEN and not self.queued
+        return queued_at + QUEUE_S if queued_at is not None and gone else 0.0
+
+    @property
     def run(self) -> str:
         """The run of CI with the known result: its commit and time."""
-        return f"{self.head}@{self.check_at:.3f}"
+        return name_run(self.head, self.check_at)
 
     @property
     def rerun(self) -> bool:
@@ -330,5 +380,5 @@ class Facts(Struct, frozen=True):
         answer = self.history.answer
         if answer is None or answer.row != row or answer.write != self.write:
             return False
-        mergeable = self.approved and self.green
+        mergeable = self.to_merge and self.hold is Hold.NONE
         return mergeable and self.now >= answer.at + self.limits.merge_remind_s

@@ -16,6 +16,7 @@ class Source(StrEnum):
     ISSUE = "issue"
     LOG = "log"
     REVIEW = "review"
+    MERGE = "merge"
 
 
 SOURCES: dict[str, tuple[Source, ...]] = {
@@ -25,6 +26,8 @@ SOURCES: dict[str, tuple[Source, ...]] = {
     "ci-failed": (Source.LOG,),
     "ci-exhausted": (Source.LOG,),
     "review-changes": (Source.REVIEW,),
+    "merge-held": (Source.MERGE,),
+    "queue-dropped": (Source.MERGE,),
 }
 """What the texts quote, by their names. A text that is not here quotes none of it."""
 
@@ -67,6 +70,8 @@ class Material(Struct, frozen=True):
     tail: str = ""
     log_lines: int = 200
     fixes_left: int = 0
+    repeated: bool = True
+    """Whether CI that has failed itself was run once more."""
     worktree: str = ""
     protocol_known: bool = False
     """Whether the agent's system prompt has the protocol."""

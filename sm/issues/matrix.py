@@ -6,7 +6,7 @@ the forge has settled, then a dead agent, then the agent's phase.
 
 from __future__ import annotations
 
-from sm.adapters.forge.model import CheckState, PullState
+from sm.adapters.forge.model import CheckState, Hold, PullState
 from sm.issues.facts import LONG_PARK_S, REMINDERS, Facts
 from sm.issues.rows import Row, Step, key_per_failure, key_per_question
 from sm.phase import Phase
@@ -257,6 +257,20 @@ _SIGNALLED = (
         (Step(INJECT, "unknown-sentinel"),),
     ),
     Row(
+        "merge-held",
+        "awaiting_review, done",
+        "approved and green, and the forge holds it back for a while (30 min, in a queue 3 h)",
+        lambda f: f.is_held and f.now >= f.held_until,
+        (Step(NOTIFY, "merge-held"),),
+    ),
+    Row(
+        "merge-queued",
+        "awaiting_review, done",
+        "in the merge queue of the forge",
+        lambda f: f.is_held and f.queued,
+        (),
+    ),
+    Row(
         "not-merged",
         "done",
         "not merged",
@@ -310,6 +324,21 @@ _CI = (
         "CI failure, attempts exhausted (3)",
         lambda f: f.awaits and f.red and not f.fixable,
         (Step(Verb.WRITE_CI_RESULT), Step(NOTIFY, "ci-exhausted")),
+    ),
+    Row(
+        "ci-rerun",
+        "awaiting_ci, awaiting_review",
+        "CI itself failed elsewhere; once for each commit",
+        lambda f: bool(f.outage) and f.limits.repeats_ci,
+        (Step(Verb.RERUN_CI),),
+        lambda f: f.head,
+    ),
+    Row(
+        "ci-rerunning",
+        "awaiting_ci, awaiting_review",
+        "it was run again, and has no result yet",
+        lambda f: f.now < f.rerun_until,
+        (),
     ),
     Row(
         "ci-broken",
@@ -372,25 +401,49 @@ _REVIEW = (
         counts=Count.FIX,
     ),
     Row(
+        "behind",
+        "awaiting_review",
+        "APPROVE and green, and the forge wants the base's last commit in it",
+        lambda f: f.awaits_review and f.to_merge and f.hold is Hold.BEHIND,
+        (Step(INJECT, "behind"),),
+    ),
+    Row(
+        "queue-dropped",
+        "awaiting_review",
+        "removed from the merge queue, unmerged",
+        lambda f: f.awaits_review and 0 < f.dropped_at <= f.now,
+        (Step(INJECT, "queue-dropped"),),
+    ),
+    Row(
         "approved",
         "awaiting_review",
         "APPROVE and green, the agent merges",
-        lambda f: f.awaits_review and f.approved and f.green and not f.limits.merge_by_sm,
+        lambda f: (
+            f.awaits_review and f.to_merge and f.hold is Hold.NONE and not f.limits.merge_by_sm
+        ),
         (Step(INJECT, "approved"),),
     ),
     Row(
         "approved-merge",
         "awaiting_review",
         "APPROVE and green, sm merges",
-        lambda f: f.awaits_review and f.approved and f.green and f.limits.merge_by_sm,
+        lambda f: f.awaits_review and f.to_merge and f.hold is Hold.NONE and f.limits.merge_by_sm,
         (Step(Verb.MERGE),),
+        lambda f: f"{f.write}:{f.head}",
+    ),
+    Row(
+        "ci-late",
+        "awaiting_review",
+        "CI timeout (30 min) at the head under review",
+        lambda f: f.awaits_review and f.check is CheckState.PENDING and f.now >= f.ci_due_at,
+        (Step(NOTIFY, "ci-late"),),
         lambda f: f"{f.write}:{f.head}",
     ),
     Row(
         "review-timeout",
         "awaiting_review",
         "timeout (3 h)",
-        lambda f: f.awaits_review and f.waited_s() >= f.limits.review_timeout_s,
+        lambda f: f.awaits_review and not f.is_held and f.waited_s() >= f.limits.review_timeout_s,
         (Step(INJECT, "review-timeout"), Step(NOTIFY, "review-timeout")),
         provisional=True,
     ),

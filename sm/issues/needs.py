@@ -6,14 +6,18 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from sm.adapters.forge.model import Check, CheckState
+
 CAUSES = {
     "escalate": "The agent asks for a person",
     "ci-exhausted": "CI keeps failing: the attempts are used up",
     "ci-timeout": "CI has given no result in time",
     "ci-broken": "CI itself failed",
+    "ci-late": "CI has given no result in time",
     "review-timeout": "Nobody has reviewed the pull request in time",
     "review-exhausted": "The reviewer asks for changes again: the rounds are used up",
     "merge-stuck": "Approved and green, reminded, and still not merged",
+    "merge-held": "Approved and green, and the forge does not merge it",
     "trouble": "Something that sm had to do was refused",
     "turn-failed": "The agent cannot go on",
     "dialog": "A dialog is open in the agent's terminal",
@@ -24,8 +28,9 @@ CAUSES = {
 class Case(Struct, frozen=True):
     """What a question to a person is about. `address` is the session's, such as `shop#7`.
 
-    `step` is the failed step of CI, `pull` the number of the pull request, 0 for none.
-    `locked_out`: the agent has no access to its API. `stuck`: sm cannot type to it.
+    `step` is the failed step of CI, `waits` what of it has not begun, `held` what keeps the forge
+    from merging, `pull` the number of the pull request, 0 for none. `locked_out`: the agent has no
+    access to its API. `stuck`: sm cannot type to it.
     """
 
     row: str
@@ -34,6 +39,8 @@ class Case(Struct, frozen=True):
     trouble: str = ""
     failure: str = ""
     step: str = ""
+    waits: str = ""
+    held: str = ""
     pull: int = 0
     locked_out: bool = False
     stuck: bool = False
@@ -65,6 +72,15 @@ def describe_need(case: Case) -> Need:
     return Need(CAUSES.get(case.row, "A person is asked"), detail, waits_for, command, by_answer)
 
 
+def name_waits(check: Check) -> str:
+    """What of a check that has no result yet has not even begun; '' if all of it has."""
+    if check.state is not CheckState.PENDING:
+        return ""
+    if check.missing:
+        return f"required, and not begun: {', '.join(check.missing)}"
+    return "" if check.at else "no check has begun"
+
+
 def _reason(case: Case) -> str:
     return case.reason
 
@@ -79,6 +95,9 @@ DETAILS: dict[str, Callable[[Case], str]] = {
     "turn-failed": lambda case: case.failure,
     "ci-exhausted": _step,
     "ci-broken": _step,
+    "ci-timeout": lambda case: case.waits or case.reason,
+    "ci-late": lambda case: case.waits,
+    "merge-held": lambda case: case.held,
     "dialog": lambda _: "",
 }
 """What tells this case from others; of any other row what the agent has written."""
@@ -98,7 +117,7 @@ def _way(case: Case) -> tuple[str, str]:
             return "CI, which is broken", f"sm ci rerun {project} {issue}"
         case "review-timeout" if case.pull:
             return "a review", f"sm review {project}#{case.pull} --approve"
-        case "merge-stuck" if case.pull:
+        case "merge-stuck" | "merge-held" if case.pull:
             return "the merge", f"sm pr merge {project}#{case.pull}"
         case _:
             return "an answer", f"sm reply {project} {issue} TEXT"

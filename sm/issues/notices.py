@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from sm.issues.material import Material, cite_pull
-from sm.issues.needs import CAUSES, Case, Need, describe_need
+from sm.issues.needs import CAUSES, Case, Need, describe_need, name_waits
 from sm.quoting import code
 from sm.redact import redact
 from sm.text import normalise, one_line
@@ -38,6 +38,8 @@ def _case(row: str, m: Material) -> Case:
         trouble=m.trouble,
         failure=m.failure,
         step=m.check.step,
+        waits=name_waits(m.check),
+        held=redact(m.pull.held) if m.pull else "",
         pull=m.pull.number if m.pull else 0,
         locked_out=m.locked_out,
         stuck=m.stuck,
@@ -81,7 +83,7 @@ def _dialog(m: Material) -> str:
 def _ci_broken(m: Material) -> str:
     parts = [
         f"**CI itself failed** (issue #{m.issue.number}, pull request #{cite_pull(m)}): nothing "
-        "is known of the commit. It was run once more by itself.",
+        "is known of the commit." + (" It was run once more by itself." if m.repeated else ""),
         f"Reason: {code(m.check.step)}. Log: {code(m.check.url)}",
         f"When that is mended, have it run again: `sm ci rerun {m.project} {m.issue.number}`. "
         f"What it says then reaches the agent. To tell the agent something: {m.answer_help}.",

@@ -10,20 +10,28 @@ from msgspec import Struct, structs
 from sm.adapters.agent import screen
 from sm.adapters.agent.prompt import Prompt
 from sm.adapters.agent.screen import Screen
-from sm.adapters.forge.model import NO_CHECK, Check, PullRequest, PullState, Review
+from sm.adapters.forge.model import (
+    NO_CHECK,
+    Check,
+    CheckState,
+    Hold,
+    PullRequest,
+    PullState,
+    Review,
+)
 from sm.adapters.forge.review import verdict
 from sm.adapters.tmux import MissingPaneError, NoServerError
 from sm.config.schema import ProjectSettings
 from sm.errors import StateError
 from sm.issues import phase_file
-from sm.issues.facts import Facts, Life, Limits
+from sm.issues.facts import Facts, Life, Limits, name_run
 from sm.issues.replies import Reply, explain_unread, list_replies
 from sm.issues.snapshot import Snapshot, is_open, snapshot
 from sm.messages import screen_state
 from sm.phase import Phase, PhaseWrite
 from sm.sessions import agent, agent_process, plan, turn
 from sm.sessions.agent_state import State
-from sm.sessions.history import fold
+from sm.sessions.history import History, fold
 from sm.sessions.session import IssueSession
 from sm.sessions.signs import Signs
 from sm.store.files import open_guarded
@@ -161,12 +169,15 @@ def _gather(
         seen.trust(project.settings),
     )
     review = verdict(pull.reviews, head, trust) if pull else None
-    check = pull.check if pull else NO_CHECK
     directory = session.dir
+    history = fold(plan.read_receipts(directory))
+    if pull is not None:
+        pull = structs.replace(pull, check=_judge(pull.check, head, history))
+    check = pull.check if pull else NO_CHECK
     facts = Facts(
         now=time.time(),
         limits=read_limits(project.settings),
-        history=fold(plan.read_receipts(directory)),
+        history=history,
         session=Life.ALIVE if agent.is_alive(directory) else Life.GONE,
         phase=write.phase,
         write=write.id if write.phase is not Phase.NONE else "",
@@ -178,10 +189,12 @@ def _gather(
         pull=pull.state if pull else None,
         head=head,
         conflicts=pull.conflicts if pull else False,
+        hold=pull.hold if pull else Hold.NONE,
         check=check.state,
         check_at=check.at,
         review=review.state if review else None,
         review_id=review.id if review else "",
+        review_at=review.at if review else 0.0,
     )
     asked = facts.escalation
     answers = list_replies(session, issue, trust, asked.at) if asked else ()
@@ -192,6 +205,14 @@ def _gather(
     )
     unreadable = explain_unread(session) if asked else ""
     return Observation(facts, write, pull, review, answers, written.problem, unreadable)
+
+
+def _judge(check: Check, head: str, history: History) -> Check:
+    """A failure as broken, if it is known that CI itself has failed in that run."""
+    if check.state is not CheckState.FAILURE:
+        return check
+    reason = history.outages.get(name_run(head, check.at))
+    return structs.replace(check, state=CheckState.BROKEN, step=reason) if reason else check
 
 
 def _own_pull(session: IssueSession, seen: Snapshot) -> PullRequest | None:
@@ -270,4 +291,5 @@ def read_limits(project: ProjectSettings) -> Limits:
         escalation_timeout_s=p.escalation.timeout_s,
         max_recoveries=p.recovery.max,
         recovery_pause_s=p.recovery.pause_s,
+        repeats_ci=p.forge.is_elsewhere,
     )

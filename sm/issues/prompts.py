@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sm.adapters.forge.model import Check, Review
+from sm.adapters.forge.model import Check, InlineComment, Review
 from sm.bridge import texts
 from sm.issues.material import Material, cite_pull
 from sm.phase import SENTINELS, Phase, explain_protocol
@@ -113,9 +113,17 @@ def _state_lost(m: Material) -> str:
 
 def _ci_passed(m: Material) -> str:
     return (
-        f"[sm] CI passed for {_head(m)}. Next: if the work is complete, ask for a review:\n"
+        f"[sm] CI passed for {_head(m)}.{_optional(m)} Next: if the work is complete, ask for a "
+        "review:\n"
         f'  echo "{Phase.AWAITING_REVIEW}" > "$PHASE_FILE"'
     )
+
+
+def _optional(m: Material) -> str:
+    """What has failed beside the checks that the forge requires."""
+    if not m.check.optional:
+        return ""
+    return f" Failed, but not required: {', '.join(map(name, m.check.optional))}."
 
 
 def _ci_none(m: Material) -> str:
@@ -139,7 +147,7 @@ def _step(check: Check) -> str:
 
 def _ci_log(m: Material, check: Check) -> str:
     """The end of its log, below the step that failed and where to see all of it."""
-    named = (("step", check.step), ("address", check.url))
+    named = (("step", check.step), ("address", check.url), ("the whole log", check.file))
     head = [f"{what}: {one_line(words, SENTENCE_LIMIT)}" for what, words in named if words]
     log = _last_lines(check.log, m.log_lines)
     return fence("CI log", "\n".join([*head, *([""] if head else []), log]), m.nonce)
@@ -168,10 +176,18 @@ def _remarks(review: Review | None) -> str:
 
 def _review_text(m: Material, review: Review) -> str:
     lines = [review.body.strip()] if review.body.strip() else []
-    lines += [f"{c.path}:{c.line}: {c.body.strip()}" for c in review.comments]
+    lines += map(_remark_text, review.comments)
     whole = f"sm pr show {cite_pull(m)} --project {m.project}"
     text = first_part("\n\n".join(lines) or "(no text)", whole)
     return fence(f"review by {review.author}", text, m.nonce)
+
+
+def _remark_text(remark: InlineComment) -> str:
+    """A remark on a line, with the code that it is about."""
+    since = " (the code has changed since)" if remark.outdated else ""
+    said = f"{remark.path}:{remark.line}{since}: {remark.body.strip()}"
+    hunk = "\n".join(f"    {line}" for line in remark.hunk.splitlines())
+    return "\n".join(filter(None, [said, hunk]))
 
 
 def _approved(m: Material) -> str:
@@ -199,6 +215,25 @@ def _conflict(m: Material) -> str:
         f"[sm] Pull request #{cite_pull(m)} conflicts with {m.base}. Rebase: git fetch "
         f"{m.remote} && git rebase {m.remote}/{m.base}, solve the conflicts, push with "
         f"--force-with-lease, and write {Phase.AWAITING_CI} again."
+    )
+
+
+def _behind(m: Material) -> str:
+    return (
+        f"[sm] Pull request #{cite_pull(m)} is approved and green, but the forge merges only what "
+        f"has the last commit of {m.base}. Bring it up to date: git fetch {m.remote} && git rebase "
+        f"{m.remote}/{m.base}, push with --force-with-lease, and write {Phase.AWAITING_CI} again."
+    )
+
+
+def _queue_dropped(m: Material) -> str:
+    said = fence("forge", m.pull.held if m.pull and m.pull.held else "(no reason)", m.nonce)
+    return (
+        f"[sm] The forge has removed pull request #{cite_pull(m)} from its merge queue, unmerged. "
+        f"It says:\n{said}\nThe queue tests the work together with the base's last commits. Find "
+        f"out what does not fit: git fetch {m.remote} && git rebase {m.remote}/{m.base}, mend it, "
+        f"push with --force-with-lease, and write {Phase.AWAITING_CI} again. If the work is not to "
+        f"blame, write {Phase.AWAITING_REVIEW} again."
     )
 
 
@@ -260,6 +295,8 @@ PROMPTS: dict[str, Callable[[Material], str]] = {
     "approved": _approved,
     "merge-reminder": _merge_reminder,
     "conflict": _conflict,
+    "behind": _behind,
+    "queue-dropped": _queue_dropped,
     "nothing-pushed": _nothing_pushed,
     "unknown-sentinel": _unknown_sentinel,
     "not-merged": _not_merged,

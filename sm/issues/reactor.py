@@ -23,6 +23,7 @@ from sm.issues.effects import NotNowError, PartlyToldError, PointlessError, perf
 from sm.issues.facts import Facts
 from sm.issues.matrix import BY_NAME, INTERRUPTING, OVERTAKING
 from sm.issues.observe import Observation, observe
+from sm.issues.outage import OutageError
 from sm.issues.problem import Problem, read_problem, write_problem
 from sm.issues.snapshot import snapshot
 from sm.issues.threads import hand_over
@@ -43,7 +44,7 @@ from sm.store.repair import repair
 ROUNDS = 20
 """Decisions in one pass. The matrix comes to rest after two or three; more would be a loop."""
 
-FORGE_VERBS = frozenset({Verb.OPEN_PULL, Verb.MERGE, Verb.CLOSE_ISSUE})
+FORGE_VERBS = frozenset({Verb.OPEN_PULL, Verb.RERUN_CI, Verb.MERGE, Verb.CLOSE_ISSUE})
 """After these the forge looks different, so the last observation of it is worth nothing."""
 
 RETRY_S = (0.5, 300.0)
@@ -221,7 +222,11 @@ def _decide(session: IssueSession, newer_than: float, started: Moment) -> Plan |
     if not decision.acts:
         _rest(directory, started, decision.wake_at)
         return None
-    plan = compose(session, seen, decision)
+    try:
+        plan = compose(session, seen, decision)
+    except OutageError as outage:
+        _note_outage(session, outage)
+        return _decide(session, newer_than, started)
     crash_point("plan:before-save")
     plans.save(directory, plan)
     crash_point("plan:after-save")
@@ -229,6 +234,16 @@ def _decide(session: IssueSession, newer_than: float, started: Moment) -> Plan |
         events.Decided(session=session.name, row=plan.row, phase=seen.write.text)
     )
     return plan
+
+
+def _note_outage(session: IssueSession, outage: OutageError) -> None:
+    """From now on that run of CI counts as broken, and no more as a failure of the commit."""
+    ident, said = f"outage:{outage.run}", events.Problem(session=session.name, text=outage.reason)
+    plans.add_receipt(
+        session.dir,
+        Receipt(time.time(), ident, "outage", run=outage.run, outage=outage.reason),
+    )
+    session.project.record(said)
 
 
 def _observe(session: IssueSession, newer_than: float) -> Observation:

@@ -15,6 +15,7 @@ class Verb(StrEnum):
     CREATE_PHASE = "create the phase file"
     WRITE_CI_RESULT = "write ci-result"
     OPEN_PULL = "open the pull request"
+    RERUN_CI = "run CI again"
     MERGE = "merge at the reviewed head"
     NOTIFY = "escalate"
     REMIND = "remind"
@@ -53,7 +54,7 @@ class Receipt(Struct, frozen=True, omit_defaults=True):
 
     `write` is the phase write at that time, `trouble` an error that no retry will mend, `remark`
     something that a person should know and need not answer, `run` the failed run of CI that the
-    agent got: `Facts.run`.
+    agent got: `Facts.run`. With `outage` that run is one in which CI itself has failed, and why.
     """
 
     at: float
@@ -68,7 +69,11 @@ class Receipt(Struct, frozen=True, omit_defaults=True):
     trouble: str = ""
     remark: str = ""
     run: str = ""
+    outage: str = ""
 
+
+BEGUN, QUEUED = "begun", "queued"
+"""The details of steps: CI runs again; the pull request is in the merge queue of the forge."""
 
 NUDGES = frozenset({Count.REMINDER, Count.RESUME})
 """Messages to the agent that answer nothing: the turn stays with the same side."""
@@ -119,6 +124,12 @@ class History(Struct, frozen=True):
     remarks: tuple[str, ...] = ()
     runs: frozenset[str] = frozenset()
     """The failed runs of CI that the agent got."""
+    outages: Mapping[str, str] = field(default_factory=dict)
+    """The runs that have failed without testing anything, and why."""
+    reruns: Mapping[str, float] = field(default_factory=dict)
+    """The runs after which sm had CI run again, and when."""
+    queued: Mapping[str, float] = field(default_factory=dict)
+    """The reactions by which a pull request got into a merge queue, and when."""
 
     def has(self, key: str) -> bool:
         """Say whether the reaction `key` is complete."""
@@ -139,6 +150,8 @@ def _add(history: History, receipt: Receipt) -> History:
         history = structs.replace(history, troubles=(*history.troubles, receipt.plan))
     if receipt.remark:
         history = structs.replace(history, remarks=(*history.remarks, receipt.plan))
+    if receipt.detail in (BEGUN, QUEUED) or receipt.outage:
+        history = _begun_elsewhere(history, receipt)
     match receipt.verb:
         case None:
             forgotten = receipt.counts is Count.NEW_CONTEXT
@@ -168,6 +181,18 @@ def _add(history: History, receipt: Receipt) -> History:
             )
         case _:
             return history
+
+
+def _begun_elsewhere(history: History, receipt: Receipt) -> History:
+    """What CI and the forge do by themselves, of which only these receipts tell."""
+    if receipt.outage:
+        outages = {**history.outages, receipt.run: receipt.outage}
+        return structs.replace(history, outages=outages)
+    if receipt.verb is Verb.RERUN_CI:
+        return structs.replace(history, reruns={**history.reruns, receipt.run: receipt.at})
+    if receipt.verb is Verb.MERGE:
+        return structs.replace(history, queued={**history.queued, receipt.plan: receipt.at})
+    return history
 
 
 def _asked(history: History, asked: Escalation) -> History:

@@ -60,6 +60,8 @@ class Plan(Struct, frozen=True):
 
     def about_run(self, run: str, *, again: bool) -> Plan:
         """Return the plan as one about a failed run of CI. With `again` the run costs no fix."""
+        if any(step.verb is Verb.RERUN_CI for step in self.steps):
+            return structs.replace(self, run=run)
         if self.counts is not Count.FIX:
             return self
         return structs.replace(self, run=run, counts=Count.NONE if again else self.counts)

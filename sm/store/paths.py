@@ -183,6 +183,16 @@ class ProjectDir(Struct, frozen=True):
         return self.path / "webhooks.json"
 
     @property
+    def rules(self) -> Path:
+        """What a forge elsewhere asks for before a merge into a branch."""
+        return self.path / "rules.json"
+
+    @property
+    def ci_logs(self) -> Path:
+        """The logs of failed jobs on a forge elsewhere, a file a commit; the last ones are kept."""
+        return self.path / "ci-logs"
+
+    @property
     def quota(self) -> Path:
         """The requests to a forge elsewhere, by hour and purpose, and what is left."""
         return self.path / "quota.json"
@@ -508,6 +518,6 @@ def layout(of: type[SessionDir | ProjectDir]) -> Layout:
     """Return what the directory of a session or a project holds: files, and a few others."""
     here = of(Path())
     files = [getattr(here, name).name for name, it in vars(of).items() if isinstance(it, property)]
-    folders = ("accepted", "ci", "notify", "queue", "replies")
+    folders = ("accepted", "ci", "ci-logs", "notify", "queue", "replies")
     others = dict.fromkeys(folders, Kind.DIRECTORY) | {"wake": Kind.FIFO}
     return {name: others.get(name, Kind.FILE) for name in files}

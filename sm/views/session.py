@@ -272,7 +272,8 @@ def _waits_for(state: State, facts: Facts, row: StatusRow, known: Observation) -
         case State.AWAITING_CI:
             return f"CI of {pull}"
         case State.AWAITING_REVIEW:
-            return f"{_of_review(facts)} {pull}"
+            held = f": {known.pull.held}" if facts.is_held and known.pull else ""
+            return f"{_of_review(facts)} {pull}{held}"
         case State.WORKING if facts.pull is PullState.OPEN and _to_merge(facts):
             return f"the agent to merge {pull}"
         case _:

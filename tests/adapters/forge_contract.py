@@ -275,7 +275,8 @@ class ForgeContract:
         [seen] = forge.observe(since).pulls[0].reviews
         assert (seen.id, seen.author, seen.state, seen.head) == (made.id, "rita", wish, head)
         [whole] = forge.pull(number).reviews
-        assert (whole.body, whole.comments) == ("No.", (remark,))
+        [kept] = whole.comments
+        assert (whole.body, kept.path, kept.line, kept.body) == ("No.", "work.txt", 1, "Why?")
 
     def test_the_changes_of_a_pull_request_are_shown(self, side: Side) -> None:
         forge = side.open()

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters.forge.errors import MergeRefusedError
+from sm.adapters.forge.errors import AtWorkError, MergeRefusedError
 from sm.adapters.forge.gitea import observe
 from sm.adapters.forge.kinds import kind_of, open_forge
 from sm.adapters.forge.model import BOT, Batch, CheckState, IssueState, PullState, ReviewState
 from sm.adapters.forge.web import again
 from sm.errors import UsageError
+from tests.forges.gitea import Gitea
 from tests.forges.server import Fault, Reply
 from tests.forges.sides import RemoteSide, remote_side
 from tests.forges.state import Pull
@@ -151,8 +152,17 @@ def test_without_logs_the_status_says_what_it_knows(side: RemoteSide) -> None:
     assert side.open().check(head).log == "Failing after 3s"
 
 
-def test_ci_cannot_be_run_again_from_here(side: RemoteSide) -> None:
+def test_ci_is_run_again_where_the_server_offers_it(side: RemoteSide) -> None:
     _, head = opened(side)
+    assert isinstance(side.dialect, Gitea)
+    if side.kind == "gitea":
+        with pytest.raises(AtWorkError):
+            side.open().rerun_check(head)
+        side.finish(head, CheckState.FAILURE)
+        side.open().rerun_check(head)
+        assert side.state.reruns == ["rerun-failed-jobs"]
+        side.dialect.is_old = True
+    side.finish(head, CheckState.FAILURE)
     with pytest.raises(UsageError, match="cannot be run again"):
         side.open().rerun_check(head)
 

@@ -38,6 +38,7 @@ class Gitea:
     kind: str = "forgejo"
     description: Description = field(default_factory=lambda: describe("forgejo.json"))
     site: Site | None = None
+    is_old: bool = False
 
     def respond(self, asked: Asked) -> Reply:
         """The answer to a request; there are no validators."""
@@ -164,7 +165,12 @@ def branch(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     head = gitea.state.repository.heads().get(at[0])
     if head is None:
         raise RefusalError(404, "branch does not exist")
-    return Reply(data={"name": at[0], "commit": {"id": head}})
+    found: dict[str, Any] = {"name": at[0], "commit": {"id": head}}
+    if at[0] == "main":
+        required = gitea.state.protected
+        found |= {"enable_status_check": bool(required), "status_check_contexts": required}
+        found |= {"required_approvals": gitea.state.approvals, "protected": bool(required)}
+    return Reply(data=found)
 
 
 @route("GET", r"/compare/(.+)\.\.\.(.+)")
@@ -303,6 +309,9 @@ def merge(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
         raise RefusalError(405, "Please try again later")
     if asked.data.get("head_commit_id", found.head) != found.head:
         raise RefusalError(409, "head out of date")
+    agreed = {one.author for one in found.reviews if one.state == "APPROVED"}
+    if len(agreed) < gitea.state.approvals:
+        raise RefusalError(405, "Does not have enough approvals")
     gitea.state.merge(entry, asked.data.get("MergeTitleField", "Merge"), who)
     return Reply(200)
 
@@ -324,14 +333,23 @@ def review(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     made = Opinion(ident, who, state, data["body"], data["commit_id"], gitea.state.clock())
     found.reviews.append(made)
     for one in data.get("comments", ()):
-        found.inline.append(Inline(ident, one["path"], one["new_position"], one["body"]))
+        made_id = gitea.state.next_id()
+        found.inline.append(Inline(ident, one["path"], one["new_position"], one["body"], made_id))
     return Reply(200, review_data(made))
 
 
 @route("GET", "/pulls/([0-9]+)/reviews/([0-9]+)/comments")
 def inline(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     shown = [
-        {"path": one.path, "position": one.line, "body": one.body}
+        {
+            "id": one.id,
+            "path": one.path,
+            "position": 0 if one.outdated else one.line,
+            "original_position": one.line,
+            "body": one.body,
+            "diff_hunk": f"@@ -0,0 +1 @@\n+line {one.line} of {one.path}",
+            "resolver": user("rita") if one.resolved else None,
+        }
         for one in gitea.pull(at[0])[1].inline
         if one.review == int(at[1])
     ]
@@ -361,9 +379,28 @@ def status(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
 def runs(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
     head = asked.query.get("head_sha")
     found = [
-        {"id": 1000 + one.id, "status": one.word} for one in gitea.state.runs if one.head == head
+        {"id": 1000 + one.id, "status": one.word}
+        if gitea.kind == "forgejo"
+        else {
+            "id": 1000 + one.id,
+            "status": "completed" if one.word else "in_progress",
+            "conclusion": one.word or None,
+        }
+        for one in gitea.state.runs
+        if one.head == head
     ]
     return Reply(data={"total_count": len(found), "workflow_runs": found})
+
+
+@route("POST", "/actions/runs/([0-9]+)/(rerun|rerun-failed-jobs)")
+def rerun(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    """Gitea has it since 1.26, Forgejo has it not."""
+    if gitea.kind == "forgejo" or gitea.is_old:
+        raise RefusalError(404, "The target couldn't be found.")
+    run = next(one for one in gitea.state.runs if 1000 + one.id == int(at[0]))
+    run.word, run.at = "", gitea.state.clock()
+    gitea.state.reruns.append(at[1])
+    return Reply(201)
 
 
 @route("GET", "/actions/runs/([0-9]+)/jobs")

@@ -157,6 +157,16 @@ class Github:
             "closed_at": iso(entry.closed_at) if entry.closed_at else None,
         } | ({"pull_request": merged} if pull else {})
 
+    def _merging(self, entry: Entry, *, mergeable: bool | None) -> dict[str, Any]:
+        assert entry.pull
+        state = github_graphql.merge_state(self.state, entry).lower()
+        return {
+            "merged": bool(entry.pull.merged_at),
+            "mergeable": mergeable,
+            "mergeable_state": "unknown" if self.state.unsure else state,
+            "node_id": f"PR_{entry.number}",
+        }
+
     def pull_data(self, entry: Entry, *, whole: bool = False) -> dict[str, Any]:
         pull = entry.pull
         assert pull
@@ -175,7 +185,7 @@ class Github:
             "merge_commit_sha": pull.merged_as or None,
             "head": head | {"user": user(pull.fork or owner), "label": pull.branch},
             "base": {"ref": pull.base, "sha": sha, "repo": ours, "user": user(owner)},
-            **({"merged": bool(pull.merged_at), "mergeable": mergeable} if whole else {}),
+            **(self._merging(entry, mergeable=mergeable) if whole else {}),
         }
 
 
@@ -231,7 +241,16 @@ def branch(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply
     head = github.state.repository.heads().get(at[0])
     if head is None:
         raise RefusalError(404, "Branch not found")
-    return Reply(data={"name": at[0], "commit": {"sha": head}})
+    required = github.state.protected if at[0] == "main" else []
+    checks = [{"context": name, "app_id": None} for name in required]
+    protection = {"required_status_checks": {"contexts": required, "checks": checks}}
+    found = {"name": at[0], "commit": {"sha": head}}
+    return Reply(data=found | ({"protection": protection} if required else {}))
+
+
+@route("GET", "/rules/branches/(.+)")
+def rules(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    return github.page(asked, github.state.rules if at[0] == "main" else [])
 
 
 @route("GET", r"/compare/(.+)\.\.\.(.+)")
@@ -379,6 +398,10 @@ def merge(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     entry, found = github.pull(at[0])
     if found.merged_at or not entry.is_open or found.conflicts:
         raise RefusalError(405, "Pull Request is not mergeable")
+    if github.state.has_queue:
+        raise RefusalError(405, "Changes must be made through the merge queue")
+    if found.merge_state in ("BLOCKED", "BEHIND"):
+        raise RefusalError(405, "At least 1 approving review is required by reviewers")
     if asked.data.get("sha", found.head) != found.head:
         raise RefusalError(409, "Head branch was modified. Review and try the merge again.")
     sha = github.state.merge(entry, asked.data.get("commit_title", "Merge"), who)
@@ -401,7 +424,8 @@ def review(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply
     made = Opinion(ident, who, state, data.get("body", ""), head, github.state.clock())
     found.reviews.append(made)
     for one in data.get("comments", ()):
-        found.inline.append(Inline(ident, one["path"], one["line"], one["body"]))
+        made_id = github.state.next_id()
+        found.inline.append(Inline(ident, one["path"], one["line"], one["body"], made_id))
     github.state.touch(entry)
     return Reply(200, review_data(made))
 
@@ -409,7 +433,15 @@ def review(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply
 @route("GET", "/pulls/([0-9]+)/comments")
 def inline(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     shown = [
-        {"path": one.path, "line": one.line, "body": one.body, "pull_request_review_id": one.review}
+        {
+            "id": one.id,
+            "path": one.path,
+            **({} if one.outdated else {"line": one.line}),
+            "original_line": one.line,
+            "body": one.body,
+            "diff_hunk": f"@@ -0,0 +1 @@\n+line {one.line} of {one.path}",
+            "pull_request_review_id": one.review,
+        }
         for one in github.pull(at[0])[1].inline
     ]
     return github.page(asked, shown)
@@ -423,7 +455,7 @@ def status(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply
     latest = {one.context: one for one in github.state.statuses if one.head == at[0]}
     found = [
         {"context": one.context, "state": one.word, "id": one.id, "updated_at": iso(one.at)}
-        | {"description": one.text, "target_url": "https://ci.example.com/1"}
+        | {"description": one.text, "target_url": one.url}
         for one in latest.values()
     ]
     return Reply(data={"state": "pending", "sha": at[0], "statuses": found})
@@ -451,8 +483,36 @@ def check_runs(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> R
     return Reply(data={"total_count": len(found), "check_runs": found})
 
 
+@route("GET", "/actions/jobs/([0-9]+)")
+def job(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    run = next(one for one in github.state.runs if one.id == int(at[0]))
+    implied = [("Set up job", "success"), ("Run tests", run.word)]
+    steps = implied if run.steps is None else run.steps
+    found = {"id": run.id, "run_id": run.id, "name": run.name, "status": "completed"}
+    shown = [
+        {"name": name, "status": "completed", "conclusion": word, "number": number}
+        for number, (name, word) in enumerate(steps, 1)
+    ]
+    return Reply(data=found | {"conclusion": run.word or None, "steps": shown})
+
+
+@route("GET", "/check-runs/([0-9]+)/annotations")
+def job_annotations(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    run = next(one for one in github.state.runs if one.id == int(at[0]))
+    found = [
+        {"path": ".github", "start_line": 1, "end_line": 1, "annotation_level": "failure"}
+        | {"message": note, "title": None, "raw_details": None, "blob_href": ""}
+        | {"start_column": None, "end_column": None}
+        for note in run.notes
+    ]
+    return github.page(asked, found)
+
+
 @route("GET", "/actions/jobs/([0-9]+)/logs")
 def job_log(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    run = next(one for one in github.state.runs if one.id == int(at[0]))
+    if not run.log:
+        raise RefusalError(404, "Not Found")
     where = f"http://{asked.headers['host']}/store/{at[0]}"
     return Reply(302, headers={"Location": where})
 

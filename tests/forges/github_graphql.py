@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from tests.forges import graphql
 from tests.forges.server import Asked, Reply
-from tests.forges.state import Entry, Run, State, Status, iso
+from tests.forges.state import Entry, Pull, Run, State, Status, iso
 
 WORDS = {"success": "SUCCESS", "failure": "FAILURE", "pending": "PENDING", "error": "ERROR"}
 
@@ -26,7 +28,11 @@ def answer(state: State, asked: Asked, who: str, is_there: bool) -> Reply:
             "issue": lambda number: _issue(state, number, who),
         }
 
+    def enqueue(input: dict[str, str]) -> dict[str, Any]:  # GitHub's name
+        return _enqueue(state, input["pullRequestId"], input["expectedHeadOid"])
+
     root = {"rateLimit": {"__typename": "RateLimit", "cost": 1}, "repository": repository}
+    root |= {"enqueuePullRequest": enqueue}
     data = asked.data
     return Reply(data=graphql.run(data["query"], data.get("variables", {}), root))
 
@@ -87,7 +93,70 @@ def _pull(state: State, number: int) -> dict[str, Any] | None:
         "mergeCommit": oid if pull.merged_as else None,
         "reviews": lambda last: _reviews(entry, last),
         "commits": lambda last: _commits(state, pull.head),
+        "statusCheckRollup": _rollup_of(state, pull.head),
+        "mergeStateStatus": "UNKNOWN" if state.unsure else merge_state(state, entry),
+        "reviewDecision": pull.decision or None,
+        "isInMergeQueue": bool(pull.place),
+        "isMergeQueueEnabled": state.has_queue,
+        "mergeQueueEntry": _queue_entry(pull),
+        "id": f"PR_{number}",
+        "timelineItems": lambda last, itemTypes: _dropped(pull),  # noqa: N803
+        "reviewThreads": lambda first: _threads(pull),
     }
+
+
+def merge_state(state: State, entry: Entry) -> str:
+    """What GitHub would do if it were asked to merge."""
+    pull = entry.pull
+    assert pull
+    if pull.conflicts:
+        return "DIRTY"
+    if pull.merge_state:
+        return pull.merge_state
+    runs = [one for one in state.runs if one.head == pull.head]
+    bad = [one for one in runs if one.word not in ("success", "skipped", "neutral")]
+    return "UNSTABLE" if bad else "CLEAN"
+
+
+def _enqueue(state: State, ident: str, head: str) -> dict[str, Any]:
+    entry = state.entries[int(ident.removeprefix("PR_"))]
+    assert entry.pull
+    if entry.pull.head != head:
+        raise graphql.GraphqlError("Expected head oid does not match")
+    if entry.pull.merge_state == "BLOCKED":
+        raise graphql.GraphqlError("Pull request is not mergeable")
+    entry.pull.place = entry.pull.place or 1
+    entry.pull.dropped = ""
+    return {"__typename": "Payload", "mergeQueueEntry": _queue_entry(entry.pull)}
+
+
+def _queue_entry(pull: Pull) -> dict[str, Any] | None:
+    if not pull.place:
+        return None
+    entry = {"__typename": "MergeQueueEntry", "position": pull.place}
+    return entry | {"state": "AWAITING_CHECKS"}
+
+
+def _dropped(pull: Pull) -> dict[str, Any]:
+    node = {"__typename": "RemovedFromMergeQueueEvent", "reason": pull.dropped}
+    nodes = [node] if pull.dropped else []
+    return {"__typename": "PullRequestTimelineItemsConnection", "nodes": nodes}
+
+
+def _threads(pull: Pull) -> dict[str, Any]:
+    nodes = [
+        {
+            "__typename": "PullRequestReviewThread",
+            "isResolved": one.resolved,
+            "isOutdated": one.outdated,
+            "comments": lambda first, one=one: {
+                "__typename": "PullRequestReviewCommentConnection",
+                "nodes": [{"__typename": "PullRequestReviewComment", "databaseId": one.id}],
+            },
+        }
+        for one in pull.inline
+    ]
+    return {"__typename": "PullRequestReviewThreadConnection", "nodes": nodes}
 
 
 def _reviews(entry: Entry, last: int) -> dict[str, Any]:
@@ -107,12 +176,20 @@ def _reviews(entry: Entry, last: int) -> dict[str, Any]:
 
 
 def _commits(state: State, head: str) -> dict[str, Any]:
-    runs = [one for one in state.runs if one.head == head]
-    statuses = list({one.context: one for one in state.statuses if one.head == head}.values())
-    rollup = _rollup(runs, statuses) if runs or statuses else None
-    commit = {"__typename": "Commit", "oid": head, "statusCheckRollup": rollup}
+    commit = {"__typename": "Commit", "oid": head, "statusCheckRollup": _rollup_of(state, head)}
     node = {"__typename": "PullRequestCommit", "commit": commit}
     return {"__typename": "PullRequestCommitConnection", "nodes": [node]}
+
+
+def _rollup_of(state: State, head: str) -> dict[str, Any] | None:
+    runs = [one for one in state.runs if one.head == head]
+    statuses = list({one.context: one for one in state.statuses if one.head == head}.values())
+    return _rollup(runs, statuses) if runs or statuses else None
+
+
+def _count(kind: str, words: Iterable[str]) -> list[dict[str, Any]]:
+    counts = Counter(words)
+    return [{"__typename": kind, "state": word, "count": counts[word]} for word in counts]
 
 
 def _rollup(runs: list[Run], statuses: list[Status]) -> dict[str, Any]:
@@ -126,6 +203,12 @@ def _rollup(runs: list[Run], statuses: list[Status]) -> dict[str, Any]:
         "contexts": lambda first: {
             "__typename": "StatusCheckRollupContextConnection",
             "nodes": nodes[:first],
+            "checkRunCountsByState": _count(
+                "CheckRunStateCount", (one.word.upper() or "IN_PROGRESS" for one in runs)
+            ),
+            "statusContextCountsByState": _count(
+                "StatusContextStateCount", (WORDS[one.word] for one in statuses)
+            ),
             "pageInfo": {"__typename": "PageInfo", "hasNextPage": len(nodes) > first},
         },
     }
@@ -152,6 +235,6 @@ def _status(one: Status) -> dict[str, Any]:
         "__typename": "StatusContext",
         "context": one.context,
         "state": WORDS[one.word],
-        "targetUrl": "https://ci.example.com/1",
+        "targetUrl": one.url,
         "createdAt": iso(one.at),
     }

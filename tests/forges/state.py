@@ -34,6 +34,9 @@ class Inline:
     path: str
     line: int
     body: str
+    id: int = 0
+    resolved: bool = False
+    outdated: bool = False
 
 
 @dataclass
@@ -59,6 +62,13 @@ class Pull:
     merged_at: float = 0.0
     merged_as: str = ""
     conflicts: bool = False
+    merge_state: str = ""
+    """What the forge says of its merge, in GitHub's word, where that is not what its checks say."""
+    decision: str = ""
+    place: int = 0
+    """In the merge queue."""
+    dropped: str = ""
+    """Why it was removed from there."""
     reviews: list[Opinion] = field(default_factory=list)
     inline: list[Inline] = field(default_factory=list)
 
@@ -93,6 +103,10 @@ class Run:
     app: str = "github-actions"
     workflow: str = "ci"
     text: str = ""
+    steps: list[tuple[str, str]] | None = None
+    """Its steps and their conclusions; None: the one that the state of the run implies."""
+    notes: list[str] = field(default_factory=list)
+    """What its annotations say."""
 
 
 @dataclass
@@ -105,6 +119,7 @@ class Status:
     word: str
     at: float
     text: str = ""
+    url: str = "https://ci.example.com/1"
 
 
 @dataclass
@@ -126,6 +141,13 @@ class State:
     last_id: int = 100
     last_number: int = 0
     tried: dict[tuple[str, str], bool] = field(default_factory=dict)
+    protected: list[str] = field(default_factory=list)
+    """The checks that the protection of the base requires."""
+    rules: list[dict[str, Any]] = field(default_factory=list)
+    """The rules of rulesets that hold for it, as GitHub writes them."""
+    approvals: int = 0
+    has_queue: bool = False
+    """Pull requests are merged by a queue."""
     unsure: bool = False
     """It has not found out of any pull request whether it conflicts."""
 

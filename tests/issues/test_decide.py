@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from sm.adapters.forge.model import CheckState, PullState, ReviewState
+from sm.adapters.forge.model import CheckState, Hold, PullState, ReviewState
 from sm.issues.decide import Decision, decide
 from sm.issues.facts import Facts, Life, Limits
 from sm.issues.matrix import ROWS
@@ -105,6 +105,20 @@ CHANGES = replace(REVIEW, review=ReviewState.CHANGES_REQUESTED, review_id="r1")
 APPROVED = replace(REVIEW, review=ReviewState.APPROVED, review_id="r2")
 SM_MERGES = replace(LIVING.limits, merge_by_sm=True)
 
+ELSEWHERE = Limits(repeats_ci=True)
+BROKEN_AGAIN = replace(CI, check=CheckState.BROKEN, check_at=NOW - MINUTE, limits=ELSEWHERE)
+RERUN = History(
+    started_at=NOW - HOUR,
+    done=frozenset({"ci-rerun:c1"}),
+    reruns={f"c1@{NOW - MINUTE:.3f}": NOW - 30},
+)
+"""sm has had CI run again after the run of a minute ago."""
+DROPPED = History(
+    started_at=NOW - HOUR,
+    done=frozenset({"approved-merge:w1:c1"}),
+    queued={"approved-merge:w1:c1": NOW - 2 * MINUTE},
+)
+
 BEHAVIOURS: dict[str, tuple[Facts, str]] = {
     "a merge ends it": (replace(wrote(Phase.DONE), pull=PullState.MERGED), "merged"),
     "a merge ends it although the agent never says done": (
@@ -198,6 +212,47 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
     "CI that is broken itself under review is told to a person": (
         replace(REVIEW, check=CheckState.BROKEN, check_at=NOW),
         "ci-broken",
+    ),
+    "CI that is broken elsewhere is run again": (
+        replace(CI, check=CheckState.BROKEN, check_at=NOW, limits=ELSEWHERE),
+        "ci-rerun",
+    ),
+    "CI that runs again elsewhere is waited for": (
+        replace(BROKEN_AGAIN, history=RERUN),
+        "ci-rerunning",
+    ),
+    "CI that is broken elsewhere the second time is told to a person": (
+        replace(BROKEN_AGAIN, history=RERUN, check_at=NOW - 1),
+        "ci-broken",
+    ),
+    "CI that cannot be run again from here is told to a person": (
+        replace(BROKEN_AGAIN, history=replace(RERUN, reruns={})),
+        "ci-broken",
+    ),
+    "CI that says nothing of what is under review is told to a person": (
+        wrote(Phase.AWAITING_REVIEW, 30 * MINUTE),
+        "ci-late",
+    ),
+    "what the forge blocks is waited for": (
+        replace(APPROVED, hold=Hold.BLOCKED),
+        "review-pending",
+    ),
+    "what the forge blocks for long is told to a person": (
+        replace(APPROVED, hold=Hold.BLOCKED, written_at=NOW - 30 * MINUTE),
+        "merge-held",
+    ),
+    "a merge queue is waited for": (replace(APPROVED, hold=Hold.QUEUED), "merge-queued"),
+    "a merge queue is waited for by an agent that is done": (
+        replace(wrote(Phase.DONE), hold=Hold.QUEUED),
+        "merge-queued",
+    ),
+    "a branch that is behind is brought up to date by the agent": (
+        replace(APPROVED, hold=Hold.BEHIND),
+        "behind",
+    ),
+    "what the merge queue drops is told to the agent": (
+        replace(APPROVED, limits=Limits(merge_by_sm=True), history=DROPPED),
+        "queue-dropped",
     ),
     "CI that runs again has its whole time once more": (
         replace(wrote(Phase.AWAITING_CI, 3 * HOUR), check_at=NOW - MINUTE),
@@ -444,6 +499,9 @@ def test_blocked_is_set_before_the_backlog_label_returns() -> None:
         (replace(LIVING, limits=Limits(merge_remind_s=1)), 119 * MINUTE),
         (CI, 29 * MINUTE),
         (REVIEW, 179 * MINUTE),
+        (replace(REVIEW, check=CheckState.PENDING), 29 * MINUTE),
+        (replace(APPROVED, hold=Hold.BLOCKED), 29 * MINUTE),
+        (replace(APPROVED, hold=Hold.QUEUED), 179 * MINUTE),
         (replace(LIVING, idle_since=NOW - 10), 20),
         (crashed(2, 45), 15),
         (hooked(dialog_at=NOW - 10), 50),

@@ -15,7 +15,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from sm.adapters.forge.model import CheckState, PullState, ReviewState
+from sm.adapters.forge.model import CheckState, Hold, PullState, ReviewState
 from sm.issues.decide import Decision
 from sm.issues.facts import REMINDERS, Facts, Limits
 from sm.phase import Phase
@@ -40,6 +40,7 @@ LIMITS = st.builds(
     max_recoveries=st.sampled_from([0, 1, 3]),
     review_required=st.booleans(),
     merge_by_sm=st.booleans(),
+    repeats_ci=st.booleans(),
     remind_s=st.sampled_from([0.0, HOUR, 6 * HOUR]),
     merge_remind_s=st.sampled_from([1.0, 1800.0, 5 * HOUR]),
     recovery_pause_s=st.sampled_from([0.0, 30.0, 4 * HOUR]),
@@ -155,6 +156,12 @@ class Walk(RuleBasedStateMachine):
         self.world.review, self.world.reviews = verdict, self.world.reviews + 1
         self.happened(f"a reviewer says {verdict}")
 
+    @precondition(lambda self: self.world.pull is PullState.OPEN)
+    @rule(hold=st.sampled_from(Hold))
+    def forge_holds_it(self, hold: Hold) -> None:
+        self.world.hold = hold
+        self.happened(f"the forge holds it: '{hold}'")
+
     @rule(conflicts=st.booleans())
     def base_moves(self, conflicts: bool) -> None:
         self.world.conflicts = conflicts
@@ -267,10 +274,11 @@ def at_rest(facts: Facts, decision: Decision) -> None:
     elif facts.dialog_at is not None:
         patience_until = facts.dialog_at + DIALOG_PATIENCE_S
     elif facts.open:
-        patience_until = facts.written_at + {
-            Phase.AWAITING_CI: facts.limits.ci_timeout_s,
-            Phase.AWAITING_REVIEW: facts.limits.review_timeout_s,
-        }.get(facts.phase, 0.0)
+        patience_until = {
+            Phase.AWAITING_CI: max(facts.ci_due_at, facts.rerun_until),
+            Phase.AWAITING_REVIEW: facts.written_at + facts.limits.review_timeout_s,
+            Phase.DONE: facts.held_until,
+        }.get(facts.phase, facts.written_at)
     else:
         patience_until = facts.life_at + facts.limits.agent_timeout_s
     assert decision.wake_at <= patience_until, "somebody waits for too long"

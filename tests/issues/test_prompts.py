@@ -278,10 +278,13 @@ def test_a_text_quotes_of_the_forge_just_what_it_is_said_to(source: Source) -> N
     """What is not said to be quoted is not looked up, so it would be missing from the text."""
     words = "unmistakable"
     review = Review("r1", "bob", 1.0, ReviewState.CHANGES_REQUESTED, "c" * 40, words)
+    pull = material("").pull
+    assert pull
     whole: dict[Source, dict[str, object]] = {
         Source.ISSUE: {"issue": Issue(7, words, IssueState.OPEN, "ada", 1.0, body=words)},
         Source.LOG: {"check": Check(CheckState.FAILURE, "c" * 40, "build", "", words)},
         Source.REVIEW: {"review": review},
+        Source.MERGE: {"pull": structs.replace(pull, held=words)},
     }
     # An answer that was left as a comment is made of the issue before a text is.
     more = whole[source] | ({"reply": words} if source is Source.ISSUE else {})

@@ -1,14 +1,17 @@
 """What all that CI says of one commit comes to. Pure.
 
 A commit has statuses and check runs, of several programs. It has failed if one of them has; else it
-is being checked while one of them has no result; it has passed once every one has passed.
+is being checked while one of them has no result; it has passed once every one has passed. If the
+forge requires some of them before a merge, this holds of those alone, and one that has not begun
+is still to come. What the others say is told beside it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from fnmatch import fnmatchcase
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from sm.adapters.forge.model import Check, CheckState
 
@@ -16,8 +19,9 @@ PASSED = frozenset({"success", "neutral", "skipped"})
 FAILED = frozenset({"failure", "error", "timed_out", "startup_failure", "warning"})
 BROKEN = frozenset({"cancelled", "stale", "killed"})
 """CI itself has ended it, so it says nothing of the commit. Any other word means: not yet."""
+BAD = (CheckState.FAILURE, CheckState.BROKEN)
 NAMED = 5
-"""How many failed parts are named."""
+"""How many parts are named that have failed, or have not begun."""
 
 
 class Part(Struct, frozen=True):
@@ -45,16 +49,29 @@ class Part(Struct, frozen=True):
         return CheckState.BROKEN if self.word in BROKEN else CheckState.PENDING
 
 
-def combine(parts: Iterable[Part], head: str, *, expected: bool) -> Check:
-    """What the parts say of the commit `head`; without any it is PENDING if CI is `expected`."""
+def combine(
+    parts: Iterable[Part], head: str, *, expected: bool, required: Collection[str] = ()
+) -> Check:
+    """What the parts say of the commit `head`; without any it is PENDING if CI is `expected`.
+
+    `required` are the names of the parts that decide, as the forge has them: with `*` and `?`.
+    """
     latest = list(_latest(parts).values())
-    if not latest:
+    missing = find_missing(latest, required)
+    decisive = find_required(latest, required)
+    others = [part.name for part in latest if part not in decisive and part.state in BAD]
+    found = _combine(decisive, head, expected=expected or bool(required), waits=bool(missing))
+    return structs.replace(found, missing=missing[:NAMED], optional=tuple(others[:NAMED]))
+
+
+def _combine(parts: list[Part], head: str, *, expected: bool, waits: bool) -> Check:
+    if not parts:
         return Check(CheckState.PENDING, head) if expected else Check(CheckState.NONE, head)
-    states = {part.state for part in latest}
+    states = {part.state for part in parts} | ({CheckState.PENDING} if waits else set())
     order = (CheckState.FAILURE, CheckState.PENDING, CheckState.BROKEN, CheckState.SUCCESS)
     state = next(one for one in order if one in states)
-    meant = [part for part in latest if part.state is state]
-    at = max(part.at for part in meant)
+    meant = [part for part in parts if part.state is state]
+    at = max((part.at for part in meant), default=0.0)
     if state in (CheckState.SUCCESS, CheckState.PENDING):
         return Check(state, head, at=at)
     names = ", ".join(part.name for part in meant[:NAMED])
@@ -62,11 +79,28 @@ def combine(parts: Iterable[Part], head: str, *, expected: bool) -> Check:
     return Check(state, head, names + more, meant[0].url, at=at)
 
 
-def find_failed(parts: Iterable[Part]) -> list[Part]:
-    """The parts that have failed, or broken where none has failed."""
-    latest = list(_latest(parts).values())
+def find_failed(parts: Iterable[Part], required: Collection[str] = ()) -> list[Part]:
+    """The parts that have failed, or broken where none has failed; of the required ones alone."""
+    latest = find_required(list(_latest(parts).values()), required)
     failed = [part for part in latest if part.state is CheckState.FAILURE]
     return failed or [part for part in latest if part.state is CheckState.BROKEN]
+
+
+def find_required(parts: list[Part], required: Collection[str]) -> list[Part]:
+    """The parts that decide: all, if none is required."""
+    if not required:
+        return parts
+    return [part for part in parts if any(_is_meant(part.name, name) for name in required)]
+
+
+def find_missing(parts: Collection[Part], required: Collection[str]) -> tuple[str, ...]:
+    """What is required and has not begun."""
+    return tuple(name for name in required if not any(_is_meant(part.name, name) for part in parts))
+
+
+def _is_meant(name: str, required: str) -> bool:
+    """Whether a required name means that one: Forgejo and Gitea take patterns."""
+    return name == required or fnmatchcase(name, required)
 
 
 def _latest(parts: Iterable[Part]) -> dict[str, Part]:

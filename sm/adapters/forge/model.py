@@ -60,6 +60,18 @@ class CheckState(StrEnum):
     BROKEN = "broken"
 
 
+class Hold(StrEnum):
+    """What keeps the forge itself from merging a pull request, as far as it tells.
+
+    BEHIND: its branch must have the base's last commit first. QUEUED: it is in a merge queue.
+    """
+
+    NONE = ""
+    BLOCKED = "blocked"
+    BEHIND = "behind"
+    QUEUED = "queued"
+
+
 class Comment(Struct, frozen=True):
     """A remark on an issue or a pull request. `marker` identifies one that sm wrote itself."""
 
@@ -100,11 +112,17 @@ class Issue(Struct, frozen=True):
 
 
 class InlineComment(Struct, frozen=True):
-    """A reviewer's remark on one line of one file."""
+    """A reviewer's remark on one line of one file.
+
+    `hunk` is the part of the diff that ends with that line, '' if it is not known. `outdated`: the
+    code has changed since.
+    """
 
     path: str
     line: int
     body: str
+    hunk: str = ""
+    outdated: bool = False
 
 
 class Review(Struct, frozen=True):
@@ -122,7 +140,10 @@ class Review(Struct, frozen=True):
 class Check(Struct, frozen=True):
     """What CI says of the commit `head`, since `at` (seconds since the epoch).
 
-    `log` is the output of the failing `step`.
+    `log` is the output of the failing `step`, shortened, and `file` the path of the whole. If the
+    forge requires some checks alone, `state` is of these: `missing` are those of them that have not
+    begun, and `optional` the others that have failed. `outage` says why CI has failed itself, if
+    that is known of a FAILURE. `progress` is a word that changes as single checks come to an end.
     """
 
     state: CheckState
@@ -131,6 +152,11 @@ class Check(Struct, frozen=True):
     url: str = ""
     log: str = ""
     at: float = 0.0
+    file: str = ""
+    outage: str = ""
+    progress: str = ""
+    missing: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
 
 
 NO_CHECK = Check(CheckState.NONE)
@@ -139,7 +165,8 @@ NO_CHECK = Check(CheckState.NONE)
 class PullRequest(Struct, frozen=True):
     """A branch that is offered for merging. `conflicts`: it cannot be merged into its base.
 
-    `closed_at` is when it was merged or closed, 0 while it is open.
+    `closed_at` is when it was merged or closed, 0 while it is open. `held` are the forge's words
+    for `hold`.
     """
 
     number: int
@@ -157,6 +184,8 @@ class PullRequest(Struct, frozen=True):
     reviews: tuple[Review, ...] = ()
     comments: tuple[Comment, ...] = ()
     check: Check = NO_CHECK
+    hold: Hold = Hold.NONE
+    held: str = ""
 
 
 class Batch(Struct, frozen=True):

@@ -213,6 +213,8 @@ class Forge(Protocol):
     def merge(self, number: int, *, author: str, head: str = "", message: str = "") -> PullRequest:
         """Merge at `head`, by default the branch's current commit; a merged one is returned.
 
+        If the forge merges by a queue, it is put there: then it is open, and QUEUED.
+
         Raises:
             MergeRefusedError: it may not be merged; the subclass says why.
 

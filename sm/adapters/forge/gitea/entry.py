@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sm.adapters.forge.gitea.forge import GiteaForge
 from sm.adapters.forge.rest.check import find_rest_problems
-from sm.adapters.forge.rest.entry import make_client, make_settings
+from sm.adapters.forge.rest.entry import make_client, make_settings, make_woodpecker
 from sm.adapters.forge.rest.labels import make_labels
 from sm.adapters.forge.webhook.dialect import Dialect
 from sm.adapters.forge.webhook.dialects import FORGEJO, GITEA
@@ -24,7 +24,7 @@ def open_forge(
     assert isinstance(settings, ForgejoSettings | GiteaSettings)
     base = f"{settings.url.rstrip('/')}/api/v1"
     web = make_client(settings, base, state, {}, scheme="token")
-    return GiteaForge(web, make_settings(project, settings, state))
+    return GiteaForge(web, make_settings(project, settings, state), make_woodpecker(settings))
 
 
 def find_problems(project: ProjectSettings, url: str) -> Iterator[str]:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from msgspec import structs
 
-from sm.adapters.forge.combine import Part
+from sm.adapters.forge.combine import PASSED, Part
+from sm.adapters.forge.errors import AtWorkError
 from sm.adapters.forge.gitea.observe import CURSOR, Observer
 from sm.adapters.forge.gitea.reader import GiteaReader
 from sm.adapters.forge.model import Batch, InlineComment, PullRequest, ReviewState
 from sm.adapters.forge.rest.forge import RestForge
 from sm.adapters.forge.rest.issues import WRITE
-from sm.adapters.forge.rest.log import BYTES, trim_log
+from sm.adapters.forge.rest.log import BYTES, clean_log
+from sm.adapters.forge.rest.outage import name_step
 from sm.adapters.forge.rest.reader import GONE, READ, Reader
+from sm.adapters.forge.rest.report import Report
 from sm.adapters.forge.rest.shapes import Job, Jobs, Runs
+from sm.adapters.forge.web.answer import Answer
 from sm.adapters.forge.web.errors import RefusedError
 from sm.errors import UsageError
 
@@ -43,15 +48,15 @@ class GiteaForge(RestForge):
         problems = []
         if since is None or CURSOR not in since.validators:
             problems += self.find_repository()
-            found = self._observer().read_all()
+            found = self._observer(anew=True).read_all()
         else:
-            found = self._observer().go_on(since)
+            found = self._observer(anew=False).go_on(since)
         validators = found.validators | {"written": written}
         return structs.replace(found, problems=(*problems, *found.problems), validators=validators)
 
-    def _observer(self) -> Observer:
+    def _observer(self, *, anew: bool) -> Observer:
         assert isinstance(self.reader, GiteaReader)
-        return Observer(self.reader, self.settings)
+        return Observer(self.reader, self.settings, self.remember_rules(anew=anew))
 
     def review_data(
         self, state: ReviewState, body: str, comments: Iterable[InlineComment], head: str
@@ -83,18 +88,20 @@ class GiteaForge(RestForge):
 
     # Checks
 
-    def read_log(self, part: Part, head: str) -> str:
-        """The log of a job of their own CI, or else what the status says."""
-        lines = self.settings.log_lines
-        if part.has_log and (job := self._find_job(part, head)):
-            try:
-                path = f"{self.reader.at}/actions/jobs/{job.id}/logs"
-                return trim_log(self.web.download(path, LOG, BYTES), lines)
-            except RefusedError as error:
-                if error.status not in NO_LOG:
-                    raise
-        said = part.text or f"no log is to be had here: see {part.url}"
-        return trim_log(said.encode(), lines)
+    def read_report(self, part: Part, head: str) -> Report:
+        """What a job of their own CI says, or else what the status says."""
+        said = clean_log((part.text or f"no log is to be had here: see {part.url}").encode())
+        job = self._find_job(part, head) if part.has_log else None
+        if job is None:
+            return Report(said)
+        path = f"{self.reader.at}/actions/jobs/{job.id}/logs"
+        try:
+            log = clean_log(self.web.download(path, LOG, BYTES))
+        except RefusedError as error:
+            if error.status not in NO_LOG:
+                raise
+            log = ""
+        return Report(log or said, name_step(job))
 
     def _find_job(self, part: Part, head: str) -> Job | None:
         """The failed job that the status is of: its name is in the status's."""
@@ -112,13 +119,32 @@ class GiteaForge(RestForge):
                 raise
         return None
 
-    def rerun_check(self, head: str) -> None:
-        """Refused: they offer no way to run CI again.
+    def rerun_jobs(self, head: str) -> None:
+        """Have Gitea's own CI run again what has failed, or everything if nothing has.
 
         Raises:
-            UsageError: always.
+            AtWorkError: it is at work on the commit.
+            UsageError: it has never run on it, or the server offers no way: Forgejo has none.
 
         """
-        raise UsageError(
+        refusal = UsageError(
             f"CI cannot be run again on {head[:12]} from here: do it on the forge's page, or push"
         )
+        if self.settings.kind != "gitea":
+            raise refusal
+        asked = self.web.get(f"{self.reader.at}/actions/runs", WRITE, {"head_sha": head})
+        runs = asked.read(Runs).workflow_runs
+        if any(run.conclusion is None and run.status != "completed" for run in runs):
+            raise AtWorkError(f"CI is at work on {head[:12]}: wait for it")
+        if not runs:
+            raise refusal
+        failed = [run for run in runs if run.conclusion not in PASSED]
+        what = "rerun-failed-jobs" if failed else "rerun"
+        for run in failed or runs:
+            path = f"{self.reader.at}/actions/runs/{run.id}/{what}"
+            answer = self._written(partial(self._rerun, path))
+            if answer.status in NO_LOG:  # older servers
+                raise refusal
+
+    def _rerun(self, path: str) -> Answer:
+        return self.web.write("POST", path, WRITE, accept=NO_LOG, harmless=True)

@@ -8,7 +8,7 @@ a check nor a review is sure to show in the list.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct, structs
 
@@ -25,6 +25,8 @@ from sm.adapters.forge.rest.around import (
 )
 from sm.adapters.forge.rest.convert import is_of_fork, make_issue, make_pull, read_moment
 from sm.adapters.forge.rest.forge import OBSERVE
+from sm.adapters.forge.rest.held import count_approvals
+from sm.adapters.forge.rest.rules import BranchRules
 from sm.adapters.forge.rest.settings import RestSettings
 from sm.adapters.forge.rest.shapes import IssueShape, PullShape
 from sm.foreign import format_utc
@@ -43,9 +45,14 @@ UNCERTAIN_S = 1.0
 class Observer:
     """Makes one observation of `reader`'s repository."""
 
-    def __init__(self, reader: GiteaReader, settings: RestSettings) -> None:
-        """Nothing is asked yet."""
-        self._reader, self._settings = reader, settings
+    def __init__(
+        self,
+        reader: GiteaReader,
+        settings: RestSettings,
+        rules: Callable[[str], BranchRules],
+    ) -> None:
+        """Nothing is asked yet; `rules` gives those of a branch."""
+        self._reader, self._settings, self._rules = reader, settings, rules
         self._problems: list[str] = []
 
     def go_on(self, since: Batch) -> Batch:
@@ -116,9 +123,12 @@ class Observer:
         if pull.conflicts:
             time.sleep(UNCERTAIN_S)
             pull = make_pull(self._reader.pull_shape(pull.number))
-        parts = self._reader.parts(pull.head, OBSERVE)
-        check = combine(parts, pull.head, expected=self._settings.has_ci)
-        return structs.replace(pull, reviews=self._reader.reviews(pull.number), check=check)
+        parts, rules = self._reader.parts(pull.head, OBSERVE), self._rules(pull.base)
+        has_ci = self._settings.has_ci
+        check = combine(parts, pull.head, expected=has_ci, required=rules.checks)
+        reviews = self._reader.reviews(pull.number)
+        pull = structs.replace(pull, reviews=reviews, check=check)
+        return count_approvals(pull, rules)
 
     def _batch(self, found: _Found, entries: Iterable[IssueShape], cursor: float) -> Batch:
         authors = authors_in(found.issues.values(), found.pulls.values())

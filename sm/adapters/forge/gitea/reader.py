@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar, TypeVar
+from urllib.parse import quote
 
 from msgspec import structs
 
@@ -11,7 +12,9 @@ from sm.adapters.forge.combine import Part
 from sm.adapters.forge.model import Comment
 from sm.adapters.forge.rest.convert import make_comment, make_status_part, space_out
 from sm.adapters.forge.rest.reader import GONE, READ, Reader
+from sm.adapters.forge.rest.rules import BranchRules, name_checks
 from sm.adapters.forge.rest.shapes import (
+    Branch,
     CommentShape,
     InlineShape,
     Label,
@@ -19,6 +22,7 @@ from sm.adapters.forge.rest.shapes import (
     ReviewShape,
     Statuses,
 )
+from sm.adapters.forge.web.answer import Answer
 from sm.adapters.forge.web.client import PAGES, Params
 
 T = TypeVar("T")
@@ -84,8 +88,7 @@ class GiteaReader(Reader):
         for review in reviews:
             path = f"{self.at}/pulls/{number}/reviews/{review.id}/comments"
             for one in self.web.get(path, READ).read(list[InlineShape]):
-                line = one.position or one.original_position
-                yield structs.replace(one, line=line, pull_request_review_id=review.id)
+                yield structs.replace(one, pull_request_review_id=review.id)
 
     # Pull requests
 
@@ -108,6 +111,10 @@ class GiteaReader(Reader):
 
     # Checks
 
+    def rule_paths(self, branch: str) -> dict[str, Callable[[Answer], BranchRules]]:
+        """Where the rules of a branch are: with itself, for all who may read it."""
+        return {f"{self.at}/branches/{quote(branch, safe='/')}": _read_rules}
+
     def status_parts(self, head: str, purpose: str = READ) -> list[Part]:
         """What the statuses say: their own CI writes those, too."""
         found: list[Part] = []
@@ -125,6 +132,13 @@ class GiteaReader(Reader):
     def run_parts(self, head: str, purpose: str = READ) -> list[Part]:
         """None: there are no check runs."""
         return []
+
+
+def _read_rules(answer: Answer) -> BranchRules:
+    """The required statuses, which may be patterns, and how many reviewers must agree."""
+    found = answer.read(Branch)
+    names = found.status_check_contexts or [] if found.enable_status_check else []
+    return BranchRules(name_checks(names), found.required_approvals)
 
 
 def tidy_pull(shape: PullShape) -> PullShape:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from msgspec import structs
+
 from sm.adapters.forge.combine import Part, combine
 from sm.adapters.forge.github.shapes import (
     Actor,
@@ -9,11 +13,11 @@ from sm.adapters.forge.github.shapes import (
     Context,
     IssueNode,
     PullNode,
+    QueueEntry,
     ReviewNode,
 )
 from sm.adapters.forge.marker import split_marker
 from sm.adapters.forge.model import (
-    NO_CHECK,
     Check,
     Comment,
     PullRequest,
@@ -22,6 +26,8 @@ from sm.adapters.forge.model import (
     ReviewState,
 )
 from sm.adapters.forge.rest.convert import REVIEWS, read_login, read_moment, space_out, stand
+from sm.adapters.forge.rest.held import hold_back, queue_up
+from sm.adapters.forge.rest.rules import BranchRules
 from sm.adapters.forge.rest.shapes import User
 from sm.foreign import NAME_LIMIT, TITLE_LIMIT, tidy
 
@@ -37,13 +43,13 @@ def read_actor(actor: Actor | None) -> str:
     return read_login(User(actor.login + "[bot]" * bot))
 
 
-def make_pull(node: PullNode, *, has_ci: bool) -> PullRequest:
-    """A pull request, with its check if that was asked for."""
+def make_pull(node: PullNode, rules: Callable[[str], BranchRules], *, has_ci: bool) -> PullRequest:
+    """A pull request, with its check if that was asked for; `rules` gives those of a branch."""
     is_open = node.state == "OPEN"
     branch = node.head_ref_name[:NAME_LIMIT]
     if node.is_cross_repository:
         branch = f"{read_actor(node.head_repository_owner)}:{branch}"
-    return PullRequest(
+    pull = PullRequest(
         number=node.number,
         title=tidy(node.title)[:TITLE_LIMIT],
         state=STATES.get(node.state, PullState.CLOSED),
@@ -56,8 +62,20 @@ def make_pull(node: PullNode, *, has_ci: bool) -> PullRequest:
         merged_as=node.merge_commit.oid if node.merge_commit and node.state == "MERGED" else "",
         closed_at=read_moment(node.closed_at),
         reviews=stand([one for each in _reviews(node) if (one := _review(each))]),
-        check=make_check(node, has_ci=has_ci) if is_open and node.commits else NO_CHECK,
     )
+    if not is_open or not node.commits or node.is_cross_repository:
+        return pull
+    asked = rules(pull.base)
+    pull = structs.replace(pull, check=make_check(node, asked, has_ci=has_ci))
+    return read_hold(pull, node, asked)
+
+
+def read_hold(pull: PullRequest, node: PullNode, rules: BranchRules) -> PullRequest:
+    """With what keeps GitHub from merging it."""
+    if node.is_in_merge_queue:
+        entry = node.merge_queue_entry or QueueEntry()
+        return queue_up(pull, entry.position, entry.state)
+    return hold_back(pull, node.merge_state_status, node.review_decision or "", rules)
 
 
 def _reviews(node: PullNode) -> list[ReviewNode]:
@@ -74,10 +92,12 @@ def _review(node: ReviewNode) -> tuple[Review, bool] | None:
     return Review(str(node.database_id or 0), author, at, state, head), node.state == "DISMISSED"
 
 
-def make_check(node: PullNode, *, has_ci: bool) -> Check:
+def make_check(node: PullNode, rules: BranchRules, *, has_ci: bool) -> Check:
     """What CI says of the head."""
     contexts = node.rollup.contexts.nodes if node.rollup and node.rollup.contexts else []
-    return combine(map(make_part, contexts), node.head_ref_oid, expected=has_ci)
+    parts = map(make_part, contexts)
+    found = combine(parts, node.head_ref_oid, expected=has_ci, required=rules.checks)
+    return structs.replace(found, progress=node.progress if rules.checks else "")
 
 
 def make_part(context: Context) -> Part:

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from msgspec import structs
 
 from sm.adapters.forge.combine import combine
-from sm.adapters.forge.errors import NotFoundError
+from sm.adapters.forge.errors import MergeRefusedError, NotFoundError
 from sm.adapters.forge.github import queries
 from sm.adapters.forge.github.convert import UNKNOWN, make_comments, make_pull
 from sm.adapters.forge.github.shapes import (
     Cost,
+    EnqueueResult,
     Fault,
     IssueNode,
     IssueResult,
     PullNode,
     PullResult,
+    QueueEntry,
 )
-from sm.adapters.forge.model import Comment, PullRequest, PullState
+from sm.adapters.forge.model import Check, Comment, PullRequest, PullState
 from sm.adapters.forge.rest import convert
 from sm.adapters.forge.rest.forge import OBSERVE
+from sm.adapters.forge.rest.held import hold_back
 from sm.adapters.forge.rest.reader import Reader
+from sm.adapters.forge.rest.rules import BranchRules
 from sm.adapters.forge.rest.shapes import CommentShape
 from sm.adapters.forge.web.client import Request
 from sm.adapters.forge.web.errors import (
@@ -56,9 +60,20 @@ NOT_TO_BE_HAD = (QueryError, RefusedError, LimitedError, BadAnswerError, Unreach
 class Details:
     """Of one repository, whose GraphQL interface is at `graphql`."""
 
-    def __init__(self, reader: Reader, graphql: str, *, has_ci: bool) -> None:
-        """With `has_ci`, a commit without any check is still to be checked."""
+    def __init__(
+        self,
+        reader: Reader,
+        graphql: str,
+        rules: Callable[[str], BranchRules],
+        *,
+        has_ci: bool,
+    ) -> None:
+        """With `has_ci`, a commit without any check is still to be checked.
+
+        `rules` gives those of a branch.
+        """
         self._reader, self._graphql, self._has_ci = reader, graphql, has_ci
+        self.rules = rules
         self.unsure = set[int]()
         """Open pull requests of which GitHub has not yet found out whether they conflict."""
 
@@ -84,12 +99,16 @@ class Details:
 
     def _complete(self, node: PullNode) -> PullRequest:
         """With all of its checks, if they are more than one page."""
-        pull = make_pull(node, has_ci=self._has_ci)
+        pull = make_pull(node, self.rules, has_ci=self._has_ci)
         contexts = node.rollup.contexts if node.rollup else None
         if contexts is None or not contexts.page_info.has_next_page:
             return pull
-        parts = self._reader.parts(pull.head, OBSERVE)
-        return structs.replace(pull, check=combine(parts, pull.head, expected=self._has_ci))
+        return structs.replace(pull, check=self._check(pull))
+
+    def _check(self, pull: PullRequest) -> Check:
+        """What CI says of its head, over REST."""
+        parts, required = self._reader.parts(pull.head, OBSERVE), self.rules(pull.base).checks
+        return combine(parts, pull.head, expected=self._has_ci, required=required)
 
     def states(self, numbers: Sequence[int]) -> dict[int, PullNode] | None:
         """What changes of these without a trace in a list; None if GraphQL is not to be had."""
@@ -102,6 +121,28 @@ class Details:
         except NOT_TO_BE_HAD:
             return None
         return {node.number: node for node in found}
+
+    def one(self, number: int) -> PullNode | None:
+        """How it stands in the merge queue, and its settled threads; None without GraphQL."""
+        try:
+            return next(self._ask_pulls(queries.ask_one(number)), None)
+        except NOT_TO_BE_HAD:
+            return None
+
+    def enqueue(self, node: PullNode, head: str) -> QueueEntry:
+        """Put it into the merge queue, if it is still at `head`.
+
+        Raises:
+            MergeRefusedError: GitHub does not take it.
+
+        """
+        asked = {"input": {"pullRequestId": node.id, "expectedHeadOid": head}}
+        found = self._send(queries.ENQUEUE, EnqueueResult, asked)
+        made = found.data.enqueue_pull_request if found.data else None
+        if made is None:
+            said = one_line(found.errors[0].message, 300) if found.errors else "it does not say why"
+            raise MergeRefusedError(f"GitHub does not queue pull request {node.number}: {said}")
+        return made.merge_queue_entry or QueueEntry()
 
     def comments(self, numbers: Sequence[int]) -> dict[int, tuple[Comment, ...]]:
         """The last comments on these issues."""
@@ -135,8 +176,8 @@ class Details:
             raise _query_error(found.errors)
         yield from filter(None, data.repository.values())
 
-    def _send(self, text: str, shape: type[T]) -> T:
-        """Send a query. It reads only, so it may be sent again.
+    def _send(self, text: str, shape: type[T], variables: Mapping[str, object] | None = None) -> T:
+        """Send a query, or the one mutation: either may be sent again.
 
         Raises:
             QueryError: too little is left of its limit.
@@ -147,7 +188,7 @@ class Details:
         if limit and limit.left < FLOOR and limit.resets_at > time.time():
             raise QueryError("too few points are left for GraphQL")
         owner, _, name = self._reader.repository.partition("/")
-        body = {"query": text, "variables": {"owner": owner, "name": name}}
+        body = {"query": text, "variables": variables or {"owner": owner, "name": name}}
         return web.send(Request("POST", self._graphql, OBSERVE, body=body, harmless=True)).read(
             shape
         )
@@ -168,11 +209,11 @@ class Details:
     ) -> dict[int, PullRequest]:
         found: dict[int, PullRequest] = {}
         for number in whole:
-            pull = self._reader.pull(number)
+            shape = self._reader.pull_shape(number)
+            pull = convert.make_pull(shape, self._reader.reviews(number))
             if pull.state is PullState.OPEN:
-                parts = self._reader.parts(pull.head, OBSERVE)
-                check = combine(parts, pull.head, expected=self._has_ci)
-                pull = structs.replace(pull, check=check)
+                pull = structs.replace(pull, check=self._check(pull))
+                pull = hold_back(pull, shape.mergeable_state, "", self.rules(pull.base))
             found[number] = pull
         for number in brief[:ONE_BY_ONE]:
             found[number] = convert.make_pull(self._reader.pull_shape(number))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sm.adapters.forge.github.forge import GithubForge
 from sm.adapters.forge.rest.check import find_rest_problems
-from sm.adapters.forge.rest.entry import make_client, make_settings
+from sm.adapters.forge.rest.entry import make_client, make_settings, make_woodpecker
 from sm.adapters.forge.rest.labels import make_labels
 from sm.adapters.forge.webhook.dialect import Dialect
 from sm.adapters.forge.webhook.dialects import GITHUB
@@ -25,7 +25,7 @@ def open_forge(
     settings = project.forge
     assert isinstance(settings, GithubSettings)
     web = make_client(settings, settings.url, state, HEADERS)
-    return GithubForge(web, make_settings(project, settings, state))
+    return GithubForge(web, make_settings(project, settings, state), make_woodpecker(settings))
 
 
 def find_problems(project: ProjectSettings, url: str) -> Iterator[str]:

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from msgspec import structs
 
 from sm.adapters.forge.combine import Part
 from sm.adapters.forge.errors import AtWorkError
+from sm.adapters.forge.github.convert import read_hold
 from sm.adapters.forge.github.details import Details
 from sm.adapters.forge.github.observe import CURSOR, Observer
-from sm.adapters.forge.model import Batch, InlineComment, PullRequest, ReviewState
+from sm.adapters.forge.model import (
+    Batch,
+    Hold,
+    InlineComment,
+    PullRequest,
+    PullState,
+    ReviewState,
+)
 from sm.adapters.forge.rest.forge import RestForge
+from sm.adapters.forge.rest.held import queue_up
 from sm.adapters.forge.rest.issues import WRITE
-from sm.adapters.forge.rest.log import BYTES, trim_log
+from sm.adapters.forge.rest.log import BYTES, clean_log
+from sm.adapters.forge.rest.outage import find_outage, name_step
 from sm.adapters.forge.rest.reader import GONE, READ
-from sm.adapters.forge.rest.shapes import Merged, Run, Runs
+from sm.adapters.forge.rest.report import Report
+from sm.adapters.forge.rest.rules import BranchRules
+from sm.adapters.forge.rest.shapes import Annotation, Job, Merged, Run, Runs
 from sm.adapters.forge.web.errors import RefusedError
 from sm.errors import UsageError
+from sm.text import one_line
 
 LOG = "log"
 EVENTS = {
@@ -25,6 +38,8 @@ EVENTS = {
     ReviewState.CHANGES_REQUESTED: "REQUEST_CHANGES",
     ReviewState.COMMENTED: "COMMENT",
 }
+FORBIDDEN = 403
+NOT_TO_BE_HAD = (FORBIDDEN, *GONE)
 PASSED = ("success", "neutral", "skipped")
 
 
@@ -47,18 +62,49 @@ class GithubForge(RestForge):
         problems = []
         if since is None or CURSOR not in since.validators:
             problems += self.find_repository()
-            found = self._observer().read_all()
+            found = self._observer(anew=True).read_all()
         else:
-            found = self._observer().go_on(since)
+            is_written = since.validators.get("written", "") != written
+            found = self._observer(anew=False).go_on(since, is_written=is_written)
         validators = found.validators | {"written": written}
         return structs.replace(found, problems=(*problems, *found.problems), validators=validators)
 
-    def _observer(self) -> Observer:
-        graphql = find_graphql(self.web.base)
-        details = Details(self.reader, graphql, has_ci=self.settings.has_ci)
+    def _observer(self, *, anew: bool) -> Observer:
+        details = self._details(self.remember_rules(anew=anew))
         return Observer(self.reader, details, self.settings)
 
+    def _details(self, rules: Callable[[str], BranchRules]) -> Details:
+        return Details(self.reader, find_graphql(self.web.base), rules, has_ci=self.settings.has_ci)
+
     # Pull requests
+
+    def pull(self, number: int) -> PullRequest:
+        """One pull request with its texts, its check with the failing log, and what holds it."""
+        details = self._details(self.rules)
+        node = details.one(number)
+        found = self.reader.whole_pull(number, node.resolved if node else ())
+        found = structs.replace(found, check=self.check(found.head, found.base))
+        if node is None or found.state is not PullState.OPEN:
+            return found
+        found = read_hold(found, node, self.rules(found.base))
+        if node.dropped and found.hold is not Hold.QUEUED:
+            words = f"it was removed from the merge queue: {one_line(node.dropped, 300)}"
+            found = structs.replace(found, held="; ".join(filter(None, [words, found.held])))
+        return found
+
+    def enqueue(self, pull: PullRequest) -> PullRequest | None:
+        """Put it into the merge queue of its base; None if that has none.
+
+        A second try finds it there.
+        """
+        details = self._details(self.rules)
+        node = details.one(pull.number)
+        if node is None or not node.is_merge_queue_enabled:
+            return None
+        if node.is_in_merge_queue and node.head_ref_oid == pull.head:
+            return read_hold(pull, node, self.rules(pull.base))
+        entry = details.enqueue(node, pull.head)
+        return queue_up(pull, entry.position, entry.state)
 
     def review_data(
         self, state: ReviewState, body: str, comments: Iterable[InlineComment], head: str
@@ -87,20 +133,41 @@ class GithubForge(RestForge):
 
     # Checks
 
-    def read_log(self, part: Part, head: str) -> str:
-        """The log of a job of GitHub Actions, or else what the check says of itself."""
-        lines = self.settings.log_lines
-        if part.has_log:
-            try:
-                path = f"{self.reader.at}/actions/jobs/{part.id}/logs"
-                return trim_log(self.web.download(path, LOG, BYTES), lines)
-            except RefusedError as error:
-                if error.status not in (403, *GONE):
-                    raise
+    def read_report(self, part: Part, head: str) -> Report:
+        """What a job of GitHub Actions says, or else what the check says of itself."""
         said = part.text or f"no log is to be had here: see {part.url}"
-        return trim_log(said.encode(), lines)
+        if not part.has_log:
+            return Report(clean_log(said.encode()))
+        job, notes = self._job(part), self._notes(part)
+        log = self._log(part) or clean_log("\n".join(notes or [said]).encode())
+        return Report(log, name_step(job), find_outage(job, notes))
 
-    def rerun_check(self, head: str) -> None:
+    def _log(self, part: Part) -> str:
+        """The log of a job, '' if there is none."""
+        path = f"{self.reader.at}/actions/jobs/{part.id}/logs"
+        try:
+            return clean_log(self.web.download(path, LOG, BYTES))
+        except RefusedError as error:
+            if error.status not in NOT_TO_BE_HAD:
+                raise
+        return ""
+
+    def _job(self, part: Part) -> Job:
+        """The job with its steps; an empty one if GitHub tells nothing of it."""
+        path = f"{self.reader.at}/actions/jobs/{part.id}"
+        answer = self.web.get(path, LOG, accept=NOT_TO_BE_HAD)
+        return Job(part.id) if answer.status in NOT_TO_BE_HAD else answer.read(Job)
+
+    def _notes(self, part: Part) -> list[str]:
+        """What GitHub itself says of a job, such as that its runner was lost: no log has that."""
+        path = f"{self.reader.at}/check-runs/{part.id}/annotations"
+        answer = self.web.get(path, LOG, accept=NOT_TO_BE_HAD)
+        if answer.status in NOT_TO_BE_HAD:
+            return []
+        found = answer.read(list[Annotation])
+        return [one.message for one in found if one.message and one.annotation_level == "failure"]
+
+    def rerun_jobs(self, head: str) -> None:
         """Have GitHub Actions run again: what has failed, or everything if nothing has.
 
         Raises:
@@ -121,4 +188,12 @@ class GithubForge(RestForge):
     def _rerun(self, runs: Iterable[Run], what: str) -> None:
         for run in runs:
             path = f"{self.reader.at}/actions/runs/{run.id}/{what}"
-            self.web.write("POST", path, WRITE, harmless=True)
+            try:
+                self.web.write("POST", path, WRITE, harmless=True)
+            except RefusedError as error:
+                if error.status == FORBIDDEN:
+                    raise UsageError(
+                        f"the token may not run CI again ({error.said}): give it write access to "
+                        "Actions"
+                    ) from None
+                raise

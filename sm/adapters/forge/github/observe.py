@@ -13,12 +13,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from msgspec import Struct, structs
 
-from sm.adapters.forge.github.convert import CONFLICTING, UNKNOWN
+from sm.adapters.forge.github.convert import CONFLICTING, UNKNOWN, read_hold
 from sm.adapters.forge.github.details import Details
 from sm.adapters.forge.github.shapes import PullNode
 from sm.adapters.forge.model import (
     Batch,
     CheckState,
+    Hold,
     Issue,
     PullRequest,
     PullState,
@@ -78,8 +79,8 @@ class Observer:
         self._reader, self._details, self._settings = reader, details, settings
         self._problems: list[str] = []
 
-    def go_on(self, since: Batch) -> Batch:
-        """What has changed, and the rest as it was."""
+    def go_on(self, since: Batch, *, is_written: bool) -> Batch:
+        """What has changed, and the rest as it was; `is_written`: we have changed something."""
         known = since.validators
         cursor = float(known[CURSOR])
         guard = self._guard(known["etag"] if known.get("token") == self._token else "")
@@ -90,7 +91,8 @@ class Observer:
         pulls = {pull.number: pull for pull in since.pulls}
         fresh = self._details.pulls(_pull_numbers(changed))
         pulls |= self._keep_known(fresh, pulls)
-        asked = _list_restless(pulls, fresh, known.get("unsure", ""), everyone=bool(changed))
+        everyone = bool(changed) or is_written
+        asked = _list_restless(pulls, fresh, known.get("unsure", ""), everyone=everyone)
         pulls |= self._keep_known(self._look_again(pulls, asked), pulls)
         cursor = max([cursor, *(read_moment(one.updated_at) for one in changed)])
         return self._batch(_Found(issues, pulls, recall_people(since)), guard, cursor)
@@ -177,9 +179,26 @@ class Observer:
         if states is None:
             waiting = [n for n in numbers if pulls[n].check.state is CheckState.PENDING]
             return self._details.pulls(waiting)
-        has_ci = self._settings.has_ci
-        changed = [n for n, node in states.items() if _differs(pulls[n], node, has_ci=has_ci)]
+        changed = [n for n, node in states.items() if self._differs(pulls[n], node)]
         return self._details.pulls(changed)
+
+    def _differs(self, pull: PullRequest, node: PullNode) -> bool:
+        """Whether the pull request is not as it was."""
+        if node.state != "OPEN" or node.head_ref_oid != pull.head:
+            return True
+        if node.mergeable != UNKNOWN and (node.mergeable == CONFLICTING) is not pull.conflicts:
+            return True
+        plain = structs.replace(pull, hold=Hold.NONE, held="")
+        held = read_hold(plain, node, self._details.rules(pull.base))
+        if node.merge_state_status != UNKNOWN and (held.hold, held.held) != (pull.hold, pull.held):
+            return True
+        if self._details.rules(pull.base).checks:
+            # The word for all of them says little of those that are required.
+            return node.progress != pull.check.progress
+        nothing = CheckState.PENDING if self._settings.has_ci else CheckState.NONE
+        state = WORDS.get(node.rollup.state, CheckState.PENDING) if node.rollup else nothing
+        known = CheckState.FAILURE if pull.check.state is CheckState.BROKEN else pull.check.state
+        return state is not known
 
     def _keep_known(
         self, fresh: Mapping[int, PullRequest], known: Mapping[int, PullRequest]
@@ -235,20 +254,13 @@ def _list_restless(
         for number, pull in pulls.items()
         if is_in_play(pull)
         and number not in fresh
-        and (everyone or pull.check.state is CheckState.PENDING or str(number) in unknown)
+        and (everyone or _is_restless(pull) or str(number) in unknown)
     ]
 
 
-def _differs(pull: PullRequest, node: PullNode, *, has_ci: bool) -> bool:
-    """Whether the pull request is not as it was."""
-    if node.state != "OPEN" or node.head_ref_oid != pull.head:
-        return True
-    if node.mergeable != UNKNOWN and (node.mergeable == CONFLICTING) is not pull.conflicts:
-        return True
-    nothing = CheckState.PENDING if has_ci else CheckState.NONE
-    state = WORDS.get(node.rollup.state, CheckState.PENDING) if node.rollup else nothing
-    known = CheckState.FAILURE if pull.check.state is CheckState.BROKEN else pull.check.state
-    return state is not known
+def _is_restless(pull: PullRequest) -> bool:
+    """Whether something goes on there: checks run, or the merge queue is at it."""
+    return pull.check.state is CheckState.PENDING or pull.hold is Hold.QUEUED
 
 
 def _pull_numbers(entries: Iterable[IssueShape]) -> list[int]:

@@ -14,21 +14,33 @@ ALIASES = 40
 
 ACTOR = "{ __typename login }"
 ROLLUP = """\
-statusCheckRollup { state contexts(first: 100) { pageInfo { hasNextPage } nodes { __typename \
-... on CheckRun { name status conclusion detailsUrl startedAt completedAt \
+statusCheckRollup { state contexts(first: 100) { ...counts pageInfo { hasNextPage } nodes { \
+__typename ... on CheckRun { name status conclusion detailsUrl startedAt completedAt \
 checkSuite { app { slug } workflowRun { event workflow { name } } } } \
 ... on StatusContext { context state targetUrl createdAt } } } }"""
+COUNTS = """\
+fragment counts on StatusCheckRollupContextConnection { checkRunCountsByState { state count } \
+statusContextCountsByState { state count } }"""
+MERGING = """\
+mergeStateStatus reviewDecision isInMergeQueue mergeQueueEntry { position state }"""
 BRIEF = f"""\
 fragment brief on PullRequest {{ number state title isCrossRepository createdAt closedAt \
-headRefName headRefOid baseRefName mergeable author {ACTOR} headRepositoryOwner {ACTOR} \
+headRefName headRefOid baseRefName mergeable {MERGING} author {ACTOR} headRepositoryOwner {ACTOR} \
 mergeCommit {{ oid }} }}"""
 WHOLE = f"""\
 fragment whole on PullRequest {{ ...brief reviews(last: 100) {{ nodes {{ databaseId state \
 submittedAt author {ACTOR} commit {{ oid }} }} }} \
 commits(last: 1) {{ nodes {{ commit {{ oid {ROLLUP} }} }} }} }}"""
-SHORT = """\
-fragment short on PullRequest { number state headRefOid mergeable \
-commits(last: 1) { nodes { commit { oid statusCheckRollup { state } } } } }"""
+SHORT = f"""\
+fragment short on PullRequest {{ number state headRefOid mergeable {MERGING} \
+statusCheckRollup {{ state contexts(first: 1) {{ ...counts }} }} }}"""
+"""One connection for each pull request, so that a hundred of them cost one point."""
+ONE = f"""\
+fragment one on PullRequest {{ id number state headRefOid mergeable isMergeQueueEnabled {MERGING} \
+timelineItems(last: 1, itemTypes: [REMOVED_FROM_MERGE_QUEUE_EVENT]) {{ nodes {{ __typename \
+... on RemovedFromMergeQueueEvent {{ reason }} }} }} \
+reviewThreads(first: 100) {{ nodes {{ isResolved comments(first: 100) {{ nodes {{ databaseId }} \
+}} }} }} }}"""
 COMMENTS = f"""\
 fragment said on Issue {{ number comments(last: 100) {{ nodes {{ body createdAt viewerDidAuthor \
 author {ACTOR} }} }} }}"""
@@ -37,19 +49,29 @@ author {ACTOR} }} }} }}"""
 def ask_pulls(whole: Iterable[int], brief: Iterable[int] = ()) -> str:
     """These pull requests with reviews and checks, the `brief` ones without."""
     aliases = [*_aliases("whole", whole), *_aliases("brief", brief)]
-    used = [BRIEF, *([WHOLE] if any("...whole" in one for one in aliases) else [])]
+    used = [BRIEF, *([WHOLE, COUNTS] if any("...whole" in one for one in aliases) else [])]
     return _query(aliases, used)
 
 
 def ask_states(numbers: Iterable[int]) -> str:
     """Of these pull requests only what changes without a trace in any list."""
-    return _query(_aliases("short", numbers), [SHORT])
+    return _query(_aliases("short", numbers), [SHORT, COUNTS])
 
 
 def ask_comments(numbers: Iterable[int]) -> str:
     """The last comments on these issues."""
     aliases = [f"i{number}: issue(number: {number}) {{ ...said }}" for number in numbers]
     return _query(aliases, [COMMENTS])
+
+
+def ask_one(number: int) -> str:
+    """Of one pull request: its merge queue, and which threads of reviews are settled."""
+    return _query([f"p{number}: pullRequest(number: {number}) {{ ...one }}"], [ONE])
+
+
+ENQUEUE = """\
+mutation($input: EnqueuePullRequestInput!) { enqueuePullRequest(input: $input) \
+{ mergeQueueEntry { position state } } }"""
 
 
 def _aliases(fragment: str, numbers: Iterable[int]) -> list[str]:

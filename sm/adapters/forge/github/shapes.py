@@ -84,11 +84,28 @@ class PageInfo(Struct, frozen=True, rename="camel"):
     has_next_page: bool = False
 
 
+class StateCount(Struct, frozen=True):
+    """How many checks are in one state."""
+
+    state: str = ""
+    count: int = 0
+
+
 class Contexts(Struct, frozen=True, rename="camel"):
     """All that CI says of a commit, 100 at most."""
 
     nodes: list[Context] = []
     page_info: PageInfo = PageInfo()
+    check_run_counts_by_state: list[StateCount] | None = None
+    status_context_counts_by_state: list[StateCount] | None = None
+
+    @property
+    def progress(self) -> str:
+        """How many are in which state, in a word."""
+        counts = (self.check_run_counts_by_state, self.status_context_counts_by_state)
+        return "/".join(
+            ",".join(sorted(f"{one.state}:{one.count}" for one in some or ())) for some in counts
+        )
 
 
 class Rollup(Struct, frozen=True):
@@ -117,6 +134,76 @@ class Commits(Struct, frozen=True):
     nodes: list[CommitLink] = []
 
 
+class QueueEntry(Struct, frozen=True):
+    """Where a pull request stands in a merge queue."""
+
+    position: int = 0
+    state: str = ""
+
+
+class Removal(Struct, frozen=True):
+    """That a pull request was removed from a merge queue."""
+
+    reason: str | None = None
+
+
+class Removals(Struct, frozen=True):
+    """The last of them."""
+
+    nodes: list[Removal] = []
+
+
+class Remark(Struct, frozen=True, rename="camel"):
+    """A remark on a line."""
+
+    database_id: int | None = None
+
+
+class Remarks(Struct, frozen=True):
+    """The remarks of a thread."""
+
+    nodes: list[Remark] = []
+
+
+class Thread(Struct, frozen=True, rename="camel"):
+    """Remarks on one line that answer one another."""
+
+    is_resolved: bool = False
+    comments: Remarks = Remarks()
+
+
+class Threads(Struct, frozen=True):
+    """The threads of all reviews, 100 at most."""
+
+    nodes: list[Thread] = []
+
+
+class Fault(Struct, frozen=True):
+    """Something that a query has not found, or more."""
+
+    message: str = ""
+    type: str = ""
+
+
+class EnqueuePayload(Struct, frozen=True, rename="camel"):
+    """Where a pull request stands now."""
+
+    merge_queue_entry: QueueEntry | None = None
+
+
+class EnqueueData(Struct, frozen=True, rename="camel"):
+    """What came of it."""
+
+    enqueue_pull_request: EnqueuePayload | None = None
+
+
+class EnqueueResult(Struct, frozen=True):
+    """The answer to the request to queue it."""
+
+    data: EnqueueData | None = None
+    errors: list[Fault] = []
+
+
 class PullNode(Struct, frozen=True, rename="camel"):
     """A pull request, with as much as was asked for."""
 
@@ -135,12 +222,41 @@ class PullNode(Struct, frozen=True, rename="camel"):
     merge_commit: Oid | None = None
     reviews: Reviews | None = None
     commits: Commits | None = None
+    status_check_rollup: Rollup | None = None
+    merge_state_status: str = "UNKNOWN"
+    review_decision: str | None = None
+    is_in_merge_queue: bool = False
+    merge_queue_entry: QueueEntry | None = None
+    id: str = ""
+    is_merge_queue_enabled: bool = False
+    timeline_items: Removals | None = None
+    review_threads: Threads | None = None
+
+    @property
+    def dropped(self) -> str:
+        """Why it was last removed from the merge queue, '' if it never was."""
+        nodes = self.timeline_items.nodes if self.timeline_items else []
+        return (nodes[-1].reason or "GitHub does not say why") if nodes else ""
+
+    @property
+    def resolved(self) -> frozenset[int]:
+        """The remarks on lines whose threads are settled."""
+        threads = self.review_threads.nodes if self.review_threads else []
+        settled = [one for one in threads if one.is_resolved]
+        return frozenset(
+            remark.database_id or 0 for one in settled for remark in one.comments.nodes
+        )
 
     @property
     def rollup(self) -> Rollup | None:
         """What CI says of the last commit."""
         links = self.commits.nodes if self.commits else []
-        return links[-1].commit.status_check_rollup if links else None
+        return links[-1].commit.status_check_rollup if links else self.status_check_rollup
+
+    @property
+    def progress(self) -> str:
+        """A word that changes as single checks come to an end."""
+        return self.rollup.contexts.progress if self.rollup and self.rollup.contexts else ""
 
 
 class CommentNode(Struct, frozen=True, rename="camel"):
@@ -169,13 +285,6 @@ class Cost(Struct, frozen=True):
     """What a query took from the limit, in points."""
 
     cost: int = 1
-
-
-class Fault(Struct, frozen=True):
-    """Something that a query has not found, or more."""
-
-    message: str = ""
-    type: str = ""
 
 
 class PullData(Struct, frozen=True, rename="camel"):

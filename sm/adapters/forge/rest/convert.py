@@ -44,6 +44,8 @@ REVIEWS = {
     "COMMENT": ReviewState.COMMENTED,
 }
 """The words for reviews. Any other is of one that does not count: pending, or dismissed."""
+HUNK_LINES, HUNK_WIDTH = 8, 300
+"""Of the diff above a remark that are shown: lines, and characters of each."""
 OPINIONS = (ReviewState.APPROVED, ReviewState.CHANGES_REQUESTED)
 ACTIONS = "github-actions"
 
@@ -157,15 +159,27 @@ def make_reviews(
     """The reviews that stand, oldest first, each with its remarks on lines."""
     remarks: dict[int, list[InlineComment]] = {}
     for one in inline:
-        line = one.line or one.original_line or 0
-        remark = InlineComment(one.path[:1000], max(line, 0), one.body.replace("\r\n", "\n"))
-        remarks.setdefault(one.pull_request_review_id or 0, []).append(remark)
+        if one.resolver is None:
+            remarks.setdefault(one.pull_request_review_id or 0, []).append(make_remark(one))
     found = [
         (review, shape.dismissed or shape.state.upper() == "DISMISSED")
         for shape in shapes
         if (review := make_review(shape, remarks.get(shape.id, ())))
     ]
     return stand(found)
+
+
+def make_remark(shape: InlineShape) -> InlineComment:
+    """A remark on a line, with the end of the diff around it."""
+    line = shape.line or shape.position or shape.original_line or shape.original_position
+    hunk = (shape.diff_hunk or "").replace("\r\n", "\n").splitlines()
+    return InlineComment(
+        path=shape.path[:1000],
+        line=max(line or 0, 0),
+        body=shape.body.replace("\r\n", "\n"),
+        hunk="\n".join(one[:HUNK_WIDTH] for one in hunk[-HUNK_LINES:]),
+        outdated=not (shape.line or shape.position),
+    )
 
 
 def stand(reviews: Iterable[tuple[Review, bool]]) -> tuple[Review, ...]:

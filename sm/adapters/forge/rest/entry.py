@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sm.adapters.forge.rest.settings import RestSettings
 from sm.adapters.forge.rest.state import StateFiles
@@ -11,6 +12,9 @@ from sm.adapters.forge.web.client import Client
 from sm.adapters.forge.web.ledger import Ledger
 from sm.adapters.forge.web.token import TokenSource, read_token
 from sm.config.schema import ProjectSettings, RemoteSettings
+
+if TYPE_CHECKING:
+    from sm.adapters.forge.woodpecker.ci import Woodpecker
 
 
 def make_client(
@@ -24,6 +28,17 @@ def make_client(
     source = TokenSource(settings.token_command, settings.token_file, settings.token_env)
     ledger = Ledger(StateFiles(state).quota)
     return Client(base, lambda: read_token(source), ledger, headers, scheme)
+
+
+def make_woodpecker(settings: RemoteSettings) -> Woodpecker | None:
+    """The Woodpecker that is the repository's CI, None if it is none."""
+    if not settings.woodpecker_url:
+        return None
+    from sm.adapters.forge.woodpecker.ci import Woodpecker
+
+    source = TokenSource("", settings.woodpecker_token_file, "")
+    web = Client(settings.woodpecker_url, lambda: read_token(source), Ledger(None))
+    return Woodpecker(web, settings.repository)
 
 
 def make_settings(
@@ -42,4 +57,5 @@ def make_settings(
         merge_method=settings.merge_method,
         reserve=settings.reserve,
         labels=(labels.backlog, labels.in_progress, labels.blocked),
+        base=project.primary_branch,
     )

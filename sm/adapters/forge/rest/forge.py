@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -31,7 +31,11 @@ from sm.adapters.forge.model import (
 )
 from sm.adapters.forge.rest import issues, people, pulls
 from sm.adapters.forge.rest.convert import is_of_fork, make_pull, make_review
+from sm.adapters.forge.rest.log import trim_log
+from sm.adapters.forge.rest.read_rules import read_sources
 from sm.adapters.forge.rest.reader import Reader
+from sm.adapters.forge.rest.report import Report
+from sm.adapters.forge.rest.rules import BranchRules
 from sm.adapters.forge.rest.settings import RestSettings
 from sm.adapters.forge.rest.shapes import IssueShape, Label, Repository, ReviewShape
 from sm.adapters.forge.rest.state import Known, StateFiles
@@ -44,6 +48,7 @@ from sm.errors import UsageError
 
 if TYPE_CHECKING:
     from sm.adapters.forge.protocol import CheckRun
+    from sm.adapters.forge.woodpecker.ci import Woodpecker
     from sm.config.schema import Ci
 
 T = TypeVar("T")
@@ -52,15 +57,27 @@ OBSERVE = "observe"
 """The purpose of the requests for an observation."""
 LOGS = 3
 """Failed jobs whose logs are read."""
+
+
+def _join(parts: list[Part], texts: list[str]) -> str:
+    """What the failed parts say, each under its name if there are several."""
+    if len(parts) == 1:
+        return texts[0]
+    named = zip(parts, texts, strict=True)
+    return "\n".join(f"== {part.name}\n{text.rstrip()}\n" for part, text in named)
+
+
 PULLS = {None: "all", PullState.OPEN: "open"}
 
 
 class RestForge(ABC):
     """Issues, pull requests, reviews, checks and merges of one repository elsewhere."""
 
-    def __init__(self, web: Client, settings: RestSettings) -> None:
-        """Nothing is asked yet."""
-        self.web, self.settings = web, settings
+    def __init__(
+        self, web: Client, settings: RestSettings, woodpecker: Woodpecker | None = None
+    ) -> None:
+        """Nothing is asked yet; `woodpecker` is the repository's CI, if it is one."""
+        self.web, self.settings, self._woodpecker = web, settings, woodpecker
         self.files = StateFiles(settings.state)
 
     @cached_property
@@ -194,12 +211,13 @@ class RestForge(ABC):
         """An open pull request with what decides about it; others as they are."""
         if pull.state is not PullState.OPEN or is_of_fork(pull):
             return pull
-        return structs.replace(self.reader.pull(pull.number), check=self.short_check(pull.head))
+        check = self.short_check(pull.head, pull.base)
+        return structs.replace(self.reader.pull(pull.number), check=check)
 
     def pull(self, number: int) -> PullRequest:
         """One pull request with its texts, its check with the failing log."""
         found = self.reader.whole_pull(number)
-        return structs.replace(found, check=self.check(found.head))
+        return structs.replace(found, check=self.check(found.head, found.base))
 
     def pull_for(self, branch: str) -> PullRequest | None:
         """The newest pull request of `branch`, without reviews and check."""
@@ -261,6 +279,8 @@ class RestForge(ABC):
     def merge(self, number: int, *, author: str, head: str = "", message: str = "") -> PullRequest:
         """Merge at `head`, by default the branch's current commit; a merged one is returned.
 
+        If the forge merges by a queue, it is put there: then it is open, and QUEUED.
+
         Raises:
             MergeRefusedError: it may not be merged; the subclass says why.
 
@@ -272,11 +292,13 @@ class RestForge(ABC):
             raise MergeRefusedError(
                 f"pull request {number} is of a fork ('{pull.branch}'): sm merges none of those"
             )
-        checked = structs.replace(pull, check=self.short_check(pull.head))
+        checked = structs.replace(pull, check=self.short_check(pull.head, pull.base))
         merge_rules.refuse(checked, head, self._rules(checked))
         return self._written(lambda: self._merge(pull, message))
 
     def _merge(self, pull: PullRequest, message: str) -> PullRequest:
+        if queued := self.enqueue(pull):
+            return queued
         try:
             sha = self.send_merge(pull, message)
         except RefusedError as error:
@@ -289,6 +311,10 @@ class RestForge(ABC):
             return now
         # A forge may be a moment behind itself.
         return structs.replace(now, state=PullState.MERGED, merged_as=sha)
+
+    def enqueue(self, pull: PullRequest) -> PullRequest | None:
+        """Put it into the merge queue of its base; None if that has none."""
+        return None
 
     @abstractmethod
     def send_merge(self, pull: PullRequest, message: str) -> str:
@@ -306,32 +332,70 @@ class RestForge(ABC):
 
     # Checks
 
-    def check(self, head: str) -> Check:
-        """What CI says of a commit, with the failing log."""
+    def rules(self, base: str, *, anew: bool = False) -> BranchRules:
+        """What the forge asks for before a merge into `base`: as it was read last, or `anew`."""
+        kept = self.files.read_rules()
+        known = kept.find(base)
+        if known is not None and not anew:
+            return known
+        paths = self.reader.rule_paths(base)
+        found = read_sources(self.web, paths, kept.branches.get(base, {}), OBSERVE)
+        kept = kept.put(base, found)
+        self.files.keep_rules(kept)
+        return kept.find(base) or BranchRules()
+
+    def remember_rules(self, *, anew: bool) -> Callable[[str], BranchRules]:
+        """Gives the rules of a branch; within one observation each is read once."""
+        return cache(lambda base: self.rules(base, anew=anew))
+
+    def check(self, head: str, base: str = "") -> Check:
+        """What CI says of a commit that is to be merged into `base`, with the failing log."""
+        required = self.rules(base or self.settings.base).checks
         parts = self.reader.parts(head)
-        found = combine(parts, head, expected=self.settings.has_ci)
+        found = combine(parts, head, expected=self.settings.has_ci, required=required)
         if found.state not in (CheckState.FAILURE, CheckState.BROKEN):
             return found
-        return structs.replace(found, log=self._logs(find_failed(parts)[:LOGS], head))
+        failed = find_failed(parts, required)[:LOGS]
+        told = [self._report(part, head) for part in failed]
+        steps = [one.step for one in told if one.step]
+        return structs.replace(
+            found,
+            step=": ".join(filter(None, [found.step, ", ".join(dict.fromkeys(steps))])),
+            log=_join(failed, [trim_log(one.log, self.settings.log_lines) for one in told]),
+            file=self.files.keep_log(head, _join(failed, [one.log for one in told])),
+            outage="; ".join(filter(None, (one.outage for one in told))),
+        )
 
-    def short_check(self, head: str) -> Check:
+    def short_check(self, head: str, base: str) -> Check:
         """The same without a log."""
-        return combine(self.reader.parts(head), head, expected=self.settings.has_ci)
-
-    def _logs(self, parts: list[Part], head: str) -> str:
-        """What the failed parts say, each under its name if there are several."""
-        if len(parts) == 1:
-            return self.read_log(parts[0], head)
-        texts = (f"== {part.name}\n{self.read_log(part, head).rstrip()}\n" for part in parts)
-        return "\n".join(texts)
+        required, has_ci = self.rules(base).checks, self.settings.has_ci
+        return combine(self.reader.parts(head), head, expected=has_ci, required=required)
 
     @abstractmethod
-    def read_log(self, part: Part, head: str) -> str:
-        """The log of one failed part of the commit `head`, or else what it says of itself."""
+    def read_report(self, part: Part, head: str) -> Report:
+        """What is known of one failed part of the commit `head`, with its whole log."""
 
-    @abstractmethod
+    def _report(self, part: Part, head: str) -> Report:
+        if self._woodpecker and self._woodpecker.find_pipeline(part):
+            return self._woodpecker.read_report(part)
+        return self.read_report(part, head)
+
     def rerun_check(self, head: str) -> None:
-        """Have CI run on a commit again."""
+        """Have CI run on a commit again: Woodpecker, if that has run on it, else the forge's own.
+
+        Raises:
+            AtWorkError: it is at work on the commit.
+            UsageError: it cannot be run again from here.
+
+        """
+        woodpecker = self._woodpecker
+        if woodpecker and self._written(lambda: woodpecker.rerun(self.reader.parts(head))):
+            return
+        self.rerun_jobs(head)
+
+    @abstractmethod
+    def rerun_jobs(self, head: str) -> None:
+        """Have the forge's own CI run on a commit again."""
 
     def run_check(self, head: str, ci: Ci, work: Path) -> CheckRun | None:
         """Refused: the forge runs CI itself."""

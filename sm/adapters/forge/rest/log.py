@@ -1,4 +1,4 @@
-"""What is shown of the log of a failed job. Pure."""
+"""What is kept and what is shown of the log of a failed job. Pure."""
 
 from __future__ import annotations
 
@@ -16,11 +16,16 @@ AFTER = 3
 """Lines that are shown after the last error: behind it come other steps, which clean up."""
 
 
-def trim_log(data: bytes, lines: int) -> str:
-    """The part of a log that ends with its last error, at most `lines` lines of it."""
+def clean_log(data: bytes) -> str:
+    """A whole log as people and agents may read it: no colours, no stamps, no secrets."""
     text = strip_ansi(data.decode("utf-8", "replace").replace("\r\n", "\n"))
-    found = STAMP.sub("", text).splitlines(keepends=True)
+    return redact(STAMP.sub("", text))
+
+
+def trim_log(text: str, lines: int) -> str:
+    """The part of a log that ends with its last error, at most `lines` lines of it."""
+    found = text.splitlines(keepends=True)
     last = max((at for at, line in enumerate(found) if ERROR in line), default=None)
     if last is not None:
         found = found[: last + 1 + AFTER]
-    return redact("".join(found[-lines:]))
+    return "".join(found[-lines:])

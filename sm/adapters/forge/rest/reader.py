@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
 from typing import ClassVar, TypeVar
 from urllib.parse import quote
@@ -20,6 +20,7 @@ from sm.adapters.forge.rest.convert import (
     read_login,
     space_out,
 )
+from sm.adapters.forge.rest.rules import BranchRules, name_checks
 from sm.adapters.forge.rest.shapes import (
     Branch,
     CheckRuns,
@@ -29,6 +30,8 @@ from sm.adapters.forge.rest.shapes import (
     Label,
     PullShape,
     ReviewShape,
+    Rule,
+    RuleParameters,
     Statuses,
     User,
 )
@@ -138,23 +141,34 @@ class Reader:
         """A pull request with its reviews, without texts of others and without its check."""
         return make_pull(self.pull_shape(number), self.reviews(number))
 
-    def whole_pull(self, number: int) -> PullRequest:
-        """The same with remarks on lines and with comments."""
+    def whole_pull(self, number: int, resolved: Collection[int] = ()) -> PullRequest:
+        """The same with remarks on lines and with comments.
+
+        The remarks that `resolved` numbers are settled, and left out.
+        """
         shape = self.pull_shape(number)
-        reviews = self.reviews(number, whole=True)
+        found = list(self.entries(f"/pulls/{number}/reviews", ReviewShape))
+        inline = self.inline(number, found) if found else ()
+        reviews = make_reviews(found, (one for one in inline if one.id not in resolved))
         return make_pull(shape, reviews, self.comments(number))
 
-    def reviews(self, number: int, *, whole: bool = False) -> tuple[Review, ...]:
-        """The reviews that stand; `whole` has the remarks on lines."""
-        found = list(self.entries(f"/pulls/{number}/reviews", ReviewShape))
-        inline = self.inline(number, found) if whole and found else ()
-        return make_reviews(found, inline)
+    def reviews(self, number: int) -> tuple[Review, ...]:
+        """The reviews that stand, without remarks on lines."""
+        return make_reviews(self.entries(f"/pulls/{number}/reviews", ReviewShape))
 
     def inline(self, number: int, reviews: Iterable[ReviewShape]) -> Iterable[InlineShape]:
         """The remarks on lines, of all these reviews."""
         return self.entries(f"/pulls/{number}/comments", InlineShape)
 
     # Branches and checks
+
+    def rule_paths(self, branch: str) -> dict[str, Callable[[Answer], BranchRules]]:
+        """Where the rules of a branch are, and how to read them: its protection, and rulesets."""
+        name = quote(branch, safe="/")
+        return {
+            f"{self.at}/branches/{name}": _read_protection,
+            f"{self.at}/rules/branches/{name}": _read_rulesets,
+        }
 
     def branch_head(self, branch: str) -> str:
         """The commit of a branch, '' if there is none."""
@@ -189,3 +203,29 @@ class Reader:
         except RefusedError as error:
             if error.status not in (*GONE, 422):
                 raise
+
+
+def _read_protection(answer: Answer) -> BranchRules:
+    """What the protection of a branch requires of checks; it tells the rest to administrators."""
+    found = answer.read(Branch).protection
+    required = found.required_status_checks if found else None
+    if required is None:
+        return BranchRules()
+    names = [*required.contexts, *(one.context for one in required.checks)]
+    return BranchRules(name_checks(list(dict.fromkeys(names))))
+
+
+def _read_rulesets(answer: Answer) -> BranchRules:
+    """What all rulesets together ask for."""
+    found = BranchRules()
+    for rule in answer.read(list[Rule]):
+        asked = rule.parameters or RuleParameters()
+        found = found.join(
+            BranchRules(
+                name_checks([one.context for one in asked.required_status_checks]),
+                asked.required_approving_review_count,
+                asked.require_code_owner_review,
+                asked.required_review_thread_resolution,
+            )
+        )
+    return found

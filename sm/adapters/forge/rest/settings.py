@@ -24,3 +24,5 @@ class RestSettings(Struct, frozen=True):
     merge_method: str = "merge"
     reserve: int = 500
     labels: tuple[str, ...] = ()
+    base: str = "main"
+    """What work is merged into."""

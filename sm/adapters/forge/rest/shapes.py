@@ -87,8 +87,10 @@ class PullShape(Struct, frozen=True):
     merged_at: str | None = None
     merge_commit_sha: str | None = None
     mergeable: bool | None = None
+    mergeable_state: str = ""
     draft: bool = False
     updated_at: str = ""
+    node_id: str = ""
 
 
 class ReviewShape(Struct, frozen=True):
@@ -104,10 +106,16 @@ class ReviewShape(Struct, frozen=True):
 
 
 class InlineShape(Struct, frozen=True):
-    """A remark on a line; `line` is null once the code it was about is gone."""
+    """A remark on a line; `line` is null once the code it was about is gone.
+
+    `resolver` has ended its thread, on Forgejo and Gitea.
+    """
 
     path: str
     body: str
+    id: int = 0
+    diff_hunk: str | None = None
+    resolver: User | None = None
     pull_request_review_id: int | None = None
     line: int | None = None
     original_line: int | None = None
@@ -189,13 +197,28 @@ class Runs(Struct, frozen=True):
     workflow_runs: list[Run] = []
 
 
+class StepShape(Struct, frozen=True):
+    """A step of a job."""
+
+    name: str = ""
+    conclusion: str | None = None
+
+
 class Job(Struct, frozen=True):
-    """A job of a run."""
+    """A job of a run. One that no runner has taken up has no step."""
 
     id: int
     name: str = ""
     status: str = ""
     conclusion: str | None = None
+    steps: list[StepShape] | None = None
+
+
+class Annotation(Struct, frozen=True):
+    """What a check run says of a line, or of itself."""
+
+    annotation_level: str | None = None
+    message: str | None = None
 
 
 class Jobs(Struct, frozen=True):
@@ -219,11 +242,50 @@ class Comparison(Struct, frozen=True):
     total_commits: int = 0
 
 
+class RequiredCheck(Struct, frozen=True):
+    """A check without which nothing is merged."""
+
+    context: str
+
+
+class RequiredChecks(Struct, frozen=True):
+    """The required checks of a protected branch: by their names, and newer ones with their app."""
+
+    contexts: list[str] = []
+    checks: list[RequiredCheck] = []
+
+
+class Protection(Struct, frozen=True):
+    """How a branch of GitHub is protected, as far as all may know."""
+
+    required_status_checks: RequiredChecks | None = None
+
+
 class Branch(Struct, frozen=True):
-    """A branch and its commit."""
+    """A branch and its commit. The rules of GitHub are in `protection`."""
 
     name: str
     commit: Commit
+    protection: Protection | None = None
+    enable_status_check: bool = False
+    status_check_contexts: list[str] | None = None
+    required_approvals: int = 0
+
+
+class RuleParameters(Struct, frozen=True):
+    """What a rule of a ruleset asks for; each kind of rule has its own."""
+
+    required_status_checks: list[RequiredCheck] = []
+    required_approving_review_count: int = 0
+    require_code_owner_review: bool = False
+    required_review_thread_resolution: bool = False
+
+
+class Rule(Struct, frozen=True):
+    """A rule of a ruleset that holds for a branch."""
+
+    type: str
+    parameters: RuleParameters | None = None
 
 
 class Commit(Struct, frozen=True):

@@ -1,19 +1,34 @@
-"""What is kept of a forge elsewhere beside its observations: the repository's id, and a sign.
+"""What is kept of a forge elsewhere beside its observations: its id, a sign, rules, logs.
 
-Both can be lost: then the repository is looked up by its configured name, and all is read anew.
+All can be lost: then the repository is looked up by its configured name, and all is read anew.
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
 from pathlib import Path
 
 from msgspec import Struct
 
+from sm.adapters.forge.rest.rules import KeptRules
 from sm.errors import SmError
 from sm.store.damage import read_rebuildable
-from sm.store.files import write_atomic, write_json
+from sm.store.files import discard, ensure_private_dir, write_atomic, write_json
 from sm.store.paths import ProjectDir
+
+LOGS = 20
+"""Logs that are kept: those written last."""
+
+
+COMMIT = re.compile(r"[0-9a-f]{40,64}")
+
+
+def _age(file: Path) -> float:
+    try:
+        return file.lstat().st_mtime
+    except OSError:
+        return 0.0
 
 
 class Known(Struct, frozen=True):
@@ -31,6 +46,7 @@ class StateFiles:
         """`folder` must be there."""
         self._files = ProjectDir(folder) if folder else None
         self._known: Known | None = None
+        self._rules: KeptRules | None = None
 
     @property
     def sign(self) -> Path | None:
@@ -66,6 +82,35 @@ class StateFiles:
         """What the repository is called now, as far as it is known."""
         found = self.read_known(configured)
         return found.name if found else configured
+
+    def read_rules(self) -> KeptRules:
+        """The rules of branches as they were last read."""
+        if self._rules is None and self._files:
+            self._rules = read_rebuildable(self._files.rules, KeptRules)
+        return self._rules or KeptRules()
+
+    def keep_rules(self, rules: KeptRules) -> None:
+        """Keep the rules of branches. If that fails, the next process reads them anew."""
+        if rules == self.read_rules():
+            return
+        self._rules = rules
+        if self._files:
+            with contextlib.suppress(SmError):
+                write_json(self._files.rules, rules)
+
+    def keep_log(self, head: str, text: str) -> str:
+        """Keep the log of a commit in a file; its path, '' if nothing is kept."""
+        if self._files is None or not COMMIT.fullmatch(head):
+            return ""
+        try:
+            folder = ensure_private_dir(self._files.ci_logs)
+            file = folder / f"{head}.log"
+            write_atomic(file, text)
+            for old in sorted(folder.iterdir(), key=_age, reverse=True)[LOGS:]:
+                discard(old)
+        except (SmError, OSError):
+            return ""  # the part that matters most is told all the same
+        return str(file)
 
     def remember(self, known: Known) -> None:
         """Keep the repository's id and name."""

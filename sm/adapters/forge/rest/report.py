@@ -1,0 +1,16 @@
+"""What is known of one failed part of CI."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Report(Struct, frozen=True):
+    """What one failed part of CI says: the `step` in it that failed, and its whole `log`.
+
+    `outage` says why the part has failed without having tested anything.
+    """
+
+    log: str
+    step: str = ""
+    outage: str = ""

@@ -1,0 +1,102 @@
+"""A small Woodpecker that keeps state: pipelines, workflows, steps and logs, and another run."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.forges.description import Description, describe
+from tests.forges.server import Asked, Reply, Site, serving
+
+REPOSITORY = 17
+"""Its own id of the repository, which is not the forge's."""
+PAGE = b"<!DOCTYPE html><html><title>Woodpecker</title></html>"
+
+
+@dataclass
+class Made:
+    """A step; its id is not its place in the pipeline."""
+
+    id: int
+    name: str
+    state: str
+    log: str = ""
+    type: str = "commands"
+
+
+@dataclass
+class Woodpecker:
+    """The server's side."""
+
+    name: str = "harbor/harb"
+    token: str = "wood-token-77"
+    steps: dict[int, list[Made]] = field(default_factory=dict)
+    """Of each pipeline, whose only workflow is called `test`."""
+    errors: list[str] = field(default_factory=list)
+    reruns: list[int] = field(default_factory=list)
+    may_rerun: bool = True
+    description: Description = field(default_factory=lambda: describe("woodpecker.json"))
+    site: Site | None = None
+
+    def respond(self, asked: Asked) -> Reply:
+        """The answer to a request; its start page for a path that it does not know."""
+        path = asked.path.removeprefix("/api")
+        if asked.headers.get("authorization") != f"Bearer {self.token}":
+            return Reply(401, raw=b"User not authorized")
+        known = re.fullmatch(r"/repos/lookup/(.+)", path)
+        if known:
+            found = known[1] == self.name
+            reply = Reply(data={"id": REPOSITORY, "full_name": self.name}) if found else Reply(404)
+        else:
+            self.description.check_request(asked.method, path, asked.query, asked.data)
+            reply = self._in_repository(asked, path)
+        if reply.data is not None and not known:
+            reply.data = self.description.complete(asked.method, path, reply.status, reply.data)
+        return reply
+
+    def _in_repository(self, asked: Asked, path: str) -> Reply:
+        if found := re.fullmatch(rf"/repos/{REPOSITORY}/pipelines/(\d+)", path):
+            number = int(found[1])
+            if asked.method == "POST":
+                if not self.may_rerun:
+                    return Reply(403, {"message": "no push access"})
+                self.reruns.append(number)
+            return Reply(data=self._pipeline(number))
+        if found := re.fullmatch(rf"/repos/{REPOSITORY}/logs/(\d+)/(\d+)", path):
+            steps = [one for one in self.steps[int(found[1])] if one.id == int(found[2])]
+            return Reply(data=list(_lines(steps[0]))) if steps else Reply(404)
+        return Reply(raw=PAGE, headers={"Content-Type": "text/html"})
+
+    def _pipeline(self, number: int) -> dict[str, Any]:
+        children = [
+            {"id": one.id, "pid": place, "name": one.name, "state": one.state, "type": one.type}
+            for place, one in enumerate(self.steps[number], 2)
+        ]
+        bad = any(one.state == "failure" for one in self.steps[number])
+        state = "failure" if bad else "success"
+        flow = {"id": 1, "pid": 1, "name": "test", "state": state, "children": children}
+        errors = [{"message": said, "is_warning": False} for said in self.errors]
+        found = {"id": 900 + number, "number": number, "status": state, "workflows": [flow]}
+        return found | {"errors": errors}
+
+
+def _lines(step: Made) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(step.log.splitlines()):
+        data = base64.b64encode(line.encode()).decode()
+        yield {"id": number + 1, "step_id": step.id, "line": number, "data": data, "time": 1}
+
+
+@contextmanager
+def woodpecker() -> Iterator[tuple[Woodpecker, Site]]:
+    """A Woodpecker until the end of the block; no exchange may be one that it does not describe."""
+    server = Woodpecker()
+    with serving(server.respond) as site:
+        yield server, site
+    if server.description.problems:
+        pytest.fail("\n".join(server.description.problems[:20]))
