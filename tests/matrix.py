@@ -14,7 +14,7 @@ BEYOND_SOURCE = frozenset(
         *("ci-none", "ci-broken", "ci-exhausted", "review-exhausted", "conflict", "review-red"),
         *("approved-merge", "merge-reminder", "merge-stuck"),
         *("dialog", "dialog-open", "turn-failed", "park", "parked-long", "resume", "parked"),
-        "protocol-reminder",
+        *("edited", "protocol-reminder"),
     }
 )
 """Rows that the protocol as it was first written does not have."""

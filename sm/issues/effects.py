@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 from msgspec import structs
 
 from sm.adapters import vault
 from sm.adapters.forge.model import BOT
 from sm.adapters.git_push import RefMovedError
 from sm.errors import SmError, StateError, TemporaryError
-from sm.issues import claim, phase_file, remnants, threads, worktree
+from sm.issues import claim, phase_file, remnants, taken, threads, worktree
 from sm.issues.compose import launch_with
+from sm.issues.material import Edited
 from sm.issues.problem import Problem
 from sm.issues.remnants import KEPT_FOR_OTHERS
 from sm.issues.replies import locate_question
@@ -91,6 +93,11 @@ def _park(session: IssueSession, step: PlannedStep, ident: str) -> str:
     return step.text  # it only tells, and does nothing
 
 
+def _adopt_text(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    taken.adopt(session.dir, msgspec.json.decode(step.text, type=Edited))
+    return ""
+
+
 def _create_phase(session: IssueSession, step: PlannedStep, ident: str) -> str:
     try:
         phase_file.create(session.root, session.record.project, session.issue)
@@ -106,7 +113,7 @@ def _write_ci_result(session: IssueSession, step: PlannedStep, ident: str) -> st
 
 
 def _open_pull(session: IssueSession, step: PlannedStep, ident: str) -> str:
-    issue = session.project.forge.issue(session.issue)
+    issue = taken.issue_of(session)
     pull = session.project.forge.open_pull(
         branch=session.record.branch,
         base=session.record.base,
@@ -307,6 +314,7 @@ EFFECTS: dict[Verb, Callable[[IssueSession, PlannedStep, str], str]] = {
     Verb.KILL: _kill,
     Verb.RECOVER: _recover,
     Verb.PARK: _park,
+    Verb.ADOPT_TEXT: _adopt_text,
     Verb.REMOVE_WORKTREE: _remove_worktree,
     Verb.DELETE_BRANCH: _delete_branch,
     Verb.DELETE_EMPTY_BRANCH: _delete_empty_branch,

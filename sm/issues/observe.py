@@ -16,8 +16,10 @@ from sm.config.schema import ProjectSettings
 from sm.errors import StateError
 from sm.issues import phase_file
 from sm.issues.facts import Facts, Life, Limits
+from sm.issues.material import Edited
 from sm.issues.replies import Reply, explain_unread, list_replies
 from sm.issues.snapshot import Snapshot, is_open, snapshot
+from sm.issues.taken import read_edited
 from sm.messages import unsaid
 from sm.phase import Phase, PhaseWrite
 from sm.sessions import agent, agent_process, plan, turn
@@ -49,6 +51,8 @@ class Observation(Struct, frozen=True):
     """Why an answer in the vault cannot be read, '' if it can."""
     question: str = ""
     """What a dialog in the agent's terminal shows."""
+    edited: Edited | None = None
+    """The issue as a trusted person has edited it, which the agent does not know yet."""
 
     @property
     def check(self) -> Check:
@@ -162,6 +166,7 @@ def _gather(
     review = verdict(pull.reviews, head, trust) if pull else None
     check = pull.check if pull else NO_CHECK
     directory = session.dir
+    edited = read_edited(directory)
     facts = Facts(
         now=time.time(),
         limits=read_limits(project.settings),
@@ -181,6 +186,7 @@ def _gather(
         check_at=check.at,
         review=review.state if review else None,
         review_id=review.id if review else "",
+        edit=edited.id if edited else "",
     )
     asked = facts.escalation
     answers = list_replies(session, issue, trust, asked.at) if asked else ()
@@ -190,7 +196,9 @@ def _gather(
         reply=answers[-1].id if answers else "",
     )
     unreadable = explain_unread(session) if asked else ""
-    return Observation(facts, write, pull, review, answers, written.problem, unreadable)
+    return Observation(
+        facts, write, pull, review, answers, written.problem, unreadable, edited=edited
+    )
 
 
 def _own_pull(session: IssueSession, seen: Snapshot) -> PullRequest | None:

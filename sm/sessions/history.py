@@ -28,6 +28,7 @@ class Verb(StrEnum):
     START = "start"
     RECOVER = "recover"
     PARK = "park"
+    ADOPT_TEXT = "keep the edited text"
     REMOVE_WORKTREE = "remove worktree"
     DELETE_BRANCH = "delete branch"
     DELETE_EMPTY_BRANCH = "delete branch without work"
@@ -45,6 +46,7 @@ class Count(StrEnum):
     RESET_ALL = "reset-all"
     REMINDER = "reminder"
     RESUME = "resume"
+    NEWS = "news"
     NEW_CONTEXT = "new-context"
 
 
@@ -70,7 +72,7 @@ class Receipt(Struct, frozen=True, omit_defaults=True):
     run: str = ""
 
 
-NUDGES = frozenset({Count.REMINDER, Count.RESUME})
+NUDGES = frozenset({Count.REMINDER, Count.RESUME, Count.NEWS})
 """Messages to the agent that answer nothing: the turn stays with the same side."""
 
 

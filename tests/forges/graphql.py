@@ -100,6 +100,12 @@ class _Parser:
         return found
 
     def value(self, token: str) -> Any:
+        if token == "[":
+            found = []
+            while self.peek() != "]":
+                found.append(self.value(self.take()))
+            self.take("]")
+            return found
         if token.startswith("$"):
             return self.variables[token[1:]]
         if token.startswith('"'):

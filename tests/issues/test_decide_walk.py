@@ -267,10 +267,10 @@ def at_rest(facts: Facts, decision: Decision) -> None:
     elif facts.dialog_at is not None:
         patience_until = facts.dialog_at + DIALOG_PATIENCE_S
     elif facts.open:
-        patience_until = facts.written_at + {
-            Phase.AWAITING_CI: facts.limits.ci_timeout_s,
-            Phase.AWAITING_REVIEW: facts.limits.review_timeout_s,
-        }.get(facts.phase, 0.0)
+        patience_until = {
+            Phase.AWAITING_CI: facts.ci_due_at,
+            Phase.AWAITING_REVIEW: facts.written_at + facts.limits.review_timeout_s,
+        }.get(facts.phase, facts.written_at)
     else:
         patience_until = facts.life_at + facts.limits.agent_timeout_s
     assert decision.wake_at <= patience_until, "somebody waits for too long"

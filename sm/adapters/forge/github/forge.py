@@ -10,7 +10,7 @@ from sm.adapters.forge.combine import Part
 from sm.adapters.forge.errors import AtWorkError
 from sm.adapters.forge.github.details import Details
 from sm.adapters.forge.github.observe import CURSOR, Observer
-from sm.adapters.forge.model import Batch, InlineComment, PullRequest, ReviewState
+from sm.adapters.forge.model import Batch, InlineComment, PullRequest, ReviewState, SourcedText
 from sm.adapters.forge.rest.forge import RestForge
 from sm.adapters.forge.rest.issues import WRITE
 from sm.adapters.forge.rest.log import BYTES, trim_log
@@ -54,9 +54,18 @@ class GithubForge(RestForge):
         return structs.replace(found, problems=(*problems, *found.problems), validators=validators)
 
     def _observer(self) -> Observer:
+        return Observer(self.reader, self._details, self.settings)
+
+    @property
+    def _details(self) -> Details:
         graphql = find_graphql(self.web.base)
-        details = Details(self.reader, graphql, has_ci=self.settings.has_ci)
-        return Observer(self.reader, details, self.settings)
+        return Details(self.reader, graphql, has_ci=self.settings.has_ci)
+
+    # Issues
+
+    def read_source(self, number: int) -> SourcedText:
+        """Title and text of an issue, with who has saved them last: one query."""
+        return self._details.source(number)
 
     # Pull requests
 

@@ -28,9 +28,11 @@ from sm.adapters.forge.model import (
     PullState,
     Review,
     ReviewState,
+    Saved,
+    SourcedText,
 )
 from sm.adapters.forge.rest import issues, people, pulls
-from sm.adapters.forge.rest.convert import is_of_fork, make_pull, make_review
+from sm.adapters.forge.rest.convert import is_of_fork, make_issue, make_pull, make_review
 from sm.adapters.forge.rest.reader import Reader
 from sm.adapters.forge.rest.settings import RestSettings
 from sm.adapters.forge.rest.shapes import IssueShape, Label, Repository, ReviewShape
@@ -131,6 +133,12 @@ class RestForge(ABC):
     def issue(self, number: int) -> Issue:
         """One issue with its texts."""
         return self.reader.issue(number)
+
+    def read_source(self, number: int) -> SourcedText:
+        """Title and text of an issue. These forges do not say over REST who has edited a text."""
+        found = make_issue(self.reader.issue_shape(number))
+        unknown = Saved(0.0)
+        return SourcedText(found.title, found.body, found.author, unknown, unknown)
 
     def add_issue(
         self, title: str, body: str = "", labels: Iterable[str] = (), *, author: str
