@@ -80,6 +80,13 @@ class RemoteSettings(ForgeSettings, frozen=True, kw_only=True):
     token_env: Annotated[
         str, Meta(description="a variable with the token; monitors keep it, agents do not get it")
     ] = ""
+    git_access: Annotated[
+        Literal["own", "sm", "agents"],
+        Meta(
+            description="over HTTPS: own: git finds credentials itself; sm: sm's git gets the "
+            "token; agents: theirs, too"
+        ),
+    ] = "own"
     has_ci: Annotated[
         bool, Meta(description="false: a commit without any check may be reviewed and merged")
     ] = True
@@ -95,6 +102,11 @@ class RemoteSettings(ForgeSettings, frozen=True, kw_only=True):
         """The one with the token."""
         return (self.token_env,) if self.token_env else ()
 
+    @property
+    def web_url(self) -> str:
+        """Below which git finds repositories over HTTPS."""
+        raise NotImplementedError
+
 
 class GithubSettings(RemoteSettings, frozen=True, kw_only=True, tag="github"):
     """A repository on GitHub or GitHub Enterprise."""
@@ -106,6 +118,11 @@ class GithubSettings(RemoteSettings, frozen=True, kw_only=True, tag="github"):
             pattern=OWN_ADDRESS,
         ),
     ] = "https://api.github.com"
+
+    @property
+    def web_url(self) -> str:
+        """The address of the pages: that of the interface without `api`."""
+        return self.url.removesuffix("/api/v3").replace("://api.", "://", 1)
 
     @property
     def place(self) -> str:
@@ -120,6 +137,11 @@ class HostedSettings(RemoteSettings, frozen=True, kw_only=True):
         str,
         Meta(description="address of the server: https://codeberg.org", pattern=OWN_ADDRESS),
     ]
+
+    @property
+    def web_url(self) -> str:
+        """The address of the server."""
+        return self.url
 
     @property
     def place(self) -> str:
