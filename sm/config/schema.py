@@ -257,6 +257,13 @@ class Escalation(Section, frozen=True, rename={"timeout_s": "timeout", "remind_s
             "session"
         ),
     ] = msgspec.field(default_factory=lambda: _seconds(24 * 3600))
+    mention: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="people whom a question on the forge names with @; empty: those to whom "
+            "the issue is assigned, else its author if trusted"
+        ),
+    ] = ()
     vault: Annotated[
         Path | None,
         Meta(description="folder for questions as Markdown files; a person answers in the file"),

@@ -13,11 +13,13 @@ from sm.adapters.forge.model import BOT
 from sm.adapters.git_push import RefMovedError
 from sm.errors import SmError, StateError, TemporaryError
 from sm.issues import claim, phase_file, remnants, taken, threads, worktree
+from sm.issues.asking import list_asked
 from sm.issues.compose import launch_with
 from sm.issues.material import Edited
 from sm.issues.problem import Problem
 from sm.issues.remnants import KEPT_FOR_OTHERS
 from sm.issues.replies import locate_question
+from sm.issues.snapshot import last_snapshot
 from sm.messages import delivery, queue
 from sm.messages.alerts import alert, note
 from sm.messages.ids import make_id
@@ -144,10 +146,18 @@ def _notify(session: IssueSession, step: PlannedStep, ident: str) -> str:
     missed += _missed(_ask_in_chat, session, step, ident)
     # The issue comes last: its comment names the places without the question.
     where_not = "".join(f"\n\nThis question is {place}." for place in missed)
-    _comment(session, structs.replace(step, text=step.text + where_not), ident)
+    text = f"{_mentions(session)}{step.text}{where_not}"
+    _comment(session, structs.replace(step, text=text), ident)
     if missed:
         raise PartlyToldError(f"the question is {'; '.join(missed)}")
     return step.name
+
+
+def _mentions(session: IssueSession) -> str:
+    """The names of those who are asked, as the forge tells them of it; '' for nobody."""
+    seen = last_snapshot(session.project.directory)
+    names = list_asked(session.project.settings, seen, session.issue)
+    return f"{' '.join(f'@{name}' for name in names)} " if names else ""
 
 
 def _missed(
@@ -185,7 +195,8 @@ def _ask_in_chat(session: IssueSession, step: PlannedStep, ident: str) -> None:
 
 
 def _remind(session: IssueSession, step: PlannedStep, ident: str) -> str:
-    told = _comment(session, step, ident)
+    text = f"{_mentions(session)}{step.text}"
+    told = _comment(session, structs.replace(step, text=text), ident)
     _publish(session, session.root.renotify(session.record.project, session.issue), ident)
     return told
 

@@ -172,6 +172,8 @@ def test_an_issue_is_mended_reviewed_and_merged_on_any_forge(play: Play) -> None
 
     play.stage.write_phase(issue, "PHASE:escalate\nReason: how?")
     play.react(issue)
+    asked = next(one.body for one in forge.issue(issue).comments if one.marker)
+    assert asked.startswith("**" if isinstance(play.side, LocalSide) else "@ada **The agent asks")
     forge.comment(issue, "Like this.", author="ada")
     seen_anew(play)
     assert "Like this." in play.hears(issue, "A person answered")
