@@ -228,9 +228,12 @@ def _label_blocked(session: IssueSession, step: PlannedStep, ident: str) -> str:
 
 def _restore_backlog(session: IssueSession, step: PlannedStep, ident: str) -> str:
     project = session.project
-    project.forge.add_label(session.issue, project.settings.labels.backlog)
+    # That label vouches for the text, and nobody has read what a stranger has put there since.
+    untouched = taken.is_untouched(session)
+    if untouched:
+        project.forge.add_label(session.issue, project.settings.labels.backlog)
     project.forge.remove_label(session.issue, project.settings.labels.in_progress)
-    return ""
+    return "" if untouched else "not set: somebody who is not trusted has edited the text"
 
 
 def _clean_labels(session: IssueSession, step: PlannedStep, ident: str) -> str:

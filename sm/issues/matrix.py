@@ -249,7 +249,6 @@ _SIGNALLED = (
         (Step(INJECT, "edited"), Step(Verb.ADOPT_TEXT)),
         lambda f: f.edit,
         counts=Count.NEWS,
-        passing=True,
     ),
     Row(
         "phase-lost",

@@ -134,18 +134,41 @@ def _is_vouched(saved: Saved, author: str, marks: list[Saved], trust: Trust) -> 
 
 
 def find_trust(project: Project, people: list[str]) -> Trust:
-    """Return who is trusted among `people`, some of whom may have said nothing so far."""
-    named = project.settings.trusted
-    wanted = set(filter(None, people))
-    return Trust(named, frozenset() if named else project.forge.find_writers(wanted))
+    """Return who is trusted among `people`; who has said nothing so far is asked for."""
+    if named := project.settings.trusted:
+        return Trust(named)
+    seen = last_snapshot(project.directory)
+    known = set(seen.writers if seen else ())
+    new = set(filter(None, people)) - known
+    return Trust((), known | (project.forge.find_writers(new) if new else set()))
+
+
+def is_untouched(session: IssueSession) -> bool:
+    """Say whether the forge has the text that the agent knows, or one of trusted people alone.
+
+    Raises:
+        SmError: the forge cannot say.
+
+    """
+    known = read_taken(session.dir)
+    source = session.project.forge.read_source(session.issue)
+    if known and (known.title, known.body) == (source.title, source.body):
+        return True
+    saved = (source.title_saved, source.body_saved)
+    trust = find_trust(session.project, [source.author, *(one.by for one in saved)])
+    return all(trust.includes_editor(one.by, source.author) for one in saved)
 
 
 def adopt(directory: SessionDir, edited: Edited) -> None:
     """Have the agent's text be the edited one, which it was told; a second call does nothing."""
-    if taken := read_taken(directory):
-        _write(directory, structs.replace(taken, title=edited.title, body=edited.body))
     waiting = read_edited(directory)
-    if waiting and waiting.id == edited.id:
+    is_last = waiting is not None and waiting.id == edited.id
+    if taken := read_taken(directory):
+        # If it was edited again meanwhile, the forge's text is compared with this one anew.
+        seen = taken.seen if is_last else ""
+        changed = structs.replace(taken, title=edited.title, body=edited.body, seen=seen)
+        _write(directory, changed)
+    if is_last:
         discard(directory.edited)
 
 
@@ -168,8 +191,11 @@ def watch(session: IssueSession) -> None:
     issue = seen.issue(session.issue) if seen else None
     if seen is None or issue is None or issue.state is not IssueState.OPEN:
         return
-    known = read_taken(session.dir)
-    taken = known or take(session, anew=True)
+    taken = read_taken(session.dir)
+    if taken is None:
+        if not session.dir.receipts.exists():
+            return  # a start that is not done yet takes it
+        taken = take(session, anew=True)
     if seen.taken_at <= taken.at:
         return
     taken = _pass_over_comments(session, taken, issue, seen)
