@@ -299,7 +299,10 @@ class IssueSession(Session, frozen=True, dict=True):
         """How it reaches the forge over HTTPS, if the configuration gives agents the token."""
         from sm.adapters.forge.git_access import list_git_settings
 
-        return list_git_settings(self.project.settings, for_agent=True)
+        try:
+            return list_git_settings(self.project.settings, for_agent=True)
+        except SmError:  # the reactor tells what is wrong
+            return ()
 
     @property
     def is_living(self) -> bool:
