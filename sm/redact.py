@@ -49,6 +49,30 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
      r"[A-Za-z0-9_-]{20,}+"),
     ("package registries", ("npm_", "pypi-", "hf_"),
      _START + r"(?:npm_|pypi-|hf_)[A-Za-z0-9_-]{30,}+"),
+    ("clouds", ("_v1_", "dapi", "ltai", "hvs.", "hvb.", "hvr.", ".atlasv1.", "pul-", "pscale_",
+                "sbp_", "dp.", "tskey-", "nfp_", "hrku-"),
+     _START + r"(?:do[opr]_v1_[a-f0-9]{40,}+|dapi[a-f0-9]{32}(?:-\d)?|LTAI[A-Za-z0-9]{16,24}"
+     r"|hv[sbr]\.[A-Za-z0-9_-]{24,}+|[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{40,}+"
+     r"|pul-[a-f0-9]{40}|pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_=.-]{30,}+|sbp_[a-f0-9]{40}"
+     r"|dp\.(?:pt|st|ct|sa|scim|audit)\.[A-Za-z0-9.]{40,}+|tskey-[a-z]{3,10}-[A-Za-z0-9-]{16,}+"
+     r"|nfp_[A-Za-z0-9]{36,}+|HRKU-[A-Za-z0-9_-]{36,}+)"),
+    ("services", ("sg.", "shp", ":aa", "lin_", "ntn_", "secret_", "glsa_", "glc_", "nrak-", "sntry",
+                  "pmak-", "atatt3", "atctt3", "atbb", "sq0", "dckr_", "rubygems_", "figd_", "r8_",
+                  "gsk_", "xai-", "pplx-", "whsec_", "key-", "age-secret-key-", "cio"),
+     _START + r"(?:SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{32,}+|shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}"
+     r"|[0-9]{8,10}:AA[A-Za-z0-9_-]{33}|lin_(?:api|oauth)_[A-Za-z0-9]{32,}+"
+     r"|(?:ntn|secret)_[A-Za-z0-9]{40,}+|glsa_[A-Za-z0-9_]{32,}+|glc_[A-Za-z0-9+/=]{32,}+"
+     r"|NRAK-[A-Z0-9]{20,}+|sntry[su]_[A-Za-z0-9+/=_.-]{40,}+|PMAK-[a-f0-9]{20,}+-[a-f0-9]{30,}+"
+     r"|AT[AC]TT3[A-Za-z0-9_=-]{40,}+|ATBB[A-Za-z0-9]{28,}+|sq0[a-z]{3}-[A-Za-z0-9_-]{22,}+"
+     r"|dckr_[op]at_[A-Za-z0-9_-]{24,}+|rubygems_[a-f0-9]{40,}+|figd_[A-Za-z0-9_-]{30,}+"
+     r"|r8_[A-Za-z0-9]{32,}+|gsk_[A-Za-z0-9]{40,}+|xai-[A-Za-z0-9]{40,}+|pplx-[A-Za-z0-9]{40,}+"
+     r"|whsec_[A-Za-z0-9+/=]{24,}+|key-[a-f0-9]{32}(?![A-Za-z0-9])|AGE-SECRET-KEY-1[A-Z0-9]{50,}+"
+     r"|cio[A-Za-z0-9]{32}(?![A-Za-z0-9]))"),
+    ("web hooks of chats", ("/api/webhooks/", "webhook.office.com"),
+     r"(?<=/api/webhooks/)[0-9]{10,20}/[A-Za-z0-9_-]{40,}+"
+     r"|(?<=webhook\.office\.com/webhookb2/)[A-Za-z0-9@/-]{40,}+"),
+    ("storage of Azure", ("accountkey=", "sharedaccesskey=", "sig="),
+     r"(?i:(?P<keep>(?:account|sharedaccess)key=|[?&;]sig=))[A-Za-z0-9+/%]{40,}+=*+"),
     ("JWT", ("eyj",),
      _START + r"eyJ(?:(?!(?<![A-Za-z0-9])eyJ)[A-Za-z0-9_-]){8,}+"
      r"\.eyJ[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]++)?"),

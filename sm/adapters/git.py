@@ -40,19 +40,24 @@ class WorktreeEntry(Struct, frozen=True):
 
 
 class Git(Struct, frozen=True):
-    """Git in the folder `repo`, a clone or a worktree. Errors: see `sm.adapters.git_call.call`."""
+    """Git in the folder `repo`, a clone or a worktree. Errors: see `sm.adapters.git_call.call`.
+
+    `access` are settings of git's for its remotes, see `sm.adapters.forge.git_access`.
+    """
 
     repo: Path
+    access: tuple[tuple[str, str], ...] = ()
 
     def at(self, folder: Path) -> Git:
         """Return git in another folder of the repository, such as one of its worktrees."""
-        return Git(folder)
+        return Git(folder, self.access)
 
     # The remote
 
     def fetch(self, remote: str, *refspecs: str, timeout_s: float | None = None) -> None:
         """Fetch the refspecs and nothing else: no tags, no pruning, FETCH_HEAD untouched."""
-        call(self.repo, *FETCH, "--", remote, *refspecs, remote=remote, timeout_s=timeout_s)
+        args = (*FETCH, "--", remote, *refspecs)
+        call(self.repo, *args, remote=remote, timeout_s=timeout_s, settings=self.access)
 
     def fetch_branch(self, remote: str, branch: str, *, timeout_s: float | None = None) -> str:
         """Update `refs/remotes/{remote}/{branch}`; return its commit.
@@ -67,7 +72,8 @@ class Git(Struct, frozen=True):
 
     def ls_remote(self, remote: str, *patterns: str) -> dict[str, str]:
         """Return the remote's matching refs (all without a pattern): full name to SHA."""
-        result = call(self.repo, "ls-remote", "--refs", "--", remote, *patterns, remote=remote)
+        args = ("ls-remote", "--refs", "--", remote, *patterns)
+        result = call(self.repo, *args, remote=remote, settings=self.access)
         rows = (line.split("\t", 1) for line in result.lines)
         return {ref: sha for sha, ref in rows}
 
@@ -85,7 +91,9 @@ class Git(Struct, frozen=True):
             PushRefusedError: the remote refuses; its words are in the message.
 
         """
-        return push(self.repo, remote, updates, verify=verify, timeout_s=timeout_s)
+        return push(
+            self.repo, remote, updates, verify=verify, timeout_s=timeout_s, settings=self.access
+        )
 
     def create_refs(self, remote: str, refs: dict[str, str]) -> frozenset[str]:
         """Create refs (name to SHA) that must not exist, all or none; return the created ones."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sm.adapters.process import ANY_CODE, CommandError, CommandTimeoutError, Result, ask
@@ -77,6 +77,19 @@ class NoSuchBranchError(SmError):
     """The remote has no such branch or ref."""
 
 
+def add_settings(env: Mapping[str, str], settings: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Return `env` with names and values of git's configuration behind those that it has.
+
+    They are in no file and no argument (git-config(1), ENVIRONMENT).
+    """
+    count = env.get("GIT_CONFIG_COUNT", "")
+    first = int(count) if count.isascii() and count.isdigit() else 0
+    added = dict(env)
+    for number, (name, value) in enumerate(settings, first):
+        added |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return added | ({"GIT_CONFIG_COUNT": str(first + len(settings))} if settings else {})
+
+
 def make_environment(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
     """Return `env` for git: nothing that points elsewhere, no prompts, English texts."""
     kept = {
@@ -101,9 +114,11 @@ def call(
     stdin: bytes | None = None,
     accept: tuple[int, ...] = (0,),
     timeout_s: float | None = None,
+    settings: Sequence[tuple[str, str]] = (),
 ) -> Result:
     """Run git in `folder`; `remote` names the remote that it talks to, if any.
 
+    `settings` are names and values of its configuration, beside those in its files.
     It retries for a few seconds if a remote is unreachable or another git holds a lock.
 
     Raises:
@@ -114,7 +129,7 @@ def call(
     """
 
     def once() -> Result:
-        return _once(folder, args, remote, stdin, accept, timeout_s)
+        return _once(folder, args, remote, stdin, accept, timeout_s, settings)
 
     try:
         return once()
@@ -137,9 +152,11 @@ def _once(
     stdin: bytes | None,
     accept: tuple[int, ...],
     timeout_s: float | None,
+    settings: Sequence[tuple[str, str]],
 ) -> Result:
+    limit_s = timeout_s or (REMOTE_S if remote else LOCAL_S)
     try:
-        return _git(folder, args, stdin, accept, timeout_s or (REMOTE_S if remote else LOCAL_S))
+        return _git(folder, args, stdin, accept, limit_s, settings)
     except CommandTimeoutError as error:
         if remote is None:
             raise
@@ -154,10 +171,11 @@ def _git(
     stdin: bytes | None,
     accept: tuple[int, ...],
     timeout_s: float,
+    settings: Sequence[tuple[str, str]] = (),
 ) -> Result:
     return ask(
         *("git", "-C", str(folder), "-c", "color.ui=false", *args),
-        env=make_environment(folder, os.environ),
+        env=add_settings(make_environment(folder, os.environ), settings),
         stdin=stdin,
         accept=accept,
         timeout_s=timeout_s,

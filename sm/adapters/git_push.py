@@ -66,6 +66,7 @@ def push(
     *,
     verify: bool = False,
     timeout_s: float | None = None,
+    settings: Sequence[tuple[str, str]] = (),
 ) -> frozenset[str]:
     """See `sm.adapters.git.Git.push`."""
     options = PUSH if verify else (*PUSH, NO_HOOK)
@@ -73,7 +74,7 @@ def push(
     specs = [f"{one.new}:{one.ref}" for one in updates]
     try:
         args = (*options, *leases, "--", remote, *specs)
-        result = call(repo, *args, remote=remote, timeout_s=timeout_s)
+        result = call(repo, *args, remote=remote, timeout_s=timeout_s, settings=settings)
     except CommandError as error:
         raise _refusal(error.result, remote, updates) from error
     return frozenset(ref for flag, ref, _ in _report(result) if flag not in "=!")

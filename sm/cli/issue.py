@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.cli.agent_forge import ask_for, find_agent, list_issues
 from sm.cli.forges import (
     author_name,
     author_option,
@@ -108,7 +109,7 @@ def edit(
 ) -> None:
     """Change the title, the text or the labels of an issue; without options, in $EDITOR.
 
-    A session that works on it is not told: sm send tells it.
+    The agent that works on it is told what has changed.
     """
     forge = project.forge
     check_labels(forge, project, (*added, *removed), new=new)
@@ -147,13 +148,19 @@ def _change_labels(
 @json_option
 @project_option
 def list_(project: Project, state: str, labels: tuple[str, ...], as_json: bool) -> None:
-    """List issues, oldest first."""
+    """List issues, oldest first.
+
+    An agent gets those of trusted people as they were last seen.
+    """
     from sm.adapters.forge.model import IssueState
 
     wanted = None if state == "all" else IssueState(state)
-    forge = project.forge
-    check_labels(forge, project, labels)
-    found, problems = forge.issues(wanted, labels)
+    if agent := find_agent(project):
+        found, problems = list_issues(agent, wanted, labels)
+    else:
+        forge = project.forge
+        check_labels(forge, project, labels)
+        found, problems = forge.issues(wanted, labels)
     if as_json:
         print_json(found)
     else:
@@ -169,10 +176,18 @@ def list_(project: Project, state: str, labels: tuple[str, ...], as_json: bool) 
 @json_option
 @project_option
 def show(project: Project, number: int, as_json: bool) -> None:
-    """Show an issue with its comments."""
-    from sm.cli.times import moment
+    """Show an issue with its comments.
 
-    found = project.forge.issue(number)
+    To an agent it shows only what trusted people have written.
+    """
+    from sm.adapters.forge.model import Issue
+    from sm.cli.times import moment
+    from sm.issues.asks import Verb
+
+    if agent := find_agent(project):
+        found = ask_for(agent, Verb.ISSUE, number, Issue)
+    else:
+        found = project.forge.issue(number)
     if as_json:
         print_json(found)
         return
@@ -243,10 +258,16 @@ def comment(
 ) -> None:
     """Comment on an issue or pull request.
 
-    On an issue whose agent has asked something, a comment is an answer.
+    On an issue whose agent has asked something, a comment is an answer. For an agent its session
+    writes the comment, without well-known secrets.
     """
+    from sm.issues.asks import Verb
+
     text = text_of(body, file)
     if not text.strip():
         raise UsageError("the comment is empty: give it with --body or --file")
-    project.forge.comment(number, text, author=author_name(project, author))
+    if agent := find_agent(project):
+        ask_for(agent, Verb.COMMENT, number, bool, text=text)
+    else:
+        project.forge.comment(number, text, author=author_name(project, author))
     say(f"commented on #{number}")

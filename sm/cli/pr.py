@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.cli.agent_forge import ask_for, find_agent, find_seen_trust, list_pulls
 from sm.cli.forges import (
     author_name,
     author_option,
@@ -51,10 +52,14 @@ def list_(project: Project, state: str, as_json: bool) -> None:
     from sm.adapters.forge.trust import Trust
 
     wanted = None if state == "all" else PullState(state)
-    forge = project.forge
-    found, problems = forge.pulls(wanted)
-    reviewers = {review.author for pull in found for review in pull.reviews}
-    trust = Trust(project.settings.trusted, forge.find_writers(reviewers))
+    if agent := find_agent(project):
+        found, problems = list_pulls(agent, wanted)
+        trust = find_seen_trust(agent)
+    else:
+        forge = project.forge
+        found, problems = forge.pulls(wanted)
+        reviewers = {review.author for pull in found for review in pull.reviews}
+        trust = Trust(project.settings.trusted, forge.find_writers(reviewers))
     if as_json:
         print_json(found)
     else:
@@ -92,10 +97,18 @@ def _verdict(pull: PullRequest, trust: Trust) -> str:
 @json_option
 @project_option
 def show(project: Project, number: int, as_json: bool) -> None:
-    """Show a pull request with its checks, the failing log, reviews and comments."""
-    from sm.cli.times import moment
+    """Show a pull request with its checks, the failing log, reviews and comments.
 
-    pull = project.forge.pull(number)
+    To an agent it shows only what trusted people have written.
+    """
+    from sm.adapters.forge.model import PullRequest
+    from sm.cli.times import moment
+    from sm.issues.asks import Verb
+
+    if agent := find_agent(project):
+        pull = ask_for(agent, Verb.PULL, number, PullRequest)
+    else:
+        pull = project.forge.pull(number)
     if as_json:
         print_json(pull)
         return
@@ -134,11 +147,18 @@ command.add_command(comment)
 @number_argument
 @project_option
 def checks(project: Project, number: int) -> None:
-    """Show what CI says of a pull request, and its log where it failed: exit code 1 then."""
-    from sm.adapters.forge.model import CheckState
+    """Show what CI says of a pull request, and its log where it failed: exit code 1 then.
+
+    An agent gets what was seen last, which is as new as `ci.poll` says.
+    """
+    from sm.adapters.forge.model import Check, CheckState
+    from sm.issues.asks import Verb
 
     forge = project.forge
-    found = forge.check(forge.pull(number).head)
+    if agent := find_agent(project):
+        found = ask_for(agent, Verb.CHECK, number, Check)
+    else:
+        found = forge.check(forge.pull(number).head)
     _say_check(found)
     if found.state in (CheckState.FAILURE, CheckState.BROKEN):
         click.get_current_context().exit(1)
@@ -159,8 +179,13 @@ def close(project: Project, number: int) -> None:
 @project_option
 def diff(project: Project, number: int, stat: bool) -> None:
     """Show what a pull request changes; in a pipe it is the patch as it is."""
+    from sm.issues.asks import Verb
+
     options = ["--no-color", *(["--stat"] if stat else [])]
-    found = project.forge.diff(number, *options)
+    if agent := find_agent(project):
+        found = ask_for(agent, Verb.DIFF, number, str, text=" ".join(options))
+    else:
+        found = project.forge.diff(number, *options)
     if not sys.stdout.isatty():
         pass_on(found.encode("utf-8"))
         return
@@ -209,13 +234,16 @@ def merge(
 
     Refused where it conflicts, where CI has not passed on the branch's last commit, where that
     is not approved though the project wants reviews, or where it is not the one that --head
-    names.
+    names. An agent may merge the pull request of its own branch, where merge.by is 'agent'.
     """
-    forge = project.forge
-    name = author_name(project, author)
-    from sm.adapters.forge.model import Hold
+    from sm.adapters.forge.model import Hold, PullRequest
+    from sm.issues.asks import Verb
 
-    pull = forge.merge(number, head=head, message=message, author=name)
+    if agent := find_agent(project):
+        pull = ask_for(agent, Verb.MERGE, number, PullRequest, text=message, head=head)
+    else:
+        name = author_name(project, author)
+        pull = project.forge.merge(number, head=head, message=message, author=name)
     if pull.hold is Hold.QUEUED:
         say(
             f"queued #{number}: {one_line(pull.held)}; the forge merges it, with nothing to do here"

@@ -32,9 +32,10 @@ class Row(NamedTuple):
 @projects_option
 @pass_config
 def command(config: Config, projects: tuple[Project, ...], as_json: bool) -> None:
-    """Show the requests to forges elsewhere by purpose, and what is left of their limits.
+    """Show the requests to forges elsewhere by session and purpose, and what is left.
 
-    POINTS are what counts against a limit: an answer that nothing has changed costs none. The
+    A look at the forge is for all sessions; what one of them or its agent wants counts for that
+    one. POINTS are what counts against a limit: an answer that nothing has changed costs none. The
     embedded forge gets no requests.
     """
     from sm.store.paths import Root
@@ -75,6 +76,7 @@ def _columns() -> tuple[Column, ...]:
 
     return (
         Column("Project", lambda row: row.project),
+        Column("Session", lambda row: row.spent.session or "(all)"),
         Column("Purpose", lambda row: row.spent.purpose),
         Column("Hour", lambda row: f"{row.spent.hour.requests:,}"),
         Column("Points", lambda row: f"{row.spent.hour.points:,}"),

@@ -62,6 +62,7 @@ COMMANDS: dict[str, Verb] = {
     "news": Verb("news", "Tell what has happened meanwhile.", hidden=True),
     "poll": Verb("poll", "One tick of dev-poll.", hidden=True),
     "start-session": Verb("start_session", "Start the session of one issue.", hidden=True),
+    "git-credential": Verb("git_credential", "Tell git the token of a forge.", hidden=True),
     "ci-run": Verb("ci_run", "Run the CI command for one commit.", hidden=True),
 }
 

@@ -90,6 +90,13 @@ class RemoteSettings(ForgeSettings, frozen=True, kw_only=True):
     token_env: Annotated[
         str, Meta(description="a variable with the token; monitors keep it, agents do not get it")
     ] = ""
+    git_access: Annotated[
+        Literal["own", "sm", "agents"],
+        Meta(
+            description="over HTTPS: own: git finds credentials itself; sm: sm's git gets the "
+            "token; agents: theirs, too"
+        ),
+    ] = "own"
     has_ci: Annotated[
         bool, Meta(description="false: a commit without any check may be reviewed and merged")
     ] = True
@@ -136,6 +143,11 @@ class RemoteSettings(ForgeSettings, frozen=True, kw_only=True):
         places = (self.webhook_secret_command, self.webhook_secret_file, self.webhook_secret_env)
         return any(places)
 
+    @property
+    def web_url(self) -> str:
+        """Below which git finds repositories over HTTPS."""
+        raise NotImplementedError
+
 
 class GithubSettings(RemoteSettings, frozen=True, kw_only=True, tag="github"):
     """A repository on GitHub or GitHub Enterprise."""
@@ -147,6 +159,11 @@ class GithubSettings(RemoteSettings, frozen=True, kw_only=True, tag="github"):
             pattern=OWN_ADDRESS,
         ),
     ] = "https://api.github.com"
+
+    @property
+    def web_url(self) -> str:
+        """The address of the pages: that of the interface without `api`."""
+        return self.url.removesuffix("/api/v3").replace("://api.", "://", 1)
 
     @property
     def place(self) -> str:
@@ -161,6 +178,11 @@ class HostedSettings(RemoteSettings, frozen=True, kw_only=True):
         str,
         Meta(description="address of the server: https://codeberg.org", pattern=OWN_ADDRESS),
     ]
+
+    @property
+    def web_url(self) -> str:
+        """The address of the server."""
+        return self.url
 
     @property
     def place(self) -> str:
@@ -296,6 +318,13 @@ class Escalation(Section, frozen=True, rename={"timeout_s": "timeout", "remind_s
             "session"
         ),
     ] = msgspec.field(default_factory=lambda: _seconds(24 * 3600))
+    mention: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="people whom a question on the forge names with @; empty: those to whom "
+            "the issue is assigned, else its author if trusted"
+        ),
+    ] = ()
     vault: Annotated[
         Path | None,
         Meta(description="folder for questions as Markdown files; a person answers in the file"),

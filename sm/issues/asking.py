@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
+from sm.config.schema import LocalSettings, ProjectSettings
 from sm.issues.facts import Facts
 from sm.issues.needs import Case, Need, describe_need, name_waits
 from sm.issues.observe import Observation
+from sm.issues.snapshot import Snapshot
 from sm.redact import redact
 from sm.sessions import turn
 from sm.sessions.failure import Fault
@@ -12,6 +16,8 @@ from sm.sessions.history import Verb
 from sm.sessions.plan import FAILED, read_receipts
 from sm.sessions.session import IssueSession
 
+ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+"""A person's name on a forge. Anything else could be more than a name in a comment."""
 STUCK = "stuck:"
 """The key of a message that cannot be typed begins with it."""
 
@@ -32,6 +38,21 @@ def find_need(session: IssueSession, seen: Observation, row: str) -> Need:
         stuck=is_stuck(seen.facts),
     )
     return describe_need(case)
+
+
+def list_asked(project: ProjectSettings, seen: Snapshot | None, issue: int) -> tuple[str, ...]:
+    """Return whom a question about `issue` names, as it was last `seen`.
+
+    Those that the configuration names; else, on a forge with accounts, the assignees, else the
+    author if trusted. An app is told nothing by its name.
+    """
+    if project.escalation.mention:
+        return project.escalation.mention
+    found = seen.issue(issue) if seen else None
+    if seen is None or found is None or isinstance(project.forge, LocalSettings):
+        return ()
+    author = (found.author,) if seen.trust(project).includes(found.author) else ()
+    return tuple(name for name in found.assignees or author if ACCOUNT.fullmatch(name))
 
 
 def is_locked_out(facts: Facts) -> bool:

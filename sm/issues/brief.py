@@ -17,6 +17,7 @@ from sm.adapters.forge.model import (
     PullRequest,
     Review,
     ReviewState,
+    hash_text,
 )
 from sm.errors import StateError
 
@@ -25,6 +26,7 @@ NAME_LIMIT = 300
 COMMENTS_LIMIT = 500
 """Comments of an issue whose authors and times are kept: the last ones."""
 DEPENDENCIES_LIMIT = 1000
+ASSIGNEES_LIMIT = 10
 
 
 def brief_issue(issue: Issue, labels: Collection[str]) -> Issue:
@@ -42,6 +44,8 @@ def brief_issue(issue: Issue, labels: Collection[str]) -> Issue:
         labels=tuple(label for label in issue.labels if label in labels),
         body=_needed(issue) if is_open else "",
         comments=tuple(map(_brief_comment, issue.comments[-COMMENTS_LIMIT:])) if is_open else (),
+        assignees=tuple(map(cut, issue.assignees[:ASSIGNEES_LIMIT])) if is_open else (),
+        text_hash=(issue.text_hash or hash_text(issue.title, issue.body)) if is_open else "",
     )
 
 
@@ -56,7 +60,8 @@ def _needed(issue: Issue) -> str:
 
 
 def _brief_comment(comment: Comment) -> Comment:
-    return structs.replace(comment, body="", author=cut(comment.author), marker=cut(comment.marker))
+    author, marker, editor = cut(comment.author), cut(comment.marker), cut(comment.editor)
+    return structs.replace(comment, body="", author=author, marker=marker, editor=editor)
 
 
 def brief_pull(pull: PullRequest) -> PullRequest:

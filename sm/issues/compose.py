@@ -5,20 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable
 
-from sm.adapters.forge.model import CheckState, Issue, IssueState, PullRequest
+import msgspec
+
+from sm.adapters.forge.model import CheckState, Issue, PullRequest
 from sm.bridge import lookup
 from sm.errors import SmError
 from sm.issues import asking
 from sm.issues.decide import Decision
 from sm.issues.facts import Facts, Life
-from sm.issues.material import SOURCES, GitState, Material, Source
+from sm.issues.material import SOURCES, Edited, GitState, Material, Source
 from sm.issues.notices import write_notice, write_short_notice
 from sm.issues.observe import Observation
 from sm.issues.outage import OutageError, find_outage
 from sm.issues.prompts import write_prompt
-from sm.issues.replies import read_texts
+from sm.issues.replies import COMMENT, read_texts
 from sm.issues.rows import Step
 from sm.issues.snapshot import full_check, full_review
+from sm.issues.taken import issue_of, make_issue, read_taken
 from sm.nonce import make_nonce
 from sm.phase import Phase
 from sm.redact import redact
@@ -85,6 +88,8 @@ def _planned(step: Step, material: Material, seen: Observation, generation: int)
         return PlannedStep(step.verb, text=f"until {material.until}: {material.failure}")
     if step.verb is Verb.REMOVE_WORKTREE:  # without a branch only merged work is safe
         return PlannedStep(step.verb, text=seen.facts.head if seen.facts.merged else "")
+    if step.verb is Verb.ADOPT_TEXT:
+        return PlannedStep(step.verb, text=msgspec.json.encode(seen.edited).decode())
     if step.verb is Verb.WRITE_CI_RESULT:
         return PlannedStep(step.verb, text=f"{material.check.state}\n{material.check.log}")
     if step.verb is Verb.RERUN_CI:
@@ -109,11 +114,12 @@ def gather(
     work: GitState,
     needed: Collection[Source] = tuple(Source),
 ) -> Material:
-    """Everything that a text may quote; of the long texts on the forge only what is `needed`."""
+    """Everything that a text may quote; of the long texts only what is `needed`."""
     project = session.project
     settings, facts = project.settings, seen.facts
     handoffs = lookup.find_about(project.config.bridge_database, session)
-    issue = project.forge.issue(session.issue) if Source.ISSUE in needed else _named(session)
+    issue = issue_of(session) if Source.ISSUE in needed else _known(session)
+    said = project.forge.issue(session.issue).comments if _has_comments(seen, needed) else ()
     return Material(
         project=settings.name,
         issue=issue,
@@ -134,7 +140,7 @@ def gather(
         phase_text=seen.write.text,
         answered=seen.facts.answered and seen.write.phase is not Phase.NONE,
         reason=redact(seen.write.reason),
-        reply="\n\n".join(read_texts(seen.replies, issue)),
+        reply="\n\n".join(read_texts(seen.replies, said)),
         trouble=asking.describe_trouble(session, seen),
         remark=_remark(session, seen),
         git=work,
@@ -152,6 +158,7 @@ def gather(
         locked_out=asking.is_locked_out(facts),
         stuck=asking.is_stuck(facts),
         attach_command=_attach_command(session),
+        edited=seen.edited or Edited(),
         handoffs=handoffs,
     )
 
@@ -176,9 +183,14 @@ def _is_repeated(facts: Facts) -> bool:
     return again or not facts.limits.repeats_ci
 
 
-def _named(session: IssueSession) -> Issue:
-    """The issue without its texts, which are on the forge."""
-    return Issue(session.issue, session.record.title, IssueState.OPEN, author="", at=0.0)
+def _has_comments(seen: Observation, needed: Collection[Source]) -> bool:
+    """Whether an answer is a comment, whose text is on the forge."""
+    return Source.COMMENTS in needed and any(one.id.startswith(COMMENT) for one in seen.replies)
+
+
+def _known(session: IssueSession) -> Issue:
+    """The issue, also if its text is lost: then only what is on record."""
+    return make_issue(session, read_taken(session.dir))
 
 
 def launch_with(session: IssueSession, prompt: str, *, resume: str = "") -> Launch:

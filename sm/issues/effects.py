@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 from msgspec import structs
 
 from sm.adapters import vault
@@ -12,11 +13,14 @@ from sm.adapters.forge.errors import AtWorkError
 from sm.adapters.forge.model import BOT, CheckState, Hold
 from sm.adapters.git_push import RefMovedError
 from sm.errors import SmError, StateError, TemporaryError, UsageError
-from sm.issues import claim, phase_file, remnants, threads, worktree
+from sm.issues import claim, phase_file, remnants, taken, threads, worktree
+from sm.issues.asking import list_asked
 from sm.issues.compose import launch_with
+from sm.issues.material import Edited
 from sm.issues.problem import Problem
 from sm.issues.remnants import KEPT_FOR_OTHERS
 from sm.issues.replies import locate_question
+from sm.issues.snapshot import last_snapshot
 from sm.messages import delivery, queue
 from sm.messages.alerts import alert, note
 from sm.messages.ids import make_id
@@ -92,6 +96,11 @@ def _park(session: IssueSession, step: PlannedStep, ident: str) -> str:
     return step.text  # it only tells, and does nothing
 
 
+def _adopt_text(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    taken.adopt(session.dir, msgspec.json.decode(step.text, type=Edited))
+    return ""
+
+
 def _create_phase(session: IssueSession, step: PlannedStep, ident: str) -> str:
     try:
         phase_file.create(session.root, session.record.project, session.issue)
@@ -107,7 +116,7 @@ def _write_ci_result(session: IssueSession, step: PlannedStep, ident: str) -> st
 
 
 def _open_pull(session: IssueSession, step: PlannedStep, ident: str) -> str:
-    issue = session.project.forge.issue(session.issue)
+    issue = taken.issue_of(session)
     pull = session.project.forge.open_pull(
         branch=session.record.branch,
         base=session.record.base,
@@ -154,10 +163,18 @@ def _notify(session: IssueSession, step: PlannedStep, ident: str) -> str:
     missed += _missed(_ask_in_chat, session, step, ident)
     # The issue comes last: its comment names the places without the question.
     where_not = "".join(f"\n\nThis question is {place}." for place in missed)
-    _comment(session, structs.replace(step, text=step.text + where_not), ident)
+    text = f"{_mentions(session)}{step.text}{where_not}"
+    _comment(session, structs.replace(step, text=text), ident)
     if missed:
         raise PartlyToldError(f"the question is {'; '.join(missed)}")
     return step.name
+
+
+def _mentions(session: IssueSession) -> str:
+    """The names of those who are asked, as the forge tells them of it; '' for nobody."""
+    seen = last_snapshot(session.project.directory)
+    names = list_asked(session.project.settings, seen, session.issue)
+    return f"{' '.join(f'@{name}' for name in names)} " if names else ""
 
 
 def _missed(
@@ -195,7 +212,8 @@ def _ask_in_chat(session: IssueSession, step: PlannedStep, ident: str) -> None:
 
 
 def _remind(session: IssueSession, step: PlannedStep, ident: str) -> str:
-    told = _comment(session, step, ident)
+    text = f"{_mentions(session)}{step.text}"
+    told = _comment(session, structs.replace(step, text=text), ident)
     _publish(session, session.root.renotify(session.record.project, session.issue), ident)
     return told
 
@@ -227,9 +245,12 @@ def _label_blocked(session: IssueSession, step: PlannedStep, ident: str) -> str:
 
 def _restore_backlog(session: IssueSession, step: PlannedStep, ident: str) -> str:
     project = session.project
-    project.forge.add_label(session.issue, project.settings.labels.backlog)
+    # That label vouches for the text, and nobody has read what a stranger has put there since.
+    untouched = taken.is_untouched(session)
+    if untouched:
+        project.forge.add_label(session.issue, project.settings.labels.backlog)
     project.forge.remove_label(session.issue, project.settings.labels.in_progress)
-    return ""
+    return "" if untouched else "not set: somebody who is not trusted has edited the text"
 
 
 def _clean_labels(session: IssueSession, step: PlannedStep, ident: str) -> str:
@@ -325,6 +346,7 @@ EFFECTS: dict[Verb, Callable[[IssueSession, PlannedStep, str], str]] = {
     Verb.KILL: _kill,
     Verb.RECOVER: _recover,
     Verb.PARK: _park,
+    Verb.ADOPT_TEXT: _adopt_text,
     Verb.REMOVE_WORKTREE: _remove_worktree,
     Verb.DELETE_BRANCH: _delete_branch,
     Verb.DELETE_EMPTY_BRANCH: _delete_empty_branch,

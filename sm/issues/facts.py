@@ -91,6 +91,8 @@ class Facts(Struct, frozen=True):
     review_at: float = 0.0
     reply: str = ""
     """The id of a person's answer that still has to be handed over."""
+    edit: str = ""
+    """The id of a trusted person's edit of the issue that the agent does not know yet."""
 
     @property
     def answered(self) -> bool:

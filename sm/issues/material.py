@@ -11,9 +11,10 @@ from sm.phase import Phase
 
 
 class Source(StrEnum):
-    """A long text on the forge, which the last look at it has not kept."""
+    """A long text that the last look at the forge has not kept: the issue's is in the state."""
 
     ISSUE = "issue"
+    COMMENTS = "comments"
     LOG = "log"
     REVIEW = "review"
     MERGE = "merge"
@@ -22,7 +23,8 @@ class Source(StrEnum):
 SOURCES: dict[str, tuple[Source, ...]] = {
     "start": (Source.ISSUE,),
     "recovery": (Source.ISSUE, Source.LOG, Source.REVIEW),
-    "reply": (Source.ISSUE,),
+    "reply": (Source.COMMENTS,),
+    "edited": (Source.ISSUE,),
     "ci-failed": (Source.LOG,),
     "ci-exhausted": (Source.LOG,),
     "review-changes": (Source.REVIEW,),
@@ -40,10 +42,23 @@ class GitState(Struct, frozen=True):
     status: str = ""
 
 
+class Edited(Struct, frozen=True):
+    """A title and a text, of which the agent is still to be told; `editors` have made the change.
+
+    '' among them: the forge does not say who. No other edit has this `id`.
+    """
+
+    id: str = ""
+    title: str = ""
+    body: str = ""
+    editors: tuple[str, ...] = ()
+
+
 class Material(Struct, frozen=True):
     """What texts are made of. `nonce` marks quoted text and cannot be guessed by its author.
 
-    `issue`, `check` and `review` are whole only if they were looked up, see `SOURCES`.
+    `issue` is as the agent knows it. `issue`, `check` and `review` are whole only if they were
+    looked up, see `SOURCES`.
     """
 
     project: str
@@ -88,6 +103,8 @@ class Material(Struct, frozen=True):
     """Whether the agent has no access to its API."""
     stuck: bool = False
     """Whether sm cannot type to the agent."""
+    edited: Edited = Edited()
+    """The issue as a trusted person has edited it, if the text is about that."""
     handoffs: tuple[str, ...] = ()
     """The ids of the threads about the issue."""
 

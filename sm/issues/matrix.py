@@ -242,6 +242,15 @@ _STOPPED = (
 
 _SIGNALLED = (
     Row(
+        "edited",
+        "any",
+        "a trusted person edited the issue",
+        lambda f: bool(f.edit),
+        (Step(INJECT, "edited"), Step(Verb.ADOPT_TEXT)),
+        lambda f: f.edit,
+        counts=Count.NEWS,
+    ),
+    Row(
         "phase-lost",
         "(missing)",
         "the phase file is gone",
@@ -292,7 +301,7 @@ _SIGNALLED = (
         (Step(Verb.OPEN_PULL),),
     ),
 )
-"""Phases with an answer that does not depend on CI and reviewers."""
+"""What does not depend on CI and reviewers: a changed task, then phases with such an answer."""
 
 _CI = (
     Row(

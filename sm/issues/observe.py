@@ -25,8 +25,10 @@ from sm.config.schema import ProjectSettings
 from sm.errors import StateError
 from sm.issues import phase_file
 from sm.issues.facts import Facts, Life, Limits, name_run
+from sm.issues.material import Edited
 from sm.issues.replies import Reply, explain_unread, list_replies
 from sm.issues.snapshot import Snapshot, is_open, snapshot
+from sm.issues.taken import read_edited
 from sm.messages import screen_state
 from sm.phase import Phase, PhaseWrite
 from sm.sessions import agent, agent_process, plan, turn
@@ -58,6 +60,8 @@ class Observation(Struct, frozen=True):
     """Why an answer in the vault cannot be read, '' if it can."""
     question: str = ""
     """What a dialog in the agent's terminal shows."""
+    edited: Edited | None = None
+    """The issue as a trusted person has edited it, which the agent does not know yet."""
 
     @property
     def check(self) -> Check:
@@ -174,6 +178,7 @@ def _gather(
     if pull is not None:
         pull = structs.replace(pull, check=_judge(pull.check, head, history))
     check = pull.check if pull else NO_CHECK
+    edited = read_edited(directory)
     facts = Facts(
         now=time.time(),
         limits=read_limits(project.settings),
@@ -195,6 +200,7 @@ def _gather(
         review=review.state if review else None,
         review_id=review.id if review else "",
         review_at=review.at if review else 0.0,
+        edit=edited.id if edited else "",
     )
     asked = facts.escalation
     answers = list_replies(session, issue, trust, asked.at) if asked else ()
@@ -204,7 +210,9 @@ def _gather(
         reply=answers[-1].id if answers else "",
     )
     unreadable = explain_unread(session) if asked else ""
-    return Observation(facts, write, pull, review, answers, written.problem, unreadable)
+    return Observation(
+        facts, write, pull, review, answers, written.problem, unreadable, edited=edited
+    )
 
 
 def _judge(check: Check, head: str, history: History) -> Check:

@@ -7,14 +7,15 @@ from pathlib import Path
 
 from sm.adapters.forge.model import Issue, IssueState
 from sm.errors import SmError, StateError
-from sm.issues import claim, locks, remnants, worktrees
+from sm.issues import claim, doubts, locks, remnants, worktrees
 from sm.issues.snapshot import Snapshot, look, snapshot
 from sm.issues.start import SettledError, TakenError, is_started, is_workable, put_on_record, start
+from sm.issues.taken import UntrustedTextError
 from sm.sessions import monitors, registry, terminal_log
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.sessions.undone import Unable
-from sm.store import events, lock
+from sm.store import events, journal, lock
 from sm.store.paths import name_session
 from sm.store.repair import repair
 
@@ -125,6 +126,7 @@ def _pick_up(
         for issue in list_ready(project, seen)
         if issue.number not in known and not claim.is_held(issue.number, seen.refs)
     ]
+    waiting = doubts.pass_over(project.directory, waiting, keep=not dry_run)
     if not waiting:
         return
     free = project.settings.max_sessions - len(
@@ -169,6 +171,12 @@ def _start(project: Project, issue: Issue | None, what: str, dry_run: bool) -> I
         return
     try:
         start(project, issue)
+    except UntrustedTextError as error:
+        doubts.note(project.directory, issue, error.message)
+        name = name_session(project.name, issue.number)
+        problem = events.Problem(session=name, text=error.message)
+        journal.record_once(project.root.journal, problem)
+        yield f"did not {what} {error.message}"
     except (SettledError, TakenError) as error:
         yield error.message
     except SmError as error:

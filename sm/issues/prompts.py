@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sm.adapters.forge.model import Check, InlineComment, Review
+from sm.adapters.forge.model import Check, InlineComment, Issue, Review
 from sm.bridge import texts
-from sm.issues.material import Material, cite_pull
+from sm.issues.material import Edited, Material, cite_pull
 from sm.phase import SENTINELS, Phase, explain_protocol
 from sm.quoting import PERSON, QUOTE_LIMIT, SENTENCE_LIMIT, fence, first_part, name
 from sm.text import one_line
@@ -34,8 +34,12 @@ def _protocol_here(m: Material) -> str:
     if not m.protocol_known:
         where = {"remote": m.remote, "branch": m.branch, "base": m.base}
         signal = explain_protocol(phase_file=m.phase_file, **where)
-    chat = texts.write_note(m.handoffs)
-    return f"{signal}\n\n{chat}" if chat else signal
+    forge = (
+        "For issues and pull requests use sm, and no other program of the forge: sm issue "
+        "list|show|comment, sm pr list|show|diff|checks|comment|merge, each with --project "
+        f"{m.project}; --help says more."
+    )
+    return "\n\n".join(filter(None, (signal, forge, texts.write_note(m.handoffs))))
 
 
 def _start(m: Material) -> str:
@@ -282,6 +286,29 @@ def _reply(m: Material) -> str:
     return f"[sm] A person answered:\n{said}\nGo on with the work."
 
 
+def _edited(m: Material) -> str:
+    now = m.edited
+    whole = f"sm issue show {m.issue.number} --project {m.project}"
+    who = ", ".join(name(one) for one in now.editors if one)
+    changed = first_part(_compare(m.issue, now) or "(no line)", whole)
+    return (
+        f"[sm] Issue #{m.issue.number} was edited{f' by {who}' if who else ''}. What has changed:\n"
+        f"{fence('changes', changed, m.nonce)}\n"
+        f"All of it as it is now: {whole}\n"
+        f"If this changes what you have to do, do it, push, and write {Phase.AWAITING_CI} again. "
+        "Otherwise go on, or wait on."
+    )
+
+
+def _compare(known: Issue, now: Edited) -> str:
+    """The lines that are gone (-) and new (+), with some around them."""
+    import difflib
+
+    before, after = ([one.title, "", *one.body.splitlines()] for one in (known, now))
+    lines = difflib.unified_diff(before, after, lineterm="", n=2)
+    return "\n".join(list(lines)[2:])
+
+
 PROMPTS: dict[str, Callable[[Material], str]] = {
     "start": _start,
     "recovery": _recovery,
@@ -303,6 +330,7 @@ PROMPTS: dict[str, Callable[[Material], str]] = {
     "protocol-reminder": _protocol_reminder,
     "resume": _resume,
     "reply": _reply,
+    "edited": _edited,
 }
 
 

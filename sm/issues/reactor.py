@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct
 
 from sm.adapters.forge.errors import MergeRefusedError
+from sm.adapters.forge.web.ledger import spend_for
 from sm.adapters.git_call import GitLockedError
 from sm.context.monitor import tend_context
 from sm.errors import SmError, StateError, TemporaryError
 from sm.foreign import read_seconds
-from sm.issues import locks
+from sm.issues import locks, taken
+from sm.issues.answer_asks import answer_asks
 from sm.issues.asking import STUCK
 from sm.issues.compose import compose, launch_with
 from sm.issues.decide import decide
@@ -104,14 +106,15 @@ def _react(project: Project, name: str, directory: SessionDir) -> None:
         if not directory.identity.exists():
             return
         session = project.open(registry.load_issue_session(project.root, name))
-        again_at = _tend(session)
-        for _ in _passes(session, directory):
-            pass
+        with spend_for(name):
+            again_at = _tend(session)
+            for _ in _passes(session, directory):
+                pass
         _sooner(directory, again_at)
 
 
 def _tend(session: IssueSession) -> float:
-    """See to its context, its handoffs and its messages; none keeps a reaction waiting."""
+    """See to all that the matrix does not decide on; none of it keeps a reaction waiting."""
 
     def relaunch(generation: int) -> None:
         start = launch_with(session, "")
@@ -120,8 +123,14 @@ def _tend(session: IssueSession) -> float:
     def context() -> float:
         return tend_context(session, relaunch)
 
-    again_at = _tended(session, context), _tended(session, lambda: hand_over(session))
-    return min(*again_at, _tended(session, lambda: tend_messages(session)))
+    seen_to = (
+        context,
+        lambda: hand_over(session),
+        lambda: taken.watch(session),
+        lambda: answer_asks(session),
+        lambda: tend_messages(session),
+    )
+    return min(_tended(session, tend) for tend in seen_to)
 
 
 def _tended(session: IssueSession, tend: Callable[[], float | None]) -> float:

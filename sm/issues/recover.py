@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from sm.errors import UsageError
+from sm.issues import taken
 from sm.issues.compose import compose
 from sm.issues.decide import Decision
 from sm.issues.effects import withdraw
@@ -40,6 +41,7 @@ def recover(project: Project, issue: int) -> IssueSession:
     session = project.session(issue)
     with lock.hold(session.dir.lock, timeout_s=120):
         _take_back(session)
+        taken.take(session, by_hand=True, anew=True)
         seen = observe(session)
         plans.save(session.dir, compose(session, seen, _by_hand(seen.facts)))
     project.record(events.RecoverAsked(session=session.name))

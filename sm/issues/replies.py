@@ -10,10 +10,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from sm.adapters import vault
-from sm.adapters.forge.model import Issue
+from sm.adapters.forge.model import Comment, Issue
 from sm.adapters.forge.trust import Trust
 from sm.errors import StateError
 from sm.issues.brief import cut
+from sm.issues.taken import is_trusted_comment
 from sm.nonce import make_nonce
 from sm.sessions.session import IssueSession
 from sm.store.damage import read_irreplaceable
@@ -86,13 +87,13 @@ def _question_at(issue: Issue | None, asked_at: float) -> float:
     return max((at for at in ours if at <= asked_at), default=asked_at)
 
 
-def read_texts(found: Iterable[Reply], issue: Issue) -> list[str]:
-    """Return the texts of the answers; those of comments come from `issue`.
+def read_texts(found: Iterable[Reply], comments: Iterable[Comment]) -> list[str]:
+    """Return the texts of the answers; those that are comments come from `comments`.
 
     A deleted comment has no text.
     """
     bodies = defaultdict[tuple[float, str], list[str]](list)
-    for comment in issue.comments:
+    for comment in comments:
         if not comment.marker:
             bodies[comment.at, cut(comment.author)].append(comment.body)
     return [_text(reply, bodies[reply.at, reply.author]) for reply in found]
@@ -115,7 +116,7 @@ def _comments(issue: Issue | None, trust: Trust) -> list[Reply]:
     return [
         Reply(f"{COMMENT}{comment.at:.0f}-{comment.author}", comment.at, comment.author, "")
         for comment in (issue.comments if issue else ())
-        if not comment.marker and trust.includes(comment.author)
+        if not comment.marker and is_trusted_comment(comment, trust)
     ]
 
 

@@ -24,6 +24,7 @@ from sm.adapters.forge.model import (
     Review,
 )
 from sm.adapters.forge.trust import Trust
+from sm.adapters.forge.web.ledger import spend_for
 from sm.config.schema import ProjectSettings
 from sm.errors import StateError
 from sm.foreign import read_seconds
@@ -234,7 +235,8 @@ def _observe(project: Project, last: Snapshot | None, *, start_checks: bool) -> 
     started = time.time()
     settings = project.settings
     since = _since(settings, last, started)
-    batch = project.forge.observe(since, start_checks=start_checks)
+    with spend_for(""):
+        batch = project.forge.observe(since, start_checks=start_checks)
     # After the forge: its validators must not be newer than the refs.
     refs = project.git.ls_remote(
         settings.remote,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from sm.adapters.forge.model import Issue, IssueState
 from sm.config.schema import ProjectSettings
 from sm.errors import SmError, TemporaryError
-from sm.issues import claim, phase_file, worktree
+from sm.issues import claim, phase_file, taken, worktree
 from sm.issues.claim import Claim
 from sm.issues.compose import gather, launch_with, read_git_state
 from sm.issues.material import SOURCES
@@ -63,14 +63,15 @@ def start(
     Raises:
         TakenError: another installation holds the claim.
         SettledError: it is closed, blocked, or not in the backlog any more.
+        UntrustedTextError: nobody who is trusted vouches for its text.
 
     """
     session = put_on_record(project, issue)
     crash_point("start:recorded")
     with lock.hold(session.dir.lock, timeout_s=120):
         if not is_started(session):
-            if not (by_hand or seize):
-                _check_due(session)
+            ours = not (by_hand or seize) and _check_due(session)
+            _take_text(session, by_hand=by_hand or seize, ours=ours)
             with _noted(session):
                 _claim(session, seize=seize)
                 _begin(session)
@@ -83,11 +84,25 @@ def put_on_record(project: Project, issue: Issue) -> IssueSession:
     return project.open(registry.create(project.root, _identity(project, issue)))
 
 
-def _check_due(session: IssueSession) -> None:
+def _take_text(session: IssueSession, *, by_hand: bool, ours: bool) -> None:
+    """Take the issue's text; one that nobody vouches for ends a start that has done nothing yet."""
+    try:
+        taken.take(session, by_hand=by_hand, anew=ours)
+    except taken.UntrustedTextError as error:
+        if ours:
+            write_problem(session.dir, Problem(error.message))
+        else:
+            registry.forget(session.project.root, session, session.project.config.logs)
+        raise
+    crash_point("start:text")
+
+
+def _check_due(session: IssueSession) -> bool:
     """See that there is work to do, asked anew: a session may have ended since the last look.
 
     Its claim is the last to go but for its files. So one that we hold is of a start cut short, or
     of a session whose state was lost; where its issue is settled, that session is ended here.
+    Returns whether we hold it.
 
     Raises:
         SettledError: there is none; the session is forgotten.
@@ -100,7 +115,7 @@ def _check_due(session: IssueSession) -> None:
     issue = project.forge.issue(session.issue)
     workable = is_workable(project.settings, issue)
     if workable and (ours or project.settings.labels.backlog in issue.labels):
-        return
+        return ours
     if ours and not workable:
         let_go(session, issue)
     for problem in registry.forget(project.root, session, project.config.logs):

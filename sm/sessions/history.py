@@ -29,6 +29,7 @@ class Verb(StrEnum):
     START = "start"
     RECOVER = "recover"
     PARK = "park"
+    ADOPT_TEXT = "keep the edited text"
     REMOVE_WORKTREE = "remove worktree"
     DELETE_BRANCH = "delete branch"
     DELETE_EMPTY_BRANCH = "delete branch without work"
@@ -46,6 +47,7 @@ class Count(StrEnum):
     RESET_ALL = "reset-all"
     REMINDER = "reminder"
     RESUME = "resume"
+    NEWS = "news"
     NEW_CONTEXT = "new-context"
 
 
@@ -75,7 +77,7 @@ class Receipt(Struct, frozen=True, omit_defaults=True):
 BEGUN, QUEUED = "begun", "queued"
 """The details of steps: CI runs again; the pull request is in the merge queue of the forge."""
 
-NUDGES = frozenset({Count.REMINDER, Count.RESUME})
+NUDGES = frozenset({Count.REMINDER, Count.RESUME, Count.NEWS})
 """Messages to the agent that answer nothing: the turn stays with the same side."""
 
 

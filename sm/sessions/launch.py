@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.wording import make_harmless, make_hook_answer, shorten
+from sm.adapters.git_call import add_settings
 from sm.adapters.tmux import Tmux, select_plain_environment
 from sm.config.schema import Agent as Settings
 from sm.errors import UsageError
@@ -163,6 +164,7 @@ def make_environment(tmux: Tmux, session: Session, settings: Settings) -> dict[s
     chosen = select_environment(settings)
     if wrong := [name for name in chosen if not VARIABLE.fullmatch(name)]:
         raise UsageError(f"'{wrong[0]}' in agent.env cannot be a variable's name")
+    chosen = add_settings(chosen, session.git_settings)
     path = [str(shell_root() / "bin"), chosen.get("PATH") or os.defpath]
     return (
         chosen

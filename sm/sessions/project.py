@@ -106,9 +106,10 @@ class Project(Struct, frozen=True, dict=True):
     @cached_property
     def git(self) -> Git:
         """The user's clone."""
+        from sm.adapters.forge.git_access import list_git_settings
         from sm.adapters.git import Git
 
-        return Git(self.settings.repo)
+        return Git(self.settings.repo, list_git_settings(self.settings))
 
     @cached_property
     def forge(self) -> Forge:

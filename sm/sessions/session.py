@@ -147,6 +147,11 @@ class Session(Struct, frozen=True, dict=True):
         return ()
 
     @property
+    def git_settings(self) -> tuple[tuple[str, str], ...]:
+        """What its agent's git is configured with beside the person's own settings."""
+        return ()
+
+    @property
     def is_over(self) -> bool:
         """Whether the session has ended. A record without an issue stays for a while."""
         return self.dir.over.exists()
@@ -288,6 +293,16 @@ class IssueSession(Session, frozen=True, dict=True):
         except SmError:  # the reactor tells what is wrong
             return ()
         return (*settings.agent.pass_env, *settings.forge.variables)
+
+    @property
+    def git_settings(self) -> tuple[tuple[str, str], ...]:
+        """How it reaches the forge over HTTPS, if the configuration gives agents the token."""
+        from sm.adapters.forge.git_access import list_git_settings
+
+        try:
+            return list_git_settings(self.project.settings, for_agent=True)
+        except SmError:  # the reactor tells what is wrong
+            return ()
 
     @property
     def is_living(self) -> bool:

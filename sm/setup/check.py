@@ -11,6 +11,7 @@ from pathlib import Path
 from sm.adapters.agent import first_start as firststart
 from sm.adapters.agent import profiles
 from sm.adapters.agent.profiles import Overrides
+from sm.adapters.forge.git_access import list_git_settings
 from sm.adapters.forge.kinds import kind_of
 from sm.adapters.git import Git
 from sm.config.schema import Agent, Config, ProjectSettings
@@ -73,7 +74,7 @@ def list_machine_problems(config: Config) -> Iterator[str]:
 
 def _repository(project: ProjectSettings) -> Iterator[str]:
     """Yield the first problem: the others follow from it."""
-    git = Git(project.repo)
+    git = Git(project.repo, list_git_settings(project))
     steps: tuple[Callable[[], object], ...] = (
         lambda: _exists(project.repo),
         git.git_dir,

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from sm.adapters.forge.git_access import list_git_settings
 from sm.adapters.git import Git
 from sm.adapters.git_push import PushRefusedError, RefMovedError, Update
 from sm.config.schema import ProjectSettings
@@ -103,7 +104,7 @@ def look(project: ProjectSettings, remote: str) -> Synced:
         SmError: one cannot be reached or lacks the branch, or they share no history.
 
     """
-    git, branch = Git(project.repo), project.primary_branch
+    git, branch = Git(project.repo, list_git_settings(project)), project.primary_branch
     ours = git.fetch_branch(project.remote, branch, timeout_s=TRANSFER_S)
     theirs = git.fetch_branch(remote, branch, timeout_s=TRANSFER_S)
     if git.merge_base(ours, theirs) is None:
@@ -175,7 +176,7 @@ def _commits(git: Git, standing: Standing) -> tuple[str, ...]:
 
 def _carry(project: ProjectSettings, standing: Standing) -> None:
     is_out = standing.direction is Direction.OUT
-    git = Git(project.repo)
+    git = Git(project.repo, list_git_settings(project))
     try:
         # A push to another machine runs the person's own hook, like a push of their own.
         git.push(standing.receiver, standing.update, verify=is_out, timeout_s=TRANSFER_S)

@@ -15,6 +15,8 @@ class Kind(StrEnum):
 
     CLAIMED = "claimed"
     STARTED = "started"
+    TEXT = "text"
+    PASSED_OVER = "passed-over"
     MONITOR = "monitor"
     DECIDED = "decided"
     STEP = "step"
@@ -76,6 +78,24 @@ class Started(Event, frozen=True, kw_only=True, tag=Kind.STARTED.value):
     """An agent was started for the issue, or the session, that is called `title`."""
 
     title: str = ""
+
+
+class TextTaken(Event, frozen=True, kw_only=True, tag=Kind.TEXT.value):
+    """The issue's title and text were taken: `first`, or `anew` because they were lost."""
+
+    how: str = ""
+    hash: str = ""
+
+
+class PassedOver(Event, frozen=True, kw_only=True, tag=Kind.PASSED_OVER.value):
+    """Words of somebody who is not trusted were kept from the agent.
+
+    `what` is a comment, or an edit of the issue's title or text. `author` is '' where the forge
+    does not say who has edited it.
+    """
+
+    what: str = ""
+    author: str = ""
 
 
 class Monitor(Event, frozen=True, kw_only=True, tag=Kind.MONITOR.value):

@@ -163,6 +163,11 @@ class ProjectDir(Struct, frozen=True):
         return self.path / "turn"
 
     @property
+    def doubts(self) -> Path:
+        """Issues that wait for a person to vouch for their texts."""
+        return self.path / "doubts.json"
+
+    @property
     def snapshot_lock(self) -> Path:
         """Held by the process that looks at the forge."""
         return self.path / "forge.lock"
@@ -259,9 +264,24 @@ class SessionDir(Struct, frozen=True):
         return self.path / "receipts.jsonl"
 
     @property
+    def issue(self) -> Path:
+        """The issue's title and text as the agent knows them."""
+        return self.path / "issue.json"
+
+    @property
+    def edited(self) -> Path:
+        """Title and text after an edit that the agent is still to be told of."""
+        return self.path / "issue-edited.json"
+
+    @property
     def replies(self) -> Path:
         """Answers of people that wait for the agent, one file each."""
         return self.path / "replies"
+
+    @property
+    def asks(self) -> Path:
+        """What the agent asks of the forge, and the answers, one file each."""
+        return self.path / "asks"
 
     @property
     def problem(self) -> Path:
@@ -518,6 +538,6 @@ def layout(of: type[SessionDir | ProjectDir]) -> Layout:
     """Return what the directory of a session or a project holds: files, and a few others."""
     here = of(Path())
     files = [getattr(here, name).name for name, it in vars(of).items() if isinstance(it, property)]
-    folders = ("accepted", "ci", "ci-logs", "notify", "queue", "replies")
+    folders = ("accepted", "asks", "ci", "ci-logs", "notify", "queue", "replies")
     others = dict.fromkeys(folders, Kind.DIRECTORY) | {"wake": Kind.FIFO}
     return {name: others.get(name, Kind.FILE) for name in files}

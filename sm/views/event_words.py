@@ -220,6 +220,12 @@ def _rotation_shortly(event: Rotation) -> str:
 # All kinds
 
 
+def _passed_over(event: events.PassedOver) -> str:
+    who = event.author or "somebody whom the forge does not name"
+    what = "a comment" if event.what == "comment" else f"an edit of the {event.what}"
+    return f"{what} by {who}"
+
+
 def _message(event: events.MessageSent) -> str:
     return f"{event.id} {event.mode} from {event.sender or 'a person'}: {event.status}"
 
@@ -249,6 +255,17 @@ WORDINGS: dict[type[Event], Wording] = dict(
             "started the agent",
             lambda _: "started",
         ),
+        _wording(
+            events.TextTaken,
+            "text",
+            lambda event: event.how,
+            lambda event: (
+                "took the issue's text anew, as it was lost"
+                if event.how == "anew"
+                else "took the issue's text"
+            ),
+        ),
+        _wording(events.PassedOver, "ignored", _passed_over, "kept from the agent"),
         _wording(
             events.Monitor,
             "monitor",

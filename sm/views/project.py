@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from sm.adapters.forge.model import Issue, IssueState, PullState
 from sm.errors import SmError
-from sm.issues import claim, worktrees
+from sm.issues import claim, doubts, worktrees
 from sm.issues.poll import list_blockers
 from sm.issues.snapshot import Snapshot, find_longest_interval
 from sm.sessions.project import Project
@@ -153,6 +153,8 @@ def _why(project: Project, known: Snapshot, issue: Issue) -> str:
         )
     if not known.trust(project.settings).includes(issue.author):
         return f"filed by '{issue.author}', who is not trusted"
+    if doubt := doubts.find(project.root.project(project.name), issue):
+        return doubt
     if needed := list_blockers(known, issue):
         return "depends on " + ", ".join(f"#{number}" for number in needed)
     if claim.is_held(issue.number, known.refs):

@@ -14,11 +14,15 @@ from sm.store.paths import Root
 
 
 class Spent(Struct, frozen=True):
-    """The requests for one purpose: in this hour, and in the last 24 hours."""
+    """The requests for one purpose: in this hour, and in the last 24 hours.
+
+    `session` is the one that they were sent for, '' if they were for all of them.
+    """
 
     purpose: str
     hour: Count
     day: Count
+    session: str = ""
 
 
 class Quota(Struct, frozen=True):
@@ -44,12 +48,15 @@ def read_quotas(root: Root, projects: Iterable[ProjectSettings]) -> list[Quota]:
 
 def make_quota(project: ProjectSettings, book: Book, now: float) -> Quota:
     """What the ledger of a project says at `now` (seconds since the epoch)."""
-    hour, day = book.total(now // HOUR_S * HOUR_S), book.total()
+    hour, day = book.by_session(now // HOUR_S * HOUR_S), book.by_session()
     return Quota(
         project=project.name,
         forge=project.forge.place,
         limits=tuple(limit for _, limit in sorted(book.limits.items()) if limit.resets_at > now),
         blocked_until=book.blocked_until if book.blocked_until > now else 0.0,
-        spent=tuple(Spent(one, hour.get(one, Count()), day[one]) for one in sorted(day)),
+        spent=tuple(
+            Spent(purpose, hour.get((session, purpose), Count()), day[session, purpose], session)
+            for session, purpose in sorted(day)
+        ),
         hours=book.hours,
     )

@@ -34,6 +34,8 @@ from sm.adapters.forge.model import (
     PullState,
     Review,
     ReviewState,
+    Saved,
+    SourcedText,
     authors_in,
 )
 from sm.adapters.forge.protocol import CheckRun
@@ -155,6 +157,11 @@ class MemoryForge:
 
     def issue(self, number: int) -> Issue:
         return _at(self._ask("issue").issues, number)
+
+    def read_source(self, number: int) -> SourcedText:
+        found = self.issue(number)
+        saved = Saved(found.at, found.author)
+        return SourcedText(found.title, found.body, found.author, saved, saved)
 
     def add_issue(
         self, title: str, body: str = "", labels: Iterable[str] = (), *, author: str

@@ -14,6 +14,7 @@ from sm.adapters.forge.errors import (
     ChecksNotPassedError,
     MergeRefusedError,
     NotApprovedError,
+    NotFoundError,
 )
 from sm.adapters.forge.github import observe
 from sm.adapters.forge.github.forge import find_graphql
@@ -31,7 +32,7 @@ from sm.adapters.forge.web import again
 from sm.adapters.forge.web.errors import TokenRefusedError, UnreachableError
 from sm.adapters.forge.web.ledger import read_book
 from sm.config.schema import GithubSettings
-from sm.errors import UsageError
+from sm.errors import TemporaryError, UsageError
 from tests.forges import hour
 from tests.forges.github import Github
 from tests.forges.server import Fault, Reply
@@ -502,3 +503,45 @@ def test_an_hour_with_webhooks_costs_less_than_one_without(side: RemoteSide) -> 
     spent = hour.spend(side, looks, ends)
     assert spent.looks <= 10 + 10 + 13
     assert spent.points <= 120
+
+
+# Who has edited a text
+
+
+def test_who_has_saved_title_and_text_and_set_labels_comes_in_one_query(side: RemoteSide) -> None:
+    number = side.open_as("ada").add_issue("a", "old\r\n", ["backlog"], author="ada").number
+    filed = side.open().read_source(number)
+    assert (filed.title, filed.body, filed.author) == ("a", "old\n", "ada")
+    assert (filed.title_saved.by, filed.body_saved.by) == ("ada", "ada")
+    assert filed.labelled["backlog"].by == "ada"
+    age(side, 10)
+    side.open_as("eve").edit_issue(number, body="new")
+    age(side, 10)
+    side.open_as("helper[bot]").edit_issue(number, title="b")
+    side.open_as("eve").remove_label(number, "backlog")
+    side.open_as("rita").add_label(number, "backlog")
+    before = len(side.site.asked)
+    found = side.open().read_source(number)
+    assert side.site.lines(before) == ["POST /graphql"]
+    assert (found.title, found.body) == ("b", "new")
+    assert (found.body_saved.by, found.title_saved.by) == ("eve", "helper[bot]")
+    assert found.title_saved.at - found.body_saved.at == pytest.approx(10, abs=1.1)
+    assert found.labelled["backlog"].by == "rita"
+
+
+def test_without_graphql_nobody_is_taken_for_the_editor(side: RemoteSide) -> None:
+    number = side.open_as("ada").add_issue("a", "old", author="ada").number
+    dialect_of(side).has_graphql = False
+    with pytest.raises(TemporaryError):
+        side.open().read_source(number)
+    dialect_of(side).has_graphql = True
+    with pytest.raises(NotFoundError, match="there is no issue 99"):
+        side.open().read_source(99)
+
+
+def test_who_has_edited_a_comment_is_observed(side: RemoteSide) -> None:
+    number = side.open_as("ada").add_issue("a", author="ada").number
+    side.open().comment(number, "yes", author="ada")
+    side.state.entries[number].comments[0].editor = "eve"
+    [issue] = side.open().observe().issues
+    assert [(one.author, one.editor) for one in issue.comments] == [("ada", "eve")]

@@ -11,6 +11,7 @@ from sm.redact import MARK, redact
 # Put together here, so that no scanner takes this file for a leak.
 A40 = "a1B2c3D4e5F6g7H8i9J0" * 2
 JWT = ".".join(["eyJhbGciOiJIUzI1NiJ9", "eyJzdWIiOiIxMjM0In0", "s3cr3t-s1gnature"])
+HEX = "0a1b2c3d4e5f6789" * 4
 KEY = "\n".join(
     ["-----BEGIN " + "RSA PRIVATE KEY-----", "MIIEpAIBAAKCAQEA", "abc/+=", "-----END RSA "]
 )
@@ -28,6 +29,31 @@ SECRETS = [
     "sk_live_" + A40,
     "npm_" + A40,
     JWT,
+    "dop_v1_" + HEX,
+    "dapi" + HEX[:32],
+    "hvs." + A40,
+    A40[:14] + ".atlasv1." + A40 * 2,
+    "pul-" + HEX[:40],
+    "dp.pt." + A40,
+    "tskey-auth-" + A40,
+    "SG." + A40[:22] + "." + A40,
+    "shpat_" + HEX[:32],
+    "123456789:AA" + A40[:33],
+    "lin_api_" + A40,
+    "ntn_" + A40,
+    "glsa_" + A40,
+    "NRAK-" + "A1B2C3D4E5F6G7H8I9J0K1L2M3N",
+    "sntrys_" + A40 * 2,
+    "PMAK-" + HEX[:24] + "-" + HEX[:34],
+    "ATATT3" + A40 * 4,
+    "sq0atp-" + A40[:22],
+    "dckr_pat_" + A40[:27],
+    "rubygems_" + HEX[:48],
+    "figd_" + A40,
+    "whsec_" + A40[:32],
+    "key-" + HEX[:32],
+    "AGE-SECRET-KEY-1" + "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L" * 2,
+    "cio" + A40[:32],
 ]
 
 
@@ -56,6 +82,18 @@ def test_well_known_shapes_are_taken_out(secret: str, around: str) -> None:
         ("bearer 0123456789abcdef", "bearer [redacted]"),
         ("Set-Cookie: session=abcdef; Path=/", "Set-Cookie: session=[redacted]; Path=/"),
         (f"{KEY}PRIVATE KEY-----\nrest", "[redacted]\nrest"),
+        (
+            f"https://discord.com/api/webhooks/123456789012345678/{A40}{A40}",
+            "https://discord.com/api/webhooks/[redacted]",
+        ),
+        (
+            f"AccountName=ada;AccountKey={A40}{A40}==;Suffix=x",
+            "AccountName=ada;AccountKey=[redacted];Suffix=x",
+        ),
+        (
+            f"https://x.blob.core.windows.net/a?sp=r&sig={A40}%3D",
+            "https://x.blob.core.windows.net/a?sp=r&sig=[redacted]",
+        ),
     ],
 )
 def test_secret_goes_and_its_name_stays(text: str, cleaned: str) -> None:
@@ -83,6 +121,11 @@ def test_end_of_a_key_whose_start_was_cut_off_is_taken_out() -> None:
         "sk-learn-is-a-long-name-without-any-number",
         "the bearer of this letter, and bearer authentication",
         "12 passed, 3 failed in 0.52s (größe: 5)",
+        "see key-value stores, dp.pt.br and SG.pdf",
+        "a cioppino with 123456789:AA batteries",
+        "sha256:0a1b2c3d4e5f67890a1b2c3d4e5f67890a1b2c3d4e5f67890a1b2c3d4e5f6789",
+        "secret_santa_list_of_the_whole_company_and_of_its_friends",
+        "gsk_is_a_prefix and xai-is-another, whsec_too",
     ],
 )
 def test_ordinary_text_stays(text: str) -> None:
@@ -146,7 +189,7 @@ def test_variables_that_hold_keys_are_known_by_their_names(text: str, cleaned: s
 REPEATED = (
     "-----BEGIN PRIVATE KEY-----\n", "-----END PRIVATE KEY-----\n", "a.", "w-.", "sk-", "secret-",
     "AIza" + "a" * 35, "https://u:p", "eyJaaaaaaaa.", "token=aaaa ", "QUJD" * 16 + "\n",
-    'password="',
+    'password="', "SG.a", "a.atlasv1.", "PMAK-0a-", "1:AA", "sig=", "ntn_a", "/api/webhooks/1",
 )  # fmt: skip
 
 

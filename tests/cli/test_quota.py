@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters.forge.web.ledger import Count, Ledger
+from sm.adapters.forge.web.ledger import Count, Ledger, spend_for
 from sm.adapters.forge.web.limits import Limit
 from sm.store.files import ensure_private_dir
 from sm.store.paths import Root
@@ -53,17 +53,19 @@ def test_requests_are_shown_by_purpose_with_what_is_left(ledger: Ledger, tmp_pat
     limit = Limit("core", 5000, 4321, time.time() + 600)
     for _ in range(3):
         ledger.count("observe", Count(requests=1, unchanged=1), limit, "me")
-    ledger.count("comment", Count(requests=1, points=1), None, "me")
+    with spend_for("dev-shop-7"):
+        ledger.count("comment", Count(requests=1, points=1), None, "me")
     ledger.block(time.time() + 300)
     lines = quota(tmp_path).stdout.splitlines()
-    assert lines[0].split()[:3] == ["PROJECT", "PURPOSE", "HOUR"]
-    assert [line.split()[:3] for line in lines[1:3]] == [
-        ["shop", "comment", "1"],
-        ["shop", "observe", "3"],
+    assert lines[0].split()[:4] == ["PROJECT", "SESSION", "PURPOSE", "HOUR"]
+    assert [line.split()[:4] for line in lines[1:3]] == [
+        ["shop", "(all)", "observe", "3"],
+        ["shop", "dev-shop-7", "comment", "1"],
     ]
     assert "4,321 of 5,000 (core) left" in lines[3]
     assert "takes no requests until" in lines[4]
     [shown] = json.loads(quota(tmp_path, "--json", "--project", "shop").stdout)
     assert shown["limits"][0]["left"] == 4321
-    assert shown["spent"][1]["day"] == {"requests": 3, "unchanged": 3, "failed": 0, "points": 0}
+    assert shown["spent"][0]["day"] == {"requests": 3, "unchanged": 3, "failed": 0, "points": 0}
+    assert [one["session"] for one in shown["spent"]] == ["", "dev-shop-7"]
     assert len(shown["hours"]) == 1

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sm.issues.matrix import ROWS
+from sm.issues.taken import read_taken
 from sm.sessions import plan
 from sm.sessions.history import Verb
 from tests.e2e.conftest import MakeStage
@@ -177,6 +178,26 @@ def test_person_is_reminded_once_although_the_reactor_dies_at(stage_of: MakeStag
     )
 
 
+def test_an_edit_is_told_once_although_the_reactor_dies_at(stage_of: MakeStage) -> None:
+    points = around(Verb.ADOPT_TEXT)
+    stage = stage_of()
+    issue = stage.file_issue(body="Please.")
+    stage.poll(env=crash_at(stage, points))
+    wait_for(stage.told, "the first prompt")
+    stage.project.forge.edit_issue(issue, body="Please, soon.")
+    assert_died_at(stage, points)
+    directory = stage.session(issue).dir
+
+    def is_known() -> bool:
+        known = read_taken(directory)
+        return known is not None and known.body == "Please, soon."
+
+    wait_for(lambda: is_known() and not directory.edited.exists(), "the edit to be known")
+    wait_for(lambda: not directory.plan.exists(), "the end of the plan")
+    assert_told_once(stage)
+    assert len(stage.told()) == 2
+
+
 def test_lost_phase_file_is_replaced_although_the_reactor_dies_at(stage_of: MakeStage) -> None:
     points = around(Verb.CREATE_PHASE)
     stage = stage_of()
@@ -308,7 +329,7 @@ def test_two_ticks_at_once_start_an_issue_once(stage_of: MakeStage) -> None:
 
 def test_every_effect_of_the_matrix_has_a_crash_test() -> None:
     tested = {*MERGING, *FAILING, Verb.NOTIFY, Verb.RECOVER, Verb.MERGE, Verb.REMIND}
-    tested |= {Verb.CREATE_PHASE, Verb.FORGET}
+    tested |= {Verb.CREATE_PHASE, Verb.FORGET, Verb.ADOPT_TEXT}
     tested |= {Verb.CLOSE_PULL, Verb.DELETE_EMPTY_BRANCH}
     tested |= {Verb.PARK}  # in test_hook_rows.py
     assert tested == {step.verb for row in ROWS for step in row.steps}

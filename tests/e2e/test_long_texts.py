@@ -15,7 +15,6 @@ from sm.adapters.forge.model import (
     CheckState,
     Comment,
     InlineComment,
-    Issue,
     IssueState,
     Review,
     ReviewState,
@@ -127,10 +126,9 @@ def test_two_answers_of_one_moment_are_both_told_and_a_deleted_one_is_left_out()
         Comment("ada", 5.0, "Two."),
         Comment("sm", 5.0, "Ours.", "m"),
     )
-    issue: Issue = an_issue(7, comments=said)
     found = [Reply("comment-5-ada", 5.0, "ada", "") for _ in range(3)]
     typed = Reply("6.000-abc", 6.0, "ada", "Typed.")
-    assert read_texts([*found, typed], issue) == ["One.", "Two.", "", "Typed."]
+    assert read_texts([*found, typed], said) == ["One.", "Two.", "", "Typed."]
 
 
 def test_no_writer_writes_what_its_reader_refuses(tmp_path: Path) -> None:

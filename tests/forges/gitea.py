@@ -97,6 +97,7 @@ class Gitea:
             "user": user(entry.author),
             "labels": [{"name": name, "id": self.label_id(name)} for name in entry.labels],
             "comments": len(entry.comments),
+            "assignees": [user(login) for login in entry.assignees],
             "created_at": iso(entry.at),
             "updated_at": iso(entry.updated),
             "closed_at": iso(entry.closed_at) if entry.closed_at else None,
@@ -213,8 +214,7 @@ def issue(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
 @route("PATCH", "/issues/([0-9]+)")
 def edit_issue(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     entry, data = gitea.entry(at[0]), asked.data
-    entry.title, entry.body = data.get("title", entry.title), data.get("body", entry.body)
-    gitea.state.touch(entry)
+    gitea.state.edit(entry, who, data.get("title"), data.get("body"))
     if "state" in data:
         gitea.state.close(entry, is_open=data["state"] == "open")
     return Reply(201, gitea.issue_data(entry))

@@ -152,6 +152,7 @@ class Github:
             "user": user(entry.author),
             "labels": [{"name": name} for name in entry.labels],
             "comments": len(entry.comments),
+            "assignees": [user(login) for login in entry.assignees],
             "created_at": iso(entry.at),
             "updated_at": iso(entry.updated),
             "closed_at": iso(entry.closed_at) if entry.closed_at else None,
@@ -285,7 +286,7 @@ def issues(github: Github, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
 @route("POST", "/issues")
 def add_issue(github: Github, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
     entry = github.state.add(asked.data["title"], asked.data.get("body", ""), who)
-    github.state.label(entry, asked.data.get("labels", []))
+    github.state.label(entry, asked.data.get("labels", []), who)
     return Reply(201, github.issue_data(entry))
 
 
@@ -297,8 +298,7 @@ def issue(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
 @route("PATCH", "/issues/([0-9]+)")
 def edit_issue(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     entry, data = github.entry(at[0]), asked.data
-    entry.title, entry.body = data.get("title", entry.title), data.get("body", entry.body)
-    github.state.touch(entry)
+    github.state.edit(entry, who, data.get("title"), data.get("body"))
     if "state" in data:
         github.state.close(entry, is_open=data["state"] == "open")
     return Reply(data=github.issue_data(entry))
@@ -307,7 +307,7 @@ def edit_issue(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> R
 @route("POST", "/issues/([0-9]+)/labels")
 def add_labels(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     entry = github.entry(at[0])
-    github.state.label(entry, asked.data["labels"])
+    github.state.label(entry, asked.data["labels"], who)
     return Reply(data=[{"name": name} for name in entry.labels])
 
 

@@ -52,6 +52,13 @@ def _issue(state: State, number: int, who: str) -> dict[str, Any] | None:
     return {
         "__typename": "Issue",
         "number": number,
+        "title": entry.title,
+        "body": entry.body,
+        "createdAt": iso(entry.at),
+        "author": actor(entry.author),
+        "lastEditedAt": iso(entry.written[0]) if entry.written else None,
+        "editor": actor(entry.written[1]) if entry.written else None,
+        "timelineItems": lambda last, itemTypes: _timeline(entry, last, itemTypes),  # noqa: N803
         "comments": lambda last: {
             "__typename": "IssueCommentConnection",
             "nodes": [
@@ -61,11 +68,30 @@ def _issue(state: State, number: int, who: str) -> dict[str, Any] | None:
                     "createdAt": iso(one.at),
                     "viewerDidAuthor": one.author == who,
                     "author": actor(one.author),
+                    "lastEditedAt": iso(one.at) if one.editor else None,
+                    "editor": actor(one.editor),
                 }
                 for one in entry.comments[-last:]
             ],
         },
     }
+
+
+def _timeline(entry: Entry, last: int, kinds: list[str]) -> dict[str, Any]:
+    titled, labelled = entry.titled, entry.labelled
+    found = {
+        "RENAMED_TITLE_EVENT": [_done("RenamedTitleEvent", *titled)] if titled else [],
+        "LABELED_EVENT": [
+            _done("LabeledEvent", at, who) | {"label": {"__typename": "Label", "name": name}}
+            for at, who, name in labelled
+        ],
+    }
+    nodes = [node for kind in kinds for node in found[kind]]
+    return {"__typename": "IssueTimelineItemsConnection", "nodes": nodes[-last:]}
+
+
+def _done(kind: str, at: float, who: str) -> dict[str, Any]:
+    return {"__typename": kind, "createdAt": iso(at), "actor": actor(who)}
 
 
 def _pull(state: State, number: int) -> dict[str, Any] | None:

@@ -90,9 +90,10 @@ class RemoteSide:
 
     def open(self, author: str = BOT) -> Forge:
         """The forge, as a process of its own would open it."""
-        return cast("Forge", ManyHands(self._open_as))
+        return cast("Forge", ManyHands(self.open_as))
 
-    def _open_as(self, author: str) -> Forge:
+    def open_as(self, author: str) -> Forge:
+        """The same with the account of `author` for everything."""
         return open_forge(self.project_of(author), None, self.folder)
 
     def admit(self, *authors: str) -> None:

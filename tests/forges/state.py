@@ -24,6 +24,7 @@ class Said:
     author: str
     body: str
     at: float
+    editor: str = ""
 
 
 @dataclass
@@ -88,6 +89,10 @@ class Entry:
     labels: list[str] = field(default_factory=list)
     comments: list[Said] = field(default_factory=list)
     pull: Pull | None = None
+    titled: tuple[float, str] | None = None
+    written: tuple[float, str] | None = None
+    labelled: list[tuple[float, str, str]] = field(default_factory=list)
+    assignees: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -168,8 +173,18 @@ class State:
         """It has changed now."""
         entry.updated = self.clock()
 
-    def label(self, entry: Entry, names: list[str]) -> None:
+    def edit(self, entry: Entry, who: str, title: str | None, body: str | None) -> None:
+        """Save another title or text."""
+        if title is not None and title != entry.title:
+            entry.title, entry.titled = title, (self.clock(), who)
+        if body is not None and body != entry.body:
+            entry.body, entry.written = body, (self.clock(), who)
+        self.touch(entry)
+
+    def label(self, entry: Entry, names: list[str], who: str = "") -> None:
         """Give labels, made if there are none of that name."""
+        new = [name for name in names if name not in entry.labels]
+        entry.labelled += [(self.clock(), who, name) for name in new]
         entry.labels = list(dict.fromkeys([*entry.labels, *names]))
         self.labels = list(dict.fromkeys([*self.labels, *names]))
         self.touch(entry)

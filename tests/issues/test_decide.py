@@ -141,6 +141,20 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
     "the blocked label ends it": (replace(LIVING, blocked=True), "blocked"),
     "an agent that gives up is taken at its word": (wrote(Phase.FAILED), "failed"),
     "an agent idle without a phase is ended": (replace(LIVING, idle_since=NOW - 30), "idle-prompt"),
+    "an edit of the issue is told": (replace(LIVING, edit="0123-5.000"), "edited"),
+    "an edit of the issue is told before CI's result": (
+        replace(CI, edit="0123-5.000", check=CheckState.SUCCESS),
+        "edited",
+    ),
+    "an edit of the issue is told once": (
+        replace(
+            CI,
+            edit="0123-5.000",
+            check=CheckState.PENDING,
+            history=History(done=frozenset({"edited:0123-5.000"})),
+        ),
+        "ci-pending",
+    ),
     "a dead agent is restarted": (crashed(0, MINUTE), "recover"),
     "a silent agent is restarted": (
         replace(LIVING, history=History(started_at=NOW - 2 * HOUR)),

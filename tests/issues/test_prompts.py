@@ -285,9 +285,10 @@ def test_a_text_quotes_of_the_forge_just_what_it_is_said_to(source: Source) -> N
         Source.LOG: {"check": Check(CheckState.FAILURE, "c" * 40, "build", "", words)},
         Source.REVIEW: {"review": review},
         Source.MERGE: {"pull": structs.replace(pull, held=words)},
+        # An answer that was left as a comment is made of the comments before a text is.
+        Source.COMMENTS: {"reply": words},
     }
-    # An answer that was left as a comment is made of the issue before a text is.
-    more = whole[source] | ({"reply": words} if source is Source.ISSUE else {})
+    more = whole[source]
     quoting = {
         name
         for phase in Phase

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable
 from enum import StrEnum
@@ -73,16 +74,23 @@ class Hold(StrEnum):
 
 
 class Comment(Struct, frozen=True):
-    """A remark on an issue or a pull request. `marker` identifies one that sm wrote itself."""
+    """A remark on an issue or a pull request. `marker` identifies one that sm wrote itself.
+
+    `editor` has edited it last, '' if nobody has, or the forge does not say.
+    """
 
     author: str
     at: float
     body: str
     marker: str = ""
+    editor: str = ""
 
 
 class Issue(Struct, frozen=True):
-    """Something to do. `at` is when it was filed, in seconds since the epoch."""
+    """Something to do. `at` is when it was filed, in seconds since the epoch.
+
+    `text_hash` is what title and text are known by where they are left out, '' where they are not.
+    """
 
     number: int
     title: str
@@ -92,6 +100,8 @@ class Issue(Struct, frozen=True):
     labels: tuple[str, ...] = ()
     body: str = ""
     comments: tuple[Comment, ...] = ()
+    assignees: tuple[str, ...] = ()
+    text_hash: str = ""
 
     def dependencies(self) -> tuple[int, ...]:
         """The issues named after the words `Depends on`, each once."""
@@ -109,6 +119,36 @@ class Issue(Struct, frozen=True):
     def _needs(self) -> list[str]:
         """What it says it depends on: the rest of such a line, or the numbers in a sentence."""
         return [*DEPENDS_ON.findall(self.body), *WITHIN_A_SENTENCE.findall(self.body)]
+
+
+def hash_text(title: str, body: str) -> str:
+    """What a title and a text are known by: a SHA-256 in hexadecimal digits."""
+    return hashlib.sha256(f"{title}\n{body}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class Saved(Struct, frozen=True):
+    """When something was saved, in seconds since the epoch, and `by` whom.
+
+    '' where the forge does not say who; then `at` says nothing either.
+    """
+
+    at: float
+    by: str = ""
+
+
+class SourcedText(Struct, frozen=True):
+    """An issue's title and text at one moment, and who has saved each of them last.
+
+    What was never edited was saved by the author. `labelled` has when and by whom each label was
+    set last, as far as the forge says.
+    """
+
+    title: str
+    body: str
+    author: str
+    title_saved: Saved
+    body_saved: Saved
+    labelled: dict[str, Saved] = {}
 
 
 class InlineComment(Struct, frozen=True):

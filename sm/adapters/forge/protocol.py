@@ -21,6 +21,7 @@ from sm.adapters.forge.model import (
     PullState,
     Review,
     ReviewState,
+    SourcedText,
 )
 
 if TYPE_CHECKING:
@@ -112,6 +113,10 @@ class Forge(Protocol):
 
     def issue(self, number: int) -> Issue:
         """One issue with its texts; NotFoundError if there is none."""
+        ...
+
+    def read_source(self, number: int) -> SourcedText:
+        """Title and text of an issue with who saved them last; one or two requests."""
         ...
 
     def add_issue(

@@ -20,3 +20,11 @@ class Trust(Struct, frozen=True):
     def includes(self, author: str) -> bool:
         """Whether the words of `author` may reach an agent."""
         return author in (self.named or self.writers)
+
+    def includes_editor(self, editor: str, author: str) -> bool:
+        """Whether a text of `author` may reach an agent that `editor` has saved last.
+
+        '' if the forge does not say who. Then it was the author, or somebody else who may push,
+        and counts only if all of those are trusted.
+        """
+        return self.includes(editor) if editor else not self.named and self.includes(author)

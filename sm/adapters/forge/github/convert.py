@@ -15,6 +15,7 @@ from sm.adapters.forge.github.shapes import (
     PullNode,
     QueueEntry,
     ReviewNode,
+    TimelineNode,
 )
 from sm.adapters.forge.marker import split_marker
 from sm.adapters.forge.model import (
@@ -24,6 +25,8 @@ from sm.adapters.forge.model import (
     PullState,
     Review,
     ReviewState,
+    Saved,
+    SourcedText,
 )
 from sm.adapters.forge.rest.convert import REVIEWS, read_login, read_moment, space_out, stand
 from sm.adapters.forge.rest.held import hold_back, queue_up
@@ -129,4 +132,29 @@ def make_comments(node: IssueNode) -> tuple[Comment, ...]:
 
 def _comment(node: CommentNode) -> Comment:
     body, marker = split_marker(node.body) if node.viewer_did_author else (node.body, "")
-    return Comment(read_actor(node.author), read_moment(node.created_at), body, marker)
+    editor = read_actor(node.editor) if node.last_edited_at else ""
+    return Comment(read_actor(node.author), read_moment(node.created_at), body, marker, editor)
+
+
+def make_source(node: IssueNode) -> SourcedText:
+    """An issue's title and text, who has saved them last, and who has set its labels."""
+    author = read_actor(node.author)
+    filed = Saved(read_moment(node.created_at), author)
+    renamed = [_done(one) for one in node.renamed.nodes] if node.renamed else []
+    edited = Saved(read_moment(node.last_edited_at), read_actor(node.editor))
+    return SourcedText(
+        title=tidy(node.title)[:TITLE_LIMIT],
+        body=node.body.replace("\r\n", "\n"),
+        author=author,
+        title_saved=renamed[-1] if renamed else filed,
+        body_saved=edited if node.last_edited_at else filed,
+        labelled={
+            tidy(one.label.name)[:NAME_LIMIT]: _done(one)
+            for one in (node.labelled.nodes if node.labelled else [])
+            if one.label
+        },
+    )
+
+
+def _done(node: TimelineNode) -> Saved:
+    return Saved(read_moment(node.created_at), read_actor(node.actor))

@@ -11,7 +11,7 @@ from msgspec import structs
 from sm.adapters.forge.combine import combine
 from sm.adapters.forge.errors import MergeRefusedError, NotFoundError
 from sm.adapters.forge.github import queries
-from sm.adapters.forge.github.convert import UNKNOWN, make_comments, make_pull
+from sm.adapters.forge.github.convert import UNKNOWN, make_comments, make_pull, make_source
 from sm.adapters.forge.github.shapes import (
     Cost,
     EnqueueResult,
@@ -22,7 +22,7 @@ from sm.adapters.forge.github.shapes import (
     PullResult,
     QueueEntry,
 )
-from sm.adapters.forge.model import Check, Comment, PullRequest, PullState
+from sm.adapters.forge.model import Check, Comment, PullRequest, PullState, SourcedText
 from sm.adapters.forge.rest import convert
 from sm.adapters.forge.rest.forge import OBSERVE
 from sm.adapters.forge.rest.held import hold_back
@@ -155,6 +155,18 @@ class Details:
         except NOT_TO_BE_HAD:
             newest = sorted(numbers, reverse=True)[:ONE_BY_ONE]
             return {number: self._comments_of(number) for number in newest}
+
+    def source(self, number: int) -> SourcedText:
+        """Title and text of an issue with who saved them last. REST does not say that.
+
+        Raises:
+            NotFoundError: there is no such issue.
+            QueryError: GraphQL is not to be had now.
+
+        """
+        for node in self._ask_issues(queries.ask_source(number)):
+            return make_source(node)
+        raise NotFoundError(f"there is no issue {number} in '{self._reader.repository}'")
 
     def _ask_pulls(self, text: str) -> Iterator[PullNode]:
         found = self._send(text, PullResult)

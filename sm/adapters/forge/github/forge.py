@@ -18,6 +18,7 @@ from sm.adapters.forge.model import (
     PullRequest,
     PullState,
     ReviewState,
+    SourcedText,
 )
 from sm.adapters.forge.rest.forge import RestForge
 from sm.adapters.forge.rest.held import queue_up
@@ -72,6 +73,12 @@ class GithubForge(RestForge):
     def _observer(self, *, anew: bool) -> Observer:
         details = self._details(self.remember_rules(anew=anew))
         return Observer(self.reader, details, self.settings)
+
+    # Issues
+
+    def read_source(self, number: int) -> SourcedText:
+        """Title and text of an issue, with who has saved them last: one query."""
+        return self._details(self.remember_rules(anew=False)).source(number)
 
     def _details(self, rules: Callable[[str], BranchRules]) -> Details:
         return Details(self.reader, find_graphql(self.web.base), rules, has_ci=self.settings.has_ci)

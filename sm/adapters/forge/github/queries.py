@@ -43,7 +43,16 @@ reviewThreads(first: 100) {{ nodes {{ isResolved comments(first: 100) {{ nodes {
 }} }} }} }}"""
 COMMENTS = f"""\
 fragment said on Issue {{ number comments(last: 100) {{ nodes {{ body createdAt viewerDidAuthor \
-author {ACTOR} }} }} }}"""
+author {ACTOR} lastEditedAt editor {ACTOR} }} }} }}"""
+LABELLINGS = 100
+"""Times that an issue was given a label which are read: the last ones."""
+SOURCE = f"""\
+fragment source on Issue {{ number title body createdAt author {ACTOR} \
+lastEditedAt editor {ACTOR} \
+renamed: timelineItems(last: 1, itemTypes: [RENAMED_TITLE_EVENT]) {{ nodes {{ __typename \
+... on RenamedTitleEvent {{ createdAt actor {ACTOR} }} }} }} \
+labelled: timelineItems(last: {LABELLINGS}, itemTypes: [LABELED_EVENT]) {{ nodes {{ __typename \
+... on LabeledEvent {{ createdAt actor {ACTOR} label {{ name }} }} }} }} }}"""
 
 
 def ask_pulls(whole: Iterable[int], brief: Iterable[int] = ()) -> str:
@@ -62,6 +71,11 @@ def ask_comments(numbers: Iterable[int]) -> str:
     """The last comments on these issues."""
     aliases = [f"i{number}: issue(number: {number}) {{ ...said }}" for number in numbers]
     return _query(aliases, [COMMENTS])
+
+
+def ask_source(number: int) -> str:
+    """Title and text of an issue, who has saved them last, and who has set its labels."""
+    return _query([f"i{number}: issue(number: {number}) {{ ...source }}"], [SOURCE])
 
 
 def ask_one(number: int) -> str:

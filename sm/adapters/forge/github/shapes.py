@@ -266,6 +266,8 @@ class CommentNode(Struct, frozen=True, rename="camel"):
     created_at: str = ""
     viewer_did_author: bool = False
     author: Actor | None = None
+    last_edited_at: str | None = None
+    editor: Actor | None = None
 
 
 class Comments(Struct, frozen=True):
@@ -274,11 +276,39 @@ class Comments(Struct, frozen=True):
     nodes: list[CommentNode] = []
 
 
+class LabelName(Struct, frozen=True):
+    """A label."""
+
+    name: str = ""
+
+
+class TimelineNode(Struct, frozen=True, rename="camel"):
+    """Something that somebody has done to an issue."""
+
+    created_at: str = ""
+    actor: Actor | None = None
+    label: LabelName | None = None
+
+
+class Timeline(Struct, frozen=True):
+    """The last such things of a kind."""
+
+    nodes: list[TimelineNode] = []
+
+
 class IssueNode(Struct, frozen=True, rename="camel"):
     """An issue, with as much as was asked for."""
 
     number: Number
     comments: Comments | None = None
+    title: str = ""
+    body: str = ""
+    created_at: str = ""
+    author: Actor | None = None
+    last_edited_at: str | None = None
+    editor: Actor | None = None
+    renamed: Timeline | None = None
+    labelled: Timeline | None = None
 
 
 class Cost(Struct, frozen=True):

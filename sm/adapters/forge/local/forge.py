@@ -27,6 +27,8 @@ from sm.adapters.forge.model import (
     PullState,
     Review,
     ReviewState,
+    Saved,
+    SourcedText,
     authors_in,
 )
 from sm.config.schema import LocalSettings
@@ -142,6 +144,15 @@ class LocalForge(Struct, frozen=True):
     def issue(self, number: int) -> Issue:
         """One issue; NotFoundError where there is none."""
         return issues.read_issue(self.folder, number)
+
+    def read_source(self, number: int) -> SourcedText:
+        """Title and text of an issue. A folder has no accounts: its author stands for all editors.
+
+        Whoever may write to the folder writes in any name.
+        """
+        found = self.issue(number)
+        saved = Saved(found.at, found.author)
+        return SourcedText(found.title, found.body, found.author, saved, saved)
 
     def add_issue(
         self, title: str, body: str = "", labels: Iterable[str] = (), *, author: str

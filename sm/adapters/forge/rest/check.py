@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from sm.adapters.forge.git_access import find_place
 from sm.adapters.forge.rest.forge import RestForge
 from sm.adapters.forge.rest.shapes import Repository
 from sm.adapters.forge.web.errors import RefusedError
-from sm.config.schema import ProjectSettings
+from sm.config.schema import ProjectSettings, RemoteSettings
 from sm.errors import SmError
 
 CHECK = "check"
@@ -23,6 +24,7 @@ def find_rest_problems(forge: RestForge, project: ProjectSettings, url: str) -> 
             f"remote '{project.remote}' of '{project.repo}' does not lead to '{named}': set "
             "'remote' or 'forge.repository'"
         )
+    yield from _find_access_problems(project, url)
     try:
         yield from _ask(forge)
     except RefusedError as error:
@@ -35,6 +37,26 @@ def find_rest_problems(forge: RestForge, project: ProjectSettings, url: str) -> 
             yield error.message
     except SmError as error:
         yield error.message
+
+
+def _find_access_problems(project: ProjectSettings, url: str) -> Iterator[str]:
+    """What keeps git from getting the token that the configuration gives it."""
+    settings = project.forge
+    assert isinstance(settings, RemoteSettings)
+    if settings.git_access == "own":
+        return
+    place = find_place(settings).url
+    if url and url not in (place, f"{place}.git"):
+        yield (
+            f"forge.git_access is '{settings.git_access}', but remote '{project.remote}' is not "
+            f"'{place}.git', which alone git gets the token for: set its URL to that"
+        )
+    is_hidden = settings.token_env and not (settings.token_command or settings.token_file)
+    if settings.git_access == "agents" and is_hidden:
+        yield (
+            "forge.git_access is 'agents', but agents do not get the variable of forge.token_env: "
+            "set forge.token_file or forge.token_command"
+        )
 
 
 def _ask(forge: RestForge) -> Iterator[str]:

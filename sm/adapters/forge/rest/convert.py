@@ -75,6 +75,7 @@ def make_issue(shape: IssueShape, comments: Sequence[Comment] = ()) -> Issue:
         labels=tuple(filter(None, (tidy(name)[:NAME_LIMIT] for name in names))),
         body=(shape.body or "").replace("\r\n", "\n"),
         comments=tuple(comments),
+        assignees=tuple(read_login(one) for one in (shape.assignees or [])[:LABELS] if one.login),
     )
 
 

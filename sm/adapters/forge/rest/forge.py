@@ -28,9 +28,11 @@ from sm.adapters.forge.model import (
     PullState,
     Review,
     ReviewState,
+    Saved,
+    SourcedText,
 )
 from sm.adapters.forge.rest import issues, people, pulls
-from sm.adapters.forge.rest.convert import is_of_fork, make_pull, make_review
+from sm.adapters.forge.rest.convert import is_of_fork, make_issue, make_pull, make_review
 from sm.adapters.forge.rest.log import trim_log
 from sm.adapters.forge.rest.read_rules import read_sources
 from sm.adapters.forge.rest.reader import Reader
@@ -45,6 +47,7 @@ from sm.adapters.forge.web.errors import BadAnswerError, RefusedError
 from sm.adapters.forge.web.limits import CORE
 from sm.adapters.forge.web.pace import find_pause
 from sm.errors import UsageError
+from sm.redact import redact
 
 if TYPE_CHECKING:
     from sm.adapters.forge.protocol import CheckRun
@@ -149,10 +152,17 @@ class RestForge(ABC):
         """One issue with its texts."""
         return self.reader.issue(number)
 
+    def read_source(self, number: int) -> SourcedText:
+        """Title and text of an issue. These forges do not say over REST who has edited a text."""
+        found = make_issue(self.reader.issue_shape(number))
+        unknown = Saved(0.0)
+        return SourcedText(found.title, found.body, found.author, unknown, unknown)
+
     def add_issue(
         self, title: str, body: str = "", labels: Iterable[str] = (), *, author: str
     ) -> Issue:
         """File an issue."""
+        title, body = self._clean(title), self._clean(body)
         return self._written(lambda: issues.add_issue(self.reader, title, body, labels))
 
     def edit_issue(
@@ -164,6 +174,7 @@ class RestForge(ABC):
         instead_of: str | None = None,
     ) -> Issue:
         """Give an issue another title or text; UsageError if its text is not `instead_of`."""
+        title, body = self._clean(title), None if body is None else self._clean(body)
         return self._written(
             lambda: issues.edit_issue(self.reader, number, title, body, instead_of)
         )
@@ -190,6 +201,7 @@ class RestForge(ABC):
 
     def comment(self, number: int, body: str, *, author: str, marker: str = "") -> bool:
         """Comment on an issue or pull request; False if one with `marker` is there already."""
+        body = self._clean(body)
         return self._written(lambda: issues.add_comment(self.reader, number, body, marker))
 
     # Pull requests
@@ -227,6 +239,7 @@ class RestForge(ABC):
         self, branch: str, base: str, title: str, body: str = "", *, author: str
     ) -> PullRequest:
         """Offer a branch for merging; the one that is open for it, if there is one."""
+        title, body = self._clean(title), self._clean(body)
         return self._written(lambda: pulls.open_pull(self.reader, branch, base, title, body))
 
     def close_pull(self, number: int) -> PullRequest:
@@ -245,10 +258,11 @@ class RestForge(ABC):
     ) -> Review:
         """Review the commit `head`, by default the branch's current one."""
         head = head or self.reader.pull_shape(number).head.sha
-        data = self.review_data(state, body, comments, head)
+        remarks = [structs.replace(one, body=self._clean(one.body)) for one in comments]
+        data = self.review_data(state, self._clean(body), remarks, head)
         path = f"{self.reader.at}/pulls/{number}/reviews"
         answer = self._written(lambda: self.web.write("POST", path, issues.COMMENT, data))
-        if (made := make_review(answer.read(ReviewShape), comments)) is None:
+        if (made := make_review(answer.read(ReviewShape), remarks)) is None:
             raise BadAnswerError(f"the review of pull request {number} was kept as a draft")
         return made
 
@@ -294,7 +308,7 @@ class RestForge(ABC):
             )
         checked = structs.replace(pull, check=self.short_check(pull.head, pull.base))
         merge_rules.refuse(checked, head, self._rules(checked))
-        return self._written(lambda: self._merge(pull, message))
+        return self._written(lambda: self._merge(pull, self._clean(message)))
 
     def _merge(self, pull: PullRequest, message: str) -> PullRequest:
         if queued := self.enqueue(pull):
@@ -404,6 +418,10 @@ class RestForge(ABC):
         )
 
     # Writing
+
+    def _clean(self, text: str) -> str:
+        """`text` as it may stand where others read it: without well-known secrets and our token."""
+        return redact(text, [self.web.token.secret]) if text else text
 
     def _written(self, write: Callable[[], T]) -> T:
         """What `write` returns. Even if it fails, the last observation is stale from now on."""

@@ -42,6 +42,7 @@ class IssueShape(Struct, frozen=True):
     labels: list[Label | str] = []
     body: str | None = None
     comments: int = 0
+    assignees: list[User] | None = None
     pull_request: PullLink | None = None
 
 

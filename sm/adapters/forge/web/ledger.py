@@ -1,4 +1,4 @@
-"""The quota ledger: every request of a project, by hour and purpose, and what is left.
+"""The quota ledger: every request of a project, by hour, session and purpose, and what is left.
 
 All processes of a project write into one small file, under its lock. It is made anew from nothing
 if it is lost: then only the counts are gone.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 
 from msgspec import Struct, structs
@@ -22,6 +23,20 @@ from sm.store.files import write_json
 HOUR_S = 3600
 KEPT_HOURS = 24
 LOCK_S = 5.0
+
+
+SPENDER: ContextVar[str] = ContextVar("spender", default="")
+"""The session for which requests are sent now, '' if it is for all of them."""
+
+
+@contextlib.contextmanager
+def spend_for(session: str) -> Iterator[None]:
+    """Have the requests within the block count for that session."""
+    token = SPENDER.set(session)
+    try:
+        yield
+    finally:
+        SPENDER.reset(token)
 
 
 class Count(Struct, frozen=True):
@@ -44,10 +59,18 @@ class Count(Struct, frozen=True):
 
 
 class Hour(Struct, frozen=True):
-    """The requests of one hour, which began at `start` (seconds since the epoch)."""
+    """The requests of one hour, which began at `start` (seconds since the epoch), by purpose.
+
+    `sessions` has what was sent for one session alone, by its name; `counts` has the rest.
+    """
 
     start: float
     counts: dict[str, Count] = {}
+    sessions: dict[str, dict[str, Count]] = {}
+
+    def of(self, session: str) -> dict[str, Count]:
+        """What was sent for that session, or with '' for all of them."""
+        return self.sessions.get(session, {}) if session else self.counts
 
 
 class Book(Struct, frozen=True):
@@ -61,9 +84,18 @@ class Book(Struct, frozen=True):
     def total(self, since: float = 0.0) -> dict[str, Count]:
         """The counts of all hours that began at `since` or later, by purpose."""
         found: dict[str, Count] = {}
-        for hour in self.hours:
-            for purpose, count in hour.counts.items() if hour.start >= since else ():
-                found[purpose] = found.get(purpose, Count()).plus(count)
+        for (_, purpose), count in self.by_session(since).items():
+            found[purpose] = found.get(purpose, Count()).plus(count)
+        return found
+
+    def by_session(self, since: float = 0.0) -> dict[tuple[str, str], Count]:
+        """The same by session and purpose; the session is '' for what was sent for all."""
+        found: dict[tuple[str, str], Count] = {}
+        for hour in (one for one in self.hours if one.start >= since):
+            for session in ("", *hour.sessions):
+                for purpose, count in hour.of(session).items():
+                    known = found.get((session, purpose), Count())
+                    found[session, purpose] = known.plus(count)
         return found
 
 
@@ -116,9 +148,13 @@ class Ledger:
 
 
 def _enter(hours: tuple[Hour, ...], purpose: str, count: Count, now: float) -> tuple[Hour, ...]:
-    start = now // HOUR_S * HOUR_S
+    start, session = now // HOUR_S * HOUR_S, SPENDER.get()
     known = {hour.start: hour for hour in hours if 0 <= start - hour.start < KEPT_HOURS * HOUR_S}
-    counts = known.get(start, Hour(start)).counts
+    this = known.get(start, Hour(start))
+    counts = this.of(session)
     entered = {**counts, purpose: counts.get(purpose, Count()).plus(count)}
-    known[start] = Hour(start, entered)
+    if session:
+        known[start] = structs.replace(this, sessions={**this.sessions, session: entered})
+    else:
+        known[start] = structs.replace(this, counts=entered)
     return tuple(known[one] for one in sorted(known))

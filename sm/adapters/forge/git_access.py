@@ -1,0 +1,94 @@
+"""Gives git over HTTPS the forge's token: for one repository, by a helper that git asks for it.
+
+The token is in the helper's answer to git, and nowhere else: in no argument, URL, file or setting.
+See gitcredentials(7).
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from sm.config.schema import ProjectSettings, RemoteSettings
+
+if TYPE_CHECKING:
+    from sm.adapters.forge.web.token import TokenSource
+
+Settings = tuple[tuple[str, str], ...]
+"""Names and values of git's configuration, in their order."""
+
+USER = "x-access-token"
+"""What GitHub wants as a user beside a token; Forgejo and Gitea take any."""
+VERB = "git-credential"
+
+
+class Place(Struct, frozen=True):
+    """The one repository that the token is for, at `url` without `.git`."""
+
+    url: str
+
+    def takes(self, asked: dict[str, str]) -> bool:
+        """Whether git asks for just this repository, over the same protocol."""
+        wanted = urlsplit(self.url)
+        path = asked.get("path", "").strip("/").removesuffix(".git")
+        return (
+            asked.get("protocol") == wanted.scheme
+            and asked.get("host") == wanted.netloc
+            and path == wanted.path.strip("/")
+        )
+
+
+def list_git_settings(project: ProjectSettings, *, for_agent: bool = False) -> Settings:
+    """Return what git is to be configured with to reach the project's repository.
+
+    Nothing unless the configuration gives git the token, `for_agent`: to agents as well. Other
+    helpers are not asked for this repository: git would have them store the token.
+    """
+    forge = project.forge
+    if not isinstance(forge, RemoteSettings):
+        return ()
+    if forge.git_access != "agents" and (for_agent or forge.git_access != "sm"):
+        return ()
+    place, found = find_place(forge), list[tuple[str, str]]()
+    for url in (place.url, f"{place.url}.git"):
+        found += [
+            (f"credential.{url}.helper", ""),
+            (f"credential.{url}.helper", _command(forge, place)),
+            (f"credential.{url}.useHttpPath", "true"),
+        ]
+    return tuple(found)
+
+
+def find_place(forge: RemoteSettings) -> Place:
+    """Return where git finds the repository."""
+    return Place(f"{forge.web_url}/{forge.repository}")
+
+
+def _command(forge: RemoteSettings, place: Place) -> str:
+    words = [sys.executable, "-Im", "sm", VERB, "--place", place.url]
+    named = (
+        ("--token-command", forge.token_command),
+        ("--token-file", str(forge.token_file or "")),
+        ("--token-env", forge.token_env),
+    )
+    option, value = next(((o, v) for o, v in named if v), ("--token-env", ""))
+    return f"!{shlex.join([*words, f'{option}={value}'])}"
+
+
+def answer(place: Place, source: TokenSource, question: str) -> str:
+    """Return what git is told that asks `question`, '' if it asks for something else.
+
+    Raises:
+        TokenError: there is no token.
+
+    """
+    from sm.adapters.forge.web.token import read_token
+
+    asked = dict(line.split("=", 1) for line in question.splitlines() if "=" in line)
+    if not place.takes(asked):
+        return ""
+    return f"username={USER}\npassword={read_token(source).secret}\n"

@@ -1,0 +1,118 @@
+"""The forge for the agent of a session: its reactor writes, and the last look is shared."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from sm.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from sm.adapters.forge.model import Issue, IssueState, PullRequest, PullState
+    from sm.adapters.forge.trust import Trust
+    from sm.issues.asks import Verb
+    from sm.issues.snapshot import Snapshot
+    from sm.sessions.project import Project
+    from sm.sessions.session import IssueSession
+
+T = TypeVar("T")
+
+
+def find_agent(project: Project) -> IssueSession | None:
+    """Return the session whose agent calls; None for a person, and for a session without an issue.
+
+    Raises:
+        UsageError: it works for another project.
+        CallerError: the environment names another session than the process is in.
+
+    """
+    from sm.sessions.caller import identify
+    from sm.sessions.session import IssueSession
+
+    session = identify(project.root, os.environ).session
+    if not isinstance(session, IssueSession):
+        return None
+    if session.record.project != project.name:
+        raise UsageError(
+            f"the agent of '{session.label}' has only the forge of its own project: ask a person"
+        )
+    return project.open(session)
+
+
+def ask_for(
+    session: IssueSession,
+    verb: Verb,
+    number: int,
+    shape: type[T],
+    *,
+    text: str = "",
+    head: str = "",
+) -> T:
+    """Have the session's reactor do it; return what came of it.
+
+    Raises:
+        RefusedAskError: it is refused.
+        TemporaryError: there is no answer in time.
+
+    """
+    from sm.issues.asks import ask, make_ask
+
+    question = make_ask(verb, number, text=text, head=head)
+    return msgspec.json.decode(ask(session, question), type=shape)
+
+
+def list_issues(
+    session: IssueSession, state: IssueState | None, labels: Collection[str]
+) -> tuple[list[Issue], list[str]]:
+    """Return the issues of trusted people as they were last seen, without their texts.
+
+    Raises:
+        UsageError: a label is not one of those that `sm` keeps.
+
+    """
+    own = session.project.settings.labels
+    kept = {own.backlog, own.in_progress, own.blocked}
+    if unknown := sorted(set(labels) - kept):
+        known = ", ".join(sorted(kept))
+        raise UsageError(f"agents can list issues by {known}, not by '{unknown[0]}'")
+    seen, wanted = _last(session), set(labels)
+    trust = seen.trust(session.project.settings)
+    found = [
+        issue
+        for issue in seen.issues
+        if state in (None, issue.state)
+        and wanted <= set(issue.labels)
+        and trust.includes(issue.author)
+    ]
+    return found, []
+
+
+def list_pulls(
+    session: IssueSession, state: PullState | None
+) -> tuple[list[PullRequest], list[str]]:
+    """Return the pull requests of agents and of trusted people as they were last seen."""
+    from sm.issues.answer_asks import is_readable
+
+    project, seen = session.project, _last(session)
+    trust = seen.trust(project.settings)
+    found = [
+        pull
+        for pull in seen.pulls
+        if state in (None, pull.state) and is_readable(project, pull, trust)
+    ]
+    return found, []
+
+
+def find_seen_trust(session: IssueSession) -> Trust:
+    """Return who is trusted of those who have said something, as it was last seen."""
+    return _last(session).trust(session.project.settings)
+
+
+def _last(session: IssueSession) -> Snapshot:
+    from sm.issues.snapshot import Snapshot, last_snapshot
+
+    return last_snapshot(session.project.directory) or Snapshot(0.0)

@@ -1,0 +1,32 @@
+"""`sm git-credential`: what git asks for the token of a forge (`sm.adapters.forge.git_access`)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from sm.output import pass_on
+
+LIMIT = 100_000
+"""Characters of a question; git's own limit for a URL is below it."""
+
+
+@click.command("git-credential")
+@click.option("--place", "url", required=True, help="The repository's address, without '.git'.")
+@click.option("--token-command", default="", help="Prints the token.")
+@click.option("--token-file", type=click.Path(path_type=Path), help="Has the token.")
+@click.option("--token-env", default="", help="A variable with the token.")
+@click.argument("operation")
+def command(
+    url: str, token_command: str, token_file: Path | None, token_env: str, operation: str
+) -> None:
+    """Tell git the token for one repository; OPERATION is git's word, and nothing is stored."""
+    from sm.adapters.forge.git_access import Place, answer
+    from sm.adapters.forge.web.token import TokenSource
+
+    if operation != "get":
+        return
+    source = TokenSource(token_command, token_file, token_env)
+    pass_on(answer(Place(url), source, sys.stdin.read(LIMIT)).encode())

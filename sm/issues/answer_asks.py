@@ -1,0 +1,161 @@
+"""Answers what the agent of a session asks of the forge: with words of trusted people alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+import msgspec
+from msgspec import structs
+
+from sm.adapters.forge.errors import NotFoundError
+from sm.adapters.forge.model import (
+    BOT,
+    Check,
+    CheckState,
+    Comment,
+    Issue,
+    PullRequest,
+)
+from sm.adapters.forge.trust import Trust
+from sm.errors import SmError, TemporaryError, UsageError
+from sm.issues import taken
+from sm.issues.asks import Answer, Ask, Verb, answer, clear_answers, list_asks
+from sm.issues.snapshot import Snapshot, full_check, last_snapshot
+from sm.redact import redact
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
+from sm.store.failpoint import crash_point
+
+AGAIN_S = 15.0
+
+
+def answer_asks(session: IssueSession) -> float | None:
+    """Answer all that the agent has asked for. The caller holds the session's lock.
+
+    Returns when to try again what the forge has not taken, None if there is no such thing.
+    """
+    again_at = None
+    for question in list_asks(session.dir):
+        try:
+            data = ANSWERS[question.verb](session, question)
+        except TemporaryError as error:
+            if question.verb is Verb.COMMENT:  # its mark tells whether it is there already
+                again_at = time.time() + AGAIN_S
+                continue
+            given = Answer(time.time(), error=error.message, code=error.exit_code)
+        except SmError as error:
+            given = Answer(time.time(), error=error.message, code=error.exit_code)
+        else:
+            given = Answer(time.time(), data=msgspec.json.encode(data).decode())
+        crash_point("ask:done")
+        answer(session.dir, question, given)
+    clear_answers(session.dir)
+    return again_at
+
+
+# What it reads
+
+
+def _show_issue(session: IssueSession, question: Ask) -> Issue:
+    project, trust = session.project, _seen(session).trust(session.project.settings)
+    found = project.forge.issue(question.number)
+    if question.number == session.issue:
+        known = taken.issue_of(session)
+        title, body = known.title, known.body
+    else:
+        source = project.forge.read_source(question.number)
+        taken.check_source(project, question.number, source)
+        title, body = source.title, source.body
+    comments = tuple(_spoken(found.comments, trust))
+    return structs.replace(found, title=title, body=body, comments=comments)
+
+
+def _show_pull(session: IssueSession, question: Ask) -> PullRequest:
+    trust = _seen(session).trust(session.project.settings)
+    found = session.project.forge.pull(question.number)
+    _check_readable(session.project, found, trust)
+    return structs.replace(
+        found,
+        comments=tuple(_spoken(found.comments, trust)),
+        reviews=tuple(one for one in found.reviews if trust.includes(one.author)),
+    )
+
+
+def _show_diff(session: IssueSession, question: Ask) -> str:
+    project, seen = session.project, _seen(session)
+    _check_readable(project, _find_pull(seen, question.number), seen.trust(project.settings))
+    return project.forge.diff(question.number, *question.text.split())
+
+
+def _check(session: IssueSession, question: Ask) -> Check:
+    """What the last look at the forge has shown; a failed check with its log."""
+    pull = _find_pull(_seen(session), question.number)
+    if pull.check.state in (CheckState.FAILURE, CheckState.BROKEN):
+        return full_check(session.project, pull)
+    return pull.check
+
+
+def _seen(session: IssueSession) -> Snapshot:
+    return last_snapshot(session.project.directory) or Snapshot(0.0)
+
+
+def _find_pull(seen: Snapshot, number: int) -> PullRequest:
+    found = next((pull for pull in seen.pulls if pull.number == number), None)
+    if found is None:
+        raise NotFoundError(f"there is no pull request {number} that was open lately")
+    return found
+
+
+def is_readable(project: Project, pull: PullRequest, trust: Trust) -> bool:
+    """Whether an agent may read a pull request: those of agents, and those of trusted people."""
+    ours = pull.branch.startswith(f"{project.settings.branch_prefix}/")
+    return ours or trust.includes(pull.author)
+
+
+def _check_readable(project: Project, pull: PullRequest, trust: Trust) -> None:
+    if not is_readable(project, pull, trust):
+        raise UsageError(
+            f"pull request {pull.number} is by '{pull.author}', who is not trusted: "
+            "it is not for agents"
+        )
+
+
+def _spoken(comments: Iterable[Comment], trust: Trust) -> Iterable[Comment]:
+    """The comments of trusted people, and ours."""
+    return (one for one in comments if one.marker or taken.is_trusted_comment(one, trust))
+
+
+# What it writes
+
+
+def _comment(session: IssueSession, question: Ask) -> bool:
+    body = redact(question.text)
+    # With a mark it is ours: an agent's words are no answer to what it has asked a person.
+    return session.project.forge.comment(question.number, body, author=BOT, marker=question.id)
+
+
+def _merge(session: IssueSession, question: Ask) -> PullRequest:
+    """Merge the session's own pull request, as the rules of the project have it."""
+    settings, record = session.project.settings, session.record
+    if settings.merge.by != "agent":
+        raise UsageError("sm merges pull requests here itself, once they are approved: wait")
+    pull = session.project.forge.pull_for(record.branch)
+    if pull is None or pull.number != question.number:
+        raise UsageError(
+            f"pull request {question.number} is not the one of '{record.branch}': "
+            "an agent merges only its own"
+        )
+    return session.project.forge.merge(
+        pull.number, head=question.head, message=redact(question.text), author=BOT
+    )
+
+
+ANSWERS: dict[Verb, Callable[[IssueSession, Ask], object]] = {
+    Verb.ISSUE: _show_issue,
+    Verb.PULL: _show_pull,
+    Verb.DIFF: _show_diff,
+    Verb.CHECK: _check,
+    Verb.COMMENT: _comment,
+    Verb.MERGE: _merge,
+}

@@ -1,0 +1,160 @@
+"""What an agent asks of the forge: a file each, which the reactor of its session answers.
+
+So one process writes to the forge for a session, with a token that the agent need not have. What an
+agent reads costs its account one request in an interval, however often it asks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from enum import StrEnum
+from pathlib import Path
+
+from msgspec import Struct
+
+from sm.errors import SmError, TemporaryError
+from sm.nonce import make_nonce
+from sm.sessions import registry
+from sm.sessions.session import IssueSession
+from sm.store.damage import read_rebuildable
+from sm.store.files import discard, ensure_private_dir, list_names, write_json
+from sm.store.paths import SessionDir
+
+WAIT_S = 60.0
+"""So long an agent waits for the answer; its reactor may be at a longer step."""
+LOOK_S = 0.05
+KEPT_S = 3600.0
+"""So long an answer is kept at most."""
+ASKED, ANSWERED = ".ask.json", ".answer.json"
+
+
+class Verb(StrEnum):
+    """What an agent may ask for."""
+
+    ISSUE = "issue"
+    PULL = "pull"
+    DIFF = "diff"
+    CHECK = "check"
+    COMMENT = "comment"
+    MERGE = "merge"
+
+
+WRITES = (Verb.COMMENT, Verb.MERGE)
+
+
+class Ask(Struct, frozen=True):
+    """One question, asked `at`. `text` is a comment, the message of a merge, or options of diff.
+
+    With the same `id` it is the same question.
+    """
+
+    id: str
+    verb: Verb
+    number: int
+    at: float
+    text: str = ""
+    head: str = ""
+
+
+class Answer(Struct, frozen=True):
+    """What came of it: `data` as JSON, or an `error` with its exit code."""
+
+    at: float
+    data: str = ""
+    error: str = ""
+    code: int = 0
+
+
+class RefusedAskError(SmError):
+    """The reactor has refused what an agent has asked for."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.exit_code = code
+
+
+def make_ask(verb: Verb, number: int, *, text: str = "", head: str = "") -> Ask:
+    """Return a question: each time another one if it writes, else always the same."""
+    now = time.time()
+    ident = make_nonce(8)
+    if verb not in WRITES:
+        ident = hashlib.sha256(f"{verb} {number} {text}".encode()).hexdigest()[:16]
+    return Ask(ident, verb, number, now, text, head)
+
+
+def ask(session: IssueSession, question: Ask, *, wait_s: float = WAIT_S) -> str:
+    """Have the session's reactor answer; return the data. A recent answer to the same will do.
+
+    Raises:
+        RefusedAskError: it is refused.
+        TemporaryError: there is no answer in time.
+
+    """
+    kept_s = session.project.settings.ci.poll_s
+    known = read_answer(session.dir, question.id)
+    if known is None or known.error or not 0 <= question.at - known.at < kept_s:
+        ensure_private_dir(session.dir.asks, parents=False)
+        write_json(_asked(session.dir, question.id), question, durable=question.verb in WRITES)
+        known = _await(session, question, wait_s)
+    if known.error:
+        raise RefusedAskError(known.error, known.code)
+    return known.data
+
+
+def _await(session: IssueSession, question: Ask, wait_s: float) -> Answer:
+    deadline = time.monotonic() + wait_s
+    registry.poke(session.dir)
+    while time.monotonic() < deadline:
+        found = read_answer(session.dir, question.id)
+        if found and not _asked(session.dir, question.id).exists():
+            return found
+        time.sleep(LOOK_S)
+    if question.verb is Verb.COMMENT:
+        raise TemporaryError(
+            "the forge has not taken the comment yet: sm goes on trying, do not send it again"
+        )
+    discard(_asked(session.dir, question.id))
+    raise TemporaryError(f"no answer in {wait_s:.0f} s: nothing was done, try again later")
+
+
+def list_asks(directory: SessionDir) -> list[Ask]:
+    """Return the questions without an answer, oldest first."""
+    if not directory.asks.is_dir():
+        return []
+    names = [name for name in list_names(directory.asks) if name.endswith(ASKED)]
+    found = [read_rebuildable(directory.asks / name, Ask) for name in names]
+    return sorted(filter(None, found), key=lambda one: one.at)
+
+
+def answer(directory: SessionDir, question: Ask, given: Answer) -> None:
+    """Give the answer; then the question is over."""
+    write_json(directory.asks / f"{question.id}{ANSWERED}", given)
+    discard(_asked(directory, question.id))
+
+
+def read_answer(directory: SessionDir, ident: str) -> Answer | None:
+    """Return the last answer to that question."""
+    return read_rebuildable(directory.asks / f"{ident}{ANSWERED}", Answer)
+
+
+def clear_answers(directory: SessionDir) -> None:
+    """Remove the answers that nobody wants any more."""
+    if not directory.asks.is_dir():
+        return
+    for name in list_names(directory.asks):
+        file = directory.asks / name
+        if name.endswith(ANSWERED) and _age(file) > KEPT_S:
+            discard(file)
+
+
+def _asked(directory: SessionDir, ident: str) -> Path:
+    return directory.asks / f"{ident}{ASKED}"
+
+
+def _age(file: Path) -> float:
+    try:
+        return time.time() - file.lstat().st_mtime
+    except FileNotFoundError:
+        return -math.inf

@@ -1,0 +1,71 @@
+"""Issues that are not picked up because nobody who is trusted vouches for their text.
+
+They are asked for again after a while, or when the text has changed: each time is a request or two,
+and they take no place of an issue that can be worked on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from sm.adapters.forge.model import Issue
+from sm.store.damage import read_rebuildable
+from sm.store.files import write_json
+from sm.store.paths import ProjectDir
+
+AGAIN_S = 300.0
+"""A label that was taken off and set between two looks is seen after so long at the latest."""
+
+
+class Doubt(Struct, frozen=True):
+    """Why the text with that hash was not taken, `at` seconds since the epoch."""
+
+    text_hash: str
+    at: float
+    why: str
+
+
+Doubts = dict[str, Doubt]
+"""By the number of the issue."""
+
+
+def _read(directory: ProjectDir) -> Doubts:
+    return read_rebuildable(directory.doubts, Doubts) or {}
+
+
+def note(directory: ProjectDir, issue: Issue, why: str) -> None:
+    """Keep that the issue was not taken now, and why."""
+    known = _read(directory)
+    write_json(
+        directory.doubts, {**known, str(issue.number): Doubt(issue.text_hash, time.time(), why)}
+    )
+
+
+def find(directory: ProjectDir, issue: Issue) -> str:
+    """Return why the issue was not taken, '' if it was not asked for since its last change."""
+    doubt = _read(directory).get(str(issue.number))
+    return doubt.why if doubt and doubt.text_hash == issue.text_hash else ""
+
+
+def pass_over(directory: ProjectDir, ready: Sequence[Issue], *, keep: bool) -> list[Issue]:
+    """Return those of `ready` that may be tried; with `keep`, what is over is forgotten.
+
+    An issue that is not ready any more has lost its label: set again, that is a new one.
+    """
+    known = _read(directory)
+    if not known:
+        return list(ready)
+    now = time.time()
+    held = {
+        str(issue.number): doubt
+        for issue in ready
+        if (doubt := known.get(str(issue.number)))
+        and doubt.text_hash == issue.text_hash
+        and 0 <= now - doubt.at < AGAIN_S
+    }
+    if keep and held != known:
+        write_json(directory.doubts, held)
+    return [issue for issue in ready if str(issue.number) not in held]
