@@ -6,6 +6,7 @@ A new one for each text would cost more than all that is tested here.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 import pytest
 
@@ -124,8 +125,18 @@ def test_a_line_of_emoji_arrives_unmarked(managed: Managed) -> None:
     assert "pasted_content" not in "".join(managed.api.main[-1].texts)
 
 
-@pytest.mark.parametrize("draft", ["half a li", "two lines\nof a draft", "/cle"])
-@pytest.mark.parametrize("text", ["Plain.", "\twith a tab", ("long " * 150 + "\n") * 15])
+DRAFTS = ("half a li", "two lines\nof a draft", "/cle")
+IN_PIECES = ("long " * 150 + "\n") * 15
+IN_A_THOUSAND = "long\n" * 2000
+
+
+@pytest.mark.parametrize(
+    ("draft", "text"),
+    [
+        *product(DRAFTS, ["Plain.", "\twith a tab", IN_PIECES]),
+        (DRAFTS[1], IN_A_THOUSAND),
+    ],
+)
 def test_a_persons_draft_survives(managed: Managed, draft: str, text: str) -> None:
     managed.paste(draft)
     managed.wait_screen(lambda screen: screen.draft == draft, "the draft")
