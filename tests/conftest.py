@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import secrets
 import subprocess
@@ -53,6 +54,9 @@ def sealed_environment(folder: Path) -> dict[str, str]:
         "GIT_AUTHOR_DATE": "2026-01-02T03:04:05+0000",
         "GIT_COMMITTER_DATE": "2026-01-02T03:04:05+0000",
         "USER": "ada",
+        # Nobody is trusted there: all servers are on loopback, and to load the certificates of the
+        # machine takes longer than most requests.
+        "SSL_CERT_DIR": str(home),
     }
 
 
@@ -163,6 +167,15 @@ def shares_what_it_makes(module: Path) -> bool:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ModulesTogether:
     """Share the tests out that way; bin/test has several workers."""
     return ModulesTogether(config, log)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the collector from looking through thousands of tests again and again.
+
+    It would also copy them page by page into every fork of a worker.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

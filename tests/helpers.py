@@ -46,6 +46,8 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 T = TypeVar("T")
 HANG_S = 60.0
 """What takes longer hangs. It says nothing of how long a thing may take: machines are slow."""
+LONGEST_PAUSE_S = 0.1
+"""Between two looks at a condition, unless the test asks for more."""
 TEMPORARY = Path(tempfile.gettempdir())
 """That of the whole run: each test has its own."""
 
@@ -53,13 +55,18 @@ TEMPORARY = Path(tempfile.gettempdir())
 def wait_for(
     condition: Callable[[], T], what: str, timeout_s: float = HANG_S, every_s: float = 0.02
 ) -> T:
-    """The first true value of `condition`; fails the test when there is none in time."""
-    deadline = time.monotonic() + timeout_s
+    """The first true value of `condition`; fails the test when there is none in time.
+
+    It looks every `every_s` seconds at first, and less often the longer it has waited: most looks
+    start a process, which keeps what is waited for from its work.
+    """
+    began = time.monotonic()
     while True:
         if value := condition():
             return value
-        assert time.monotonic() < deadline, f"waited {timeout_s:g} s for {what}"
-        time.sleep(every_s)
+        waited_s = time.monotonic() - began
+        assert waited_s < timeout_s, f"waited {timeout_s:g} s for {what}"
+        time.sleep(max(every_s, min(waited_s / 10, LONGEST_PAUSE_S)))
 
 
 def monitor_of(session: Session) -> int | None:

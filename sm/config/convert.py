@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -124,7 +125,7 @@ def make_absolute(base: Path, text: str) -> Path:
 
 def _known(entry: Entry, data: dict[str, Any], shape: type[Section], at: KeyPath) -> dict[str, Any]:
     """`data` without empty sections, once all of its keys are known."""
-    shapes = {field.encode_name: field.type for field in structs.fields(shape)}
+    shapes = _types(shape)
     found: dict[str, Any] = {}
     for key, value in data.items():
         if key == kind_key(shape):
@@ -142,6 +143,12 @@ def _known(entry: Entry, data: dict[str, Any], shape: type[Section], at: KeyPath
         elif value is not None:
             found[key] = value
     return found
+
+
+@functools.cache
+def _types(shape: type[Section]) -> dict[str, Any]:
+    """The type of each key of a section; to find them out takes longer than to read the section."""
+    return {field.encode_name: field.type for field in structs.fields(shape)}
 
 
 def _kind(

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.prompt import Prompt
-from sm.adapters.agent.screen import Screen, read
+from sm.adapters.agent.screen import Screen, parse, read
 from sm.adapters.composer import press, type_once
 from sm.adapters.tmux import MissingPaneError, NoServerError, Pane, Tmux
 from sm.sessions import agent_state
@@ -18,7 +18,7 @@ from sm.sessions.session import Session
 from sm.store.files import read_guarded
 
 WAIT_S = 3.0
-LOOK_S = 0.01
+LOOK_S = 0.02
 ERASE_LIMIT = 20
 
 
@@ -45,14 +45,12 @@ class Subject(Struct):
         """
         if self.signals:
             raise SystemExit(128 + self.signals[0])
-        pane = self.tmux.pane(self.session.name)
         try:
-            if pane is not None:
-                pane, text = self.tmux.look(pane.id, escapes=True)
-                return pane, read(self.profile, text), self.tmux.capture(pane.id)
+            pane, shown = self.tmux.look(f"={self.session.name}:", escapes=True)
         except (MissingPaneError, NoServerError):
-            pass
-        return None, Screen(Prompt.NONE), ""
+            return None, Screen(Prompt.NONE), ""
+        text = "\n".join(row.text for row in parse(shown))
+        return pane, read(self.profile, shown), text
 
     @property
     def screen(self) -> Screen:

@@ -484,12 +484,16 @@ def test_hostile_words_are_bounded_where_they_enter(side: RemoteSide) -> None:
 # Figures that hold
 
 
-def test_an_hour_of_waiting_for_ci_costs_few_points(side: RemoteSide) -> None:
-    """Each of 100 sessions polling every 30 seconds would be 12,000 of the 5,000 that there are."""
+def test_twenty_minutes_of_waiting_for_ci_cost_few_points(side: RemoteSide) -> None:
+    """Each of 100 sessions polling every 30 seconds would be 4,000 of the 5,000 for an hour.
+
+    `bin/bench forge` has the whole hour.
+    """
     hour.add_waiting(side, 100)
-    spent = hour.spend(side, hour.look_by_clock())
+    looks = hour.look_by_clock()
+    spent = hour.spend(side, looks[: len(looks) // 3])
     counted = read_book(side.folder / "quota.json").total()
-    assert spent.points <= 300
+    assert spent.points <= 100
     rules = 2 * (spent.looks // 10 - 1)  # asked for with the validators of the last answers
     assert counted["observe"].unchanged == spent.looks - spent.looks // 10 + rules
     assert sum(count.points for count in counted.values()) == spent.points

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -26,8 +27,6 @@ STARTING = (
     *("launch.before-start", "launch.after-start", "start:launched"),
 )
 PLANNING = ("plan:before-save", "plan:after-save", "plan:before-drop")
-MERGING = [Verb.WRITE_CI_RESULT, Verb.INJECT, Verb.OPEN_PULL, Verb.KILL, Verb.CLEAN_LABELS]
-MERGING += [Verb.CLOSE_ISSUE, Verb.REMOVE_WORKTREE, Verb.DELETE_BRANCH, Verb.RELEASE_CLAIM]
 FAILING = [Verb.LABEL_BLOCKED, Verb.COMMENT, Verb.RESTORE_BACKLOG]
 
 
@@ -76,11 +75,19 @@ def assert_commented_once(stage: Stage, issue: int) -> None:
 
 
 ENDING = (f"{Verb.FORGET}:before", f"{Verb.FORGET}:after")
+SOON = [Verb.WRITE_CI_RESULT, Verb.INJECT, Verb.OPEN_PULL]
+LAST = [Verb.KILL, Verb.CLEAN_LABELS, Verb.CLOSE_ISSUE]
+LAST += [Verb.REMOVE_WORKTREE, Verb.DELETE_BRANCH, Verb.RELEASE_CLAIM]
+TOGETHER = [
+    soon + last
+    for soon, last in zip_longest(
+        [STARTING, PLANNING, *map(around, SOON)], [*map(around, LAST), ENDING], fillvalue=()
+    )
+]
+"""The points of each journey: those of its last plan come long after the others."""
 
 
-@pytest.mark.parametrize(
-    "points", [STARTING, PLANNING, *map(around, MERGING), ENDING], ids=lambda points: points[0]
-)
+@pytest.mark.parametrize("points", TOGETHER, ids=lambda points: points[0])
 def test_issue_is_merged_although_a_process_dies_at(points: Points, stage_of: MakeStage) -> None:
     stage = stage_of(auto=True)
     issue = stage.file_issue()
@@ -101,7 +108,12 @@ def test_failed_issue_is_blocked_once_although_the_reactor_dies_at(
     env = crash_at(stage, points)
     stage.poll(check=False, env=env)
     stage.write_phase(issue, "PHASE:failed\nReason: cannot")
-    wait_for(lambda: stage.poll(check=False, env=env) and not stage.sessions(), "the end", 60)
+    wait_for(
+        lambda: stage.poll(check=False, env=env) and not stage.sessions(),
+        "the end",
+        60,
+        every_s=0.5,
+    )
     assert_died_at(stage, points)
     found = stage.project.forge.issue(issue)
     assert set(found.labels) == {"backlog", "blocked"}
@@ -328,7 +340,7 @@ def test_two_ticks_at_once_start_an_issue_once(stage_of: MakeStage) -> None:
 
 
 def test_every_effect_of_the_matrix_has_a_crash_test() -> None:
-    tested = {*MERGING, *FAILING, Verb.NOTIFY, Verb.RECOVER, Verb.MERGE, Verb.REMIND}
+    tested = {*SOON, *LAST, *FAILING, Verb.NOTIFY, Verb.RECOVER, Verb.MERGE, Verb.REMIND}
     tested |= {Verb.CREATE_PHASE, Verb.FORGET, Verb.ADOPT_TEXT}
     tested |= {Verb.CLOSE_PULL, Verb.DELETE_EMPTY_BRANCH}
     tested |= {Verb.PARK}  # in test_hook_rows.py

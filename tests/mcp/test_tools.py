@@ -176,10 +176,16 @@ def test_every_mistake_is_answered_with_what_to_do(transport: Transport) -> None
 
 
 def test_a_completed_handoff_says_how_to_go_on(transport: Transport) -> None:
-    made = transport.call("create_handoff", title="t", content="c").structured_content
-    ident = made["handoff"]["id"]
-    transport.call("close_handoff", id=ident)
-    result = transport.call("add_to_handoff", id=ident, type="done", content="x")
+    async def talk(client: Client) -> CallToolResult:
+        made = await client.call_tool("create_handoff", {"title": "t", "content": "c"})
+        assert made.structured_content
+        ident = made.structured_content["handoff"]["id"]
+        await client.call_tool("close_handoff", {"id": ident})
+        return await client.call_tool(
+            "add_to_handoff", {"id": ident, "type": "done", "content": "x"}
+        )
+
+    result = transport.run(talk)
     assert result.is_error
     assert "is completed" in text(result)
     assert "create a new one" in text(result)

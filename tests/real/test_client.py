@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from tests.helpers import wait_for
 from tests.real.api import Api, Failure, Kind, Reply, Tool
 from tests.real.client import hooks
-from tests.real.terminal import BUSY, IDLE, Terminal
+from tests.real.terminal import Terminal
 
 HOSTILE = "\n".join(
     f"{n:03d} \"q\" 'q' $HOME `id` \\n é 漢 👩‍💻 <b> #a @b; tab\tend" for n in range(120)
@@ -21,27 +20,6 @@ HOSTILE = "\n".join(
 
 def asked(api: Api, count: int) -> None:
     wait_for(lambda: len(api.main) >= count, f"{count} requests")
-
-
-def test_prompt_glyph_tells_idle_from_busy_by_its_colour(client: Terminal, api: Api) -> None:
-    go = threading.Event()
-    api.say(Reply("a long story", hold=go))
-    client.paste("begin")
-    client.wait_busy()
-    client.type("a draft")
-    client.wait_screen(
-        lambda screen: BUSY in screen and "a draft" in screen, "a draft", colours=True
-    )
-    go.set()
-    client.wait_screen(lambda screen: IDLE + "a draft" in screen, "an idle draft", colours=True)
-
-
-def test_reason_of_a_blocked_stop_arrives_unchanged_but_twice(client: Terminal, api: Api) -> None:
-    client.answer("Stop", {"decision": "block", "reason": HOSTILE})
-    client.paste("begin")
-    asked(api, 2)
-    assert api.main[1].said[-1] == f"Stop hook feedback:\n{HOSTILE}"
-    assert api.appearances(HOSTILE) == 2, "the client says it again as a blocking error"
 
 
 @pytest.mark.parametrize("event", ["UserPromptSubmit", "PostToolUse", "SessionStart", "Stop"])
@@ -54,27 +32,6 @@ def test_added_context_of_9000_characters_arrives_unchanged(
     api.say(Reply(tools=(Tool.bash("echo done"),)), "Done.")
     terminal.paste("begin")
     asked(api, 3 if event == "Stop" else 2)
-    assert api.appearances(text) == 1
-
-
-def test_stashed_draft_comes_back_after_the_prompt(client: Terminal, api: Api) -> None:
-    client.type("my own words")
-    client.wait_screen(lambda screen: "my own words" in screen, "the draft")
-    client.keys("C-s")
-    client.paste("from the machine")
-    asked(api, 1)
-    assert api.main[0].said[-1] == "from the machine"
-    client.wait_screen(lambda screen: "❯\u00a0my own words" in screen, "the draft again")
-
-
-@pytest.mark.parametrize(("lines", "wrapped"), [(3, False), (4, True)])
-def test_paste_of_four_lines_is_marked_as_pasted(
-    client: Terminal, api: Api, lines: int, wrapped: bool
-) -> None:
-    text = "\n".join(f"line {n}" for n in range(lines))
-    client.paste(text)
-    asked(api, 1)
-    assert ("<pasted_content" in api.main[0].said[-1]) is wrapped
     assert api.appearances(text) == 1
 
 
@@ -111,39 +68,6 @@ def test_client_goes_on_when_the_api_is_back(client: Terminal, api: Api) -> None
     assert api.main[-1].said[-1] == "begin"
 
 
-def test_context_added_at_a_stop_goes_on_with_the_turn(client: Terminal) -> None:
-    client.add_context("Stop", "there is more")
-    client.paste("begin")
-    first, second = client.wait_events("Stop", 2)
-    assert (first.payload["stop_hook_active"], second.payload["stop_hook_active"]) == (False, True)
-    assert first.payload["prompt_id"] == second.payload["prompt_id"]
-
-
-def test_payload_is_one_line_of_json_with_unicode_as_it_is(client: Terminal) -> None:
-    client.paste('say "é 漢" \\ twice')
-    (event,) = client.wait_events("UserPromptSubmit")
-    assert event.raw.endswith(b'"prompt":"say \\"' + "é 漢".encode() + b'\\" \\\\ twice"}\n')
-    assert event.raw.count(b"\n") == 1
-
-
-def test_added_context_above_10000_characters_is_kept_from_the_model(
-    client: Terminal, api: Api
-) -> None:
-    client.add_context("UserPromptSubmit", "é" * 10_001)
-    client.paste("begin")
-    asked(api, 1)
-    assert api.appearances("<persisted-output>") == 1
-
-
-def test_reason_of_a_blocked_tool_result_has_no_such_limit(client: Terminal, api: Api) -> None:
-    text = "\n".join(f"{n:05d} a line of the message" for n in range(2000))
-    client.answer("PostToolUse", {"decision": "block", "reason": text})
-    api.say(Reply(tools=(Tool.bash("echo done"),)))
-    client.paste("begin")
-    asked(api, 2)
-    assert (api.appearances(text), api.main[1].texts.count("done")) == (1, 1)
-
-
 def test_two_hooks_at_an_event_have_a_limit_each(terminal: Terminal, api: Api) -> None:
     texts = ["a" * 9900, "b" * 9900]
     given = json.loads(terminal.settings().read_text())["hooks"]
@@ -156,14 +80,6 @@ def test_two_hooks_at_an_event_have_a_limit_each(terminal: Terminal, api: Api) -
     terminal.paste("begin")
     asked(api, 1)
     assert [api.appearances(text) for text in texts] == [1, 1]
-
-
-def test_many_short_pastes_make_one_prompt_that_is_not_marked(client: Terminal, api: Api) -> None:
-    lines = [f"{n:03d} `$x` 'y' \\ {'é' * 30}\n" for n in range(200)]
-    pastes = ["".join(lines[n : n + 2]) for n in range(0, len(lines), 2)]
-    client.paste(*pastes, "the end")
-    asked(api, 1)
-    assert api.main[0].said[-1] == "".join(lines) + "the end"
 
 
 def test_hook_in_the_background_wakes_an_idle_client(terminal: Terminal, api: Api) -> None:
@@ -183,15 +99,6 @@ def test_hook_in_the_background_wakes_an_idle_client(terminal: Terminal, api: Ap
     (event,) = terminal.events("UserPromptSubmit")
     assert event.payload["prompt"].startswith("<task-notification>")
     terminal.wait_screen(lambda screen: "❯\u00a0my own words" in screen, "the draft still")
-
-
-def test_stash_key_on_an_empty_box_brings_the_stash_back(client: Terminal) -> None:
-    client.type("my own words")
-    client.wait_screen(lambda screen: "my own words" in screen, "the draft")
-    client.keys("C-s")
-    client.wait_screen(lambda screen: "draft stashed" in screen, "the hint")
-    client.keys("C-s")
-    client.wait_screen(lambda screen: "❯\u00a0my own words" in screen, "the draft again")
 
 
 def test_hook_that_stands_in_both_settings_runs_once(terminal: Terminal) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,11 +16,32 @@ from sm.refusal import Outcome, Refusal, Status
 from sm.sessions.agent_state import State
 from tests.helpers import wait_for
 from tests.real.api import Reply, Request, Tool
-from tests.real.client import hooks
+from tests.real.client import Clients, hooks
+from tests.real.lasting import begin_anew, lasting_session
 from tests.real.managed import ACCEPTED, Managed
 
 ADDED = "UserPromptSubmit hook additional context: "
 """What the client says before a text that a hook has added (2.1.329)."""
+
+
+@pytest.fixture(scope="module")
+def worker(pinned: Clients, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Managed]:
+    """A client whose compactions wait for a file: a real model takes its time for one as well."""
+    with lasting_session(pinned.claude, tmp_path_factory.mktemp("worker")) as managed:
+        settings = managed.session.record.cwd.parent / "home" / ".claude" / "settings.json"
+        slowly = hooks(PreCompact=until(managed.folder / "summed-up"))
+        settings.write_text(json.dumps(json.loads(settings.read_text()) | slowly))
+        managed.start()
+        yield managed
+
+
+@pytest.fixture
+def managed(worker: Managed) -> Managed:
+    """The same, idle in a new context, without a file that a test waits for."""
+    begin_anew(worker)
+    for path in (worker.folder / "summed-up", *worker.session.record.cwd.iterdir()):
+        path.unlink(missing_ok=True)
+    return worker
 
 
 def wait_heard(managed: Managed, *texts: str) -> None:
@@ -103,9 +124,9 @@ def test_an_urgent_message_interrupts(managed: Managed) -> None:
     wait_heard(managed, "Begin.", "Stop that.")
 
 
-@pytest.mark.parametrize("lines", [3, 1200])
+@pytest.mark.parametrize(("lines", "line"), [(3, "of it"), (1200, "of it")])
 def test_a_message_that_an_interruption_takes_back_comes_again(
-    managed: Managed, lines: int
+    managed: Managed, lines: int, line: str
 ) -> None:
     """Before its answer begins; of a long one only the end shows in the composer."""
     begins = threading.Event()
@@ -115,7 +136,7 @@ def test_a_message_that_an_interruption_takes_back_comes_again(
         return Reply()
 
     managed.api.model = model
-    told = "".join(f"line {number} of it\n" for number in range(lines)) + "all of it"
+    told = "".join(f"line {number} {line}\n" for number in range(lines)) + "all of it"
     managed.send(told)
     wait_for(lambda: managed.api.main, "its request")
     managed.send("Stop that.", Mode.URGENT)
@@ -193,14 +214,9 @@ def until(path: Path) -> str:
 @pytest.mark.parametrize("mode", [Mode.SEQUENTIAL, Mode.STEER, Mode.URGENT])
 @pytest.mark.parametrize("begin", [at_its_prompt, in_a_text, in_a_tool, in_a_compaction])
 def test_a_persons_draft_survives_whatever_the_agent_is_at(
-    unstarted: Managed, begin: Callable[[Managed], Callable[[], None]], mode: Mode
+    managed: Managed, begin: Callable[[Managed], Callable[[], None]], mode: Mode
 ) -> None:
-    managed, draft = unstarted, "two lines\nof a draft"
-    assert managed.session  # made, with its HOME
-    settings = managed.folder / "home" / ".claude" / "settings.json"
-    slowly = hooks(PreCompact=until(managed.folder / "summed-up"))
-    settings.write_text(json.dumps(json.loads(settings.read_text()) | slowly))
-    managed.start()
+    draft = "two lines\nof a draft"
     go_on = begin(managed)
     managed.paste(draft)
     managed.wait_screen(lambda screen: screen.draft == draft, "the draft")

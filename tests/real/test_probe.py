@@ -45,6 +45,7 @@ def tried(root: Root, agent: Agent, profile: Profile = CLAUDE, full: bool = Fals
 def test_the_profile_holds_with_the_pinned_claude_at_no_cost(
     root: Root, agent: Agent, api: Api
 ) -> None:
+    assert not list(list_questions(CLAUDE, shlex.split(agent.command), (root.probe,), agent.env))
     found = tried(root, agent)
     assert failures(found) == []
     said = "\n".join(finding.what for finding in found)
@@ -69,22 +70,28 @@ def test_a_prompt_is_sent_where_it_is_asked_for(root: Root, agent: Agent, api: A
     )  # the tool's result
 
 
-@pytest.mark.parametrize(
-    ("changes", "failure"),
-    [
-        ({"glyph": "»"}, "glyph '»', frame '─': no composer begins so; it shows: "),
-        ({"idle_colour": "38;5;246"}, "idle_colour '38;5;246', busy: it looks busy from the"),
-        ({"paste_lines": 4}, "paste_lines 4: pasted 'line 1 / line 2 / line 3 / line 4', the com"),
-        ({"stash_key": "F9"}, "stash_key 'F9': the draft stays"),
-        ({"leave": ("bye",)}, "leave 'bye': does not end it"),
-    ],
+FALSE = (
+    ({"glyph": "»"}, ["glyph '»', frame '─': no composer begins so; it shows: "]),
+    ({"idle_colour": "38;5;246"}, ["idle_colour '38;5;246', busy: it looks busy from the"]),
+    (
+        {"paste_lines": 4, "stash_key": "F9", "leave": ("bye",)},
+        [
+            "paste_lines 4: pasted 'line 1 / line 2 / line 3 / line 4', the com",
+            "stash_key 'F9': the draft stays",
+            "leave 'bye': does not end it",
+        ],
+    ),
 )
+"""Assumptions; each of the first two leaves nothing more to try."""
+
+
+@pytest.mark.parametrize(("changes", "expected"), FALSE)
 def test_what_does_not_hold_is_told(
-    root: Root, agent: Agent, changes: dict[str, object], failure: str
+    root: Root, agent: Agent, changes: dict[str, object], expected: list[str]
 ) -> None:
     found = failures(tried(root, agent, structs.replace(CLAUDE, **changes)))
-    assert len(found) == 1
-    assert found[0].startswith(failure)
+    assert len(found) == len(expected)
+    assert all(map(str.startswith, found, expected)), found
 
 
 def test_a_directory_that_is_not_trusted_yet_is_no_failure(
@@ -128,7 +135,7 @@ def test_the_profile_holds_with_the_pinned_codex(
         assert field in said
 
 
-@pytest.mark.parametrize("lacking", ["bypassPermissionsModeAccepted", "projects", ""])
+@pytest.mark.parametrize("lacking", ["bypassPermissionsModeAccepted", "projects"])
 def test_what_is_foreseen_of_a_first_start_is_what_the_client_asks(
     root: Root, agent: Agent, tmp_path: Path, lacking: str
 ) -> None:
@@ -136,11 +143,11 @@ def test_what_is_foreseen_of_a_first_start_is_what_the_client_asks(
     if lacking == "bypassPermissionsModeAccepted":
         (home / ".claude" / "settings.json").unlink()
     state = json.loads((home / ".claude.json").read_text())
-    state.pop(lacking, None)
+    del state[lacking]
     (home / ".claude.json").write_text(json.dumps(state))
     words = shlex.split(agent.command)
     foreseen = list(list_questions(CLAUDE, words, (root.probe,), agent.env))
     said = "\n".join(
         finding.what for finding in tried(root, agent, structs.replace(CLAUDE, trust=""))
     )
-    assert len(foreseen) == said.count("it asks: ") == bool(lacking)
+    assert len(foreseen) == said.count("it asks: ") == 1

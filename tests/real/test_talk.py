@@ -35,11 +35,10 @@ class Pair:
 
 
 @pytest.fixture
-def pair(claude: Path, root: Root, tmux_socket: str, tmp_path: Path) -> Iterator[Pair]:
+def nobody(root: Root, tmux_socket: str, tmp_path: Path) -> Iterator[Pair]:
+    """Neither of them has begun: a client costs more than most of what a test does."""
     company = make_company(tmp_path, root)
     with Api() as ann, Api() as bob:
-        for name, api in (("ann", ann), ("bob", bob)):
-            begin(company, claude, name, api)
         yield Pair(company, ann, bob)
         for event in journal.read(root.journal):  # shown where the test has failed
             print(f"{event.at:.3f} {event.session} {name_event(event)} {describe(event)}")
@@ -49,6 +48,19 @@ def pair(claude: Path, root: Root, tmux_socket: str, tmp_path: Path) -> Iterator
             print(company.sm("queue", one.name, code=None).stdout)
             print(company.sm("tail", one.name, code=None).stdout)
         company.end()
+
+
+@pytest.fixture
+def only_ann(nobody: Pair, claude: Path) -> Pair:
+    """Bob has not begun: his model is for a child of hers."""
+    begin(nobody.company, claude, "ann", nobody.ann)
+    return nobody
+
+
+@pytest.fixture
+def pair(only_ann: Pair, claude: Path) -> Pair:
+    begin(only_ann.company, claude, "bob", only_ann.bob)
+    return only_ann
 
 
 def begin(company: Company, claude: Path, name: str, api: Api) -> None:
@@ -105,16 +117,17 @@ def test_real_clients_talk_by_name_and_hear_of_the_turn_s_end(pair: Pair) -> Non
 
 
 def test_waiting_right_after_the_start_is_for_the_end_of_the_first_turn(
-    pair: Pair, claude: Path
+    nobody: Pair, claude: Path
 ) -> None:
     """Its client is there before the person's own hooks let it begin with the task."""
-    given = order(pair.company, [str(claude)], "kid", pair.bob)
-    settings = pair.company.folder / "kid-home" / ".claude" / "settings.json"
+    company = nobody.company
+    given = order(company, [str(claude)], "kid", nobody.bob)
+    settings = company.folder / "kid-home" / ".claude" / "settings.json"
     slow = hooks(SessionStart="python3 -c 'import time; time.sleep(3)'")
     settings.write_text(json.dumps(json.loads(settings.read_text()) | slow))
-    pair.company.sm(*given, "--", "Go.")
-    pair.company.sm("wait", "kid", "--timeout", "60")
-    said = pair.company.session("kid").dir.events.read_text().split()
+    company.sm(*given, "--", "Go.")
+    company.sm("wait", "kid", "--timeout", "60")
+    said = company.session("kid").dir.events.read_text().split()
     assert "Stop" in said, said
 
 
@@ -134,8 +147,9 @@ def test_a_real_client_that_is_killed_is_told_of_and_not_begun_again(pair: Pair)
 
 @pytest.mark.parametrize("pane_stays", [False, True])
 def test_a_real_client_that_is_killed_is_noted_as_over_and_its_parent_is_told(
-    pair: Pair, claude: Path, tmux: Tmux, pane_stays: bool
+    only_ann: Pair, claude: Path, tmux: Tmux, pane_stays: bool
 ) -> None:
+    pair = only_ann
     kid = begin_child(pair, [str(claude)])
     agent = load(kid.dir)
     assert agent
@@ -151,13 +165,14 @@ def test_a_real_client_that_is_killed_is_noted_as_over_and_its_parent_is_told(
         assert tmux.panes()[kid.name].dead
         assert tmux.capture(agent.pane_id) == left
     assert not list((kid.dir.queue / "new").iterdir())
-    assert not any(tmux.panes()[pair.company.session(name).name].dead for name in ("ann", "bob"))
+    assert not tmux.panes()[pair.company.session("ann").name].dead
     assert not pair.bob.main
 
 
 def test_a_shell_that_came_back_gets_nothing_and_the_parent_is_told(
-    pair: Pair, claude: Path, tmux: Tmux
+    only_ann: Pair, claude: Path, tmux: Tmux
 ) -> None:
+    pair = only_ann
     wrapper = pair.company.folder / "wrapper"
     wrapper.write_text(f'{shlex.quote(str(claude))} "$@"\nexec bash --norc -i\n')
     kid = begin_child(pair, ["bash", str(wrapper)])

@@ -5,23 +5,19 @@ A new one for each text would cost more than all that is tested here.
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Iterator
+from itertools import product
 
 import pytest
 
-from sm.adapters.tmux import Tmux
 from sm.messages import queue
 from sm.messages.display import summarise
 from sm.messages.queue import Place
 from sm.sessions.agent_state import State
-from sm.store.paths import Root
 from sm.text import utf16_length
-from tests.conftest import end_tmux, sealed_environment
 from tests.helpers import wait_for
-from tests.real.api import Api
 from tests.real.client import Clients
+from tests.real.lasting import lasting_session, settle
 from tests.real.managed import ACCEPTED, Managed
 
 ADDED = "UserPromptSubmit hook additional context: "
@@ -31,38 +27,18 @@ ADDED = "UserPromptSubmit hook additional context: "
 @pytest.fixture(scope="module")
 def listener(pinned: Clients, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Managed]:
     """A session whose agent is the client; it has heard one message, and is idle."""
-    folder, socket = tmp_path_factory.mktemp("listener"), f"sm-test-{secrets.token_hex(4)}"
-    state = folder / "state"
-    state.mkdir(mode=0o700)
-    with pytest.MonkeyPatch.context() as patch, Api() as api:
-        for name in list(os.environ):
-            patch.delenv(name)
-        for name, value in sealed_environment(folder).items():
-            patch.setenv(name, value)
-        managed = Managed(pinned.claude, Tmux(socket), Root(state), api, folder / "managed")
+    with lasting_session(pinned.claude, tmp_path_factory.mktemp("listener")) as managed:
         managed.start()
         managed.send("Begin.")
         managed.wait_state(State.IDLE)
         yield managed
-        managed.end()
-        end_tmux(socket)
 
 
 @pytest.fixture
 def managed(listener: Managed) -> Managed:
     """The same, with an empty composer and nothing on its way."""
-    listener.drain_until_empty()
-    listener.wait_state(State.IDLE)
-    wait_for(lambda: is_emptied(listener), "an empty composer", every_s=0.5)
+    settle(listener)
     return listener
-
-
-def is_emptied(managed: Managed) -> bool:
-    """Delete a draft, if there is one."""
-    screen = managed.screen()
-    if screen.draft:
-        managed.keys(*["BSpace"] * len(screen.draft))
-    return (screen.prompt, screen.draft) == ("idle", "")
 
 
 def new_texts(managed: Managed, text: str) -> list[str]:
@@ -149,8 +125,18 @@ def test_a_line_of_emoji_arrives_unmarked(managed: Managed) -> None:
     assert "pasted_content" not in "".join(managed.api.main[-1].texts)
 
 
-@pytest.mark.parametrize("draft", ["half a li", "two lines\nof a draft", "/cle"])
-@pytest.mark.parametrize("text", ["Plain.", "\twith a tab", "long\n" * 2000])
+DRAFTS = ("half a li", "two lines\nof a draft", "/cle")
+IN_PIECES = ("long " * 150 + "\n") * 15
+IN_A_THOUSAND = "long\n" * 2000
+
+
+@pytest.mark.parametrize(
+    ("draft", "text"),
+    [
+        *product(DRAFTS, ["Plain.", "\twith a tab", IN_PIECES]),
+        (DRAFTS[1], IN_A_THOUSAND),
+    ],
+)
 def test_a_persons_draft_survives(managed: Managed, draft: str, text: str) -> None:
     managed.paste(draft)
     managed.wait_screen(lambda screen: screen.draft == draft, "the draft")

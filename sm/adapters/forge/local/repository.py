@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from sm.adapters.forge.errors import BaseMovedError, NotFoundError
 from sm.adapters.git_call import find_lock, make_environment
-from sm.adapters.process import ANY_CODE, CommandError, Result, run
+from sm.adapters.process import ANY_CODE, CommandError, Result, ask
 from sm.errors import SmError
 
 CHECKOUT_S = 600.0
@@ -48,7 +48,7 @@ class BareRepository(Struct, frozen=True):
         own = make_environment(self.path, os.environ) | dict(env or {})
         argv = ("git", f"--git-dir={self.path}", *args)
         try:
-            return run(*argv, env=own, stdin=stdin, accept=accept, timeout_s=timeout_s)
+            return ask(*argv, env=own, stdin=stdin, accept=accept, timeout_s=timeout_s)
         except CommandError as error:
             raise find_lock(error, self.path) or error from error
 
