@@ -16,6 +16,7 @@ from sm.adapters.forge.combine import combine
 from sm.adapters.forge.gitea.reader import GiteaReader
 from sm.adapters.forge.model import Batch, Comment, Issue, PullRequest, PullState, authors_in
 from sm.adapters.forge.rest.around import (
+    CURSOR,
     People,
     keep_people,
     list_people,
@@ -29,7 +30,6 @@ from sm.adapters.forge.rest.settings import RestSettings
 from sm.adapters.forge.rest.shapes import IssueShape, PullShape
 from sm.foreign import format_utc
 
-CURSOR = "cursor"
 OVERLAP_S = 5.0
 """A change may show some seconds late, so that much is read again."""
 RECENT_S = 30 * 86400.0

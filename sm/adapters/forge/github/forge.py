@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from msgspec import structs
-
 from sm.adapters.forge.combine import Part
 from sm.adapters.forge.errors import AtWorkError
 from sm.adapters.forge.github.details import Details
-from sm.adapters.forge.github.observe import CURSOR, Observer
-from sm.adapters.forge.model import Batch, InlineComment, PullRequest, ReviewState
+from sm.adapters.forge.github.observe import Observer
+from sm.adapters.forge.model import InlineComment, PullRequest, Review, ReviewState
 from sm.adapters.forge.rest.forge import RestForge
-from sm.adapters.forge.rest.issues import WRITE
 from sm.adapters.forge.rest.log import BYTES, trim_log
-from sm.adapters.forge.rest.reader import GONE, READ
+from sm.adapters.forge.rest.pulls import send_review
+from sm.adapters.forge.rest.reader import GONE, READ, WRITE
 from sm.adapters.forge.rest.shapes import Merged, Run, Runs
 from sm.adapters.forge.web.errors import RefusedError
 from sm.errors import UsageError
@@ -38,38 +36,25 @@ class GithubForge(RestForge):
 
     # Observing
 
-    def observe(self, since: Batch | None = None, *, start_checks: bool = True) -> Batch:
-        """Everything that is open and what was closed within a month, or what has changed.
-
-        A branch of a fork is called `OWNER:BRANCH`. See `observe.py`.
-        """
-        written = self.files.written()  # what is written while we read counts as changed since
-        problems = []
-        if since is None or CURSOR not in since.validators:
-            problems += self.find_repository()
-            found = self._observer().read_all()
-        else:
-            found = self._observer().go_on(since)
-        validators = found.validators | {"written": written}
-        return structs.replace(found, problems=(*problems, *found.problems), validators=validators)
-
-    def _observer(self) -> Observer:
+    def make_observer(self) -> Observer:
+        """What makes one observation of the repository."""
         graphql = find_graphql(self.web.base)
         details = Details(self.reader, graphql, has_ci=self.settings.has_ci)
         return Observer(self.reader, details, self.settings)
 
     # Pull requests
 
-    def review_data(
-        self, state: ReviewState, body: str, comments: Iterable[InlineComment], head: str
-    ) -> dict[str, object]:
-        """A review as GitHub takes it."""
+    def send_review(
+        self, number: int, state: ReviewState, body: str, comments: list[InlineComment], head: str
+    ) -> Review:
+        """Review the commit `head`."""
         remarks = [
             {"path": one.path, "line": one.line, "side": "RIGHT", "body": one.body}
             for one in comments
         ]
-        found: dict[str, object] = {"event": EVENTS[state], "commit_id": head, "body": body}
-        return found | ({"comments": remarks} if remarks else {})
+        data: dict[str, object] = {"event": EVENTS[state], "commit_id": head, "body": body}
+        data |= {"comments": remarks} if remarks else {}
+        return send_review(self.reader, number, data, comments)
 
     def read_diff(self, number: int) -> str:
         """What a pull request changes, as a patch."""

@@ -9,7 +9,7 @@ them in one query.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import Struct, structs
 
@@ -25,6 +25,7 @@ from sm.adapters.forge.model import (
     authors_in,
 )
 from sm.adapters.forge.rest.around import (
+    CURSOR,
     People,
     keep_people,
     list_people,
@@ -32,6 +33,7 @@ from sm.adapters.forge.rest.around import (
     recall_people,
     sort_out,
 )
+from sm.adapters.forge.rest.changed import PAGES, list_changed
 from sm.adapters.forge.rest.convert import is_of_fork, make_issue, read_moment
 from sm.adapters.forge.rest.forge import OBSERVE
 from sm.adapters.forge.rest.reader import PAGE, Reader
@@ -46,11 +48,8 @@ OVERLAP_S = 5.0
 """Lists may show a change some seconds late, so that much is read again."""
 RACY_S = 2.0
 """An entry may change again within the second that its list shows: then its ETag says nothing."""
-PAGES = 40
-"""Of 100 entries; the oldest beyond that are left out, and a problem says so."""
 DISCUSSED = 200
 """Issues whose comments are read when all is read anew: those changed last."""
-CURSOR = "cursor"
 NEWEST_FIRST = {"sort": "updated", "direction": "desc"}
 OLDEST_FIRST = {"sort": "updated", "direction": "asc"}
 WORDS = {
@@ -135,28 +134,23 @@ class Observer:
         found = {one.number: one for one in self._listed("all", cursor - OVERLAP_S)}
         return sorted(found.values(), key=lambda one: one.updated_at, reverse=True)
 
-    def _listed(self, state: str, since: float = 0.0) -> Iterator[IssueShape]:
-        """The entries in that state that were changed since, those changed last at the end.
+    def _listed(self, state: str, since: float = 0.0) -> list[IssueShape]:
+        """The entries in that state that were changed since, those changed last at the end."""
 
-        Each page begins where the last one ended: what is changed meanwhile moves to the end of the
-        list, and would make a page that is asked for by its number begin too late.
-        """
-        after, page = since, 1
-        for _ in range(PAGES):
+        def ask(after: float, page: int) -> list[IssueShape]:
             asked: dict[str, str | int] = {"state": state, "per_page": PAGE, **OLDEST_FIRST}
             asked |= {"since": format_utc(after)} if after > 0 else {}
             asked |= {"page": page} if page > 1 else {}
             answer = self._reader.web.get(f"{self._reader.at}/issues", OBSERVE, asked)
-            entries = answer.read(list[IssueShape])
-            yield from entries
-            if len(entries) < PAGE:
-                return
-            last = read_moment(entries[-1].updated_at)
-            after, page = (after, page + 1) if last <= after else (last, 1)
-        self._problems.append(
-            f"'{self._reader.repository}' has more than {PAGES * PAGE:,} entries that are "
-            f"{state}: those changed last were left out"
-        )
+            return answer.read(list[IssueShape])
+
+        found, is_all = list_changed(ask, since, PAGE)
+        if not is_all:
+            self._problems.append(
+                f"'{self._reader.repository}' has more than {PAGES * PAGE:,} entries that are "
+                f"{state}: those changed last were left out"
+            )
+        return found
 
     def _issues(self, entries: Iterable[IssueShape]) -> dict[int, Issue]:
         """The issues among the entries, open ones with their comments."""
