@@ -20,11 +20,13 @@ from sm.config.schema import (
     ForgejoSettings,
     GiteaSettings,
     GithubSettings,
+    GitlabSettings,
     ProjectSettings,
     RemoteSettings,
 )
 from tests.forges.gitea import Gitea
 from tests.forges.github import Github
+from tests.forges.gitlab import Gitlab
 from tests.forges.server import Site, serving
 from tests.forges.state import State
 from tests.hub import Hub
@@ -33,7 +35,16 @@ SETTINGS: dict[str, Callable[..., RemoteSettings]] = {
     "github": GithubSettings,
     "forgejo": ForgejoSettings,
     "gitea": GiteaSettings,
+    "gitlab": GitlabSettings,
 }
+DIALECTS: dict[str, Callable[[State], Github | Gitea | Gitlab]] = {
+    "github": Github,
+    "forgejo": lambda state: Gitea(state, "forgejo"),
+    "gitea": lambda state: Gitea(state, "gitea"),
+    "gitlab": Gitlab,
+}
+KINDS = tuple(SETTINGS)
+"""The kinds of forges over HTTP."""
 WORDS = {CheckState.SUCCESS: "success", CheckState.FAILURE: "failure", CheckState.PENDING: ""}
 
 
@@ -60,7 +71,7 @@ class RemoteSide:
     hub: Hub
     state: State
     site: Site
-    dialect: Github | Gitea
+    dialect: Github | Gitea | Gitlab
     folder: Path
     kind: str = "github"
 
@@ -118,7 +129,7 @@ def remote_side(kind: str, hub: Hub, folder: Path) -> Iterator[RemoteSide]:
     """A forge until the end of the block; no exchange may be one that it does not describe."""
     folder.mkdir(mode=0o700, exist_ok=True)
     state = State(BareRepository(hub.repository.bare))
-    dialect = Github(state) if kind == "github" else Gitea(state, kind)
+    dialect = DIALECTS[kind](state)
     with serving(dialect.respond) as site:
         site.clock = lambda: state.clock()
         yield RemoteSide(hub, state, site, dialect, folder, kind)

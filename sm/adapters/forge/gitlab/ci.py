@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from sm.adapters.forge.combine import Part
 from sm.adapters.forge.errors import AtWorkError, NotFoundError
@@ -82,6 +83,7 @@ def _choose(
 
 def _list_pipelines(reader: GitlabReader, head: str, purpose: str) -> Iterator[Pipeline]:
     """Those of the commit itself, newest first."""
+    asked: dict[str, str | int]
     asked = {"sha": head, "order_by": "id", "sort": "desc", "per_page": NEWEST}
     return iter(reader.web.get(f"{reader.at}/pipelines", purpose, asked).read(list[Pipeline]))
 
@@ -105,10 +107,11 @@ def _is_of(reader: GitlabReader, pipeline: Pipeline, head: str, purpose: str) ->
 
 def _newest(pipelines: Iterable[Pipeline], branch: str) -> Pipeline | None:
     """Of several pipelines the one of a merge request, then of the branch, then the newest."""
-    own = [one for one in pipelines if one.source not in BESIDES]
-    return max(
-        own, key=lambda one: (one.source == OF_REQUEST, one.ref == branch, one.id), default=None
-    )
+
+    def rank(one: Pipeline) -> tuple[bool, bool, int]:
+        return one.source == OF_REQUEST, one.ref == branch, one.id
+
+    return max((one for one in pipelines if one.source not in BESIDES), key=rank, default=None)
 
 
 # Parts
@@ -184,9 +187,9 @@ def rerun(reader: GitlabReader, head: str) -> None:
     if found.status not in OVER:
         raise AtWorkError(f"GitLab is at work on {head[:12]}: wait for it")
     if found.status in ("failed", "canceled"):
-        path, data = f"/pipelines/{found.id}/retry", {}
+        path = f"/pipelines/{found.id}/retry"
     elif found.source == OF_REQUEST and request:
-        path, data = f"/merge_requests/{request.iid}/pipelines", {}
+        path = f"/merge_requests/{request.iid}/pipelines"
     else:
-        path, data = "/pipeline", {"ref": found.ref or ""}
-    reader.web.write("POST", f"{reader.at}{path}", WRITE, data, harmless=True)
+        path = f"/pipeline?ref={quote(found.ref or '', safe='')}"
+    reader.web.write("POST", f"{reader.at}{path}", WRITE, harmless=True)

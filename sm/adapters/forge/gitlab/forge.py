@@ -55,7 +55,8 @@ REASONS = {
 class GitlabForge(RestForge):
     """One repository on GitLab."""
 
-    reader: GitlabReader  # type: ignore[assignment]  # made by `make_reader`
+    reader: GitlabReader
+    """What `make_reader` makes."""
 
     def make_reader(self, repository: str) -> Reader:
         """What reads the repository of that name."""

@@ -197,10 +197,11 @@ class GitlabReader(Reader):
 
     def whole_pull(self, number: int) -> PullRequest:
         """A pull request with the texts of all."""
+        shape = self.pull_shape(number)
         threads = list(self.entries(f"/merge_requests/{number}/discussions", Thread))
         found, claimed = reviews.read_reviews(self, number, threads)
         loose = (one for thread in threads for one in thread.notes if one.id not in claimed)
-        return make_pull(self.pull_shape(number), found, self.make_comments(loose))
+        return make_pull(shape, found, self.make_comments(loose))
 
     def reviews(self, number: int, *, whole: bool = False) -> tuple[Review, ...]:
         """The reviews that stand; `whole` has their texts."""

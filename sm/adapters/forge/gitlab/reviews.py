@@ -180,7 +180,7 @@ def _is_resolved(thread: Thread) -> bool:
 
 
 def _make_remark(thread: Thread, author: str) -> InlineComment:
-    """A thread as the remark of whoever began it: what others have said to it may be a stranger's."""
+    """A thread as the remark of whoever began it: what others say there may be a stranger's."""
     at = thread.notes[0].position or Position()
     said = [_text(note) for note in thread.notes if _name(note.author) == author]
     return InlineComment(
