@@ -139,7 +139,8 @@ NO_CHECK = Check(CheckState.NONE)
 class PullRequest(Struct, frozen=True):
     """A branch that is offered for merging. `conflicts`: it cannot be merged into its base.
 
-    `closed_at` is when it was merged or closed, 0 while it is open.
+    `closed_at` is when it was merged or closed, 0 while it is open. `sign` is what the forge writes
+    before its number.
     """
 
     number: int
@@ -157,6 +158,12 @@ class PullRequest(Struct, frozen=True):
     reviews: tuple[Review, ...] = ()
     comments: tuple[Comment, ...] = ()
     check: Check = NO_CHECK
+    sign: str = "#"
+
+    @property
+    def name(self) -> str:
+        """Its number in a text, where the forge makes a link of it."""
+        return f"{self.sign}{self.number}"
 
 
 class Batch(Struct, frozen=True):

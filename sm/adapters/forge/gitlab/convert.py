@@ -81,6 +81,7 @@ def make_pull_shape(shape: MergeRequest) -> PullShape:
         merged_at=(shape.merged_at or shape.updated_at) if is_merged else None,
         merge_commit_sha=shape.merged_as if is_merged else None,
         mergeable=_mergeable(shape),
+        sign="!",
     )
 
 

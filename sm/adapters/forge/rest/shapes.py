@@ -89,6 +89,7 @@ class PullShape(Struct, frozen=True):
     mergeable: bool | None = None
     draft: bool = False
     updated_at: str = ""
+    sign: str = "#"
 
 
 class ReviewShape(Struct, frozen=True):
