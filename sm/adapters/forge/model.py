@@ -31,6 +31,14 @@ class IssueState(StrEnum):
     CLOSED = "closed"
 
 
+class Sign(StrEnum):
+    """What a forge writes before the number of a pull request."""
+
+    SHARED = "#"
+    OWN = "!"
+    """Its numbers are not those of issues."""
+
+
 class PullState(StrEnum):
     """What became of a pull request."""
 
@@ -139,8 +147,7 @@ NO_CHECK = Check(CheckState.NONE)
 class PullRequest(Struct, frozen=True):
     """A branch that is offered for merging. `conflicts`: it cannot be merged into its base.
 
-    `closed_at` is when it was merged or closed, 0 while it is open. `sign` is what the forge writes
-    before its number.
+    `closed_at` is when it was merged or closed, 0 while it is open.
     """
 
     number: int
@@ -158,7 +165,7 @@ class PullRequest(Struct, frozen=True):
     reviews: tuple[Review, ...] = ()
     comments: tuple[Comment, ...] = ()
     check: Check = NO_CHECK
-    sign: str = "#"
+    sign: Sign = Sign.SHARED
 
     @property
     def name(self) -> str:

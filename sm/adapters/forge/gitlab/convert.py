@@ -11,6 +11,7 @@ from sm.adapters.forge.gitlab.shapes import (
     Permissions,
     Project,
 )
+from sm.adapters.forge.model import Sign
 from sm.adapters.forge.rest.shapes import (
     CommentShape,
     End,
@@ -81,7 +82,7 @@ def make_pull_shape(shape: MergeRequest) -> PullShape:
         merged_at=(shape.merged_at or shape.updated_at) if is_merged else None,
         merge_commit_sha=shape.merged_as if is_merged else None,
         mergeable=_mergeable(shape),
-        sign="!",
+        sign=Sign.OWN,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from sm.adapters.forge.model import Sign
 from sm.foreign import NUMBER_LIMIT
 
 Number = Annotated[int, Meta(ge=1, le=NUMBER_LIMIT)]
@@ -89,7 +90,7 @@ class PullShape(Struct, frozen=True):
     mergeable: bool | None = None
     draft: bool = False
     updated_at: str = ""
-    sign: str = "#"
+    sign: Sign = Sign.SHARED
 
 
 class ReviewShape(Struct, frozen=True):
