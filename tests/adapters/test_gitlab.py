@@ -23,7 +23,6 @@ from sm.adapters.forge.gitlab.log import trim_trace
 from sm.adapters.forge.kinds import kind_of, open_forge
 from sm.adapters.forge.model import (
     BOT,
-    Batch,
     CheckState,
     InlineComment,
     IssueState,
@@ -36,7 +35,7 @@ from sm.adapters.forge.web.ledger import read_book
 from sm.errors import SmError, UsageError
 from tests.forges.gitlab import Gitlab, Pipe
 from tests.forges.server import Fault, Reply
-from tests.forges.sides import RemoteSide, remote_side
+from tests.forges.sides import RemoteSide, age, asked_for, opened, remote_side
 from tests.forges.state import Pull, Run, Said, Status
 from tests.helpers import git
 from tests.hub import make_hub
@@ -57,26 +56,6 @@ def dialect_of(side: RemoteSide) -> Gitlab:
     """The server's side."""
     assert isinstance(side.dialect, Gitlab)
     return side.dialect
-
-
-def age(side: RemoteSide, seconds: float = 60) -> None:
-    """Let time pass on the forge."""
-    ahead = side.state.clock() - time.time() + seconds
-    side.state.clock = lambda: time.time() + ahead
-
-
-def asked_for(side: RemoteSide, since: Batch | None) -> tuple[Batch, list[str]]:
-    """An observation, and the requests that it took."""
-    before = len(side.site.asked)
-    seen = side.open().observe(since)
-    lines = side.site.lines(before)
-    return seen, [line.replace("/api/v4/projects/harbor%2Fharb", "") for line in lines]
-
-
-def opened(side: RemoteSide, branch: str = "fix/1") -> tuple[int, str]:
-    """A pull request of that branch, with its number and commit."""
-    head = side.push(branch, f"{branch.replace('/', '-')}.txt")
-    return side.open().open_pull(branch, "main", "a", author=BOT).number, head
 
 
 def offered(side: RemoteSide) -> tuple[int, str]:
@@ -362,36 +341,35 @@ def test_a_request_for_changes_that_is_not_taken_is_told(side: RemoteSide) -> No
 # Checks
 
 
-@pytest.mark.parametrize(
-    ("jobs", "state", "step"),
-    [
-        ([], CheckState.PENDING, ""),
-        (["success"], CheckState.SUCCESS, ""),
-        (["success", ""], CheckState.PENDING, ""),
-        (["failure", ""], CheckState.PENDING, ""),
-        (["success", "failure"], CheckState.FAILURE, "job1"),
-        (["failure", "failure"], CheckState.FAILURE, "job0, job1"),
-        (["success", "may fail"], CheckState.SUCCESS, ""),
-        (["failure", "may fail"], CheckState.FAILURE, "job0"),
-        (["success", "manual"], CheckState.PENDING, ""),
-        (["success", "optional"], CheckState.SUCCESS, ""),
-        (["cancelled", "success"], CheckState.BROKEN, "pipeline"),
-        (["skipped"], CheckState.BROKEN, "pipeline"),
-        (["runner_system_failure"], CheckState.BROKEN, "job0"),
-        (["failure", "runner_system_failure"], CheckState.FAILURE, "job0"),
-        (["job_execution_timeout"], CheckState.FAILURE, "job0"),
-    ],
-)
-def test_a_pipeline_says_what_gitlab_merges_by(
-    side: RemoteSide, jobs: list[str], state: CheckState, step: str
-) -> None:
+VERDICTS: list[tuple[list[str], CheckState, str]] = [
+    ([], CheckState.PENDING, ""),
+    (["success"], CheckState.SUCCESS, ""),
+    (["success", ""], CheckState.PENDING, ""),
+    (["failure", ""], CheckState.PENDING, ""),
+    (["success", "failure"], CheckState.FAILURE, "job1"),
+    (["failure", "failure"], CheckState.FAILURE, "job0, job1"),
+    (["success", "may fail"], CheckState.SUCCESS, ""),
+    (["failure", "may fail"], CheckState.FAILURE, "job0"),
+    (["success", "manual"], CheckState.PENDING, ""),
+    (["success", "optional"], CheckState.SUCCESS, ""),
+    (["cancelled", "success"], CheckState.BROKEN, "pipeline"),
+    (["skipped"], CheckState.BROKEN, "pipeline"),
+    (["runner_system_failure"], CheckState.BROKEN, "job0"),
+    (["failure", "runner_system_failure"], CheckState.FAILURE, "job0"),
+    (["job_execution_timeout"], CheckState.FAILURE, "job0"),
+]
+
+
+def test_a_pipeline_says_what_gitlab_merges_by(side: RemoteSide) -> None:
     _, head = offered(side)
-    for at, word in enumerate(jobs):
-        side.state.runs.append(job_of(at, head, word))
-    [pull] = side.open().observe().pulls
-    assert (pull.check.state, pull.check.step, pull.check.head) == (state, step, head)
-    found = side.open().check(head)
-    assert (found.state, found.step) == (state, step)
+    forge, since = side.open(), None
+    for jobs, state, step in VERDICTS:
+        side.state.runs = [job_of(at, head, word) for at, word in enumerate(jobs)]
+        since = forge.observe(since)
+        check = since.pulls[0].check
+        assert (check.state, check.step, check.head) == (state, step, head), jobs
+        found = forge.check(head)
+        assert (found.state, found.step) == (state, step), jobs
 
 
 def job_of(at: int, head: str, word: str) -> Run:

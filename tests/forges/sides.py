@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
+from urllib.parse import quote
 
 import pytest
 from msgspec import structs
 
 from sm.adapters.forge.kinds import open_forge
 from sm.adapters.forge.local.repository import BareRepository
-from sm.adapters.forge.model import BOT, CheckState
+from sm.adapters.forge.model import BOT, Batch, CheckState
 from sm.adapters.forge.protocol import Forge
 from sm.config.schema import (
     ForgejoSettings,
@@ -135,3 +136,24 @@ def remote_side(kind: str, hub: Hub, folder: Path) -> Iterator[RemoteSide]:
         yield RemoteSide(hub, state, site, dialect, folder, kind)
     if dialect.description.problems:
         pytest.fail("\n".join(dialect.description.problems[:20]))
+
+
+def age(side: RemoteSide, seconds: float = 60) -> None:
+    """Let time pass on the forge."""
+    ahead = side.state.clock() - time.time() + seconds
+    side.state.clock = lambda: time.time() + ahead
+
+
+def asked_for(side: RemoteSide, since: Batch | None) -> tuple[Batch, list[str]]:
+    """An observation, and the requests that it took, below the repository."""
+    before = len(side.site.asked)
+    seen = side.open().observe(since)
+    places = [f"/repos/{side.state.name}", f"/projects/{quote(side.state.name, safe='')}"]
+    lines = [line.replace("/api/v1", "").replace("/api/v4", "") for line in side.site.lines(before)]
+    return seen, [line.replace(places[0], "").replace(places[1], "") for line in lines]
+
+
+def opened(side: RemoteSide, branch: str = "fix/1") -> tuple[int, str]:
+    """A pull request of that branch, with its number and commit."""
+    head = side.push(branch, f"{branch.replace('/', '-')}.txt")
+    return side.open().open_pull(branch, "main", "a", author=BOT).number, head

@@ -12,6 +12,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import cast
 from urllib.parse import quote
 
 import pytest
@@ -19,7 +20,7 @@ import pytest
 from sm.adapters.forge.kinds import open_forge
 from sm.adapters.forge.model import BOT, IssueState, PullState, ReviewState
 from sm.adapters.forge.rest.forge import RestForge
-from sm.config.schema import ProjectSettings, Review
+from sm.config.schema import AnyForgeSettings, ProjectSettings, Review
 from tests.forges.sides import KINDS, SETTINGS
 
 URLS = {"forgejo": "https://codeberg.org", "gitea": "https://gitea.com"}
@@ -47,7 +48,10 @@ def open_live(kind: str, folder: Path) -> RestForge:
         **({"url": url} if url else {}),
     )
     project = ProjectSettings(
-        name="live", repo=folder, forge=settings, review=Review(required=False)
+        name="live",
+        repo=folder,
+        forge=cast("AnyForgeSettings", settings),
+        review=Review(required=False),
     )
     made = open_forge(project, None, folder)
     assert isinstance(made, RestForge)

@@ -26,7 +26,6 @@ from sm.adapters.forge.model import (
 )
 from sm.adapters.forge.rest.around import (
     CURSOR,
-    People,
     keep_people,
     list_people,
     read_named,
@@ -36,20 +35,15 @@ from sm.adapters.forge.rest.around import (
 from sm.adapters.forge.rest.changed import PAGES, list_changed
 from sm.adapters.forge.rest.convert import is_of_fork, make_issue, read_moment
 from sm.adapters.forge.rest.forge import OBSERVE
+from sm.adapters.forge.rest.observe import DISCUSSED, OVERLAP_S, RECENT_S, Found
 from sm.adapters.forge.rest.reader import PAGE, Reader
 from sm.adapters.forge.rest.settings import RestSettings
 from sm.adapters.forge.rest.shapes import IssueShape
 from sm.adapters.forge.web.limits import read_date
 from sm.foreign import format_utc
 
-RECENT_S = 30 * 86400.0
-"""How long ago a closed issue or pull request was changed that is still read."""
-OVERLAP_S = 5.0
-"""Lists may show a change some seconds late, so that much is read again."""
 RACY_S = 2.0
 """An entry may change again within the second that its list shows: then its ETag says nothing."""
-DISCUSSED = 200
-"""Issues whose comments are read when all is read anew: those changed last."""
 NEWEST_FIRST = {"sort": "updated", "direction": "desc"}
 OLDEST_FIRST = {"sort": "updated", "direction": "asc"}
 WORDS = {
@@ -92,7 +86,7 @@ class Observer:
         asked = _list_restless(pulls, fresh, known.get("unsure", ""), everyone=bool(changed))
         pulls |= self._keep_known(self._look_again(pulls, asked), pulls)
         cursor = max([cursor, *(read_moment(one.updated_at) for one in changed)])
-        return self._batch(_Found(issues, pulls, recall_people(since)), guard, cursor)
+        return self._batch(Found(issues, pulls, recall_people(since)), guard, cursor)
 
     def read_all(self) -> Batch:
         """Everything that is open, and what was closed lately."""
@@ -109,7 +103,7 @@ class Observer:
         authors = authors_in(issues.values(), pulls.values())
         known = list_people(self._reader, self._settings, authors)
         # From the beginning: what was changed between the lists may be older than what they show.
-        return self._batch(_Found(issues, pulls, known), guard, guard.date)
+        return self._batch(Found(issues, pulls, known), guard, guard.date)
 
     @property
     def _token(self) -> str:
@@ -186,7 +180,7 @@ class Observer:
             for number, pull in fresh.items()
         }
 
-    def _batch(self, found: _Found, guard: Guard, cursor: float) -> Batch:
+    def _batch(self, found: Found, guard: Guard, cursor: float) -> Batch:
         issues, pulls = found.issues, found.pulls
         authors = authors_in(issues.values(), pulls.values())
         sorted_out = sort_out(self._reader, self._settings, authors, found.people, self._problems)
@@ -204,14 +198,6 @@ class Observer:
                 **keep_people(sorted_out),
             },
         )
-
-
-class _Found(Struct, frozen=True):
-    """What was read, by number."""
-
-    issues: Mapping[int, Issue]
-    pulls: Mapping[int, PullRequest]
-    people: People
 
 
 def is_in_play(pull: PullRequest) -> bool:

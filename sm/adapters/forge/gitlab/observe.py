@@ -11,60 +11,44 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from sm.adapters.forge.combine import combine
 from sm.adapters.forge.gitlab import ci
 from sm.adapters.forge.gitlab.convert import make_issue_shape, make_pull_shape
 from sm.adapters.forge.gitlab.reader import GitlabReader
 from sm.adapters.forge.gitlab.shapes import IssueJson, MergeRequest
-from sm.adapters.forge.model import Batch, Comment, Issue, PullRequest, PullState, authors_in
-from sm.adapters.forge.rest.around import (
-    CURSOR,
-    People,
-    keep_people,
-    list_people,
-    read_named,
-    recall_people,
-    sort_out,
-)
+from sm.adapters.forge.model import Batch, PullRequest, PullState, authors_in
+from sm.adapters.forge.rest.around import CURSOR, list_people, recall_people
 from sm.adapters.forge.rest.changed import PAGES, list_changed
-from sm.adapters.forge.rest.convert import is_of_fork, make_issue, make_pull
+from sm.adapters.forge.rest.convert import is_of_fork, make_pull
 from sm.adapters.forge.rest.forge import OBSERVE
+from sm.adapters.forge.rest.observe import OVERLAP_S, RECENT_S, Found, ListObserver
 from sm.adapters.forge.rest.reader import PAGE
-from sm.adapters.forge.rest.settings import RestSettings
 from sm.adapters.forge.web.limits import read_date
 from sm.foreign import format_utc
 
 T = TypeVar("T", IssueJson, MergeRequest)
 
-RECENT_S = 30 * 86400.0
-"""How long ago a closed issue or merge request was changed that is still read."""
-OVERLAP_S = 5.0
-"""Lists may show a change some seconds late, so that much is read again."""
-DISCUSSED = 200
-"""Issues whose comments are read when all is read anew: those changed last."""
 
-
-class Observer:
+class Observer(ListObserver[GitlabReader]):
     """Makes one observation of `reader`'s project."""
 
-    def __init__(self, reader: GitlabReader, settings: RestSettings) -> None:
-        """Nothing is asked yet."""
-        self._reader, self._settings = reader, settings
-        self._problems: list[str] = []
-        self._date = 0.0
+    _date = 0.0
+    """The forge's time when it was asked first: what is changed later is found the next time."""
 
     def go_on(self, since: Batch) -> Batch:
         """What has changed, and the rest as it was."""
         after = float(since.validators[CURSOR]) - OVERLAP_S
         changed = self._listed("/issues", IssueJson, "all", after)
-        issues = {issue.number: issue for issue in since.issues} | self._issues(changed)
-        issues |= read_named(self._reader, self._settings, issues, [one.iid for one in changed])
+        issues = {issue.number: issue for issue in since.issues} | self._issues(
+            map(make_issue_shape, changed)
+        )
+        issues |= self._named(issues, [one.iid for one in changed])
         moved = self._listed("/merge_requests", MergeRequest, "all", after)
         known = {pull.number: pull for pull in since.pulls}
         pulls = known | self._pulls(moved, known)
-        return self._batch(_Found(issues, pulls, recall_people(since)))
+        return self._batch(Found(issues, pulls, recall_people(since)), self._date)
 
     def read_all(self) -> Batch:
         """Everything that is open, and what was closed lately."""
@@ -72,15 +56,14 @@ class Observer:
         recent = self._date - RECENT_S
         listed = {one.iid: one for one in open_ones}
         listed |= {one.iid: one for one in self._listed("/issues", IssueJson, "closed", recent)}
-        issues = self._issues(listed.values())
-        issues |= read_named(self._reader, self._settings, issues, list(issues))
+        issues = self._issues(map(make_issue_shape, listed.values()))
+        issues |= self._named(issues, list(issues))
         requests = self._listed("/merge_requests", MergeRequest, "opened")
         requests += self._listed("/merge_requests", MergeRequest, "all", recent)
         pulls = self._pulls(requests, {})
         authors = authors_in(issues.values(), pulls.values())
-        return self._batch(
-            _Found(issues, pulls, list_people(self._reader, self._settings, authors))
-        )
+        people = list_people(self._reader, self._settings, authors)
+        return self._batch(Found(issues, pulls, people), self._date)
 
     # Lists
 
@@ -92,7 +75,6 @@ class Observer:
             asked |= {"order_by": "updated_at", "sort": "asc"}
             asked |= {"updated_after": format_utc(after)} if after > 0 else {}
             answer = self._reader.web.get(f"{self._reader.at}{path}", OBSERVE, asked)
-            # The first answer's time: what is changed while we read is found the next time.
             self._date = self._date or read_date(answer.headers) or time.time()
             return answer.read(list[shape])  # type: ignore[valid-type]  # built from an argument
 
@@ -103,16 +85,6 @@ class Observer:
                 f"{state}: those changed last were left out"
             )
         return list({one.iid: one for one in found}.values())
-
-    def _issues(self, entries: Iterable[IssueJson]) -> dict[int, Issue]:
-        """The issues, open ones with their comments."""
-        shapes = [make_issue_shape(one) for one in entries]
-        newest = sorted(shapes, key=lambda one: one.updated_at, reverse=True)
-        discussed = [one.number for one in newest if one.comments and one.state == "open"]
-        said: dict[int, tuple[Comment, ...]] = {
-            number: self._reader.comments(number) for number in discussed[:DISCUSSED]
-        }
-        return {one.number: make_issue(one, said.get(one.number, ())) for one in shapes}
 
     # Merge requests
 
@@ -141,24 +113,3 @@ class Observer:
             reviews=self._reader.reviews(number) if is_new or known is None else known.reviews,
             check=combine(parts, pull.head, expected=self._settings.has_ci),
         )
-
-    def _batch(self, found: _Found) -> Batch:
-        authors = authors_in(found.issues.values(), found.pulls.values())
-        known = sort_out(self._reader, self._settings, authors, found.people, self._problems)
-        return Batch(
-            issues=tuple(found.issues[number] for number in sorted(found.issues)),
-            pulls=tuple(
-                structs.replace(found.pulls[number], body="") for number in sorted(found.pulls)
-            ),
-            writers=tuple(sorted(set(known.writers) & authors)),
-            problems=tuple(self._problems),
-            validators={CURSOR: f"{self._date:.0f}", **keep_people(known)},
-        )
-
-
-class _Found(Struct, frozen=True):
-    """What was read, by number."""
-
-    issues: Mapping[int, Issue]
-    pulls: Mapping[int, PullRequest]
-    people: People
