@@ -215,6 +215,18 @@ def test_merged_and_closed_pull_requests_are_told_apart(side: RemoteSide) -> Non
     assert again_.state is PullState.MERGED
 
 
+def test_an_older_server_gives_a_patch_in_pieces(side: RemoteSide) -> None:
+    number, _ = opened(side)
+    whole = side.open().diff(number)
+    side.site.faults = [Fault(part="/raw_diffs", reply=Reply(404, {"message": "404 Not Found"}))]
+    pieces = side.open().diff(number)
+    assert "diff --git a/fix-1.txt b/fix-1.txt\n" in whole
+    assert pieces == (
+        "diff --git a/fix-1.txt b/fix-1.txt\n--- /dev/null\n+++ b/fix-1.txt\n@@ -0,0 +1 @@\n+x\n"
+    )
+    assert "fix-1.txt | 1 +" in side.open().diff(number, "--stat")
+
+
 # Whose words count
 
 

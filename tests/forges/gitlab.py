@@ -662,7 +662,8 @@ def raw_diffs(gitlab: Gitlab, asked: Asked, who: str, at: tuple[str, ...]) -> Re
 
 def changed(gitlab: Gitlab, base: str, head: str) -> list[dict[str, Any]]:
     names = gitlab.state.repository.files_changed(base, head)
-    return [{"new_path": name, "old_path": name, "diff": "@@ -0,0 +1 @@\n+x\n"} for name in names]
+    patch = {"new_file": True, "deleted_file": False, "diff": "@@ -0,0 +1 @@\n+x\n"}
+    return [{"new_path": name, "old_path": name} | patch for name in names]
 
 
 # The repository

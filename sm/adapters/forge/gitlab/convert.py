@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sm.adapters.forge.gitlab.shapes import (
     Account,
     Diff,
@@ -95,6 +97,20 @@ def _mergeable(shape: MergeRequest) -> bool | None:
 def make_comment_shape(shape: Note) -> CommentShape:
     """A comment."""
     return CommentShape(shape.id, shape.created_at, make_user(shape.author), shape.body)
+
+
+def join_diffs(shapes: Iterable[Diff]) -> str:
+    """The changes of files as a patch."""
+    return "".join(map(_write_patch, shapes))
+
+
+def _write_patch(shape: Diff) -> str:
+    old, new = shape.old_path or shape.new_path, shape.new_path
+    ends = (
+        "/dev/null" if shape.new_file else f"a/{old}",
+        "/dev/null" if shape.deleted_file else f"b/{new}",
+    )
+    return f"diff --git a/{old} b/{new}\n--- {ends[0]}\n+++ {ends[1]}\n{shape.diff}"
 
 
 def make_file(shape: Diff) -> File:

@@ -8,7 +8,7 @@ from sm.adapters.forge.combine import Part
 from sm.adapters.forge.errors import BaseMovedError, HeadMovedError, NotFoundError
 from sm.adapters.forge.gitlab import ci
 from sm.adapters.forge.gitlab.commands import ASK_ME, REQUEST_CHANGES, defuse
-from sm.adapters.forge.gitlab.convert import UNSURE
+from sm.adapters.forge.gitlab.convert import UNSURE, join_diffs
 from sm.adapters.forge.gitlab.log import trim_trace
 from sm.adapters.forge.gitlab.observe import Observer
 from sm.adapters.forge.gitlab.reader import GitlabReader
@@ -102,7 +102,7 @@ class GitlabForge(RestForge):
             data = {"body": defuse(body)}
             ident = str(self.web.write("POST", f"{at}/notes", COMMENT, data).read(Note).id)
         if state is ReviewState.APPROVED:
-            self._approve(at, head)
+            self._approve(number, at, head)
         elif state is ReviewState.CHANGES_REQUESTED:
             self._request_changes(number, at)
         account = self.reader.account
@@ -127,15 +127,14 @@ class GitlabForge(RestForge):
             said = f"{remark.path}:{remark.line}: {remark.body}"
             self.web.write("POST", path, COMMENT, {"body": defuse(said)})
 
-    def _approve(self, at: str, head: str) -> None:
+    def _approve(self, number: int, at: str, head: str) -> None:
         answer = self.web.write(
             "POST", f"{at}/approve", WRITE, {"sha": head}, accept=(NOT_YOU,), harmless=True
         )
         if answer.status == NOT_YOU:  # also if it was done already
             name = self.reader.account
-            number = int(at.rpartition("/")[2])
-            standing = (ReviewState.APPROVED, name)
-            if standing not in [(one.state, one.author) for one in self.reader.reviews(number)]:
+            given = {(one.state, one.author) for one in self.reader.reviews(number)}
+            if (ReviewState.APPROVED, name) not in given:
                 raise SmError(f"GitLab does not let '{name}' approve pull request {number}")
 
     def _request_changes(self, number: int, at: str) -> None:
@@ -156,9 +155,12 @@ class GitlabForge(RestForge):
 
     def read_diff(self, number: int) -> str:
         """What a pull request changes, as a patch."""
-        path = f"{self.reader.at}/merge_requests/{number}/raw_diffs"
         self.reader.request(number)
-        return self.web.get(path, READ, media="text/plain").body.decode("utf-8", "replace")
+        path = f"{self.reader.at}/merge_requests/{number}/raw_diffs"
+        answer = self.web.get(path, READ, media="text/plain", accept=GONE)
+        if answer.status in GONE:  # servers before 17.9
+            return join_diffs(self.reader.diffs(number))
+        return answer.body.decode("utf-8", "replace")
 
     def send_merge(self, pull: PullRequest, message: str) -> str:
         """Have GitLab merge at exactly this head, once it has found out whether that is possible.

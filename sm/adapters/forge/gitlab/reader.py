@@ -239,9 +239,13 @@ class GitlabReader(Reader):
         found = self.ask("/repository/compare", ComparisonJson, what, asked)
         return Comparison([make_file(one) for one in found.diffs], len(found.commits))
 
+    def diffs(self, number: int) -> Iterator[Diff]:
+        """How a pull request changes each file."""
+        return self.entries(f"/merge_requests/{number}/diffs", Diff)
+
     def files(self, number: int) -> Iterator[File]:
         """The files that a pull request changes."""
-        return map(make_file, self.entries(f"/merge_requests/{number}/diffs", Diff))
+        return map(make_file, self.diffs(number))
 
     # Branches and checks
 

@@ -207,7 +207,10 @@ class Diff(Struct, frozen=True):
     """How one file changes."""
 
     new_path: str
+    old_path: str = ""
     diff: str = ""
+    new_file: bool = False
+    deleted_file: bool = False
 
 
 class ComparisonJson(Struct, frozen=True):
