@@ -131,14 +131,15 @@ class Observer:
     def _listed(self, state: str, since: float = 0.0) -> list[IssueShape]:
         """The entries in that state that were changed since, those changed last at the end."""
 
-        def ask(after: float, page: int) -> list[IssueShape]:
+        def ask(after: float, page: int) -> tuple[list[IssueShape], bool]:
             asked: dict[str, str | int] = {"state": state, "per_page": PAGE, **OLDEST_FIRST}
             asked |= {"since": format_utc(after)} if after > 0 else {}
             asked |= {"page": page} if page > 1 else {}
             answer = self._reader.web.get(f"{self._reader.at}/issues", OBSERVE, asked)
-            return answer.read(list[IssueShape])
+            entries = answer.read(list[IssueShape])
+            return entries, len(entries) == PAGE
 
-        found, is_all = list_changed(ask, since, PAGE)
+        found, is_all = list_changed(ask, since)
         if not is_all:
             self._problems.append(
                 f"'{self._reader.repository}' has more than {PAGES * PAGE:,} entries that are "

@@ -16,7 +16,7 @@ from msgspec import structs
 from sm.adapters.forge.combine import combine
 from sm.adapters.forge.gitlab import ci
 from sm.adapters.forge.gitlab.convert import make_issue_shape, make_pull_shape
-from sm.adapters.forge.gitlab.reader import GitlabReader
+from sm.adapters.forge.gitlab.reader import NEXT_PAGE, GitlabReader
 from sm.adapters.forge.gitlab.shapes import IssueJson, MergeRequest
 from sm.adapters.forge.model import Batch, PullRequest, PullState, authors_in
 from sm.adapters.forge.rest.around import CURSOR, list_people, recall_people
@@ -70,15 +70,16 @@ class Observer(ListObserver[GitlabReader]):
     def _listed(self, path: str, shape: type[T], state: str, since: float = 0.0) -> list[T]:
         """The entries in that state that were changed since, each as it was last."""
 
-        def ask(after: float, page: int) -> list[T]:
+        def ask(after: float, page: int) -> tuple[list[T], bool]:
             asked: dict[str, str | int] = {"state": state, "per_page": PAGE, "page": page}
             asked |= {"order_by": "updated_at", "sort": "asc"}
             asked |= {"updated_after": format_utc(after)} if after > 0 else {}
             answer = self._reader.web.get(f"{self._reader.at}{path}", OBSERVE, asked)
             self._date = self._date or read_date(answer.headers) or time.time()
-            return answer.read(list[shape])  # type: ignore[valid-type]  # built from an argument
+            entries = answer.read(list[shape])  # type: ignore[valid-type]  # built from an argument
+            return entries, bool(answer.headers.get(NEXT_PAGE))
 
-        found, is_all = list_changed(ask, since, PAGE)
+        found, is_all = list_changed(ask, since)
         if not is_all:
             self._problems.append(
                 f"'{self._reader.repository}' has more than {PAGES * PAGE:,} entries that are "

@@ -24,21 +24,21 @@ T = TypeVar("T", bound=Entry)
 
 
 def list_changed(
-    ask: Callable[[float, int], list[T]], since: float, size: int
+    ask: Callable[[float, int], tuple[list[T], bool]], since: float
 ) -> tuple[list[T], bool]:
     """The entries changed since, those changed last at the end; and whether that is all.
 
     `ask` returns the page of that number of those changed since a moment, which it writes to the
-    second; `size` is how many a full page has. Each page begins where the last one ended: what is
+    second, and whether there is another page. Each page begins where the last one ended: what is
     changed meanwhile moves to the end of the list, and would make a page that is asked for by its
     number begin too late. So an entry may be there twice, and the later one counts.
     """
     found: list[T] = []
     after, page = since, 1
     for _ in range(PAGES):
-        entries = ask(after, page)
+        entries, has_more = ask(after, page)
         found += entries
-        if len(entries) < size:
+        if not (entries and has_more):
             return found, True
         last = float(int(read_moment(entries[-1].updated_at)))
         after, page = (after, page + 1) if last <= after else (last, 1)
