@@ -51,6 +51,7 @@ def ask_for(
     *,
     text: str = "",
     head: str = "",
+    on_pull: bool = False,
 ) -> T:
     """Have the session's reactor do it; return what came of it.
 
@@ -61,7 +62,7 @@ def ask_for(
     """
     from sm.issues.asks import ask, make_ask
 
-    question = make_ask(verb, number, text=text, head=head)
+    question = make_ask(verb, number, text=text, head=head, on_pull=on_pull)
     return msgspec.json.decode(ask(session, question), type=shape)
 
 

@@ -16,14 +16,17 @@ def command() -> None:
 
 @command.command()
 @numbered_argument
-def rerun(numbered: tuple[Project, int]) -> None:
+@click.option("--pull", "on_pull", is_flag=True, help="The number is a pull request's.")
+def rerun(numbered: tuple[Project, int], on_pull: bool) -> None:
     """Have CI run again on an issue or a pull request, at its branch's last commit.
 
     What it said before is forgotten; what it says now reaches the agent that waits for it. For a
     failure that was not the commit's: a machine without memory, a service that was down.
+
+    --pull is for forges that number pull requests apart from issues, such as GitLab.
     """
     from sm.issues.ci import rerun
 
     project, number = numbered
-    head = rerun(project, number)
+    head = rerun(project, number, on_pull=on_pull)
     say(f"CI runs again on {head[:12]}: see sm status")

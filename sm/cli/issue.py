@@ -243,31 +243,40 @@ def label(
     say(one_line(", ".join(forge.issue(number).labels)))
 
 
-@command.command()
-@number_argument
-@body_option
-@file_option
-@author_option
-@project_option
-def comment(
-    project: Project,
-    number: int,
-    body: str | None,
-    file: Path | None,
-    author: str | None,
-) -> None:
-    """Comment on an issue or pull request.
+def make_comment(*, on_pull: bool) -> click.Command:
+    """The verb that comments, of `sm issue` or of `sm pr`: a forge may number them apart."""
 
-    On an issue whose agent has asked something, a comment is an answer. For an agent its session
-    writes the comment, without well-known secrets.
-    """
-    from sm.issues.asks import Verb
+    @click.command()
+    @number_argument
+    @body_option
+    @file_option
+    @author_option
+    @project_option
+    def comment(
+        project: Project,
+        number: int,
+        body: str | None,
+        file: Path | None,
+        author: str | None,
+    ) -> None:
+        """Comment on an issue or pull request.
 
-    text = text_of(body, file)
-    if not text.strip():
-        raise UsageError("the comment is empty: give it with --body or --file")
-    if agent := find_agent(project):
-        ask_for(agent, Verb.COMMENT, number, bool, text=text)
-    else:
-        project.forge.comment(number, text, author=author_name(project, author))
-    say(f"commented on #{number}")
+        On an issue whose agent has asked something, a comment is an answer. For an agent its
+        session writes the comment, without well-known secrets.
+        """
+        from sm.issues.asks import Verb
+
+        text = text_of(body, file)
+        if not text.strip():
+            raise UsageError("the comment is empty: give it with --body or --file")
+        if agent := find_agent(project):
+            ask_for(agent, Verb.COMMENT, number, bool, text=text, on_pull=on_pull)
+        else:
+            name = author_name(project, author)
+            project.forge.comment(number, text, author=name, on_pull=on_pull)
+        say(f"commented on #{number}")
+
+    return comment
+
+
+command.add_command(make_comment(on_pull=False))

@@ -19,7 +19,7 @@ from sm.cli.forges import (
     print_table,
     print_text,
 )
-from sm.cli.issue import comment
+from sm.cli.issue import make_comment
 from sm.cli.options import json_option, project_option
 from sm.cli.words import print_json
 from sm.output import Styled, pass_on, say
@@ -112,7 +112,7 @@ def show(project: Project, number: int, as_json: bool) -> None:
     if as_json:
         print_json(pull)
         return
-    say(Styled(f"#{pull.number} {one_line(pull.title)}", bold=True))
+    say(Styled(f"{pull.name} {one_line(pull.title)}", bold=True))
     conflicts = " · conflicts" if pull.conflicts else ""
     say(f"{pull.state} · {one_line(pull.author)}, {moment(pull.at)}{conflicts}")
     say(f"{one_line(pull.branch)} at {pull.head[:12]} into {one_line(pull.base)}")
@@ -140,7 +140,7 @@ def _say_check(check: Check) -> None:
 
 
 command.add_command(show, "view")  # as gh calls it
-command.add_command(comment)
+command.add_command(make_comment(on_pull=True))
 
 
 @command.command()

@@ -198,7 +198,26 @@ class GiteaSettings(HostedSettings, frozen=True, kw_only=True, tag="gitea"):
     """A repository on a Gitea server."""
 
 
-AnyForgeSettings = LocalSettings | GithubSettings | ForgejoSettings | GiteaSettings
+class GitlabSettings(HostedSettings, frozen=True, kw_only=True, tag="gitlab"):
+    """A repository on GitLab or a GitLab server."""
+
+    repository: Annotated[
+        str,
+        Meta(
+            description="GROUP/NAME on the forge, with subgroups between them",
+            pattern=r"^[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)+$",
+        ),
+    ]
+    url: Annotated[
+        str, Meta(description="address of the server: https://HOST", pattern=OWN_ADDRESS)
+    ] = "https://gitlab.com"
+    merge_method: Annotated[
+        Literal["merge", "squash"],
+        Meta(description="merge: as the project is set; squash: the same with one commit"),
+    ] = "merge"
+
+
+AnyForgeSettings = LocalSettings | GithubSettings | ForgejoSettings | GiteaSettings | GitlabSettings
 """The kinds of forges, joined by `|`. `sm.adapters.forge.kinds` opens them."""
 
 

@@ -132,7 +132,9 @@ def _spoken(comments: Iterable[Comment], trust: Trust) -> Iterable[Comment]:
 def _comment(session: IssueSession, question: Ask) -> bool:
     body = redact(question.text)
     # With a mark it is ours: an agent's words are no answer to what it has asked a person.
-    return session.project.forge.comment(question.number, body, author=BOT, marker=question.id)
+    return session.project.forge.comment(
+        question.number, body, author=BOT, marker=question.id, on_pull=question.on_pull
+    )
 
 
 def _merge(session: IssueSession, question: Ask) -> PullRequest:

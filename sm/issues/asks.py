@@ -45,9 +45,10 @@ WRITES = (Verb.COMMENT, Verb.MERGE)
 
 
 class Ask(Struct, frozen=True):
-    """One question, asked `at`. `text` is a comment, the message of a merge, or options of diff.
+    """One question, asked `at`; with the same `id` it is the same question.
 
-    With the same `id` it is the same question.
+    `text` is a comment, the message of a merge, or options of diff. `on_pull`: it is a comment on
+    a pull request.
     """
 
     id: str
@@ -56,6 +57,7 @@ class Ask(Struct, frozen=True):
     at: float
     text: str = ""
     head: str = ""
+    on_pull: bool = False
 
 
 class Answer(Struct, frozen=True):
@@ -75,13 +77,15 @@ class RefusedAskError(SmError):
         self.exit_code = code
 
 
-def make_ask(verb: Verb, number: int, *, text: str = "", head: str = "") -> Ask:
+def make_ask(
+    verb: Verb, number: int, *, text: str = "", head: str = "", on_pull: bool = False
+) -> Ask:
     """Return a question: each time another one if it writes, else always the same."""
     now = time.time()
     ident = make_nonce(8)
     if verb not in WRITES:
         ident = hashlib.sha256(f"{verb} {number} {text}".encode()).hexdigest()[:16]
-    return Ask(ident, verb, number, now, text, head)
+    return Ask(ident, verb, number, now, text, head, on_pull)
 
 
 def ask(session: IssueSession, question: Ask, *, wait_s: float = WAIT_S) -> str:

@@ -7,8 +7,10 @@ from sm.adapters.forge.model import PullRequest, PullState
 from sm.sessions.project import Project
 
 
-def rerun(project: Project, number: int) -> str:
+def rerun(project: Project, number: int, *, on_pull: bool = False) -> str:
     """Run CI again for issue or pull request `number`; return the commit.
+
+    `on_pull` says that it is a pull request's, on a forge where an issue may have it as well.
 
     Raises:
         NotFoundError: nothing has that number, or it has no branch yet.
@@ -17,13 +19,13 @@ def rerun(project: Project, number: int) -> str:
         UsageError: the project has no CI.
 
     """
-    head = _head(project, number)
+    head = _head(project, number, on_pull=on_pull)
     project.forge.rerun_check(head)
     return head
 
 
-def _head(project: Project, number: int) -> str:
-    if project.forge.is_pull(number):
+def _head(project: Project, number: int, *, on_pull: bool) -> str:
+    if on_pull or project.forge.is_pull(number):
         return _open(project.forge.pull(number)).head
     branch = project.settings.branch(number)
     if pull := project.forge.pull_for(branch):

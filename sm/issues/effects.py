@@ -124,7 +124,7 @@ def _open_pull(session: IssueSession, step: PlannedStep, ident: str) -> str:
         body=f"Closes #{issue.number}",
         author=BOT,
     )
-    return f"#{pull.number}"
+    return pull.name
 
 
 def _rerun_ci(session: IssueSession, step: PlannedStep, ident: str) -> str:

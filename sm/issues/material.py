@@ -110,5 +110,10 @@ class Material(Struct, frozen=True):
 
 
 def cite_pull(m: Material) -> str:
-    """Return the number of the pull request for a text."""
+    """Return the number of the pull request for a command."""
     return str(m.pull.number) if m.pull else "?"
+
+
+def name_pull(m: Material) -> str:
+    """Return the pull request's number as its forge writes it in texts."""
+    return m.pull.name if m.pull else "#?"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from sm.issues.material import Material, cite_pull
+from sm.issues.material import Material, name_pull
 from sm.issues.needs import CAUSES, Case, Need, describe_need, name_waits
 from sm.quoting import code
 from sm.redact import redact
@@ -47,7 +47,7 @@ def _case(row: str, m: Material) -> Case:
 
 
 def _which(m: Material) -> str:
-    pull = f", pull request #{cite_pull(m)}" if m.pull else ""
+    pull = f", pull request {name_pull(m)}" if m.pull else ""
     return f"(issue #{m.issue.number}{pull})"
 
 
@@ -82,7 +82,7 @@ def _dialog(m: Material) -> str:
 
 def _ci_broken(m: Material) -> str:
     parts = [
-        f"**CI itself failed** (issue #{m.issue.number}, pull request #{cite_pull(m)}): nothing "
+        f"**CI itself failed** (issue #{m.issue.number}, pull request {name_pull(m)}): nothing "
         "is known of the commit." + (" It was run once more by itself." if m.repeated else ""),
         f"Reason: {code(m.check.step)}. Log: {code(m.check.url)}",
         f"When that is mended, have it run again: `sm ci rerun {m.project} {m.issue.number}`. "

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sm.adapters.forge.model import Check, InlineComment, Issue, Review
 from sm.bridge import texts
-from sm.issues.material import Edited, Material, cite_pull
+from sm.issues.material import Edited, Material, cite_pull, name_pull
 from sm.phase import SENTINELS, Phase, explain_protocol
 from sm.quoting import PERSON, QUOTE_LIMIT, SENTENCE_LIMIT, fence, first_part, name
 from sm.text import one_line
@@ -168,7 +168,7 @@ def _ci_timeout(m: Material) -> str:
 def _review_changes(m: Material) -> str:
     review = _review_text(m, m.review) if m.review else ""
     return (
-        f"[sm] Review of #{cite_pull(m)}: changes requested{_remarks(m.review)}.\n{review}\n"
+        f"[sm] Review of {name_pull(m)}: changes requested{_remarks(m.review)}.\n{review}\n"
         f"Address every point, push, and write {Phase.AWAITING_REVIEW} again."
     )
 
@@ -196,7 +196,7 @@ def _remark_text(remark: InlineComment) -> str:
 
 def _approved(m: Material) -> str:
     return (
-        f"[sm] Review: approved at {_head(m)}. Merge pull request #{cite_pull(m)}:\n"
+        f"[sm] Review: approved at {_head(m)}. Merge pull request {name_pull(m)}:\n"
         f"  {m.merge_command}\n"
         f'Then: echo "{Phase.DONE}" > "$PHASE_FILE"'
     )
@@ -204,19 +204,19 @@ def _approved(m: Material) -> str:
 
 def _merge_reminder(m: Material) -> str:
     return (
-        f"[sm] Reminder: pull request #{cite_pull(m)} is approved and green but not merged:\n"
+        f"[sm] Reminder: pull request {name_pull(m)} is approved and green but not merged:\n"
         f"  {m.merge_command}\n"
         f'Then: echo "{Phase.DONE}" > "$PHASE_FILE". If something keeps you from it, escalate.'
     )
 
 
 def _review_timeout(m: Material) -> str:
-    return f"[sm] No review of pull request #{cite_pull(m)} yet, escalating; wait."
+    return f"[sm] No review of pull request {name_pull(m)} yet, escalating; wait."
 
 
 def _conflict(m: Material) -> str:
     return (
-        f"[sm] Pull request #{cite_pull(m)} conflicts with {m.base}. Rebase: git fetch "
+        f"[sm] Pull request {name_pull(m)} conflicts with {m.base}. Rebase: git fetch "
         f"{m.remote} && git rebase {m.remote}/{m.base}, solve the conflicts, push with "
         f"--force-with-lease, and write {Phase.AWAITING_CI} again."
     )
@@ -224,7 +224,7 @@ def _conflict(m: Material) -> str:
 
 def _behind(m: Material) -> str:
     return (
-        f"[sm] Pull request #{cite_pull(m)} is approved and green, but the forge merges only what "
+        f"[sm] Pull request {name_pull(m)} is approved and green, but the forge merges only what "
         f"has the last commit of {m.base}. Bring it up to date: git fetch {m.remote} && git rebase "
         f"{m.remote}/{m.base}, push with --force-with-lease, and write {Phase.AWAITING_CI} again."
     )
@@ -233,7 +233,7 @@ def _behind(m: Material) -> str:
 def _queue_dropped(m: Material) -> str:
     said = fence("forge", m.pull.held if m.pull and m.pull.held else "(no reason)", m.nonce)
     return (
-        f"[sm] The forge has removed pull request #{cite_pull(m)} from its merge queue, unmerged. "
+        f"[sm] The forge has removed pull request {name_pull(m)} from its merge queue, unmerged. "
         f"It says:\n{said}\nThe queue tests the work together with the base's last commits. Find "
         f"out what does not fit: git fetch {m.remote} && git rebase {m.remote}/{m.base}, mend it, "
         f"push with --force-with-lease, and write {Phase.AWAITING_CI} again. If the work is not to "

@@ -26,8 +26,9 @@ def close_pull(project: Project, issue: int) -> str:
     except PullClosedError:  # it has just been merged
         return ""
     text = f"Closed, as issue #{issue} was closed. Branch `{pull.branch}` keeps the work."
-    project.forge.comment(pull.number, text, author=BOT, marker=f"closed-with-{issue}")
-    return f"#{pull.number}"
+    marker = f"closed-with-{issue}"
+    project.forge.comment(pull.number, text, author=BOT, marker=marker, on_pull=True)
+    return pull.name
 
 
 def delete_branch(project: Project, issue: int) -> str:

@@ -14,17 +14,28 @@ from sm.config.schema import (
     ForgejoSettings,
     GiteaSettings,
     GithubSettings,
+    GitlabSettings,
 )
 from sm.errors import UsageError
 from sm.setup.discover import Remote
 from sm.setup.init import Hub
 
-KINDS = ("local", "github", "forgejo", "gitea")
+KINDS = ("local", "github", "forgejo", "gitea", "gitlab")
 PLACE = re.compile(
-    r"(?:[a-z+]+://)?(?:[^@/]+@)?(?P<host>[^/:@]+)(?::\d+)?[:/]/?(?P<path>[^/]+/[^/]+?)(?:\.git)?/?"
+    r"(?:[a-z+]+://)?(?:[^@/]+@)?(?P<host>[^/:@]+)(?::\d+)?[:/]/?"
+    r"(?P<path>[^/]+(?P<groups>/[^/]+)*/[^/]+?)(?:\.git)?/?"
 )
-"""Where a remote leads: `git@HOST:OWNER/NAME.git`, or a URL by SSH or HTTPS."""
+"""Where a remote leads: `git@HOST:OWNER/NAME.git`, or a URL by SSH or HTTPS.
+
+Only GitLab has groups within groups before the name.
+"""
+HOSTED: dict[str, type[ForgejoSettings | GiteaSettings | GitlabSettings]] = {
+    "forgejo": ForgejoSettings,
+    "gitea": GiteaSettings,
+    "gitlab": GitlabSettings,
+}
 GITHUB = ("github.com", "ssh.github.com")
+GITLAB_SSH = "altssh.gitlab.com"
 GH = "gh auth token"
 
 
@@ -63,6 +74,8 @@ def choose_forge(wish: Wish, url: str) -> AnyForgeSettings:
 
     """
     found = PLACE.fullmatch(url)
+    if found and found["groups"] and wish.kind != "gitlab":
+        found = None
     repository = wish.repository or (found["path"] if found else "")
     if not repository:
         raise UsageError(f"'{url}' tells no repository: give --repository OWNER/NAME")
@@ -71,15 +84,17 @@ def choose_forge(wish: Wish, url: str) -> AnyForgeSettings:
     if wish.kind == "github":
         address = wish.url or ("" if host in ("", *GITHUB) else f"https://{host}/api/v3")
         return _make(GithubSettings, keys | ({"url": address} if address else {}))
+    if host == GITLAB_SSH:
+        host = "gitlab.com"
     address = wish.url or (f"https://{host}" if host else "")
     if not address:
         raise UsageError(f"'{url}' tells no server: give --forge-url https://HOST")
-    kind = ForgejoSettings if wish.kind == "forgejo" else GiteaSettings
-    return _make(kind, keys | {"url": address})
+    return _make(HOSTED[wish.kind], keys | {"url": address})
 
 
 def _make(
-    kind: type[GithubSettings | ForgejoSettings | GiteaSettings], keys: Mapping[str, object]
+    kind: type[GithubSettings | ForgejoSettings | GiteaSettings | GitlabSettings],
+    keys: Mapping[str, object],
 ) -> AnyForgeSettings:
     """The settings; wrong ones are refused when the configuration is checked."""
     return kind(**keys)  # type: ignore[arg-type]

@@ -255,7 +255,7 @@ def _unasked(known: Observation) -> str:
 
 
 def _waits_for(state: State, facts: Facts, row: StatusRow, known: Observation) -> str:
-    pull = f"pull request #{known.pull.number}" if known.pull else "its pull request"
+    pull = f"pull request {known.pull.name}" if known.pull else "its pull request"
     match state:
         case State.STARTING if facts.history.started_at:
             return f"{DOING['starting']}: if it asks something, sm attach {row.project} {row.issue}"

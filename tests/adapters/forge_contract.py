@@ -162,8 +162,8 @@ class ForgeContract:
         forge = side.open()
         side.push("fix/1")
         number = forge.open_pull("fix/1", "main", "a", author=BOT).number
-        assert forge.comment(number, "Hello.", author=BOT, marker="m1")
-        assert not forge.comment(number, "Hello.", author=BOT, marker="m1")
+        assert forge.comment(number, "Hello.", author=BOT, marker="m1", on_pull=True)
+        assert not forge.comment(number, "Hello.", author=BOT, marker="m1", on_pull=True)
         assert [comment.body for comment in forge.pull(number).comments] == ["Hello."]
 
     def test_a_branch_is_offered_once(self, side: Side) -> None:
@@ -237,12 +237,16 @@ class ForgeContract:
 
     def test_issues_and_pull_requests_are_told_apart(self, side: Side) -> None:
         forge = side.open()
+        """On a forge that numbers them apart, the second pull request has an issue's number not."""
         issue = forge.add_issue("a", author="ada").number
-        side.push("fix/1")
-        pull = forge.open_pull("fix/1", "main", "a", author=BOT).number
-        assert (forge.is_pull(issue), forge.is_pull(pull)) == (False, True)
+        pulls = []
+        for branch in ("fix/1", "fix/2"):
+            side.push(branch, f"{branch[-1]}.txt")
+            pulls.append(forge.open_pull(branch, "main", branch, author=BOT).number)
+        assert (forge.is_pull(issue), forge.is_pull(pulls[1])) == (False, True)
+        assert forge.pull(pulls[1]).branch == "fix/2"
         with pytest.raises(NotFoundError):
-            forge.pull(issue)
+            forge.issue(pulls[1])
 
     def test_a_branch_without_work_is_not_offered(self, side: Side) -> None:
         forge = side.open()

@@ -202,7 +202,9 @@ class MemoryForge:
         labels = _at(self.server.issues, number).labels
         return self._edit(number, labels=tuple(one for one in labels if one != label))
 
-    def comment(self, number: int, body: str, *, author: str, marker: str = "") -> bool:
+    def comment(
+        self, number: int, body: str, *, author: str, marker: str = "", on_pull: bool = False
+    ) -> bool:
         server = self._ask("comment")
         value: Issue | PullRequest
         value = server.issues[number] if number in server.issues else _at(server.pulls, number)

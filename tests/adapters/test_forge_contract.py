@@ -12,6 +12,7 @@ from sm.adapters.forge import kinds
 from sm.adapters.forge.gitea import entry as gitea
 from sm.adapters.forge.gitea import observe
 from sm.adapters.forge.github import entry as github
+from sm.adapters.forge.gitlab import entry as gitlab
 from sm.adapters.forge.local import entry
 from sm.adapters.forge.trust import Trust
 from sm.store.paths import Root
@@ -21,7 +22,7 @@ from tests.adapters.forge_sides import CI, LocalSide, MemorySide, memory_side
 from tests.forges.sides import remote_side
 from tests.hub import make_hub
 
-KINDS: tuple[kinds.Kind, ...] = (entry, memory_forge, github, gitea)
+KINDS: tuple[kinds.Kind, ...] = (entry, memory_forge, github, gitea, gitlab)
 """Both modules have what a kind must have: the type checker says so."""
 
 
@@ -72,6 +73,15 @@ class TestGitea(ForgeContract):
     @pytest.fixture
     def side(self, tmp_path: Path) -> Iterator[Side]:
         with remote_side("gitea", make_hub(tmp_path), tmp_path / "kept") as side:
+            yield side
+
+
+class TestGitlab(ForgeContract):
+    """GitLab, over HTTP."""
+
+    @pytest.fixture
+    def side(self, tmp_path: Path) -> Iterator[Side]:
+        with remote_side("gitlab", make_hub(tmp_path), tmp_path / "kept") as side:
             yield side
 
 

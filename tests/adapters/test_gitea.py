@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,12 +10,12 @@ import pytest
 from sm.adapters.forge.errors import AtWorkError, MergeRefusedError
 from sm.adapters.forge.gitea import observe
 from sm.adapters.forge.kinds import kind_of, open_forge
-from sm.adapters.forge.model import BOT, Batch, CheckState, IssueState, PullState, ReviewState
+from sm.adapters.forge.model import BOT, CheckState, IssueState, PullState, ReviewState
 from sm.adapters.forge.web import again
 from sm.errors import UsageError
 from tests.forges.gitea import Gitea
 from tests.forges.server import Fault, Reply
-from tests.forges.sides import RemoteSide, remote_side
+from tests.forges.sides import RemoteSide, age, asked_for, opened, remote_side
 from tests.forges.state import Pull
 from tests.helpers import git
 from tests.hub import make_hub
@@ -31,26 +30,6 @@ def side(
     monkeypatch.setattr(observe, "UNCERTAIN_S", 0.0)
     with remote_side(request.param, make_hub(tmp_path), tmp_path / "kept") as side:
         yield side
-
-
-def age(side: RemoteSide) -> None:
-    """Let a minute pass on the forge."""
-    ahead = side.state.clock() - time.time() + 60
-    side.state.clock = lambda: time.time() + ahead
-
-
-def asked_for(side: RemoteSide, since: Batch | None) -> tuple[Batch, list[str]]:
-    """An observation, and the requests that it took."""
-    before = len(side.site.asked)
-    seen = side.open().observe(since)
-    lines = [line.replace("/api/v1/repos/harbor/harb", "") for line in side.site.lines(before)]
-    return seen, lines
-
-
-def opened(side: RemoteSide) -> tuple[int, str]:
-    """A pull request with its number and commit."""
-    head = side.push("fix/1")
-    return side.open().open_pull("fix/1", "main", "a", author=BOT).number, head
 
 
 def test_where_nothing_has_happened_it_is_one_request(side: RemoteSide) -> None:

@@ -21,7 +21,6 @@ from sm.adapters.forge.github.forge import find_graphql
 from sm.adapters.forge.kinds import kind_of, open_forge
 from sm.adapters.forge.model import (
     BOT,
-    Batch,
     CheckState,
     InlineComment,
     IssueState,
@@ -36,7 +35,7 @@ from sm.errors import TemporaryError, UsageError
 from tests.forges import hour
 from tests.forges.github import Github
 from tests.forges.server import Fault, Reply
-from tests.forges.sides import RemoteSide, remote_side
+from tests.forges.sides import RemoteSide, age, asked_for, opened, remote_side
 from tests.forges.state import Pull, Run, Status
 from tests.hub import make_hub
 
@@ -53,25 +52,6 @@ def dialect_of(side: RemoteSide) -> Github:
     """The server's side."""
     assert isinstance(side.dialect, Github)
     return side.dialect
-
-
-def age(side: RemoteSide, seconds: float = 60) -> None:
-    """Let time pass on the forge."""
-    ahead = side.state.clock() - time.time() + seconds
-    side.state.clock = lambda: time.time() + ahead
-
-
-def asked_for(side: RemoteSide, since: Batch | None) -> tuple[Batch, list[str]]:
-    """An observation, and the requests that it took."""
-    before = len(side.site.asked)
-    seen = side.open().observe(since)
-    return seen, [line.replace("/repos/harbor/harb", "") for line in side.site.lines(before)]
-
-
-def opened(side: RemoteSide, branch: str = "fix/1") -> tuple[int, str]:
-    """A pull request of that branch, with its number and commit."""
-    head = side.push(branch, f"{branch.replace('/', '-')}.txt")
-    return side.open().open_pull(branch, "main", "a", author=BOT).number, head
 
 
 # What an observation costs

@@ -427,8 +427,9 @@ def test_bad_yaml_is_explained(cwd: Path, write: Write, added: str, expected: st
         (ONE.replace("harb", "-x"), "(line 1): project '-x' cannot be a file name"),
         (ONE.replace("harb", "x" * 65), "cannot be a file name"),
         (
-            ONE.replace("local", "gitlab"),
-            "'forge.kind' in 'sm.yaml' (line 3): expected local or github or forgejo or gitea, got",
+            ONE.replace("local", "gitlob"),
+            "'forge.kind' in 'sm.yaml' (line 3): expected local or github or forgejo or gitea or "
+            "gitlab, got",
         ),
         ("a: &a [*a]\n", "cannot parse 'sm.yaml': '*a' stands for something that it is a"),
         ("name: caf\udce9\n".encode("utf-8", "surrogateescape"), "line 1: it is not UTF-8 text"),

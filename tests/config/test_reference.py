@@ -14,6 +14,7 @@ from sm.config.schema import (
     ForgejoSettings,
     GiteaSettings,
     GithubSettings,
+    GitlabSettings,
     MachineSettings,
     ProjectSettings,
 )
@@ -66,6 +67,7 @@ def test_each_kind_of_forge_has_a_block_of_its_own_in_the_example(tmp_path: Path
         GithubSettings(repository="harbor/harb"),
         ForgejoSettings(repository="harbor/harb", url="https://codeberg.org"),
         GiteaSettings(repository="harbor/harb", url="https://codeberg.org"),
+        GitlabSettings(repository="harbor/harb"),
     ]
 
 

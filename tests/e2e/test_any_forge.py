@@ -45,6 +45,7 @@ from tests.adapters.memory_forge import SERVERS, MemorySettings, Server
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage
 from tests.forges.server import Fault
+from tests.forges.sides import KINDS as REMOTE
 from tests.forges.sides import RemoteSide, remote_side
 from tests.helpers import wait_for
 from tests.hub import Hub
@@ -55,7 +56,7 @@ DECIDED = [
     *("approved-merge", "merged-early"),
 ]
 IN_MEMORY = pytest.mark.parametrize("play", ["memory"], indirect=True)
-ELSEWHERE = pytest.mark.parametrize("play", ["memory", "github", "forgejo", "gitea"], indirect=True)
+ELSEWHERE = pytest.mark.parametrize("play", ["memory", *REMOTE], indirect=True)
 """On the embedded forge everybody may write, and all is read each time."""
 
 
@@ -120,7 +121,7 @@ class Play:
         return [describe(event).split(" ")[0] for event in events if name_event(event) == "decided"]
 
 
-@pytest.fixture(params=["local", "memory", "github", "forgejo", "gitea"])
+@pytest.fixture(params=["local", "memory", *REMOTE])
 def play(
     request: pytest.FixtureRequest, stage_of: MakeStage, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Play]:
@@ -132,7 +133,7 @@ def play(
     with ExitStack() as running:
         if request.param == "local":
             side = LocalSide(hub, running)
-        elif request.param in ("github", "forgejo", "gitea"):
+        elif request.param in REMOTE:
             folder = project.root.project(project.name).path
             folder.parent.parent.mkdir(mode=0o700, exist_ok=True)
             folder.parent.mkdir(mode=0o700, exist_ok=True)

@@ -23,7 +23,12 @@ ROUTES: list[tuple[str, re.Pattern[str], Handler]] = []
 class RefusalError(Exception):
     """An answer that is an error."""
 
-    def __init__(self, status: int, message: str, errors: list[Any] | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        message: str | list[str] | dict[str, list[str]],
+        errors: list[Any] | None = None,
+    ) -> None:
         super().__init__(message)
         self.reply = Reply(status, {"message": message} | ({"errors": errors} if errors else {}))
 

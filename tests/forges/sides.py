@@ -8,23 +8,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
+from urllib.parse import quote
 
 import pytest
 from msgspec import structs
 
 from sm.adapters.forge.kinds import open_forge
 from sm.adapters.forge.local.repository import BareRepository
-from sm.adapters.forge.model import BOT, CheckState
+from sm.adapters.forge.model import BOT, Batch, CheckState
 from sm.adapters.forge.protocol import Forge
 from sm.config.schema import (
     ForgejoSettings,
     GiteaSettings,
     GithubSettings,
+    GitlabSettings,
     ProjectSettings,
     RemoteSettings,
 )
 from tests.forges.gitea import Gitea
 from tests.forges.github import Github
+from tests.forges.gitlab import Gitlab
 from tests.forges.hook import Hook
 from tests.forges.server import Site, serving
 from tests.forges.state import State
@@ -34,7 +37,16 @@ SETTINGS: dict[str, Callable[..., RemoteSettings]] = {
     "github": GithubSettings,
     "forgejo": ForgejoSettings,
     "gitea": GiteaSettings,
+    "gitlab": GitlabSettings,
 }
+DIALECTS: dict[str, Callable[[State], Github | Gitea | Gitlab]] = {
+    "github": Github,
+    "forgejo": lambda state: Gitea(state, "forgejo"),
+    "gitea": lambda state: Gitea(state, "gitea"),
+    "gitlab": Gitlab,
+}
+KINDS = tuple(SETTINGS)
+"""The kinds of forges over HTTP."""
 WORDS = {CheckState.SUCCESS: "success", CheckState.FAILURE: "failure", CheckState.PENDING: ""}
 
 
@@ -61,7 +73,7 @@ class RemoteSide:
     hub: Hub
     state: State
     site: Site
-    dialect: Github | Gitea
+    dialect: Github | Gitea | Gitlab
     folder: Path
     kind: str = "github"
     hook: Hook | None = None
@@ -130,9 +142,30 @@ def remote_side(kind: str, hub: Hub, folder: Path) -> Iterator[RemoteSide]:
     """A forge until the end of the block; no exchange may be one that it does not describe."""
     folder.mkdir(mode=0o700, exist_ok=True)
     state = State(BareRepository(hub.repository.bare))
-    dialect = Github(state) if kind == "github" else Gitea(state, kind)
+    dialect = DIALECTS[kind](state)
     with serving(dialect.respond) as site:
         site.clock = lambda: state.clock()
         yield RemoteSide(hub, state, site, dialect, folder, kind)
     if dialect.description.problems:
         pytest.fail("\n".join(dialect.description.problems[:20]))
+
+
+def age(side: RemoteSide, seconds: float = 60) -> None:
+    """Let time pass on the forge."""
+    ahead = side.state.clock() - time.time() + seconds
+    side.state.clock = lambda: time.time() + ahead
+
+
+def asked_for(side: RemoteSide, since: Batch | None) -> tuple[Batch, list[str]]:
+    """An observation, and the requests that it took, below the repository."""
+    before = len(side.site.asked)
+    seen = side.open().observe(since)
+    places = [f"/repos/{side.state.name}", f"/projects/{quote(side.state.name, safe='')}"]
+    lines = [line.replace("/api/v1", "").replace("/api/v4", "") for line in side.site.lines(before)]
+    return seen, [line.replace(places[0], "").replace(places[1], "") for line in lines]
+
+
+def opened(side: RemoteSide, branch: str = "fix/1") -> tuple[int, str]:
+    """A pull request of that branch, with its number and commit."""
+    head = side.push(branch, f"{branch.replace('/', '-')}.txt")
+    return side.open().open_pull(branch, "main", "a", author=BOT).number, head

@@ -112,6 +112,8 @@ class Run:
     """Its steps and their conclusions; None: the one that the state of the run implies."""
     notes: list[str] = field(default_factory=list)
     """What its annotations say."""
+    may_fail: bool = False
+    reason: str = ""
 
 
 @dataclass
@@ -145,6 +147,9 @@ class State:
     clock: Callable[[], float] = time.time
     last_id: int = 100
     last_number: int = 0
+    apart: bool = False
+    """Issues and pull requests have numbers of their own; pull requests are kept under -number."""
+    last_pull: int = 0
     tried: dict[tuple[str, str], bool] = field(default_factory=dict)
     protected: list[str] = field(default_factory=list)
     """The checks that the protection of the base requires."""
@@ -163,10 +168,14 @@ class State:
 
     def add(self, title: str, body: str, author: str, pull: Pull | None = None) -> Entry:
         """A new issue or pull request."""
-        self.last_number += 1
-        now = self.clock()
-        entry = Entry(self.last_number, title, body, author, now, now, pull=pull)
-        self.entries[entry.number] = entry
+        now, is_apart = self.clock(), self.apart and pull is not None
+        if is_apart:
+            self.last_pull += 1
+        else:
+            self.last_number += 1
+        number = self.last_pull if is_apart else self.last_number
+        entry = Entry(number, title, body, author, now, now, pull=pull)
+        self.entries[-number if is_apart else number] = entry
         return entry
 
     def touch(self, entry: Entry) -> None:

@@ -11,15 +11,15 @@ import pytest
 
 from sm.__main__ import run
 from sm.config.load import load
-from sm.config.schema import ForgejoSettings, GiteaSettings, GithubSettings
+from sm.config.schema import ForgejoSettings, GiteaSettings, GithubSettings, GitlabSettings
 from sm.errors import UsageError
 from sm.setup.check import list_project_problems
 from sm.setup.elsewhere import GH, Wish, choose_forge
-from tests.forges.sides import RemoteSide, remote_side
+from tests.forges.sides import KINDS, RemoteSide, remote_side
 from tests.hub import make_hub
 
 
-@pytest.fixture(params=["github", "forgejo", "gitea"])
+@pytest.fixture(params=KINDS)
 def side(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RemoteSide]:
     with remote_side(request.param, make_hub(tmp_path), tmp_path / "kept") as side:
         yield side
@@ -106,6 +106,16 @@ def test_a_token_that_is_refused_is_told_before_anything_is_written(
             "https://user@code.example.com/a/b/",
             GiteaSettings(repository="a/b", url="https://code.example.com", token_env="T"),
         ),
+        (
+            "gitlab",
+            "ssh://git@altssh.gitlab.com:443/a/b/c.git",
+            GitlabSettings(repository="a/b/c", token_env="T"),
+        ),
+        (
+            "gitlab",
+            "git@git.example.com:a/b/c/d.git",
+            GitlabSettings(repository="a/b/c/d", url="https://git.example.com", token_env="T"),
+        ),
     ],
 )
 def test_the_remote_tells_the_repository(kind: str, url: str, expected: object) -> None:
@@ -116,6 +126,7 @@ def test_the_remote_tells_the_repository(kind: str, url: str, expected: object) 
     ("wish", "url", "said"),
     [
         (Wish("github", token_env="T"), "/srv/b.git", "give --repository"),
+        (Wish("github", token_env="T"), "git@github.com:a/b/c.git", "give --repository"),
         (Wish("gitea", repository="a/b", token_env="T"), "/srv/b.git", "give --forge-url"),
         (Wish("gitea"), "git@code.example.com:a/b.git", "where is the token"),
     ],

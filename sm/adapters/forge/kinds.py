@@ -21,6 +21,7 @@ MODULES = {
     "github": "sm.adapters.forge.github.entry",
     "forgejo": "sm.adapters.forge.gitea.entry",
     "gitea": "sm.adapters.forge.gitea.entry",
+    "gitlab": "sm.adapters.forge.gitlab.entry",
 }
 
 

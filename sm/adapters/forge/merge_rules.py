@@ -59,7 +59,7 @@ def _refuse_unchecked(pull: PullRequest) -> None:
     if pull.check.state is CheckState.BROKEN:
         raise ChecksNotPassedError(
             f"nothing is known of {pull.head[:12]} ({pull.check.step}): have CI run again by "
-            f"'sm ci rerun PROJECT {pull.number}'"
+            f"'sm ci rerun PROJECT {pull.number} --pull'"
         )
     raise ChecksNotPassedError(
         f"CI failed on {pull.head[:12]} ({pull.check.step}): see '{pull.check.url}'"

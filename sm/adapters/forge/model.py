@@ -32,6 +32,14 @@ class IssueState(StrEnum):
     CLOSED = "closed"
 
 
+class Sign(StrEnum):
+    """What a forge writes before the number of a pull request."""
+
+    SHARED = "#"
+    OWN = "!"
+    """Its numbers are not those of issues."""
+
+
 class PullState(StrEnum):
     """What became of a pull request."""
 
@@ -226,6 +234,12 @@ class PullRequest(Struct, frozen=True):
     check: Check = NO_CHECK
     hold: Hold = Hold.NONE
     held: str = ""
+    sign: Sign = Sign.SHARED
+
+    @property
+    def name(self) -> str:
+        """Its number in a text, where the forge makes a link of it."""
+        return f"{self.sign}{self.number}"
 
 
 class Batch(Struct, frozen=True):

@@ -156,14 +156,22 @@ class Forge(Protocol):
         """Take a label off an issue, if it has it."""
         ...
 
-    def comment(self, number: int, body: str, *, author: str, marker: str = "") -> bool:
-        """Comment on an issue or pull request; False if one with `marker` is there already."""
+    def comment(
+        self, number: int, body: str, *, author: str, marker: str = "", on_pull: bool = False
+    ) -> bool:
+        """Comment on an issue or pull request; False if one with `marker` is there already.
+
+        Most forges number both together. Where they do not, `on_pull` says which is meant.
+        """
         ...
 
     # Pull requests
 
     def is_pull(self, number: int) -> bool:
-        """Whether the number is a pull request and no issue; NotFoundError if it is neither."""
+        """Whether the number is a pull request and no issue; NotFoundError if it is neither.
+
+        A number that is both is an issue.
+        """
         ...
 
     def pulls(self, state: PullState | None = None) -> tuple[list[PullRequest], list[str]]:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
-
-from msgspec import structs
 
 from sm.adapters.forge.combine import PASSED, Part
 from sm.adapters.forge.errors import AtWorkError
-from sm.adapters.forge.gitea.observe import CURSOR, Observer
+from sm.adapters.forge.gitea.observe import Observer
 from sm.adapters.forge.gitea.reader import GiteaReader
-from sm.adapters.forge.model import Batch, InlineComment, PullRequest, ReviewState
+from sm.adapters.forge.model import InlineComment, PullRequest, Review, ReviewState
 from sm.adapters.forge.rest.forge import RestForge
-from sm.adapters.forge.rest.issues import WRITE
 from sm.adapters.forge.rest.log import BYTES, clean_log
 from sm.adapters.forge.rest.outage import name_step
-from sm.adapters.forge.rest.reader import GONE, READ, Reader
+from sm.adapters.forge.rest.pulls import send_review
+from sm.adapters.forge.rest.reader import GONE, READ, WRITE, Reader
 from sm.adapters.forge.rest.report import Report
 from sm.adapters.forge.rest.shapes import Job, Jobs, Runs
 from sm.adapters.forge.web.answer import Answer
@@ -42,30 +39,20 @@ class GiteaForge(RestForge):
         """What reads the repository of that name."""
         return GiteaReader(self.web, repository)
 
-    def observe(self, since: Batch | None = None, *, start_checks: bool = True) -> Batch:
-        """Everything that is open and what was closed within a month, or what has changed."""
-        written = self.files.written()  # what is written while we read counts as changed since
-        problems = []
-        if since is None or CURSOR not in since.validators:
-            problems += self.find_repository()
-            found = self._observer(anew=True).read_all()
-        else:
-            found = self._observer(anew=False).go_on(since)
-        validators = found.validators | {"written": written}
-        return structs.replace(found, problems=(*problems, *found.problems), validators=validators)
-
-    def _observer(self, *, anew: bool) -> Observer:
+    def make_observer(self, *, anew: bool) -> Observer:
+        """What makes one observation of the repository."""
         assert isinstance(self.reader, GiteaReader)
         return Observer(self.reader, self.settings, self.remember_rules(anew=anew))
 
-    def review_data(
-        self, state: ReviewState, body: str, comments: Iterable[InlineComment], head: str
-    ) -> dict[str, object]:
-        """A review as they take it."""
+    def send_review(
+        self, number: int, state: ReviewState, body: str, comments: list[InlineComment], head: str
+    ) -> Review:
+        """Review the commit `head`."""
         remarks = [
             {"path": one.path, "new_position": one.line, "body": one.body} for one in comments
         ]
-        return {"event": EVENTS[state], "commit_id": head, "body": body, "comments": remarks}
+        data: dict[str, object] = {"event": EVENTS[state], "commit_id": head, "body": body}
+        return send_review(self.reader, number, data | {"comments": remarks}, comments)
 
     def read_diff(self, number: int) -> str:
         """What a pull request changes, as a patch."""

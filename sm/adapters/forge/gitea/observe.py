@@ -10,39 +10,26 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from sm.adapters.forge.combine import combine
 from sm.adapters.forge.gitea.reader import GiteaReader
-from sm.adapters.forge.model import Batch, Comment, Issue, PullRequest, PullState, authors_in
-from sm.adapters.forge.rest.around import (
-    People,
-    keep_people,
-    list_people,
-    read_named,
-    recall_people,
-    sort_out,
-)
-from sm.adapters.forge.rest.convert import is_of_fork, make_issue, make_pull, read_moment
+from sm.adapters.forge.model import Batch, PullRequest, PullState, authors_in
+from sm.adapters.forge.rest.around import CURSOR, list_people, recall_people
+from sm.adapters.forge.rest.convert import is_of_fork, make_pull, read_moment
 from sm.adapters.forge.rest.forge import OBSERVE
 from sm.adapters.forge.rest.held import count_approvals
+from sm.adapters.forge.rest.observe import OVERLAP_S, RECENT_S, Found, ListObserver
 from sm.adapters.forge.rest.rules import BranchRules
 from sm.adapters.forge.rest.settings import RestSettings
 from sm.adapters.forge.rest.shapes import IssueShape, PullShape
 from sm.foreign import format_utc
 
-CURSOR = "cursor"
-OVERLAP_S = 5.0
-"""A change may show some seconds late, so that much is read again."""
-RECENT_S = 30 * 86400.0
-"""How long ago a closed issue or pull request was changed that is still read."""
-DISCUSSED = 200
-"""Issues whose comments are read when all is read anew: those changed last."""
 UNCERTAIN_S = 1.0
 """A pull request is not `mergeable` either while the forge is finding out, so it is asked twice."""
 
 
-class Observer:
+class Observer(ListObserver[GiteaReader]):
     """Makes one observation of `reader`'s repository."""
 
     def __init__(
@@ -52,21 +39,21 @@ class Observer:
         rules: Callable[[str], BranchRules],
     ) -> None:
         """Nothing is asked yet; `rules` gives those of a branch."""
-        self._reader, self._settings, self._rules = reader, settings, rules
-        self._problems: list[str] = []
+        super().__init__(reader, settings)
+        self._rules = rules
 
-    def go_on(self, since: Batch) -> Batch:
+    def go_on(self, since: Batch, *, is_written: bool) -> Batch:
         """What has changed, and the rest as it was."""
         cursor = float(since.validators[CURSOR])
         changed = self._listed("all", cursor - OVERLAP_S)
         known = {issue.number: issue for issue in since.issues}
-        issues = known | self._issues(changed)
-        issues |= self._named(issues, changed)
+        issues = known | self._issues(_drop_pulls(changed))
+        issues |= self._named(issues, [one.number for one in changed])
         pulls = {pull.number: pull for pull in since.pulls}
         moved = {one.number for one in changed if one.pull_request is not None}
         if moved or any(pull.state is PullState.OPEN for pull in pulls.values()):
             pulls |= self._pulls(moved, pulls)
-        return self._batch(_Found(issues, pulls, recall_people(since)), changed, cursor)
+        return self._batch(Found(issues, pulls, recall_people(since)), _find_last(changed, cursor))
 
     def read_all(self) -> Batch:
         """Everything that is open, and what was closed lately."""
@@ -75,32 +62,19 @@ class Observer:
         listed = {one.number: one for one in open_ones}
         listed |= {one.number: one for one in self._listed("closed", began - RECENT_S)}
         entries = list(listed.values())
-        issues = self._issues(entries)
-        issues |= self._named(issues, entries)
+        issues = self._issues(_drop_pulls(entries))
+        issues |= self._named(issues, list(listed))
         pulls = self._pulls([one.number for one in entries if one.pull_request is not None], {})
         authors = authors_in(issues.values(), pulls.values())
         known = list_people(self._reader, self._settings, authors)
         # Not the later list: what was changed between them may be older than what that shows.
-        return self._batch(_Found(issues, pulls, known), open_ones or entries, 0.0)
+        return self._batch(Found(issues, pulls, known), _find_last(open_ones or entries, 0.0))
 
     def _listed(self, state: str, since: float = 0.0) -> list[IssueShape]:
         """The issues and pull requests in that state that were changed since."""
         asked: dict[str, str | int] = {"state": state}
         asked |= {"since": format_utc(since)} if since > 0 else {}
         return list(self._reader.entries("/issues", IssueShape, asked, OBSERVE))
-
-    def _issues(self, entries: Iterable[IssueShape]) -> dict[int, Issue]:
-        """The issues among the entries, open ones with their comments."""
-        shapes = [one for one in entries if one.pull_request is None]
-        newest = sorted(shapes, key=lambda one: one.updated_at, reverse=True)
-        discussed = [one.number for one in newest if one.comments and one.state == "open"]
-        said: dict[int, tuple[Comment, ...]] = {
-            number: self._reader.comments(number) for number in discussed[:DISCUSSED]
-        }
-        return {one.number: make_issue(one, said.get(one.number, ())) for one in shapes}
-
-    def _named(self, issues: Mapping[int, Issue], of: Iterable[IssueShape]) -> dict[int, Issue]:
-        return read_named(self._reader, self._settings, issues, [one.number for one in of])
 
     # Pull requests
 
@@ -130,27 +104,11 @@ class Observer:
         pull = structs.replace(pull, reviews=reviews, check=check)
         return count_approvals(pull, rules)
 
-    def _batch(self, found: _Found, entries: Iterable[IssueShape], cursor: float) -> Batch:
-        authors = authors_in(found.issues.values(), found.pulls.values())
-        known = sort_out(self._reader, self._settings, authors, found.people, self._problems)
-        cursor = max([cursor, *(read_moment(one.updated_at) for one in entries)])
-        return Batch(
-            issues=tuple(found.issues[number] for number in sorted(found.issues)),
-            pulls=tuple(_brief(found.pulls[number]) for number in sorted(found.pulls)),
-            writers=tuple(sorted(set(known.writers) & authors)),
-            problems=tuple(self._problems),
-            validators={CURSOR: f"{cursor:.0f}", **keep_people(known)},
-        )
+
+def _drop_pulls(entries: Iterable[IssueShape]) -> list[IssueShape]:
+    return [one for one in entries if one.pull_request is None]
 
 
-class _Found(Struct, frozen=True):
-    """What was read, by number."""
-
-    issues: Mapping[int, Issue]
-    pulls: Mapping[int, PullRequest]
-    people: People
-
-
-def _brief(pull: PullRequest) -> PullRequest:
-    """Without its text, which observations do not have."""
-    return structs.replace(pull, body="")
+def _find_last(entries: Iterable[IssueShape], cursor: float) -> float:
+    """When the entries were changed last, at least `cursor`."""
+    return max([cursor, *(read_moment(one.updated_at) for one in entries)])

@@ -77,7 +77,7 @@ class GiteaReader(Reader):
 
     # Texts
 
-    def comments(self, number: int) -> tuple[Comment, ...]:
+    def comments(self, number: int, *, on_pull: bool = False) -> tuple[Comment, ...]:
         """The comments on an issue or a pull request, which come all at once."""
         path = f"{self.at}/issues/{number}/comments"
         found = self.web.get(path, READ).read(list[CommentShape])

@@ -10,22 +10,22 @@ from sm.adapters.forge.combine import Part
 from sm.adapters.forge.errors import AtWorkError
 from sm.adapters.forge.github.convert import read_hold
 from sm.adapters.forge.github.details import Details
-from sm.adapters.forge.github.observe import CURSOR, Observer
+from sm.adapters.forge.github.observe import Observer
 from sm.adapters.forge.model import (
-    Batch,
     Hold,
     InlineComment,
     PullRequest,
     PullState,
+    Review,
     ReviewState,
     SourcedText,
 )
 from sm.adapters.forge.rest.forge import RestForge
 from sm.adapters.forge.rest.held import queue_up
-from sm.adapters.forge.rest.issues import WRITE
 from sm.adapters.forge.rest.log import BYTES, clean_log
 from sm.adapters.forge.rest.outage import find_outage, name_step
-from sm.adapters.forge.rest.reader import GONE, READ
+from sm.adapters.forge.rest.pulls import send_review
+from sm.adapters.forge.rest.reader import GONE, READ, WRITE
 from sm.adapters.forge.rest.report import Report
 from sm.adapters.forge.rest.rules import BranchRules
 from sm.adapters.forge.rest.shapes import Annotation, Job, Merged, Run, Runs
@@ -54,23 +54,8 @@ class GithubForge(RestForge):
 
     # Observing
 
-    def observe(self, since: Batch | None = None, *, start_checks: bool = True) -> Batch:
-        """Everything that is open and what was closed within a month, or what has changed.
-
-        A branch of a fork is called `OWNER:BRANCH`. See `observe.py`.
-        """
-        written = self.files.written()  # what is written while we read counts as changed since
-        problems = []
-        if since is None or CURSOR not in since.validators:
-            problems += self.find_repository()
-            found = self._observer(anew=True).read_all()
-        else:
-            is_written = since.validators.get("written", "") != written
-            found = self._observer(anew=False).go_on(since, is_written=is_written)
-        validators = found.validators | {"written": written}
-        return structs.replace(found, problems=(*problems, *found.problems), validators=validators)
-
-    def _observer(self, *, anew: bool) -> Observer:
+    def make_observer(self, *, anew: bool) -> Observer:
+        """What makes one observation of the repository."""
         details = self._details(self.remember_rules(anew=anew))
         return Observer(self.reader, details, self.settings)
 
@@ -113,16 +98,17 @@ class GithubForge(RestForge):
         entry = details.enqueue(node, pull.head)
         return queue_up(pull, entry.position, entry.state)
 
-    def review_data(
-        self, state: ReviewState, body: str, comments: Iterable[InlineComment], head: str
-    ) -> dict[str, object]:
-        """A review as GitHub takes it."""
+    def send_review(
+        self, number: int, state: ReviewState, body: str, comments: list[InlineComment], head: str
+    ) -> Review:
+        """Review the commit `head`."""
         remarks = [
             {"path": one.path, "line": one.line, "side": "RIGHT", "body": one.body}
             for one in comments
         ]
-        found: dict[str, object] = {"event": EVENTS[state], "commit_id": head, "body": body}
-        return found | ({"comments": remarks} if remarks else {})
+        data: dict[str, object] = {"event": EVENTS[state], "commit_id": head, "body": body}
+        data |= {"comments": remarks} if remarks else {}
+        return send_review(self.reader, number, data, comments)
 
     def read_diff(self, number: int) -> str:
         """What a pull request changes, as a patch."""

@@ -9,7 +9,7 @@ them in one query.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import Struct, structs
 
@@ -26,32 +26,25 @@ from sm.adapters.forge.model import (
     authors_in,
 )
 from sm.adapters.forge.rest.around import (
-    People,
+    CURSOR,
     keep_people,
     list_people,
     read_named,
     recall_people,
     sort_out,
 )
+from sm.adapters.forge.rest.changed import PAGES, list_changed
 from sm.adapters.forge.rest.convert import is_of_fork, make_issue, read_moment
 from sm.adapters.forge.rest.forge import OBSERVE
+from sm.adapters.forge.rest.observe import DISCUSSED, OVERLAP_S, RECENT_S, Found
 from sm.adapters.forge.rest.reader import PAGE, Reader
 from sm.adapters.forge.rest.settings import RestSettings
 from sm.adapters.forge.rest.shapes import IssueShape
 from sm.adapters.forge.web.limits import read_date
 from sm.foreign import format_utc
 
-RECENT_S = 30 * 86400.0
-"""How long ago a closed issue or pull request was changed that is still read."""
-OVERLAP_S = 5.0
-"""Lists may show a change some seconds late, so that much is read again."""
 RACY_S = 2.0
 """An entry may change again within the second that its list shows: then its ETag says nothing."""
-PAGES = 40
-"""Of 100 entries; the oldest beyond that are left out, and a problem says so."""
-DISCUSSED = 200
-"""Issues whose comments are read when all is read anew: those changed last."""
-CURSOR = "cursor"
 NEWEST_FIRST = {"sort": "updated", "direction": "desc"}
 OLDEST_FIRST = {"sort": "updated", "direction": "asc"}
 WORDS = {
@@ -95,7 +88,7 @@ class Observer:
         asked = _list_restless(pulls, fresh, known.get("unsure", ""), everyone=everyone)
         pulls |= self._keep_known(self._look_again(pulls, asked), pulls)
         cursor = max([cursor, *(read_moment(one.updated_at) for one in changed)])
-        return self._batch(_Found(issues, pulls, recall_people(since)), guard, cursor)
+        return self._batch(Found(issues, pulls, recall_people(since)), guard, cursor)
 
     def read_all(self) -> Batch:
         """Everything that is open, and what was closed lately."""
@@ -112,7 +105,7 @@ class Observer:
         authors = authors_in(issues.values(), pulls.values())
         known = list_people(self._reader, self._settings, authors)
         # From the beginning: what was changed between the lists may be older than what they show.
-        return self._batch(_Found(issues, pulls, known), guard, guard.date)
+        return self._batch(Found(issues, pulls, known), guard, guard.date)
 
     @property
     def _token(self) -> str:
@@ -137,28 +130,24 @@ class Observer:
         found = {one.number: one for one in self._listed("all", cursor - OVERLAP_S)}
         return sorted(found.values(), key=lambda one: one.updated_at, reverse=True)
 
-    def _listed(self, state: str, since: float = 0.0) -> Iterator[IssueShape]:
-        """The entries in that state that were changed since, those changed last at the end.
+    def _listed(self, state: str, since: float = 0.0) -> list[IssueShape]:
+        """The entries in that state that were changed since, those changed last at the end."""
 
-        Each page begins where the last one ended: what is changed meanwhile moves to the end of the
-        list, and would make a page that is asked for by its number begin too late.
-        """
-        after, page = since, 1
-        for _ in range(PAGES):
+        def ask(after: float, page: int) -> tuple[list[IssueShape], bool]:
             asked: dict[str, str | int] = {"state": state, "per_page": PAGE, **OLDEST_FIRST}
             asked |= {"since": format_utc(after)} if after > 0 else {}
             asked |= {"page": page} if page > 1 else {}
             answer = self._reader.web.get(f"{self._reader.at}/issues", OBSERVE, asked)
             entries = answer.read(list[IssueShape])
-            yield from entries
-            if len(entries) < PAGE:
-                return
-            last = read_moment(entries[-1].updated_at)
-            after, page = (after, page + 1) if last <= after else (last, 1)
-        self._problems.append(
-            f"'{self._reader.repository}' has more than {PAGES * PAGE:,} entries that are "
-            f"{state}: those changed last were left out"
-        )
+            return entries, len(entries) == PAGE
+
+        found, is_all = list_changed(ask, since)
+        if not is_all:
+            self._problems.append(
+                f"'{self._reader.repository}' has more than {PAGES * PAGE:,} entries that are "
+                f"{state}: those changed last were left out"
+            )
+        return found
 
     def _issues(self, entries: Iterable[IssueShape]) -> dict[int, Issue]:
         """The issues among the entries, open ones with their comments."""
@@ -211,7 +200,7 @@ class Observer:
             for number, pull in fresh.items()
         }
 
-    def _batch(self, found: _Found, guard: Guard, cursor: float) -> Batch:
+    def _batch(self, found: Found, guard: Guard, cursor: float) -> Batch:
         issues, pulls = found.issues, found.pulls
         authors = authors_in(issues.values(), pulls.values())
         sorted_out = sort_out(self._reader, self._settings, authors, found.people, self._problems)
@@ -229,14 +218,6 @@ class Observer:
                 **keep_people(sorted_out),
             },
         )
-
-
-class _Found(Struct, frozen=True):
-    """What was read, by number."""
-
-    issues: Mapping[int, Issue]
-    pulls: Mapping[int, PullRequest]
-    people: People
 
 
 def is_in_play(pull: PullRequest) -> bool:

@@ -196,7 +196,9 @@ class LocalForge(Struct, frozen=True):
         """Take a label off an issue, if it has it."""
         return issues.change_labels(self.folder, number, remove=label)
 
-    def comment(self, number: int, body: str, *, author: str, marker: str = "") -> bool:
+    def comment(
+        self, number: int, body: str, *, author: str, marker: str = "", on_pull: bool = False
+    ) -> bool:
         """Comment on an issue or pull request; False where one with `marker` is there already."""
         return issues.add_comment(self.folder, number, body, author, marker)
 

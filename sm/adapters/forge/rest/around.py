@@ -20,6 +20,8 @@ NAMED = 30
 KEPT = 500
 """Strangers that are kept with the validators."""
 STRANGERS = "strangers"
+CURSOR = "cursor"
+"""The validator that says up to which moment the forge was seen."""
 
 
 class People(Struct, frozen=True):

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from sm.adapters.forge.git_access import find_place
 from sm.adapters.forge.rest.forge import RestForge
-from sm.adapters.forge.rest.shapes import Repository
 from sm.adapters.forge.web.errors import RefusedError
 from sm.config.schema import ProjectSettings, RemoteSettings
 from sm.errors import SmError
@@ -61,7 +60,7 @@ def _find_access_problems(project: ProjectSettings, url: str) -> Iterator[str]:
 
 def _ask(forge: RestForge) -> Iterator[str]:
     named = forge.settings.repository
-    found = forge.web.get(forge.reader.at, CHECK).read(Repository)
+    found = forge.reader.repository_shape(CHECK)
     if found.full_name.lower() != named.lower():
         yield f"'{named}' is called '{found.full_name}' now: set forge.repository"
     if found.permissions is not None and not found.permissions.get("push"):

@@ -121,6 +121,7 @@ def make_pull(
         closed_at=merged_at or read_moment(shape.closed_at),
         reviews=tuple(reviews),
         comments=tuple(comments),
+        sign=shape.sign,
     )
 
 

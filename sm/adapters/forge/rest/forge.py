@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgspec import structs
 
@@ -32,18 +32,19 @@ from sm.adapters.forge.model import (
     SourcedText,
 )
 from sm.adapters.forge.rest import issues, people, pulls
-from sm.adapters.forge.rest.convert import is_of_fork, make_issue, make_pull, make_review
+from sm.adapters.forge.rest.around import CURSOR
+from sm.adapters.forge.rest.convert import is_of_fork, make_issue, make_pull
 from sm.adapters.forge.rest.log import trim_log
 from sm.adapters.forge.rest.read_rules import read_sources
 from sm.adapters.forge.rest.reader import Reader
 from sm.adapters.forge.rest.report import Report
 from sm.adapters.forge.rest.rules import BranchRules
 from sm.adapters.forge.rest.settings import RestSettings
-from sm.adapters.forge.rest.shapes import IssueShape, Label, Repository, ReviewShape
+from sm.adapters.forge.rest.shapes import IssueShape, Label
 from sm.adapters.forge.rest.state import Known, StateFiles
 from sm.adapters.forge.trust import Trust
 from sm.adapters.forge.web.client import Client
-from sm.adapters.forge.web.errors import BadAnswerError, RefusedError
+from sm.adapters.forge.web.errors import RefusedError
 from sm.adapters.forge.web.limits import CORE
 from sm.adapters.forge.web.pace import find_pause
 from sm.errors import UsageError
@@ -73,6 +74,18 @@ def _join(parts: list[Part], texts: list[str]) -> str:
 PULLS = {None: "all", PullState.OPEN: "open"}
 
 
+class Observer(Protocol):
+    """Makes one observation."""
+
+    def read_all(self) -> Batch:
+        """Everything that is open, and what was closed lately."""
+        ...
+
+    def go_on(self, since: Batch, *, is_written: bool) -> Batch:
+        """What has changed since, and the rest as it was; `is_written`: by `sm` itself, too."""
+        ...
+
+
 class RestForge(ABC):
     """Issues, pull requests, reviews, checks and merges of one repository elsewhere."""
 
@@ -94,9 +107,26 @@ class RestForge(ABC):
 
     # Observing
 
-    @abstractmethod
     def observe(self, since: Batch | None = None, *, start_checks: bool = True) -> Batch:
-        """See `Forge.observe`. The forge runs CI itself, so there is none to start."""
+        """Everything that is open and what was closed within a month, or what has changed.
+
+        The forge runs CI itself, so there is none to start. A branch of a fork is called
+        `OWNER:BRANCH`.
+        """
+        written = self.files.written()  # what is written while we read counts as changed since
+        problems = []
+        if since is None or CURSOR not in since.validators:
+            problems += self.find_repository()
+            found = self.make_observer(anew=True).read_all()
+        else:
+            is_written = self.is_stale(since)
+            found = self.make_observer(anew=False).go_on(since, is_written=is_written)
+        validators = found.validators | {"written": written}
+        return structs.replace(found, problems=(*problems, *found.problems), validators=validators)
+
+    @abstractmethod
+    def make_observer(self, *, anew: bool) -> Observer:
+        """What makes one observation of the repository; with `anew` the rules are read as well."""
 
     def find_repository(self) -> list[str]:
         """Find the repository by its id, once that is known: it may have been renamed.
@@ -105,8 +135,7 @@ class RestForge(ABC):
         """
         configured = self.settings.repository
         known = self.files.read_known(configured)
-        path = f"/repositories/{known.id}" if known else self.reader.at
-        found = self.web.get(path, OBSERVE).read(Repository)
+        found = self.reader.repository_shape(OBSERVE, known.id if known else 0)
         self.files.remember(Known(configured, found.id, found.full_name))
         if found.full_name.lower() == configured.lower():
             return []
@@ -199,10 +228,14 @@ class RestForge(ABC):
         """Take a label off an issue, if it has it."""
         return self._written(lambda: issues.remove_label(self.reader, number, label))
 
-    def comment(self, number: int, body: str, *, author: str, marker: str = "") -> bool:
+    def comment(
+        self, number: int, body: str, *, author: str, marker: str = "", on_pull: bool = False
+    ) -> bool:
         """Comment on an issue or pull request; False if one with `marker` is there already."""
         body = self._clean(body)
-        return self._written(lambda: issues.add_comment(self.reader, number, body, marker))
+        return self._written(
+            lambda: issues.add_comment(self.reader, number, body, marker, on_pull=on_pull)
+        )
 
     # Pull requests
 
@@ -259,18 +292,14 @@ class RestForge(ABC):
         """Review the commit `head`, by default the branch's current one."""
         head = head or self.reader.pull_shape(number).head.sha
         remarks = [structs.replace(one, body=self._clean(one.body)) for one in comments]
-        data = self.review_data(state, self._clean(body), remarks, head)
-        path = f"{self.reader.at}/pulls/{number}/reviews"
-        answer = self._written(lambda: self.web.write("POST", path, issues.COMMENT, data))
-        if (made := make_review(answer.read(ReviewShape), remarks)) is None:
-            raise BadAnswerError(f"the review of pull request {number} was kept as a draft")
-        return made
+        body = self._clean(body)
+        return self._written(lambda: self.send_review(number, state, body, remarks, head))
 
     @abstractmethod
-    def review_data(
-        self, state: ReviewState, body: str, comments: Iterable[InlineComment], head: str
-    ) -> dict[str, object]:
-        """A review as the forge takes it."""
+    def send_review(
+        self, number: int, state: ReviewState, body: str, comments: list[InlineComment], head: str
+    ) -> Review:
+        """Review the commit `head` in the words of the forge."""
 
     def diff(self, number: int, *options: str) -> str:
         """What a pull request changes, as `git diff` shows it; `--stat` for an overview."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from urllib.parse import quote
 
 from msgspec import structs
 
@@ -11,15 +10,9 @@ from sm.adapters.forge.errors import NotFoundError
 from sm.adapters.forge.marker import add_marker
 from sm.adapters.forge.model import Issue, IssueState
 from sm.adapters.forge.rest.convert import make_issue
-from sm.adapters.forge.rest.reader import GONE, Reader
-from sm.adapters.forge.rest.shapes import IssueShape, Label
+from sm.adapters.forge.rest.reader import COMMENT, GONE, Reader
 from sm.adapters.forge.web.errors import RefusedError
 from sm.errors import UsageError
-
-WRITE = "write"
-"""The purpose of a request that changes something."""
-COMMENT = "comment"
-STATES = {None: "all", IssueState.OPEN: "open", IssueState.CLOSED: "closed"}
 
 
 def list_issues(
@@ -30,10 +23,7 @@ def list_issues(
     Other forges mean "any of them", or drop a label that they do not know: so it is looked at here.
     """
     wanted = list(labels)
-    asked = {"state": STATES[state], **reader.oldest_first}
-    if wanted:
-        asked["labels"] = ",".join(wanted)
-    found = reader.entries("/issues", IssueShape, asked)
+    found = reader.issue_shapes(state, wanted)
     issues = [make_issue(one) for one in found if one.pull_request is None]
     chosen = [one for one in issues if set(wanted) <= set(one.labels)]
     return sorted(chosen, key=lambda one: one.number), []
@@ -41,13 +31,7 @@ def list_issues(
 
 def add_issue(reader: Reader, title: str, body: str, labels: Iterable[str]) -> Issue:
     """File an issue. If its answer is lost, the caller is told that it may be there."""
-    data = {
-        "title": title,
-        "body": add_marker(body, ""),
-        "labels": [reader.label_ref(label) for label in labels],
-    }
-    answer = reader.web.write("POST", f"{reader.at}/issues", WRITE, data)
-    return make_issue(answer.read(IssueShape))
+    return make_issue(reader.add_issue(title, add_marker(body, ""), labels))
 
 
 def edit_issue(
@@ -65,18 +49,15 @@ def edit_issue(
     changes = {"title": title} if title else {}
     if body is not None:
         changes["body"] = add_marker(body, "")
-    return _patch(reader, number, changes) if changes else known
+    return make_issue(reader.change_issue(number, changes)) if changes else known
 
 
 def set_state(reader: Reader, number: int, state: IssueState) -> Issue:
     """Open or close an issue; one that is so already stays untouched."""
     known = make_issue(reader.issue_shape(number))
-    return known if known.state is state else _patch(reader, number, {"state": str(state)})
-
-
-def _patch(reader: Reader, number: int, changes: dict[str, str]) -> Issue:
-    answer = reader.web.write("PATCH", f"{reader.at}/issues/{number}", WRITE, changes)
-    return make_issue(answer.read(IssueShape))
+    if known.state is state:
+        return known
+    return make_issue(reader.change_issue(number, {"state": str(state)}))
 
 
 def add_label(reader: Reader, number: int, label: str) -> Issue:
@@ -84,34 +65,29 @@ def add_label(reader: Reader, number: int, label: str) -> Issue:
     known = make_issue(reader.issue_shape(number))
     if label in known.labels:
         return known
-    path = f"{reader.at}/issues/{number}/labels"
-    answer = reader.web.write(
-        "POST", path, WRITE, {"labels": [reader.label_ref(label)]}, harmless=True
-    )
-    return _with_labels(known, answer.read(list[Label]))
+    names = tuple(one.name or "" for one in reader.add_label(number, label))
+    return structs.replace(known, labels=names)
 
 
 def remove_label(reader: Reader, number: int, label: str) -> Issue:
     """Take a label off an issue, if it has it."""
     known = make_issue(reader.issue_shape(number))
     if label in known.labels:
-        path = f"{reader.at}/issues/{number}/labels/{quote(str(reader.label_ref(label)), safe='')}"
-        reader.web.write("DELETE", path, WRITE, accept=(404,))  # taken off meanwhile
+        reader.remove_label(number, label)
     left = tuple(one for one in known.labels if one != label)
     return structs.replace(known, labels=left)
 
 
-def _with_labels(issue: Issue, labels: Iterable[Label]) -> Issue:
-    return structs.replace(issue, labels=tuple(label.name or "" for label in labels))
-
-
-def add_comment(reader: Reader, number: int, body: str, marker: str) -> bool:
+def add_comment(reader: Reader, number: int, body: str, marker: str, *, on_pull: bool) -> bool:
     """Comment on an issue or a pull request; False if one of ours with `marker` is there."""
 
     def is_there() -> bool:
-        return bool(marker) and any(one.marker == marker for one in reader.comments(number))
+        if not marker:
+            return False
+        return any(one.marker == marker for one in reader.comments(number, on_pull=on_pull))
 
-    path, data = f"{reader.at}/issues/{number}/comments", {"body": add_marker(body, marker)}
+    path = reader.comments_path(number, on_pull=on_pull)
+    data = reader.comment_data(add_marker(body, marker))
     try:
         if is_there():
             return False

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from urllib.parse import quote
 
 from sm.adapters.forge.rest.convert import GHOST, read_login
 from sm.adapters.forge.rest.reader import GONE, Reader
-from sm.adapters.forge.rest.shapes import Permission, User
 from sm.adapters.forge.web.errors import RefusedError
 
-TRUST = "trust"
-"""The purpose of these requests."""
-WRITERS = ("admin", "write", "owner", "maintain")
-"""The words for those who may push."""
 ASKED = 20
 """More unknown authors than these are not asked for one by one."""
 
@@ -23,8 +17,7 @@ def list_writers(reader: Reader) -> frozenset[str] | None:
     if not reader.lists_writers:
         return None
     try:
-        found = reader.entries("/collaborators", User, {"permission": "push"}, TRUST)
-        return frozenset(map(read_login, found))
+        return frozenset(map(read_login, reader.list_writers()))
     except RefusedError as error:
         if error.status in (403, *GONE):
             return None
@@ -41,9 +34,8 @@ def find_writers(reader: Reader, authors: Iterable[str]) -> frozenset[str]:
 
 def may_push(reader: Reader, author: str) -> bool:
     """Whether the account may push. One that the forge does not know may not."""
-    path = f"{reader.at}/collaborators/{quote(author, safe='')}/permission"
     try:
-        return reader.web.get(path, TRUST).read(Permission).permission in WRITERS
+        return reader.may_push(author)
     except RefusedError as error:
         if error.status in GONE:
             return False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from urllib.parse import quote
 
 from sm.adapters.forge.errors import (
     ConflictError,
@@ -13,12 +12,11 @@ from sm.adapters.forge.errors import (
     NothingToMergeError,
     PullClosedError,
 )
-from sm.adapters.forge.model import PullRequest, PullState
-from sm.adapters.forge.rest.convert import make_pull, name_branch
-from sm.adapters.forge.rest.issues import WRITE
-from sm.adapters.forge.rest.reader import Reader
-from sm.adapters.forge.rest.shapes import Comparison, File, PullShape
-from sm.adapters.forge.web.errors import RefusedError
+from sm.adapters.forge.model import InlineComment, PullRequest, PullState, Review
+from sm.adapters.forge.rest.convert import make_pull, make_review, name_branch
+from sm.adapters.forge.rest.reader import COMMENT, Reader
+from sm.adapters.forge.rest.shapes import File, ReviewShape
+from sm.adapters.forge.web.errors import BadAnswerError, RefusedError
 
 DUPLICATE = (409, 422)
 
@@ -42,15 +40,16 @@ def open_pull(reader: Reader, branch: str, base: str, title: str, body: str) -> 
     for name in (branch, base):
         if not reader.branch_head(name):
             raise NotFoundError(f"there is no branch '{name}' on the forge: push it first")
-    data = {"title": title, "head": branch, "base": base, "body": body}
+
+    def landed() -> bool:
+        return bool(find_pull(reader, branch, "open"))
+
     try:
-        answer = reader.web.make(
-            f"{reader.at}/pulls", WRITE, data, lambda: bool(find_pull(reader, branch, "open"))
-        )
+        made = reader.offer(branch, base, title, body, landed)
     except RefusedError as error:
         return _explain_unopened(reader, branch, base, error)
-    if answer is not None:
-        return make_pull(answer.read(PullShape))
+    if made is not None:
+        return make_pull(made)
     return find_pull(reader, branch, "open") or _vanished(branch)
 
 
@@ -58,8 +57,7 @@ def _explain_unopened(reader: Reader, branch: str, base: str, error: RefusedErro
     if error.status in DUPLICATE:
         if known := find_pull(reader, branch, "open"):  # another process was faster
             return known
-        if not count_commits(reader, base, branch):
-            raise NothingToMergeError(f"'{branch}' has nothing that '{base}' lacks") from None
+        refuse_nothing(reader, branch, base)
     raise error
 
 
@@ -67,10 +65,10 @@ def _vanished(branch: str) -> PullRequest:
     raise NotFoundError(f"the pull request of '{branch}' is gone again: look at the forge")
 
 
-def count_commits(reader: Reader, base: str, branch: str) -> int:
-    """How many commits `branch` has that `base` lacks."""
-    names = "...".join(quote(name, safe="") for name in (base, branch))
-    return reader.ask(f"/compare/{names}", Comparison, f"comparison of '{branch}'").total_commits
+def refuse_nothing(reader: Reader, branch: str, base: str) -> None:
+    """Raise NothingToMergeError if `branch` has no commits that `base` lacks."""
+    if not reader.compare(base, branch, f"comparison of '{branch}'").total_commits:
+        raise NothingToMergeError(f"'{branch}' has nothing that '{base}' lacks")
 
 
 def close_pull(reader: Reader, number: int) -> PullRequest:
@@ -80,20 +78,28 @@ def close_pull(reader: Reader, number: int) -> PullRequest:
         raise PullClosedError(f"pull request {number} is merged")
     if known.state is PullState.CLOSED:
         return known
-    answer = reader.web.write("PATCH", f"{reader.at}/pulls/{number}", WRITE, {"state": "closed"})
-    return make_pull(answer.read(PullShape))
+    return make_pull(reader.close_pull(number))
+
+
+def send_review(
+    reader: Reader, number: int, data: dict[str, object], comments: Iterable[InlineComment]
+) -> Review:
+    """Submit a review; `data` is that with its comments as the forge takes it."""
+    answer = reader.web.write("POST", f"{reader.at}/pulls/{number}/reviews", COMMENT, data)
+    if (made := make_review(answer.read(ReviewShape), comments)) is None:
+        raise BadAnswerError(f"the review of pull request {number} was kept as a draft")
+    return made
 
 
 def list_files(reader: Reader, number: int) -> list[File]:
     """The files that a pull request changes."""
     reader.pull_shape(number)
-    return list(reader.entries(f"/pulls/{number}/files", File))
+    return list(reader.files(number))
 
 
 def list_files_at(reader: Reader, pull: PullRequest, head: str) -> list[str]:
     """The same up to the commit `head`."""
-    names = f"{quote(pull.base, safe='')}...{quote(head, safe='')}"
-    found = reader.ask(f"/compare/{names}", Comparison, f"commit '{head}'")
+    found = reader.compare(pull.base, head, f"commit '{head}'")
     return [file.filename for file in found.files or []]
 
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from sm.adapters.forge.combine import Part
 from sm.adapters.forge.errors import NotFoundError
-from sm.adapters.forge.model import Comment, Issue, PullRequest, Review
+from sm.adapters.forge.model import Comment, Issue, IssueState, PullRequest, Review
 from sm.adapters.forge.rest.convert import (
     make_comment,
     make_issue,
@@ -25,10 +25,14 @@ from sm.adapters.forge.rest.shapes import (
     Branch,
     CheckRuns,
     CommentShape,
+    Comparison,
+    File,
     InlineShape,
     IssueShape,
     Label,
+    Permission,
     PullShape,
+    Repository,
     ReviewShape,
     Rule,
     RuleParameters,
@@ -47,10 +51,20 @@ NEWEST = 10
 """Pull requests of one branch that are looked at: the last ones."""
 READ = "read"
 """The purpose of a request that is for a text or a single thing."""
+WRITE, COMMENT = "write", "comment"
+"""Those of requests that change something."""
+TRUST = "trust"
+"""That of a request for people."""
+STATES = {None: "all", IssueState.OPEN: "open", IssueState.CLOSED: "closed"}
+WRITERS = ("admin", "write", "owner", "maintain")
+"""The words for those who may push."""
 
 
 class Reader:
-    """One repository, `OWNER/NAME`, as the account of the token sees it."""
+    """One repository, `OWNER/NAME`, as the account of the token sees it.
+
+    It has each request that another forge words otherwise; when to send it, is said elsewhere.
+    """
 
     def __init__(self, web: Client, repository: str) -> None:
         """`repository` is its present name."""
@@ -62,10 +76,23 @@ class Reader:
         """Who we are: what this account has written may bear our marks."""
         return read_login(self.web.get("/user", READ).read(User))
 
-    def ask(self, path: str, shape: type[T], what: str, params: Params | None = None) -> T:
+    def repository_shape(self, purpose: str, ident: int = 0) -> Repository:
+        """The repository: the one of this name, or whatever the one with that id is called."""
+        return self.web.get(f"/repositories/{ident}" if ident else self.at, purpose).read(
+            Repository
+        )
+
+    def ask(
+        self,
+        path: str,
+        shape: type[T],
+        what: str,
+        params: Params | None = None,
+        purpose: str = READ,
+    ) -> T:
         """Read `path` below the repository; NotFoundError names `what` if it is missing."""
         try:
-            return self.web.get(f"{self.at}{path}", READ, params).read(shape)
+            return self.web.get(f"{self.at}{path}", purpose, params).read(shape)
         except RefusedError as error:
             if error.status in GONE:
                 raise NotFoundError(f"there is no {what} in '{self.repository}'") from None
@@ -94,9 +121,53 @@ class Reader:
     def make_label(self, name: str) -> Label:
         """Make a label."""
         data = {"name": name, "color": self.colour}
-        return self.web.write("POST", f"{self.at}/labels", "write", data).read(Label)
+        return self.web.write("POST", f"{self.at}/labels", WRITE, data).read(Label)
+
+    # People
+
+    def list_writers(self) -> Iterator[User]:
+        """Everyone who may push."""
+        return self.entries("/collaborators", User, {"permission": "push"}, TRUST)
+
+    def may_push(self, author: str) -> bool:
+        """Whether the account may push; RefusedError if the forge does not know it."""
+        path = f"{self.at}/collaborators/{quote(author, safe='')}/permission"
+        return self.web.get(path, TRUST).read(Permission).permission in WRITERS
 
     # Issues
+
+    def issue_shapes(self, state: IssueState | None, labels: Iterable[str]) -> Iterator[IssueShape]:
+        """The issues in that state that have the labels; others may be among them."""
+        asked = {"state": STATES[state], **self.oldest_first}
+        if wanted := ",".join(labels):
+            asked["labels"] = wanted
+        return self.entries("/issues", IssueShape, asked)
+
+    def add_issue(self, title: str, body: str, labels: Iterable[str]) -> IssueShape:
+        """File an issue."""
+        refs = [self.label_ref(label) for label in labels]
+        data = {"title": title, "body": body, "labels": refs}
+        return self.web.write("POST", f"{self.at}/issues", WRITE, data).read(IssueShape)
+
+    def change_issue(self, number: int, changes: dict[str, str]) -> IssueShape:
+        """Change its `title`, `body` or `state`."""
+        answer = self.web.write("PATCH", f"{self.at}/issues/{number}", WRITE, changes)
+        return answer.read(IssueShape)
+
+    def add_label(self, number: int, label: str) -> list[Label]:
+        """Give an issue a label; all that it has then. One that is unknown is made."""
+        data = {"labels": [self.label_ref(label)]}
+        path = f"{self.at}/issues/{number}/labels"
+        return self.web.write("POST", path, WRITE, data, harmless=True).read(list[Label])
+
+    def remove_label(self, number: int, label: str) -> None:
+        """Take a label off an issue, or find that it was taken off."""
+        ref = quote(str(self.label_ref(label)), safe="")
+        self.web.write("DELETE", f"{self.at}/issues/{number}/labels/{ref}", WRITE, accept=(404,))
+
+    def comments_path(self, number: int, *, on_pull: bool) -> str:
+        """Where the comments are. Here pull requests and issues have the same numbers."""
+        return f"{self.at}/issues/{number}/comments"
 
     def issue_shape(self, number: int) -> IssueShape:
         """An issue as the forge has it; NotFoundError if there is none, or a pull request."""
@@ -110,7 +181,11 @@ class Reader:
         shape = self.issue_shape(number)
         return make_issue(shape, self.comments(number) if shape.comments else ())
 
-    def comments(self, number: int) -> tuple[Comment, ...]:
+    def comment_data(self, body: str) -> dict[str, str]:
+        """A comment as the forge takes it."""
+        return {"body": body}
+
+    def comments(self, number: int, *, on_pull: bool = False) -> tuple[Comment, ...]:
         """The comments on an issue or a pull request, oldest first."""
         found = self.entries(f"/issues/{number}/comments", CommentShape)
         return space_out(make_comment(one, self.account) for one in found)
@@ -136,6 +211,28 @@ class Reader:
             "direction": "desc",
         }
         return self.web.get(f"{self.at}/pulls", READ, asked).read(list[PullShape])
+
+    def offer(
+        self, branch: str, base: str, title: str, body: str, landed: Callable[[], bool]
+    ) -> PullShape | None:
+        """Open a pull request; None if one was opened by a try whose answer was lost."""
+        data = {"title": title, "head": branch, "base": base, "body": body}
+        answer = self.web.make(f"{self.at}/pulls", WRITE, data, landed)
+        return answer.read(PullShape) if answer else None
+
+    def close_pull(self, number: int) -> PullShape:
+        """Close a pull request."""
+        data = {"state": "closed"}
+        return self.web.write("PATCH", f"{self.at}/pulls/{number}", WRITE, data).read(PullShape)
+
+    def compare(self, base: str, head: str, what: str) -> Comparison:
+        """What `head` has that `base` lacks."""
+        names = "...".join(quote(name, safe="") for name in (base, head))
+        return self.ask(f"/compare/{names}", Comparison, what)
+
+    def files(self, number: int) -> Iterator[File]:
+        """The files that a pull request changes."""
+        return self.entries(f"/pulls/{number}/files", File)
 
     def pull(self, number: int) -> PullRequest:
         """A pull request with its reviews, without texts of others and without its check."""

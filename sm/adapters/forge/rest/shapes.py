@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from sm.adapters.forge.model import Sign
 from sm.foreign import NUMBER_LIMIT
 
 Number = Annotated[int, Meta(ge=1, le=NUMBER_LIMIT)]
@@ -92,6 +93,7 @@ class PullShape(Struct, frozen=True):
     draft: bool = False
     updated_at: str = ""
     node_id: str = ""
+    sign: Sign = Sign.SHARED
 
 
 class ReviewShape(Struct, frozen=True):

@@ -19,9 +19,11 @@ NEXT = re.compile(r'<([^<>]{1,2000})>\s*;\s*rel="next"')
 
 
 class Said(Struct, frozen=True):
-    """The words of a forge that refuses something."""
+    """The words of a forge that refuses something; GitLab says what is wrong of each field."""
 
-    message: str = ""
+    message: str | list[object] | dict[str, object] = ""
+    error: str | list[object] | dict[str, object] = ""
+    error_description: str = ""
     errors: list[dict[str, object] | str] | None = None
 
 
@@ -70,9 +72,17 @@ class Answer(Struct, frozen=True):
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return ""
         details = [_word(one) for one in (found.errors or [])[:5]]
-        return one_line(
-            ": ".join(filter(None, [found.message, "; ".join(filter(None, details))])), 300
-        )
+        words = [*map(_phrase, (found.message, found.error)), found.error_description]
+        return one_line(": ".join(filter(None, [*words, "; ".join(filter(None, details))])), 300)
+
+
+def _phrase(said: object) -> str:
+    """What is said of a whole, or of several fields."""
+    if isinstance(said, dict):
+        return "; ".join(f"{field} {_phrase(one)}" for field, one in list(said.items())[:5])
+    if isinstance(said, list):
+        return ", ".join(str(one) for one in said[:5])
+    return str(said)
 
 
 def _word(error: dict[str, object] | str) -> str:

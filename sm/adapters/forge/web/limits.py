@@ -82,8 +82,8 @@ def read_date(headers: Mapping[str, str]) -> float | None:
 
 
 def _number(headers: Mapping[str, str], name: str) -> int | None:
-    """GitHub's name of the header; `reset` is in seconds since the epoch, beyond nine digits."""
-    text = headers.get(f"x-ratelimit-{name}", "")
+    """The header of GitHub, or of GitLab; `reset` is in seconds since the epoch."""
+    text = headers.get(f"x-ratelimit-{name}") or headers.get(f"ratelimit-{name}", "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else None
 
 

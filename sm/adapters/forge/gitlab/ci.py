@@ -1,0 +1,195 @@
+"""What pipelines say of a commit.
+
+A commit may have several pipelines: of its branch, of its merge request, of the merge that GitLab
+tries with the target, and one that holds what other programs say. GitLab merges by one of them, the
+head pipeline of the merge request. So that one counts here, and what other programs say besides.
+
+The word of a pipeline already leaves out jobs that may fail, and waits for manual ones only where
+they block. Jobs are read to name what has failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from sm.adapters.forge.combine import Part
+from sm.adapters.forge.errors import AtWorkError, NotFoundError
+from sm.adapters.forge.gitlab.shapes import CommitJson, Job, MergeRequest, Pipeline
+from sm.adapters.forge.rest.convert import read_moment
+from sm.adapters.forge.rest.reader import WRITE
+from sm.errors import UsageError
+from sm.foreign import NAME_LIMIT, tidy
+
+if TYPE_CHECKING:
+    from sm.adapters.forge.gitlab.reader import GitlabReader
+
+OVER = frozenset({"success", "failed", "canceled", "skipped"})
+WAITING = frozenset({"manual", "scheduled"})
+OF_REQUEST, EXTERNAL = "merge_request_event", "external"
+BESIDES = frozenset({EXTERNAL, "parent_pipeline", "ondemand_dast_scan", "ondemand_dast_validation"})
+"""The sources of pipelines that GitLab does not merge by."""
+NEWEST = 20
+"""Pipelines of one commit that are looked at."""
+BROKEN = frozenset(
+    {
+        *("runner_system_failure", "stuck_or_timeout_failure", "api_failure", "scheduler_failure"),
+        *("data_integrity_failure", "runner_unsupported", "no_matching_runner", "user_blocked"),
+        *("ci_quota_exceeded", "builds_disabled", "archived_failure", "project_deleted"),
+        *("runner_provisioning_timeout", "job_router_failure", "stale_schedule"),
+    }
+)
+"""Reasons for which a job has failed, and not by the commit."""
+OWN_END, UNKNOWN = "killed", "stale"
+"""Words of `combine` for CI that has failed itself, or has said nothing."""
+SKIPPED = "the pipeline was skipped ([skip ci]), so nothing is known of the commit"
+
+
+def find_request(reader: GitlabReader, head: str, purpose: str) -> MergeRequest | None:
+    """The open merge request whose head the commit is, with its pipeline."""
+    path = f"/repository/commits/{head}/merge_requests"
+    try:
+        found = list(reader.entries(path, MergeRequest, {}, purpose))
+    except NotFoundError:
+        return None
+    numbers = [one.iid for one in found if one.sha == head and one.state == "opened"]
+    return reader.request(max(numbers), purpose) if numbers else None
+
+
+def read_parts(
+    reader: GitlabReader, head: str, request: MergeRequest | None, purpose: str
+) -> list[Part]:
+    """What the pipelines say of the commit `head`, and of what failed there."""
+    pipelines = list(_choose(reader, head, request, purpose))
+    return [part for one in pipelines for part in _divide(reader, head, one, purpose)]
+
+
+def _choose(
+    reader: GitlabReader, head: str, request: MergeRequest | None, purpose: str
+) -> Iterator[Pipeline]:
+    """The pipeline that decides, and the last one of other programs."""
+    own = request.head_pipeline if request else None
+    if own and not _is_of(reader, own, head, purpose):
+        own = None
+    if own and own.status not in OVER:
+        yield own  # whatever others say, it is not over
+        return
+    listed = list(_list_pipelines(reader, head, purpose))
+    own = own or _newest(listed, request.source_branch if request else "")
+    others = [one for one in listed if one.source == EXTERNAL and one.id != (own.id if own else 0)]
+    yield from [one for one in (own, *others[:1]) if one]
+
+
+def _list_pipelines(reader: GitlabReader, head: str, purpose: str) -> Iterator[Pipeline]:
+    """Those of the commit itself, newest first."""
+    asked: dict[str, str | int]
+    asked = {"sha": head, "order_by": "id", "sort": "desc", "per_page": NEWEST}
+    return iter(reader.web.get(f"{reader.at}/pipelines", purpose, asked).read(list[Pipeline]))
+
+
+def _is_of(reader: GitlabReader, pipeline: Pipeline, head: str, purpose: str) -> bool:
+    """Whether the pipeline is of that head: a moment after a push it is of the last one.
+
+    Of a merged result it has the merge, whose parents are the target and the head.
+    """
+    if pipeline.sha == head:
+        return True
+    if not (pipeline.ref or "").endswith(("/merge", "/train")):
+        return False
+    path = f"/repository/commits/{pipeline.sha}"
+    try:
+        found = reader.ask(path, CommitJson, "commit", purpose=purpose)
+    except NotFoundError:
+        return False
+    return head in found.parent_ids
+
+
+def _newest(pipelines: Iterable[Pipeline], branch: str) -> Pipeline | None:
+    """Of several pipelines the one of a merge request, then of the branch, then the newest."""
+
+    def rank(one: Pipeline) -> tuple[bool, bool, int]:
+        return one.source == OF_REQUEST, one.ref == branch, one.id
+
+    return max((one for one in pipelines if one.source not in BESIDES), key=rank, default=None)
+
+
+# Parts
+
+
+def _divide(reader: GitlabReader, head: str, pipeline: Pipeline, purpose: str) -> list[Part]:
+    """A pipeline as one part, or one that has failed as what has failed in it."""
+    at, url = read_moment(pipeline.updated_at), (pipeline.web_url or "")[:1000]
+    key = f"pipeline {pipeline.id}"
+    if pipeline.status == "failed":
+        failed = _list_failed(reader, head, pipeline, purpose)
+        if failed:
+            return [_make_part(one, pipeline, at) for one in failed]
+        text = reader.ask(f"/pipelines/{pipeline.id}", Pipeline, key).yaml_errors or ""
+        return [Part("pipeline", "failure", url, at, key=key, text=text)]
+    if pipeline.status == "skipped":
+        return [Part("pipeline", UNKNOWN, url, at, key=key, text=SKIPPED)]
+    word = "cancelled" if pipeline.status == "canceled" else pipeline.status
+    return [Part("pipeline", word, url, at, key=key)]
+
+
+def _list_failed(
+    reader: GitlabReader, head: str, pipeline: Pipeline, purpose: str
+) -> list[tuple[Job, bool]]:
+    """What has failed in a pipeline, and whether it has a log: jobs, or pipelines that it began.
+
+    Of other programs it is their statuses.
+    """
+    asked = {"scope[]": "failed"}
+    for kind, has_log in (("jobs", True), ("bridges", False)):
+        path = f"/pipelines/{pipeline.id}/{kind}"
+        found = [job for job in reader.entries(path, Job, asked, purpose) if not job.allow_failure]
+        if found:
+            return [(job, has_log) for job in found]
+    path = f"/repository/commits/{head}/statuses"
+    said = reader.entries(path, Job, {"pipeline_id": pipeline.id}, purpose)
+    return [(one, False) for one in said if one.status == "failed" and not one.allow_failure]
+
+
+def _make_part(failed: tuple[Job, bool], pipeline: Pipeline, at: float) -> Part:
+    job, has_log = failed
+    reason = job.failure_reason or ""
+    is_own = reason in BROKEN
+    return Part(
+        name=tidy(job.name)[:NAME_LIMIT] or "job",
+        word=OWN_END if is_own else "failure",
+        url=(job.web_url or job.target_url or pipeline.web_url or "")[:1000],
+        at=read_moment(job.finished_at) or at,
+        id=job.id,
+        key=f"pipeline {pipeline.id} {job.name} {job.id}",
+        has_log=has_log,
+        text=f"GitLab's reason: {tidy(reason)[:NAME_LIMIT]}" if is_own else job.description or "",
+    )
+
+
+# Again
+
+
+def rerun(reader: GitlabReader, head: str) -> None:
+    """Have CI run again: what has failed, or everything if nothing has.
+
+    Raises:
+        AtWorkError: it is at work on the commit.
+        UsageError: it has never run on it, or waits for a person.
+
+    """
+    request = find_request(reader, head, WRITE)
+    found = next(_choose(reader, head, request, WRITE), None)
+    if found is None or found.source == EXTERNAL:
+        raise UsageError(f"GitLab has not run CI on {head[:12]}: start CI where it runs")
+    if found.status in WAITING:
+        raise UsageError(f"CI on {head[:12]} waits for a person: go on at {found.web_url}")
+    if found.status not in OVER:
+        raise AtWorkError(f"GitLab is at work on {head[:12]}: wait for it")
+    if found.status in ("failed", "canceled"):
+        path = f"/pipelines/{found.id}/retry"
+    elif found.source == OF_REQUEST and request:
+        path = f"/merge_requests/{request.iid}/pipelines"
+    else:
+        path = f"/pipeline?ref={quote(found.ref or '', safe='')}"
+    reader.web.write("POST", f"{reader.at}{path}", WRITE, harmless=True)
