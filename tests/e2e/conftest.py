@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
+from sm.adapters.forge import kinds
+from sm.adapters.forge.local.repository import BareRepository
+from sm.sessions.project import Project
 from sm.store import journal
 from sm.store.paths import Root
 from sm.views.event_words import describe, name_event
+from tests.adapters import memory_forge
+from tests.adapters.forge_sides import LocalSide, MemorySide
+from tests.adapters.memory_forge import SERVERS, MemorySettings, Server
+from tests.e2e.play import Play
 from tests.e2e.stage import Stage, make_stage
+from tests.forges.sides import KINDS as REMOTE
+from tests.forges.sides import RemoteSide, remote_side
+from tests.hub import Hub
 
 MakeStage = Callable[..., Stage]
 
@@ -41,3 +53,34 @@ def _show(stage: Stage) -> None:
         print(f"{event.at:.3f} {event.session} {name_event(event)} {describe(event)}")
     for log in stage.project.root.sessions.glob("*/monitor.log"):
         print(f"--- {log}\n{log.read_text(errors='replace')}")
+
+
+SETTINGS: dict[str, object] = {"merge": {"by": "sm"}, "ci": {"command": "true", "poll": "1h"}}
+
+
+@pytest.fixture(params=["local", "memory", *REMOTE])
+def play(
+    request: pytest.FixtureRequest, stage_of: MakeStage, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Play]:
+    monkeypatch.setattr("sm.adapters.forge.gitea.observe.UNCERTAIN_S", 0.0)
+    stage = stage_of(settings=SETTINGS)
+    project = stage.project
+    hub = Hub(stage.config, project.settings, stage.repository)
+    side: LocalSide | MemorySide | RemoteSide
+    with ExitStack() as running:
+        if request.param == "local":
+            side = LocalSide(hub, running)
+        elif request.param in REMOTE:
+            folder = project.root.project(project.name).path
+            folder.parent.parent.mkdir(mode=0o700, exist_ok=True)
+            folder.parent.mkdir(mode=0o700, exist_ok=True)
+            side = running.enter_context(remote_side(request.param, hub, folder))
+            project = Project(project.config, side.project)
+        else:
+            monkeypatch.setitem(kinds.MODULES, "memory", memory_forge.__name__)
+            server = Server(BareRepository(stage.repository.bare))
+            monkeypatch.setitem(SERVERS, "here", server)
+            settings = structs.replace(project.settings, forge=MemorySettings(name="here"))
+            project, side = Project(project.config, settings), MemorySide(hub, server)
+        side.admit("ada", "rita")
+        yield Play(stage, side, project, running)

@@ -1,0 +1,107 @@
+"""CI and merge queues of a forge elsewhere: what fails by itself is run again, and told once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sm.adapters.forge.model import CheckState, ReviewState
+from tests.e2e.play import GITHUB, Play, seen_anew
+from tests.forges.sides import RemoteSide
+from tests.helpers import wait_for
+
+LOST = "E  no test ran\n##[error]The runner has received a shutdown signal.\n"
+
+
+def fails(play: Play, head: str, log: str, ago_s: float = 0.0) -> None:
+    """The run of CI on that commit fails with that log."""
+    play.side.finish(head, CheckState.FAILURE, "build", log)
+    assert isinstance(play.side, RemoteSide)
+    play.side.state.runs[-1].at -= ago_s
+    seen_anew(play)
+    play.react(1)
+
+
+@GITHUB
+def test_ci_that_failed_itself_is_run_again_once_and_then_told_to_a_person(play: Play) -> None:
+    issue = play.start()
+    assert isinstance(play.side, RemoteSide)
+    head = play.push(issue, "good\n", "PHASE:awaiting_ci")
+    fails(play, head, LOST, ago_s=60)
+    play.react(issue)
+    assert play.side.state.reruns == ["rerun-failed-jobs"]
+    assert play.decided() == ["open-pull", "ci-rerun"]
+    fails(play, head, LOST)
+    assert play.side.state.reruns == ["rerun-failed-jobs"], "once for each commit"
+    assert play.decided() == ["open-pull", "ci-rerun", "ci-broken"]
+    [asked] = [one.body for one in play.side.open().issue(issue).comments if one.marker]
+    assert "It was run once more by itself" in asked
+    assert "shutdown signal" in asked
+    assert not [text for text in play.stage.told() if "CI failed" in text]
+
+
+@GITHUB
+@pytest.mark.parametrize("at", ["run CI again:before", "run CI again:after"])
+def test_ci_is_run_again_once_whatever_is_killed(
+    play: Play, at: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The request is done or not when the process dies: the next one finds out."""
+
+    class KilledError(BaseException):
+        pass
+
+    def die(name: str) -> None:
+        if name == at:
+            raise KilledError
+
+    issue = play.start()
+    assert isinstance(play.side, RemoteSide)
+    head = play.push(issue, "good\n", "PHASE:awaiting_ci")
+    with monkeypatch.context() as killing:
+        killing.setattr("sm.issues.reactor.crash_point", die)
+        with pytest.raises(KilledError):
+            fails(play, head, LOST, ago_s=60)
+    play.react(issue)
+    assert play.side.state.reruns == ["rerun-failed-jobs"]
+    fails(play, head, "line 7 is wrong\n")
+    assert "line 7 is wrong" in play.hears(issue, "CI failed")
+    log = next(line for line in play.stage.told()[-1].splitlines() if "the whole log:" in line)
+    assert "line 7 is wrong" in Path(log.partition("the whole log: ")[2]).read_text()
+
+
+@GITHUB
+def test_a_merge_queue_merges_and_what_it_drops_is_told_to_the_agent(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    issue, side = play.start(), play.side
+    assert isinstance(side, RemoteSide)
+    side.state.has_queue = True
+    head = play.push(issue, "good\n", "PHASE:awaiting_review")
+    side.finish(head, CheckState.SUCCESS)
+    pull = side.open().pull_for(f"fix/{issue}")
+    assert pull
+    side.open().submit_review(pull.number, ReviewState.APPROVED, author="rita")
+    seen_anew(play)
+    play.react(issue)
+    assert play.decided() == ["open-pull", "approved-merge"]
+    found = side.state.entries[pull.number].pull
+    assert found
+    assert found.place == 1
+    found.place, found.dropped = 0, "failed checks"
+    seen_anew(play)
+    play.react(issue)
+    assert play.decided() == ["open-pull", "approved-merge"], "it may be a moment behind"
+    monkeypatch.setattr("sm.issues.facts.QUEUE_S", 0.0)
+    assert "failed checks" in play.hears(issue, "has removed pull request")
+    play.stage.write_phase(issue, "PHASE:awaiting_review")
+    play.react(issue)
+    assert found.place == 1, "another write, another try"
+    side.state.merge(side.state.entries[pull.number], "Merge", "queue")
+    seen_anew(play)
+
+    def is_over() -> bool:
+        play.react(issue)
+        return not play.stage.sessions()
+
+    wait_for(is_over, "the end of the session")
