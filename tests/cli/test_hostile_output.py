@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -14,6 +15,7 @@ import click
 import pytest
 
 from sm.__main__ import run
+from sm.adapters import proc
 from sm.cli.root import COMMANDS, cli
 from sm.store import lock
 from sm.store.paths import Root
@@ -139,8 +141,18 @@ def world(
     monkeypatch.setenv("SM_CONFIG", str(tmp_path / "sm.yaml"))
     monkeypatch.chdir(tmp_path)
     # As if it were watched: no monitor is to be started for it.
-    with lock.hold(made.session.dir.monitor_lock), lock.hold(made.other.dir.monitor_lock):
+    # The agent is another process than this one, which calls as a person.
+    with (
+        lock.hold(made.session.dir.monitor_lock),
+        lock.hold(made.other.dir.monitor_lock),
+        subprocess.Popen(["tail", "-f", os.devnull], start_new_session=True) as agent,
+    ):
+        known = proc.find(agent.pid)
+        assert known
+        for session in (made.session, made.other):
+            session.dir.agent_pid.write_text(f"{known.pid} {known.started}\n")
         yield made
+        agent.kill()
 
 
 def calls_of(world: World, path: str, command: click.Command) -> Iterator[list[str]]:
@@ -160,8 +172,9 @@ def test_every_command_has_its_calls_here() -> None:
 
 @pytest.mark.timeout(900)
 def test_no_command_passes_on_what_a_terminal_would_act_upon(
-    world: World, capfd: pytest.CaptureFixture[str]
+    world: World, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
     commands, wrong, shown = dict(leaves(cli)), [], ""
     for path in CALLS:
         for argv in calls_of(world, path, commands[path]):

@@ -336,11 +336,10 @@ def test_issue_being_edited_while_its_agent_works_loses_nothing(stage_of: MakeSt
     stage.write_phase(issue, "PHASE:nonsense")
     told(stage, "no sentinel of the protocol")  # which quotes nothing of the issue
     os.kill(stage.agent_pid(issue), signal.SIGKILL)
-    problem = stage.session(issue).dir.problem
-    wait_for(problem.exists, "the problem to be noted")
+    wait_for(lambda: len(stage.told()) == 3, "the next agent")
+    assert "Please." in stage.told()[-1], "it has the text of the pick-up"
     assert "the front matter has no end" in stage.sm("status").stdout
     file.write_text(whole)
-    wait_for(lambda: len(stage.told()) == 3, "the next agent")
     wait_for(lambda: plan.read_pending(stage.session(issue).dir) is None, "the end of the plan")
 
 

@@ -344,4 +344,5 @@ def test_every_effect_of_the_matrix_has_a_crash_test() -> None:
     tested |= {Verb.CREATE_PHASE, Verb.FORGET, Verb.ADOPT_TEXT}
     tested |= {Verb.CLOSE_PULL, Verb.DELETE_EMPTY_BRANCH}
     tested |= {Verb.PARK}  # in test_hook_rows.py
+    tested |= {Verb.RERUN_CI}  # in test_ci_elsewhere.py
     assert tested == {step.verb for row in ROWS for step in row.steps}
