@@ -54,9 +54,6 @@ def sealed_environment(folder: Path) -> dict[str, str]:
         "GIT_AUTHOR_DATE": "2026-01-02T03:04:05+0000",
         "GIT_COMMITTER_DATE": "2026-01-02T03:04:05+0000",
         "USER": "ada",
-        # Nobody is trusted there: all servers are on loopback, and to load the certificates of the
-        # machine takes longer than most requests.
-        "SSL_CERT_DIR": str(home),
     }
 
 

@@ -18,6 +18,7 @@ STDIN, STDOUT, STDERR = range(3)
 
 PRELOADED = (
     "sm.adapters.agent.profiles",
+    "sm.adapters.forge.git_access",
     "sm.adapters.forge.kinds",
     "sm.adapters.forge.local.entry",
     "sm.bridge.handoffs",

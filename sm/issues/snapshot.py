@@ -6,11 +6,14 @@ which something changed. So the number of requests does not grow with the number
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
+import os
 import time
 from collections.abc import Iterable
 from functools import cached_property
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -113,9 +116,10 @@ def snapshot(project: Project, *, newer_than: float = 0.0) -> Snapshot:
 
 
 def _snapshot(project: Project, newer_than: float) -> Snapshot:
+    began = time.time()
     last = _usable(project, newer_than)
     if last is not None:
-        _put_off(project, last)
+        _put_off(project, last, began)
         return last
     with lock.hold(project.directory.snapshot_lock, timeout_s=120):
         last = _usable(project, newer_than)
@@ -203,16 +207,31 @@ def _write_due(project: Project, taken: Snapshot) -> None:
     write_atomic(project.directory.due, due, mtime_ns=time.time_ns())
 
 
-def _put_off(project: Project, last: Snapshot) -> None:
-    """Write a later time for the next look, if that is due, but `last` has to do for longer.
+def _put_off(project: Project, last: Snapshot, at: float) -> None:
+    """Have the monitors find no look due as long as `last` will do; else each second's pass would.
 
-    So it is while the forge takes few requests; else each second's pass would find it due.
+    So it is while the forge takes few requests: then the time of the next look is too early. And so
+    it is if the forge was changed just before `last`: then its sign seems newer, although nothing
+    has changed since. `at` is when that was found out, seconds since the epoch.
     """
+    _renew(project, at)
     due = read_seconds(
         (read_guarded(project.directory.due, 100) or b"").decode("ascii", "replace").strip()
     )
     if due is not None and due <= time.time():
         _write_due(project, last)
+
+
+def _renew(project: Project, at: float) -> None:
+    """Have the last look be no older than the forge's sign, as nothing had changed by then."""
+    seen, mtime_ns = project.directory.snapshot, backdate(at)
+    with contextlib.suppress(FileNotFoundError):
+        if any(_is_newer(sign, seen) for sign in project.forge.signs()[:1]):
+            os.utime(seen, ns=(mtime_ns, mtime_ns))
+
+
+def _is_newer(path: Path, other: Path) -> bool:
+    return path.stat().st_mtime_ns > other.stat().st_mtime_ns
 
 
 def look_for_webhook(project: Project) -> None:

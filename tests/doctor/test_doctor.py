@@ -51,7 +51,6 @@ def project(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Project:
     """An installation in which all is well."""
-    monkeypatch.delenv("SSL_CERT_DIR")  # of the tests' own, which no agent is given
     assert root.path == tmp_path / "state"
     repository = make_repository(tmp_path)
     forge.create(tmp_path / "forge", repository.bare)

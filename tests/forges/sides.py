@@ -143,7 +143,10 @@ def remote_side(kind: str, hub: Hub, folder: Path) -> Iterator[RemoteSide]:
     folder.mkdir(mode=0o700, exist_ok=True)
     state = State(BareRepository(hub.repository.bare))
     dialect = DIALECTS[kind](state)
-    with serving(dialect.respond) as site:
+    with serving(dialect.respond) as site, pytest.MonkeyPatch.context() as environment:
+        # Nobody is trusted there: all servers are on loopback, and to load the certificates of the
+        # machine takes longer than most requests.
+        environment.setenv("SSL_CERT_DIR", str(folder))
         site.clock = lambda: state.clock()
         yield RemoteSide(hub, state, site, dialect, folder, kind)
     if dialect.description.problems:

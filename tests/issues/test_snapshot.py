@@ -22,7 +22,7 @@ from sm.store.files import write_json
 from sm.store.paths import Root
 from sm.views.event_words import name_event
 from tests.e2e.stage import make_stage
-from tests.helpers import put_session
+from tests.helpers import put_session, wait_for
 
 
 @pytest.fixture
@@ -110,6 +110,24 @@ def test_while_a_forge_takes_few_requests_the_next_look_is_put_off(project: Proj
     project.directory.due.write_text(f"{int(time.time()) - 1}\n")
     assert snapshot(project).taken_at == seen.taken_at
     assert int(project.directory.due.read_text()) == math.ceil(seen.taken_at + 7200)
+
+
+def test_a_change_just_before_a_look_does_not_make_it_due_for_ever(project: Project) -> None:
+    """A look counts as some milliseconds older than it is: the change seemed to come after it."""
+    sign, seen = project.forge.signs()[0], project.directory.snapshot
+    snapshot(project)
+    before = sign.stat().st_mtime_ns - 5_000_000
+    os.utime(seen, ns=(before, before))
+    taken_at = snapshot(project).taken_at
+
+    def is_newer() -> bool:
+        assert snapshot(project).taken_at == taken_at, "nothing has changed"
+        return seen.stat().st_mtime_ns > sign.stat().st_mtime_ns
+
+    wait_for(is_newer, "a look that is newer than the sign")
+    project.forge.add_issue("Another", author="ada")
+    assert sign.stat().st_mtime_ns > seen.stat().st_mtime_ns
+    assert snapshot(project).taken_at > taken_at
 
 
 def test_the_last_look_of_an_earlier_version_is_looked_at_anew(project: Project) -> None:
