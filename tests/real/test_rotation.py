@@ -390,11 +390,17 @@ def test_a_long_turn_is_ended_once_its_document_is_there(
     monkeypatch.setattr(run, "Limits", quick)
     writer = api.model = Writer(managed.folder / "notes.md")
     writer.turns.append(Reply("An answer without an end.", hold=threading.Event()))
-    api.say(Reply("", (Tool.bash("python3 -c 'import time; time.sleep(0.5)'"),)))
+    asked = managed.folder / "asked"
+    api.say(
+        Reply("", (Tool.bash(f"timeout 60 sh -c 'until [ -e {asked} ]; do sleep 0.05; done'"),))
+    )
     managed.send("Begin.")
     managed.wait_screen(lambda screen: screen.prompt == "busy", "a busy prompt")
     managed.send("<1>")
     assert run.begin_cycle(managed.session, Cause.COMMAND, 90.0)
+    waits = functools.partial(queue.has_mode, managed.session.dir, Mode.STEER)
+    wait_for(lambda: carry_on(managed) or waits(), "the request for the document")
+    asked.touch()
     wait_for(lambda: carry_on(managed), "the end of the rotation", 60)
     old, new = contexts(api).values()
     assert "turn interrupted" in [describe(event) for event in journal.read(managed.root.journal)]
