@@ -35,7 +35,7 @@ START_S = 10.0
 LOOK_S = 0.002
 
 READER = 'stty raw -echo && cat "$0"; rm -rf -- "$1"'
-"""What the pane runs. It removes the folder where nobody else is left to do it."""
+"""What the pane runs. At its end it removes the folder: the process that made it may be dead."""
 
 PLACE = re.compile(rb"\x1b\[(\d{1,4})(?:;(\d{1,4}))?[Hr]|\x1b\[(\d{1,4})G")
 """Where a program draws (CUP, DECSTBM, CHA), because a person may have had a larger terminal."""

@@ -283,7 +283,7 @@ class LabelName(Struct, frozen=True):
 
 
 class TimelineNode(Struct, frozen=True, rename="camel"):
-    """Something that somebody has done to an issue."""
+    """An event of an issue: who has done what to it."""
 
     created_at: str = ""
     actor: Actor | None = None

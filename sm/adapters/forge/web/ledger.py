@@ -68,8 +68,8 @@ class Hour(Struct, frozen=True):
     counts: dict[str, Count] = {}
     sessions: dict[str, dict[str, Count]] = {}
 
-    def of(self, session: str) -> dict[str, Count]:
-        """What was sent for that session, or with '' for all of them."""
+    def list_counts(self, session: str) -> dict[str, Count]:
+        """What was sent for that session; with '' what was sent for no single one."""
         return self.sessions.get(session, {}) if session else self.counts
 
 
@@ -93,7 +93,7 @@ class Book(Struct, frozen=True):
         found: dict[tuple[str, str], Count] = {}
         for hour in (one for one in self.hours if one.start >= since):
             for session in ("", *hour.sessions):
-                for purpose, count in hour.of(session).items():
+                for purpose, count in hour.list_counts(session).items():
                     known = found.get((session, purpose), Count())
                     found[session, purpose] = known.plus(count)
         return found
@@ -151,7 +151,7 @@ def _enter(hours: tuple[Hour, ...], purpose: str, count: Count, now: float) -> t
     start, session = now // HOUR_S * HOUR_S, SPENDER.get()
     known = {hour.start: hour for hour in hours if 0 <= start - hour.start < KEPT_HOURS * HOUR_S}
     this = known.get(start, Hour(start))
-    counts = this.of(session)
+    counts = this.list_counts(session)
     entered = {**counts, purpose: counts.get(purpose, Count()).plus(count)}
     if session:
         known[start] = structs.replace(this, sessions={**this.sessions, session: entered})
