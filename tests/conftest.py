@@ -6,6 +6,7 @@ import functools
 import gc
 import os
 import secrets
+import signal
 import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -33,6 +34,11 @@ LONG_LIVED = {"tmux_socket", "served"}
 KEPT_VARIABLES = ("PATH", "LANG", "SM_CRASH_AT", "VIRTUAL_ENV", "PYTHONHASHSEED")
 
 chance.register_profiles()
+
+
+def pytest_configure() -> None:
+    """Have what the tests start obey SIGHUP. Under nohup it would be ignored."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def sealed_environment(folder: Path) -> dict[str, str]:

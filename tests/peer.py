@@ -10,8 +10,9 @@ Of its context: `gauge: 52` is what its status line tells from then on, `null` a
 `gauge: 52 ID` tells it once of another context; `/clear` begins a new one, `swallow: 2` passes
 over the next two, `late: FILE` lets the next one wait for that file, `mortal:` dies right after
 one. `background: FILE` is a task that goes on behind the turn until there is that file,
-`work: FILE` uses tools until then. `write: FILE` writes a handoff document, `asked: WORD` says
-what it does the next time that sm asks for one: `write`, as where nothing was said, `never`,
+`work: FILE` uses tools until then, `lag: FILE` draws the turn's end only then.
+`write: FILE` writes a handoff document, `asked: WORD` says what it does the next time that sm asks
+for one: `write`, as where nothing was said, `never`,
 `compacting` (has its context summed up, and writes none), `lacking` (sections, which it adds when
 it is told), `stubborn` (does not), `working FILE` (writes, and uses tools until there is FILE),
 `twice FILE` (writes, again as there is FILE), `handoff` (writes it elsewhere, for `sm handoff`).
@@ -52,6 +53,7 @@ turn = 0
 gauges = "null"
 swallowed = 0
 opens_at: Path | None = None
+drawn_at: Path | None = None
 dies = False
 tasks: list[Path] = []
 reactions: list[str] = []
@@ -209,6 +211,11 @@ def late(file: str) -> None:
     opens_at = Path(file)
 
 
+def lag(file: str) -> None:
+    global drawn_at
+    drawn_at = Path(file)
+
+
 def mortal(_rest: str) -> None:
     global dies
     dies = True
@@ -260,7 +267,7 @@ ORDERS = {
     order.__name__: order
     for order in (
         *(run, say, hold, work, ask, compact, fail, die, leave),
-        *(mum, gauge, swallow, late, mortal, background, write, asked),
+        *(mum, gauge, swallow, late, lag, mortal, background, write, asked),
     )
 }
 
@@ -281,7 +288,7 @@ def obey(text: str) -> None:
 
 def take(prompt: str) -> None:
     """One turn, and as many more as the Stop hook goes on with."""
-    global turn, words
+    global turn, words, drawn_at
     turn, words = turn + 1, "done"
     os.write(1, "\x1b[2J\x1b[Hworking ...\r\n❯\u00a0".encode())
     more = hook("UserPromptSubmit", prompt=prompt)
@@ -296,6 +303,9 @@ def take(prompt: str) -> None:
     while more := stop(active=active):
         active = True
         obey(more)
+    if drawn_at:
+        hold(str(drawn_at))
+        drawn_at = None
 
 
 def stop(*, active: bool) -> str:

@@ -76,6 +76,7 @@ def next_try(session: Session, refusal: Refusal | None) -> float:
         return math.inf
     now, directory = time.time(), session.dir
     tells = session.profile.hooks and refusal in (Refusal.BUSY, Refusal.DIALOG)
+    tells = tells and not screen_state.is_behind(session, refusal)
     if tells and not queue.has_mode(directory, Mode.URGENT):
         return now + TOLD_BY_HOOKS_S
     age = now - (queue.oldest_at(directory, Place.HANDED, Place.WAITING) or now)

@@ -15,6 +15,7 @@ from sm.adapters.agent.screen import Screen
 from sm.adapters.tmux import Pane, TmuxError
 from sm.errors import TemporaryError
 from sm.messages import observe
+from sm.refusal import Refusal
 from sm.sessions import agent, agent_state
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.session import Session
@@ -24,6 +25,8 @@ OPENS_S = 15.0
 """So long the first prompt may take after the hook of the start."""
 DRAWN_S = {State.DIALOG: observe.DRAWN_S, State.STARTING: OPENS_S}
 """So long after its hook a state need not be on the screen."""
+UNDER_WAY = (State.STARTING, State.BUSY, State.DIALOG)
+"""States after which a hook has something left to tell."""
 SHOWN = {Prompt.IDLE: State.IDLE, Prompt.BUSY: State.BUSY}
 
 
@@ -50,6 +53,16 @@ def is_unsure(session: Session, state: AgentState) -> bool:
     if not session.profile.hooks:
         return False
     return state.state is State.DIALOG or (state.state is State.STARTING and bool(state.context))
+
+
+def is_behind(session: Session, refusal: Refusal | None) -> bool:
+    """Whether the screen shows a turn of which the hooks have told the end, or none the beginning.
+
+    A machine under load draws seconds after the hook. No hook tells when that is done.
+    """
+    if refusal is not Refusal.BUSY or not session.profile.hooks:
+        return False
+    return agent_state.read(session.dir).state not in UNDER_WAY
 
 
 def _note(session: Session, state: AgentState, pane: Pane, screen: Screen) -> float:

@@ -42,8 +42,8 @@ def watch(session: Session, refusal: Refusal | None) -> bool:
 
 def _watch_screen(session: Session, refusal: Refusal | None) -> None:
     directory = session.dir
-    decides = refusal in ON_SCREEN or screen_state.is_unsure(session, agent_state.read(directory))
-    if not decides:
+    decides = refusal in ON_SCREEN or screen_state.is_behind(session, refusal)
+    if not decides and not screen_state.is_unsure(session, agent_state.read(directory)):
         discard(directory.screen)
         return
     log = f"{session.transcript}\n".encode()

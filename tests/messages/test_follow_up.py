@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+from sm.sessions import agent_state
+from sm.sessions.agent_state import State
 from sm.store.lock import is_held
 from tests.company import SM, Company
 from tests.helpers import wait_for
@@ -164,3 +167,18 @@ def test_a_notification_whose_teller_is_killed_comes_once(company: Company, poin
     company.run_in("ann", "true")  # whatever else waits for ann comes with it
     company.wait("ann")
     assert len([text for text in company.noted("ann") if "[sm] bob has" in text]) == 1
+
+
+def test_message_goes_out_as_soon_as_a_late_screen_shows_the_end_of_the_turn(
+    company: Company, tmp_path: Path
+) -> None:
+    """The hook had told the end, so the monitor waited a minute for a hook that never came."""
+    drawn, directory = tmp_path / "drawn", company.session(company.new("ann")).dir
+    company.sm("send", "ann", f"lag: {drawn}")
+    wait_for(lambda: agent_state.read(directory).state is State.IDLE, "the hook of the end")
+    assert company.sm("send", "ann", "Next.", code=None).stdout.startswith("queued for ann")
+    wait_for(directory.screen.exists, "the monitor to look at the screen")
+    assert company.noted("ann") == [f"lag: {drawn}"]
+    drawn.touch()
+    assert company.hears("ann", "Next.") == "Next."
+    wait_for(lambda: not directory.screen.exists(), "the end of the looking")
