@@ -26,7 +26,7 @@ from sm.refusal import Outcome, Refusal, Status
 from sm.sessions.session import Session
 from sm.store.files import write_atomic, write_json
 from sm.store.paths import Root
-from tests.helpers import wait_for
+from tests.helpers import HANG_S, wait_for
 from tests.messages.test_delivery import agent_of, deliver, launch, waiting
 from tests.terminal import received
 
@@ -310,10 +310,10 @@ def test_a_clock_that_was_set_back_does_not_hold_the_lock(
 ) -> None:
     target = launch(root, tmux, tmp_path, "working …\r\n❯\u00a0", CLAUDE)
     profile = structs.replace(CLAUDE, busy=("^working",))
-    says(target, "idle", since=time.time() + 30)
+    says(target, "idle", since=time.time() + 10 * HANG_S)
     began = time.monotonic()
     assert deliver(of(target, profile), "text") == waiting(Refusal.BUSY)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < HANG_S
 
 
 def typed_and_done(target: Session, ident: str, text: str) -> Message:
@@ -325,13 +325,16 @@ def typed_and_done(target: Session, ident: str, text: str) -> Message:
     return message
 
 
-def test_an_interruption_that_was_refused_is_not_waited_for(target: Session, log: Path) -> None:
+def test_an_interruption_that_was_refused_is_not_waited_for(
+    target: Session, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interruption, "INTERRUPT_S", 2 * HANG_S)
     typed_and_done(target, "aaaaaaaa", "before")
     pane, _ = target.tmux.look(agent_of(target).pane_id)
     stale = Screen(Prompt.BUSY, row="❯\u00a0gone since")
     began = time.monotonic()
     assert interrupt(target, pane, stale, Message(id="bbbbbbbb", text="stop")) is None
-    assert time.monotonic() - began < interruption.INTERRUPT_S / 2
+    assert time.monotonic() - began < HANG_S
     assert not target.dir.interrupted.exists()
     interrupted(target, "aaaaaaaa", "bbbbbbbb")  # an earlier one, which was not refused
     assert interrupt(target, pane, stale, Message(id="bbbbbbbb", text="stop")) is None

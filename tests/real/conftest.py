@@ -8,13 +8,22 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.tmux import Tmux
+from sm.messages import delivery, typing
 from sm.sessions.session import Session
 from sm.store.paths import Root
+from tests.helpers import HANG_S
 from tests.real.api import Api
 from tests.real.client import Clients, clients
 from tests.real.codex import Codex, session_of_sm
 from tests.real.managed import Managed
 from tests.real.terminal import Terminal
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside other work a receipt may take long. No test here waits for one in vain."""
+    for module in (delivery, typing):
+        monkeypatch.setattr(module, "RECEIPT_S", HANG_S)
 
 
 @pytest.fixture(scope="session")

@@ -49,7 +49,7 @@ def test_an_agent_that_hands_off_goes_on_in_a_new_context(target: Session, api: 
     hold.set()
     wait_for(lambda: rotated(target), "the end of the rotation")
     go_on = f"Read {notes} and continue from where you left off."
-    wait_for(lambda: api.main[-1].said[-1:] == [go_on], "its prompt")
+    wait_for(lambda: any(one.said[-1:] == [go_on] for one in api.main), "its prompt")
     assert agent_state.read(target.dir).context != old
     assert "Hand off." not in api.main[-1].said
     wait_for(lambda: delivery.drain(target) is None, "what waited")

@@ -19,7 +19,7 @@ from sm.store.files import write_json
 from sm.store.paths import Root
 from tests.company import Company
 from tests.conftest import sealed_environment
-from tests.helpers import wait_for
+from tests.helpers import HANG_S, wait_for
 from tests.serving import Served, heard, serving
 
 TOKEN = "0123456789abcdef-a-secret"
@@ -265,11 +265,11 @@ def test_who_never_ends_a_request_is_given_up(served: Served) -> None:
         began = time.monotonic()
         while not select.select([cut], [], [], 0.1)[0]:  # a byte in the longest head of a piece
             cut.sendall(b"1;" + b"x" * 16_000 + b"\r\n{\r\n")
-            assert time.monotonic() - began < 30
+            assert time.monotonic() - began < HANG_S
         for connection in (idle, head):
             assert connection.recv(100) == b""
         assert heard(body).status == heard(cut).status == 408
-        assert 5 < time.monotonic() - began < 30
+        assert 5 < time.monotonic() - began < HANG_S
 
 
 @pytest.mark.parametrize(
@@ -315,6 +315,11 @@ def send_at_once(served: Served, session: str, count: int) -> list[socket.socket
     return waiting
 
 
+def answered(connections: list[socket.socket]) -> bool:
+    """Whether there is an answer on one of them."""
+    return bool(select.select(connections, [], [], 0)[0])
+
+
 def test_a_slow_terminal_holds_up_nobody_else(company: Company) -> None:
     """As many messages as may wait at a time, for an agent whose lock somebody holds."""
     ann = company.new("ann", provider="mute")
@@ -323,10 +328,9 @@ def test_a_slow_terminal_holds_up_nobody_else(company: Company) -> None:
         with lock.hold(company.session(ann).dir.delivery_lock):
             waiting = send_at_once(served, ann, 20)
             wait_for(lambda: served.get("/sessions").body["sessions"][0]["waiting"] > 0, "them")
-            began = time.monotonic()
             assert served.get("/health").status == 200
             assert served.get(f"/sessions/{ann}").status == 200
-            assert time.monotonic() - began < 2
+            assert not answered(waiting)
         for connection in waiting:
             assert heard(connection).status == 200
             connection.close()
@@ -340,10 +344,9 @@ def test_a_stuck_session_holds_up_no_message_to_another(company: Company) -> Non
         with lock.hold(company.session(ann).dir.delivery_lock):
             waiting = send_at_once(served, ann, 40)
             wait_for(lambda: served.get(f"/sessions/{ann}").body["waiting"] > 3, "them")
-            began = time.monotonic()
             assert served.post(f"/sessions/{bob}/input", {"text": "Quick."}).status == 200
             assert served.post(f"/sessions/{bob}/kill", {}).status == 200
-            assert time.monotonic() - began < 8
+            assert not answered(waiting)
         for connection in waiting:
             assert heard(connection).status == 200
             connection.close()
