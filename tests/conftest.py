@@ -50,6 +50,7 @@ def sealed_environment(folder: Path) -> dict[str, str]:
     git_config.write_text(
         "[user]\n\tname = Ada Tester\n\temail = ada@example.com\n"
         '[init]\n\tdefaultBranch = main\n[protocol "file"]\n\tallow = always\n'
+        "[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[receive]\n\tautogc = false\n"
     )
     return kept | {
         "HOME": str(home),

@@ -140,9 +140,15 @@ def make_repository(folder: Path) -> Repository:
     folder.mkdir(parents=True, exist_ok=True)
     for source, copy in ((made.bare, repository.bare), (made.clone, repository.clone)):
         shutil.copytree(source, copy, symlinks=True)
-    git(repository.clone, "remote", "set-url", "origin", str(repository.bare))
-    git(repository.clone, "update-index", "-q", "--refresh")  # the copies are files of their own
+    config = repository.clone / ".git" / "config"
+    config.write_text(config.read_text().replace(str(made.bare), quoted(repository.bare)))
     return repository
+
+
+def quoted(path: Path) -> str:
+    """The path as a value of git's configuration."""
+    text = str(path).replace("\\", r"\\").replace('"', r"\"")
+    return f'"{text}"'
 
 
 @functools.cache

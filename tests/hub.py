@@ -17,6 +17,7 @@ from tests.forked import run_sm
 from tests.helpers import Repository, git, make_repository, wait_for
 
 PENDING = "pending"
+PUSHER = "Ada Tester <ada@example.com> 1767323045 +0000"
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,27 @@ class Hub:
         return open_forge(self.project, self.config)
 
     def push(self, branch: str, name: str = "work.txt", content: str = "work\n") -> str:
-        """Commit on `branch`, which starts at main where it is new, and push; the commit."""
-        clone = self.repository.clone
-        known = git(clone, "branch", "--list", branch)
-        git(clone, "checkout", "-q", *([branch] if known else ["-b", branch, "main"]))
-        return self.repository.commit(name, content, f"work on {branch}")
+        """What a push of a new commit brings: a change on `branch`, or a branch made from main.
+
+        Returns the commit. The clone knows nothing of it before `check_out`: a commit and a push
+        there are a dozen processes.
+        """
+        ref, words = f"refs/heads/{branch}", f"work on {branch}"
+        start = ref if (self.repository.bare / ref).exists() else "refs/heads/main"
+        order = (
+            f"commit {ref}\nmark :1\ncommitter {PUSHER}\ndata {len(words)}\n{words}\n"
+            f"from {start}^0\n"
+            f"M 100644 inline {name}\ndata {len(content.encode())}\n{content}\n"
+            "get-mark :1\n"
+        )
+        line = ["git", "-C", str(self.repository.bare), "fast-import", "--quiet"]
+        done = subprocess.run(line, input=order.encode(), capture_output=True, check=True)
+        return done.stdout.decode().strip()
+
+    def check_out(self, branch: str) -> None:
+        """Have the clone go on with a branch of the remote."""
+        git(self.repository.clone, "fetch", "-q", "origin")
+        git(self.repository.clone, "checkout", "-q", branch)
 
     def main(self) -> str:
         """The commit that main is at on the forge."""

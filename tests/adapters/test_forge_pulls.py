@@ -61,6 +61,7 @@ def test_push_to_the_base_merges(hub: Hub) -> None:
     head = hub.push("fix/1")
     forge = hub.open()
     forge.open_pull("fix/1", "main", "T", author="sm")
+    hub.check_out("fix/1")
     git(hub.repository.clone, "push", "-q", "origin", "fix/1:main")
     git(hub.repository.clone, "push", "-q", "origin", ":fix/1")
     pull = forge.pull(1)
@@ -74,6 +75,7 @@ def test_merge_commit_that_was_pushed_is_found(hub: Hub) -> None:
     forge = hub.open()
     forge.open_pull("fix/1", "main", "T", author="sm")
     clone = hub.repository.clone
+    hub.check_out("fix/1")
     git(clone, "checkout", "-q", "main")
     git(clone, "merge", "-q", "--no-ff", "-m", "by hand", "fix/1")
     merge = hub.repository.commit("later", "x\n")
@@ -90,6 +92,7 @@ def test_branch_set_back_to_its_base_is_not_merged(hub: Hub) -> None:
     pull = forge.pull(1)
     assert (pull.state, pull.head) == (PullState.OPEN, hub.main())
     head = hub.push("other", name="other.txt")
+    hub.check_out("other")
     git(hub.repository.clone, "push", "-q", "-f", "origin", "other:fix/1")
     assert forge.pull(1).head == head
 
@@ -102,7 +105,7 @@ def test_conflict_with_the_base_is_seen_and_mended(hub: Hub) -> None:
     hub.repository.commit("README.md", "theirs\n")
     assert forge.pull(1).conflicts
     assert hub.open().pulls()[0][0].conflicts
-    git(hub.repository.clone, "checkout", "-q", "fix/1")
+    hub.check_out("fix/1")
     git(hub.repository.clone, "rebase", "-q", "-X", "theirs", "main")
     git(hub.repository.clone, "push", "-q", "-f", "origin", "fix/1")
     assert not forge.pull(1).conflicts

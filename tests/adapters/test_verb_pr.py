@@ -125,7 +125,6 @@ def test_a_merged_pull_request_is_not_closed(hub: Hub) -> None:
 
 
 def test_a_remark_on_a_file_that_is_not_in_the_change_is_refused(hub: Hub) -> None:
-    (hub.repository.clone / "src").mkdir()
     hub.push("fix/1", "src/cart.py", "mine\n")
     for remark, meant in (
         ("src/card.py:1:why", "did you mean 'src/cart.py'?"),
@@ -140,6 +139,7 @@ def test_a_remark_on_a_file_that_is_not_in_the_change_is_refused(hub: Hub) -> No
 
 def test_a_remark_on_a_file_that_is_removed_is_taken(hub: Hub) -> None:
     clone = hub.repository.clone
+    hub.check_out("fix/1")
     git(clone, "rm", "-q", "README.md")
     git(clone, "commit", "-q", "-m", "remove it")
     git(clone, "push", "-q", "origin", "HEAD")
@@ -149,7 +149,7 @@ def test_a_remark_on_a_file_that_is_removed_is_taken(hub: Hub) -> None:
 
 def test_a_pull_request_is_checked_out_beside_the_agent_that_has_its_branch(hub: Hub) -> None:
     clone, head = hub.repository.clone, hub.open().pull(1).head
-    git(clone, "checkout", "-q", "main")
+    git(clone, "fetch", "-q", "origin", "fix/1:fix/1")
     git(clone, "worktree", "add", "-q", str(hub.project.worktree(1)), "fix/1")
     git(clone, "update-ref", "-d", "refs/remotes/origin/fix/1")
     said = hub.sm("pr", "checkout", "1", cwd=clone)

@@ -110,7 +110,7 @@ class Gitea:
         name = self.state.name.partition("/")[2]
         ours = {"id": self.state.id, "full_name": self.state.name}
         theirs = {"id": 999, "full_name": f"{pull.fork}/{name}"} if pull.fork else ours
-        heads = self.state.repository.heads()
+        heads = self.state.heads()
         is_there = bool(pull.fork) or pull.branch in heads
         ref = pull.branch if is_there else f"refs/pull/{entry.number}/head"
         head = {"label": pull.branch, "ref": ref, "sha": pull.head, "repo": theirs}
@@ -163,7 +163,7 @@ def permission(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Rep
 
 @route("GET", "/branches/(.+)")
 def branch(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
-    head = gitea.state.repository.heads().get(at[0])
+    head = gitea.state.heads().get(at[0])
     if head is None:
         raise RefusalError(404, "branch does not exist")
     found: dict[str, Any] = {"name": at[0], "commit": {"id": head}}
@@ -176,7 +176,7 @@ def branch(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
 
 @route("GET", r"/compare/(.+)\.\.\.(.+)")
 def compare(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
-    heads, git = gitea.state.repository.heads(), gitea.state.repository
+    heads, git = gitea.state.heads(), gitea.state.repository
     base, head = (heads.get(name, name) for name in at)
     count = 0 if git.contains(base, head) else 1
     files = [{"filename": name} for name in git.files_changed(base, head)] if count else []
@@ -263,7 +263,7 @@ def pulls(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
 
 @route("POST", "/pulls")
 def open_pull(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
-    data, heads = asked.data, gitea.state.repository.heads()
+    data, heads = asked.data, gitea.state.heads()
     head, base = data["head"], data["base"]
     if any(e.is_open and (p.branch, p.fork) == (head, "") for e, p in gitea.state.pulls()):
         raise RefusalError(409, "pull request already exists for these targets")

@@ -179,7 +179,7 @@ class Github:
         owner, _, name = self.state.name.partition("/")
         ours = {"id": self.state.id, "full_name": self.state.name}
         theirs = {"id": 999, "full_name": f"{pull.fork}/{name}"} if pull.fork else ours
-        sha = self.state.repository.heads().get(pull.base, "")
+        sha = self.state.heads().get(pull.base, "")
         mergeable = None if self.state.unsure else not pull.conflicts
         found = self.issue_data(entry)
         for key in ("pull_request", "comments"):
@@ -244,7 +244,7 @@ def permission(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> R
 
 @route("GET", "/branches/(.+)")
 def branch(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
-    head = github.state.repository.heads().get(at[0])
+    head = github.state.heads().get(at[0])
     if head is None:
         raise RefusalError(404, "Branch not found")
     required = github.state.protected if at[0] == "main" else []
@@ -261,7 +261,7 @@ def rules(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
 
 @route("GET", r"/compare/(.+)\.\.\.(.+)")
 def compare(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
-    heads, git = github.state.repository.heads(), github.state.repository
+    heads, git = github.state.heads(), github.state.repository
     base, head = (heads.get(name, name) for name in at)
     count = 0 if git.contains(base, head) else 1
     files = [{"filename": name} for name in git.files_changed(base, head)] if count else []
@@ -356,7 +356,7 @@ def pulls(github: Github, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
 
 @route("POST", "/pulls")
 def open_pull(github: Github, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
-    data, heads = asked.data, github.state.repository.heads()
+    data, heads = asked.data, github.state.heads()
     head, base = data["head"], data["base"]
     if any(e.is_open and (p.branch, p.fork) == (head, "") for e, p in github.state.pulls()):
         message = f"A pull request already exists for {github.state.name.split('/')[0]}:{head}."

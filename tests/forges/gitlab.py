@@ -337,7 +337,7 @@ class Gitlab:
             "detailed_merge_status": self.word(entry, pull),
         }
         if single:
-            base = self.state.repository.heads().get(pull.base)
+            base = self.state.heads().get(pull.base)
             refs = {"base_sha": base, "start_sha": base, "head_sha": pull.head}
             found |= {"head_pipeline": pipe_data(head) if head else None, "diff_refs": refs}
         return found
@@ -524,7 +524,7 @@ def merge_requests(gitlab: Gitlab, asked: Asked, who: str, _: tuple[str, ...]) -
 @route("POST", "/merge_requests", "title! description source_branch! target_branch!")
 def open_pull(gitlab: Gitlab, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
     """Also one without commits, which other forges refuse."""
-    data, heads = asked.data, gitlab.state.repository.heads()
+    data, heads = asked.data, gitlab.state.heads()
     check_title(data["title"])
     branch = data["source_branch"]
     for entry, one in gitlab.state.pulls():
@@ -671,7 +671,7 @@ def changed(gitlab: Gitlab, base: str, head: str) -> list[dict[str, Any]]:
 
 @route("GET", "/repository/branches/([^/]+)")
 def branch(gitlab: Gitlab, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
-    head = gitlab.state.repository.heads().get(at[0])
+    head = gitlab.state.heads().get(at[0])
     if head is None:
         raise RefusalError(404, "404 Branch Not Found")
     return Reply(data={"name": at[0], "commit": {"id": head}})
@@ -679,7 +679,7 @@ def branch(gitlab: Gitlab, asked: Asked, who: str, at: tuple[str, ...]) -> Reply
 
 @route("GET", "/repository/compare", "from! to! straight")
 def compare(gitlab: Gitlab, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
-    heads, git = gitlab.state.repository.heads(), gitlab.state.repository
+    heads, git = gitlab.state.heads(), gitlab.state.repository
     base, head = (heads.get(asked.query[name], asked.query[name]) for name in ("from", "to"))
     is_nothing = git.contains(base, head)
     commits = [] if is_nothing else [{"id": head, "parent_ids": []}]
@@ -690,7 +690,7 @@ def compare(gitlab: Gitlab, asked: Asked, who: str, _: tuple[str, ...]) -> Reply
 def commit(gitlab: Gitlab, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     for head, merged in gitlab.merged_results.items():
         if merged == at[0]:
-            main = gitlab.state.repository.heads()["main"]
+            main = gitlab.state.heads()["main"]
             return Reply(data={"id": merged, "parent_ids": [main, head]})
     raise RefusalError(404, "404 Commit Not Found")
 

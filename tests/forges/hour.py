@@ -53,7 +53,7 @@ def _add_branches(side: RemoteSide, count: int) -> list[str]:
     )
     command = ["git", "-C", str(bare), "fast-import", "--quiet"]
     subprocess.run(command, input=stream.encode(), check=True)
-    heads = side.state.repository.heads()
+    heads = side.state.heads()
     return [heads[f"fix/{number}"] for number in range(count)]
 
 

@@ -133,6 +133,7 @@ class Handler(BaseHTTPRequestHandler):
     site: Site
 
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # head and body in one packet: the second would wait 40 ms for the first one's
 
     def _serve(self) -> None:
         split = urlsplit(self.path)

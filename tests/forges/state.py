@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -161,6 +162,26 @@ class State:
     unsure: bool = False
     """It has not found out of any pull request whether it conflicts."""
 
+    def heads(self) -> dict[str, str]:
+        """The branches and their commits, read off the files.
+
+        A git for each request would be most of what the tests of the forges do.
+        """
+        found = dict[str, str]()
+        folder = self.repository.path
+        loose = [path for path in (folder / "refs" / "heads").rglob("*") if path.is_file()]
+        with contextlib.suppress(FileNotFoundError):
+            for line in (folder / "packed-refs").read_text().splitlines():
+                commit, _, name = line.partition(" refs/heads/")
+                if name:
+                    found[name] = commit
+        for path in loose:
+            with contextlib.suppress(FileNotFoundError):
+                name = str(path.relative_to(folder / "refs" / "heads"))
+                if not name.endswith(".lock"):
+                    found[name] = path.read_text().strip()
+        return dict(sorted(found.items()))
+
     def next_id(self) -> int:
         """An id that nothing has."""
         self.last_id += 1
@@ -213,7 +234,7 @@ class State:
 
     def follow_branches(self) -> None:
         """What a push changes: the head of a pull request, and whether it conflicts."""
-        heads = self.repository.heads()
+        heads = self.heads()
         for entry, pull in self.pulls():
             if entry.is_open and not pull.fork:
                 head = heads.get(pull.branch, pull.head)
@@ -238,7 +259,7 @@ class State:
         """Merge a pull request; the commit."""
         pull = entry.pull
         assert pull
-        old = self.repository.heads()[pull.base]
+        old = self.heads()[pull.base]
         tried = self.repository.try_merge(old, pull.head)
         made = self.repository.commit_merge(tried.tree, (old, pull.head), message, author)
         self.repository.advance(pull.base, made, old, pull.branch, pull.head)
