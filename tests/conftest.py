@@ -146,7 +146,9 @@ def is_quick(folder: str, fixtures: Iterable[str]) -> bool:
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark what `bin/test --quick` runs."""
     fixtures = getattr(item, "fixturenames", ())
-    if is_quick(item.path.parent.name, fixtures) and not shares_what_it_makes(item.path):
+    if item.get_closest_marker("long_lived") or shares_what_it_makes(item.path):
+        return
+    if is_quick(item.path.parent.name, fixtures):
         item.add_marker("quick")
 
 

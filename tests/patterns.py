@@ -41,7 +41,7 @@ HANDFUL = 128
 """What takes noticeable time for so few needs no comparison, and might not live to see one."""
 SLOW_S = 0.006
 """What takes no longer, at the largest size, needs no second look."""
-TOO_SLOW_S = 0.2
+TOO_SLOW_S = 0.1
 """What has got here may not be quadratic for a while only."""
 TRIES = 3
 MANY = 8
@@ -379,7 +379,10 @@ def worse_than_linear(use: Use, method: str, shape: tuple[str, str, str]) -> str
     """How the time grows where it grows faster than the input; '' where it does not."""
     for size in SIZES:
         text = build(shape, size)
-        if seconds(use, method, text) > SLOW_S and seconds(use, method, text, TRIES) > SLOW_S:
+        took = seconds(use, method, text)
+        if size > HANDFUL and took * (SIZES[-1] / size) ** 2 < SLOW_S:
+            return ""  # even if it grew with the square, the largest would not be slow
+        if took > SLOW_S and seconds(use, method, text, TRIES) > SLOW_S:
             few = f"{size} characters, over {SLOW_S} s"
             return few if size <= HANDFUL else _grows(use, method, shape, size)
     return ""

@@ -20,6 +20,8 @@ from sm.doctor.probe import probe
 from sm.store.paths import Root
 from tests.helpers import make_repository, sm_yaml, wait_for
 
+pytestmark = pytest.mark.long_lived
+
 EDITOR = r"""
 import os, re, sys, tty
 from pathlib import Path

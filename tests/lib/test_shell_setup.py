@@ -15,6 +15,8 @@ import pytest
 from tests.helpers import wait_for
 from tests.shell import REPOSITORY, lines
 
+pytestmark = pytest.mark.long_lived
+
 NOBODY = 65534
 
 BACKEND = '''

@@ -22,6 +22,8 @@ from sm.bridge.database import BUSY_S
 from sm.store.paths import Root
 from tests.serving import serving
 
+pytestmark = pytest.mark.long_lived
+
 HTTP = ("mcp", "--http")
 REVISIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 """Those that begin with a handshake."""

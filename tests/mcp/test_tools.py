@@ -26,6 +26,8 @@ from sm.store.paths import Root
 from tests.residents import settle
 from tests.serving import serving
 
+pytestmark = pytest.mark.long_lived
+
 SM = [sys.executable, "-Im", "sm"]
 ARGV = [*SM, "mcp"]
 HTTP = ("mcp", "--http")

@@ -89,6 +89,7 @@ def test_a_second_pull_request_claim_or_worktree_is_found() -> None:
 
 
 @pytest.mark.timeout(END_S + 30)
+@pytest.mark.long_lived
 def test_issues_are_merged_once_among_kills_and_a_reboot() -> None:
     small = ("--issues", "2", "--kills", "8", "--reboots", "1", "--disks", "0", "--sessions", "2")
     done = soak(*small, "--seed", "3", "--gap", "1.5", "--step", "0.1")
