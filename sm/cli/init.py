@@ -12,8 +12,9 @@ import click
 from sm.cli.invocation import find_project
 from sm.config.check import check_path
 from sm.config.convert import make_absolute
+from sm.config.forges import AnyForgeSettings, LocalSettings
 from sm.config.load import NoConfigError, find, find_user_folder, load
-from sm.config.schema import Agent, AnyForgeSettings, LocalSettings
+from sm.config.schema import Agent
 from sm.errors import SmError, UsageError
 from sm.output import ask, confirm, say, say_text
 from sm.redact import redact

@@ -15,7 +15,8 @@ from msgspec import Struct, structs
 from sm.config import duration
 from sm.config.cache import KeyPath
 from sm.config.read import Document
-from sm.config.schema import MachineSettings, ProjectSettings, Section
+from sm.config.schema import MachineSettings, ProjectSettings
+from sm.config.section import Section
 from sm.config.variants import (
     explain_kinds,
     first_line,

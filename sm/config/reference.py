@@ -15,7 +15,8 @@ from msgspec import Struct, structs
 
 from sm.config import duration
 from sm.config.convert import list_choices
-from sm.config.schema import SHARED, MachineSettings, ProjectSettings, Section
+from sm.config.schema import SHARED, MachineSettings, ProjectSettings
+from sm.config.section import Section
 from sm.config.variants import (
     explain_kinds,
     first_line,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import UnionType
 from typing import Any, get_args
 
-from sm.config.schema import Section
+from sm.config.section import Section
 
 
 def variants(shape: object) -> tuple[type[Section], ...]:

@@ -13,7 +13,7 @@ from sm.adapters.agent import profiles
 from sm.adapters.forge.webhook.secret import read_secret
 from sm.adapters.process import ANY_CODE, run
 from sm.config import duration
-from sm.config.schema import RemoteSettings
+from sm.config.forges import RemoteSettings
 from sm.doctor.finding import Finding, fail, ok, warn
 from sm.errors import SmError
 from sm.foreign import read_number

@@ -30,7 +30,7 @@ from sm.adapters.forge.model import (
 from sm.adapters.forge.web import again
 from sm.adapters.forge.web.errors import TokenRefusedError, UnreachableError
 from sm.adapters.forge.web.ledger import read_book
-from sm.config.schema import GithubSettings
+from sm.config.forges import GithubSettings
 from sm.errors import TemporaryError, UsageError
 from tests.forges import hour
 from tests.forges.github import Github

@@ -17,13 +17,8 @@ from msgspec import structs
 from sm.__main__ import run
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.tmux import Tmux
-from sm.config.schema import (
-    ContextMonitor,
-    HandoffCycle,
-    LocalSettings,
-    MachineSettings,
-    ProjectSettings,
-)
+from sm.config.forges import LocalSettings
+from sm.config.schema import ContextMonitor, HandoffCycle, MachineSettings, ProjectSettings
 from sm.context import files, history, usage
 from sm.context import run as rotate
 from sm.context.flags import rearm, save_flags

@@ -10,7 +10,7 @@ import yaml
 
 from sm.adapters.forge.model import CheckState, PullState, ReviewState
 from sm.adapters.forge.web.ledger import read_book
-from sm.config.schema import RemoteSettings
+from sm.config.forges import RemoteSettings
 from sm.errors import TemporaryError
 from sm.issues import asks
 from sm.issues.asks import make_ask

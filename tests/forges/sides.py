@@ -17,14 +17,14 @@ from sm.adapters.forge.kinds import open_forge
 from sm.adapters.forge.local.repository import BareRepository
 from sm.adapters.forge.model import BOT, Batch, CheckState
 from sm.adapters.forge.protocol import Forge
-from sm.config.schema import (
+from sm.config.forges import (
     ForgejoSettings,
     GiteaSettings,
     GithubSettings,
     GitlabSettings,
-    ProjectSettings,
     RemoteSettings,
 )
+from sm.config.schema import ProjectSettings
 from tests.forges.gitea import Gitea
 from tests.forges.github import Github
 from tests.forges.gitlab import Gitlab

@@ -31,7 +31,7 @@ from sm.adapters.forge.model import (
     SourcedText,
     authors_in,
 )
-from sm.config.schema import LocalSettings
+from sm.config.forges import LocalSettings
 from sm.errors import UsageError
 
 if TYPE_CHECKING:
