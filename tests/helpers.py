@@ -196,7 +196,7 @@ def put_session(
             created_at=created,
         )
     )
-    project.open(registry.create(root, session))
+    registry.create(root, session).provide(project=project)
     start = Receipt(created, "start", "start", verb=Verb.START)
     for receipt in (start,) if receipts is None else receipts:
         plan.add_receipt(session.dir, receipt)

@@ -47,7 +47,7 @@ def _end(place: AnySession | tuple[Project, int]) -> Iterator[str]:
     from sm.sessions.caller import identify
     from sm.sessions.session import AdHocSession
 
-    session = place[0].session(place[1]) if isinstance(place, tuple) else place
+    session = registry.load_for(*place) if isinstance(place, tuple) else place
     root = session.root
     identify(root, os.environ).check_may_end(session, registry.list_all(root, lambda _: None))
     if isinstance(session, AdHocSession):

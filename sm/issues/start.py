@@ -81,7 +81,8 @@ def start(
 
 def put_on_record(project: Project, issue: Issue) -> IssueSession:
     """The record of the issue's session, made where it is missing or damaged."""
-    return project.open(registry.create(project.root, _identity(project, issue)))
+    session = registry.create(project.root, _identity(project, issue))
+    return session.provide(project=project)
 
 
 def _take_text(session: IssueSession, *, by_hand: bool, ours: bool) -> None:

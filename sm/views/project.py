@@ -11,6 +11,7 @@ from sm.errors import SmError
 from sm.issues import claim, doubts, worktrees
 from sm.issues.poll import list_blockers
 from sm.issues.snapshot import Snapshot, find_longest_interval
+from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import lock
@@ -89,7 +90,7 @@ def overview(project: Project, now: float) -> Overview:
     def report(error: SmError) -> None:
         problems.append(error.message)
 
-    sessions = project.sessions(report)
+    sessions = registry.list_for(project, report)
     known = read_or(report, lambda: seen(project), NOTHING_SEEN)
     problems.extend(known.problems)
     kept = read_or(report, lambda: worktrees.list_kept(project, sessions), dict[int, str]())

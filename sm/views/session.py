@@ -14,7 +14,7 @@ from sm.issues.observe import Observation, recall
 from sm.issues.problem import read_problem
 from sm.issues.snapshot import Snapshot, last_snapshot
 from sm.phase import Phase
-from sm.sessions import agent, terminal, turn
+from sm.sessions import agent, registry, terminal, turn
 from sm.sessions.activity import Evidence, Proof
 from sm.sessions.project import Project
 from sm.sessions.session import AnySession, IssueSession
@@ -112,7 +112,7 @@ def rows(project: Project, now: float) -> list[StatusRow]:
         StateError: the last observation of the forge is damaged.
 
     """
-    return rows_of(project, now, project.sessions(), seen(project))
+    return rows_of(project, now, registry.list_for(project), seen(project))
 
 
 def seen(project: Project) -> Snapshot:

@@ -11,6 +11,7 @@ from sm.adapters.forge.model import CheckState
 from sm.issues.poll import tick
 from sm.issues.recover import recover
 from sm.issues.start import put_on_record
+from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.store import journal, lock
 from sm.views.event_words import describe, name_event
@@ -199,7 +200,7 @@ def test_a_text_that_a_stranger_has_edited_since_its_label_waits_for_a_new_one(p
 def test_a_text_that_is_lost_is_taken_anew_and_that_is_told(play: Play) -> None:
     issue = play.start(body=LEFT)
     play.hears(issue, "You work on issue")
-    play.project.session(issue).dir.issue.unlink()
+    registry.load_for(play.project, issue).dir.issue.unlink()
     look_and_react(play, issue)
     events = journal.read(play.project.root.journal)
     assert [describe(event) for event in events if name_event(event) == "text"] == ["first", "anew"]
