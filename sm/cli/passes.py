@@ -45,17 +45,17 @@ def rotate(invocation: Invocation, words: list[str]) -> None:
 
 
 def serve_passes(invocation: Invocation, words: list[str]) -> None:
-    """A pass over `SESSION` for each line of stdin, as `sm.cli.fork_server` has it.
+    """Make a pass over `SESSION` for each line of stdin, each in a fork of this process.
 
     Raises:
         UsageError: `words` are not one session.
 
     """
-    from sm.cli import fork_server
+    from sm.cli import pass_server
 
     if len(words) != 1:
         raise UsageError("expected a session")
-    if fork_server.serve(_forge_of(invocation, words[0])):
+    if pass_server.serve(_forge_of(invocation, words[0])):
         react(invocation, words)
 
 
