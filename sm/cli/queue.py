@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from sm.messages.send import Entry
     from sm.sessions.session import AnySession
 
+LINE = 100
+"""Characters of a message that its line in the list shows."""
+
 
 @click.command("queue")
 @target_argument
@@ -80,8 +83,4 @@ def _lines(found: list[Entry]) -> Iterator[str]:
         notify = " (tells when the turn ends)" if one.notify else ""
         head = f"{one.place:<9}  {one.mode:<10}  {age(one.age_s):>4}  {one.id}"
         why = f" ({one.why})" if one.why else ""
-        yield f"{head}  from {sender}{notify}{why}: {_short(one)}"
-
-
-def _short(one: Entry, limit: int = 100) -> str:
-    return one_line(one.first_line, limit)
+        yield f"{head}  from {sender}{notify}{why}: {one_line(one.first_line, LINE)}"

@@ -18,10 +18,6 @@ from sm.config.section import Count, Percentage, Positive, Section
 from sm.store.paths import DEFAULT_ROOT
 
 
-def _seconds(value: float) -> Seconds:
-    return Seconds(value)
-
-
 class Labels(Section, frozen=True):
     """The labels that show the state of an issue."""
 
@@ -44,7 +40,7 @@ class Agent(Section, frozen=True, rename={"timeout_s": "timeout"}):
     ] = ""
     timeout_s: Annotated[
         Seconds, Meta(description="a working agent without a sign of life for so long is restarted")
-    ] = msgspec.field(default_factory=lambda: _seconds(7200))
+    ] = Seconds(7200)
     env: Annotated[dict[str, str], Meta(description="variables set for the agent")] = msgspec.field(
         default_factory=dict
     )
@@ -76,10 +72,10 @@ class Ci(Section, frozen=True, rename={"poll_s": "poll", "timeout_s": "timeout"}
     ] = None
     poll_s: Annotated[
         Seconds, Meta(description="how often sm asks the forge, once for all sessions")
-    ] = msgspec.field(default_factory=lambda: _seconds(30))
+    ] = Seconds(30)
     timeout_s: Annotated[
         Seconds, Meta(description="after so long without a verdict sm tells a person")
-    ] = msgspec.field(default_factory=lambda: _seconds(1800))
+    ] = Seconds(1800)
     max_fixes: Annotated[
         Count, Meta(description="failures that go to the agent before sm tells a person")
     ] = 3
@@ -103,7 +99,7 @@ class Review(Section, frozen=True, rename={"timeout_s": "timeout"}):
     ] = True
     timeout_s: Annotated[
         Seconds, Meta(description="after so long without a review sm tells a person")
-    ] = msgspec.field(default_factory=lambda: _seconds(3 * 3600))
+    ] = Seconds(3 * 3600)
     max_rounds: Annotated[
         Count, Meta(description="rounds of requested changes before sm tells a person")
     ] = 5
@@ -122,14 +118,14 @@ class Merge(Section, frozen=True, rename={"remind_s": "remind"}):
             description="after so long approved, green and unmerged, sm reminds the agent, then "
             "escalates"
         ),
-    ] = msgspec.field(default_factory=lambda: _seconds(1800))
+    ] = Seconds(1800)
 
 
 class Escalation(Section, frozen=True, rename={"timeout_s": "timeout", "remind_s": "remind"}):
     """What happens while sm waits for a person's answer."""
 
     remind_s: Annotated[Seconds, Meta(description="how often sm reminds the person; 0: never")] = (
-        msgspec.field(default_factory=lambda: _seconds(6 * 3600))
+        Seconds(6 * 3600)
     )
     timeout_s: Annotated[
         Seconds,
@@ -137,7 +133,7 @@ class Escalation(Section, frozen=True, rename={"timeout_s": "timeout", "remind_s
             description="after so long without an answer sm labels the issue blocked and ends the "
             "session"
         ),
-    ] = msgspec.field(default_factory=lambda: _seconds(24 * 3600))
+    ] = Seconds(24 * 3600)
     mention: Annotated[
         tuple[str, ...],
         Meta(
@@ -157,7 +153,7 @@ class Recovery(Section, frozen=True, rename={"pause_s": "pause"}):
     max: Annotated[Count, Meta(description="restarts before the issue counts as failed")] = 3
     pause_s: Annotated[
         Seconds, Meta(description="wait before the second restart; doubled for each further one")
-    ] = msgspec.field(default_factory=lambda: _seconds(30))
+    ] = Seconds(30)
 
 
 class ContextMonitor(Section, frozen=True):
@@ -218,7 +214,7 @@ class HandoffCycle(Section, frozen=True, rename={"timeout_s": "timeout"}):
         Meta(
             description="how long sm waits for the document and asks twice; then it tells a person"
         ),
-    ] = msgspec.field(default_factory=lambda: _seconds(300))
+    ] = Seconds(300)
 
     @property
     def needed_lines(self) -> tuple[str, ...]:
@@ -232,7 +228,7 @@ class Logs(Section, frozen=True, rename={"keep_s": "keep"}):
     keep_s: Annotated[
         Seconds,
         Meta(description="how long sm keeps a terminal log after the session's end; 0: not at all"),
-    ] = msgspec.field(default_factory=lambda: _seconds(14 * 86400))
+    ] = Seconds(14 * 86400)
     megabytes: Annotated[
         Count,
         Meta(
@@ -257,7 +253,7 @@ class ProjectSettings(Section, frozen=True, rename={"poll_interval_s": "poll_int
     max_sessions: Annotated[Count, Meta(description="how many agents work at the same time")] = 2
     poll_interval_s: Annotated[
         Seconds, Meta(description="longest pause between two ticks of dev-poll --loop")
-    ] = msgspec.field(default_factory=lambda: _seconds(60))
+    ] = Seconds(60)
     trusted: Annotated[
         tuple[str, ...],
         Meta(

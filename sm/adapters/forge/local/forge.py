@@ -284,10 +284,6 @@ class LocalForge(Struct, frozen=True):
         """What CI says of a commit."""
         return self.checks.check(head)
 
-    def ensure_check(self, head: str) -> Check:
-        """As `check`; where there is no result yet, a runner is begun."""
-        return self.checks.ensure(head)
-
     def rerun_check(self, head: str) -> None:
         """Have CI run on a commit again, whatever it said before.
 
