@@ -101,16 +101,15 @@ def command(
     else:
         hub, url = elsewhere.choose_remote(clone, remotes, given["remote"])
         forge = elsewhere.choose_forge(_wish(kind, token_file, given), url)
-    name = _answer("project name", given["name"], init.name_project(clone), yes)
+    name = _answer("project name", "name", given, init.name_project(clone), yes)
+    primary = init.choose_primary_branch(clone, hub)
     setup = Setup(
         name=name,
         repo=clone,
         hub=hub,
-        primary=_answer(
-            "primary branch", given["primary_branch"], init.choose_primary_branch(clone, hub), yes
-        ),
-        agent=_answer("agent command", given["agent"], discover.find_agent_command(), yes),
-        ci=_ci(clone, given["ci"], yes) if kind == "local" else init.NO_CI,
+        primary=_answer("primary branch", "primary_branch", given, primary, yes),
+        agent=_answer("agent command", "agent", given, discover.find_agent_command(), yes),
+        ci=_ci(clone, given, yes) if kind == "local" else init.NO_CI,
         forge=forge,
         output=_output(cwd, output, name, toml),
         pass_env=pass_env,
@@ -137,9 +136,10 @@ def _wish(kind: str, token_file: Path | None, given: Mapping[str, str | None]) -
     )
 
 
-def _ci(clone: Path, given: str | None, yes: bool) -> str:
-    """How a push is tested, where the forge does not know that itself."""
-    return _answer("CI command", given, discover.guess_ci_command(clone) or init.NO_CI, yes)
+def _ci(clone: Path, given: Mapping[str, str | None], yes: bool) -> str:
+    """How a push is tested, if the forge does not know that itself."""
+    found = discover.guess_ci_command(clone) or init.NO_CI
+    return _answer("CI command", "ci", given, found, yes)
 
 
 def _offer_ci(setup: Setup, cwd: Path, wanted: bool | None, yes: bool) -> None:
@@ -183,14 +183,22 @@ def _try_ci(setup: Setup, cwd: Path) -> None:
     )
 
 
-def _answer(question: str, given: str | None, found: str | None, yes: bool) -> str:
-    """What was given as a flag, else what was found, confirmed by the person unless `yes`."""
-    if given is not None:
-        return given
+def _answer(
+    question: str, name: str, given: Mapping[str, str | None], found: str | None, yes: bool
+) -> str:
+    """The option `name` if it was given, else what was found; the person confirms it unless `yes`.
+
+    Raises:
+        UsageError: nothing was found, and the person is not to be asked.
+
+    """
+    answer = given[name]
+    if answer is not None:
+        return answer
     if not yes:
         return ask(question, found)
     if found is None:
-        raise UsageError(f"found no {question}: give it as an option, see 'sm init --help'")
+        raise UsageError(f"found no {question}: give it by --{name.replace('_', '-')}")
     return found
 
 
