@@ -30,16 +30,16 @@ PERCENTAGE = click.IntRange(1, 100)
 @click.argument("words", metavar="[enable | disable] [TARGET]", nargs=-1)
 @json_option
 @click.option("--watch", "-w", is_flag=True, help="Show it live, until Ctrl-C.")
-@click.option("--warning", type=PERCENTAGE, metavar="N", help="Enable: its agent is told at N %.")
-@click.option("--critical", type=PERCENTAGE, metavar="N", help="Enable: told urgently at N %.")
-@click.option("--cycle", type=PERCENTAGE, metavar="N", help="Enable: it is replaced at N %.")
-@click.option("--no-cycle", is_flag=True, help="Enable: it is never replaced without being asked.")
+@click.option("--warning", type=PERCENTAGE, metavar="N", help="Enable: tell the agent at N %.")
+@click.option("--critical", type=PERCENTAGE, metavar="N", help="Enable: tell it urgently at N %.")
+@click.option("--cycle", type=PERCENTAGE, metavar="N", help="Enable: replace the context at N %.")
+@click.option("--no-cycle", is_flag=True, help="Enable: replace it only when asked to.")
 @click.option(
     "--tell",
     "hearers",
     type=click.Choice(HEARERS),
     multiple=True,
-    help="Enable: who hears when it was summed up; may be given twice.",
+    help="Enable: tell them when it was summed up; may be given twice.",
 )
 @click.pass_context
 def command(
@@ -55,13 +55,13 @@ def command(
 ) -> None:
     """Show how full the context of each session is, or that of TARGET.
 
-    Percentage, tokens, age of the reading, what the agent was told, what comes next, whether the
-    context is just being replaced, and the last handoff.
+    That is: percentage, tokens, age of the reading, what the agent was told, what comes next,
+    whether the context is being replaced, and the last handoff.
 
-    'enable' and 'disable' switch warnings and the automated cycle on or off for one session alone:
-    for TARGET, or for the one that this is called from. With options 'enable' changes only what
-    they name: --warning and --critical the warnings, --cycle the cycle. An agent may set its own
-    context and that of sessions it has begun.
+    'enable' and 'disable' switch the warnings and the automated cycle on or off for one session:
+    TARGET, or the session that calls this. If 'enable' has options, only what they name changes:
+    --warning and --critical the warnings, --cycle the cycle. An agent may set its own context and
+    those of sessions that it has begun.
     """
     verb, target = _parse(words)
     given = {

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 @click.command("cycle")
 @target_argument
-@click.option("--dry-run", is_flag=True, help="Say what would be done, with its real values.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done, with its real values.")
 @click.option("--wait", is_flag=True, help="Tell each step, until it is over.")
 @json_option
 def command(session: AnySession, dry_run: bool, wait: bool, as_json: bool) -> None:
     """Have the agent of TARGET write a handoff document, and go on from it in a new context.
 
-    It is the cycle that begins by itself when the context is full. Returns at once, as the
-    session's monitor carries it on; with --wait at its end, with exit code 1 if it was given up.
-    A session may do that to itself and to those that it has begun.
+    This cycle also begins by itself when the context is full. The command returns at once, and the
+    session's monitor carries the cycle on. --wait returns at its end, with exit code 1 if it was
+    given up. A session may do this to itself and to those that it has begun.
     """
     from sm.context import cycle
 

@@ -34,7 +34,7 @@ def _seconds(_ctx: click.Context, _param: click.Parameter, text: str | None) -> 
 
 @click.command("events")
 @optional_past_name
-@click.option("--follow", "-f", is_flag=True, help="Go on with what happens, until Ctrl-C.")
+@click.option("--follow", "-f", is_flag=True, help="Go on with new events, until Ctrl-C.")
 @click.option(
     "--since",
     metavar="TIME",
@@ -46,11 +46,11 @@ def _seconds(_ctx: click.Context, _param: click.Parameter, text: str | None) -> 
 def command(
     click_context: click.Context, name: str, follow: bool, since: float | None, as_json: bool
 ) -> None:
-    """Print the events of all sessions, or of one, oldest first, an event a line.
+    """Print the events of all sessions, or of one session, oldest first, an event a line.
 
-    Each line says when, in which session, and what. With --json each is a JSON object on a line of
-    its own, whose fields docs/EVENTS.md tells. With --follow only what happens from now on is
-    printed, with --since also what happened before.
+    Each line says when, in which session, and what. --json prints a JSON object a line;
+    docs/EVENTS.md lists the fields. --follow prints what happens from now on, and with --since also
+    what happened before.
     """
     from sm.views.stream import stream
 

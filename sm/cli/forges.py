@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 author_option: Decorator = click.option(
-    "--as", "author", metavar="NAME", help="Who says so; default: git's user.name, then $USER."
+    "--as", "author", metavar="NAME", help="Your name; default: git's user.name, then $USER."
 )
 """`author: str | None`."""
 

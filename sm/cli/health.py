@@ -46,8 +46,8 @@ def command(machine: Machine, target: str | None, lines: int, check: bool, as_js
     The status is 'confirmed' if the new context has named its task, 'unconfirmed' if it has only
     got its prompt, and 'failed' if the context was not replaced or nothing has come from it.
 
-    The newest is the last. TARGET may also be a session that is long over, by its id or as
-    PROJECT#ISSUE. With --check, for cron: those that a person has to see to.
+    The newest is the last. TARGET may also be a session that ended long ago, by its id or as
+    PROJECT#ISSUE. --check, for cron, lists only what a person has to see to.
     """
     from sm.views.health import given_up, recorded
 

@@ -38,12 +38,10 @@ PATH = click.Path(path_type=Path)
     "--pass-env",
     metavar="VARIABLE",
     multiple=True,
-    help="A variable of your environment that agents may see; several times.",
+    help="A variable of your environment that agents may see; may be given several times.",
 )
 @click.option("--ci", metavar="COMMAND", help="How a push is tested; 'none' for no CI.")
-@click.option(
-    "--try-ci/--no-try-ci", default=None, help="Run the CI command once; without it: asks."
-)
+@click.option("--try-ci/--no-try-ci", default=None, help="Run the CI command once; default: ask.")
 @click.option("--forge-path", type=PATH, help="The embedded forge's folder.")
 @click.option(
     "--forge",
@@ -53,8 +51,12 @@ PATH = click.Path(path_type=Path)
     show_default=True,
     help="Where the issues are; 'local': a forge of your own beside the clone.",
 )
-@click.option("--forge-url", metavar="URL", help="The server; default: where the remote leads.")
-@click.option("--repository", metavar="OWNER/NAME", help="On it; default: that of the remote.")
+@click.option(
+    "--forge-url", metavar="URL", help="The server's address; default: that of the remote."
+)
+@click.option(
+    "--repository", metavar="OWNER/NAME", help="The repository there; default: that of the remote."
+)
 @click.option("--token-file", type=PATH, help="A file with the token for it (0600).")
 @click.option("--token-command", metavar="COMMAND", help="Prints the token.")
 @click.option("--token-env", metavar="VARIABLE", help="A variable with the token.")
@@ -79,9 +81,9 @@ def command(
 
     At the end it offers to run the CI command once on the primary branch, in a clean checkout.
 
-    Makes a bare repository and the embedded forge beside the clone where there are none, and
+    It makes a bare repository and the embedded forge beside the clone if they are missing, and
     writes a commented configuration. With --forge it uses a forge that is there: docs/FORGES.md.
-    Your working tree is not touched. Run again, it goes on where it stopped.
+    Your working tree is not touched. If you run it again, it goes on where it stopped.
     """
     cwd = Path.cwd()
     folder = make_absolute(cwd, str(repo)) if repo else cwd

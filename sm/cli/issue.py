@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 STATES = click.Choice(["open", "closed", "all"])
 
 new_option = click.option(
-    "--new", is_flag=True, help="The labels are new, however like known ones they are."
+    "--new", is_flag=True, help="Make new labels, even if they are nearly like known ones."
 )
 body_option = click.option("-b", "--body", metavar="TEXT", help="The text, Markdown.")
 
@@ -43,7 +43,7 @@ body_option = click.option("-b", "--body", metavar="TEXT", help="The text, Markd
 def command() -> None:
     """File, list, show, edit, close and reopen issues.
 
-    Each is a Markdown file in the forge's folder, which may as well be edited there.
+    On the embedded forge each is a Markdown file in the forge's folder, which you may edit, too.
     """
 
 
@@ -70,8 +70,8 @@ def add(
 ) -> None:
     """File an issue; dev-poll has an agent work on it.
 
-    Without a title it is written in $EDITOR. 'Depends on #7' in the text lets it wait until issue
-    7 is closed. Prints the number.
+    Without a title you write it in $EDITOR. If the text says 'Depends on #7', the issue waits until
+    issue 7 is closed. It prints the number.
     """
     from sm.cli.editor import edit, keep
 
@@ -236,7 +236,7 @@ def label(
     removed: tuple[str, ...],
     new: bool,
 ) -> None:
-    """Give an issue labels, or take them off. Prints those that it has then."""
+    """Give an issue labels, or take them off; print the labels that it has then."""
     forge = project.forge
     check_labels(forge, project, (*added, *removed), new=new)
     _change_labels(forge, number, added, removed)

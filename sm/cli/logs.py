@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     type=click.IntRange(min=0),
     default=100,
     show_default=True,
-    help="How many lines of the end.",
+    help="How many lines, counted from the end.",
 )
-@click.option("--raw", is_flag=True, help="With the terminal's control sequences.")
-@click.option("--monitor", is_flag=True, help="What the session's monitor said instead.")
+@click.option(
+    "--raw", is_flag=True, help="Print everything, with the terminal's control sequences."
+)
+@click.option("--monitor", is_flag=True, help="Print what the session's monitor said instead.")
 @click.pass_context
 def command(
     click_context: click.Context,
@@ -41,11 +43,11 @@ def command(
 ) -> None:
     """Show what the terminal of a session's agent said, line by line as it was in the end.
 
-    What a program has drawn over is left out. What --follow adds is told as it comes, without the
-    control sequences; --raw has all of it.
+    What a program has drawn over is left out. --follow prints new lines as they come, without
+    control sequences; --raw prints everything.
 
-    The session by id, name or PROJECT#ISSUE, or the one of PROJECT ISSUE. Of one that has ended
-    the log is kept as 'logs' in the configuration has it; one of 'sm new' is then found by its id.
+    Name the session by id, name or PROJECT#ISSUE, or give PROJECT ISSUE. The log of a session that
+    has ended is kept as long as 'logs' in the configuration says; for one of 'sm new' give its id.
     """
     from sm.views import logs
 

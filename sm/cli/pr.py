@@ -147,9 +147,9 @@ command.add_command(make_comment(on_pull=True))
 @number_argument
 @project_option
 def checks(project: Project, number: int) -> None:
-    """Show what CI says of a pull request, and its log where it failed: exit code 1 then.
+    """Show what CI says of a pull request; if it failed, with the log, and exit code 1.
 
-    An agent gets what was seen last, which is as new as `ci.poll` says.
+    An agent gets what was seen last; `ci.poll` says how old that may be.
     """
     from sm.adapters.forge.model import Check, CheckState
     from sm.issues.asks import Verb
@@ -230,11 +230,11 @@ def merge(
     message: str,
     author: str | None,
 ) -> None:
-    """Merge a pull request on the forge, with a merge commit.
+    """Merge a pull request on the forge.
 
-    Refused where it conflicts, where CI has not passed on the branch's last commit, where that
-    is not approved though the project wants reviews, or where it is not the one that --head
-    names. An agent may merge the pull request of its own branch, where merge.by is 'agent'.
+    It is refused if it conflicts, if CI has not passed on the branch's last commit, if that commit
+    is not approved although the project wants reviews, or if it is not the one that --head names.
+    An agent may merge the pull request of its own branch if merge.by is 'agent'.
     """
     from sm.adapters.forge.model import Hold, PullRequest
     from sm.issues.asks import Verb

@@ -30,12 +30,12 @@ LINE = 100
 def command(session: AnySession, cancelled: str | None, wanted: str | None, as_json: bool) -> None:
     """Show what waits for TARGET, what is under way, and what it got last.
 
-    With --cancel a message that waits is taken back, and the agent never gets it. One that was
-    handed over more than a minute ago and stays under way, as the agent does not confirm it, is
-    given up: it is not typed again and not waited for, but the agent may have read it.
+    --cancel takes back a message that waits; the agent never gets it. A message that was handed
+    over more than a minute ago, and that the agent does not confirm, is given up instead: it is not
+    typed again and not waited for, but the agent may have read it.
 
-    With --show the whole text of a message is printed, as the agent gets it; with --json what is
-    known of the message as well. The last 500 messages that a session got can be shown.
+    --show prints the whole text of a message as the agent gets it; with --json also what is known
+    of the message. The last 500 messages that a session got can be shown.
     """
     from sm.messages import queue
     from sm.messages.send import entries
@@ -50,7 +50,7 @@ def command(session: AnySession, cancelled: str | None, wanted: str | None, as_j
         return
     found = entries(session)
     for path in queue.damaged(session.dir):
-        warn(f"'{path}' is damaged: nobody gets this message")
+        warn(f"'{path}' is damaged: the agent does not get this message")
     if as_json:
         print_json(found)
     elif found:

@@ -34,8 +34,8 @@ class Row(NamedTuple):
 def command(config: Config, projects: tuple[Project, ...], as_json: bool) -> None:
     """Show the requests to forges elsewhere by session and purpose, and what is left.
 
-    A look at the forge is for all sessions; what one of them or its agent wants counts for that
-    one. POINTS are what counts against a limit: an answer that nothing has changed costs none. The
+    A look at the forge is made for all sessions; what one session or its agent asks for counts for
+    that one. POINTS count against a limit; an answer that nothing has changed costs none. The
     embedded forge gets no requests.
     """
     from sm.store.paths import Root

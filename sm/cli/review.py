@@ -31,13 +31,13 @@ REMARK = re.compile(r"(?P<path>.+?):(?P<line>[1-9]\d{0,8}):(?P<text>.*\S.*)", re
     flag_value="changes-requested",
     help="The agent is to change something first.",
 )
-@click.option("-m", "--message", metavar="TEXT", default="", help="What you think of the whole.")
+@click.option("-m", "--message", metavar="TEXT", default="", help="What you say of the whole.")
 @click.option(
     "--comment",
     "remarks",
     metavar="FILE:LINE:TEXT",
     multiple=True,
-    help="What you think of one line; as often as you like.",
+    help="A remark on one line; may be given several times.",
 )
 @click.option("--head", metavar="COMMIT", default="", help="The commit that you looked at.")
 @author_option

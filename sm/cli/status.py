@@ -40,9 +40,9 @@ def command(
 ) -> None:
     """Show every session: phase, CI, review, attempts, age, and what it waits for.
 
-    Below it: the issues that are next, those that wait and why, what was merged within a day, kept
-    worktrees, problems. At the end the sessions of sm new. In a pipe the tables are plain text,
-    cells whole up to 1,000 characters.
+    Below that: the next issues, those that wait and why, what was merged within a day, kept
+    worktrees, and problems. At the end: the sessions of sm new. In a pipe the tables are plain
+    text, with cells of up to 1,000 characters.
     """
     look = _looker(click_context, projects)
     if watch:

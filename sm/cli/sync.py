@@ -26,10 +26,10 @@ SHOWN = 10
 def command(ctx: click.Context, project: Project, remote: str | None, dry_run: bool) -> None:
     """Exchange finished work with the people on another remote.
 
-    For a project whose agents push to a hub of their own beside 'origin'. What people have pushed
-    to the primary branch of 'origin' gets into the hub, where the agents begin from it; what agents
-    have finished is pushed to 'origin'. If both have gone on, nothing is changed: it says what
-    helps, and ends with 1. Your branches and your working tree are not touched.
+    It is for a project whose agents push to a hub of their own beside 'origin'. What people have
+    pushed to the primary branch of 'origin' goes to the hub, where the agents begin. What agents
+    have finished goes to 'origin'. If both have moved on, nothing is changed: it says what helps,
+    with exit code 1. Your branches and your working tree are not touched.
     """
     from sm.setup import sync
     from sm.setup.sync import Direction

@@ -46,10 +46,10 @@ def command(
 ) -> None:
     """Tell the whole story of a session, in order.
 
-    The session by id, name or PROJECT#ISSUE, or that of PROJECT ISSUE; where there is one project,
-    the number alone is enough. Also after it has ended, and by its id after 'sm kill'.
-    Each line: when, how long after the one before, what happened. The last line sums it up: how it
-    ended, or how it stands now, and how long it took so far.
+    Name the session by id, name or PROJECT#ISSUE, or give PROJECT ISSUE; with one project the
+    number alone is enough. It may have ended; after 'sm kill' give its id. Each line says when, how
+    long after the line before, and what happened. The last line says how it ended or how it stands
+    now, and how long it has taken.
     """
     told = _so_far(load_machine(click_context).root, _story(click_context, place))
     if as_json:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @json_option
 @pass_machine
 def command(machine: Machine, as_json: bool) -> None:
-    """Show the session that this is called from; exit code 1 outside of any."""
+    """Show the session that you are in; exit code 1 if you are in none."""
     from sm.sessions.caller import identify
     from sm.views.family import relative
 

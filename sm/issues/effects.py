@@ -250,7 +250,7 @@ def _restore_backlog(session: IssueSession, step: PlannedStep, ident: str) -> st
     if untouched:
         project.forge.add_label(session.issue, project.settings.labels.backlog)
     project.forge.remove_label(session.issue, project.settings.labels.in_progress)
-    return "" if untouched else "not set: somebody who is not trusted has edited the text"
+    return "" if untouched else "not set: the text was edited by an account that is not trusted"
 
 
 def _clean_labels(session: IssueSession, step: PlannedStep, ident: str) -> str:

@@ -97,8 +97,8 @@ def _waiting_note(m: Material) -> str:
     }
     if m.answered:
         return (
-            "sm has answered that phase, but whoever heard it is gone. If all that it stands for "
-            "is done, write it again: it is answered again."
+            "sm has answered that phase, but the agent that got the answer is gone. If all that it "
+            "stands for is done, write it again: it is answered again."
         )
     if not (what := waits.get(m.phase)):
         return ""
@@ -266,9 +266,9 @@ def _not_merged(m: Material) -> str:
 
 def _protocol_reminder(m: Material) -> str:
     return (
-        "[sm] Your turn has ended without a new phase in the phase file, so nobody knows how far "
-        f"you are. If a phase is complete, write its line to {m.phase_file}; if you need a person, "
-        f"write {Phase.ESCALATE} with the reason; otherwise go on with the work.\n"
+        "[sm] Your turn has ended without a new phase in the phase file, so sm does not know how "
+        f"far you are. If a phase is complete, write its line to {m.phase_file}; if you need a "
+        f"person, write {Phase.ESCALATE} with the reason; otherwise go on with the work.\n"
         f"{_protocol_here(m)}"
     )
 

@@ -63,7 +63,7 @@ def start(
     Raises:
         TakenError: another installation holds the claim.
         SettledError: it is closed, blocked, or not in the backlog any more.
-        UntrustedTextError: nobody who is trusted vouches for its text.
+        UntrustedTextError: no trusted person vouches for its text.
 
     """
     session = put_on_record(project, issue)
@@ -86,7 +86,7 @@ def put_on_record(project: Project, issue: Issue) -> IssueSession:
 
 
 def _take_text(session: IssueSession, *, by_hand: bool, ours: bool) -> None:
-    """Take the issue's text; one that nobody vouches for ends a start that has done nothing yet."""
+    """Take the issue's text; if no one vouches for it, a start that has done nothing yet ends."""
     try:
         taken.take(session, by_hand=by_hand, anew=ours)
     except taken.UntrustedTextError as error:

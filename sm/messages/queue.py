@@ -218,7 +218,7 @@ def _intact(directory: SessionDir, path: Path) -> Message | None:
         aside = ensure_private_dir(directory.queue / DAMAGED, parents=False)
         with contextlib.suppress(FileNotFoundError):  # another process has just done it
             path.rename(aside / path.name)
-            moved = f"nobody gets it, it is in '{aside}' now"
+            moved = f"it is not delivered, and is in '{aside}' now"
             warn(f"message '{path.name}' is damaged: {moved}")
             record_damage(path, f"message '{path}' is damaged: {moved}")
         return None

@@ -221,7 +221,7 @@ def _rotation_shortly(event: Rotation) -> str:
 
 
 def _passed_over(event: events.PassedOver) -> str:
-    who = event.author or "somebody whom the forge does not name"
+    who = event.author or "an account that the forge does not name"
     what = "a comment" if event.what == "comment" else f"an edit of the {event.what}"
     return f"{what} by {who}"
 

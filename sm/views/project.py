@@ -59,9 +59,9 @@ class Merged(Struct, frozen=True):
 class Overview(Struct, frozen=True):
     """All of a project; `seen_at` is the last look at the forge, seconds since the epoch, or 0.
 
-    `ad_hoc` are sessions of no project. `unlisted` are open issues that nobody works on and that
-    lack the label `backlog`, by which an issue is taken up. `merged` are the pull requests of the
-    last day that were, the latest first.
+    `ad_hoc` are sessions of no project. `unlisted` are open issues that no session works on and
+    that lack the label `backlog`, by which an issue is taken up. `merged` are the pull requests
+    that were merged within the last day, the latest first.
     """
 
     project: str

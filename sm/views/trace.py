@@ -101,7 +101,7 @@ OUTCOMES = {
     "failed": "failed: the agent gave up",
     "idle-prompt": "failed: the agent never signalled a phase",
     "recovery-exhausted": "failed: the agent died again and again",
-    "escalation-over": "failed: nobody answered",
+    "escalation-over": "failed: no answer came",
 }
 """What it means that a row ended a session."""
 

@@ -139,7 +139,7 @@ def test_an_edit_of_nobody_knows_whom_counts_only_if_all_who_may_push_are_truste
     settings = structs.replace(play.project.settings, trusted=("ada",))
     play.project = Project(play.project.config, settings)
     edit(play, "rita", issue, RIGHT)
-    assert passed_over(play) == ["an edit of the text by somebody whom the forge does not name"]
+    assert passed_over(play) == ["an edit of the text by an account that the forge does not name"]
     assert "Mend the left one." in restart_prompt(play, issue)
 
 

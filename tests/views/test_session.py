@@ -612,7 +612,7 @@ def test_a_message_that_cannot_be_typed_is_told_with_its_trouble(project: Projec
     done(session, Verb.NOTIFY, "trouble")
     put_snapshot(project, an_issue(2))
     assert asks(project).endswith(
-        f"was refused ({error}) waits for somebody to look at its terminal: sm attach harb 2"
+        f"was refused ({error}) waits for a look at its terminal: sm attach harb 2"
     )
 
 

@@ -148,7 +148,7 @@ class LocalForge(Struct, frozen=True):
     def read_source(self, number: int) -> SourcedText:
         """Title and text of an issue. A folder has no accounts: its author stands for all editors.
 
-        Whoever may write to the folder writes in any name.
+        All who may write to the folder can write in any name.
         """
         found = self.issue(number)
         saved = Saved(found.at, found.author)

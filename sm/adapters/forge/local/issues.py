@@ -140,7 +140,7 @@ def edit_issue(
 
     def change(document: Document) -> Document:
         if instead_of is not None and document.body != instead_of:
-            raise UsageError(f"somebody has changed the text of issue {number} meanwhile")
+            raise UsageError(f"the text of issue {number} has been changed meanwhile")
         if title:
             document = document.with_front(title=_title(title))
         return document if body is None else structs.replace(document, body=body)
