@@ -131,9 +131,9 @@ def _set(session: AnySession, verb: str, values: Mapping[str, object]) -> None:
 
 def _told(session: AnySession) -> str:
     from sm.context.thresholds import Levels
-    from sm.views.contexts import gauge
+    from sm.views.contexts import read_gauge
 
-    found = gauge(session)
+    found = read_gauge(session)
     is_on = settings.make_levels(session.read_settings()) != Levels()
     none = "in its present context nothing more is to be done"
     return f"{found.name}: {', '.join(found.next) or (none if is_on else NOTHING)}"
@@ -144,20 +144,20 @@ def _told(session: AnySession) -> str:
 
 def _looker(click_context: click.Context, target: str) -> Callable[[], list[Gauge]]:
     from sm.sessions import address
-    from sm.views.contexts import gauge, gauges
+    from sm.views.contexts import list_gauges, read_gauge
 
     root = load_machine(click_context).root
     if not target:
-        return lambda: gauges(root)
+        return lambda: list_gauges(root)
     session = address.find(root, target)
-    return lambda: [gauge(session)]
+    return lambda: [read_gauge(session)]
 
 
 def _show(look: Callable[[], list[Gauge]], *, as_json: bool, watch: bool, one: bool) -> None:
     if watch:
-        from sm.cli.contexttable import view
+        from sm.cli.contexttable import draw_contexts
 
-        show_live("context", lambda _wide, _high: view(look()), as_json=as_json)
+        show_live("context", lambda _wide, _high: draw_contexts(look()), as_json=as_json)
         return
     found = look()
     if as_json:
@@ -172,10 +172,10 @@ def _print(found: list[Gauge], *, one: bool) -> None:
     from sm.cli import contexttable
 
     if one:
-        say_lines(contexttable.lines(found[0]))
+        say_lines(contexttable.list_lines(found[0]))
     elif sys.stdout.isatty():
-        console().print(contexttable.view(found))
+        console().print(contexttable.draw_contexts(found))
     else:
-        from sm.cli.table import plain
+        from sm.cli.table import list_plain_lines
 
-        say_lines(plain(found, contexttable.COLUMNS))
+        say_lines(list_plain_lines(found, contexttable.COLUMNS))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.cli.options import json_option, target_argument
-from sm.cli.times import age, span
+from sm.cli.times import format_age, format_span
 from sm.cli.words import print_json
 from sm.errors import SmError, UsageError
 from sm.output import say, say_lines
@@ -72,7 +72,7 @@ def _follow(session: AnySession, record: Rotation, as_json: bool) -> None:
     from sm.views.event_words import tell
 
     for event in cycle.follow(session, record):
-        line = f"{'+' + span(event.at - record.began_at):>7}  {tell(event)}"
+        line = f"{'+' + format_span(event.at - record.began_at):>7}  {tell(event)}"
         say(line, err=as_json)
     found = cycle.find_outcome(session, record)
     if as_json and found:
@@ -99,4 +99,4 @@ def _lines(found: Preview) -> Iterator[str]:
 def _fullness(found: Preview) -> str:
     if found.percent is None or found.read_age_s is None:
         return "how full its context is, is not known"
-    return f"its context was {found.percent:g}% full {age(found.read_age_s)} ago"
+    return f"its context was {found.percent:g}% full {format_age(found.read_age_s)} ago"

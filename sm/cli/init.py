@@ -23,7 +23,7 @@ from sm.setup import discover, elsewhere, init
 from sm.setup.check import list_first_questions
 from sm.setup.elsewhere import KINDS, Wish
 from sm.setup.init import Setup
-from sm.shell_root import spelled
+from sm.shell_root import spell_command
 
 PATH = click.Path(path_type=Path)
 
@@ -153,7 +153,7 @@ def _offer_ci(setup: Setup, cwd: Path, wanted: bool | None, yes: bool) -> None:
     if wanted:
         _try_ci(setup, cwd)
     else:
-        say(f"CI was not tried: {spelled('sm', cwd)} doctor --ci runs it once")
+        say(f"CI was not tried: {spell_command('sm', cwd)} doctor --ci runs it once")
 
 
 def _agrees(question: str) -> bool:
@@ -223,8 +223,8 @@ def _announce(setup: Setup) -> None:
         return
     if other := discover.find_shared_remote(discover.list_remotes(setup.repo), hub.remote):
         say(
-            f"'{spelled('sm', Path.cwd())} sync' exchanges finished work with '{other}': what "
-            f"agents merge goes there, what people push to its '{setup.primary}' comes here"
+            f"'{spell_command('sm', Path.cwd())} sync' exchanges finished work with '{other}': "
+            f"what agents merge goes there, what people push to its '{setup.primary}' comes here"
         )
     say(f"remote: {hub.remote} ({hub.bare}{', new' if hub.is_new else ''})")
     say(f"primary branch: {setup.primary}")
@@ -269,5 +269,5 @@ def _say_next(setup: Setup, cwd: Path) -> None:
         say(f"  export SM_CONFIG={shlex.quote(str(setup.output))}")
     elif found and len(load(found, os.environ, cwd).projects) > 1:
         which = f"--project {setup.name} "
-    say(f'  {spelled("sm", cwd)} issue add {which}"…"')
-    say(f"  {spelled('dev-poll', cwd)} --loop")
+    say(f'  {spell_command("sm", cwd)} issue add {which}"…"')
+    say(f"  {spell_command('dev-poll', cwd)} --loop")

@@ -54,9 +54,9 @@ def command(
     path, is_over = _source(click_context, place, monitor)
     size = path.stat().st_size
     if raw or monitor:
-        _put(logs.last_lines(path, lines, end=size, raw=raw), raw)
+        _put(logs.read_last_lines(path, lines, end=size, raw=raw), raw)
     else:
-        text = logs.shown_lines(path, lines, end=size)
+        text = logs.read_shown_lines(path, lines, end=size)
         goes_on = follow and logs.ends_within_line(path, size)
         _put(text.removesuffix("\n") if goes_on else text, raw)
     if not follow:
@@ -78,17 +78,17 @@ def _source(
     from sm.views import logs
 
     if isinstance(place, AdHocSession):
-        path = logs.ad_hoc_file(place, monitor=monitor)
+        path = logs.find_ad_hoc_file(place, monitor=monitor)
         return path, lambda: not place.is_living
     if isinstance(place, str):
-        return logs.kept_file(
+        return logs.find_kept_file(
             load_machine(click_context).root, place, monitor=monitor
         ), lambda: True
     if isinstance(place, tuple):
         project, issue = place
     else:
         project, issue = place.project, place.issue
-    return logs.log_file(project, issue, monitor=monitor), lambda: logs.is_over(project, issue)
+    return logs.find_log_file(project, issue, monitor=monitor), lambda: logs.is_over(project, issue)
 
 
 def _put(text: str, raw: bool) -> None:

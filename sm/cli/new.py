@@ -84,9 +84,9 @@ def command(
     session = begin(machine, order)
     if as_json:
         from sm.cli.words import print_json
-        from sm.views.family import relative
+        from sm.views.family import make_relative
 
-        print_json(relative(session))
+        print_json(make_relative(session))
     else:
         say(f"{session.name} {session.record.alias}".rstrip())
 

@@ -84,11 +84,11 @@ def news(_invocation: Invocation, words: list[str]) -> None:
     from pathlib import Path
 
     from sm.output import say
-    from sm.views.news import news
+    from sm.views.news import read_news
 
     if len(words) < 2 or not words[1].isdecimal():
         raise UsageError("expected a journal, a position in it, and projects")
-    lines, end = news(Path(words[0]), int(words[1]), words[2:])
+    lines, end = read_news(Path(words[0]), int(words[1]), words[2:])
     for line in lines:
         say(line)
     say(str(end))

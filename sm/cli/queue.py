@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.cli.options import json_option, target_argument
-from sm.cli.times import age
+from sm.cli.times import format_age
 from sm.cli.words import print_json
 from sm.output import say, say_lines, say_text, warn
 from sm.text import one_line
@@ -38,7 +38,7 @@ def command(session: AnySession, cancelled: str | None, wanted: str | None, as_j
     of the message. The last 500 messages that a session got can be shown.
     """
     from sm.messages import queue
-    from sm.messages.send import entries
+    from sm.messages.send import list_entries
 
     if cancelled is not None and wanted is not None:
         raise click.UsageError("give --show or --cancel, not both")
@@ -48,8 +48,8 @@ def command(session: AnySession, cancelled: str | None, wanted: str | None, as_j
     if wanted is not None:
         _show(session, wanted, as_json)
         return
-    found = entries(session)
-    for path in queue.damaged(session.dir):
+    found = list_entries(session)
+    for path in queue.list_damaged(session.dir):
         warn(f"'{path}' is damaged: the agent does not get this message")
     if as_json:
         print_json(found)
@@ -81,6 +81,6 @@ def _lines(found: list[Entry]) -> Iterator[str]:
     for one in found:
         sender = one.sender or "-"
         notify = " (tells when the turn ends)" if one.notify else ""
-        head = f"{one.place:<9}  {one.mode:<10}  {age(one.age_s):>4}  {one.id}"
+        head = f"{one.place:<9}  {one.mode:<10}  {format_age(one.age_s):>4}  {one.id}"
         why = f" ({one.why})" if one.why else ""
         yield f"{head}  from {sender}{notify}{why}: {one_line(one.first_line, LINE)}"

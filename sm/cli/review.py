@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.forges import author_name, author_option, number_argument
+from sm.cli.forges import author_option, find_author_name, number_argument
 from sm.cli.options import project_option
 from sm.errors import UsageError
-from sm.nearest import advice
+from sm.nearest import advise
 from sm.output import say
 from sm.sessions.project import Project
 
@@ -72,7 +72,7 @@ def command(
         ReviewState(verdict) if verdict else ReviewState.COMMENTED,
         message,
         comments,
-        author=author_name(project, author),
+        author=find_author_name(project, author),
         head=head,
     )
     say(f"{review.state} #{number} at {review.head[:12]}")
@@ -81,7 +81,7 @@ def command(
 def _check_files(comments: list[InlineComment], changed: list[str]) -> None:
     for comment in comments:
         if comment.path not in changed:
-            meant = advice(comment.path, changed, f"it changes {_some(changed)}")
+            meant = advise(comment.path, changed, f"it changes {_some(changed)}")
             raise UsageError(f"the pull request does not change '{comment.path}': {meant}")
 
 

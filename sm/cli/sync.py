@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.cli.options import project_option
-from sm.cli.table import plural
+from sm.cli.table import format_count
 from sm.output import say, say_lines, warn
 from sm.sessions.project import Project
 
@@ -51,7 +51,7 @@ def _lines(found: Synced, is_dry: bool) -> Iterator[str]:
         yield f"up to date: {names} are at {standing.ours[:12]}"
         return
     giver = standing.beside if standing.receiver == standing.hub else standing.hub
-    count = plural(standing.only_ours + standing.only_theirs, "commit")
+    count = format_count(standing.only_ours + standing.only_theirs, "commit")
     verb = "would carry" if is_dry else "carried"
     yield f"{verb} {count} from '{giver}' to '{standing.receiver}':"
     yield from (f"  {line}" for line in found.commits[:SHOWN])
@@ -63,10 +63,12 @@ def _tell_apart(project: Project, standing: Standing) -> None:
     from sm.setup.sync import list_remedies
 
     ours, theirs = (f"'{each}/{standing.branch}'" for each in (standing.hub, standing.beside))
+    lead, lag = (
+        format_count(count, "commit") for count in (standing.only_ours, standing.only_theirs)
+    )
     warn(
-        f"both have gone on: {theirs} has {plural(standing.only_theirs, 'commit')} that {ours} "
-        f"lacks, {ours} has {plural(standing.only_ours, 'commit')} that {theirs} lacks: nothing "
-        "was changed"
+        f"both have gone on: {theirs} has {lag} that {ours} lacks, {ours} has {lead} that {theirs} "
+        "lacks: nothing was changed"
     )
     for line in list_remedies(project.settings, standing):
         say(line, err=True)

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 )
 def command(session: AnySession, lines: int) -> None:
     """Show the last lines of TARGET's terminal; if it has ended, what it said last."""
-    from sm.views.logs import screen_lines
+    from sm.views.logs import read_screen_lines
 
-    if text := screen_lines(session, lines):
+    if text := read_screen_lines(session, lines):
         say_text(text)
     else:
         say("nothing to see", err=True)

@@ -27,7 +27,7 @@ from sm.setup.trial import try_ci
 from sm.store.paths import name_session
 from sm.text import one_line
 from sm.views.project import MISSED
-from sm.views.session import seen
+from sm.views.session import read_last_look
 
 DEV_POLL = "the next dev-poll does it: dev-poll --once"
 
@@ -175,7 +175,7 @@ def check_kept(project: Project) -> Iterator[Finding]:
 
 def check_dev_poll(project: Project) -> Iterator[Finding]:
     """Check whether the forge was looked at lately."""
-    at = seen(project).taken_at
+    at = read_last_look(project).taken_at
     if time.time() - at > MISSED * find_longest_interval(project.settings):
         yield warn(
             "dev-poll has not run lately" if at else "dev-poll has never run",

@@ -89,7 +89,7 @@ def _inject(session: IssueSession, step: PlannedStep, ident: str) -> str:
 def withdraw(session: IssueSession, plan: Plan, step: int) -> bool:
     """Take back the message of a step; False if it was handed over already."""
     ident = make_effect_id(plan, step)
-    return queue.withdraw(session.dir, ident) or queue.place(session.dir, ident) is None
+    return queue.withdraw(session.dir, ident) or queue.find_place(session.dir, ident) is None
 
 
 def _park(session: IssueSession, step: PlannedStep, ident: str) -> str:

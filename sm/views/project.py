@@ -19,7 +19,7 @@ from sm.store.paths import Root
 from sm.views import family
 from sm.views.family import Relative
 from sm.views.known import read_or
-from sm.views.session import NOTHING_SEEN, StatusRow, rows_of, seen
+from sm.views.session import NOTHING_SEEN, StatusRow, make_rows, read_last_look
 
 RECENT_S = 24 * 3600
 """What was merged longer ago is no news."""
@@ -77,13 +77,13 @@ class Overview(Struct, frozen=True):
     backlog: str = ""
 
 
-def no_project(root: Root) -> Overview | None:
+def read_sessions_without_project(root: Root) -> Overview | None:
     """The sessions that work for no project, under the name ''; None where there are none."""
-    found = tuple(family.ad_hoc(root))
+    found = tuple(family.list_ad_hoc(root))
     return Overview(project="", seen_at=0.0, ad_hoc=found) if found else None
 
 
-def overview(project: Project, now: float) -> Overview:
+def read_overview(project: Project, now: float) -> Overview:
     """The project as it is on disk; whatever cannot be read is among the problems."""
     problems: list[str] = []
 
@@ -91,14 +91,14 @@ def overview(project: Project, now: float) -> Overview:
         problems.append(error.message)
 
     sessions = registry.list_for(project, report)
-    known = read_or(report, lambda: seen(project), NOTHING_SEEN)
+    known = read_or(report, lambda: read_last_look(project), NOTHING_SEEN)
     problems.extend(known.problems)
     kept = read_or(report, lambda: worktrees.list_kept(project, sessions), dict[int, str]())
     waits = tuple(_waiting(project, sessions, known))
     return Overview(
         project=project.name,
         seen_at=known.taken_at,
-        sessions=tuple(rows_of(project, now, sessions, known)),
+        sessions=tuple(make_rows(project, now, sessions, known)),
         waiting=waits,
         merged=tuple(_merged(project, known, now)),
         kept=tuple(Kept(issue, path) for issue, path in kept.items()),
