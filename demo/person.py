@@ -14,7 +14,7 @@ from cast import PARTS, Journey, Part, Remark
 from stage import DemoError, Stage
 
 from sm.adapters.forge.model import BOT, CheckState, PullRequest
-from sm.views.session import StatusRow, seen
+from sm.views.session import StatusRow, read_last_look
 from sm.views.states import State
 
 ANSWERS = 4
@@ -56,7 +56,9 @@ class People:
                 self._review(row, part)
 
     def _review(self, row: StatusRow, part: Part) -> None:
-        pull = next((p for p in seen(self.stage.project).pulls if p.number == row.pull), None)
+        pull = next(
+            (p for p in read_last_look(self.stage.project).pulls if p.number == row.pull), None
+        )
         if pull is None or pull.check.state is not CheckState.SUCCESS:
             return
         if part.remark and self._first("remark", row.issue):

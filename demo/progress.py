@@ -12,8 +12,8 @@ from stage import DemoError, Stage
 
 from sm.adapters.forge.model import PullState
 from sm.views import trace
-from sm.views.project import overview
-from sm.views.session import StatusRow, seen
+from sm.views.project import read_overview
+from sm.views.session import StatusRow, read_last_look
 from sm.views.states import State
 
 
@@ -44,7 +44,7 @@ class Progress:
             DemoError: a session of the script has ended without a merge.
 
         """
-        found = overview(self.stage.project, time.time())
+        found = read_overview(self.stage.project, time.time())
         at_work = {row.issue for row in found.sessions}
         for row in self.active:
             if row.issue not in at_work:
@@ -53,7 +53,7 @@ class Progress:
 
     def _settled(self, row: StatusRow) -> StatusRow:
         """The last row of a session that is over, with what came of it."""
-        known = seen(self.stage.project)
+        known = read_last_look(self.stage.project)
         pull = known.pull(self.stage.project.settings.branch(row.issue))
         self._ended_at[row.issue] = time.time()
         told = self.summary(row.issue)
@@ -75,7 +75,7 @@ class Progress:
 
     def summary(self, issue: int) -> trace.Summary:
         """What `sm trace` says of the issue at its end."""
-        return trace.story(self.stage.project, issue).summary
+        return trace.read_story(self.stage.project, issue).summary
 
     @property
     def rows(self) -> list[StatusRow]:

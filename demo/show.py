@@ -16,8 +16,8 @@ from rich.live import Live
 from rich.text import Text
 from stage import ROOT, Stage
 
-from sm.cli.table import STYLES, explain, table
-from sm.cli.times import span
+from sm.cli.table import STYLES, explain, make_table
+from sm.cli.times import format_span
 from sm.store import journal
 from sm.views.event_words import name_event, tell
 from sm.views.states import State
@@ -102,11 +102,11 @@ class Board:
         merged = f"{progress.merged} of {len(PARTS)} merged"
         yield Text.assemble(
             ("sm demo", "bold"),
-            f"  {merged}, {span(progress.elapsed_s)}  ",
+            f"  {merged}, {format_span(progress.elapsed_s)}  ",
             (f"in {self._stage.path}", "dim"),
         )
         yield Text("")
-        shown = table(progress.rows, self._console.width, live=True)
+        shown = make_table(progress.rows, self._console.width, live=True)
         for number in progress.next:
             shown.add_row(str(number), PARTS[number - 1].title, style="dim")
         yield shown
@@ -132,7 +132,7 @@ View = Lines | Board
 def summary(console: Console, played: Played) -> None:
     """Say what has been shown, and what to do next."""
     count, progress = len(PARTS), played.progress
-    heading = f"{progress.merged} of {count} merged in {span(played.took_s)}"
+    heading = f"{progress.merged} of {count} merged in {format_span(played.took_s)}"
     console.print("", Text(heading, f"{STYLES['merged']} bold"), "", sep="\n")
     for number, part in enumerate(PARTS, 1):
         console.print(

@@ -363,7 +363,7 @@ _ask_for_pass() {
   return "${code:-1}"
 }
 
-# The server of passes: sm/cli/fork_server.py. Asked by a line, it answers with the exit code.
+# The server of passes: sm/cli/pass_server.py. Asked by a line, it answers with the exit code.
 _start_server() {
   local log to from
   exec {log}>&1

@@ -48,7 +48,7 @@ def read_time(text: str) -> float:
     moment = datetime.fromisoformat(text.strip())
     at = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     if not EARLIEST_S <= at <= LATEST_S:
-        raise ValueError(f"'{brief(text)}' is too far away")
+        raise ValueError(f"'{shorten(text)}' is too far away")
     return at
 
 
@@ -68,7 +68,7 @@ def tidy(text: str) -> str:
     return line if line.isprintable() else " ".join(clean(line).split())
 
 
-def brief(text: str) -> str:
+def shorten(text: str) -> str:
     """The beginning of a wrong value, as a message quotes it."""
     return one_line(text, SHOWN)
 

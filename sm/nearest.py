@@ -8,14 +8,14 @@ NEAR = 0.75
 """How alike two names are of which one is taken for a slip of the finger."""
 
 
-def nearest(name: str, known: Iterable[str], alike: float = NEAR) -> str:
+def find_nearest(name: str, known: Iterable[str], alike: float = NEAR) -> str:
     """The known name that is nearest to the unknown one; '' where none is near."""
     from difflib import get_close_matches  # only for an error
 
     return next(iter(get_close_matches(name, list(known), 1, alike)), "")
 
 
-def advice(name: str, known: Iterable[str], otherwise: str) -> str:
+def advise(name: str, known: Iterable[str], otherwise: str) -> str:
     """`did you mean 'x'?` of the nearest known name; `otherwise` where none is near."""
-    near = nearest(name, known, 0.6)
+    near = find_nearest(name, known, 0.6)
     return f"did you mean '{near}'?" if near else otherwise

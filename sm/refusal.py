@@ -31,7 +31,7 @@ class Refusal(Enum):
     COMPACTING = "compacting", "its context is being summed up"
     UNSURE = "unsure", "the agent may have taken back what it was told before"
     DRAFT = "draft", "a person has half a line typed there"
-    CHANGED = "changed", "somebody typed at that moment"
+    CHANGED = "changed", "a person typed at that moment"
     BEHIND = "behind", "other messages are before it"
     HANDED = "handed", "it was given to the agent, which has not confirmed it yet"
 

@@ -12,22 +12,22 @@ from typing import NoReturn
 PACKAGE = Path(__file__).resolve().parent
 
 
-def shell_root() -> Path:
+def find_shell_root() -> Path:
     """The directory that has the folders `bin` and `lib`."""
     installed = PACKAGE / "shell"
     return installed if installed.is_dir() else PACKAGE.parent
 
 
-def spelled(name: str, cwd: Path) -> str:
+def spell_command(name: str, cwd: Path) -> str:
     """How a person in `cwd` calls one of our commands; in a clone it is a path to its `bin`."""
     if (PACKAGE / "shell").is_dir():
         return name
-    path = shell_root() / "bin" / name
+    path = find_shell_root() / "bin" / name
     return shlex.quote(str(path.relative_to(cwd) if path.is_relative_to(cwd) else path))
 
 
 def _exec(name: str) -> NoReturn:
-    script = shell_root() / "bin" / name
+    script = find_shell_root() / "bin" / name
     env = os.environ | {"SM_PYTHON": sys.executable}
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and bash would inherit that
     os.execvpe("bash", ["bash", str(script), *sys.argv[1:]], env)  # noqa: S606, S607 - that is its job

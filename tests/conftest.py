@@ -15,7 +15,8 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from sm.adapters.tmux import Tmux
-from sm.config.schema import LocalSettings, ProjectSettings
+from sm.config.forges import LocalSettings
+from sm.config.schema import ProjectSettings
 from sm.store import journal
 from sm.store.paths import Root
 from sm.views.event_words import describe, name_event

@@ -31,6 +31,8 @@ from sm.adapters.forge.model import (
     PullState,
     authors_in,
 )
+from sm.adapters.git import Git
+from sm.adapters.git_push import ABSENT, Update
 from sm.issues import phase_file
 from sm.issues.snapshot import Snapshot
 from sm.sessions import plan, registry
@@ -111,6 +113,11 @@ def git(folder: Path, *args: str) -> str:
     )
     assert done.returncode == 0, f"git {' '.join(args)}: {done.stderr}"
     return done.stdout.strip()
+
+
+def create_refs(clone: Git, refs: dict[str, str]) -> frozenset[str]:
+    """Create refs of `origin` (name to SHA) that must not exist; returns the created ones."""
+    return clone.push("origin", *(Update(ref, sha, ABSENT) for ref, sha in refs.items()))
 
 
 @dataclass(frozen=True)
@@ -202,7 +209,7 @@ def put_session(
             created_at=created,
         )
     )
-    project.open(registry.create(root, session))
+    registry.create(root, session).provide(project=project)
     start = Receipt(created, "start", "start", verb=Verb.START)
     for receipt in (start,) if receipts is None else receipts:
         plan.add_receipt(session.dir, receipt)

@@ -67,7 +67,7 @@ class Hub:
     def checked(self, head: str) -> str:
         """The state of the checks of `head` once they have ended, and their runner with them."""
         forge = self.open()
-        forge.ensure_check(head)
+        forge.checks.ensure(head)
         wait_for(lambda: forge.check(head).state != PENDING, "the end of CI")
         for lock in self.folder.parent.rglob(f"checks/{head}/lock"):
             wait_for(functools.partial(_is_free, lock), "the end of its runner")

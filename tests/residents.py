@@ -50,7 +50,7 @@ def target(session: Session, profile: Profile | None = None) -> Session:
 
 def waiting(session: AnySession) -> list[Message]:
     """What waits for the session's agent."""
-    return queue.messages(session.dir, Place.WAITING)
+    return queue.list_messages(session.dir, Place.WAITING)
 
 
 def texts(session: AnySession) -> list[str]:

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 from sm.adapters.agent.profiles import resolve
-from sm.config.schema import Agent, LocalSettings, ProjectSettings
+from sm.config.forges import LocalSettings
+from sm.config.schema import Agent, ProjectSettings
 from sm.sessions.launch import Launch
 from sm.sessions.record import IssueRecord
 from sm.sessions.session import IssueSession

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sm.adapters.git_call import call, read_first_line
-from sm.adapters.git_push import ABSENT, RefMovedError, Update, push
+from sm.adapters.git_push import RefMovedError, Update, push
 from sm.errors import SmError
 
 CHECKOUT_S = 600.0
@@ -28,7 +28,7 @@ FETCH = (
 class WorktreeEntry(Struct, frozen=True):
     """Git's record of a worktree. `branch` is None while HEAD is detached.
 
-    `locked` and `prunable` are git's reasons, or None.
+    `locked` is git's reason, or None.
     """
 
     path: Path
@@ -36,7 +36,6 @@ class WorktreeEntry(Struct, frozen=True):
     branch: str | None = None
     bare: bool = False
     locked: str | None = None
-    prunable: str | None = None
 
 
 class Git(Struct, frozen=True):
@@ -94,10 +93,6 @@ class Git(Struct, frozen=True):
         return push(
             self.repo, remote, updates, verify=verify, timeout_s=timeout_s, settings=self.access
         )
-
-    def create_refs(self, remote: str, refs: dict[str, str]) -> frozenset[str]:
-        """Create refs (name to SHA) that must not exist, all or none; return the created ones."""
-        return self.push(remote, *(Update(ref, sha, ABSENT) for ref, sha in refs.items()))
 
     def delete_ref(self, remote: str, ref: str, expect: str) -> None:
         """Delete `ref` on the remote if it is at `expect`; a missing ref is fine.
@@ -261,5 +256,4 @@ def _worktree_entry(record: str) -> WorktreeEntry:
         branch=fields["branch"].removeprefix("refs/heads/") if "branch" in fields else None,
         bare="bare" in fields,
         locked=fields.get("locked"),
-        prunable=fields.get("prunable"),
     )

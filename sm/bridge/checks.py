@@ -5,13 +5,8 @@ Pure. Every error says what to do next, because a model can only call again.
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import TypeVar
-
 from sm.bridge.records import ID, Client, EntryType
 from sm.errors import UsageError
-
-Value = TypeVar("Value", bound=StrEnum)
 
 CONTENT_LIMIT = 1_000_000
 TITLE_LIMIT = 1_000

@@ -40,7 +40,7 @@ def find_agent(project: Project) -> IssueSession | None:
         raise UsageError(
             f"the agent of '{session.label}' has only the forge of its own project: ask a person"
         )
-    return project.open(session)
+    return session.provide(project=project)
 
 
 def ask_for(

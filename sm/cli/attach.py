@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 @place_argument
 @click.option("--read-only", "-r", is_flag=True, help="Watch only: no key reaches the agent.")
 def command(place: AnySession | tuple[Project, int], read_only: bool) -> None:
-    """Enter the terminal of a session's agent; detach with the tmux prefix and d.
+    """Enter the terminal of a session's agent; leave it with the tmux prefix and d.
 
-    The session by id, name or PROJECT#ISSUE, or the one of PROJECT ISSUE.
+    Name the session by id, name or PROJECT#ISSUE, or give PROJECT ISSUE.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("attach needs a terminal: sm logs shows the transcript without one")

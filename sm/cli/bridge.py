@@ -36,8 +36,8 @@ client_option: Callable[..., Any] = click.option(
 def command() -> None:
     """Read and write the handoffs between a chat client and a coding client.
 
-    A handoff is reached by its id alone, which 'create' prints. The same five operations are MCP
-    tools: see 'sm mcp --help'.
+    The id that 'create' prints is all that is needed to reach a handoff. The same five operations
+    are MCP tools: see 'sm mcp --help'.
     """
 
 
@@ -126,8 +126,8 @@ def add(
     """Append an entry to a handoff.
 
     TYPE is context, task, progress, question, decision or done; CONTENT '-' reads it from standard
-    input. Of a handoff that is about an issue, the chat's context, tasks and decisions reach the
-    agent at work on it.
+    input. If the handoff is about an issue, the agent at work on it gets the chat's context, tasks
+    and decisions.
     """
     from sm.bridge import shapes
     from sm.issues import bridge
@@ -168,7 +168,7 @@ def close(machine: Machine, ident: str, as_json: bool) -> None:
 @json_option
 @pass_machine
 def bind(machine: Machine, ident: str, about: tuple[str, int], as_json: bool) -> None:
-    """Have a handoff be about ISSUE of PROJECT.
+    """Say that a handoff is about ISSUE of PROJECT.
 
     What the chat adds then reaches the agent at work on that issue, or the next one.
     """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.cli.options import json_option, optional_target, pass_machine
-from sm.cli.times import age
+from sm.cli.times import format_age
 from sm.cli.words import print_json
 from sm.output import say, say_lines
 from sm.text import one_line
@@ -30,10 +30,10 @@ def command(machine: Machine, session: AnySession | None, as_json: bool) -> None
     Without TARGET: those of the session that asks; for a person, all sessions.
     """
     from sm.sessions.caller import identify
-    from sm.views.family import tree
+    from sm.views.family import list_descendants
 
     top = session or identify(machine.root, os.environ).session
-    found = tree(machine.root, top)
+    found = list_descendants(machine.root, top)
     if as_json:
         print_json(found)
     elif found:
@@ -47,5 +47,7 @@ def _lines(found: list[Relative]) -> Iterator[str]:
     wide = max(len(name) for name in names)
     for name, one in zip(names, found, strict=True):
         waiting = f"  {one.waiting} waiting" if one.waiting else ""
-        line = f"{name:<{wide}}  {one.state:<9}  {age(one.age_s):>4}  {one.provider}  {one.id}"
+        line = (
+            f"{name:<{wide}}  {one.state:<9}  {format_age(one.age_s):>4}  {one.provider}  {one.id}"
+        )
         yield f"{line}{waiting}  {one_line(one.cwd)}"

@@ -30,16 +30,16 @@ PERCENTAGE = click.IntRange(1, 100)
 @click.argument("words", metavar="[enable | disable] [TARGET]", nargs=-1)
 @json_option
 @click.option("--watch", "-w", is_flag=True, help="Show it live, until Ctrl-C.")
-@click.option("--warning", type=PERCENTAGE, metavar="N", help="Enable: its agent is told at N %.")
-@click.option("--critical", type=PERCENTAGE, metavar="N", help="Enable: told urgently at N %.")
-@click.option("--cycle", type=PERCENTAGE, metavar="N", help="Enable: it is replaced at N %.")
-@click.option("--no-cycle", is_flag=True, help="Enable: it is never replaced without being asked.")
+@click.option("--warning", type=PERCENTAGE, metavar="N", help="Enable: tell the agent at N %.")
+@click.option("--critical", type=PERCENTAGE, metavar="N", help="Enable: tell it urgently at N %.")
+@click.option("--cycle", type=PERCENTAGE, metavar="N", help="Enable: replace the context at N %.")
+@click.option("--no-cycle", is_flag=True, help="Enable: replace it only when asked to.")
 @click.option(
     "--tell",
     "hearers",
     type=click.Choice(HEARERS),
     multiple=True,
-    help="Enable: who hears when it was summed up; may be given twice.",
+    help="Enable: tell them when it was summed up; may be given twice.",
 )
 @click.pass_context
 def command(
@@ -55,13 +55,13 @@ def command(
 ) -> None:
     """Show how full the context of each session is, or that of TARGET.
 
-    Percentage, tokens, age of the reading, what the agent was told, what comes next, whether the
-    context is just being replaced, and the last handoff.
+    That is: percentage, tokens, age of the reading, what the agent was told, what comes next,
+    whether the context is being replaced, and the last handoff.
 
-    'enable' and 'disable' switch warnings and the automated cycle on or off for one session alone:
-    for TARGET, or for the one that this is called from. With options 'enable' changes only what
-    they name: --warning and --critical the warnings, --cycle the cycle. An agent may set its own
-    context and that of sessions it has begun.
+    'enable' and 'disable' switch the warnings and the automated cycle on or off for one session:
+    TARGET, or the session that calls this. If 'enable' has options, only what they name changes:
+    --warning and --critical the warnings, --cycle the cycle. An agent may set its own context and
+    those of sessions that it has begun.
     """
     verb, target = _parse(words)
     given = {
@@ -131,9 +131,9 @@ def _set(session: AnySession, verb: str, values: Mapping[str, object]) -> None:
 
 def _told(session: AnySession) -> str:
     from sm.context.thresholds import Levels
-    from sm.views.contexts import gauge
+    from sm.views.contexts import read_gauge
 
-    found = gauge(session)
+    found = read_gauge(session)
     is_on = settings.make_levels(session.read_settings()) != Levels()
     none = "in its present context nothing more is to be done"
     return f"{found.name}: {', '.join(found.next) or (none if is_on else NOTHING)}"
@@ -144,20 +144,20 @@ def _told(session: AnySession) -> str:
 
 def _looker(click_context: click.Context, target: str) -> Callable[[], list[Gauge]]:
     from sm.sessions import address
-    from sm.views.contexts import gauge, gauges
+    from sm.views.contexts import list_gauges, read_gauge
 
     root = load_machine(click_context).root
     if not target:
-        return lambda: gauges(root)
+        return lambda: list_gauges(root)
     session = address.find(root, target)
-    return lambda: [gauge(session)]
+    return lambda: [read_gauge(session)]
 
 
 def _show(look: Callable[[], list[Gauge]], *, as_json: bool, watch: bool, one: bool) -> None:
     if watch:
-        from sm.cli.contexttable import view
+        from sm.cli.contexttable import draw_contexts
 
-        show_live("context", lambda _wide, _high: view(look()), as_json=as_json)
+        show_live("context", lambda _wide, _high: draw_contexts(look()), as_json=as_json)
         return
     found = look()
     if as_json:
@@ -172,10 +172,10 @@ def _print(found: list[Gauge], *, one: bool) -> None:
     from sm.cli import contexttable
 
     if one:
-        say_lines(contexttable.lines(found[0]))
+        say_lines(contexttable.list_lines(found[0]))
     elif sys.stdout.isatty():
-        console().print(contexttable.view(found))
+        console().print(contexttable.draw_contexts(found))
     else:
-        from sm.cli.table import plain
+        from sm.cli.table import list_plain_lines
 
-        say_lines(plain(found, contexttable.COLUMNS))
+        say_lines(list_plain_lines(found, contexttable.COLUMNS))

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from sm.cli.table import LONGEST_AGE, VERY_WIDE, WIDE, Column, below, table
-from sm.cli.times import age
+from sm.cli.table import LONGEST_AGE, VERY_WIDE, WIDE, Column, make_notes, make_table
+from sm.cli.times import format_age
 from sm.views.contexts import Gauge
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
-def view(found: Sequence[Gauge]) -> RenderableType:
+def draw_contexts(found: Sequence[Gauge]) -> RenderableType:
     """The table for a terminal; what is to be known of single sessions is below it, in full."""
     from rich.console import Group
     from rich.text import Text
 
     notes = ((one.name, Text(note, "yellow")) for one in found for note in one.notes)
-    return Group(table(found, of=COLUMNS[:-1]), below(notes))
+    return Group(make_table(found, of=COLUMNS[:-1]), make_notes(notes))
 
 
 def _percent(one: Gauge) -> str:
@@ -27,14 +27,14 @@ def _percent(one: Gauge) -> str:
 
 
 def _replaced(one: Gauge) -> str:
-    return f"{one.doing}, {age(one.since_s)}" if one.doing else ""
+    return f"{one.doing}, {format_age(one.since_s)}" if one.doing else ""
 
 
 def _count(number: int | None) -> str:
     return "" if number is None else f"{number:,}"
 
 
-def lines(one: Gauge) -> list[str]:
+def list_lines(one: Gauge) -> list[str]:
     """All that is known of one session."""
     return [f"{label:<9} {text}" for label, text in _details(one)]
 
@@ -43,7 +43,7 @@ def _details(one: Gauge) -> Iterator[tuple[str, str]]:
     yield "name", one.name if one.name == one.id else f"{one.name} ({one.id})"
     if one.percent is not None and one.age_s is not None:
         tokens = f" ({_count(one.tokens)} of {_count(one.window)} tokens)" if one.window else ""
-        yield "context", f"{one.percent:g}%{tokens}, seen {age(one.age_s)} ago"
+        yield "context", f"{one.percent:g}%{tokens}, seen {format_age(one.age_s)} ago"
     for label, text in (
         ("told", one.told),
         ("next", ", ".join(one.next)),
@@ -61,7 +61,9 @@ COLUMNS = (
     Column("Context", _percent),
     Column("Tokens", lambda one: _count(one.tokens)),
     Column("Window", lambda one: _count(one.window), WIDE),
-    Column("Seen", lambda one: "" if one.age_s is None else age(one.age_s), least=LONGEST_AGE),
+    Column(
+        "Seen", lambda one: "" if one.age_s is None else format_age(one.age_s), least=LONGEST_AGE
+    ),
     Column("Told", lambda one: one.told),
     Column("Next", lambda one: one.next[0] if one.next else ""),
     Column("Replaced", _replaced, share=3),

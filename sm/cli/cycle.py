@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.cli.options import json_option, target_argument
-from sm.cli.times import age, span
+from sm.cli.times import format_age, format_span
 from sm.cli.words import print_json
 from sm.errors import SmError, UsageError
 from sm.output import say, say_lines
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 @click.command("cycle")
 @target_argument
-@click.option("--dry-run", is_flag=True, help="Say what would be done, with its real values.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done, with its real values.")
 @click.option("--wait", is_flag=True, help="Tell each step, until it is over.")
 @json_option
 def command(session: AnySession, dry_run: bool, wait: bool, as_json: bool) -> None:
     """Have the agent of TARGET write a handoff document, and go on from it in a new context.
 
-    It is the cycle that begins by itself when the context is full. Returns at once, as the
-    session's monitor carries it on; with --wait at its end, with exit code 1 if it was given up.
-    A session may do that to itself and to those that it has begun.
+    This cycle also begins by itself when the context is full. The command returns at once, and the
+    session's monitor carries the cycle on. --wait returns at its end, with exit code 1 if it was
+    given up. A session may do this to itself and to those that it has begun.
     """
     from sm.context import cycle
 
@@ -72,7 +72,7 @@ def _follow(session: AnySession, record: Rotation, as_json: bool) -> None:
     from sm.views.event_words import tell
 
     for event in cycle.follow(session, record):
-        line = f"{'+' + span(event.at - record.began_at):>7}  {tell(event)}"
+        line = f"{'+' + format_span(event.at - record.began_at):>7}  {tell(event)}"
         say(line, err=as_json)
     found = cycle.find_outcome(session, record)
     if as_json and found:
@@ -99,4 +99,4 @@ def _lines(found: Preview) -> Iterator[str]:
 def _fullness(found: Preview) -> str:
     if found.percent is None or found.read_age_s is None:
         return "how full its context is, is not known"
-    return f"its context was {found.percent:g}% full {age(found.read_age_s)} ago"
+    return f"its context was {found.percent:g}% full {format_age(found.read_age_s)} ago"

@@ -25,8 +25,8 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 @click.command("doctor")
 @click.option("--probe", is_flag=True, help="Start the agent CLI, and try its profile with it.")
-@click.option("--profile", metavar="NAME", help="With --probe: this one, not those in use.")
-@click.option("--full", is_flag=True, help="With --probe: one tiny prompt too, which costs.")
+@click.option("--profile", metavar="NAME", help="With --probe: try this one, not those in use.")
+@click.option("--full", is_flag=True, help="With --probe: send one tiny prompt too, which costs.")
 @click.option("--ci", is_flag=True, help="Run each project's CI command on its primary branch.")
 @json_option
 @click.pass_context
@@ -35,14 +35,14 @@ def command(
 ) -> None:
     """Look at the whole installation and say what to do.
 
-    Checks versions, configuration, state directory, tmux, agents, repositories, forges, and what
-    sessions have left behind. Changes nothing. Exit code 1 where something is broken.
+    It checks versions, configuration, state directory, tmux, agents, repositories, forges, and what
+    sessions have left behind. It changes nothing. Exit code 1 if something is broken.
 
-    With --probe it starts the agent CLI, in a directory and a tmux server of its own, and says
-    which of its profile's assumptions hold with the version that is installed.
+    --probe starts the agent CLI in a directory and a tmux server of its own, and says which
+    assumptions of its profile hold for the installed version.
 
-    With --ci it runs each project's CI command once, on the primary branch, in a clean checkout
-    and for ci.timeout at most, as CI does. One that fails there fails on every issue.
+    --ci runs each project's CI command once on the primary branch, as CI does: in a clean checkout,
+    for ci.timeout at most. A command that fails there fails on every issue.
     """
     from sm.doctor.finding import Level
 

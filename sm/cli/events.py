@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.cli.options import json_option, load_machine, optional_past_name
-from sm.cli.times import moment
+from sm.cli.times import format_moment
 from sm.output import say, say_json
 from sm.text import one_line
 
@@ -34,7 +34,7 @@ def _seconds(_ctx: click.Context, _param: click.Parameter, text: str | None) -> 
 
 @click.command("events")
 @optional_past_name
-@click.option("--follow", "-f", is_flag=True, help="Go on with what happens, until Ctrl-C.")
+@click.option("--follow", "-f", is_flag=True, help="Go on with new events, until Ctrl-C.")
 @click.option(
     "--since",
     metavar="TIME",
@@ -46,20 +46,20 @@ def _seconds(_ctx: click.Context, _param: click.Parameter, text: str | None) -> 
 def command(
     click_context: click.Context, name: str, follow: bool, since: float | None, as_json: bool
 ) -> None:
-    """Print the events of all sessions, or of one, oldest first, an event a line.
+    """Print the events of all sessions, or of one session, oldest first, an event a line.
 
-    Each line says when, in which session, and what. With --json each is a JSON object on a line of
-    its own, whose fields docs/EVENTS.md tells. With --follow only what happens from now on is
-    printed, with --since also what happened before.
+    Each line says when, in which session, and what. --json prints a JSON object a line;
+    docs/EVENTS.md lists the fields. --follow prints what happens from now on, and with --since also
+    what happened before.
     """
-    from sm.views.stream import stream
+    from sm.views.stream import follow_events
 
     path = load_machine(click_context).root.journal
     earliest = 0.0
     if since is not None or follow:
         earliest = time.time() - (since or 0.0)
     try:
-        found = stream(path, since=earliest, session=name, pause=_pause if follow else None)
+        found = follow_events(path, since=earliest, session=name, pause=_pause if follow else None)
         for event in found:
             _print(event, as_json)
     except KeyboardInterrupt:
@@ -68,14 +68,14 @@ def command(
 
 def _print(event: Event, as_json: bool) -> None:
     from sm.views.event_words import tell
-    from sm.views.stream import as_json as fields_of
+    from sm.views.stream import make_json as fields_of
 
     if as_json:
         import msgspec
 
         say_json(msgspec.json.encode(fields_of(event)).decode())
     else:
-        say(f"{moment(event.at)}  {event.session or '-':14}  {one_line(tell(event))}")
+        say(f"{format_moment(event.at)}  {event.session or '-':14}  {one_line(tell(event))}")
 
 
 def _pause() -> None:

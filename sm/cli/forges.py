@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 author_option: Decorator = click.option(
-    "--as", "author", metavar="NAME", help="Who says so; default: git's user.name, then $USER."
+    "--as", "author", metavar="NAME", help="Your name; default: git's user.name, then $USER."
 )
 """`author: str | None`."""
 
@@ -58,7 +58,7 @@ number_argument: Decorator = click.argument(
 WIDTH_OF_A_PIPE = 10_000
 
 
-def author_name(project: Project, given: str | None) -> str:
+def find_author_name(project: Project, given: str | None) -> str:
     """Who speaks: the one named, else git's user, else the user of this machine."""
     from sm.adapters.git_call import call
     from sm.sessions.project import find_person
@@ -71,7 +71,7 @@ def author_name(project: Project, given: str | None) -> str:
     return name or find_person()
 
 
-def text_of(text: str | None, file: Path | None) -> str:
+def read_text(text: str | None, file: Path | None) -> str:
     """The text that was given, on the command line or in a file."""
     if text is not None and file is not None:
         raise UsageError("the text is given twice: leave out --body or --file")
@@ -115,12 +115,12 @@ def print_text(text: str) -> None:
 def print_remarks(remarks: Iterable[Comment | Review]) -> None:
     """Print comments and reviews, oldest first."""
     from sm.adapters.forge.model import Review
-    from sm.cli.times import moment
+    from sm.cli.times import format_moment
 
     for remark in sorted(remarks, key=lambda one: one.at):
         verdict = f", {remark.state} at {remark.head[:12]}" if isinstance(remark, Review) else ""
         say()
-        say(Styled(f"— {one_line(remark.author)}, {moment(remark.at)}{verdict}", bold=True))
+        say(Styled(f"— {one_line(remark.author)}, {format_moment(remark.at)}{verdict}", bold=True))
         print_text(remark.body)
         for note in remark.comments if isinstance(remark, Review) else ():
             say()
@@ -137,7 +137,7 @@ def check_labels(
         UsageError: there is such a one.
 
     """
-    from sm.nearest import nearest
+    from sm.nearest import find_nearest
 
     own = project.settings.labels
     configured = {own.backlog, own.in_progress, own.blocked}
@@ -145,7 +145,7 @@ def check_labels(
         return
     known = configured | forge.labels()
     for label in unknown:
-        if label not in known and (near := nearest(label, sorted(known))):
+        if label not in known and (near := find_nearest(label, sorted(known))):
             raise UsageError(f"there is no label '{label}': did you mean '{near}'?")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.cli.options import json_option, pass_machine
-from sm.cli.times import age, moment, span
+from sm.cli.times import format_age, format_moment, format_span
 from sm.cli.words import print_json
 from sm.output import console, say, say_lines
 
@@ -46,12 +46,12 @@ def command(machine: Machine, target: str | None, lines: int, check: bool, as_js
     The status is 'confirmed' if the new context has named its task, 'unconfirmed' if it has only
     got its prompt, and 'failed' if the context was not replaced or nothing has come from it.
 
-    The newest is the last. TARGET may also be a session that is long over, by its id or as
-    PROJECT#ISSUE. With --check, for cron: those that a person has to see to.
+    The newest is the last. TARGET may also be a session that ended long ago, by its id or as
+    PROJECT#ISSUE. --check, for cron, lists only what a person has to see to.
     """
-    from sm.views.health import given_up, recorded
+    from sm.views.health import list_given_up, list_records
 
-    all_of_them = given_up if check else recorded
+    all_of_them = list_given_up if check else list_records
     found = list(islice(all_of_them(machine.root, target), lines))[::-1]
     if as_json:
         print_json([one.entry for one in found])
@@ -64,26 +64,26 @@ def command(machine: Machine, target: str | None, lines: int, check: bool, as_js
 
 
 def _show(found: list[Recorded]) -> None:
-    from sm.cli.table import plain, table
+    from sm.cli.table import list_plain_lines, make_table
 
     if sys.stdout.isatty():
         terminal = console()
-        terminal.print(table(found, terminal.width, _columns()))
+        terminal.print(make_table(found, terminal.width, _columns()))
     else:
-        say_lines(plain(found, _columns()))
+        say_lines(list_plain_lines(found, _columns()))
 
 
 def _columns() -> tuple[Column, ...]:
     from sm.cli.table import NARROW, VERY_WIDE, WIDE, Column
 
     return (
-        Column("When", lambda row: moment(row.entry.at), WIDE),
+        Column("When", lambda row: format_moment(row.entry.at), WIDE),
         Column("Age", _age, NARROW, WIDE),
         Column("Session", lambda row: row.name),
         Column("Status", lambda row: str(row.entry.status)),
         Column("Cause", lambda row: str(row.entry.details.cause)),
         Column("Context", _context),
-        Column("Took", lambda row: span(row.entry.details.cycle_duration_ms / 1000)),
+        Column("Took", lambda row: format_span(row.entry.details.cycle_duration_ms / 1000)),
         Column("Outcome", _outcome, share=2),
         Column("Steps", _steps, VERY_WIDE, share=3),
         Column("Document", lambda row: row.entry.details.handoff_file, VERY_WIDE, share=2),
@@ -91,7 +91,7 @@ def _columns() -> tuple[Column, ...]:
 
 
 def _age(row: Recorded) -> str:
-    return age(time.time() - row.entry.at)
+    return format_age(time.time() - row.entry.at)
 
 
 def _context(row: Recorded) -> str:
@@ -108,4 +108,4 @@ def _outcome(row: Recorded) -> str:
 def _steps(row: Recorded) -> str:
     """How long each has taken: `request 0.4s, document 41s`."""
     stages = row.entry.details.steps
-    return ", ".join(f"{one.step} {span(one.duration_ms / 1000)}" for one in stages)
+    return ", ".join(f"{one.step} {format_span(one.duration_ms / 1000)}" for one in stages)

@@ -12,8 +12,9 @@ import click
 from sm.cli.invocation import find_project
 from sm.config.check import check_path
 from sm.config.convert import make_absolute
+from sm.config.forges import AnyForgeSettings, LocalSettings
 from sm.config.load import NoConfigError, find, find_user_folder, load
-from sm.config.schema import Agent, AnyForgeSettings, LocalSettings
+from sm.config.schema import Agent
 from sm.errors import SmError, UsageError
 from sm.output import ask, confirm, say, say_text
 from sm.redact import redact
@@ -22,7 +23,7 @@ from sm.setup import discover, elsewhere, init
 from sm.setup.check import list_first_questions
 from sm.setup.elsewhere import KINDS, Wish
 from sm.setup.init import Setup
-from sm.shell_root import spelled
+from sm.shell_root import spell_command
 
 PATH = click.Path(path_type=Path)
 
@@ -37,12 +38,10 @@ PATH = click.Path(path_type=Path)
     "--pass-env",
     metavar="VARIABLE",
     multiple=True,
-    help="A variable of your environment that agents may see; several times.",
+    help="A variable of your environment that agents may see; may be given several times.",
 )
 @click.option("--ci", metavar="COMMAND", help="How a push is tested; 'none' for no CI.")
-@click.option(
-    "--try-ci/--no-try-ci", default=None, help="Run the CI command once; without it: asks."
-)
+@click.option("--try-ci/--no-try-ci", default=None, help="Run the CI command once; default: ask.")
 @click.option("--forge-path", type=PATH, help="The embedded forge's folder.")
 @click.option(
     "--forge",
@@ -52,8 +51,12 @@ PATH = click.Path(path_type=Path)
     show_default=True,
     help="Where the issues are; 'local': a forge of your own beside the clone.",
 )
-@click.option("--forge-url", metavar="URL", help="The server; default: where the remote leads.")
-@click.option("--repository", metavar="OWNER/NAME", help="On it; default: that of the remote.")
+@click.option(
+    "--forge-url", metavar="URL", help="The server's address; default: that of the remote."
+)
+@click.option(
+    "--repository", metavar="OWNER/NAME", help="The repository there; default: that of the remote."
+)
 @click.option("--token-file", type=PATH, help="A file with the token for it (0600).")
 @click.option("--token-command", metavar="COMMAND", help="Prints the token.")
 @click.option("--token-env", metavar="VARIABLE", help="A variable with the token.")
@@ -78,9 +81,9 @@ def command(
 
     At the end it offers to run the CI command once on the primary branch, in a clean checkout.
 
-    Makes a bare repository and the embedded forge beside the clone where there are none, and
+    It makes a bare repository and the embedded forge beside the clone if they are missing, and
     writes a commented configuration. With --forge it uses a forge that is there: docs/FORGES.md.
-    Your working tree is not touched. Run again, it goes on where it stopped.
+    Your working tree is not touched. If you run it again, it goes on where it stopped.
     """
     cwd = Path.cwd()
     folder = make_absolute(cwd, str(repo)) if repo else cwd
@@ -100,16 +103,15 @@ def command(
     else:
         hub, url = elsewhere.choose_remote(clone, remotes, given["remote"])
         forge = elsewhere.choose_forge(_wish(kind, token_file, given), url)
-    name = _answer("project name", given["name"], init.name_project(clone), yes)
+    name = _answer("project name", "name", given, init.name_project(clone), yes)
+    primary = init.choose_primary_branch(clone, hub)
     setup = Setup(
         name=name,
         repo=clone,
         hub=hub,
-        primary=_answer(
-            "primary branch", given["primary_branch"], init.choose_primary_branch(clone, hub), yes
-        ),
-        agent=_answer("agent command", given["agent"], discover.find_agent_command(), yes),
-        ci=_ci(clone, given["ci"], yes) if kind == "local" else init.NO_CI,
+        primary=_answer("primary branch", "primary_branch", given, primary, yes),
+        agent=_answer("agent command", "agent", given, discover.find_agent_command(), yes),
+        ci=_ci(clone, given, yes) if kind == "local" else init.NO_CI,
         forge=forge,
         output=_output(cwd, output, name, toml),
         pass_env=pass_env,
@@ -136,9 +138,10 @@ def _wish(kind: str, token_file: Path | None, given: Mapping[str, str | None]) -
     )
 
 
-def _ci(clone: Path, given: str | None, yes: bool) -> str:
-    """How a push is tested, where the forge does not know that itself."""
-    return _answer("CI command", given, discover.guess_ci_command(clone) or init.NO_CI, yes)
+def _ci(clone: Path, given: Mapping[str, str | None], yes: bool) -> str:
+    """How a push is tested, if the forge does not know that itself."""
+    found = discover.guess_ci_command(clone) or init.NO_CI
+    return _answer("CI command", "ci", given, found, yes)
 
 
 def _offer_ci(setup: Setup, cwd: Path, wanted: bool | None, yes: bool) -> None:
@@ -150,7 +153,7 @@ def _offer_ci(setup: Setup, cwd: Path, wanted: bool | None, yes: bool) -> None:
     if wanted:
         _try_ci(setup, cwd)
     else:
-        say(f"CI was not tried: {spelled('sm', cwd)} doctor --ci runs it once")
+        say(f"CI was not tried: {spell_command('sm', cwd)} doctor --ci runs it once")
 
 
 def _agrees(question: str) -> bool:
@@ -182,14 +185,22 @@ def _try_ci(setup: Setup, cwd: Path) -> None:
     )
 
 
-def _answer(question: str, given: str | None, found: str | None, yes: bool) -> str:
-    """What was given as a flag, else what was found, confirmed by the person unless `yes`."""
-    if given is not None:
-        return given
+def _answer(
+    question: str, name: str, given: Mapping[str, str | None], found: str | None, yes: bool
+) -> str:
+    """The option `name` if it was given, else what was found; the person confirms it unless `yes`.
+
+    Raises:
+        UsageError: nothing was found, and the person is not to be asked.
+
+    """
+    answer = given[name]
+    if answer is not None:
+        return answer
     if not yes:
         return ask(question, found)
     if found is None:
-        raise UsageError(f"found no {question}: give it as an option, see 'sm init --help'")
+        raise UsageError(f"found no {question}: give it by --{name.replace('_', '-')}")
     return found
 
 
@@ -212,8 +223,8 @@ def _announce(setup: Setup) -> None:
         return
     if other := discover.find_shared_remote(discover.list_remotes(setup.repo), hub.remote):
         say(
-            f"'{spelled('sm', Path.cwd())} sync' exchanges finished work with '{other}': what "
-            f"agents merge goes there, what people push to its '{setup.primary}' comes here"
+            f"'{spell_command('sm', Path.cwd())} sync' exchanges finished work with '{other}': "
+            f"what agents merge goes there, what people push to its '{setup.primary}' comes here"
         )
     say(f"remote: {hub.remote} ({hub.bare}{', new' if hub.is_new else ''})")
     say(f"primary branch: {setup.primary}")
@@ -258,5 +269,5 @@ def _say_next(setup: Setup, cwd: Path) -> None:
         say(f"  export SM_CONFIG={shlex.quote(str(setup.output))}")
     elif found and len(load(found, os.environ, cwd).projects) > 1:
         which = f"--project {setup.name} "
-    say(f'  {spelled("sm", cwd)} issue add {which}"…"')
-    say(f"  {spelled('dev-poll', cwd)} --loop")
+    say(f'  {spell_command("sm", cwd)} issue add {which}"…"')
+    say(f"  {spell_command('dev-poll', cwd)} --loop")

@@ -10,16 +10,16 @@ import click
 
 from sm.cli.agent_forge import ask_for, find_agent, list_issues
 from sm.cli.forges import (
-    author_name,
     author_option,
     check_labels,
     end_with,
     file_option,
+    find_author_name,
     number_argument,
     print_remarks,
     print_table,
     print_text,
-    text_of,
+    read_text,
 )
 from sm.cli.options import json_option, project_option
 from sm.cli.words import print_json
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 STATES = click.Choice(["open", "closed", "all"])
 
 new_option = click.option(
-    "--new", is_flag=True, help="The labels are new, however like known ones they are."
+    "--new", is_flag=True, help="Make new labels, even if they are nearly like known ones."
 )
 body_option = click.option("-b", "--body", metavar="TEXT", help="The text, Markdown.")
 
@@ -43,7 +43,7 @@ body_option = click.option("-b", "--body", metavar="TEXT", help="The text, Markd
 def command() -> None:
     """File, list, show, edit, close and reopen issues.
 
-    Each is a Markdown file in the forge's folder, which may as well be edited there.
+    On the embedded forge each is a Markdown file in the forge's folder, which you may edit, too.
     """
 
 
@@ -70,14 +70,14 @@ def add(
 ) -> None:
     """File an issue; dev-poll has an agent work on it.
 
-    Without a title it is written in $EDITOR. 'Depends on #7' in the text lets it wait until issue
-    7 is closed. Prints the number.
+    Without a title you write it in $EDITOR. If the text says 'Depends on #7', the issue waits until
+    issue 7 is closed. It prints the number.
     """
     from sm.cli.editor import edit, keep
 
-    forge, text, name = project.forge, text_of(body, file), title or ""
+    forge, text, name = project.forge, read_text(body, file), title or ""
     check_labels(forge, project, labels, new=new)
-    author = author_name(project, author)
+    author = find_author_name(project, author)
     by_hand = edited or title is None
     if by_hand:
         name, text = edit(name, text)
@@ -113,7 +113,7 @@ def edit(
     """
     forge = project.forge
     check_labels(forge, project, (*added, *removed), new=new)
-    text = None if body is None and file is None else text_of(body, file)
+    text = None if body is None and file is None else read_text(body, file)
     if title is None and text is None and not (added or removed):
         _edit_by_hand(forge, number)
     else:
@@ -181,7 +181,7 @@ def show(project: Project, number: int, as_json: bool) -> None:
     To an agent it shows only what trusted people have written.
     """
     from sm.adapters.forge.model import Issue
-    from sm.cli.times import moment
+    from sm.cli.times import format_moment
     from sm.issues.asks import Verb
 
     if agent := find_agent(project):
@@ -193,7 +193,7 @@ def show(project: Project, number: int, as_json: bool) -> None:
         return
     say(Styled(f"#{found.number} {one_line(found.title)}", bold=True))
     labels = f" · {one_line(', '.join(found.labels))}" if found.labels else ""
-    say(f"{found.state} · {one_line(found.author)}, {moment(found.at)}{labels}")
+    say(f"{found.state} · {one_line(found.author)}, {format_moment(found.at)}{labels}")
     print_text(found.body)
     print_remarks(found.comments)
 
@@ -236,7 +236,7 @@ def label(
     removed: tuple[str, ...],
     new: bool,
 ) -> None:
-    """Give an issue labels, or take them off. Prints those that it has then."""
+    """Give an issue labels, or take them off; print the labels that it has then."""
     forge = project.forge
     check_labels(forge, project, (*added, *removed), new=new)
     _change_labels(forge, number, added, removed)
@@ -266,13 +266,13 @@ def make_comment(*, on_pull: bool) -> click.Command:
         """
         from sm.issues.asks import Verb
 
-        text = text_of(body, file)
+        text = read_text(body, file)
         if not text.strip():
             raise UsageError("the comment is empty: give it with --body or --file")
         if agent := find_agent(project):
             ask_for(agent, Verb.COMMENT, number, bool, text=text, on_pull=on_pull)
         else:
-            name = author_name(project, author)
+            name = find_author_name(project, author)
             project.forge.comment(number, text, author=name, on_pull=on_pull)
         say(f"commented on #{number}")
 

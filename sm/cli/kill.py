@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 def command(place: AnySession | tuple[Project, int]) -> None:
     """End a session: by id, name or PROJECT#ISSUE, or the one of PROJECT ISSUE.
 
-    One that works on an issue: the issue is labelled blocked; uncommitted or unpushed work stays
-    in its worktree, what was pushed on its branch, and the pull request as it is. Take the label
-    off, and give the issue the backlog label, to have it worked on again.
+    If it works on an issue, the issue is labelled blocked. Uncommitted and unpushed work stays in
+    the worktree, pushed work on its branch, and the pull request stays as it is. To have the issue
+    worked on again, take that label off and add the backlog label.
 
-    One that was begun by sm new: its agent ends and its record goes. What its terminal
-    showed is kept for a while, as that of any session: sm logs ID.
+    If sm new has begun it, its agent ends and its record is removed. What its terminal showed is
+    kept for a while, as for any session: sm logs ID.
 
     A session may end only itself and those that it has begun.
     """
@@ -47,7 +47,7 @@ def _end(place: AnySession | tuple[Project, int]) -> Iterator[str]:
     from sm.sessions.caller import identify
     from sm.sessions.session import AdHocSession
 
-    session = place[0].session(place[1]) if isinstance(place, tuple) else place
+    session = registry.load_for(*place) if isinstance(place, tuple) else place
     root = session.root
     identify(root, os.environ).check_may_end(session, registry.list_all(root, lambda _: None))
     if isinstance(session, AdHocSession):

@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     type=click.IntRange(min=0),
     default=100,
     show_default=True,
-    help="How many lines of the end.",
+    help="How many lines, counted from the end.",
 )
-@click.option("--raw", is_flag=True, help="With the terminal's control sequences.")
-@click.option("--monitor", is_flag=True, help="What the session's monitor said instead.")
+@click.option(
+    "--raw", is_flag=True, help="Print everything, with the terminal's control sequences."
+)
+@click.option("--monitor", is_flag=True, help="Print what the session's monitor said instead.")
 @click.pass_context
 def command(
     click_context: click.Context,
@@ -41,20 +43,20 @@ def command(
 ) -> None:
     """Show what the terminal of a session's agent said, line by line as it was in the end.
 
-    What a program has drawn over is left out. What --follow adds is told as it comes, without the
-    control sequences; --raw has all of it.
+    What a program has drawn over is left out. --follow prints new lines as they come, without
+    control sequences; --raw prints everything.
 
-    The session by id, name or PROJECT#ISSUE, or the one of PROJECT ISSUE. Of one that has ended
-    the log is kept as 'logs' in the configuration has it; one of 'sm new' is then found by its id.
+    Name the session by id, name or PROJECT#ISSUE, or give PROJECT ISSUE. The log of a session that
+    has ended is kept as long as 'logs' in the configuration says; for one of 'sm new' give its id.
     """
     from sm.views import logs
 
     path, is_over = _source(click_context, place, monitor)
     size = path.stat().st_size
     if raw or monitor:
-        _put(logs.last_lines(path, lines, end=size, raw=raw), raw)
+        _put(logs.read_last_lines(path, lines, end=size, raw=raw), raw)
     else:
-        text = logs.shown_lines(path, lines, end=size)
+        text = logs.read_shown_lines(path, lines, end=size)
         goes_on = follow and logs.ends_within_line(path, size)
         _put(text.removesuffix("\n") if goes_on else text, raw)
     if not follow:
@@ -76,17 +78,17 @@ def _source(
     from sm.views import logs
 
     if isinstance(place, AdHocSession):
-        path = logs.ad_hoc_file(place, monitor=monitor)
+        path = logs.find_ad_hoc_file(place, monitor=monitor)
         return path, lambda: not place.is_living
     if isinstance(place, str):
-        return logs.kept_file(
+        return logs.find_kept_file(
             load_machine(click_context).root, place, monitor=monitor
         ), lambda: True
     if isinstance(place, tuple):
         project, issue = place
     else:
         project, issue = place.project, place.issue
-    return logs.log_file(project, issue, monitor=monitor), lambda: logs.is_over(project, issue)
+    return logs.find_log_file(project, issue, monitor=monitor), lambda: logs.is_over(project, issue)
 
 
 def _put(text: str, raw: bool) -> None:

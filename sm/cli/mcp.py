@@ -11,7 +11,7 @@ import click
 
 from sm.cli.listening import listening, listening_options
 from sm.cli.options import json_option, load_machine, pass_machine
-from sm.cli.times import moment
+from sm.cli.times import format_moment
 from sm.cli.words import print_json
 from sm.errors import UsageError
 from sm.output import say, say_lines, warn
@@ -186,8 +186,9 @@ def grants(machine: Machine, as_json: bool) -> None:
         print_json(found)
     elif found:
         say_lines(
-            f"{each.id}  {each.name or '-'} at {each.host}, since {moment(each.granted_at)}, "
-            f"last used {moment(each.used_at)}"
+            f"{each.id}  {each.name or '-'} at {each.host}, "
+            f"since {format_moment(each.granted_at)}, "
+            f"last used {format_moment(each.used_at)}"
             for each in found
         )
     else:

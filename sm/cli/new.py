@@ -17,16 +17,14 @@ if TYPE_CHECKING:
 
 
 @click.command("new")
-@click.option("--name", metavar="NAME", default="", help="What it is called, beside its id.")
-@click.option(
-    "--provider", metavar="PROFILE", default="", help="Its agent CLI; claude if not told."
-)
+@click.option("--name", metavar="NAME", default="", help="A name for it, beside its id.")
+@click.option("--provider", metavar="PROFILE", default="", help="Its agent CLI; default: claude.")
 @click.option(
     "--command",
     "line",
     metavar="LINE",
     default="",
-    help="What is run instead of the profile's command.",
+    help="Run this instead of the profile's command.",
 )
 @click.option(
     "--dir",
@@ -34,14 +32,14 @@ if TYPE_CHECKING:
     metavar="DIR",
     type=click.Path(path_type=Path),
     default=Path(),
-    help="Where it works; here if not told.",
+    help="Where it works; default: here.",
 )
 @click.option(
     "--pass-env",
     "pass_env",
     metavar="VARIABLE",
     multiple=True,
-    help="A variable of your environment that the agent may see; several times.",
+    help="A variable of your environment that the agent may see; may be given several times.",
 )
 @json_option
 @click.argument("prompt", nargs=-1)
@@ -56,13 +54,14 @@ def command(
     as_json: bool,
     prompt: tuple[str, ...],
 ) -> None:
-    """Start an agent in a session of its own, with PROMPT; '-' reads that from standard input.
+    """Start an agent with PROMPT in a session of its own; '-' reads PROMPT from standard input.
 
-    Prints the session's id, and its name where it has one. No configuration is needed; one that
-    is found gives the profiles and the tmux server. A session that calls this is its parent.
-    Of your environment the agent gets what every agent gets, HOME and PATH among it, what the
-    configuration names in agent.pass_env, and no token that you do not pass by name. An agent
-    that ends in its first two seconds is an error, with the last line of its terminal.
+    It prints the session's id, and its name if it has one. No configuration is needed; if there is
+    one, it gives the profiles and the tmux server. A session that calls this becomes the parent.
+
+    Of your environment the agent gets what every agent gets (HOME, PATH and others), what
+    agent.pass_env names, and no token that you do not pass by name. If the agent ends within two
+    seconds, that is an error, shown with the last line of its terminal.
     """
     from sm.config.schema import Agent
     from sm.personal.lifecycle import Order, begin, select_environment
@@ -85,9 +84,9 @@ def command(
     session = begin(machine, order)
     if as_json:
         from sm.cli.words import print_json
-        from sm.views.family import relative
+        from sm.views.family import make_relative
 
-        print_json(relative(session))
+        print_json(make_relative(session))
     else:
         say(f"{session.name} {session.record.alias}".rstrip())
 

@@ -45,17 +45,17 @@ def rotate(invocation: Invocation, words: list[str]) -> None:
 
 
 def serve_passes(invocation: Invocation, words: list[str]) -> None:
-    """A pass over `SESSION` for each line of stdin, as `sm.cli.fork_server` has it.
+    """Make a pass over `SESSION` for each line of stdin, each in a fork of this process.
 
     Raises:
         UsageError: `words` are not one session.
 
     """
-    from sm.cli import fork_server
+    from sm.cli import pass_server
 
     if len(words) != 1:
         raise UsageError("expected a session")
-    if fork_server.serve(_forge_of(invocation, words[0])):
+    if pass_server.serve(_forge_of(invocation, words[0])):
         react(invocation, words)
 
 
@@ -84,11 +84,11 @@ def news(_invocation: Invocation, words: list[str]) -> None:
     from pathlib import Path
 
     from sm.output import say
-    from sm.views.news import news
+    from sm.views.news import read_news
 
     if len(words) < 2 or not words[1].isdecimal():
         raise UsageError("expected a journal, a position in it, and projects")
-    lines, end = news(Path(words[0]), int(words[1]), words[2:])
+    lines, end = read_news(Path(words[0]), int(words[1]), words[2:])
     for line in lines:
         say(line)
     say(str(end))

@@ -40,7 +40,7 @@ def command(
     from sm.sessions.undone import Unable
 
     code, root, unable = 0, check_root(Root(config.state_root)), False
-    begins_at = journal.size(root.journal) if loop else 0
+    begins_at = journal.find_size(root.journal) if loop else 0
     for project in projects:
         now = time.strftime("%H:%M:%S")
         try:

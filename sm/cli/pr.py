@@ -11,9 +11,9 @@ import click
 
 from sm.cli.agent_forge import ask_for, find_agent, find_seen_trust, list_pulls
 from sm.cli.forges import (
-    author_name,
     author_option,
     end_with,
+    find_author_name,
     number_argument,
     print_remarks,
     print_table,
@@ -102,7 +102,7 @@ def show(project: Project, number: int, as_json: bool) -> None:
     To an agent it shows only what trusted people have written.
     """
     from sm.adapters.forge.model import PullRequest
-    from sm.cli.times import moment
+    from sm.cli.times import format_moment
     from sm.issues.asks import Verb
 
     if agent := find_agent(project):
@@ -114,7 +114,7 @@ def show(project: Project, number: int, as_json: bool) -> None:
         return
     say(Styled(f"{pull.name} {one_line(pull.title)}", bold=True))
     conflicts = " · conflicts" if pull.conflicts else ""
-    say(f"{pull.state} · {one_line(pull.author)}, {moment(pull.at)}{conflicts}")
+    say(f"{pull.state} · {one_line(pull.author)}, {format_moment(pull.at)}{conflicts}")
     say(f"{one_line(pull.branch)} at {pull.head[:12]} into {one_line(pull.base)}")
     _say_check(pull.check)
     if pull.held:
@@ -147,9 +147,9 @@ command.add_command(make_comment(on_pull=True))
 @number_argument
 @project_option
 def checks(project: Project, number: int) -> None:
-    """Show what CI says of a pull request, and its log where it failed: exit code 1 then.
+    """Show what CI says of a pull request; if it failed, with the log, and exit code 1.
 
-    An agent gets what was seen last, which is as new as `ci.poll` says.
+    An agent gets what was seen last; `ci.poll` says how old that may be.
     """
     from sm.adapters.forge.model import Check, CheckState
     from sm.issues.asks import Verb
@@ -230,11 +230,11 @@ def merge(
     message: str,
     author: str | None,
 ) -> None:
-    """Merge a pull request on the forge, with a merge commit.
+    """Merge a pull request on the forge.
 
-    Refused where it conflicts, where CI has not passed on the branch's last commit, where that
-    is not approved though the project wants reviews, or where it is not the one that --head
-    names. An agent may merge the pull request of its own branch, where merge.by is 'agent'.
+    It is refused if it conflicts, if CI has not passed on the branch's last commit, if that commit
+    is not approved although the project wants reviews, or if it is not the one that --head names.
+    An agent may merge the pull request of its own branch if merge.by is 'agent'.
     """
     from sm.adapters.forge.model import Hold, PullRequest
     from sm.issues.asks import Verb
@@ -242,7 +242,7 @@ def merge(
     if agent := find_agent(project):
         pull = ask_for(agent, Verb.MERGE, number, PullRequest, text=message, head=head)
     else:
-        name = author_name(project, author)
+        name = find_author_name(project, author)
         pull = project.forge.merge(number, head=head, message=message, author=name)
     if pull.hold is Hold.QUEUED:
         say(

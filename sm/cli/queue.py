@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.cli.options import json_option, target_argument
-from sm.cli.times import age
+from sm.cli.times import format_age
 from sm.cli.words import print_json
 from sm.output import say, say_lines, say_text, warn
 from sm.text import one_line
@@ -17,6 +17,9 @@ from sm.text import one_line
 if TYPE_CHECKING:
     from sm.messages.send import Entry
     from sm.sessions.session import AnySession
+
+LINE = 100
+"""Characters of a message that its line in the list shows."""
 
 
 @click.command("queue")
@@ -27,15 +30,15 @@ if TYPE_CHECKING:
 def command(session: AnySession, cancelled: str | None, wanted: str | None, as_json: bool) -> None:
     """Show what waits for TARGET, what is under way, and what it got last.
 
-    With --cancel a message that waits is taken back, and the agent never gets it. One that was
-    handed over more than a minute ago and stays under way, as the agent does not confirm it, is
-    given up: it is not typed again and not waited for, but the agent may have read it.
+    --cancel takes back a message that waits; the agent never gets it. A message that was handed
+    over more than a minute ago, and that the agent does not confirm, is given up instead: it is not
+    typed again and not waited for, but the agent may have read it.
 
-    With --show the whole text of a message is printed, as the agent gets it; with --json what is
-    known of the message as well. The last 500 messages that a session got can be shown.
+    --show prints the whole text of a message as the agent gets it; with --json also what is known
+    of the message. The last 500 messages that a session got can be shown.
     """
     from sm.messages import queue
-    from sm.messages.send import entries
+    from sm.messages.send import list_entries
 
     if cancelled is not None and wanted is not None:
         raise click.UsageError("give --show or --cancel, not both")
@@ -45,9 +48,9 @@ def command(session: AnySession, cancelled: str | None, wanted: str | None, as_j
     if wanted is not None:
         _show(session, wanted, as_json)
         return
-    found = entries(session)
-    for path in queue.damaged(session.dir):
-        warn(f"'{path}' is damaged: nobody gets this message")
+    found = list_entries(session)
+    for path in queue.list_damaged(session.dir):
+        warn(f"'{path}' is damaged: the agent does not get this message")
     if as_json:
         print_json(found)
     elif found:
@@ -78,10 +81,6 @@ def _lines(found: list[Entry]) -> Iterator[str]:
     for one in found:
         sender = one.sender or "-"
         notify = " (tells when the turn ends)" if one.notify else ""
-        head = f"{one.place:<9}  {one.mode:<10}  {age(one.age_s):>4}  {one.id}"
+        head = f"{one.place:<9}  {one.mode:<10}  {format_age(one.age_s):>4}  {one.id}"
         why = f" ({one.why})" if one.why else ""
-        yield f"{head}  from {sender}{notify}{why}: {_short(one)}"
-
-
-def _short(one: Entry, limit: int = 100) -> str:
-    return one_line(one.first_line, limit)
+        yield f"{head}  from {sender}{notify}{why}: {one_line(one.first_line, LINE)}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from sm.cli.options import json_option, pass_config, projects_option
-from sm.cli.times import moment
+from sm.cli.times import format_moment
 from sm.cli.words import print_json
 from sm.config.schema import Config
 from sm.output import say, say_lines
@@ -34,8 +34,8 @@ class Row(NamedTuple):
 def command(config: Config, projects: tuple[Project, ...], as_json: bool) -> None:
     """Show the requests to forges elsewhere by session and purpose, and what is left.
 
-    A look at the forge is for all sessions; what one of them or its agent wants counts for that
-    one. POINTS are what counts against a limit: an answer that nothing has changed costs none. The
+    A look at the forge is made for all sessions; what one session or its agent asks for counts for
+    that one. POINTS count against a limit; an answer that nothing has changed costs none. The
     embedded forge gets no requests.
     """
     from sm.store.paths import Root
@@ -54,10 +54,10 @@ def command(config: Config, projects: tuple[Project, ...], as_json: bool) -> Non
 
 
 def _show(found: list[Quota]) -> None:
-    from sm.cli.table import plain
+    from sm.cli.table import list_plain_lines
 
     rows = [Row(quota.project, spent) for quota in found for spent in quota.spent]
-    say_lines(plain(rows, _columns()))
+    say_lines(list_plain_lines(rows, _columns()))
     for quota in found:
         _show_limits(quota)
 
@@ -65,10 +65,10 @@ def _show(found: list[Quota]) -> None:
 def _show_limits(quota: Quota) -> None:
     where = one_line(f"{quota.project} ({quota.forge})")
     for limit in quota.limits:
-        until = moment(limit.resets_at)
+        until = format_moment(limit.resets_at)
         say(f"{where}: {limit.left:,} of {limit.limit:,} ({limit.bucket}) left until {until}")
     if quota.blocked_until > time.time():
-        say(f"{where}: takes no requests until {moment(quota.blocked_until)}")
+        say(f"{where}: takes no requests until {format_moment(quota.blocked_until)}")
 
 
 def _columns() -> tuple[Column, ...]:

@@ -1,4 +1,4 @@
-"""`sm react-server`: called by the monitor."""
+"""`sm react-server`: the server of passes, which the monitor starts."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ from sm.cli.invocation import Invocation
 @click.argument("words", metavar="SESSION", nargs=-1, required=True)
 @click.pass_context
 def command(click_context: click.Context, words: tuple[str, ...]) -> None:
-    """A pass of the reactor for each line."""
+    """Make a pass for each line."""
     passes.serve_passes(click_context.ensure_object(Invocation), list(words))

@@ -14,9 +14,9 @@ from sm.sessions.project import Project
 def command(project: Project, issue: int) -> None:
     """Restart the agent of an issue from its worktree and branch.
 
-    What still runs for it is ended first. The new agent is told the issue, what git knows of
-    the work, the last phase and the last CI result or review. An issue that no session here
-    works on is taken over, even from another machine.
+    What still runs for it is ended first. The new agent is told the issue, what git knows of the
+    work, the last phase, and the last CI result or review. If no session here works on the issue,
+    it is taken over, even from another machine.
     """
     from sm.issues.recover import recover
 

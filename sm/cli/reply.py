@@ -16,7 +16,7 @@ from sm.sessions.project import Project
 def command(project: Project, issue: int, text: str) -> None:
     """Answer the question that the session of ISSUE has asked.
 
-    TEXT reaches the agent as a message, and the issue as a comment. '-' reads it from standard
+    The agent gets TEXT as a message, and the issue gets it as a comment. '-' reads it from standard
     input.
     """
     from sm.issues.answer import answer

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.forges import author_name, author_option, number_argument
+from sm.cli.forges import author_option, find_author_name, number_argument
 from sm.cli.options import project_option
 from sm.errors import UsageError
-from sm.nearest import advice
+from sm.nearest import advise
 from sm.output import say
 from sm.sessions.project import Project
 
@@ -31,13 +31,13 @@ REMARK = re.compile(r"(?P<path>.+?):(?P<line>[1-9]\d{0,8}):(?P<text>.*\S.*)", re
     flag_value="changes-requested",
     help="The agent is to change something first.",
 )
-@click.option("-m", "--message", metavar="TEXT", default="", help="What you think of the whole.")
+@click.option("-m", "--message", metavar="TEXT", default="", help="What you say of the whole.")
 @click.option(
     "--comment",
     "remarks",
     metavar="FILE:LINE:TEXT",
     multiple=True,
-    help="What you think of one line; as often as you like.",
+    help="A remark on one line; may be given several times.",
 )
 @click.option("--head", metavar="COMMIT", default="", help="The commit that you looked at.")
 @author_option
@@ -72,7 +72,7 @@ def command(
         ReviewState(verdict) if verdict else ReviewState.COMMENTED,
         message,
         comments,
-        author=author_name(project, author),
+        author=find_author_name(project, author),
         head=head,
     )
     say(f"{review.state} #{number} at {review.head[:12]}")
@@ -81,7 +81,7 @@ def command(
 def _check_files(comments: list[InlineComment], changed: list[str]) -> None:
     for comment in comments:
         if comment.path not in changed:
-            meant = advice(comment.path, changed, f"it changes {_some(changed)}")
+            meant = advise(comment.path, changed, f"it changes {_some(changed)}")
             raise UsageError(f"the pull request does not change '{comment.path}': {meant}")
 
 

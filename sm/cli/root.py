@@ -10,7 +10,7 @@ import click
 
 from sm.cli.invocation import Invocation, import_msgspec
 from sm.errors import UsageError
-from sm.nearest import advice
+from sm.nearest import advise
 from sm.output import say
 
 
@@ -95,7 +95,7 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As in click; an unknown name is answered with the nearest one."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            meant = advice(args[0], self.list_commands(ctx), "see 'sm --help'")
+            meant = advise(args[0], self.list_commands(ctx), "see 'sm --help'")
             raise UsageError(f"no such command '{args[0]}': {meant}")
         return super().resolve_command(ctx, args)
 

@@ -25,7 +25,8 @@ MODES = ("sequential", "important", "steer", "urgent")
     type=click.Choice(MODES),
     default=MODES[0],
     show_default=True,
-    help="At the end of the turn; ahead of others; within the turn; or interrupting it.",
+    help="When it arrives: at the end of the turn; there, but ahead of others; within the turn; at "
+    "once, by interrupting it.",
 )
 @click.option("--notify-on-stop", is_flag=True, help="Tell the sending session when the turn ends.")
 @click.option(
@@ -49,9 +50,9 @@ def command(
 ) -> None:
     """Send TEXT to the agent of TARGET; '-' reads it from standard input.
 
-    TARGET is an id, a name, PROJECT#ISSUE or the start of an id. Prints what became of it:
-    accepted, typed (to an agent that cannot confirm), queued and why, or indeterminate. What was
-    not refused is in the hands of sm: do not send it again.
+    TARGET is an id, a name, PROJECT#ISSUE or the start of an id. It prints what became of the
+    message: accepted; typed, if the agent cannot confirm it; queued, and why; or indeterminate. If
+    it was not refused, sm takes care of it from here on: do not send it again.
     """
     from sm.messages.queue import Mode
     from sm.messages.send import Letter, send

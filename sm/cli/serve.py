@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 @listening_options(port=8420)
 @pass_machine
 def command(machine: Machine, address: str, port: int, token_file: Path | None) -> None:
-    """Answer HTTP requests, until SIGTERM or Ctrl-C; docs/HTTP.md has the endpoints.
+    """Answer HTTP requests until SIGTERM or Ctrl-C; docs/HTTP.md lists the endpoints.
 
-    Nothing depends on it: sessions, hooks and commands work as well without it. If a project has
-    a secret for webhooks, it takes those of its forge, too; docs/FORGES.md tells how.
+    Nothing depends on it: sessions, hooks and commands work without it. If a project has a secret
+    for webhooks, it also takes the webhooks of its forge: docs/FORGES.md.
     """
     from sm.cli.root import version
 

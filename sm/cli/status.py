@@ -12,7 +12,7 @@ from click.core import ParameterSource
 
 from sm.cli.live import show_live
 from sm.cli.options import json_option, known_projects_option, load_config, load_machine
-from sm.cli.times import age
+from sm.cli.times import format_age
 from sm.cli.words import print_json
 from sm.output import console, say_lines
 from sm.text import one_line
@@ -40,20 +40,20 @@ def command(
 ) -> None:
     """Show every session: phase, CI, review, attempts, age, and what it waits for.
 
-    Below it: the issues that are next, those that wait and why, what was merged within a day, kept
-    worktrees, problems. At the end the sessions of sm new. In a pipe the tables are plain text,
-    cells whole up to 1,000 characters.
+    Below that: the next issues, those that wait and why, what was merged within a day, kept
+    worktrees, and problems. At the end: the sessions of sm new. In a pipe the tables are plain
+    text, with cells of up to 1,000 characters.
     """
     look = _looker(click_context, projects)
     if watch:
-        show_live("status", lambda wide, high: view(look(), wide, high), as_json=as_json)
+        show_live("status", lambda wide, high: draw_status(look(), wide, high), as_json=as_json)
         return
     seen = look()
     if as_json:
         print_json(seen)
     elif sys.stdout.isatty():
         terminal = console()
-        terminal.print(view(seen, terminal.width))
+        terminal.print(draw_status(seen, terminal.width))
     else:
         say_lines(_plain(seen))
 
@@ -62,23 +62,23 @@ def _looker(
     click_context: click.Context, projects: tuple[Project, ...]
 ) -> Callable[[], list[Overview]]:
     """What reads everything anew. Without a configuration, only what needs none."""
-    from sm.views.project import no_project, overview
+    from sm.views.project import read_overview, read_sessions_without_project
 
     named = bool(click_context.get_parameter_source("projects") is ParameterSource.COMMANDLINE)
     root = load_machine(click_context).root
-    if not projects and no_project(root) is None:
+    if not projects and read_sessions_without_project(root) is None:
         load_config(click_context)  # says that there is none
     opened = projects
 
     def look() -> list[Overview]:
-        others = None if named else no_project(root)
-        seen = [overview(project, time.time()) for project in opened]
+        others = None if named else read_sessions_without_project(root)
+        seen = [read_overview(project, time.time()) for project in opened]
         return [*seen, others] if others else seen
 
     return look
 
 
-def view(seen: Sequence[Overview], width: int, height: int | None = None) -> Group:
+def draw_status(seen: Sequence[Overview], width: int, height: int | None = None) -> Group:
     """The projects for a terminal; with a `height`, no more sessions than it has room for."""
     from rich.console import Group
 
@@ -88,7 +88,7 @@ def view(seen: Sequence[Overview], width: int, height: int | None = None) -> Gro
 def _view(one: Overview, width: int, height: int | None) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    from sm.cli.table import below, explain, table
+    from sm.cli.table import explain, make_notes, make_table
 
     live = height is not None
     notes = [
@@ -100,21 +100,21 @@ def _view(one: Overview, width: int, height: int | None) -> Iterator[RenderableT
     rows, columns = _rows(one)
     room = max(ROOM, height - ROOM - len(notes)) if height and one.sessions else len(rows)
     if rows:
-        yield table(rows[:room], width, columns, live=live)
+        yield make_table(rows[:room], width, columns, live=live)
     if len(rows) > room:
         yield Text(f"… and {len(rows) - room} more sessions", "dim")
-    yield below(notes)
+    yield make_notes(notes)
     yield Text("")
 
 
 def _plain(seen: Sequence[Overview]) -> Iterator[str]:
-    from sm.cli.table import plain
+    from sm.cli.table import list_plain_lines
 
     for one in seen:
         yield _heading(one)
         rows, columns = _rows(one)
         if rows:
-            yield from plain(rows, columns)
+            yield from list_plain_lines(rows, columns)
         yield from (f"{label} {text}" for label, text in _notes(one))
 
 
@@ -128,14 +128,16 @@ URGENT = ("asks", "problem", "hint")
 
 
 def _heading(one: Overview) -> str:
-    from sm.cli.table import plural
+    from sm.cli.table import format_count
 
     if one.ad_hoc:
-        return f"for no issue: {plural(len(one.ad_hoc), 'session')}"
+        return f"for no issue: {format_count(len(one.ad_hoc), 'session')}"
     when = (
-        f"forge seen {age(time.time() - one.seen_at)} ago" if one.seen_at else "not looked at yet"
+        f"forge seen {format_age(time.time() - one.seen_at)} ago"
+        if one.seen_at
+        else "not looked at yet"
     )
-    return f"{one.project}: {plural(len(one.sessions), 'session')}, {when}"
+    return f"{one.project}: {format_count(len(one.sessions), 'session')}, {when}"
 
 
 def _notes(one: Overview) -> Iterator[tuple[str, str]]:
@@ -164,7 +166,7 @@ def _notes(one: Overview) -> Iterator[tuple[str, str]]:
 
 def _merged(merged: Merged) -> str:
     issue = f"#{merged.issue} " if merged.issue else ""
-    return f"{issue}{merged.title}: pull request #{merged.pull}, {age(merged.age_s)} ago"
+    return f"{issue}{merged.title}: pull request #{merged.pull}, {format_age(merged.age_s)} ago"
 
 
 def _kept(kept: Kept) -> str:
@@ -178,7 +180,7 @@ def _issues(label: str, lines: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _next_step(one: Overview) -> str:
-    from sm.cli.table import plural
+    from sm.cli.table import format_count
 
     if one.sessions or any(issue.ready for issue in one.waiting):
         return ""
@@ -186,7 +188,7 @@ def _next_step(one: Overview) -> str:
         return "nothing can be taken up now: each issue above says what it waits for"
     if one.unlisted:
         return (
-            f"nothing to do: {plural(len(one.unlisted), 'open issue')} without the label "
+            f"nothing to do: {format_count(len(one.unlisted), 'open issue')} without the label "
             f"'{one.backlog}': sm issue label {one.unlisted[0]} --add {one.backlog}"
         )
     return 'nothing to do: file an issue with sm issue add "TITLE"'

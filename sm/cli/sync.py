@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.cli.options import project_option
-from sm.cli.table import plural
+from sm.cli.table import format_count
 from sm.output import say, say_lines, warn
 from sm.sessions.project import Project
 
@@ -26,10 +26,10 @@ SHOWN = 10
 def command(ctx: click.Context, project: Project, remote: str | None, dry_run: bool) -> None:
     """Exchange finished work with the people on another remote.
 
-    For a project whose agents push to a hub of their own beside 'origin'. What people have pushed
-    to the primary branch of 'origin' gets into the hub, where the agents begin from it; what agents
-    have finished is pushed to 'origin'. If both have gone on, nothing is changed: it says what
-    helps, and ends with 1. Your branches and your working tree are not touched.
+    It is for a project whose agents push to a hub of their own beside 'origin'. What people have
+    pushed to the primary branch of 'origin' goes to the hub, where the agents begin. What agents
+    have finished goes to 'origin'. If both have moved on, nothing is changed: it says what helps,
+    with exit code 1. Your branches and your working tree are not touched.
     """
     from sm.setup import sync
     from sm.setup.sync import Direction
@@ -51,7 +51,7 @@ def _lines(found: Synced, is_dry: bool) -> Iterator[str]:
         yield f"up to date: {names} are at {standing.ours[:12]}"
         return
     giver = standing.beside if standing.receiver == standing.hub else standing.hub
-    count = plural(standing.only_ours + standing.only_theirs, "commit")
+    count = format_count(standing.only_ours + standing.only_theirs, "commit")
     verb = "would carry" if is_dry else "carried"
     yield f"{verb} {count} from '{giver}' to '{standing.receiver}':"
     yield from (f"  {line}" for line in found.commits[:SHOWN])
@@ -63,10 +63,12 @@ def _tell_apart(project: Project, standing: Standing) -> None:
     from sm.setup.sync import list_remedies
 
     ours, theirs = (f"'{each}/{standing.branch}'" for each in (standing.hub, standing.beside))
+    lead, lag = (
+        format_count(count, "commit") for count in (standing.only_ours, standing.only_theirs)
+    )
     warn(
-        f"both have gone on: {theirs} has {plural(standing.only_theirs, 'commit')} that {ours} "
-        f"lacks, {ours} has {plural(standing.only_ours, 'commit')} that {theirs} lacks: nothing "
-        "was changed"
+        f"both have gone on: {theirs} has {lag} that {ours} lacks, {ours} has {lead} that {theirs} "
+        "lacks: nothing was changed"
     )
     for line in list_remedies(project.settings, standing):
         say(line, err=True)

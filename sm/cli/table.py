@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sm.cli.times import age
+from sm.cli.times import format_age
 from sm.text import one_line
 from sm.views.session import CHECKS, STATES, VERDICTS, StatusRow
 
@@ -61,18 +61,18 @@ def _counted(row: StatusRow) -> list[tuple[int, str]]:
     return [(row.fixes, "fix"), (row.rounds, "round"), (row.recoveries, "restart")]
 
 
-def tries(row: StatusRow) -> str:
+def format_tries(row: StatusRow) -> str:
     """Fixes, review rounds and restarts by their initials: `2f 1r`; restarts are `x`."""
     initials = {"fix": "f", "round": "r", "restart": "x"}
     return " ".join(f"{count}{initials[what]}" for count, what in _counted(row) if count)
 
 
-def attempts(row: StatusRow) -> str:
+def describe_attempts(row: StatusRow) -> str:
     """The same in words: `2 fixes, 1 round`."""
-    return ", ".join(plural(count, what) for count, what in _counted(row) if count)
+    return ", ".join(format_count(count, what) for count, what in _counted(row) if count)
 
 
-def plural(count: int, what: str) -> str:
+def format_count(count: int, what: str) -> str:
     """`1 fix`, `2 fixes`."""
     ending = "" if count == 1 else "es" if what.endswith("x") else "s"
     return f"{count} {what}{ending}"
@@ -83,8 +83,8 @@ TRIES_HELP = "f: fixes after a CI failure, r: review rounds, x: restarts"
 
 def explain(rows: Iterable[StatusRow], width: int) -> str:
     """What the initials mean that a table of this width has for the `rows`; '' for none."""
-    abbreviated = any(column.cell is tries for column in columns(width))
-    return TRIES_HELP if abbreviated and any(map(tries, rows)) else ""
+    abbreviated = any(column.cell is format_tries for column in choose_columns(width))
+    return TRIES_HELP if abbreviated and any(map(format_tries, rows)) else ""
 
 
 SEE_BELOW = "see the problem below"
@@ -98,7 +98,7 @@ def _event(row: StatusRow) -> str:
 
 
 def _last_event(row: StatusRow) -> str:
-    return f"{age(row.last_event_age_s)} ago {_event(row)}" if row.last_event else ""
+    return f"{format_age(row.last_event_age_s)} ago {_event(row)}" if row.last_event else ""
 
 
 def _waits_for(row: StatusRow) -> str:
@@ -112,9 +112,9 @@ COLUMNS = (
     Column("Phase", lambda row: row.phase, longest=_longest(state for state, _ in STATES)),
     Column("CI", lambda row: row.ci, longest=_longest(CHECKS.values())),
     Column("Review", lambda row: row.review, longest=_longest(VERDICTS.values())),
-    Column("Tries", tries, widest=WIDE),
-    Column("Attempts", attempts, WIDE),
-    Column("Age", lambda row: age(row.age_s), least=LONGEST_AGE),
+    Column("Tries", format_tries, widest=WIDE),
+    Column("Attempts", describe_attempts, WIDE),
+    Column("Age", lambda row: format_age(row.age_s), least=LONGEST_AGE),
     Column("Last event", _event, widest=WIDE, share=3),
     Column("Last event", _last_event, WIDE, share=3),
     Column("Waits for", _waits_for, WIDE, share=3),
@@ -126,9 +126,12 @@ KIN = (
     Column("Name", lambda row: row.name, share=2),
     Column("State", lambda row: row.state),
     Column(
-        "For", lambda row: age(row.state_age_s) if row.state_age_s else "", WIDE, least=LONGEST_AGE
+        "For",
+        lambda row: format_age(row.state_age_s) if row.state_age_s else "",
+        WIDE,
+        least=LONGEST_AGE,
     ),
-    Column("Age", lambda row: age(row.age_s), least=LONGEST_AGE),
+    Column("Age", lambda row: format_age(row.age_s), least=LONGEST_AGE),
     Column("Agent", lambda row: row.provider),
     Column("Waiting", lambda row: str(row.waiting) if row.waiting else ""),
     Column("Id", lambda row: row.id),
@@ -138,12 +141,12 @@ KIN = (
 """Those of sessions that work on no issue."""
 
 
-def columns(width: int, of: Sequence[Column] = COLUMNS) -> list[Column]:
+def choose_columns(width: int, of: Sequence[Column] = COLUMNS) -> list[Column]:
     """Those that a table of `width` characters has room for."""
     return [column for column in of if column.narrowest <= width < column.widest]
 
 
-def table(
+def make_table(
     rows: Iterable[object],
     width: int | None = None,
     of: Sequence[Column] = COLUMNS,
@@ -169,7 +172,7 @@ def table(
         width=width,
         header_style="bold",
     )
-    shown = columns(width, of)
+    shown = choose_columns(width, of)
     for column in shown:
         made.add_column(
             column.header,
@@ -185,7 +188,7 @@ def table(
     return made
 
 
-def below(notes: Iterable[tuple[str, Text]]) -> Table:
+def make_notes(notes: Iterable[tuple[str, Text]]) -> Table:
     """What is said below a table: a label and a text each."""
     from rich.table import Table
 
@@ -197,11 +200,11 @@ def below(notes: Iterable[tuple[str, Text]]) -> Table:
     return grid
 
 
-def plain(rows: Sequence[object], of: Sequence[Column] = COLUMNS) -> list[str]:
+def list_plain_lines(rows: Sequence[object], of: Sequence[Column] = COLUMNS) -> list[str]:
     """The rows as lines for another program: no colours, cells up to 1,000 characters."""
     from rich.cells import cell_len
 
-    shown = columns(VERY_WIDE, of)
+    shown = choose_columns(VERY_WIDE, of)
     lines = [[column.header.upper() for column in shown]]
     lines += [[one_line(column.cell(row)) or "-" for column in shown] for row in rows]
     widths = [max(cell_len(line[index]) for line in lines) for index in range(len(shown))]

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     default=20,
     show_default=True,
-    help="How many lines of the end.",
+    help="How many lines, counted from the end.",
 )
 def command(session: AnySession, lines: int) -> None:
-    """Show the last lines that TARGET's terminal has; of one that has ended, what it said last."""
-    from sm.views.logs import screen_lines
+    """Show the last lines of TARGET's terminal; if it has ended, what it said last."""
+    from sm.views.logs import read_screen_lines
 
-    if text := screen_lines(session, lines):
+    if text := read_screen_lines(session, lines):
         say_text(text)
     else:
         say("nothing to see", err=True)

@@ -8,7 +8,7 @@ from itertools import pairwise
 UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
 
-def age(seconds: float) -> str:
+def format_age(seconds: float) -> str:
     """A duration in its largest fitting unit: `42s`, `3m`, `2h`; two days and more: `5d`."""
     whole = max(0, int(seconds))
     if 86400 <= whole < 2 * 86400:
@@ -17,7 +17,7 @@ def age(seconds: float) -> str:
     return f"{whole // size}{unit}"
 
 
-def span(seconds: float) -> str:
+def format_span(seconds: float) -> str:
     """A duration in its two largest units: `1m02s`, `3h07m`; below ten seconds: `0.4s`."""
     if seconds < 10:
         return f"{max(0.0, seconds):.1f}s"
@@ -28,6 +28,6 @@ def span(seconds: float) -> str:
     return f"{whole}s"
 
 
-def moment(at: float) -> str:
+def format_moment(at: float) -> str:
     """Seconds since the epoch as the local date and time."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))

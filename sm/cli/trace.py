@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.cli.options import json_option, load_machine, past_place_argument
-from sm.cli.times import moment, span
+from sm.cli.times import format_moment, format_span
 from sm.cli.words import print_json
 from sm.output import Styled, say
 from sm.text import one_line
@@ -46,10 +46,10 @@ def command(
 ) -> None:
     """Tell the whole story of a session, in order.
 
-    The session by id, name or PROJECT#ISSUE, or that of PROJECT ISSUE; where there is one project,
-    the number alone is enough. Also after it has ended, and by its id after 'sm kill'.
-    Each line: when, how long after the one before, what happened. The last line sums it up: how it
-    ended, or how it stands now, and how long it took so far.
+    Name the session by id, name or PROJECT#ISSUE, or give PROJECT ISSUE; with one project the
+    number alone is enough. It may have ended; after 'sm kill' give its id. Each line says when, how
+    long after the line before, and what happened. The last line says how it ended or how it stands
+    now, and how long it has taken.
     """
     told = _so_far(load_machine(click_context).root, _story(click_context, place))
     if as_json:
@@ -62,36 +62,36 @@ def command(
 
 
 def _so_far(root: Root, told: Story) -> Story:
-    from sm.views.so_far import find, up_to_now
+    from sm.views.so_far import bring_up_to_now, find
 
-    return up_to_now(told, find(root, told.session), time.time())
+    return bring_up_to_now(told, find(root, told.session), time.time())
 
 
 def _story(click_context: click.Context, place: AnySession | tuple[Project, int] | str) -> Story:
-    from sm.views.trace import story, story_of
+    from sm.views.trace import read_story, read_story_of
 
     if isinstance(place, tuple):
-        return story(*place)
+        return read_story(*place)
     if isinstance(place, str):
-        return story_of(load_machine(click_context).root, place, f"'{place}'")
-    return story_of(place.root, place.name, f"'{place.address}'")
+        return read_story_of(load_machine(click_context).root, place, f"'{place}'")
+    return read_story_of(place.root, place.name, f"'{place.address}'")
 
 
 def _lines(told: Story) -> Iterator[tuple[str | Styled, ...]]:
     for entry in told.entries:
         yield _line(entry)
     yield ("",)
-    yield (Styled(f"{told.session}: {in_short(told.summary)}", bold=True),)
+    yield (Styled(f"{told.session}: {sum_up(told.summary)}", bold=True),)
 
 
 def _line(entry: Entry) -> tuple[str | Styled, ...]:
     told = Styled(one_line(entry.told), COLOURS.get(entry.event))
-    return f"{moment(entry.at)}  {'+' + span(entry.elapsed_s):>7}  ", told
+    return f"{format_moment(entry.at)}  {'+' + format_span(entry.elapsed_s):>7}  ", told
 
 
-def in_short(summary: Summary) -> str:
+def sum_up(summary: Summary) -> str:
     """The summary as one sentence: outcome, duration, attempts."""
-    from sm.cli.table import plural
+    from sm.cli.table import format_count
 
     counted = (
         (summary.sessions if summary.sessions != 1 else 0, "session"),
@@ -100,5 +100,5 @@ def in_short(summary: Summary) -> str:
         (summary.recoveries, "restart"),
         (summary.rotations, "rotation"),
     )
-    tries = [plural(count, what) for count, what in counted if count]
-    return ", ".join([f"{summary.outcome}, {span(summary.took_s)}", *tries])
+    tries = [format_count(count, what) for count, what in counted if count]
+    return ", ".join([f"{summary.outcome}, {format_span(summary.took_s)}", *tries])

@@ -42,9 +42,9 @@ EVENTS = {
 def command(
     click_context: click.Context, session: AnySession, event: str, timeout_s: float | None
 ) -> None:
-    """Wait until TARGET's turn is over (idle), it has ended (end), or asks something (dialog).
+    """Wait until TARGET's turn is over (idle), it has ended (end), or it asks something (dialog).
 
-    Exit codes: 0 it has come to that, 1 it has ended before, 124 the time is up.
+    Exit codes: 0 it has happened, 1 the session ended first, 124 the time is up.
     """
     from sm.messages.wait import Event, await_event
 

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 @json_option
 @pass_machine
 def command(machine: Machine, as_json: bool) -> None:
-    """Show the session that this is called from; exit code 1 outside of any."""
+    """Show the session that you are in; exit code 1 if you are in none."""
     from sm.sessions.caller import identify
-    from sm.views.family import relative
+    from sm.views.family import make_relative
 
     session = identify(machine.root, os.environ).session
     if session is None:
         raise SmError("this is no session of sm: a person's shell may act on any")
-    found = relative(session)
+    found = make_relative(session)
     if as_json:
         print_json(found)
         return

@@ -63,13 +63,13 @@ def keep(path: Path, found: os.stat_result, content: Content) -> None:
         encoded = msgspec.json.encode(entry)
         if msgspec.json.decode(encoded, type=Entry) != entry:  # a date, a key that is a number
             return
-        ensure_private_dir(folder(), parents=True)
+        ensure_private_dir(find_folder(), parents=True)
         write_atomic(_place(path), encoded)
     except (StateError, OSError, TypeError, ValueError, OverflowError, RecursionError):
         return
 
 
-def folder() -> Path:
+def find_folder() -> Path:
     """Return the folder of the entries. All of it may be removed at any time."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "sm" / "config"
@@ -77,7 +77,7 @@ def folder() -> Path:
 
 def _place(path: Path) -> Path:
     """Two files may share a place: then neither finds the other's entry to be its own."""
-    return folder() / f"{binascii.crc32(os.fsencode(path)):08x}.json"
+    return find_folder() / f"{binascii.crc32(os.fsencode(path)):08x}.json"
 
 
 def _stamp(found: os.stat_result) -> tuple[int, ...]:

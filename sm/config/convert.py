@@ -15,14 +15,15 @@ from msgspec import Struct, structs
 from sm.config import duration
 from sm.config.cache import KeyPath
 from sm.config.read import Document
-from sm.config.schema import MachineSettings, ProjectSettings, Section
+from sm.config.schema import MachineSettings, ProjectSettings
+from sm.config.section import Section
 from sm.config.variants import (
     explain_kinds,
-    first_line,
-    kind_key,
-    kind_name,
-    variant_with,
-    variants,
+    find_kind_key,
+    find_variant,
+    list_variants,
+    name_kind,
+    read_first_line,
 )
 from sm.errors import UsageError
 from sm.store.files import follow_links
@@ -41,7 +42,7 @@ KINDS = {
 SHAPES = (
     MachineSettings,
     ProjectSettings,
-    *(shape for field in structs.fields(ProjectSettings) for shape in variants(field.type)),
+    *(shape for field in structs.fields(ProjectSettings) for shape in list_variants(field.type)),
 )
 """The structs that a configuration file consists of."""
 
@@ -128,14 +129,14 @@ def _known(entry: Entry, data: dict[str, Any], shape: type[Section], at: KeyPath
     shapes = _types(shape)
     found: dict[str, Any] = {}
     for key, value in data.items():
-        if key == kind_key(shape):
+        if key == find_kind_key(shape):
             found[key] = value
             continue
         if key not in shapes:
             raise UsageError(
                 f"unknown key {entry.key((*at, str(key)))}: {_nearest(entry, key, shape)}"
             )
-        if not (kinds := variants(shapes[key])):
+        if not (kinds := list_variants(shapes[key])):
             found[key] = value
         elif isinstance(value, dict):
             path = (*at, key)
@@ -155,9 +156,9 @@ def _kind(
     entry: Entry, data: dict[str, Any], kinds: tuple[type[Section], ...], at: KeyPath
 ) -> type[Section]:
     """Which of these sections is meant."""
-    if not (key := kind_key(kinds[0])):
+    if not (key := find_kind_key(kinds[0])):
         return kinds[0]
-    named = {kind_name(one): one for one in kinds}
+    named = {name_kind(one): one for one in kinds}
     if key not in data:
         raise UsageError(f"missing key {entry.key((*at, key))}: {explain_kinds(kinds)}")
     said = data[key]
@@ -179,7 +180,7 @@ def _nearest(entry: Entry, key: object, shape: type[Section]) -> str:
     machine = [field.encode_name for field in structs.fields(MachineSettings)]
     if key in machine:
         return "it belongs at the top of the file"
-    names = [*filter(None, [kind_key(shape)]), *_names(shape)]
+    names = [*filter(None, [find_kind_key(shape)]), *_names(shape)]
     top = ["projects", *machine] if shape is ProjectSettings and not entry.at else []
     if near := get_close_matches(str(key), names + top, 1):
         return f"did you mean '{near[0]}'?"
@@ -198,11 +199,11 @@ def list_key_paths(shape: type[Section], at: KeyPath = ()) -> Iterator[KeyPath]:
 
     Of a section of several kinds it is every key that any of them has.
     """
-    if key := kind_key(shape):
+    if key := find_kind_key(shape):
         yield (*at, key)
     for field in structs.fields(shape):
         path = (*at, field.encode_name)
-        if kinds := variants(field.type):
+        if kinds := list_variants(field.type):
             yield from dict.fromkeys(one for kind in kinds for one in list_key_paths(kind, path))
         else:
             yield path
@@ -254,8 +255,8 @@ def _shown(value: object) -> str:
 def _type_at(shape: type, path: KeyPath) -> Any:
     kind: Any = shape
     for part in path:
-        kind = variant_with(kind, str(part))
-        if not variants(kind):
+        kind = find_variant(kind, str(part))
+        if not list_variants(kind):
             break
         kind = next(field.type for field in structs.fields(kind) if field.encode_name == part)
     return kind
@@ -273,8 +274,8 @@ def _description(shape: type, path: KeyPath) -> str:
     kind = _type_at(shape, path)
     for meta in getattr(kind, "__metadata__", ()):
         return str(meta.description)
-    section = next(iter(variants(kind)), None)
-    return first_line(section).rstrip(".").lower() if section else ""
+    section = next(iter(list_variants(kind)), None)
+    return read_first_line(section).rstrip(".").lower() if section else ""
 
 
 def _dotted(path: KeyPath) -> str:

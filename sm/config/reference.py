@@ -15,14 +15,15 @@ from msgspec import Struct, structs
 
 from sm.config import duration
 from sm.config.convert import list_choices
-from sm.config.schema import SHARED, MachineSettings, ProjectSettings, Section
+from sm.config.schema import SHARED, MachineSettings, ProjectSettings
+from sm.config.section import Section
 from sm.config.variants import (
     explain_kinds,
-    first_line,
-    first_line_of_kind,
-    kind_key,
-    kind_name,
-    variants,
+    find_kind_key,
+    list_variants,
+    name_kind,
+    read_first_line,
+    read_first_line_of_kind,
 )
 
 TYPES: dict[object, str] = {
@@ -95,7 +96,7 @@ class Key(Struct, frozen=True):
 def list_keys(shape: type[Section], section: str = "") -> Iterator[Key]:
     """Yield every key of a struct, with those of its sections, in order."""
     for field in structs.fields(shape):
-        if kinds := variants(field.type):
+        if kinds := list_variants(field.type):
             yield from _keys_of_kinds(kinds, field.encode_name)
             continue
         kind, *metas = get_args(field.type)
@@ -112,14 +113,14 @@ def list_keys(shape: type[Section], section: str = "") -> Iterator[Key]:
 
 def _keys_of_kinds(kinds: tuple[type[Section], ...], section: str) -> Iterator[Key]:
     """The keys of a section; if it has kinds, their names first, then the keys of all of them."""
-    if name := kind_key(kinds[0]):
-        several = " or ".join(f"`{kind_name(one)}`" for one in kinds)
+    if name := find_kind_key(kinds[0]):
+        several = " or ".join(f"`{name_kind(one)}`" for one in kinds)
         yield Key(section, name, several, True, None, explain_kinds(kinds))
     having: dict[str, tuple[Key, list[str]]] = {}
     for kind in kinds:
         for key in list_keys(kind, section):
             # A key of one name may mean something else, or have another default, in another kind.
-            having.setdefault(repr(key), (key, []))[1].append(kind_name(kind))
+            having.setdefault(repr(key), (key, []))[1].append(name_kind(kind))
     for key, names in having.values():
         only = f"{'/'.join(names)}: " if len(names) < len(kinds) else ""
         yield structs.replace(key, description=f"{only}{key.description}")
@@ -176,7 +177,7 @@ def _parts(shape: type[Section], but: tuple[str, ...] = ()) -> Iterator[_Part]:
     shapes = {field.encode_name: field.type for field in structs.fields(shape)}
     every = [key for key in list_keys(shape) if key.section not in but]
     for name in dict.fromkeys(key.section for key in every):
-        doc = first_line(variants(shapes[name])[0] if name else shape)
+        doc = read_first_line(list_variants(shapes[name])[0] if name else shape)
         yield _Part(name, doc, [key for key in every if key.section == name])
 
 
@@ -208,7 +209,7 @@ def render_example() -> str:
         rows = part.rows if not kinds else _rows_of(part, kinds[0])
         lines += _example_lines(rows, "  " if part.name else "")
         for kind in kinds[1:]:
-            lines += ["#", f"# {first_line_of_kind(kind)}", f"# {part.name}:"]
+            lines += ["#", f"# {read_first_line_of_kind(kind)}", f"# {part.name}:"]
             lines += _example_lines(_rows_of(part, kind), "#   ")
     return "\n".join(lines) + "\n"
 
@@ -216,13 +217,13 @@ def render_example() -> str:
 def _kinds_of(section: str) -> tuple[type[Section], ...]:
     """The kinds of a section; none if it has no kinds."""
     shapes = {field.encode_name: field.type for field in structs.fields(ProjectSettings)}
-    kinds = variants(shapes[section]) if section in shapes else ()
-    return kinds if kinds and kind_key(kinds[0]) else ()
+    kinds = list_variants(shapes[section]) if section in shapes else ()
+    return kinds if kinds and find_kind_key(kinds[0]) else ()
 
 
 def _rows_of(part: _Part, kind: type[Section]) -> list[Key]:
     """The rows of one kind: its name, then its own keys."""
-    named = structs.replace(part.rows[0], required=False, default=kind_name(kind))
+    named = structs.replace(part.rows[0], required=False, default=name_kind(kind))
     return [named, *list_keys(kind, part.name)]
 
 

@@ -10,215 +10,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from sm.config.duration import Seconds
+from sm.config.forges import AnyForgeSettings
+from sm.config.section import Count, Percentage, Positive, Section
 from sm.store.paths import DEFAULT_ROOT
-
-Positive = Annotated[int, Meta(ge=1)]
-Percentage = Annotated[int, Meta(ge=1, le=100)]
-Count = Annotated[int, Meta(ge=0)]
-
-
-def _seconds(value: float) -> Seconds:
-    return Seconds(value)
-
-
-class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The base of all sections. They never change, and an unknown key is an error."""
-
-
-class ForgeSettings(Section, frozen=True, tag_field="kind"):
-    """Where issues, pull requests and reviews are."""
-
-    @property
-    def kind(self) -> str:
-        """Which forge it is: the tag of the subclass."""
-        return str(self.__struct_config__.tag)
-
-    @property
-    def place(self) -> str:
-        """Where it is, for people."""
-        raise NotImplementedError
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """The variables of a person's environment that it needs."""
-        return ()
-
-    @property
-    def has_webhooks(self) -> bool:
-        """Whether there is a secret by which it can sign webhooks."""
-        return False
-
-    @property
-    def is_elsewhere(self) -> bool:
-        """Whether CI runs elsewhere, so that sm has it run again if it has failed itself."""
-        return False
-
-
-class LocalSettings(ForgeSettings, frozen=True, tag="local"):
-    """A folder beside a bare repository."""
-
-    path: Annotated[Path, Meta(description="the folder of the local forge")]
-
-    @property
-    def place(self) -> str:
-        """The folder."""
-        return str(self.path)
-
-
-OWN_ADDRESS = (
-    r"^(?:https://[^\s/?#@]+|http://(?:127\.0\.0\.1|localhost)(?::\d+)?)(?:/[^\s?#]*[^\s?#/])?$"
-)
-"""The token goes there, so it is HTTPS, save on this machine."""
-
-
-class RemoteSettings(ForgeSettings, frozen=True, kw_only=True):
-    """A repository on a server, and how sm gets in."""
-
-    repository: Annotated[
-        str,
-        Meta(description="OWNER/NAME on the forge", pattern=r"^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$"),
-    ]
-    token_command: Annotated[str, Meta(description="prints the token, such as 'gh auth token'")] = (
-        ""
-    )
-    token_file: Annotated[
-        Path | None, Meta(description="a file with the token, which only you may read (0600)")
-    ] = None
-    token_env: Annotated[
-        str, Meta(description="a variable with the token; monitors keep it, agents do not get it")
-    ] = ""
-    git_access: Annotated[
-        Literal["own", "sm", "agents"],
-        Meta(
-            description="over HTTPS: own: git finds credentials itself; sm: sm's git gets the "
-            "token; agents: theirs, too"
-        ),
-    ] = "own"
-    has_ci: Annotated[
-        bool, Meta(description="false: a commit without any check may be reviewed and merged")
-    ] = True
-    merge_method: Annotated[
-        Literal["merge", "squash", "rebase"], Meta(description="how the forge merges")
-    ] = "merge"
-    woodpecker_url: Annotated[
-        str,
-        Meta(
-            description="address of a Woodpecker that is the repository's CI; empty: none",
-            pattern=rf"^$|{OWN_ADDRESS}",
-        ),
-    ] = ""
-    woodpecker_token_file: Annotated[
-        Path | None, Meta(description="a file with Woodpecker's token, which only you may read")
-    ] = None
-    reserve: Annotated[Count, Meta(description="requests of a limit that sm keeps for writing")] = (
-        500
-    )
-
-    webhook_secret_command: Annotated[
-        str, Meta(description="prints the secret by which the forge signs webhooks to sm serve")
-    ] = ""
-    webhook_secret_file: Annotated[
-        Path | None, Meta(description="a file with that secret, which only you may read (0600)")
-    ] = None
-    webhook_secret_env: Annotated[
-        str, Meta(description="a variable with that secret, in the environment of sm serve")
-    ] = ""
-
-    @property
-    def is_elsewhere(self) -> bool:
-        """It does."""
-        return True
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """The one with the token."""
-        return (self.token_env,) if self.token_env else ()
-
-    @property
-    def has_webhooks(self) -> bool:
-        """Whether a place of the secret is configured."""
-        places = (self.webhook_secret_command, self.webhook_secret_file, self.webhook_secret_env)
-        return any(places)
-
-    @property
-    def web_url(self) -> str:
-        """Below which git finds repositories over HTTPS."""
-        raise NotImplementedError
-
-
-class GithubSettings(RemoteSettings, frozen=True, kw_only=True, tag="github"):
-    """A repository on GitHub or GitHub Enterprise."""
-
-    url: Annotated[
-        str,
-        Meta(
-            description="address of the REST interface; GitHub Enterprise: https://HOST/api/v3",
-            pattern=OWN_ADDRESS,
-        ),
-    ] = "https://api.github.com"
-
-    @property
-    def web_url(self) -> str:
-        """The address of the pages: that of the interface without `api`."""
-        return self.url.removesuffix("/api/v3").replace("://api.", "://", 1)
-
-    @property
-    def place(self) -> str:
-        """The repository and where it is."""
-        return f"{self.repository} at {self.url}"
-
-
-class HostedSettings(RemoteSettings, frozen=True, kw_only=True):
-    """A repository on a server of your own or of others."""
-
-    url: Annotated[
-        str,
-        Meta(description="address of the server: https://codeberg.org", pattern=OWN_ADDRESS),
-    ]
-
-    @property
-    def web_url(self) -> str:
-        """The address of the server."""
-        return self.url
-
-    @property
-    def place(self) -> str:
-        """The repository and where it is."""
-        return f"{self.repository} at {self.url}"
-
-
-class ForgejoSettings(HostedSettings, frozen=True, kw_only=True, tag="forgejo"):
-    """A repository on a Forgejo server, such as Codeberg."""
-
-
-class GiteaSettings(HostedSettings, frozen=True, kw_only=True, tag="gitea"):
-    """A repository on a Gitea server."""
-
-
-class GitlabSettings(HostedSettings, frozen=True, kw_only=True, tag="gitlab"):
-    """A repository on GitLab or a GitLab server."""
-
-    repository: Annotated[
-        str,
-        Meta(
-            description="GROUP/NAME on the forge, with subgroups between them",
-            pattern=r"^[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)+$",
-        ),
-    ]
-    url: Annotated[
-        str, Meta(description="address of the server: https://HOST", pattern=OWN_ADDRESS)
-    ] = "https://gitlab.com"
-    merge_method: Annotated[
-        Literal["merge", "squash"],
-        Meta(description="merge: as the project is set; squash: the same with one commit"),
-    ] = "merge"
-
-
-AnyForgeSettings = LocalSettings | GithubSettings | ForgejoSettings | GiteaSettings | GitlabSettings
-"""The kinds of forges, joined by `|`. `sm.adapters.forge.kinds` opens them."""
 
 
 class Labels(Section, frozen=True):
@@ -243,7 +40,7 @@ class Agent(Section, frozen=True, rename={"timeout_s": "timeout"}):
     ] = ""
     timeout_s: Annotated[
         Seconds, Meta(description="a working agent without a sign of life for so long is restarted")
-    ] = msgspec.field(default_factory=lambda: _seconds(7200))
+    ] = Seconds(7200)
     env: Annotated[dict[str, str], Meta(description="variables set for the agent")] = msgspec.field(
         default_factory=dict
     )
@@ -275,10 +72,10 @@ class Ci(Section, frozen=True, rename={"poll_s": "poll", "timeout_s": "timeout"}
     ] = None
     poll_s: Annotated[
         Seconds, Meta(description="how often sm asks the forge, once for all sessions")
-    ] = msgspec.field(default_factory=lambda: _seconds(30))
+    ] = Seconds(30)
     timeout_s: Annotated[
         Seconds, Meta(description="after so long without a verdict sm tells a person")
-    ] = msgspec.field(default_factory=lambda: _seconds(1800))
+    ] = Seconds(1800)
     max_fixes: Annotated[
         Count, Meta(description="failures that go to the agent before sm tells a person")
     ] = 3
@@ -302,7 +99,7 @@ class Review(Section, frozen=True, rename={"timeout_s": "timeout"}):
     ] = True
     timeout_s: Annotated[
         Seconds, Meta(description="after so long without a review sm tells a person")
-    ] = msgspec.field(default_factory=lambda: _seconds(3 * 3600))
+    ] = Seconds(3 * 3600)
     max_rounds: Annotated[
         Count, Meta(description="rounds of requested changes before sm tells a person")
     ] = 5
@@ -321,14 +118,14 @@ class Merge(Section, frozen=True, rename={"remind_s": "remind"}):
             description="after so long approved, green and unmerged, sm reminds the agent, then "
             "escalates"
         ),
-    ] = msgspec.field(default_factory=lambda: _seconds(1800))
+    ] = Seconds(1800)
 
 
 class Escalation(Section, frozen=True, rename={"timeout_s": "timeout", "remind_s": "remind"}):
     """What happens while sm waits for a person's answer."""
 
     remind_s: Annotated[Seconds, Meta(description="how often sm reminds the person; 0: never")] = (
-        msgspec.field(default_factory=lambda: _seconds(6 * 3600))
+        Seconds(6 * 3600)
     )
     timeout_s: Annotated[
         Seconds,
@@ -336,7 +133,7 @@ class Escalation(Section, frozen=True, rename={"timeout_s": "timeout", "remind_s
             description="after so long without an answer sm labels the issue blocked and ends the "
             "session"
         ),
-    ] = msgspec.field(default_factory=lambda: _seconds(24 * 3600))
+    ] = Seconds(24 * 3600)
     mention: Annotated[
         tuple[str, ...],
         Meta(
@@ -356,7 +153,7 @@ class Recovery(Section, frozen=True, rename={"pause_s": "pause"}):
     max: Annotated[Count, Meta(description="restarts before the issue counts as failed")] = 3
     pause_s: Annotated[
         Seconds, Meta(description="wait before the second restart; doubled for each further one")
-    ] = msgspec.field(default_factory=lambda: _seconds(30))
+    ] = Seconds(30)
 
 
 class ContextMonitor(Section, frozen=True):
@@ -417,7 +214,7 @@ class HandoffCycle(Section, frozen=True, rename={"timeout_s": "timeout"}):
         Meta(
             description="how long sm waits for the document and asks twice; then it tells a person"
         ),
-    ] = msgspec.field(default_factory=lambda: _seconds(300))
+    ] = Seconds(300)
 
     @property
     def needed_lines(self) -> tuple[str, ...]:
@@ -431,7 +228,7 @@ class Logs(Section, frozen=True, rename={"keep_s": "keep"}):
     keep_s: Annotated[
         Seconds,
         Meta(description="how long sm keeps a terminal log after the session's end; 0: not at all"),
-    ] = msgspec.field(default_factory=lambda: _seconds(14 * 86400))
+    ] = Seconds(14 * 86400)
     megabytes: Annotated[
         Count,
         Meta(
@@ -456,7 +253,7 @@ class ProjectSettings(Section, frozen=True, rename={"poll_interval_s": "poll_int
     max_sessions: Annotated[Count, Meta(description="how many agents work at the same time")] = 2
     poll_interval_s: Annotated[
         Seconds, Meta(description="longest pause between two ticks of dev-poll --loop")
-    ] = msgspec.field(default_factory=lambda: _seconds(60))
+    ] = Seconds(60)
     trusted: Annotated[
         tuple[str, ...],
         Meta(

@@ -5,48 +5,48 @@ from __future__ import annotations
 from types import UnionType
 from typing import Any, get_args
 
-from sm.config.schema import Section
+from sm.config.section import Section
 
 
-def variants(shape: object) -> tuple[type[Section], ...]:
+def list_variants(shape: object) -> tuple[type[Section], ...]:
     """The sections that a key's type allows: one, several kinds of it, or none."""
     members = get_args(shape) if isinstance(shape, UnionType) else (shape,)
     sections = tuple(m for m in members if isinstance(m, type) and issubclass(m, Section))
     return sections if len(sections) == len(members) else ()
 
 
-def kind_key(section: type[Section]) -> str:
+def find_kind_key(section: type[Section]) -> str:
     """The key that tells a section's kind, '' if there is only one kind of it."""
     return section.__struct_config__.tag_field or ""
 
 
-def kind_name(section: type[Section]) -> str:
+def name_kind(section: type[Section]) -> str:
     """What that key says of this kind."""
     return str(section.__struct_config__.tag)
 
 
-def first_line(section: type[Section]) -> str:
+def read_first_line(section: type[Section]) -> str:
     """What a section is for; of one that has kinds, what holds for all of them."""
-    common = section.__base__ if kind_key(section) else section
+    common = section.__base__ if find_kind_key(section) else section
     return str(getattr(common, "__doc__", "") or "").strip().splitlines()[0]
 
 
 def explain_kinds(sections: tuple[type[Section], ...]) -> str:
     """Each kind and what it is."""
-    return "; ".join(f"{kind_name(one)}: {_explain(one)}" for one in sections)
+    return "; ".join(f"{name_kind(one)}: {_explain(one)}" for one in sections)
 
 
-def first_line_of_kind(section: type[Section]) -> str:
+def read_first_line_of_kind(section: type[Section]) -> str:
     """What a section of one kind is for."""
     return str(section.__doc__).strip().splitlines()[0]
 
 
 def _explain(section: type[Section]) -> str:
-    words = first_line_of_kind(section).rstrip(".")
+    words = read_first_line_of_kind(section).rstrip(".")
     return words[:1].lower() + words[1:]
 
 
-def variant_with(shape: object, key: str) -> Any:
+def find_variant(shape: object, key: str) -> Any:
     """The section of that type that has the key; the type itself if none has."""
-    found = (one for one in variants(shape) if key in {*one.__struct_encode_fields__})
+    found = (one for one in list_variants(shape) if key in {*one.__struct_encode_fields__})
     return next(found, shape)

@@ -73,7 +73,7 @@ def _tell(session: Session, move: Move) -> float | None:
         mode=Mode.SEQUENTIAL if opens else Mode.STEER,
         opens=opens,
     )
-    if opens and record.cleared and queue.place(directory, new.id) is None:
+    if opens and record.cleared and queue.find_place(directory, new.id) is None:
         agent_state.forget_context(directory, record.context)
     if queue.put(directory, new):
         said = new.text.splitlines()[0]
@@ -81,13 +81,13 @@ def _tell(session: Session, move: Move) -> float | None:
         note(session, asked)
     crash_point("rotate:queued")
     delivery.drain_held(session)
-    return None if queue.accepted_at(directory, new.id) else time.time() + RETRY_S
+    return None if queue.find_accepted_at(directory, new.id) else time.time() + RETRY_S
 
 
 def _withdraw_others(session: Session, ident: str) -> None:
     """Take back what was to open an earlier context, which an interruption has given back."""
     directory = session.dir
-    for waiting in queue.messages(directory, Place.WAITING):
+    for waiting in queue.list_messages(directory, Place.WAITING):
         if waiting.opens and waiting.id != ident:
             queue.withdraw(directory, waiting.id)
 

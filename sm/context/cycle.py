@@ -211,7 +211,9 @@ def _goes_on(session: AnySession, record: Rotation) -> bool:
 
 def _events(session: AnySession, since: float) -> list[RotationEvent]:
     """The session's rotation events since that moment, oldest first."""
-    recent = takewhile(lambda event: event.at >= since, journal.newest_first(session.root.journal))
+    recent = takewhile(
+        lambda event: event.at >= since, journal.read_newest_first(session.root.journal)
+    )
     mine = [e for e in recent if isinstance(e, RotationEvent) and e.session == session.name]
     return mine[::-1]
 

@@ -18,7 +18,7 @@ from sm.adapters.agent.profile import Profile
 from sm.context.rotation import Key, Rotation
 from sm.errors import SmError, StateError
 from sm.messages import queue
-from sm.messages.hold import hold_back, passing_ids
+from sm.messages.hold import hold_back, read_passing_ids
 from sm.sessions import agent_state, registry
 from sm.sessions.session import Session
 from sm.store import events, journal
@@ -167,7 +167,7 @@ def align(directory: SessionDir, record: Rotation) -> None:
     passing = (record.make_message_id(record.key),) if record.key else ()
     if not record.holds:
         release(directory)
-    elif passing_ids(directory) != passing:
+    elif read_passing_ids(directory) != passing:
         hold_back(directory, passing)
 
 

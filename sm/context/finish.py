@@ -19,7 +19,7 @@ from sm.context.rotation import Cause, Rotation, Step
 from sm.context.thresholds import FULL, mark_in_vain
 from sm.errors import SmError, StateError
 from sm.messages import alerts, queue
-from sm.messages.follow_up import notice_id
+from sm.messages.follow_up import make_event_id
 from sm.messages.queue import Message, Mode
 from sm.quoting import SENTENCE_LIMIT, path
 from sm.sessions import agent_state, registry
@@ -135,7 +135,7 @@ def _tell_agent(session: Session, record: Rotation, reason: str) -> None:
     )
     why = one_line(reason, SENTENCE_LIMIT)
     text = f"[sm] {what}: {why}. It is as it was: go on with your work."
-    ident = notice_id(session, f"rotation:{record.id}:agent")
+    ident = make_event_id(session, f"rotation:{record.id}:agent")
     queue.put(session.dir, Message(id=ident, text=text, mode=Mode.IMPORTANT))
     registry.poke(session.dir)
 

@@ -147,7 +147,7 @@ def read_recent(root: Root, session: str = "") -> Iterator[Health]:
 
     """
     decoder = msgspec.json.Decoder(Health)
-    for line in journal.backwards(root.health):
+    for line in journal.read_backwards(root.health):
         try:
             entry = decoder.decode(line)
         except journal.UNREADABLE:

@@ -37,7 +37,7 @@ from sm.context.thresholds import (
 )
 from sm.errors import SmError, TemporaryError
 from sm.messages import alerts, queue
-from sm.messages.follow_up import notice_id, tell
+from sm.messages.follow_up import make_event_id, tell
 from sm.messages.queue import Message, Mode, Place
 from sm.sessions import agent_state, signals
 from sm.sessions.session import Session
@@ -126,7 +126,9 @@ def _find_waiting(directory: SessionDir, flags: Flags) -> frozenset[Notice]:
         return frozenset()
     ids = {notice: make_notice_id(directory, flags, notice) for notice in Notice}
     return frozenset(
-        notice for notice, ident in ids.items() if queue.place(directory, ident) is Place.WAITING
+        notice
+        for notice, ident in ids.items()
+        if queue.find_place(directory, ident) is Place.WAITING
     )
 
 
@@ -166,7 +168,12 @@ def tell_of_compaction(session: Session, compaction: Compaction) -> None:
     what = events.Compacted(session=session.name, trigger=compaction.trigger)
     journal.record(session.root.journal, what)
     if "parent" in session.settings.monitor.tell:
-        tell(session.root, session.record.parent, notice_id(session, key), write_compaction(name))
+        tell(
+            session.root,
+            session.record.parent,
+            make_event_id(session, key),
+            write_compaction(name),
+        )
     if "person" in session.settings.monitor.tell:
         lost = f"has lost its context to a compaction ({compaction.trigger})"
         alerts.note(session, lost, key, session.settings.notify_command, parent=False)

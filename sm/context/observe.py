@@ -16,7 +16,7 @@ from sm.context.rotation import Document, Key, Rotation, Standing, Step
 from sm.context.texts import BEGINS, CONFIRM, find_shown_task, find_task
 from sm.errors import StateError, TemporaryError
 from sm.messages import interrupt, queue, screen_state
-from sm.messages.follow_up import last_words
+from sm.messages.follow_up import read_last_words
 from sm.messages.observe import is_lost, look
 from sm.messages.queue import Place
 from sm.sessions import agent, agent_process, agent_state, hooks, signals, window
@@ -38,7 +38,8 @@ def observe(session: Session, record: Rotation) -> Standing:
     state, told = agent_state.read(directory), window.read(directory)
     readable = record.is_replaced and _can_be_read(session, state)
     accepted = {
-        key: queue.accepted_at(directory, record.make_message_id(key)) for key in record.list_keys()
+        key: queue.find_accepted_at(directory, record.make_message_id(key))
+        for key in record.list_keys()
     }
     return Standing(
         now=time.time(),
@@ -164,7 +165,7 @@ def _find_task(session: Session, record: Rotation, resumed: str, *, written: boo
     """
     if record.step is not Step.VERIFY:
         return ""
-    said = find_task(last_words(session.dir, record.resumed_at), resumed)
+    said = find_task(read_last_words(session.dir, record.resumed_at), resumed)
     return said or (_read_written if written else _read_shown)(session, resumed)
 
 

@@ -178,5 +178,5 @@ def _give_up_damaged(session: Session, error: StateError) -> None:
     text = f"could not be given a new context: {error.message}"
     why = one_line(error.message, SENTENCE_LIMIT)
     told = f"[sm] Your context was not replaced: {why}. Go on with your work."
-    queue.put(session.dir, Message(id=queue.new_id(), text=told, mode=Mode.IMPORTANT))
+    queue.put(session.dir, Message(id=queue.make_id(), text=told, mode=Mode.IMPORTANT))
     alerts.note(session, text, f"damaged:{time.time():.6f}", session.settings.notify_command)

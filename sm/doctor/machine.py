@@ -124,7 +124,7 @@ def check_aging(here: Installation) -> Iterator[Finding]:
         return
     for file, age in _ages(here.root.path):
         yield warn(
-            f"what nobody touches for {age} in '{here.root.path}' is removed ('{file}')",
+            f"files in '{here.root.path}' that are not touched for {age} are removed ('{file}')",
             "for sessions that wait longer set 'state_root' to a folder that is kept",
         )
 

@@ -13,21 +13,21 @@ from sm.adapters.agent import profiles
 from sm.adapters.forge.webhook.secret import read_secret
 from sm.adapters.process import ANY_CODE, run
 from sm.config import duration
-from sm.config.schema import RemoteSettings
+from sm.config.forges import RemoteSettings
 from sm.doctor.finding import Finding, fail, ok, warn
 from sm.errors import SmError
 from sm.foreign import read_number
 from sm.issues import claim, webhooks, worktrees
 from sm.issues.snapshot import find_longest_interval
 from sm.redact import redact
-from sm.sessions import hidden_variables, launch, monitors
+from sm.sessions import hidden_variables, launch, monitors, registry
 from sm.sessions.project import Project
 from sm.setup.check import list_first_questions, list_project_problems
 from sm.setup.trial import try_ci
 from sm.store.paths import name_session
 from sm.text import one_line
 from sm.views.project import MISSED
-from sm.views.session import seen
+from sm.views.session import read_last_look
 
 DEV_POLL = "the next dev-poll does it: dev-poll --once"
 
@@ -107,7 +107,7 @@ def check_environment(project: Project) -> Iterator[Finding]:
         what, _, advice = hidden_variables.describe(names).partition(": ")
         yield warn(what, advice)
     paths = {"agent.env": agent.env["PATH"]} if "PATH" in agent.env else {}
-    for session in project.sessions():
+    for session in registry.list_for(project):
         if path := launch.read_environment(session.dir).get("PATH"):
             paths[f"session '{session.name}'"] = path
     for where, path in paths.items():
@@ -123,7 +123,7 @@ def check_environment(project: Project) -> Iterator[Finding]:
 def check_sessions(project: Project) -> Iterator[Finding]:
     """Check that every record is whole, and every session has its monitor."""
     damaged: list[SmError] = []
-    found = project.sessions(damaged.append)
+    found = registry.list_for(project, damaged.append)
     yield from (fail(error.message) for error in damaged)
     alone = [session for session in found if not monitors.is_watched(session)]
     for session in alone:
@@ -135,7 +135,7 @@ def check_sessions(project: Project) -> Iterator[Finding]:
 def check_strangers(project: Project) -> Iterator[Finding]:
     """Look for terminals with a session's name whose session is unknown."""
     ours = re.compile(re.escape(name_session(project.name, 0)[:-1]) + r"[1-9]\d*")
-    known = {session.name for session in project.sessions()}
+    known = {session.name for session in registry.list_for(project)}
     kill = " ".join(
         ["tmux", *(["-L", project.tmux.socket] if project.tmux.socket else []), "kill-session"]
     )
@@ -151,7 +151,7 @@ def check_claims(project: Project) -> Iterator[Finding]:
     """Look for claims of ours without a session."""
     settings = project.settings
     refs = project.git.ls_remote(settings.remote, claim.name_ref(0).replace("/0", "/*"))
-    known = {session.issue for session in project.sessions()}
+    known = {session.issue for session in registry.list_for(project)}
     numbers = {n for ref in refs if (n := read_number(ref.rpartition("/")[2]))} - known
     for number in sorted(numbers):
         if claim.is_ours(project.git, settings, number, project.root, refs):
@@ -165,7 +165,7 @@ def check_claims(project: Project) -> Iterator[Finding]:
 
 def check_kept(project: Project) -> Iterator[Finding]:
     """Look for worktrees of ended sessions."""
-    for number, path in worktrees.list_kept(project, project.sessions()).items():
+    for number, path in worktrees.list_kept(project, registry.list_for(project)).items():
         yield warn(
             f"a worktree of issue #{number} was kept: '{path}'",
             "it goes when the issue is closed and its work is on the remote; to see what would be "
@@ -175,7 +175,7 @@ def check_kept(project: Project) -> Iterator[Finding]:
 
 def check_dev_poll(project: Project) -> Iterator[Finding]:
     """Check whether the forge was looked at lately."""
-    at = seen(project).taken_at
+    at = read_last_look(project).taken_at
     if time.time() - at > MISSED * find_longest_interval(project.settings):
         yield warn(
             "dev-poll has not run lately" if at else "dev-poll has never run",

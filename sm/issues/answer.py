@@ -26,7 +26,7 @@ def answer(project: Project, issue: int, author: str, text: str) -> None:
     """
     if not text.strip():
         raise UsageError("the answer is empty: nothing was sent")
-    session = project.session(issue)
+    session = registry.load_for(project, issue)
     repair(session.root, session.dir)
     with lock.hold(session.dir.lock, timeout_s=120):  # the question may be just on its way
         facts = recall(session, snapshot(project)).facts

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from sm.config.schema import LocalSettings, ProjectSettings
+from sm.config.forges import LocalSettings
+from sm.config.schema import ProjectSettings
 from sm.issues.facts import Facts
 from sm.issues.needs import Case, Need, describe_need, name_waits
 from sm.issues.observe import Observation

@@ -144,7 +144,7 @@ def read_answer(directory: SessionDir, ident: str) -> Answer | None:
 
 
 def clear_answers(directory: SessionDir) -> None:
-    """Remove the answers that nobody wants any more."""
+    """Remove the answers that are not wanted any more."""
     if not directory.asks.is_dir():
         return
     for name in list_names(directory.asks):

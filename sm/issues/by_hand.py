@@ -40,4 +40,4 @@ def _owner(project: Project, number: int) -> str:
     try:
         return claim.describe_owner(project.git, project.settings, number) or "just given up"
     except TemporaryError:
-        return "by whom cannot be asked now"
+        return "its owner cannot be asked for now"

@@ -1,4 +1,4 @@
-"""Issues that are not picked up because nobody who is trusted vouches for their text.
+"""Issues that are not picked up, as no trusted person vouches for their text.
 
 They are asked for again after a while, or when the text has changed: each time is a request or two,
 and they take no place of an issue that can be worked on.

@@ -89,7 +89,7 @@ def _inject(session: IssueSession, step: PlannedStep, ident: str) -> str:
 def withdraw(session: IssueSession, plan: Plan, step: int) -> bool:
     """Take back the message of a step; False if it was handed over already."""
     ident = make_effect_id(plan, step)
-    return queue.withdraw(session.dir, ident) or queue.place(session.dir, ident) is None
+    return queue.withdraw(session.dir, ident) or queue.find_place(session.dir, ident) is None
 
 
 def _park(session: IssueSession, step: PlannedStep, ident: str) -> str:
@@ -250,7 +250,7 @@ def _restore_backlog(session: IssueSession, step: PlannedStep, ident: str) -> st
     if untouched:
         project.forge.add_label(session.issue, project.settings.labels.backlog)
     project.forge.remove_label(session.issue, project.settings.labels.in_progress)
-    return "" if untouched else "not set: somebody who is not trusted has edited the text"
+    return "" if untouched else "not set: the text was edited by an account that is not trusted"
 
 
 def _clean_labels(session: IssueSession, step: PlannedStep, ident: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sm.issues.reactor import react
+from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.store import events
 
@@ -17,7 +18,7 @@ def kill(project: Project, issue: int) -> Iterator[str]:
         UsageError: the issue has no session.
 
     """
-    session = project.session(issue)
+    session = registry.load_for(project, issue)
     project.forge.add_label(issue, project.settings.labels.blocked)
     project.record(events.Kill(session=session.name))
     react(project, session.name)

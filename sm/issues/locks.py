@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sm.adapters import git_locks
+from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.store import events
 
@@ -30,7 +31,7 @@ def clear(project: Project, session: str = "") -> Iterator[str]:
 
 def _owner(project: Project, lock: Path) -> str:
     """The session in whose worktree the lock was, '' where it was in none."""
-    for session in project.sessions():
+    for session in registry.list_for(project):
         file = session.worktree / ".git"
         if file.is_file() and lock.is_relative_to(project.git.at(session.worktree).git_dir()):
             return session.name

@@ -14,7 +14,7 @@ CAUSES = {
     "ci-timeout": "CI has given no result in time",
     "ci-broken": "CI itself failed",
     "ci-late": "CI has given no result in time",
-    "review-timeout": "Nobody has reviewed the pull request in time",
+    "review-timeout": "The pull request was not reviewed in time",
     "review-exhausted": "The reviewer asks for changes again: the rounds are used up",
     "merge-stuck": "Approved and green, reminded, and still not merged",
     "merge-held": "Approved and green, and the forge does not merge it",
@@ -112,7 +112,7 @@ def _way(case: Case) -> tuple[str, str]:
         case "turn-failed" if case.locked_out:
             return "a login or the like, in its terminal", attach
         case "trouble" if case.stuck:
-            return "somebody to look at its terminal", attach
+            return "a look at its terminal", attach
         case "ci-broken":
             return "CI, which is broken", f"sm ci rerun {project} {issue}"
         case "review-timeout" if case.pull:

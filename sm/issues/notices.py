@@ -118,7 +118,7 @@ ENDINGS = {
     "failed": "The agent gave up",
     "idle": "The agent went back to its prompt without signalling a phase",
     "crashed": "The agent died again and again",
-    "unanswered": "Nobody answered in time",
+    "unanswered": "No answer came in time",
 }
 """Why a session was ended and its issue blocked."""
 

@@ -39,7 +39,7 @@ def tick(project: Project, *, dry_run: bool = False) -> Iterator[str]:
 
 def list_signs(project: Project) -> list[Path]:
     """Return the files whose change may bring work for a tick; none where no slot is free."""
-    if len(project.sessions()) >= project.settings.max_sessions:
+    if len(registry.list_for(project)) >= project.settings.max_sessions:
         return []
     return list(project.forge.signs())
 
@@ -52,7 +52,7 @@ def _put_in_order(project: Project) -> None:
 def _tend(project: Project, seen: Snapshot, *, dry_run: bool) -> Iterator[str]:
     yield from seen.problems
     damaged: list[SmError] = []
-    sessions = project.sessions(damaged.append)
+    sessions = registry.list_for(project, damaged.append)
     yield from (error.message for error in damaged)
     yield from _rebuild(project, seen, dry_run=dry_run)
     yield from _keep_alive(project, seen, sessions, dry_run=dry_run)
@@ -129,9 +129,8 @@ def _pick_up(
     waiting = doubts.pass_over(project.directory, waiting, keep=not dry_run)
     if not waiting:
         return
-    free = project.settings.max_sessions - len(
-        project.sessions()
-    )  # counted again, because some were resumed
+    # Counted again, because some were resumed.
+    free = project.settings.max_sessions - len(registry.list_for(project))
     for issue in waiting[: max(free, 0)]:
         yield from _start(project, issue, "pick up", dry_run)
 

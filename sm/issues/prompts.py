@@ -97,8 +97,8 @@ def _waiting_note(m: Material) -> str:
     }
     if m.answered:
         return (
-            "sm has answered that phase, but whoever heard it is gone. If all that it stands for "
-            "is done, write it again: it is answered again."
+            "sm has answered that phase, but the agent that got the answer is gone. If all that it "
+            "stands for is done, write it again: it is answered again."
         )
     if not (what := waits.get(m.phase)):
         return ""
@@ -214,19 +214,24 @@ def _review_timeout(m: Material) -> str:
     return f"[sm] No review of pull request {name_pull(m)} yet, escalating; wait."
 
 
+def _rebase(m: Material) -> str:
+    return f"git fetch {m.remote} && git rebase {m.remote}/{m.base}"
+
+
+PUSH_AGAIN = f"push with --force-with-lease, and write {Phase.AWAITING_CI} again."
+
+
 def _conflict(m: Material) -> str:
     return (
-        f"[sm] Pull request {name_pull(m)} conflicts with {m.base}. Rebase: git fetch "
-        f"{m.remote} && git rebase {m.remote}/{m.base}, solve the conflicts, push with "
-        f"--force-with-lease, and write {Phase.AWAITING_CI} again."
+        f"[sm] Pull request {name_pull(m)} conflicts with {m.base}. Rebase: {_rebase(m)}, solve "
+        f"the conflicts, {PUSH_AGAIN}"
     )
 
 
 def _behind(m: Material) -> str:
     return (
         f"[sm] Pull request {name_pull(m)} is approved and green, but the forge merges only what "
-        f"has the last commit of {m.base}. Bring it up to date: git fetch {m.remote} && git rebase "
-        f"{m.remote}/{m.base}, push with --force-with-lease, and write {Phase.AWAITING_CI} again."
+        f"has the last commit of {m.base}. Bring it up to date: {_rebase(m)}, {PUSH_AGAIN}"
     )
 
 
@@ -235,8 +240,7 @@ def _queue_dropped(m: Material) -> str:
     return (
         f"[sm] The forge has removed pull request {name_pull(m)} from its merge queue, unmerged. "
         f"It says:\n{said}\nThe queue tests the work together with the base's last commits. Find "
-        f"out what does not fit: git fetch {m.remote} && git rebase {m.remote}/{m.base}, mend it, "
-        f"push with --force-with-lease, and write {Phase.AWAITING_CI} again. If the work is not to "
+        f"out what does not fit: {_rebase(m)}, mend it, {PUSH_AGAIN} If the work is not to "
         f"blame, write {Phase.AWAITING_REVIEW} again."
     )
 
@@ -266,9 +270,9 @@ def _not_merged(m: Material) -> str:
 
 def _protocol_reminder(m: Material) -> str:
     return (
-        "[sm] Your turn has ended without a new phase in the phase file, so nobody knows how far "
-        f"you are. If a phase is complete, write its line to {m.phase_file}; if you need a person, "
-        f"write {Phase.ESCALATE} with the reason; otherwise go on with the work.\n"
+        "[sm] Your turn has ended without a new phase in the phase file, so sm does not know how "
+        f"far you are. If a phase is complete, write its line to {m.phase_file}; if you need a "
+        f"person, write {Phase.ESCALATE} with the reason; otherwise go on with the work.\n"
         f"{_protocol_here(m)}"
     )
 

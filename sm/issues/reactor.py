@@ -105,7 +105,7 @@ def _react(project: Project, name: str, directory: SessionDir) -> None:
     with lock.hold(directory.lock, timeout_s=120):
         if not directory.identity.exists():
             return
-        session = project.open(registry.load_issue_session(project.root, name))
+        session = registry.load_issue_session(project.root, name).provide(project=project)
         with spend_for(name):
             again_at = _tend(session)
             for _ in _passes(session, directory):

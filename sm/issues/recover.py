@@ -38,7 +38,7 @@ def recover(project: Project, issue: int) -> IssueSession:
             raise UsageError(f"issue #{issue} is closed: nothing to recover")
         return start(project, found, seize=True)
     repair(project.root, project.root.session(name))
-    session = project.session(issue)
+    session = registry.load_for(project, issue)
     with lock.hold(session.dir.lock, timeout_s=120):
         _take_back(session)
         taken.take(session, by_hand=True, anew=True)

@@ -13,7 +13,7 @@ from sm.issues.snapshot import Snapshot, is_open
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 
-KEPT_FOR_OTHERS = "kept: somebody has pushed to it since"
+KEPT_FOR_OTHERS = "kept: others have pushed to it since"
 
 
 def close_pull(project: Project, issue: int) -> str:

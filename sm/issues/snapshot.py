@@ -300,7 +300,7 @@ def _brief(project: Project, issues: Iterable[Issue]) -> tuple[list[Issue], list
 def _wake_changed(project: Project, before: Snapshot | None, after: Snapshot) -> None:
     if before is not None and _all_of(before) == _all_of(after):
         return  # mostly so, and then the sessions need not even be looked up
-    for session in project.sessions():
+    for session in registry.list_for(project):
         view = _view(after, session.issue, session.record.branch)
         if before is None or view != _view(before, session.issue, session.record.branch):
             registry.poke(session.dir)

@@ -63,7 +63,7 @@ def start(
     Raises:
         TakenError: another installation holds the claim.
         SettledError: it is closed, blocked, or not in the backlog any more.
-        UntrustedTextError: nobody who is trusted vouches for its text.
+        UntrustedTextError: no trusted person vouches for its text.
 
     """
     session = put_on_record(project, issue)
@@ -81,11 +81,12 @@ def start(
 
 def put_on_record(project: Project, issue: Issue) -> IssueSession:
     """The record of the issue's session, made where it is missing or damaged."""
-    return project.open(registry.create(project.root, _identity(project, issue)))
+    session = registry.create(project.root, _identity(project, issue))
+    return session.provide(project=project)
 
 
 def _take_text(session: IssueSession, *, by_hand: bool, ours: bool) -> None:
-    """Take the issue's text; one that nobody vouches for ends a start that has done nothing yet."""
+    """Take the issue's text; if no one vouches for it, a start that has done nothing yet ends."""
     try:
         taken.take(session, by_hand=by_hand, anew=ours)
     except taken.UntrustedTextError as error:

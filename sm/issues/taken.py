@@ -1,6 +1,6 @@
 """An issue's title and text as its agent knows them: taken at the pick-up, kept until the end.
 
-Later edits reach the agent only if somebody who is trusted has made them, and then as a change.
+Later edits reach the agent only if a trusted person has made them, and then as a change.
 What is passed over is told to people, once.
 """
 
@@ -34,7 +34,7 @@ TITLE, TEXT, COMMENT = "title", "text", "comment"
 
 
 class UntrustedTextError(TemporaryError):
-    """Somebody who is not trusted has edited the issue last; a trusted person can vouch for it."""
+    """The last edit is of an account that is not trusted; a trusted person can vouch for it."""
 
 
 class Taken(Struct, frozen=True):
@@ -78,7 +78,7 @@ def take(session: IssueSession, *, by_hand: bool = False, anew: bool = False) ->
     is lost.
 
     Raises:
-        UntrustedTextError: somebody who is not trusted has edited it last.
+        UntrustedTextError: an account that is not trusted has edited it last.
         SmError: the forge cannot say.
 
     """
@@ -204,7 +204,7 @@ def watch(session: IssueSession) -> None:
 
 
 def is_trusted_comment(comment: Comment, trust: Trust) -> bool:
-    """Whether a comment may reach the agent: nobody who is not trusted has written or edited it."""
+    """Whether a comment may reach the agent: only trusted people have written and edited it."""
     return trust.includes(comment.author) and (
         not comment.editor or comment.editor == comment.author or trust.includes(comment.editor)
     )

@@ -18,7 +18,7 @@ from sm.issues import answer, replies
 from sm.issues.observe import recall
 from sm.issues.snapshot import Snapshot, last_snapshot
 from sm.messages import queue
-from sm.messages.follow_up import notice_id
+from sm.messages.follow_up import make_event_id
 from sm.messages.queue import Message
 from sm.nonce import make_nonce
 from sm.sessions import monitors, registry
@@ -119,7 +119,7 @@ def _session(machine: Machine, project: str, issue: int) -> IssueSession | None:
 
 
 def _hand(session: IssueSession, entry: Entry) -> None:
-    ident = notice_id(session, f"bridge:{entry.handoff_id}:{entry.seq}")
+    ident = make_event_id(session, f"bridge:{entry.handoff_id}:{entry.seq}")
     content = clean(entry.content)
     if entry.type is EntryType.DECISION and _answers(session, entry, ident):
         answer.give(session, entry.from_client, content, key=ident)

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from sm.adapters.forge.model import CheckState, PullRequest, PullState
-from sm.config.schema import ProjectSettings, RemoteSettings
+from sm.config.forges import RemoteSettings
+from sm.config.schema import ProjectSettings
 from sm.store.damage import read_rebuildable
 from sm.store.files import write_json
 from sm.store.paths import ProjectDir

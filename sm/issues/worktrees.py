@@ -15,6 +15,7 @@ from sm.errors import SmError, UsageError
 from sm.foreign import read_number
 from sm.issues import worktree
 from sm.issues.snapshot import Snapshot, is_open, last_snapshot
+from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import lock
@@ -85,7 +86,7 @@ class Listed(Struct, frozen=True):
 
 def list_all(project: Project) -> list[Listed]:
     """Return every worktree of the project, by issue; a worktree in use is not examined."""
-    sessions = project.sessions()
+    sessions = registry.list_for(project)
     seen = last_snapshot(project.directory) or Snapshot(0.0)
     working = [
         _listed(project, seen, session.issue, str(session.worktree), session.name)
@@ -139,7 +140,7 @@ def drop(project: Project, issue: int, *, force: bool = False) -> list[str]:
     with lock.hold(
         project.directory.poll_lock, timeout_s=120
     ):  # so that no agent starts in it meanwhile
-        if issue not in list_kept(project, sessions := project.sessions()):
+        if issue not in list_kept(project, sessions := registry.list_for(project)):
             at_work = any(session.issue == issue for session in sessions)
             raise UsageError(
                 f"a session works on {name}: end it first, by sm kill {name}"

@@ -11,7 +11,7 @@ import time
 from sm.errors import SmError
 from sm.messages import queue, subscriptions
 from sm.messages.queue import Message, Place
-from sm.messages.typing import last_typed
+from sm.messages.typing import read_last_typed
 from sm.sessions import registry
 from sm.sessions.caller import Caller, CallerError
 from sm.sessions.session import AnySession
@@ -71,7 +71,7 @@ def _check_given_up(directory: SessionDir, message: Message) -> None:
 
 
 def _handed_at(directory: SessionDir, message: Message) -> float:
-    typed = last_typed(directory)
+    typed = read_last_typed(directory)
     if typed and typed.id == message.id:
         return typed.at
     # A hook has handed it over, or another one was typed since: its file was moved at that time.
@@ -86,6 +86,6 @@ def _expect_no_more(directory: SessionDir, ident: str) -> None:
 
 
 def _refusal(directory: SessionDir, ident: str) -> SmError:
-    known = queue.place(directory, ident)
+    known = queue.find_place(directory, ident)
     why = "it is delivered already" if known else "there is none of this id"
     return SmError(f"message '{ident}' cannot be taken back: {why}")

@@ -52,7 +52,7 @@ def deliver(session: Session, message: Message) -> Outcome:
     refusal = drain(session)
     if refusal is not None and refusal.is_final:
         queue.withdraw(session.dir, message.id)
-    return outcome(session, message.id, refusal)
+    return find_outcome(session, message.id, refusal)
 
 
 def _refusal(session: Session, text: str) -> Refusal | None:
@@ -63,7 +63,7 @@ def _refusal(session: Session, text: str) -> Refusal | None:
     return Refusal.LONG if len(text) > TEXT_LIMIT else None
 
 
-def outcome(session: Session, ident: str, refusal: Refusal | None = None) -> Outcome:
+def find_outcome(session: Session, ident: str, refusal: Refusal | None = None) -> Outcome:
     """What is known of the message; `refusal` is what was in the way of the last one tried.
 
     Raises:
@@ -71,7 +71,7 @@ def outcome(session: Session, ident: str, refusal: Refusal | None = None) -> Out
 
     """
     directory = session.dir
-    match queue.place(directory, ident):
+    match queue.find_place(directory, ident):
         case Place.DONE:
             return Outcome(Status.ACCEPTED if session.profile.hooks else Status.TYPED)
         case Place.HANDED:
@@ -126,7 +126,7 @@ def _drain(session: Session) -> Refusal | None:
     _put_away_confirmed(session)
     sight: Sight | None = _look(session, known)
     held: Refusal | None = None
-    for message in queue.each(session.dir, Place.HANDED):
+    for message in queue.read_each(session.dir, Place.HANDED):
         passes = hold.passes(session.dir, message.id)
         refusal = _settle(session, sight or _look(session, known), message, passes=passes)
         sight = None  # what was done may have changed it
@@ -135,7 +135,7 @@ def _drain(session: Session) -> Refusal | None:
         held = refusal or held  # what is about the old context holds up nothing of the new one
     if not settle_interrupted(session):
         return Refusal.UNSURE
-    for message in queue.each(session.dir, Place.WAITING):
+    for message in queue.read_each(session.dir, Place.WAITING):
         if not hold.passes(session.dir, message.id):
             held = Refusal.HOLD
             continue
@@ -148,7 +148,7 @@ def _drain(session: Session) -> Refusal | None:
 def _put_away_confirmed(session: Session) -> None:
     """Put away what is confirmed. Of hundreds that a hook has handed over none needs a look."""
     directory = session.dir
-    for message in queue.each(directory, Place.HANDED):
+    for message in queue.read_each(directory, Place.HANDED):
         if queue.is_accepted(directory, message.id):
             queue.settle(directory, message)
     offers.tidy(directory)

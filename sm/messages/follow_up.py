@@ -18,7 +18,7 @@ from sm.messages import delivery, queue, screen_state, screen_watch, subscriptio
 from sm.messages.ids import make_id
 from sm.messages.queue import Message, Mode, Place
 from sm.messages.subscriptions import Waiter
-from sm.messages.texts import turn_ended, word_notice
+from sm.messages.texts import word_notice, word_turn_end
 from sm.nonce import make_nonce
 from sm.refusal import Refusal
 from sm.sessions import agent, agent_state, registry, signals, turn
@@ -66,11 +66,11 @@ def tend_messages(session: Session) -> float:
         return time.time() + RETRY_S[0]
     tell_of_turns(session)
     signals.trim(session.dir)
-    try_at = time.time() + TOLD_BY_HOOKS_S if told else next_try(session, refusal)
+    try_at = time.time() + TOLD_BY_HOOKS_S if told else plan_next_try(session, refusal)
     return min(try_at, _next_look(session), again_at)
 
 
-def next_try(session: Session, refusal: Refusal | None) -> float:
+def plan_next_try(session: Session, refusal: Refusal | None) -> float:
     """When to try again what could not be handed over for `refusal`, seconds since 1970."""
     if refusal is None or refusal is Refusal.GONE:
         return math.inf
@@ -79,13 +79,13 @@ def next_try(session: Session, refusal: Refusal | None) -> float:
     tells = tells and not screen_state.is_behind(session, refusal)
     if tells and not queue.has_mode(directory, Mode.URGENT):
         return now + TOLD_BY_HOOKS_S
-    age = now - (queue.oldest_at(directory, Place.HANDED, Place.WAITING) or now)
+    age = now - (queue.find_oldest_at(directory, Place.HANDED, Place.WAITING) or now)
     return now + min(max(age / 4, RETRY_S[0]), RETRY_S[1])
 
 
 def _next_look(session: Session) -> float:
     """When an end of a turn may be seen of which no hook tells."""
-    if not any(waiter.accepted_at for waiter in subscriptions.all(session.dir)):
+    if not any(waiter.accepted_at for waiter in subscriptions.list_waiters(session.dir)):
         return math.inf
     if not session.profile.hooks:
         return time.time() + SETTLED_S
@@ -100,19 +100,19 @@ def tell_of_turns(session: Session) -> None:
     """
     if session.dir.hold.exists():
         return
-    for waiter in subscriptions.all(session.dir):
+    for waiter in subscriptions.list_waiters(session.dir):
         if waiter.accepted_at is not None and _has_ended(session, waiter.accepted_at):
             _tell_waiter(session, waiter)
 
 
 def _tell_waiter(session: Session, waiter: Waiter) -> None:
-    ident = notice_id(session, f"stop:{waiter.ident}")
-    words = last_words(session.dir, (waiter.accepted_at or 0.0) - RECEIPT_LAG_S)
+    ident = make_event_id(session, f"stop:{waiter.ident}")
+    words = read_last_words(session.dir, (waiter.accepted_at or 0.0) - RECEIPT_LAG_S)
     tell(
         session.root,
         waiter.session,
         ident,
-        turn_ended(session.address, words, make_nonce(4)),
+        word_turn_end(session.address, words, make_nonce(4)),
     )
     crash_point("notify:queued")
     subscriptions.remove(session.dir, waiter.ident)
@@ -144,7 +144,7 @@ def read_prompt(session: Session) -> Prompt:
     return read_screen(session.profile, found).prompt
 
 
-def last_words(directory: SessionDir, since: float) -> str:
+def read_last_words(directory: SessionDir, since: float) -> str:
     """What the agent said at the end of a turn that ended at `since` or later; '' for nothing."""
     for path in (directory.stop_payload, directory.failure):
         with contextlib.suppress(OSError, StateError, ValueError):
@@ -182,7 +182,7 @@ def tell_parent(session: Session, what: str, key: str) -> None:
     tell(
         session.root,
         session.record.parent,
-        notice_id(session, key),
+        make_event_id(session, key),
         word_notice(session.address, what),
     )
 
@@ -190,11 +190,11 @@ def tell_parent(session: Session, what: str, key: str) -> None:
 def tell_all(session: Session, what: str, key: str) -> None:
     """Tell the parent, and everybody who still waits for the end of a turn."""
     tell_parent(session, what, key)
-    for waiter in subscriptions.all(session.dir):
+    for waiter in subscriptions.list_waiters(session.dir):
         tell(
             session.root,
             waiter.session,
-            notice_id(session, key),
+            make_event_id(session, key),
             word_notice(session.address, what),
         )
         subscriptions.remove(session.dir, waiter.ident)
@@ -213,7 +213,7 @@ _STEPS = {
 }
 
 
-def notice_id(session: Session, key: str) -> str:
+def make_event_id(session: Session, key: str) -> str:
     """The id of what is told of an event, the same in each process that finds the event."""
     event = f"{session.name}@{session.record.created_at}:{key}"
     return make_id(event)

@@ -17,7 +17,7 @@ def hold_back(directory: SessionDir, passing: tuple[str, ...] = ()) -> None:
     write_atomic(directory.hold, f"{' '.join(passing)}\n")
 
 
-def passing_ids(directory: SessionDir) -> tuple[str, ...] | None:
+def read_passing_ids(directory: SessionDir) -> tuple[str, ...] | None:
     """The ids of the messages that pass, none where it is damaged; None where nothing is held."""
     try:
         found = read_guarded(directory.hold)
@@ -28,5 +28,5 @@ def passing_ids(directory: SessionDir) -> tuple[str, ...] | None:
 
 def passes(directory: SessionDir, ident: str) -> bool:
     """Whether the message of this id may be handed to the agent now."""
-    passing = passing_ids(directory)
+    passing = read_passing_ids(directory)
     return passing is None or ident in passing

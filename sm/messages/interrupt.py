@@ -22,7 +22,7 @@ from sm.foreign import read_seconds
 from sm.messages import queue
 from sm.messages.conversation import is_taken_back
 from sm.messages.queue import Message, Mode, Place
-from sm.messages.typing import TypedMessage, keys, last_typed, shows
+from sm.messages.typing import TypedMessage, list_keys, read_last_typed, shows
 from sm.sessions import agent as agents
 from sm.sessions import signals
 from sm.sessions.session import Session
@@ -68,11 +68,11 @@ def is_protected(session: Session) -> bool:
     That is an urgent message, or the one that opened its context.
     """
     directory = session.dir
-    typed = last_typed(directory)
+    typed = read_last_typed(directory)
     message = _delivered(session, typed.id) if typed else None
     if message is None or not (message.mode is Mode.URGENT or message.opens):
         return False
-    accepted_at = queue.accepted_at(directory, message.id) or 0.0
+    accepted_at = queue.find_accepted_at(directory, message.id) or 0.0
     answered = signals.find_last(directory, *ANSWERS) > accepted_at
     return not answered and time.time() < accepted_at + ANSWER_S
 
@@ -80,7 +80,7 @@ def is_protected(session: Session) -> bool:
 def interrupt(session: Session, pane: Pane, screen: Screen, by: Message) -> Screen | None:
     """Stop the turn under way; the screen once the agent is at its prompt, None if it is not."""
     directory, before = session.dir, screen.draft
-    typed = last_typed(directory)
+    typed = read_last_typed(directory)
     earlier = _interrupted(directory)
     if typed:
         noted = Interrupted(typed.id, by.id, time.time(), typed.at)
@@ -128,7 +128,7 @@ def settle_interrupted(session: Session) -> bool:
     found = _interrupted(directory)
     if found is None:
         return True
-    if queue.place(directory, found.by) in (Place.WAITING, Place.HANDED):
+    if queue.find_place(directory, found.by) in (Place.WAITING, Place.HANDED):
         return True  # nothing has been said since
     message = _delivered(session, found.id)
     since = found.typed_at or (message.created_at if message else 0.0)
@@ -153,7 +153,7 @@ def _delivered(session: Session, ident: str) -> Message | None:
 def _put_back(session: Session, ident: str) -> None:
     known, message = agents.load(session.dir), _delivered(session, ident)
     if known and message:
-        forget(session.tmux, known.pane_id, *keys(ident))
+        forget(session.tmux, known.pane_id, *list_keys(ident))
         queue.move(session.dir, message, Place.DONE, Place.WAITING)
 
 

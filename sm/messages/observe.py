@@ -33,10 +33,10 @@ from sm.messages.typing import (
     ATTEMPTS,
     PIECE_S,
     TypedMessage,
+    find_last_accepted_at,
     find_way,
-    keys,
-    last_accepted_at,
-    last_typed,
+    list_keys,
+    read_last_typed,
     shows,
 )
 from sm.refusal import Refusal
@@ -97,7 +97,9 @@ def _lags(session: Session, screen: Screen) -> bool:
     if screen.prompt is Prompt.BUSY and now.state in (State.IDLE, State.WAITING):
         at = now.since
     elif screen.prompt is Prompt.IDLE and now.state is State.BUSY:
-        at = max(now.since, last_accepted_at(session))  # after an interruption it was busy before
+        at = max(
+            now.since, find_last_accepted_at(session)
+        )  # after an interruption it was busy before
     else:
         return False
     return bool(session.profile.hooks) and 0 <= time.time() - at < REDRAW_S
@@ -172,7 +174,7 @@ def observe_handed(session: Session, sight: Sight, message: Message, *, passes: 
     """
     if offer := offers.read(session.dir).get(message.id):
         return Found(_observe_offered(session, sight.screen, offer), offer)
-    typed = last_typed(session.dir)
+    typed = read_last_typed(session.dir)
     if typed is None or typed.id != message.id:
         return Found(_observe_overtaken(session, sight.pane, message))
     return Found(_observe_typed(session, sight, message, typed, passes=passes), typed)
@@ -219,7 +221,7 @@ def _observe_typed(
 
 
 def _observe_overtaken(session: Session, pane: Pane, message: Message) -> Overtaken:
-    *others, last = keys(message.id)
+    *others, last = list_keys(message.id)
     if is_typed(session.tmux, pane, last):
         return Overtaken(typed=True, exhausted=True)
     if conversation.is_readable(session):
@@ -249,7 +251,7 @@ def _look_up_offered(session: Session, message: Message, offer: Offer) -> Heard:
 
 def is_lost(session: Session, message: Message) -> bool:
     """Say whether all has been done to get a message to the agent, in vain."""
-    typed = last_typed(session.dir)
+    typed = read_last_typed(session.dir)
     if typed is None or typed.id != message.id or typed.attempt < ATTEMPTS:
         return False
     return time.time() > typed.at + _patience(session, message)

@@ -51,7 +51,9 @@ def _is_under_way(directory: SessionDir, line: str) -> bool:
     if (offer := _parse(line)) is None:
         return False
     ident = offer[0]
-    return queue.place(directory, ident) is Place.HANDED and not queue.is_accepted(directory, ident)
+    return queue.find_place(directory, ident) is Place.HANDED and not queue.is_accepted(
+        directory, ident
+    )
 
 
 def _parse(line: str) -> tuple[str, Offer] | None:

@@ -105,7 +105,7 @@ class Message(Struct, frozen=True, kw_only=True):
         return f"From {self.source}: {words}" if self.source else words
 
 
-def new_id() -> str:
+def make_id() -> str:
     """A new id, which no other message has had."""
     return make_nonce(8)
 
@@ -122,7 +122,7 @@ def put(directory: SessionDir, message: Message) -> bool:
         raise UsageError(f"'{message.id}' cannot be a message id: 8 to 40 of a-z, 0-9")
     for folder in ("", "tmp", *Place):
         ensure_private_dir(directory.queue / folder, parents=False)  # none for what is forgotten
-    if place(directory, message.id):
+    if find_place(directory, message.id):
         return False
     temporary = directory.queue / "tmp" / f"{message.name}.{make_nonce(4)}"
     data = _encode(directory, message)
@@ -140,7 +140,7 @@ def _enter(directory: SessionDir, message: Message, written: Path) -> bool:
     waiting = directory.queue / Place.WAITING
     try:
         with lock.hold(directory.queue / LOCK):
-            if place(directory, message.id):
+            if find_place(directory, message.id):
                 return False
             written.rename(waiting / message.name)
         sync_dir(waiting)
@@ -188,12 +188,12 @@ def read(path: Path) -> Message | None:
         raise DamagedError(f"message '{path}' is damaged: remove it") from error
 
 
-def messages(directory: SessionDir, place: Place) -> list[Message]:
+def list_messages(directory: SessionDir, place: Place) -> list[Message]:
     """Those in `place`, in the order in which the agent is to get them: urgent ones first."""
-    return list(each(directory, place))
+    return list(read_each(directory, place))
 
 
-def each(directory: SessionDir, place: Place) -> Iterator[Message]:
+def read_each(directory: SessionDir, place: Place) -> Iterator[Message]:
     """The same, each read when its turn comes: there may be a thousand, and only one be needed.
 
     A damaged one is set aside, and said so on standard error, once.
@@ -218,13 +218,13 @@ def _intact(directory: SessionDir, path: Path) -> Message | None:
         aside = ensure_private_dir(directory.queue / DAMAGED, parents=False)
         with contextlib.suppress(FileNotFoundError):  # another process has just done it
             path.rename(aside / path.name)
-            moved = f"nobody gets it, it is in '{aside}' now"
+            moved = f"it is not delivered, and is in '{aside}' now"
             warn(f"message '{path.name}' is damaged: {moved}")
             record_damage(path, f"message '{path}' is damaged: {moved}")
         return None
 
 
-def damaged(directory: SessionDir) -> list[Path]:
+def list_damaged(directory: SessionDir) -> list[Path]:
     """Messages that no agent can get any more, oldest first."""
     return [directory.queue / DAMAGED / name for name in _names(directory, DAMAGED)]
 
@@ -256,13 +256,13 @@ def has_mode(directory: SessionDir, mode: Mode) -> bool:
     return any(name.endswith(f".{mode}") for name in _names(directory, Place.WAITING))
 
 
-def oldest_at(directory: SessionDir, *places: Place) -> float | None:
+def find_oldest_at(directory: SessionDir, *places: Place) -> float | None:
     """When the oldest message in `places` was made, seconds since 1970; none of them is read."""
     oldest = [name for place in places for name in _names(directory, place)[:1]]
     return min((int(name.partition("-")[0]) / 1e9 for name in oldest), default=None)
 
 
-def place(directory: SessionDir, ident: str) -> Place | None:
+def find_place(directory: SessionDir, ident: str) -> Place | None:
     """Where the message of this id is; None for one that is unknown, or is just moved back."""
     # In the order in which it moves: so it cannot slip past between two looks.
     return next((p for p in Place if any(_of(directory, p, ident))), None)
@@ -308,7 +308,7 @@ def is_accepted(directory: SessionDir, ident: str) -> bool:
     return (directory.accepted / ident).exists()
 
 
-def accepted_at(directory: SessionDir, ident: str) -> float | None:
+def find_accepted_at(directory: SessionDir, ident: str) -> float | None:
     """When the agent got the message, seconds since 1970; None where it has not, or long ago."""
     for path in (directory.accepted / ident, *_of(directory, Place.DONE, ident)):
         with contextlib.suppress(OSError):
@@ -320,7 +320,7 @@ def accepted_at(directory: SessionDir, ident: str) -> float | None:
 def settle(directory: SessionDir, message: Message) -> None:
     """Put a confirmed message away, and forget the oldest of those."""
     with contextlib.suppress(FileNotFoundError):  # its file is as old as its receipt
-        at = accepted_at(directory, message.id) or time.time()
+        at = find_accepted_at(directory, message.id) or time.time()
         os.utime(directory.queue / Place.HANDED / message.name, (at, at))
     move(directory, message, Place.HANDED, Place.DONE)
     discard(directory.accepted / message.id)

@@ -11,7 +11,7 @@ from sm.messages import delivery, hold, queue, subscriptions
 from sm.messages.display import summarise
 from sm.messages.follow_up import tell_of_turns
 from sm.messages.queue import Message, Mode, Place
-from sm.messages.texts import said_by
+from sm.messages.texts import word_message
 from sm.nonce import make_nonce
 from sm.refusal import Outcome, Refusal, Status
 from sm.sessions import monitors, registry
@@ -75,11 +75,11 @@ def send(caller: Caller, session: AnySession, letter: Letter) -> Sent:
 
 
 def _message(caller: Caller, letter: Letter) -> Message:
-    text = checked(letter.text)
+    text = check_text(letter.text)
     source = caller.session.address if caller.session else PERSON
     return Message(
-        id=queue.new_id(),
-        text=said_by(source, text, make_nonce(4)) if caller.session else text,
+        id=queue.make_id(),
+        text=word_message(source, text, make_nonce(4)) if caller.session else text,
         mode=letter.mode,
         sender=caller.name,
         notify=caller.name if letter.notify else "",
@@ -88,7 +88,7 @@ def _message(caller: Caller, letter: Letter) -> Message:
     )
 
 
-def checked(text: str) -> str:
+def check_text(text: str) -> str:
     """`text`, if it is one.
 
     Raises:
@@ -122,7 +122,7 @@ def _awaited(session: Session, message: Message, outcome: Outcome, wait_s: float
     deadline = time.monotonic() + wait_s
     while not outcome.is_delivered and time.monotonic() < deadline:
         time.sleep(LOOK_S)
-        outcome = delivery.outcome(session, message.id, outcome.refusal)
+        outcome = delivery.find_outcome(session, message.id, outcome.refusal)
     return outcome
 
 
@@ -153,9 +153,9 @@ class ShownEntry(Entry, frozen=True, kw_only=True):
 PLACES = {Place.HANDED: "under way", Place.WAITING: "waiting", Place.DONE: "delivered"}
 
 
-def entries(session: AnySession) -> list[Entry]:
+def list_entries(session: AnySession) -> list[Entry]:
     """What is under way, what waits, in order, and what was delivered last, the newest last."""
-    found = {place: queue.messages(session.dir, place) for place in PLACES}
+    found = {place: queue.list_messages(session.dir, place) for place in PLACES}
     done = sorted(found[Place.DONE], key=lambda message: message.name)
     found[Place.DONE] = done[-SHOWN_DONE:]
     order = (Place.DONE, Place.HANDED, Place.WAITING)

@@ -47,7 +47,7 @@ def remove(directory: SessionDir, ident: str) -> None:
     discard(directory.notify / ident)
 
 
-def all(directory: SessionDir) -> Iterator[Waiter]:
+def list_waiters(directory: SessionDir) -> Iterator[Waiter]:
     """Everybody who waits; what has lost its message is cleared."""
     for ident in list_names(directory.notify):
         if waiter := _waiter(directory, ident):
@@ -57,8 +57,8 @@ def all(directory: SessionDir) -> Iterator[Waiter]:
 def _waiter(directory: SessionDir, ident: str) -> Waiter | None:
     path = directory.notify / ident
     who = read_harmless(path).decode("utf-8", "replace").strip()
-    at = queue.accepted_at(directory, ident)
-    if at is None and queue.place(directory, ident) is None:
+    at = queue.find_accepted_at(directory, ident)
+    if at is None and queue.find_place(directory, ident) is None:
         with contextlib.suppress(FileNotFoundError):
             if path.stat().st_mtime < time.time() - LOST_S:
                 remove(directory, ident)

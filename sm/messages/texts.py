@@ -13,7 +13,7 @@ OURS = ("[sm", "---")
 """What lines of ours begin with."""
 
 
-def said_by(sender: str, text: str, nonce: str) -> str:
+def word_message(sender: str, text: str, nonce: str) -> str:
     """A message from another session, under a line that says whose it is.
 
     A single line below that one is the sender's for certain. Of several, one could pose as the
@@ -24,13 +24,13 @@ def said_by(sender: str, text: str, nonce: str) -> str:
     return f"[sm] message from {name(sender)}:\n{said}"
 
 
-def turn_ended(session: str, words: str, nonce: str) -> str:
+def word_turn_end(session: str, words: str, nonce: str) -> str:
     """To the sender of a message: the receiver has ended its turn; `words` are its last."""
     head = f"[sm] {name(session)} has ended its turn"
-    return f"{head}: it said nothing." if not words else f"{head}:\n{quoted(words, nonce)}"
+    return f"{head}: it said nothing." if not words else f"{head}:\n{quote_words(words, nonce)}"
 
 
-def quoted(words: str, nonce: str) -> str:
+def quote_words(words: str, nonce: str) -> str:
     """The beginning of what an agent has said last."""
     cut = words if len(words) <= QUOTED else words[: QUOTED - 1] + "…"
     return fence("its last message", cut, nonce)
@@ -41,7 +41,7 @@ def word_notice(session: str, what: str) -> str:
     return f"[sm] {name(session)} {one_line(what, SENTENCE_LIMIT)}"
 
 
-def about(label: str, ident: str, parent: str) -> str:
+def explain_session(label: str, ident: str, parent: str) -> str:
     """For the system prompt of a session that `sm new` has begun."""
     begun = f"was begun by the session '{name(parent)}'" if parent else "was begun by a person"
     called = ident if label == ident else f"{name(label)} (id {ident})"

@@ -16,7 +16,7 @@ from sm.adapters.composer import type_once
 from sm.adapters.tmux import Pane
 from sm.messages import queue
 from sm.messages.queue import Message, Place
-from sm.messages.wire import Wire, last_line, wire
+from sm.messages.wire import Wire, make_last_line, make_wire
 from sm.refusal import Refusal
 from sm.sessions.session import Session
 from sm.store.damage import read_rebuildable
@@ -54,12 +54,12 @@ class TypedMessage(Struct, frozen=True):
         return f"{self.id}.{self.attempt}"
 
 
-def last_typed(directory: SessionDir) -> TypedMessage | None:
+def read_last_typed(directory: SessionDir) -> TypedMessage | None:
     """The message that was last typed; None also where that is damaged: others know of it, too."""
     return read_rebuildable(directory.typed, TypedMessage)
 
 
-def keys(ident: str) -> tuple[str, ...]:
+def list_keys(ident: str) -> tuple[str, ...]:
     """All by which tmux may remember the message of this id."""
     return tuple(f"{ident}.{attempt + 1}" for attempt in range(ATTEMPTS))
 
@@ -76,7 +76,7 @@ def type_message(session: Session, pane: Pane, screen: Screen, message: Message)
     """
     directory = session.dir
     way = find_way(session, message)
-    before = last_typed(directory)
+    before = read_last_typed(directory)
     attempt = before.attempt + 1 if before and before.id == message.id else 1
     typed = TypedMessage(message.id, attempt, way.line, time.time(), _alone(before))
     write_json(directory.typed, typed)
@@ -100,10 +100,10 @@ def type_message(session: Session, pane: Pane, screen: Screen, message: Message)
     return refusal
 
 
-def last_accepted_at(session: Session) -> float:
+def find_last_accepted_at(session: Session) -> float:
     """When the agent got what was last typed, seconds since 1970; 0 where it has not."""
-    typed = last_typed(session.dir)
-    return (queue.accepted_at(session.dir, typed.id) if typed else None) or 0.0
+    typed = read_last_typed(session.dir)
+    return (queue.find_accepted_at(session.dir, typed.id) if typed else None) or 0.0
 
 
 def _alone(typed: TypedMessage | None) -> TypedMessage | None:
@@ -120,7 +120,7 @@ def take_back(session: Session, typed: TypedMessage) -> None:
 
 def find_way(session: Session, message: Message) -> Wire:
     """What is typed for a message, and how its arrival is recognised."""
-    return wire(session.profile, message, queue.phrase(session.dir, message))
+    return make_wire(session.profile, message, queue.phrase(session.dir, message))
 
 
 def _expectation(message: Message, way: Wire) -> str:
@@ -148,6 +148,6 @@ def await_receipt(session: Session, message: Message, timeout_s: float) -> Refus
 def shows(screen: Screen, typed: TypedMessage) -> bool:
     """Whether the composer holds a message that was typed, of which it may show but a part."""
     if screen.scrolled:
-        return screen.draft.endswith(last_line(typed.id))
+        return screen.draft.endswith(make_last_line(typed.id))
     row = screen.draft.split("\n", 1)[0]
     return row == typed.line or (len(row) >= ROW and typed.line.startswith(row))

@@ -9,7 +9,7 @@ from enum import StrEnum
 from sm.adapters.agent.prompt import Prompt
 from sm.messages import queue
 from sm.messages.follow_up import SETTLED_S, read_prompt
-from sm.messages.typing import last_accepted_at
+from sm.messages.typing import find_last_accepted_at
 from sm.sessions import agent, agent_state
 from sm.sessions.agent_state import State
 from sm.sessions.session import AnySession, Session
@@ -75,4 +75,4 @@ def _shows(session: Session, event: Event) -> bool:
 def _told_at(session: Session) -> float:
     """When the agent was last given something to do: by a message, or by its start."""
     known = agent.load(session.dir)
-    return max(last_accepted_at(session), known.launched_at if known else 0.0)
+    return max(find_last_accepted_at(session), known.launched_at if known else 0.0)

@@ -39,7 +39,7 @@ class Wire(Struct, frozen=True):
         return self.pieces[0].split("\n", 1)[0] if self.pieces else ""
 
 
-def wire(profile: Profile, message: Message, shown: str = "") -> Wire:
+def make_wire(profile: Profile, message: Message, shown: str = "") -> Wire:
     """The way of a message to an agent of this profile; `shown` is what a person sees of it."""
     ident, text = message.id, message.text
     if not profile.hooks:
@@ -51,10 +51,10 @@ def wire(profile: Profile, message: Message, shown: str = "") -> Wire:
     line = make_harmless(profile, f"[sm] {message.title}, {named}")
     if answer := make_hook_answer(profile, text, shown):
         return Wire((f"{line}: its text comes with this prompt.",), named, False, answer)
-    typed = f"{line}:\n{keep_visible(text)}\n{last_line(ident)}"
+    typed = f"{line}:\n{keep_visible(text)}\n{make_last_line(ident)}"
     return Wire(cut_pieces(profile, typed), named, False)
 
 
-def last_line(ident: str) -> str:
+def make_last_line(ident: str) -> str:
     """How a text ends that is typed in pieces."""
     return f"[sm] End of message {ident}."

@@ -173,7 +173,7 @@ def _launch(session: AdHocSession, order: Order) -> None:
     reactor.watch(session)
     agent_process.launch(session.tmux, session, start, generation=1)
     if prompt and not session.profile.prompt and (text := clean(prompt)):
-        queue.put(session.dir, Message(id=queue.new_id(), text=text))
+        queue.put(session.dir, Message(id=queue.make_id(), text=text))
 
 
 def end(session: AdHocSession) -> Iterator[str]:

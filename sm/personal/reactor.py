@@ -14,7 +14,7 @@ from sm.context.monitor import tend_context
 from sm.errors import SmError, StateError
 from sm.messages.follow_up import tell_all, tend_messages
 from sm.messages.queue import Place
-from sm.messages.texts import about
+from sm.messages.texts import explain_session
 from sm.sessions import agent, agent_process, agent_state, registry
 from sm.sessions.agent_state import State
 from sm.sessions.launch import Launch
@@ -93,7 +93,7 @@ def launch_with(session: AdHocSession, profile: Profile) -> Launch:
     return Launch(
         settings=Settings(command=session.record.command),
         profile=profile,
-        protocol=about(session.address, session.name, _parent_of(session)),
+        protocol=explain_session(session.address, session.name, _parent_of(session)),
     )
 
 

@@ -44,12 +44,12 @@ class Call(Struct, Generic[B], frozen=True):
 
 def list_sessions(call: Call[None]) -> shapes.Sessions:
     """List all sessions."""
-    return shapes.Sessions(views.all_shown(call.root))
+    return shapes.Sessions(views.show_all(call.root))
 
 
 def show_session(call: Call[None]) -> shapes.Session:
     """Show one session."""
-    return views.show_session(views.meant(call.root, call.ident))
+    return views.show_session(views.find_meant(call.root, call.ident))
 
 
 def begin_session(call: Call[shapes.NewSession]) -> shapes.Session:
@@ -72,7 +72,7 @@ def begin_session(call: Call[shapes.NewSession]) -> shapes.Session:
 
 def change_session(call: Call[shapes.SessionChange]) -> shapes.Session:
     """Change the record of a session in the named fields."""
-    session, wish = views.exactly(call.root, call.ident), call.body
+    session, wish = views.find_exactly(call.root, call.ident), call.body
     caller = _caller(call.root, wish.requester_session_id)
     caller.check_may_change(session, registry.list_all(call.root, lambda _: None))
     if wish.name is not UNSET:
@@ -86,7 +86,7 @@ def change_session(call: Call[shapes.SessionChange]) -> shapes.Session:
 
 def delete_session(call: Call[None]) -> KillAnswer:
     """End a session as a person would."""
-    return _ended(views.exactly(call.root, call.ident))
+    return _ended(views.find_exactly(call.root, call.ident))
 
 
 def schedule_handoff(call: Call[shapes.HandoffRequest]) -> HandoffAnswer:
@@ -98,7 +98,7 @@ def schedule_handoff(call: Call[shapes.HandoffRequest]) -> HandoffAnswer:
         )
     path = Path(wish.file_path)
     try:
-        session = views.named(call.root, call.ident)
+        session = views.find_by_id(call.root, call.ident)
         check_living(session)
         profile = session.profile
         files.check(profile)
@@ -117,7 +117,7 @@ def send_input(call: Call[shapes.InputRequest]) -> InputAnswer:
     letter = call.body
     if len(letter.text) > TEXT_LIMIT:
         raise HttpError(413, f"the text is above {TEXT_LIMIT:,} characters: send a file's path")
-    session = views.exactly(call.root, call.ident)
+    session = views.find_exactly(call.root, call.ident)
     caller = _caller(call.root, letter.sender_session_id)
     sent = send(caller, session, Letter(letter.text, letter.delivery_mode, letter.notify_on_stop))
     return InputAnswer(
@@ -131,7 +131,7 @@ def send_input(call: Call[shapes.InputRequest]) -> InputAnswer:
 
 def kill(call: Call[shapes.KillRequest]) -> KillAnswer:
     """End a session."""
-    session = views.exactly(call.root, call.ident)
+    session = views.find_exactly(call.root, call.ident)
     caller = _caller(call.root, call.body.requester_session_id)
     caller.check_may_end(session, registry.list_all(call.root, lambda _: None))
     return _ended(session)
@@ -154,6 +154,6 @@ def _caller(root: Root, ident: str | None) -> Caller:
     if not ident:
         return Caller()
     try:
-        return Caller(views.named(root, ident))
+        return Caller(views.find_by_id(root, ident))
     except UnknownSessionError as error:
         raise HttpError(422, f"{error.message}: it cannot be the one that asks") from error

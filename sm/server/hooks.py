@@ -25,7 +25,7 @@ from sm.sessions import agent, agent_state, registry, signals
 from sm.sessions.caller import OWN_VARIABLES
 from sm.sessions.hooks import HOOKS, are_ours
 from sm.sessions.session import AnySession
-from sm.shell_root import shell_root
+from sm.shell_root import find_shell_root
 from sm.store.files import append_line
 
 OVER_HTTP = {"SM_HOOKS": "http"}
@@ -136,5 +136,5 @@ def _run(session: AnySession, name: str, raw: bytes) -> None:
     payload = msgspec.json.encode(decode(raw, dict[str, object])) + b"\n"
     theirs = {key: text for key, text in os.environ.items() if key not in OWN_VARIABLES}
     env = theirs | session.environment | OVER_HTTP
-    script = str(shell_root() / "lib" / "hooks" / name)
+    script = str(find_shell_root() / "lib" / "hooks" / name)
     ask("bash", "-p", script, cwd=Path("/"), env=env, stdin=payload, timeout_s=HOOK_S)

@@ -20,7 +20,7 @@ STATUSES = {
     202: "Taken; what it leads to comes later",
     400: "The body is no JSON",
     401: "The token is missing, or another",
-    403: "Not for whom it comes from",
+    403: "The caller may not do that",
     404: "There is no such session",
     408: "The body did not arrive in time",
     409: "Refused as things are now",

@@ -28,7 +28,7 @@ def find(root: Root, ident: str | None) -> AnySession | None:
         return None  # what cannot be an id belongs to no message
 
 
-def named(root: Root, ident: str) -> AnySession:
+def find_by_id(root: Root, ident: str) -> AnySession:
     """The session with exactly this id.
 
     Raises:
@@ -40,7 +40,7 @@ def named(root: Root, ident: str) -> AnySession:
     raise UnknownSessionError(f"Session {ident} not found")
 
 
-def meant(root: Root, text: str) -> AnySession:
+def find_meant(root: Root, text: str) -> AnySession:
     """The session of this id or name, as any command of sm would find it.
 
     Raises:
@@ -55,20 +55,20 @@ def meant(root: Root, text: str) -> AnySession:
         raise UnknownSessionError(error.message) from error
 
 
-def exactly(root: Root, text: str) -> AnySession:
+def find_exactly(root: Root, text: str) -> AnySession:
     """The session of this whole id, or name: for what cannot be undone the start is too little.
 
     Raises:
         UnknownSessionError: there is none, or there are several.
 
     """
-    found = meant(root, text)
+    found = find_meant(root, text)
     if text in (found.name, found.address):
         return found
     raise UnknownSessionError(f"no session '{text}': send the whole id '{found.name}', or the name")
 
 
-def all_shown(root: Root) -> list[Session]:
+def show_all(root: Root) -> list[Session]:
     """Every session on record, by id; of one that is damaged what is wrong with it."""
     found, damaged = read_records(root)
     rows = [show(one, show_session, _damaged) for one in found]

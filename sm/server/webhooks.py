@@ -16,7 +16,8 @@ from sm.adapters.forge.kinds import kind_of
 from sm.adapters.forge.rest.state import StateFiles
 from sm.adapters.forge.webhook.dialect import About, Delivery, Dialect
 from sm.adapters.forge.webhook.secret import read_secret
-from sm.config.schema import Config, ProjectSettings, RemoteSettings
+from sm.config.forges import RemoteSettings
+from sm.config.schema import Config, ProjectSettings
 from sm.errors import UsageError
 from sm.issues.snapshot import look_for_webhook
 from sm.issues.webhooks import note_heard

@@ -18,7 +18,7 @@ from sm.sessions import strays
 from sm.sessions.agent import Agent, has_lost_client, is_alive, load, read_process, runs_in_pane
 from sm.sessions.launch import Launch, write_launch_files
 from sm.sessions.session import Session
-from sm.shell_root import shell_root
+from sm.shell_root import find_shell_root
 from sm.store import events, journal
 from sm.store.failpoint import crash_point
 from sm.store.files import append_line, open_guarded, read_guarded, write_atomic, write_json
@@ -205,7 +205,7 @@ def _mark(directory: SessionDir, generation: int | str = "") -> str:
 
 def _start(tmux: Tmux, session: Session, mark: str) -> Pane:
     # -p ignores BASH_ENV and functions in the environment of the tmux server.
-    launcher = shell_root() / "lib" / "launch"
+    launcher = find_shell_root() / "lib" / "launch"
     argv = ["bash", "-p", str(launcher), str(session.dir.path)]
     name, transcript = session.name, _transcript(session)
     try:

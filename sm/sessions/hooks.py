@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -70,18 +69,7 @@ def are_ours(directory: SessionDir) -> bool:
     return directory.settings.exists()
 
 
-def write_settings(
-    directory: SessionDir,
-    hooks_dir: Path,
-    *,
-    status_line: str = "",
-    extra: Mapping[str, Any] | None = None,
-) -> Path:
-    """Write the settings of one session, for the client's `--settings`; return the file.
-
-    `extra` adds further settings. It cannot replace the hooks and the status line.
-    """
-    write_json(
-        directory.settings, dict(extra or {}) | make_settings(hooks_dir, status_line=status_line)
-    )
+def write_settings(directory: SessionDir, hooks_dir: Path, *, status_line: str = "") -> Path:
+    """Write the settings of one session, for the client's `--settings`; return the file."""
+    write_json(directory.settings, make_settings(hooks_dir, status_line=status_line))
     return directory.settings

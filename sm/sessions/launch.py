@@ -22,7 +22,7 @@ from sm.nonce import make_nonce
 from sm.sessions.hook_settings import find_default_settings, read_status_line
 from sm.sessions.hooks import write_settings
 from sm.sessions.session import Session
-from sm.shell_root import shell_root
+from sm.shell_root import find_shell_root
 from sm.store.files import discard, ensure_private_dir, read_guarded, write_atomic
 from sm.store.paths import SessionDir
 from sm.text import normalise
@@ -91,7 +91,7 @@ def _command(directory: SessionDir, launch: Launch, environment: Mapping[str, st
     if launch.resume:
         command += _filled(profile.resume, context=launch.resume)
     if profile.settings:
-        hooks = shell_root() / "lib" / "hooks"
+        hooks = find_shell_root() / "lib" / "hooks"
         # These settings override the person's own, whose status line would be lost.
         theirs = read_status_line(find_default_settings(environment))
         write_settings(directory, hooks, status_line=theirs)
@@ -165,7 +165,7 @@ def make_environment(tmux: Tmux, session: Session, settings: Settings) -> dict[s
     if wrong := [name for name in chosen if not VARIABLE.fullmatch(name)]:
         raise UsageError(f"'{wrong[0]}' in agent.env cannot be a variable's name")
     chosen = add_settings(chosen, session.git_settings)
-    path = [str(shell_root() / "bin"), chosen.get("PATH") or os.defpath]
+    path = [str(find_shell_root() / "bin"), chosen.get("PATH") or os.defpath]
     return (
         chosen
         | session.environment

@@ -7,7 +7,7 @@ import sys
 from sm.adapters.process import spawn
 from sm.adapters.surroundings import select_lasting_environment
 from sm.sessions.session import Session
-from sm.shell_root import shell_root
+from sm.shell_root import find_shell_root
 from sm.store import events, journal, lock
 
 
@@ -22,7 +22,7 @@ def ensure(session: Session) -> bool:
         return False
     spawn(
         "bash",
-        str(shell_root() / "bin" / "agent-session"),
+        str(find_shell_root() / "bin" / "agent-session"),
         "monitor",
         session.name,
         env=_environment(session),

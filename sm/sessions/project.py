@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,8 +11,7 @@ from msgspec import Struct
 
 from sm.config.schema import Config, ProjectSettings
 from sm.errors import SmError
-from sm.sessions.session import IssueSession
-from sm.store.paths import ProjectDir, Root, name_session
+from sm.store.paths import ProjectDir, Root
 
 if TYPE_CHECKING:
     from sm.adapters.agent.profile import Profile
@@ -63,30 +61,6 @@ class Project(Struct, frozen=True, dict=True):
         ensure_private_dir(directory.path)
         return directory
 
-    def session(self, issue: int) -> IssueSession:
-        """Return the session of this issue.
-
-        Raises:
-            UsageError: it has none.
-            StateError: its record is damaged.
-
-        """
-        from sm.sessions import registry
-
-        name = name_session(self.name, issue)
-        return self.open(registry.load_issue_session(self.root, name))
-
-    def sessions(self, report: Callable[[SmError], None] = lambda _: None) -> list[IssueSession]:
-        """Return the project's sessions, sorted by issue; `report` gets each damaged record."""
-        from sm.sessions import registry
-
-        found = [
-            self.open(session)
-            for session in registry.list_all(self.root, report)
-            if isinstance(session, IssueSession) and session.record.project == self.name
-        ]
-        return sorted(found, key=lambda session: session.issue)
-
     @property
     def tmux(self) -> Tmux:
         """The tmux server that the agents run on."""
@@ -98,10 +72,6 @@ class Project(Struct, frozen=True, dict=True):
         from sm.adapters.agent.profiles import resolve
 
         return resolve(self.settings.agent, self.config.profiles)
-
-    def open(self, session: IssueSession) -> IssueSession:
-        """Have the session use this project, and not load it again; return the session."""
-        return session.provide(project=self)
 
     @cached_property
     def git(self) -> Git:

@@ -16,11 +16,12 @@ from sm.sessions.record import AnyRecord
 from sm.sessions.session import AnySession, IssueSession, Session, open_session
 from sm.store.damage import read_rebuildable
 from sm.store.files import ensure_private_dir, list_names, read_json, write_json
-from sm.store.paths import Root, SessionDir, check_name
+from sm.store.paths import Root, SessionDir, check_name, name_session
 from sm.store.repair import repair
 
 if TYPE_CHECKING:
     from sm.config.schema import Logs
+    from sm.sessions.project import Project
 
 REMOVED = ".removed-"
 """A directory under removal. It is renamed first, so a session is whole or not there at all."""
@@ -90,6 +91,30 @@ def load_issue_session(root: Root, name: str) -> IssueSession:
     if isinstance(session, IssueSession):
         return session
     raise UsageError(f"'{name}' works on no issue: see 'sm children' and 'sm status'")
+
+
+def load_for(project: Project, issue: int) -> IssueSession:
+    """Return the session of this issue; it uses `project`.
+
+    Raises:
+        UsageError: it has none.
+        StateError: its record is damaged.
+
+    """
+    session = load_issue_session(project.root, name_session(project.name, issue))
+    return session.provide(project=project)
+
+
+def list_for(
+    project: Project, report: Callable[[SmError], None] = lambda _: None
+) -> list[IssueSession]:
+    """Return the project's sessions, sorted by issue; `report` gets each damaged record."""
+    found = [
+        session.provide(project=project)
+        for session in list_all(project.root, report)
+        if isinstance(session, IssueSession) and session.record.project == project.name
+    ]
+    return sorted(found, key=lambda session: session.issue)
 
 
 def _read(root: Root, name: str) -> AnySession | None:

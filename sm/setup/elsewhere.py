@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from sm.config.schema import (
+from sm.config.forges import (
     AnyForgeSettings,
     ForgejoSettings,
     GiteaSettings,

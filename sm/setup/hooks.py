@@ -11,7 +11,7 @@ from sm.adapters.settings_file import SettingsFile
 from sm.errors import UsageError
 from sm.sessions import hook_settings
 from sm.sessions.hooks import HOOKS
-from sm.shell_root import shell_root
+from sm.shell_root import find_shell_root
 
 
 class HookView(Struct, frozen=True):
@@ -36,7 +36,7 @@ default_settings = hook_settings.find_default_settings
 
 def find_hooks_dir() -> Path:
     """Return the folder of the hooks."""
-    return shell_root() / "lib" / "hooks"
+    return find_shell_root() / "lib" / "hooks"
 
 
 def install(path: Path) -> str:

@@ -15,9 +15,9 @@ from sm.adapters.forge.local.repository import is_bare
 from sm.adapters.git import Git
 from sm.adapters.git_call import call
 from sm.config.check import check_path
+from sm.config.forges import ForgeSettings
 from sm.config.load import find_user_folder, list_files, load
 from sm.config.read import SUFFIXES
-from sm.config.schema import ForgeSettings
 from sm.config.write import Values, check_values, format_text
 from sm.errors import SmError, UsageError
 from sm.setup import discover

@@ -45,7 +45,7 @@ def record(path: Path, event: Event) -> None:
 def record_once(path: Path, event: Event) -> None:
     """The same for what is found at every look: once within the hour."""
     new = _fitting(structs.replace(event, at=time.time()))
-    for known in newest_first(path):
+    for known in read_newest_first(path):
         if known.at < new.at - AGAIN_S:
             break
         if structs.replace(known, at=new.at) == new:
@@ -73,7 +73,7 @@ def append(path: Path, line: bytes) -> None:
     """
     with suppress(OSError):  # better too long than without this line
         if path.stat().st_size > ROTATE_AT:
-            path.replace(before(path))
+            path.replace(name_previous(path))
     append_line(path, line)
 
 
@@ -84,17 +84,17 @@ def read(path: Path, session: str = "") -> Iterator[Event]:
         StateError: what is there is no plain file of ours.
 
     """
-    for file in (before(path), path):
+    for file in (name_previous(path), path):
         with _reading(file) as lines:
-            yield from events_of(lines, session)
+            yield from parse_events(lines, session)
 
 
-def before(path: Path) -> Path:
+def name_previous(path: Path) -> Path:
     """Where the journal goes when it has become too large, and a new one is begun."""
     return path.with_name(path.name + ".1")
 
 
-def events_of(lines: Iterable[bytes], session: str = "") -> Iterator[Event]:
+def parse_events(lines: Iterable[bytes], session: str = "") -> Iterator[Event]:
     """The events (of one session) that the lines tell; those that are none are passed over."""
     named = msgspec.json.encode(session) if session else b""
     for line in lines:
@@ -126,7 +126,7 @@ def _decoder() -> msgspec.json.Decoder[Event]:
     return msgspec.json.Decoder(functools.reduce(operator.or_, KINDS))
 
 
-def since(path: Path, position: int) -> tuple[list[Event], int]:
+def read_since(path: Path, position: int) -> tuple[list[Event], int]:
     """The events behind byte `position`, oldest first, and the position behind the last of them.
 
     A journal that was begun anew is shorter than it was: what the one before it had is read first.
@@ -139,7 +139,7 @@ def since(path: Path, position: int) -> tuple[list[Event], int]:
     with _reading(path) as lines:
         if position <= lines.seek(0, 2):
             return _behind(lines, position)
-    with _reading(before(path)) as lines:
+    with _reading(name_previous(path)) as lines:
         earlier, _ = _behind(lines, position)
     with _reading(path) as lines:
         events, end = _behind(lines, 0)
@@ -152,19 +152,19 @@ def _behind(lines: BinaryIO, position: int) -> tuple[list[Event], int]:
     lines.seek(start)
     whole = lines.read()
     whole = whole[: whole.rfind(b"\n") + 1]
-    return list(events_of(whole.splitlines())), start + len(whole)
+    return list(parse_events(whole.splitlines())), start + len(whole)
 
 
-def size(path: Path) -> int:
+def find_size(path: Path) -> int:
     """How many bytes the journal has, 0 where there is none."""
     with _reading(path) as lines:
         return lines.seek(0, 2)
 
 
-def latest(path: Path, sessions: Set[str]) -> dict[str, Event]:
+def find_latest(path: Path, sessions: Set[str]) -> dict[str, Event]:
     """The last event of each of `sessions`: read once, from the end, until all are found."""
     wanted, found = set(sessions), dict[str, Event]()
-    for entry in newest_first(path):
+    for entry in read_newest_first(path):
         if not wanted:
             break
         if entry.session in wanted:
@@ -173,12 +173,12 @@ def latest(path: Path, sessions: Set[str]) -> dict[str, Event]:
     return found
 
 
-def newest_first(path: Path) -> Iterator[Event]:
+def read_newest_first(path: Path) -> Iterator[Event]:
     """The events of the last `LOOK_BACK` bytes; lines that are no events are passed over."""
-    return events_of(backwards(path))
+    return parse_events(read_backwards(path))
 
 
-def backwards(path: Path) -> Iterator[bytes]:
+def read_backwards(path: Path) -> Iterator[bytes]:
     """The lines of the last `LOOK_BACK` bytes, newest first.
 
     Raises:
@@ -186,7 +186,7 @@ def backwards(path: Path) -> Iterator[bytes]:
 
     """
     left = LOOK_BACK
-    for file in (path, before(path)):
+    for file in (path, name_previous(path)):
         with _reading(file) as lines:
             position, rest = lines.seek(0, 2), b""
             while position > 0 and left > 0:

@@ -132,391 +132,182 @@ class Root(Struct, frozen=True):
         return ProjectDir(self.projects / project)
 
 
-class ProjectDir(Struct, frozen=True):
+class Folder(Struct, frozen=True):
+    """A folder of state, with an `Entry` for each file in it."""
+
+    path: Path
+
+
+class Entry:
+    """A name in a folder of state: `directory.plan` is its path."""
+
+    def __init__(self, name: str, kind: Kind = Kind.FILE) -> None:
+        """Keep the name, and what kind of thing it stands for."""
+        self.name, self.kind = name, kind
+
+    def __get__(self, folder: Folder, _: type[Folder]) -> Path:
+        """Return the path in `folder`."""
+        return folder.path / self.name
+
+
+class ProjectDir(Folder, frozen=True):
     """The files of a project as a whole."""
 
-    path: Path
-
-    @property
-    def ci(self) -> Path:
-        """Checkouts in which the embedded forge runs CI, one for each commit, removed later."""
-        return self.path / "ci"
-
-    @property
-    def poll_lock(self) -> Path:
-        """Held for one tick of dev-poll."""
-        return self.path / "poll.lock"
-
-    @property
-    def snapshot(self) -> Path:
-        """The last look at the forge."""
-        return self.path / "forge.json"
-
-    @property
-    def due(self) -> Path:
-        """When the forge is to be looked at again: seconds since the epoch."""
-        return self.path / "due"
-
-    @property
-    def turn(self) -> Path:
-        """Made by the monitor that has the forge looked at, and removed afterwards."""
-        return self.path / "turn"
-
-    @property
-    def doubts(self) -> Path:
-        """Issues that wait for a person to vouch for their texts."""
-        return self.path / "doubts.json"
-
-    @property
-    def snapshot_lock(self) -> Path:
-        """Held by the process that looks at the forge."""
-        return self.path / "forge.lock"
-
-    @property
-    def forge_written(self) -> Path:
-        """Gets a new time with each write to a forge elsewhere."""
-        return self.path / "written"
-
-    @property
-    def repository(self) -> Path:
-        """The id of the repository on a forge elsewhere, and its present name."""
-        return self.path / "repository.json"
-
-    @property
-    def webhooks(self) -> Path:
-        """Which webhooks of the forge have arrived."""
-        return self.path / "webhooks.json"
-
-    @property
-    def rules(self) -> Path:
-        """What a forge elsewhere asks for before a merge into a branch."""
-        return self.path / "rules.json"
-
-    @property
-    def ci_logs(self) -> Path:
-        """The logs of failed jobs on a forge elsewhere, a file a commit; the last ones are kept."""
-        return self.path / "ci-logs"
-
-    @property
-    def quota(self) -> Path:
-        """The requests to a forge elsewhere, by hour and purpose, and what is left."""
-        return self.path / "quota.json"
-
-    @property
-    def quota_lock(self) -> Path:
-        """Held while a request is entered there."""
-        return self.path / "quota.lock"
+    ci = Entry("ci", Kind.DIRECTORY)
+    """Checkouts in which the embedded forge runs CI, one for each commit, removed later."""
+    poll_lock = Entry("poll.lock")
+    """Held for one tick of dev-poll."""
+    snapshot = Entry("forge.json")
+    """The last look at the forge."""
+    due = Entry("due")
+    """When the forge is to be looked at again: seconds since the epoch."""
+    turn = Entry("turn")
+    """Made by the monitor that has the forge looked at, and removed afterwards."""
+    doubts = Entry("doubts.json")
+    """Issues that wait for a person to vouch for their texts."""
+    snapshot_lock = Entry("forge.lock")
+    """Held by the process that looks at the forge."""
+    forge_written = Entry("written")
+    """Gets a new time with each write to a forge elsewhere."""
+    repository = Entry("repository.json")
+    """The id of the repository on a forge elsewhere, and its present name."""
+    webhooks = Entry("webhooks.json")
+    """Which webhooks of the forge have arrived."""
+    rules = Entry("rules.json")
+    """What a forge elsewhere asks for before a merge into a branch."""
+    ci_logs = Entry("ci-logs", Kind.DIRECTORY)
+    """The logs of failed jobs on a forge elsewhere, a file a commit; the last ones are kept."""
+    quota = Entry("quota.json")
+    """The requests to a forge elsewhere, by hour and purpose, and what is left."""
+    quota_lock = Entry("quota.lock")
+    """Held while a request is entered there."""
 
 
-class SessionDir(Struct, frozen=True):
+class SessionDir(Folder, frozen=True):
     """One small file for each fact about a session; see docs/STATE.md."""
 
-    path: Path
-
-    @property
-    def identity(self) -> Path:
-        """Who the session is; it never changes."""
-        return self.path / "identity.json"
-
-    @property
-    def agent(self) -> Path:
-        """The process of the last launched agent."""
-        return self.path / "agent.json"
-
-    @property
-    def launch_env(self) -> Path:
-        """The agent's environment, NUL-separated."""
-        return self.path / "launch.env"
-
-    @property
-    def launch_argv(self) -> Path:
-        """The agent's command, NUL-separated."""
-        return self.path / "launch.argv"
-
-    @property
-    def agent_pid(self) -> Path:
-        """`PID STARTTICKS` of the agent, written by its launcher."""
-        return self.path / "agent.pid"
-
-    @property
-    def launch_error(self) -> Path:
-        """Why the launcher could not become the agent."""
-        return self.path / "launch.error"
-
-    @property
-    def prompt(self) -> Path:
-        """The first prompt of the agent."""
-        return self.path / "prompt.md"
-
-    @property
-    def opening(self) -> Path:
-        """The id of the first prompt, and the prompt hook's answer that brings it, if it can."""
-        return self.path / "opening"
-
-    @property
-    def plan(self) -> Path:
-        """Intent: the steps under way, written before the first one."""
-        return self.path / "plan.json"
-
-    @property
-    def receipts(self) -> Path:
-        """One line for every finished step."""
-        return self.path / "receipts.jsonl"
-
-    @property
-    def issue(self) -> Path:
-        """The issue's title and text as the agent knows them."""
-        return self.path / "issue.json"
-
-    @property
-    def edited(self) -> Path:
-        """Title and text after an edit that the agent is still to be told of."""
-        return self.path / "issue-edited.json"
-
-    @property
-    def replies(self) -> Path:
-        """Answers of people that wait for the agent, one file each."""
-        return self.path / "replies"
-
-    @property
-    def asks(self) -> Path:
-        """What the agent asks of the forge, and the answers, one file each."""
-        return self.path / "asks"
-
-    @property
-    def problem(self) -> Path:
-        """Why the step under way is not possible yet."""
-        return self.path / "problem"
-
-    @property
-    def next(self) -> Path:
-        """When the next pass is due at the latest: seconds since the epoch, a whole number."""
-        return self.path / "next"
-
-    @property
-    def watch(self) -> Path:
-        """Paths whose change wakes the monitor, one on each line."""
-        return self.path / "watch"
-
-    @property
-    def shared(self) -> Path:
-        """The project's directory, and the file that changes with its forge: one on each line."""
-        return self.path / "shared"
-
-    @property
-    def seen(self) -> Path:
-        """Its mtime is the moment up to which the last pass has seen changes."""
-        return self.path / "seen"
-
-    @property
-    def phase_seen(self) -> Path:
-        """Its mtime is the phase file's mtime when sm last read it."""
-        return self.path / "phase.seen"
-
-    @property
-    def wake(self) -> Path:
-        """FIFO: a byte written here wakes the monitor at once."""
-        return self.path / "wake"
-
-    @property
-    def lock(self) -> Path:
-        """Held by the process that makes a pass over the session."""
-        return self.path / "lock"
-
-    @property
-    def monitor_lock(self) -> Path:
-        """Held by the monitor as long as it lives."""
-        return self.path / "monitor.lock"
-
-    @property
-    def monitor_log(self) -> Path:
-        """The output of the monitor and its reactors."""
-        return self.path / "monitor.log"
-
-    @property
-    def settings(self) -> Path:
-        """The settings that the agent CLI gets: the hooks and the status line."""
-        return self.path / "settings.json"
-
-    @property
-    def system_prompt(self) -> Path:
-        """The phase protocol, which is added to the agent's system prompt."""
-        return self.path / "system-prompt.md"
-
-    @property
-    def state(self) -> Path:
-        """One line `STATE SINCE CONTEXT PROMPT`, written by the hooks; `-` if unknown."""
-        return self.path / "state"
-
-    @property
-    def shown(self) -> Path:
-        """One line `STATE SINCE SHOWN AT`: what the screen has shown after `state` was written."""
-        return self.path / "shown"
-
-    @property
-    def screen(self) -> Path:
-        """The path of the terminal log, while the terminal decides: its change wakes."""
-        return self.path / "screen"
-
-    @property
-    def events(self) -> Path:
-        """A line `TIME EVENT CONTEXT DETAIL` for each hook call; its mtime is the sign of life."""
-        return self.path / "events"
-
-    @property
-    def context(self) -> Path:
-        """The payload of the last SessionStart: the agent's own session id, its transcript."""
-        return self.path / "context"
-
-    @property
-    def client(self) -> Path:
-        """The process number of the agent CLI, if the agent is a wrapper around it."""
-        return self.path / "client"
-
-    @property
-    def stop_payload(self) -> Path:
-        """The payload of the last Stop: the agent's last words, its background tasks."""
-        return self.path / "stop"
-
-    @property
-    def dialog(self) -> Path:
-        """The payload of the hook that reported the last dialog: the tool and its input."""
-        return self.path / "dialog"
-
-    @property
-    def failure(self) -> Path:
-        """The payload of the last StopFailure: its error and its message."""
-        return self.path / "failure"
-
-    @property
-    def usage(self) -> Path:
-        """One line: time, context, percentage, window; percentage and reset of each limit."""
-        return self.path / "usage"
-
-    @property
-    def queue(self) -> Path:
-        """Maildir of messages for the agent: `tmp`, `new`, `cur`, `done`."""
-        return self.path / "queue"
-
-    @property
-    def delivery_lock(self) -> Path:
-        """Held by the process that hands anything to the agent."""
-        return self.path / "delivery.lock"
-
-    @property
-    def expect(self) -> Path:
-        """The prompt that the prompt hook waits for, and its answer: three lines."""
-        return self.path / "expect"
-
-    @property
-    def offered(self) -> Path:
-        """Lines `NAME CONTEXT PROMPT`: messages that a hook handed out, still without proof."""
-        return self.path / "offered"
-
-    @property
-    def accepted(self) -> Path:
-        """An empty file for each message that the agent provably has."""
-        return self.path / "accepted"
-
-    @property
-    def steer(self) -> Path:
-        """Not empty while the queue may hold messages for the running turn."""
-        return self.path / "steer"
-
-    @property
-    def interrupted(self) -> Path:
-        """The message whose turn was interrupted, until it is clear whether it came back."""
-        return self.path / "interrupted.json"
-
-    @property
-    def recalled(self) -> Path:
-        """When a hook last told the agent its handoff document again, after a compaction."""
-        return self.path / "recalled"
-
-    @property
-    def compacting(self) -> Path:
-        """When a compaction began, seconds since 1970; empty if none is under way."""
-        return self.path / "compacting"
-
-    @property
-    def blocks(self) -> Path:
-        """How many turns in a row the Stop hook has continued with messages."""
-        return self.path / "blocks"
-
-    @property
-    def hold(self) -> Path:
-        """There during a rotation: only the messages that it names go through."""
-        return self.path / "hold"
-
-    @property
-    def handoff(self) -> Path:
-        """The last `sm handoff` of the agent, until sm takes it up."""
-        return self.path / "handoff.json"
-
-    @property
-    def rotation(self) -> Path:
-        """Intent: the rotation under way."""
-        return self.path / "rotation.json"
-
-    @property
-    def last_handoff(self) -> Path:
-        """The path of the document with which the current context began."""
-        return self.path / "last-handoff"
-
-    @property
-    def document(self) -> Path:
-        """A copy of that document, made before the old context was cleared."""
-        return self.path / "handoff.md"
-
-    @property
-    def next_document(self) -> Path:
-        """The copy of the document that the next context is to begin with."""
-        return self.path / "handoff-next.md"
-
-    @property
-    def threshold(self) -> Path:
-        """One number: at this percentage of its context something is to be done."""
-        return self.path / "threshold"
-
-    @property
-    def context_flags(self) -> Path:
-        """Of which thresholds the agent was told in its present context."""
-        return self.path / "context-flags.json"
-
-    @property
-    def context_settings(self) -> Path:
-        """A person's settings for the context of this session alone."""
-        return self.path / "context-settings.json"
-
-    @property
-    def transcript(self) -> Path:
-        """The terminal log of a session without an issue, written by tmux."""
-        return self.path / "transcript.log"
-
-    @property
-    def typed(self) -> Path:
-        """The last typed message, and its line."""
-        return self.path / "typed.json"
-
-    @property
-    def notify(self) -> Path:
-        """A file `notify/{id}` for each message whose sender wants to hear of the turn's end."""
-        return self.path / "notify"
-
-    @property
-    def events_before(self) -> Path:
-        """The lines of `events` before it was begun anew."""
-        return self.path / "events.1"
-
-    @property
-    def told(self) -> Path:
-        """The last compaction that the parent was told of: its time as in `events`."""
-        return self.path / "told"
-
-    @property
-    def over(self) -> Path:
-        """How a session without an issue has ended; its monitor has nothing more to do."""
-        return self.path / "over"
+    identity = Entry("identity.json")
+    """Who the session is; it never changes."""
+    agent = Entry("agent.json")
+    """The process of the last launched agent."""
+    launch_env = Entry("launch.env")
+    """The agent's environment, NUL-separated."""
+    launch_argv = Entry("launch.argv")
+    """The agent's command, NUL-separated."""
+    agent_pid = Entry("agent.pid")
+    """`PID STARTTICKS` of the agent, written by its launcher."""
+    launch_error = Entry("launch.error")
+    """Why the launcher could not become the agent."""
+    prompt = Entry("prompt.md")
+    """The first prompt of the agent."""
+    opening = Entry("opening")
+    """The id of the first prompt, and the prompt hook's answer that brings it, if it can."""
+    plan = Entry("plan.json")
+    """Intent: the steps under way, written before the first one."""
+    receipts = Entry("receipts.jsonl")
+    """One line for every finished step."""
+    issue = Entry("issue.json")
+    """The issue's title and text as the agent knows them."""
+    edited = Entry("issue-edited.json")
+    """Title and text after an edit that the agent is still to be told of."""
+    replies = Entry("replies", Kind.DIRECTORY)
+    """Answers of people that wait for the agent, one file each."""
+    asks = Entry("asks", Kind.DIRECTORY)
+    """What the agent asks of the forge, and the answers, one file each."""
+    problem = Entry("problem")
+    """Why the step under way is not possible yet."""
+    next = Entry("next")
+    """When the next pass is due at the latest: seconds since the epoch, a whole number."""
+    watch = Entry("watch")
+    """Paths whose change wakes the monitor, one on each line."""
+    shared = Entry("shared")
+    """The project's directory, and the file that changes with its forge: one on each line."""
+    seen = Entry("seen")
+    """Its mtime is the moment up to which the last pass has seen changes."""
+    phase_seen = Entry("phase.seen")
+    """Its mtime is the phase file's mtime when sm last read it."""
+    wake = Entry("wake", Kind.FIFO)
+    """FIFO: a byte written here wakes the monitor at once."""
+    lock = Entry("lock")
+    """Held by the process that makes a pass over the session."""
+    monitor_lock = Entry("monitor.lock")
+    """Held by the monitor as long as it lives."""
+    monitor_log = Entry("monitor.log")
+    """The output of the monitor and its reactors."""
+    settings = Entry("settings.json")
+    """The settings that the agent CLI gets: the hooks and the status line."""
+    system_prompt = Entry("system-prompt.md")
+    """The phase protocol, which is added to the agent's system prompt."""
+    state = Entry("state")
+    """One line `STATE SINCE CONTEXT PROMPT`, written by the hooks; `-` if unknown."""
+    shown = Entry("shown")
+    """One line `STATE SINCE SHOWN AT`: what the screen has shown after `state` was written."""
+    screen = Entry("screen")
+    """The path of the terminal log, while the terminal decides: its change wakes."""
+    events = Entry("events")
+    """A line `TIME EVENT CONTEXT DETAIL` for each hook call; its mtime is the sign of life."""
+    context = Entry("context")
+    """The payload of the last SessionStart: the agent's own session id, its transcript."""
+    client = Entry("client")
+    """The process number of the agent CLI, if the agent is a wrapper around it."""
+    stop_payload = Entry("stop")
+    """The payload of the last Stop: the agent's last words, its background tasks."""
+    dialog = Entry("dialog")
+    """The payload of the hook that reported the last dialog: the tool and its input."""
+    failure = Entry("failure")
+    """The payload of the last StopFailure: its error and its message."""
+    usage = Entry("usage")
+    """One line: time, context, percentage, window; percentage and reset of each limit."""
+    queue = Entry("queue", Kind.DIRECTORY)
+    """Maildir of messages for the agent: `tmp`, `new`, `cur`, `done`."""
+    delivery_lock = Entry("delivery.lock")
+    """Held by the process that hands anything to the agent."""
+    expect = Entry("expect")
+    """The prompt that the prompt hook waits for, and its answer: three lines."""
+    offered = Entry("offered")
+    """Lines `NAME CONTEXT PROMPT`: messages that a hook handed out, still without proof."""
+    accepted = Entry("accepted", Kind.DIRECTORY)
+    """An empty file for each message that the agent provably has."""
+    steer = Entry("steer")
+    """Not empty while the queue may hold messages for the running turn."""
+    interrupted = Entry("interrupted.json")
+    """The message whose turn was interrupted, until it is clear whether it came back."""
+    recalled = Entry("recalled")
+    """When a hook last told the agent its handoff document again, after a compaction."""
+    compacting = Entry("compacting")
+    """When a compaction began, seconds since 1970; empty if none is under way."""
+    blocks = Entry("blocks")
+    """How many turns in a row the Stop hook has continued with messages."""
+    hold = Entry("hold")
+    """There during a rotation: only the messages that it names go through."""
+    handoff = Entry("handoff.json")
+    """The last `sm handoff` of the agent, until sm takes it up."""
+    rotation = Entry("rotation.json")
+    """Intent: the rotation under way."""
+    last_handoff = Entry("last-handoff")
+    """The path of the document with which the current context began."""
+    document = Entry("handoff.md")
+    """A copy of that document, made before the old context was cleared."""
+    next_document = Entry("handoff-next.md")
+    """The copy of the document that the next context is to begin with."""
+    threshold = Entry("threshold")
+    """One number: at this percentage of its context something is to be done."""
+    context_flags = Entry("context-flags.json")
+    """Of which thresholds the agent was told in its present context."""
+    context_settings = Entry("context-settings.json")
+    """A person's settings for the context of this session alone."""
+    transcript = Entry("transcript.log")
+    """The terminal log of a session without an issue, written by tmux."""
+    typed = Entry("typed.json")
+    """The last typed message, and its line."""
+    notify = Entry("notify", Kind.DIRECTORY)
+    """A file `notify/{id}` for each message whose sender wants to hear of the turn's end."""
+    events_before = Entry("events.1")
+    """The lines of `events` before it was begun anew."""
+    told = Entry("told")
+    """The last compaction that the parent was told of: its time as in `events`."""
+    over = Entry("over")
+    """How a session without an issue has ended; its monitor has nothing more to do."""
 
 
 Layout = dict[str, Kind]
@@ -534,10 +325,6 @@ QUEUE: Layout = {
 
 
 @cache
-def layout(of: type[SessionDir | ProjectDir]) -> Layout:
-    """Return what the directory of a session or a project holds: files, and a few others."""
-    here = of(Path())
-    files = [getattr(here, name).name for name, it in vars(of).items() if isinstance(it, property)]
-    folders = ("accepted", "asks", "ci", "ci-logs", "notify", "queue", "replies")
-    others = dict.fromkeys(folders, Kind.DIRECTORY) | {"wake": Kind.FIFO}
-    return {name: others.get(name, Kind.FILE) for name in files}
+def layout(of: type[Folder]) -> Layout:
+    """Return what the directory of a session or a project holds."""
+    return {entry.name: entry.kind for entry in vars(of).values() if isinstance(entry, Entry)}

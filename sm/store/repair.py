@@ -34,8 +34,7 @@ def repair(root: Root, *directories: SessionDir | ProjectDir) -> None:
         path = directory.path
         name = path.name if isinstance(directory, SessionDir) else ""
         _repair(path.parent, {path.name: Kind.DIRECTORY}, root.journal, name)
-        known = layout(SessionDir if isinstance(directory, SessionDir) else ProjectDir)
-        _repair(path, known, root.journal, name)
+        _repair(path, layout(type(directory)), root.journal, name)
         if isinstance(directory, SessionDir):
             _repair(directory.queue, QUEUE, root.journal, name)
 

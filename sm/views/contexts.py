@@ -50,10 +50,10 @@ class Gauge(Struct, frozen=True, kw_only=True):
     proof: Proof
 
 
-def gauges(root: Root) -> list[Gauge]:
+def list_gauges(root: Root) -> list[Gauge]:
     """Those of all sessions that have not ended, by age; of a damaged one what is wrong with it."""
     found, damaged = read_records(root)
-    rows = [show(one, gauge, _damaged) for one in found if not one.is_over]
+    rows = [show(one, read_gauge, _damaged) for one in found if not one.is_over]
     return [*rows, *map(_damaged, damaged)]
 
 
@@ -63,7 +63,7 @@ def _damaged(one: Damaged) -> Gauge:
     )
 
 
-def gauge(session: AnySession) -> Gauge:
+def read_gauge(session: AnySession) -> Gauge:
     """That of one session; most of what cannot be read is among its notes.
 
     Raises:
@@ -93,7 +93,7 @@ def gauge(session: AnySession) -> Gauge:
         doing=going_on.told if going_on else "",
         since_s=going_on.age_s if going_on else 0.0,
         last_handoff=str(last or ""),
-        own=tuple(own(session)),
+        own=tuple(describe_own_settings(session)),
         notes=(
             *notes,
             *_of_replacement(session, flags, going_on),
@@ -146,7 +146,7 @@ def _next(session: AnySession, flags: Flags, notes: list[str]) -> Iterator[str]:
         yield f"{what} at {level:g}%"
 
 
-def own(session: AnySession) -> Iterator[str]:
+def describe_own_settings(session: AnySession) -> Iterator[str]:
     """What was set for the session alone, in words."""
     try:
         found = read_own(session.dir)

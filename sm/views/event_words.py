@@ -13,7 +13,7 @@ from sm.issues.matrix import BY_NAME
 from sm.sessions.history import Verb
 from sm.store import events
 from sm.store.events import Event, Rotation, RotationStep, StepDone, Untyped
-from sm.views.row_words import in_words
+from sm.views.row_words import put_in_words
 
 BY_HAND = "asked for by a person"
 
@@ -139,7 +139,7 @@ def _step_shortly(event: StepDone) -> str:
     if event.verb == Verb.PARK:
         return f"parked {describe(event).partition(' (')[0]}"
     if event.verb in STEPS_SHORTLY:
-        return _behind(STEPS_SHORTLY[event.verb], in_words(event.result) or event.trouble)
+        return _behind(STEPS_SHORTLY[event.verb], put_in_words(event.result) or event.trouble)
     return _step(event)
 
 
@@ -221,7 +221,7 @@ def _rotation_shortly(event: Rotation) -> str:
 
 
 def _passed_over(event: events.PassedOver) -> str:
-    who = event.author or "somebody whom the forge does not name"
+    who = event.author or "an account that the forge does not name"
     what = "a comment" if event.what == "comment" else f"an edit of the {event.what}"
     return f"{what} by {who}"
 
@@ -277,7 +277,7 @@ WORDINGS: dict[type[Event], Wording] = dict(
             "decided",
             lambda event: f"{event.row} ({_phase(event)})",
             _decided,
-            lambda event: in_words(event.row),
+            lambda event: put_in_words(event.row),
         ),
         _wording(
             events.Dropped,

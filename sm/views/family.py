@@ -40,7 +40,7 @@ class Relative(Struct, frozen=True, kw_only=True):
     proof: Proof
 
 
-def relative(session: AnySession) -> Relative:
+def make_relative(session: AnySession) -> Relative:
     """What is known of a session, from its files and its process alone."""
     known = Known(session)
     return Relative(
@@ -62,14 +62,14 @@ def relative(session: AnySession) -> Relative:
     )
 
 
-def tree(root: Root, top: AnySession | None = None) -> list[Relative]:
+def list_descendants(root: Root, top: AnySession | None = None) -> list[Relative]:
     """The descendants of `top`, each below its parent; without a `top` all there are."""
     known = sorted(registry.list_all(root), key=lambda session: session.record.created_at)
     if top is not None:
         return _below(known, top.name, 0)
     names = {session.name for session in known}
     first = [session for session in known if session.record.parent not in names]
-    return [row for one in first for row in (relative(one), *_below(known, one.name, 1))]
+    return [row for one in first for row in (make_relative(one), *_below(known, one.name, 1))]
 
 
 def _below(known: Iterable[AnySession], parent: str, depth: int) -> list[Relative]:
@@ -79,12 +79,12 @@ def _below(known: Iterable[AnySession], parent: str, depth: int) -> list[Relativ
     for session in listed:
         if session.record.parent == parent:
             others = [one for one in listed if one is not session]
-            found.append(structs.replace(relative(session), depth=depth))
+            found.append(structs.replace(make_relative(session), depth=depth))
             found += _below(others, session.name, depth + 1)
     return found
 
 
-def ad_hoc(root: Root) -> list[Relative]:
+def list_ad_hoc(root: Root) -> list[Relative]:
     """The sessions that work on no issue, the oldest first."""
     found, _ = read_records(root)
-    return [relative(one) for one in found if not one.issue]
+    return [make_relative(one) for one in found if not one.issue]

@@ -20,7 +20,7 @@ class Recorded(Struct, frozen=True):
     name: str
 
 
-def recorded(root: Root, target: str | None) -> Iterator[Recorded]:
+def list_records(root: Root, target: str | None) -> Iterator[Recorded]:
     """The records of a session, or of all, the newest first.
 
     Raises:
@@ -39,10 +39,10 @@ def _name(entry: Health) -> str:
     return f"{entry.project}#{number}" if entry.project else entry.session
 
 
-def given_up(root: Root, target: str | None) -> list[Recorded]:
+def list_given_up(root: Root, target: str | None) -> list[Recorded]:
     """The last record of each session that there is, where its rotation was given up."""
     last: dict[str, Recorded] = {}
-    for one in recorded(root, target):
+    for one in list_records(root, target):
         last.setdefault(one.entry.session, one)
     there = {session.name for session in registry.list_all(root, lambda _: None)}
     return [

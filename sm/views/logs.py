@@ -32,7 +32,7 @@ LINE_ENDS = re.compile(r"(?<!\r)\r++\n")
 BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){2,}")
 
 
-def log_file(project: Project, issue: int, *, monitor: bool = False) -> Path:
+def find_log_file(project: Project, issue: int, *, monitor: bool = False) -> Path:
     """The terminal log of the issue's session, or of the last one that has ended; or its monitor's.
 
     Raises:
@@ -47,7 +47,7 @@ def log_file(project: Project, issue: int, *, monitor: bool = False) -> Path:
         what = "monitor" if monitor else "agent"
         raise SmError(f"the {what} of issue #{issue} of '{project.name}' has said nothing yet")
     trace = f"sm trace {project.name} {issue}"
-    return kept_file(
+    return find_kept_file(
         project.root,
         directory.path.name,
         f"issue #{issue} of '{project.name}' has no session, and nothing of one is left: "
@@ -56,7 +56,7 @@ def log_file(project: Project, issue: int, *, monitor: bool = False) -> Path:
     )
 
 
-def kept_file(root: Root, name: str, otherwise: str = "", *, monitor: bool = False) -> Path:
+def find_kept_file(root: Root, name: str, otherwise: str = "", *, monitor: bool = False) -> Path:
     """The terminal log of the last session of that id, which has ended.
 
     Raises:
@@ -77,7 +77,7 @@ def _transcript(project: Project, directory: SessionDir, issue: int) -> Path:
     return own if own.exists() else project.root.transcript(project.name, issue)
 
 
-def ad_hoc_file(session: AdHocSession, *, monitor: bool = False) -> Path:
+def find_ad_hoc_file(session: AdHocSession, *, monitor: bool = False) -> Path:
     """The same for a session that works on no issue.
 
     Raises:
@@ -102,7 +102,7 @@ def clean(text: str) -> str:
     return BLANK_LINES.sub("\n\n", CONTROL.sub("", plain))
 
 
-def shown_lines(path: Path, count: int, *, end: int) -> str:
+def read_shown_lines(path: Path, count: int, *, end: int) -> str:
     """The last `count` lines that the terminal has shown before byte `end`, each as it was last.
 
     What was drawn over, such as a spinner, is left out. Of a log that takes too long to draw it is
@@ -113,11 +113,11 @@ def shown_lines(path: Path, count: int, *, end: int) -> str:
     data = _read(path, max(0, end - DRAWN_BYTES), end)
     lines = _shown(data, count)
     if lines is None:
-        return last_lines(path, count, end=end)
+        return read_last_lines(path, count, end=end)
     return "".join(f"{line}\n" for line in lines[-count:])
 
 
-def screen_lines(session: AnySession, count: int) -> str:
+def read_screen_lines(session: AnySession, count: int) -> str:
     """The last lines of its screen that are not blank; without a screen those of its log."""
     known = agent.load(session.dir)
     if known is None or not agent.is_alive(session.dir):
@@ -156,7 +156,7 @@ def ends_within_line(path: Path, end: int) -> bool:
     return bool(last) and b"\x1b" not in last
 
 
-def last_lines(path: Path, count: int, *, end: int, raw: bool = False) -> str:
+def read_last_lines(path: Path, count: int, *, end: int, raw: bool = False) -> str:
     """The last `count` lines before byte `end`; of a cleaned transcript those that are left."""
     wanted = BLOCK
     while count > 0:

@@ -56,14 +56,14 @@ def _step(event: StepDone) -> str:
     return ""
 
 
-def news(path: Path, position: int, projects: Iterable[str]) -> tuple[list[str], int]:
+def read_news(path: Path, position: int, projects: Iterable[str]) -> tuple[list[str], int]:
     """What the journal `path` says of `projects` behind byte `position`, and where it ends now.
 
     Raises:
         StateError: the journal is no plain file of ours.
 
     """
-    found, end = journal.since(path, position)
+    found, end = journal.read_since(path, position)
     prefixes = {name_session(project, 0)[:-1]: project for project in projects}
     return list(_lines(found, prefixes)), end
 

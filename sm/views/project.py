@@ -11,6 +11,7 @@ from sm.errors import SmError
 from sm.issues import claim, doubts, worktrees
 from sm.issues.poll import list_blockers
 from sm.issues.snapshot import Snapshot, find_longest_interval
+from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import lock
@@ -18,7 +19,7 @@ from sm.store.paths import Root
 from sm.views import family
 from sm.views.family import Relative
 from sm.views.known import read_or
-from sm.views.session import NOTHING_SEEN, StatusRow, rows_of, seen
+from sm.views.session import NOTHING_SEEN, StatusRow, make_rows, read_last_look
 
 RECENT_S = 24 * 3600
 """What was merged longer ago is no news."""
@@ -58,9 +59,9 @@ class Merged(Struct, frozen=True):
 class Overview(Struct, frozen=True):
     """All of a project; `seen_at` is the last look at the forge, seconds since the epoch, or 0.
 
-    `ad_hoc` are sessions of no project. `unlisted` are open issues that nobody works on and that
-    lack the label `backlog`, by which an issue is taken up. `merged` are the pull requests of the
-    last day that were, the latest first.
+    `ad_hoc` are sessions of no project. `unlisted` are open issues that no session works on and
+    that lack the label `backlog`, by which an issue is taken up. `merged` are the pull requests
+    that were merged within the last day, the latest first.
     """
 
     project: str
@@ -76,28 +77,28 @@ class Overview(Struct, frozen=True):
     backlog: str = ""
 
 
-def no_project(root: Root) -> Overview | None:
+def read_sessions_without_project(root: Root) -> Overview | None:
     """The sessions that work for no project, under the name ''; None where there are none."""
-    found = tuple(family.ad_hoc(root))
+    found = tuple(family.list_ad_hoc(root))
     return Overview(project="", seen_at=0.0, ad_hoc=found) if found else None
 
 
-def overview(project: Project, now: float) -> Overview:
+def read_overview(project: Project, now: float) -> Overview:
     """The project as it is on disk; whatever cannot be read is among the problems."""
     problems: list[str] = []
 
     def report(error: SmError) -> None:
         problems.append(error.message)
 
-    sessions = project.sessions(report)
-    known = read_or(report, lambda: seen(project), NOTHING_SEEN)
+    sessions = registry.list_for(project, report)
+    known = read_or(report, lambda: read_last_look(project), NOTHING_SEEN)
     problems.extend(known.problems)
     kept = read_or(report, lambda: worktrees.list_kept(project, sessions), dict[int, str]())
     waits = tuple(_waiting(project, sessions, known))
     return Overview(
         project=project.name,
         seen_at=known.taken_at,
-        sessions=tuple(rows_of(project, now, sessions, known)),
+        sessions=tuple(make_rows(project, now, sessions, known)),
         waiting=waits,
         merged=tuple(_merged(project, known, now)),
         kept=tuple(Kept(issue, path) for issue, path in kept.items()),

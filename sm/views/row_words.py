@@ -66,6 +66,6 @@ TEXTS: dict[str, str] = {
 """Texts for agents and people that are not called as their row."""
 
 
-def in_words(name: str) -> str:
+def put_in_words(name: str) -> str:
     """The row or the text of that name in words; another version's name as it is."""
     return ROWS.get(name) or TEXTS.get(name) or name

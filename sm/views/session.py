@@ -14,7 +14,7 @@ from sm.issues.observe import Observation, recall
 from sm.issues.problem import read_problem
 from sm.issues.snapshot import Snapshot, last_snapshot
 from sm.phase import Phase
-from sm.sessions import agent, terminal, turn
+from sm.sessions import agent, registry, terminal, turn
 from sm.sessions.activity import Evidence, Proof
 from sm.sessions.project import Project
 from sm.sessions.session import AnySession, IssueSession
@@ -105,27 +105,27 @@ DOING = {
 """What a session waits for whose agent is not simply at work, by what its hooks say."""
 
 
-def rows(project: Project, now: float) -> list[StatusRow]:
+def list_rows(project: Project, now: float) -> list[StatusRow]:
     """Every session of the project, by issue; a damaged one has its row, too.
 
     Raises:
         StateError: the last observation of the forge is damaged.
 
     """
-    return rows_of(project, now, project.sessions(), seen(project))
+    return make_rows(project, now, registry.list_for(project), read_last_look(project))
 
 
-def seen(project: Project) -> Snapshot:
+def read_last_look(project: Project) -> Snapshot:
     """The forge as it was seen last, however long ago."""
     return last_snapshot(project.root.project(project.name)) or NOTHING_SEEN
 
 
-def rows_of(
+def make_rows(
     project: Project, now: float, sessions: Iterable[IssueSession], known: Snapshot
 ) -> list[StatusRow]:
     """The rows of these sessions, by what was `known` of the forge."""
     found = list(sessions)
-    events = journal.latest(project.root.journal, {session.name for session in found})
+    events = journal.find_latest(project.root.journal, {session.name for session in found})
     parts = _parts(known)
     return [_row(now, s, parts(s), events.get(s.name)) for s in found]
 

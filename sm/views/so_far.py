@@ -8,7 +8,7 @@ from sm.errors import SmError
 from sm.sessions import activity, registry
 from sm.sessions.session import AnySession, IssueSession
 from sm.store.paths import Root
-from sm.views.session import StatusRow, rows_of, seen
+from sm.views.session import StatusRow, make_rows, read_last_look
 from sm.views.states import State
 from sm.views.trace import AT_WORK, Story
 
@@ -24,7 +24,7 @@ AD_HOC = {
 """How the states of a session that works on no issue are told; the others speak for themselves."""
 
 
-def up_to_now(told: Story, session: AnySession | None, now: float) -> Story:
+def bring_up_to_now(told: Story, session: AnySession | None, now: float) -> Story:
     """The story with how it stands `now` instead of how its last event left it.
 
     A story that has an end stays as it is. `session` is None for one that is not on record.
@@ -47,7 +47,7 @@ def _standing(session: AnySession, now: float) -> str:
         return AD_HOC.get(state, state)
     try:
         project = session.project
-        [row] = rows_of(project, now, [session], seen(project))
+        [row] = make_rows(project, now, [session], read_last_look(project))
     except SmError as error:
         return f"its state is not known ({error.message})"
     return _in_words(row)

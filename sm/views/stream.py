@@ -19,13 +19,13 @@ from sm.views.event_words import tell
 BLOCK = 256 * 1024
 
 
-def as_json(event: Event) -> dict[str, object]:
+def make_json(event: Event) -> dict[str, object]:
     """The event for programs: every field of its kind, also an empty one, and it in words."""
     fields = structs.asdict(event)
     return {"kind": str(kind_of(event)), **fields, "words": tell(event)}
 
 
-def stream(
+def follow_events(
     path: Path, *, since: float, session: str = "", pause: Callable[[], None] | None = None
 ) -> Iterator[Event]:
     """The events that the journal `path` has from `since` (seconds since 1970) on, oldest first.
@@ -40,7 +40,7 @@ def stream(
     for number, lines in enumerate(_looks(path, pause)):
         # Of what comes, all is wanted, whatever becomes of the clock meanwhile.
         earliest = since if number == 0 else -math.inf
-        for event in journal.events_of(lines, session):
+        for event in journal.parse_events(lines, session):
             if event.at >= earliest:
                 yield event
 
@@ -49,8 +49,8 @@ def _looks(path: Path, pause: Callable[[], None] | None) -> Iterator[Iterable[by
     """The lines that are there, then those of each look, also where the journal is begun anew."""
     with ExitStack() as files:
         # The newer one is opened first: a journal that is begun anew meanwhile leaves no gap.
-        current, older = _opened(path, files), _opened(journal.before(path), files)
-        if older and current and current.is_at(journal.before(path)):
+        current, older = _opened(path, files), _opened(journal.name_previous(path), files)
+        if older and current and current.is_at(journal.name_previous(path)):
             older = None
         yield chain(*(file.lines() for file in (older, current) if file))
         is_replaced = False

@@ -59,7 +59,7 @@ class Story(Struct, frozen=True):
     log: str = ""
 
 
-def story(project: Project, issue: int) -> Story:
+def read_story(project: Project, issue: int) -> Story:
     """What happened for `issue`; also when its session is long over.
 
     Raises:
@@ -67,10 +67,10 @@ def story(project: Project, issue: int) -> Story:
 
     """
     session = name_session(project.name, issue)
-    return story_of(project.root, session, f"issue #{issue} of '{project.name}'")
+    return read_story_of(project.root, session, f"issue #{issue} of '{project.name}'")
 
 
-def story_of(root: Root, session: str, what: str) -> Story:
+def read_story_of(root: Root, session: str, what: str) -> Story:
     """What happened in the session of that id; `what` is how a person calls it.
 
     Raises:
@@ -101,7 +101,7 @@ OUTCOMES = {
     "failed": "failed: the agent gave up",
     "idle-prompt": "failed: the agent never signalled a phase",
     "recovery-exhausted": "failed: the agent died again and again",
-    "escalation-over": "failed: nobody answered",
+    "escalation-over": "failed: no answer came",
 }
 """What it means that a row ended a session."""
 

@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.forge.errors import ChecksNotPassedError, MergeRefusedError
-from sm.adapters.forge.gitea import observe
 from sm.adapters.forge.model import BOT, Batch, CheckState, Hold, InlineComment, ReviewState
-from sm.adapters.forge.web import again
 from tests.forges.server import Fault, Reply
 from tests.forges.sides import RemoteSide, remote_side
 from tests.forges.state import Pull, Run
@@ -39,12 +37,7 @@ RULES = [
 
 
 @pytest.fixture(params=["github", "forgejo", "gitea"])
-def side(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[RemoteSide]:
-    monkeypatch.setattr(again, "FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(again, "LONGEST_PAUSE_S", 0.002)
-    monkeypatch.setattr(observe, "UNCERTAIN_S", 0.0)
+def side(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RemoteSide]:
     with remote_side(request.param, make_hub(tmp_path), tmp_path / "kept") as side:
         yield side
 

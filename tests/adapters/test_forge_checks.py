@@ -53,7 +53,7 @@ def kill(pid: int) -> None:
 def test_without_a_command_there_is_no_check(tmp_path: Path) -> None:
     hub = make_hub(tmp_path)
     head = hub.push("fix/1")
-    assert hub.open().ensure_check(head).state is CheckState.NONE
+    assert hub.open().checks.ensure(head).state is CheckState.NONE
     assert not list((hub.folder / "checks").iterdir())
 
 
@@ -125,7 +125,7 @@ def test_many_observers_start_one_runner(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "go")
     head = hub.push("fix/1")
     context = multiprocessing.get_context("fork")
-    observers = [context.Process(target=lambda: hub.open().ensure_check(head)) for _ in range(8)]
+    observers = [context.Process(target=lambda: hub.open().checks.ensure(head)) for _ in range(8)]
     for observer in observers:
         observer.start()
     for observer in observers:
@@ -144,7 +144,7 @@ def test_killed_runner_is_replaced_and_leaves_nothing(tmp_path: Path, root: Root
     hub = make_hub(tmp_path, ci=ci)
     head = hub.push("fix/1")
     forge = hub.open()
-    forge.ensure_check(head)
+    forge.checks.ensure(head)
     runner, sleeper = pid_in(tmp_path / "runner"), pid_in(tmp_path / "sleeper")
     assert len(left_behind(hub, root)) == 1
     before = forge.stamp()
@@ -166,7 +166,7 @@ def test_checkout_of_a_killed_runner_is_removed_by_the_next_of_any_commit(
     )
     hub = make_hub(tmp_path, ci=ci)
     head = hub.push("fix/1")
-    hub.open().ensure_check(head)
+    hub.open().checks.ensure(head)
     kill(pid_in(tmp_path / "runner"))
     assert hub.checked(hub.push("fix/1", "ok")) == "success"
     assert proc.find(pid_in(tmp_path / "command")) is None
@@ -177,7 +177,7 @@ def test_runner_that_keeps_dying_says_nothing_of_the_commit(tmp_path: Path, root
     hub = make_hub(tmp_path, ci=f"echo $$ >>{tmp_path}/commands; kill -9 $PPID; sleep 1000")
     head = hub.push("fix/1")
     forge = hub.open()
-    wait_for(lambda: forge.ensure_check(head).state != "pending", "a verdict")
+    wait_for(lambda: forge.checks.ensure(head).state != "pending", "a verdict")
     check = forge.check(head)
     assert check.state is CheckState.BROKEN
     assert f"died {MAX_STARTS} times" in check.step
@@ -192,7 +192,7 @@ def test_runner_that_cannot_read_the_configuration_tells_it_in_the_log(tmp_path:
     head = hub.push("fix/1")
     forge = hub.open()
     hub.config.write_text("nonsense: [")
-    wait_for(lambda: forge.ensure_check(head).state != "pending", "a verdict")
+    wait_for(lambda: forge.checks.ensure(head).state != "pending", "a verdict")
     assert "sm.yaml" in forge.check(head).log
 
 
@@ -264,7 +264,7 @@ def test_command_that_is_killed_is_run_once_more_and_says_nothing_of_the_commit(
     assert check.step == f"CI itself: its command was killed by {by}"
     assert check.log.count("that says nothing of the commit: run once more") == 1
     assert runs(tmp_path) == 2
-    hub.open().ensure_check(head)
+    hub.open().checks.ensure(head)
     assert left_behind(hub, root) == []
 
 
@@ -348,7 +348,7 @@ def test_runners_that_have_died_count_for_nothing_when_it_is_run_again(tmp_path:
     mended = f"test -e {tmp_path}/mended && exit 0"
     hub = make_hub(tmp_path, ci=f"{mended}; kill -9 $PPID; sleep 1000")
     head, forge = hub.push("fix/1"), hub.open()
-    wait_for(lambda: forge.ensure_check(head).state != "pending", "a verdict", 60)
+    wait_for(lambda: forge.checks.ensure(head).state != "pending", "a verdict", 60)
     (tmp_path / "mended").touch()
     forge.rerun_check(head)
     assert hub.checked(head) == "success"
@@ -376,7 +376,7 @@ def test_ci_at_work_is_not_started_twice(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "go")
     hub = make_hub(tmp_path, ci=f"cat {tmp_path}/go")
     head, forge = hub.push("fix/1"), hub.open()
-    forge.ensure_check(head)
+    forge.checks.ensure(head)
     with pytest.raises(AtWorkError, match="CI is at work on"):
         forge.rerun_check(head)
     (tmp_path / "go").write_text("go\n")
@@ -414,7 +414,7 @@ def test_secrets_are_gone_from_a_log_before_anybody_can_read_it(tmp_path: Path) 
     say = f"printf 'step: unit {TOKEN}\\nDEPLOY_KEY=hunter22 x\\n{PEM}half {TOKEN}'"
     hub = make_hub(tmp_path, ci=f"{say}; read -r _ <{gate}; exit 3")
     head = hub.push("fix/1")
-    hub.open().ensure_check(head)
+    hub.open().checks.ensure(head)
     wait_for(lambda: "step: unit [redacted]" in log_of(hub, head), "its first line")
     assert TOKEN not in log_of(hub, head)
     gate.write_text("go\n")
@@ -451,7 +451,7 @@ def test_another_command_makes_old_verdicts_void(tmp_path: Path) -> None:
 def _looked_at(hub: Hub, head: str) -> CheckState:
     """What CI says when it is looked at again and again: the last runner may just be ending."""
     forge = hub.open()
-    wait_for(lambda: forge.ensure_check(head).state is not CheckState.PENDING, "the end of CI")
+    wait_for(lambda: forge.checks.ensure(head).state is not CheckState.PENDING, "the end of CI")
     return forge.check(head).state
 
 
@@ -467,7 +467,7 @@ def test_what_was_merged_keeps_what_ci_said_of_it(tmp_path: Path) -> None:
 def test_runners_that_died_of_another_command_count_for_nothing(tmp_path: Path) -> None:
     hub = make_hub(tmp_path, ci="kill -9 $PPID; sleep 1000")
     head, forge = hub.push("fix/1"), hub.open()
-    wait_for(lambda: forge.ensure_check(head).state != "pending", "a verdict")
+    wait_for(lambda: forge.checks.ensure(head).state != "pending", "a verdict")
     assert forge.check(head).state is CheckState.BROKEN
     assert _looked_at(_with_ci(hub, "exit 0"), head) is CheckState.SUCCESS
 

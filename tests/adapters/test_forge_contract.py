@@ -10,7 +10,6 @@ import pytest
 
 from sm.adapters.forge import kinds
 from sm.adapters.forge.gitea import entry as gitea
-from sm.adapters.forge.gitea import observe
 from sm.adapters.forge.github import entry as github
 from sm.adapters.forge.gitlab import entry as gitlab
 from sm.adapters.forge.local import entry
@@ -50,12 +49,6 @@ class TestGithub(ForgeContract):
     def side(self, tmp_path: Path) -> Iterator[Side]:
         with remote_side("github", make_hub(tmp_path), tmp_path / "kept") as side:
             yield side
-
-
-@pytest.fixture(autouse=True)
-def certain(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Our forges find out at once whether a branch conflicts."""
-    monkeypatch.setattr(observe, "UNCERTAIN_S", 0.0)
 
 
 class TestForgejo(ForgeContract):

@@ -15,7 +15,7 @@ from sm.adapters.git_call import (
     make_environment,
 )
 from sm.adapters.git_push import ABSENT, PushRefusedError, RefExistsError, RefMovedError, Update
-from tests.helpers import Repository, git
+from tests.helpers import Repository, create_refs, git
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_remote_that_is_gone_is_unreachable(repository: Repository, clone: Git) 
         clone.ls_remote("origin")
     assert e.value.exit_code == 4
     with pytest.raises(RemoteUnreachableError):
-        clone.create_refs("origin", {"refs/heads/x": clone.rev_parse("HEAD") or ""})
+        create_refs(clone, {"refs/heads/x": clone.rev_parse("HEAD") or ""})
 
 
 def test_credentials_of_a_remote_are_not_in_the_message(clone: Git) -> None:
@@ -121,16 +121,16 @@ def test_branch_name_that_looks_like_two_lines_is_one(clone: Git, character: str
 
 def test_push_creates_all_or_nothing(clone: Git) -> None:
     head = clone.rev_parse("HEAD") or ""
-    assert clone.create_refs("origin", {"refs/a/1": head}) == {"refs/a/1"}
+    assert create_refs(clone, {"refs/a/1": head}) == {"refs/a/1"}
     other = clone.write_object("commit", clone.commit_text(head).encode() + b"more\n")
     with pytest.raises(RefExistsError, match="'refs/a/1' exists on remote 'origin' already"):
-        clone.create_refs("origin", {"refs/a/1": other, "refs/heads/new": head})
+        create_refs(clone, {"refs/a/1": other, "refs/heads/new": head})
     assert "refs/heads/new" not in clone.ls_remote("origin")
 
 
 def test_push_of_what_is_there_changes_nothing(clone: Git) -> None:
     head = clone.rev_parse("HEAD") or ""
-    assert clone.create_refs("origin", {"refs/heads/main": head}) == frozenset()
+    assert create_refs(clone, {"refs/heads/main": head}) == frozenset()
 
 
 def test_update_needs_the_expected_value(clone: Git) -> None:
@@ -166,7 +166,7 @@ def test_who_is_overtaken_while_he_pushes_is_told_so(
 
 def test_delete_needs_the_expected_value_and_may_be_repeated(clone: Git) -> None:
     head = clone.rev_parse("HEAD") or ""
-    clone.create_refs("origin", {"refs/heads/old": head})
+    create_refs(clone, {"refs/heads/old": head})
     with pytest.raises(RefMovedError):
         clone.delete_ref("origin", "refs/heads/old", expect="1" * 40)
     clone.delete_ref("origin", "refs/heads/old", expect=head)
@@ -184,7 +184,7 @@ def test_the_users_pre_push_hook_is_not_run(clone: Git) -> None:
     hook = clone.repo / ".git/hooks/pre-push"
     hook.write_text("#!/bin/sh\nexit 1\n")
     hook.chmod(0o755)
-    clone.create_refs("origin", {"refs/heads/x": clone.rev_parse("HEAD") or ""})
+    create_refs(clone, {"refs/heads/x": clone.rev_parse("HEAD") or ""})
 
 
 def test_dead_lock_is_named(clone: Git) -> None:
@@ -197,7 +197,7 @@ def test_dead_lock_is_named(clone: Git) -> None:
 def test_lock_on_the_remote_is_named(repository: Repository, clone: Git) -> None:
     (repository.bare / "refs/heads/x.lock").touch()
     with pytest.raises(GitLockedError, match=r"x\.lock'"):
-        clone.create_refs("origin", {"refs/heads/x": clone.rev_parse("HEAD") or ""})
+        create_refs(clone, {"refs/heads/x": clone.rev_parse("HEAD") or ""})
 
 
 def test_status_sees_untracked_files_whatever_the_user_has_set(clone: Git) -> None:

@@ -18,7 +18,8 @@ from sm.adapters.git import Git
 from sm.adapters.git_call import RemoteUnreachableError, add_settings
 from sm.adapters.git_push import ABSENT, Update
 from sm.adapters.tmux import Tmux
-from sm.config.schema import Agent, ForgejoSettings, GithubSettings, ProjectSettings
+from sm.config.forges import ForgejoSettings, GithubSettings
+from sm.config.schema import Agent, ProjectSettings
 from sm.sessions.launch import make_environment
 from sm.sessions.project import Project
 from sm.sessions.record import IssueRecord

@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.forge.errors import AtWorkError, MergeRefusedError
-from sm.adapters.forge.gitea import observe
 from sm.adapters.forge.kinds import kind_of, open_forge
 from sm.adapters.forge.model import BOT, CheckState, IssueState, PullState, ReviewState
-from sm.adapters.forge.web import again
 from sm.errors import UsageError
 from tests.forges.gitea import Gitea
 from tests.forges.server import Fault, Reply
@@ -22,12 +20,7 @@ from tests.hub import make_hub
 
 
 @pytest.fixture(params=["forgejo", "gitea"])
-def side(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[RemoteSide]:
-    monkeypatch.setattr(again, "FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(again, "LONGEST_PAUSE_S", 0.002)
-    monkeypatch.setattr(observe, "UNCERTAIN_S", 0.0)
+def side(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RemoteSide]:
     with remote_side(request.param, make_hub(tmp_path), tmp_path / "kept") as side:
         yield side
 

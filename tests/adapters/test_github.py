@@ -27,10 +27,9 @@ from sm.adapters.forge.model import (
     PullState,
     ReviewState,
 )
-from sm.adapters.forge.web import again
 from sm.adapters.forge.web.errors import TokenRefusedError, UnreachableError
 from sm.adapters.forge.web.ledger import read_book
-from sm.config.schema import GithubSettings
+from sm.config.forges import GithubSettings
 from sm.errors import TemporaryError, UsageError
 from tests.forges import hour
 from tests.forges.github import Github
@@ -41,9 +40,7 @@ from tests.hub import make_hub
 
 
 @pytest.fixture
-def side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteSide]:
-    monkeypatch.setattr(again, "FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(again, "LONGEST_PAUSE_S", 0.002)
+def side(tmp_path: Path) -> Iterator[RemoteSide]:
     with remote_side("github", make_hub(tmp_path), tmp_path / "kept") as side:
         yield side
 

@@ -29,7 +29,6 @@ from sm.adapters.forge.model import (
     PullState,
     ReviewState,
 )
-from sm.adapters.forge.web import again
 from sm.adapters.forge.web.errors import LimitedError, RefusedError
 from sm.adapters.forge.web.ledger import read_book
 from sm.errors import SmError, UsageError
@@ -45,8 +44,6 @@ COMMANDS = "Look:\n/merge\n  /close\n/label ~x\n"
 
 @pytest.fixture
 def side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteSide]:
-    monkeypatch.setattr(again, "FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(again, "LONGEST_PAUSE_S", 0.002)
     monkeypatch.setattr(gitlab_forge, "UNSURE_S", 0.0)
     with remote_side("gitlab", make_hub(tmp_path), tmp_path / "kept") as side:
         yield side

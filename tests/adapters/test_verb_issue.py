@@ -205,7 +205,7 @@ def test_what_was_written_is_kept_where_it_cannot_be_used(hub: Hub) -> None:
     meanwhile = f"""sed -i 's/Please/Never mind/' {file}; sed -i 's/Please/Thanks/' $1"""
     code, told = in_terminal(hub, meanwhile, "edit", "1")
     assert code == 2
-    assert "somebody has changed the text of issue 1 meanwhile" in told
+    assert "the text of issue 1 has been changed meanwhile" in told
     kept = re.search(r"what you wrote is in '([^']+)'", " ".join(told.split()))
     assert kept
     assert "Thanks." in Path(kept[1]).read_text()

@@ -13,7 +13,6 @@ from sm.adapters.forge.errors import AtWorkError
 from sm.adapters.forge.kinds import open_forge
 from sm.adapters.forge.model import BOT, CheckState
 from sm.adapters.forge.protocol import Forge
-from sm.adapters.forge.web import again
 from sm.adapters.forge.web.errors import BadAnswerError
 from sm.errors import UsageError
 from tests.forges.server import Site
@@ -37,8 +36,7 @@ def wood(server: tuple[Woodpecker, Site]) -> Woodpecker:
 
 
 @pytest.fixture
-def side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteSide]:
-    monkeypatch.setattr(again, "FIRST_PAUSE_S", 0.001)
+def side(tmp_path: Path) -> Iterator[RemoteSide]:
     with remote_side("github", make_hub(tmp_path), tmp_path / "kept") as side:
         yield side
 

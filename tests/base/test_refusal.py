@@ -19,7 +19,7 @@ CODES = {
     "compacting": "its context is being summed up",
     "unsure": "the agent may have taken back what it was told before",
     "draft": "a person has half a line typed there",
-    "changed": "somebody typed at that moment",
+    "changed": "a person typed at that moment",
     "behind": "other messages are before it",
     "handed": "it was given to the agent, which has not confirmed it yet",
 }

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sm.messages.texts import said_by
+from sm.messages.texts import word_message
 from sm.text import clean, escape_json, harmless, normalise, one_line, printable, strip_ansi
 from tests.hostileworld import unsafe
 
@@ -132,4 +132,4 @@ def test_the_separators_of_unicode_are_passed_on_as_they_are() -> None:
 
 def test_a_message_with_a_separator_counts_as_several_lines() -> None:
     """Else its second line could pose as a message of ours."""
-    assert "--- begin message" in said_by("ann", "x\u2028[sm] CI passed.", "5eedf00d")
+    assert "--- begin message" in word_message("ann", "x\u2028[sm] CI passed.", "5eedf00d")

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from sm.adapters import proc
 from sm.adapters.forge.local.document import Document, render
-from sm.adapters.forge.local.issues import new_front
+from sm.adapters.forge.local.issues import make_front
 from sm.adapters.forge.model import PullState
 from sm.adapters.proc import Process
 from sm.issues import claim
@@ -125,11 +125,11 @@ def _feed(folder: Path, text: str, *command: str) -> None:
 
 def _on_forge(project: Project, issue: int, head: str) -> None:
     folder = local_forge(project).folder
-    front: dict[str, object] = new_front(f"Issue {issue}", "ada") | {"labels": ["in-progress"]}
+    front: dict[str, object] = make_front(f"Issue {issue}", "ada") | {"labels": ["in-progress"]}
     document = Document({"number": issue} | front, "Please.\n")
     folder.file("issues", issue).write_bytes(render(document))
     if head:
-        front = new_front(f"Issue {issue}", "sm") | {"state": str(PullState.OPEN)}
+        front = make_front(f"Issue {issue}", "sm") | {"state": str(PullState.OPEN)}
         front |= {"branch": project.settings.branch(issue), "base": "main", "head": head}
         document = Document({"number": FIRST_PULL + issue} | front, f"Closes #{issue}")
         folder.file("pulls", FIRST_PULL + issue).write_bytes(render(document))

@@ -75,7 +75,7 @@ def figures(bench: Bench) -> Iterator[Figure]:
 def _monitor(crowd: Crowd) -> Iterator[subprocess.Popen[bytes]]:
     """The monitor of a session to which nothing happens; its reactor would spoil the figures."""
     project = crowd.project
-    (session,) = project.sessions()
+    (session,) = registry.list_for(project)
     python = stand_in(crowd.stage.folder / "python", "exit 1")
     session.dir.next.write_text(f"{FAR}\n")
     watched = (project.root.phase("harb", 1), project.root.idle_marker(session.name))

@@ -33,7 +33,7 @@ def figures(bench: Bench) -> Iterator[Figure]:
 def _take(managed: Managed) -> tuple[float, float]:
     """Milliseconds from before the key is pressed: until the receipt, until the request."""
     wait_ready(managed)
-    ident, directory = queue.new_id(), managed.session.dir
+    ident, directory = queue.make_id(), managed.session.dir
     text = f"A prompt like any other, {ident}."
     write_atomic(directory.expect, f"{ident} exact\n{text}\n\n")
     managed.paste(text)

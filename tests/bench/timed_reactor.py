@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sm.__main__ import run
-from sm.cli import fork_server, passes
+from sm.cli import pass_server, passes
 from sm.issues import reactor
 
 log = Path(sys.argv[1])
@@ -46,5 +46,5 @@ original = passes.react
 setattr(passes, "react", react)  # noqa: B010 - it notes a moment more
 for name in ("observe", "compose", "perform"):
     setattr(reactor, name, timed(name, getattr(reactor, name)))
-fork_server._has_input = timed("_has_input", fork_server._has_input)
+pass_server._has_input = timed("_has_input", pass_server._has_input)
 sys.exit(run(sys.argv[2:]))

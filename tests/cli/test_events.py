@@ -100,7 +100,7 @@ def test_a_follower_tells_what_comes_and_ends_quietly_on_ctrl_c(
     for text in ("one", "two"):
         happen(root, text)
         assert json.loads(following.stdout.readline())["text"] == text
-        root.journal.replace(journal.before(root.journal))
+        root.journal.replace(journal.name_previous(root.journal))
     following.send_signal(signal.SIGINT)
     out, err = following.communicate(timeout=60)
     assert (following.returncode, out, err) == (0, "", "")

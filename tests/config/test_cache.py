@@ -80,7 +80,7 @@ def test_a_file_of_this_moment_is_not_kept(
     read_document(path, "sm.yaml")
     read_document(path, "sm.yaml")
     assert len(parsed) == 2
-    assert not cache.folder().exists()
+    assert not cache.find_folder().exists()
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_what_does_not_parse_is_said_each_time(path: Path) -> None:
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"format": 1}'])
 def test_a_damaged_entry_is_made_anew(path: Path, parsed: list[str], damage: str) -> None:
     read_document(path, "sm.yaml")
-    (entry,) = cache.folder().iterdir()
+    (entry,) = cache.find_folder().iterdir()
     entry.write_text(damage)
     assert read_document(path, "sm.yaml").data
     assert len(parsed) == 2
@@ -112,15 +112,15 @@ def test_a_damaged_entry_is_made_anew(path: Path, parsed: list[str], damage: str
 
 
 def test_entries_in_a_folder_that_others_may_write_to_are_not_made(path: Path) -> None:
-    cache.folder().mkdir(parents=True, mode=0o777)
-    cache.folder().chmod(0o777)
+    cache.find_folder().mkdir(parents=True, mode=0o777)
+    cache.find_folder().chmod(0o777)
     read_document(path, "sm.yaml")
-    assert not list(cache.folder().iterdir())
+    assert not list(cache.find_folder().iterdir())
 
 
 def test_an_entry_behind_a_link_is_not_believed(path: Path, parsed: list[str]) -> None:
     read_document(path, "sm.yaml")
-    (entry,) = cache.folder().iterdir()
+    (entry,) = cache.find_folder().iterdir()
     elsewhere = entry.rename(path.parent / "elsewhere.json")
     entry.symlink_to(elsewhere)
     read_document(path, "sm.yaml")

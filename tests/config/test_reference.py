@@ -9,15 +9,9 @@ import yaml
 
 from sm.config import reference
 from sm.config.convert import list_key_paths
+from sm.config.forges import ForgejoSettings, GiteaSettings, GithubSettings, GitlabSettings
 from sm.config.load import load
-from sm.config.schema import (
-    ForgejoSettings,
-    GiteaSettings,
-    GithubSettings,
-    GitlabSettings,
-    MachineSettings,
-    ProjectSettings,
-)
+from sm.config.schema import MachineSettings, ProjectSettings
 from sm.config.show import list_effective
 from tests.helpers import REPOSITORY
 

@@ -9,9 +9,10 @@ import pytest
 from msgspec import Meta
 
 from sm.config.convert import Entry, convert, list_key_paths
+from sm.config.forges import ForgeSettings, LocalSettings
 from sm.config.read import read_document
 from sm.config.reference import list_keys
-from sm.config.schema import ForgeSettings, LocalSettings, Section
+from sm.config.section import Section
 from sm.errors import UsageError
 
 

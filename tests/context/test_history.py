@@ -290,9 +290,9 @@ def test_a_long_record_is_read_no_further_than_the_time_that_counts(root: Root) 
             decoded += 1
             yield line
 
-    lines = journal.backwards
+    lines = journal.read_backwards
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(journal, "backwards", counted)
+        patched.setattr(journal, "read_backwards", counted)
         history.append(root, entry("r1"))
         history.find_raise(root, "a", NOW)
     assert decoded < 10

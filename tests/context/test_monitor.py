@@ -128,12 +128,12 @@ class Watched:
     @property
     def told(self) -> list[str]:
         """What the agent is about to be told, by age."""
-        waiting = queue.messages(self.session.dir, Place.WAITING)
+        waiting = queue.list_messages(self.session.dir, Place.WAITING)
         return [one.text for one in sorted(waiting, key=lambda one: one.created_at)]
 
     @property
     def parent_told(self) -> list[str]:
-        return [one.text for one in queue.messages(self.parent.dir, Place.WAITING)]
+        return [one.text for one in queue.list_messages(self.parent.dir, Place.WAITING)]
 
     @property
     def threshold(self) -> int | None:
@@ -164,7 +164,9 @@ def test_the_warning_comes_once_however_often_the_status_line_says_so(ann: Watch
         ann.at(50)
     ann.at(51)
     assert ann.told == [WARNING]
-    assert [one.mode for one in queue.messages(ann.session.dir, Place.WAITING)] == [Mode.SEQUENTIAL]
+    assert [one.mode for one in queue.list_messages(ann.session.dir, Place.WAITING)] == [
+        Mode.SEQUENTIAL
+    ]
     assert ann.threshold == 65
 
 
@@ -174,7 +176,7 @@ def test_critical_comes_once_and_at_once(ann: Watched) -> None:
         ann.at(65)
     ann.at(70)
     assert ann.told == [WARNING, CRITICAL]
-    modes = {one.text: one.mode for one in queue.messages(ann.session.dir, Place.WAITING)}
+    modes = {one.text: one.mode for one in queue.list_messages(ann.session.dir, Place.WAITING)}
     assert modes == {WARNING: Mode.SEQUENTIAL, CRITICAL: Mode.URGENT}
     assert ann.threshold == 85
     assert ann.events("context") == [WARNING, CRITICAL]
@@ -380,7 +382,7 @@ def test_a_context_that_is_taken_up_again_is_told_again(ann: Watched) -> None:
 
 def _taken(ann: Watched) -> None:
     """The agent has got what waited for it."""
-    for one in queue.messages(ann.session.dir, Place.WAITING):
+    for one in queue.list_messages(ann.session.dir, Place.WAITING):
         queue.move(ann.session.dir, one, Place.WAITING, Place.HANDED)
         queue.settle(ann.session.dir, one)
 

@@ -22,10 +22,10 @@ def test_an_agent_without_hooks_has_worked_once_its_screen_is_at_rest_again(
     company.new("bob", provider="mute")
     session = company.session("bob")
     record = begin("r", Cause.COMMAND, time.time(), "")
-    ident = queue.new_id()
+    ident = queue.make_id()
     queue.put(session.dir, Message(id=ident, text="Go on."))
     company.hears("bob", "Go on.")
-    asked_at = wait_for(lambda: queue.accepted_at(session.dir, ident), "the message")
+    asked_at = wait_for(lambda: queue.find_accepted_at(session.dir, ident), "the message")
     assert asked_at
     seen = observe(session, record)
     assert seen.alive

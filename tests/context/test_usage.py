@@ -163,7 +163,7 @@ def test_what_still_waits_to_be_told_of_the_old_context_is_taken_back(hooks: Hoo
         assert queue.put(hooks.dir, Message(id=ident, text=str(notice), mode=Mode.URGENT))
     assert queue.put(hooks.dir, Message(id="somebody", text="hello"))
     rearm(hooks.dir, time.time())
-    assert [one.id for one in queue.messages(hooks.dir, Place.WAITING)] == ["somebody"]
+    assert [one.id for one in queue.list_messages(hooks.dir, Place.WAITING)] == ["somebody"]
 
 
 def test_each_filling_of_each_context_has_messages_of_its_own(hooks: Hooks) -> None:

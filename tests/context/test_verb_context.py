@@ -17,13 +17,8 @@ from msgspec import structs
 from sm.__main__ import run
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.tmux import Tmux
-from sm.config.schema import (
-    ContextMonitor,
-    HandoffCycle,
-    LocalSettings,
-    MachineSettings,
-    ProjectSettings,
-)
+from sm.config.forges import LocalSettings
+from sm.config.schema import ContextMonitor, HandoffCycle, MachineSettings, ProjectSettings
 from sm.context import files, history, usage
 from sm.context import run as rotate
 from sm.context.flags import rearm, save_flags
@@ -38,7 +33,7 @@ from sm.sessions.session import AdHocSession
 from sm.sessions.settings import OwnSettings, Settings, combine, read_own, save_own
 from sm.store.files import write_json
 from sm.store.paths import Root
-from sm.views.contexts import gauge
+from sm.views.contexts import read_gauge
 from tests.company import SM, Company
 from tests.helpers import kill_monitor, wait_for
 
@@ -104,7 +99,7 @@ def test_settings_that_are_damaged_are_passed_over(root: Root) -> None:
     session = put(root)
     session.dir.context_settings.write_text("{")
     assert combine(session.dir, MachineSettings()) == Settings()
-    assert "is damaged" in gauge(session).own[0]
+    assert "is damaged" in read_gauge(session).own[0]
 
 
 @pytest.mark.parametrize(
@@ -140,7 +135,7 @@ def test_a_session_is_shown_with_all_that_is_known(root: Root) -> None:
     session = put(root)
     full(session, 52, warned=True)
     files.note_begun(session.dir, Path("/home/ada/doc.md"), "")
-    found = gauge(session)
+    found = read_gauge(session)
     assert (found.name, found.id, found.percent, found.window) == ("ann", "s-ann", 52, 200000)
     assert found.tokens == 104000
     assert found.age_s is not None
@@ -151,25 +146,25 @@ def test_a_session_is_shown_with_all_that_is_known(root: Root) -> None:
 
 def test_what_is_not_known_is_said_in_words(root: Root) -> None:
     session = put(root)
-    assert gauge(session).notes == ("no reading yet of its present context",)
+    assert read_gauge(session).notes == ("no reading yet of its present context",)
     full(session, 70)
     session.dir.state.write_text("idle 1000.0 c2 -\n")
-    found = gauge(session)
+    found = read_gauge(session)
     assert (found.percent, found.told) == (None, "")
     assert found.notes == ("no reading yet of its present context",)
     session.dir.state.write_text(f"idle 1000.0 {CONTEXT} -\n")
     full(session, None)
-    assert gauge(session).notes == ("its agent does not know yet how full its context is",)
+    assert read_gauge(session).notes == ("its agent does not know yet how full its context is",)
     session.dir.compacting.write_text("1000.5\n")
     session.dir.compacting.chmod(0o600)
-    assert gauge(session).notes == ("its context is being summed up",)
+    assert read_gauge(session).notes == ("its context is being summed up",)
 
 
 def test_a_session_whose_context_cannot_be_replaced_says_so(root: Root) -> None:
     generic, app = put(root, "s-bob", "generic"), put(root, "s-app", "codex-app")
-    assert "has no command that clears the context: set its 'clear'" in gauge(generic).notes[0]
-    assert "does not tell how full its context is" in gauge(generic).notes[1]
-    assert gauge(app).notes[0] == "sm handoff is not supported for codex-app sessions"
+    assert "has no command that clears the context: set its 'clear'" in read_gauge(generic).notes[0]
+    assert "does not tell how full its context is" in read_gauge(generic).notes[1]
+    assert read_gauge(app).notes[0] == "sm handoff is not supported for codex-app sessions"
 
 
 def test_a_rotation_under_way_is_shown_with_its_step(root: Root) -> None:
@@ -177,10 +172,10 @@ def test_a_rotation_under_way_is_shown_with_its_step(root: Root) -> None:
     full(session, 60)
     (root.path / "doc.md").write_text("x\n")
     files.schedule(session, CLAUDE, root.path / "doc.md")
-    assert gauge(session).rotation == "handoff: waits for the turn's end"
+    assert read_gauge(session).rotation == "handoff: waits for the turn's end"
     session.dir.rotation.write_text("{")
     session.dir.rotation.chmod(0o600)
-    assert "is damaged" in gauge(session).notes[0]
+    assert "is damaged" in read_gauge(session).notes[0]
 
 
 def test_the_age_of_a_replacement_runs_on_when_its_turn_ends(root: Root) -> None:
@@ -192,18 +187,18 @@ def test_the_age_of_a_replacement_runs_on_when_its_turn_ends(root: Root) -> None
     assert wish
     earlier = structs.replace(wish, at=wish.at - 7)
     write_json(session.dir.handoff, earlier)
-    assert gauge(session).since_s >= 7
+    assert read_gauge(session).since_s >= 7
     rotate._taken_up(session.provide(tmux=Tmux(None), profile=CLAUDE), None, earlier)
     assert files.read_wish(session.dir) is None
-    assert gauge(session).since_s >= 7
+    assert read_gauge(session).since_s >= 7
 
 
 def test_what_was_read_before_a_compaction_is_not_shown_as_the_present(root: Root) -> None:
     session = put(root)
     full(session, 88)
-    assert gauge(session).percent == 88
+    assert read_gauge(session).percent == 88
     rearm(session.dir, time.time())
-    found = gauge(session)
+    found = read_gauge(session)
     assert (found.percent, found.tokens, found.age_s) == (None, None, None)
     assert found.notes == ("no reading yet of its present context",)
 
@@ -211,7 +206,7 @@ def test_what_was_read_before_a_compaction_is_not_shown_as_the_present(root: Roo
 def test_more_than_the_whole_is_shown_as_the_whole(root: Root) -> None:
     session = put(root)
     full(session, 104.2)
-    assert gauge(session).percent == 100
+    assert read_gauge(session).percent == 100
 
 
 def test_one_damaged_file_ends_no_list(root: Root, capsys: pytest.CaptureFixture[str]) -> None:
@@ -232,11 +227,11 @@ def test_a_rotation_is_told_in_words_with_what_is_in_its_way(root: Root) -> None
     session = put(root)
     record = begin("r1", Cause.COMMAND, time.time() - 2, CONTEXT)
     files.write_record(session.dir, structs.replace(record, step=Step.DOCUMENT))
-    assert gauge(session).doing == "by hand, waits for the document"
-    assert gauge(session).since_s >= 2
+    assert read_gauge(session).doing == "by hand, waits for the document"
+    assert read_gauge(session).since_s >= 2
     blocked = structs.replace(record, step=Step.CLEAR, obstacle="a dialog is open")
     files.write_record(session.dir, blocked)
-    found = gauge(session)
+    found = read_gauge(session)
     assert found.doing == "by hand, clears the context"
     assert "its context cannot be cleared yet: a dialog is open" in found.notes
 
@@ -244,20 +239,20 @@ def test_a_rotation_is_told_in_words_with_what_is_in_its_way(root: Root) -> None
 def test_a_context_whose_cycle_came_to_nothing_says_so(root: Root) -> None:
     session = put(root)
     full(session, 91, critical=True, cycled=True)
-    found = gauge(session)
+    found = read_gauge(session)
     assert found.next == ()
     assert found.notes == (
         "its cycle came to nothing, and no other begins by itself in this context: "
         "see 'sm trace ann'",
     )
     full(session, 91, critical=True, cycled=True, again_at=at("14:32"), again_percent=94)
-    found = gauge(session)
+    found = read_gauge(session)
     assert found.next == ("cycle at 94%",)
     assert "came to nothing, and is tried again at 94%, or at 14:32" in found.notes[0]
     full(session, 99, critical=True, cycled=True, again_at=at("14:32"), again_percent=102)
-    assert "came to nothing, and is tried again at 14:32" in gauge(session).notes[0]
+    assert "came to nothing, and is tried again at 14:32" in read_gauge(session).notes[0]
     files.write_record(session.dir, begin("r1", Cause.CYCLE, time.time(), CONTEXT))
-    assert gauge(session).notes == ()
+    assert read_gauge(session).notes == ()
 
 
 def at(clock: str) -> float:
@@ -272,13 +267,15 @@ def test_a_cycle_that_is_put_off_says_why(root: Root) -> None:
         record = begin(number, Cause.CYCLE, time.time(), CONTEXT)
         entry = history.make_entry(record, time.time(), project="", session=session.name)
         history.append(root, entry)
-    assert "its cycle is put off to 90%: too many cycles within an hour" in gauge(session).notes
+    assert (
+        "its cycle is put off to 90%: too many cycles within an hour" in read_gauge(session).notes
+    )
 
 
 def test_an_agent_that_says_how_full_it_is_does_not_tell_nothing(root: Root) -> None:
     session = put(root, provider="generic")
     full(session, 52)
-    assert not any("does not tell" in note for note in gauge(session).notes)
+    assert not any("does not tell" in note for note in read_gauge(session).notes)
 
 
 def test_an_agent_that_has_died_is_said_to_have(company: Company) -> None:
@@ -288,7 +285,7 @@ def test_an_agent_that_has_died_is_said_to_have(company: Company) -> None:
     running = agent.read_process(session.dir)
     assert running
     os.kill(running.pid, signal.SIGKILL)
-    wait_for(lambda: gauge(session).notes == ("its agent has died",), "the note")
+    wait_for(lambda: read_gauge(session).notes == ("its agent has died",), "the note")
 
 
 # The command, with agents
@@ -502,6 +499,6 @@ def test_a_transcript_that_differs_by_more_than_ten_points_is_named(
     written(session, tokens)
     os.utime(session.dir.context, (at, at))
     found = "its context is 50% full by its status line, and 65% by its transcript"
-    assert (found in gauge(session).notes) is differs
+    assert (found in read_gauge(session).notes) is differs
     told = [one.what for one in machine.check_contexts(machine.Installation(root, Tmux("none")))]
     assert told == ([f"ann: {found}"] if differs else [])

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from sm.config.schema import Config, GithubSettings, ProjectSettings
+from sm.config.forges import GithubSettings
+from sm.config.schema import Config, ProjectSettings
 from sm.doctor.finding import Finding, Level, guard
 from sm.doctor.project import check_dev_poll, check_webhooks
 from sm.issues.snapshot import Snapshot

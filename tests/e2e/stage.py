@@ -90,11 +90,11 @@ class Stage:
 
     def session(self, issue: int) -> IssueSession:
         """The session of an issue."""
-        return self.project.session(issue)
+        return registry.load_for(self.project, issue)
 
     def sessions(self) -> list[IssueSession]:
         """All sessions on record."""
-        return self.project.sessions()
+        return registry.list_for(self.project)
 
     def told(self, kind: str = "message") -> list[str]:
         """What the agents were told, or wrote, in order."""

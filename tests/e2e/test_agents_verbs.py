@@ -10,12 +10,13 @@ import yaml
 
 from sm.adapters.forge.model import CheckState, PullState, ReviewState
 from sm.adapters.forge.web.ledger import read_book
-from sm.config.schema import RemoteSettings
+from sm.config.forges import RemoteSettings
 from sm.errors import TemporaryError
 from sm.issues import asks
 from sm.issues.asks import make_ask
 from sm.messages import queue
 from sm.messages.queue import Message
+from sm.sessions import registry
 from tests.adapters.forge_sides import LocalSide
 from tests.e2e.play import GITHUB, Play, seen_anew
 from tests.forges.server import Fault
@@ -27,7 +28,9 @@ def has_run(play: Play, issue: int, command: str) -> str:
     """What a command prints that the agent runs; its session answers in passes of this process."""
     before = len(play.stage.told("ran"))
     text = f"Do this.\nrun: {sys.executable} -Im sm {command} 2>&1"
-    queue.put(play.project.session(issue).dir, Message(id=secrets.token_hex(8), text=text))
+    queue.put(
+        registry.load_for(play.project, issue).dir, Message(id=secrets.token_hex(8), text=text)
+    )
 
     def ran() -> list[str]:
         play.react(issue)
@@ -123,7 +126,7 @@ def test_a_comment_of_an_agent_stands_there_once_whatever_happens(
     play = configured
     issue = play.start()
     play.hears(issue, "You work on issue")
-    session = play.project.session(issue)
+    session = registry.load_for(play.project, issue)
     question = make_ask(asks.Verb.COMMENT, issue, text="Half of it is done.")
     with pytest.raises(TemporaryError, match="do not send it again"):
         asks.ask(session, question, wait_s=0)

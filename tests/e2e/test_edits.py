@@ -11,6 +11,7 @@ from sm.adapters.forge.model import CheckState
 from sm.issues.poll import tick
 from sm.issues.recover import recover
 from sm.issues.start import put_on_record
+from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.store import journal, lock
 from sm.views.event_words import describe, name_event
@@ -138,7 +139,7 @@ def test_an_edit_of_nobody_knows_whom_counts_only_if_all_who_may_push_are_truste
     settings = structs.replace(play.project.settings, trusted=("ada",))
     play.project = Project(play.project.config, settings)
     edit(play, "rita", issue, RIGHT)
-    assert passed_over(play) == ["an edit of the text by somebody whom the forge does not name"]
+    assert passed_over(play) == ["an edit of the text by an account that the forge does not name"]
     assert "Mend the left one." in restart_prompt(play, issue)
 
 
@@ -199,7 +200,7 @@ def test_a_text_that_a_stranger_has_edited_since_its_label_waits_for_a_new_one(p
 def test_a_text_that_is_lost_is_taken_anew_and_that_is_told(play: Play) -> None:
     issue = play.start(body=LEFT)
     play.hears(issue, "You work on issue")
-    play.project.session(issue).dir.issue.unlink()
+    registry.load_for(play.project, issue).dir.issue.unlink()
     look_and_react(play, issue)
     events = journal.read(play.project.root.journal)
     assert [describe(event) for event in events if name_event(event) == "text"] == ["first", "anew"]

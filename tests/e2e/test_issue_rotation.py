@@ -114,7 +114,7 @@ def test_no_person_is_asked_about_a_message_that_waits_for_the_new_context(stage
 
 def test_what_keeps_messages_from_an_agent_is_told_in_the_story_once(stage: Stage) -> None:
     session = stage.session(1)
-    name = f"{time.time_ns():019d}-{queue.new_id()}.sequential"
+    name = f"{time.time_ns():019d}-{queue.make_id()}.sequential"
     link = session.dir.queue / Place.WAITING / name
     ensure_private_dir(link.parent)
     link.symlink_to("/nowhere")

@@ -47,7 +47,7 @@ def test_a_question_its_reminder_and_its_end_are_told(stage_of: MakeStage, heard
     why = "The agent asks for a person (which colour?). sm reply harb 1 TEXT"
     assert asked == f"harb#1 needs a person: {why}"
     assert set(reminded) == {f"harb#1 still needs a person: {why}"}
-    assert blocked.startswith("harb#1 is blocked: nobody answered in time")
+    assert blocked.startswith("harb#1 is blocked: no answer came in time")
 
 
 def test_an_agent_that_gives_up_is_told(stage_of: MakeStage, heard: Path) -> None:

@@ -13,8 +13,8 @@ CODE = """
 import sys
 import sm.cli.passes
 from sm.__main__ import run
-from sm.cli import fork_server
-fork_server._preload()
+from sm.cli import pass_server
+pass_server._preload()
 before = set(sys.modules)
 assert run(["react", *sys.argv[1:]]) == 0
 print(*(set(sys.modules) - before))

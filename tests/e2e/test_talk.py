@@ -49,16 +49,22 @@ def test_a_session_of_an_issue_is_reached_by_its_number(
     assert "for no issue: 1 session" in stage.sm("status").stdout
 
 
+def look_through(stage: Stage) -> str:
+    """Have a person look through the terminal's history, so nothing is typed; returns the pane."""
+    known = load(stage.session(1).dir)
+    assert known
+    stage.project.tmux.command("copy-mode", "-t", known.pane_id)
+    return known.pane_id
+
+
 def test_what_waits_for_a_session_of_an_issue_is_handed_over_by_its_monitor(
     stage_of: MakeStage, company: Company
 ) -> None:
     stage = at_work(stage_of)
-    known = load(stage.session(1).dir)
-    assert known
-    stage.project.tmux.command("copy-mode", "-t", known.pane_id)
+    pane = look_through(stage)
     said = stage.sm("send", "harb#1", "Hello.").stdout
     assert said.startswith("queued for harb#1: a person looks through its history")
-    stage.project.tmux.command("send-keys", "-t", known.pane_id, "-X", "cancel")
+    stage.project.tmux.command("send-keys", "-t", pane, "-X", "cancel")
     wait_for(lambda: "Hello." in stage.told(), "the message")
 
 
@@ -67,9 +73,7 @@ def test_who_waits_for_a_turn_hears_that_a_person_is_asked_first(
 ) -> None:
     stage = at_work(stage_of)
     company.new("ann")
-    known = load(stage.session(1).dir)
-    assert known
-    stage.project.tmux.command("copy-mode", "-t", known.pane_id)
+    look_through(stage)
     company.send_from("ann", "harb#1", "Well?", "--notify-on-stop")
     stage.write_phase(1, "PHASE:escalate")
     assert company.hears("ann", "[sm] harb#1") == "[sm] harb#1 waits for a person (escalate)"
@@ -80,9 +84,7 @@ def test_a_session_of_an_issue_is_ended_by_its_number_and_tells_who_waits(
 ) -> None:
     stage = at_work(stage_of)
     company.new("ann")
-    known = load(stage.session(1).dir)
-    assert known
-    stage.project.tmux.command("copy-mode", "-t", known.pane_id)
+    look_through(stage)
     company.send_from("ann", "harb#1", "Well?", "--notify-on-stop")
     refused = company.run_in("ann", f"{SM} kill harb#1")
     assert "may end only itself" in refused

@@ -13,18 +13,20 @@ from urllib.parse import quote
 import pytest
 from msgspec import structs
 
+from sm.adapters.forge.gitea import observe as gitea_observe
 from sm.adapters.forge.kinds import open_forge
 from sm.adapters.forge.local.repository import BareRepository
 from sm.adapters.forge.model import BOT, Batch, CheckState
 from sm.adapters.forge.protocol import Forge
-from sm.config.schema import (
+from sm.adapters.forge.web import again
+from sm.config.forges import (
     ForgejoSettings,
     GiteaSettings,
     GithubSettings,
     GitlabSettings,
-    ProjectSettings,
     RemoteSettings,
 )
+from sm.config.schema import ProjectSettings
 from tests.forges.gitea import Gitea
 from tests.forges.github import Github
 from tests.forges.gitlab import Gitlab
@@ -139,7 +141,10 @@ class RemoteSide:
 
 @contextmanager
 def remote_side(kind: str, hub: Hub, folder: Path) -> Iterator[RemoteSide]:
-    """A forge until the end of the block; no exchange may be one that it does not describe."""
+    """A forge until the end of the block; no exchange may be one that it does not describe.
+
+    Until then this process tries again almost without a pause.
+    """
     folder.mkdir(mode=0o700, exist_ok=True)
     state = State(BareRepository(hub.repository.bare))
     dialect = DIALECTS[kind](state)
@@ -147,6 +152,9 @@ def remote_side(kind: str, hub: Hub, folder: Path) -> Iterator[RemoteSide]:
         # Nobody is trusted there: all servers are on loopback, and to load the certificates of the
         # machine takes longer than most requests.
         environment.setenv("SSL_CERT_DIR", str(folder))
+        environment.setattr(again, "FIRST_PAUSE_S", 0.001)
+        environment.setattr(again, "LONGEST_PAUSE_S", 0.002)
+        environment.setattr(gitea_observe, "UNCERTAIN_S", 0.0)
         site.clock = lambda: state.clock()
         yield RemoteSide(hub, state, site, dialect, folder, kind)
     if dialect.description.problems:

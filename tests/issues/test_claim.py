@@ -17,13 +17,14 @@ from sm.config.schema import ProjectSettings
 from sm.issues import claim as claims
 from sm.issues.claim import BranchNameError, Claim, claim, describe_owner, is_ours, release, seize
 from sm.store.paths import Root
-from tests.helpers import Repository, git
+from tests.helpers import Repository, create_refs, git
 
 CLAIMER = """
 import sys
 from pathlib import Path
 from sm.adapters.git import Git
-from sm.config.schema import LocalSettings, ProjectSettings
+from sm.config.forges import LocalSettings
+from sm.config.schema import ProjectSettings
 from sm.issues.claim import claim
 from sm.store.paths import Root
 repo, state = map(Path, sys.argv[1:])
@@ -229,7 +230,7 @@ def test_claim_written_by_anybody_is_shown_harmlessly(
         f"tree {clone.write_object('tree', b'')}\nauthor {claims.SIGNATURE}\n"
         f"committer {claims.SIGNATURE}\n\n{content}".encode(),
     )
-    clone.create_refs("origin", {claims.name_ref(7): sha})
+    create_refs(clone, {claims.name_ref(7): sha})
     assert claim(clone, project, 7, root) is Claim.TAKEN
     shown = describe_owner(clone, project, 7)
     assert shown == ("host: red" if "host" in content else f"an unknown claim ({sha[:12]})")
@@ -237,6 +238,6 @@ def test_claim_written_by_anybody_is_shown_harmlessly(
 
 def test_claim_that_is_no_commit_is_taken(clone: Git, project: ProjectSettings, root: Root) -> None:
     blob = clone.write_object("blob", b"mine\n")
-    clone.create_refs("origin", {claims.name_ref(7): blob})
+    create_refs(clone, {claims.name_ref(7): blob})
     assert claim(clone, project, 7, root) is Claim.TAKEN
     assert describe_owner(clone, project, 7) == f"an unknown claim ({blob[:12]})"

@@ -143,12 +143,12 @@ def test_a_fence_cannot_be_closed_from_inside(words: str, label: str) -> None:
 
 @given(words=hostile, sender=hostile)
 def test_what_an_agent_says_cannot_pose_as_our_message(words: str, sender: str) -> None:
-    said = normalise(texts.said_by(sender, normalise(words), NONCE))
+    said = normalise(texts.word_message(sender, normalise(words), NONCE))
     head, *more = outside(said)
     assert head == f"[sm] message from {name(sender)}:"
     assert len(more) <= 1
     assert not any(line.lstrip().startswith(("[sm", "---")) for line in more)
-    ended = normalise(texts.turn_ended(sender, words, NONCE))
+    ended = normalise(texts.word_turn_end(sender, words, NONCE))
     assert outside(ended) == [f"[sm] {name(sender)} has ended its turn:"]
 
 

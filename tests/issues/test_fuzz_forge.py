@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sm.adapters.forge.model import CheckState
-from sm.cli.table import plain
+from sm.cli.table import list_plain_lines
 from sm.config.load import load
 from sm.errors import SmError
 from sm.issues.compose import gather
@@ -29,7 +29,7 @@ from sm.store import events
 from sm.store.files import write_json
 from sm.store.paths import Root
 from sm.views import trace
-from sm.views.project import overview
+from sm.views.project import read_overview
 from tests.chance import tries
 from tests.helpers import put_session
 from tests.hub import Hub, make_hub
@@ -158,8 +158,8 @@ def read_all(world: World) -> list[str]:
     assert seen.issue(1), "the others go on"
     write_json(project.directory.snapshot, seen)
     assert last_snapshot(project.directory) == seen
-    shown = overview(project, time.time())
-    plain(shown.sessions)
+    shown = read_overview(project, time.time())
+    list_plain_lines(shown.sessions)
     problems = [problem.encode().decode() for problem in shown.problems]
     observed = recall(world.session, seen)
     with contextlib.suppress(SmError):  # its own issue may be the bad one
@@ -168,7 +168,7 @@ def read_all(world: World) -> list[str]:
             write_prompt(name, material).encode()
         for name in NOTICES:
             write_notice(name, material).encode()
-    trace.story(project, 7)
+    trace.read_story(project, 7)
     return problems
 
 

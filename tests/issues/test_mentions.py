@@ -6,7 +6,8 @@ import pytest
 from msgspec import structs
 
 from sm.adapters.forge.model import Issue, IssueState
-from sm.config.schema import Escalation, GithubSettings, LocalSettings, ProjectSettings
+from sm.config.forges import GithubSettings, LocalSettings
+from sm.config.schema import Escalation, ProjectSettings
 from sm.issues.asking import list_asked
 from sm.issues.snapshot import Snapshot
 

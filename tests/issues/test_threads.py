@@ -77,7 +77,7 @@ def said(project: Project, session: IssueSession, *texts: str) -> None:
 
 
 def queued(session: IssueSession) -> list[str]:
-    return [message.text for message in queue.messages(session.dir, Place.WAITING)]
+    return [message.text for message in queue.list_messages(session.dir, Place.WAITING)]
 
 
 def answers(project: Project, session: IssueSession) -> list[str]:
@@ -275,4 +275,4 @@ def test_a_session_of_another_project_with_the_same_name_is_told_nothing(
         ident = handoffs.create("t", "c", client=Client.CHAT).handoff.id
         bindings.bind(handoffs, ident, "h_rb", session.issue)
     assert operations.close(machine, ident).status is Status.COMPLETED
-    assert queue.messages(project.root.session(other), Place.WAITING) == []
+    assert queue.list_messages(project.root.session(other), Place.WAITING) == []

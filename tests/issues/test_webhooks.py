@@ -12,8 +12,9 @@ import pytest
 from msgspec import structs
 
 from sm.adapters.forge.model import Check, CheckState, PullRequest, PullState
+from sm.config.forges import GithubSettings
 from sm.config.load import load
-from sm.config.schema import GithubSettings, ProjectSettings
+from sm.config.schema import ProjectSettings
 from sm.issues import webhooks
 from sm.issues.snapshot import (
     WHOLE_S,

@@ -22,7 +22,8 @@ ENSURER = """
 import sys
 from pathlib import Path
 from sm.adapters.git import Git
-from sm.config.schema import LocalSettings, ProjectSettings
+from sm.config.forges import LocalSettings
+from sm.config.schema import ProjectSettings
 from sm.issues.worktree import ensure
 repo = Path(sys.argv[1])
 ensure(Git(repo), ProjectSettings(name="harb", repo=repo, forge=LocalSettings(path=repo)), 7)

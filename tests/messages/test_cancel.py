@@ -62,14 +62,14 @@ def test_a_message_that_waits_is_taken_back_while_another_is_delivered(
     with lock.hold(session.dir.delivery_lock):
         assert not cancel(Caller(), session, ONE.id)
     assert queue.is_empty(session.dir)
-    assert not list(subscriptions.all(session.dir))
+    assert not list(subscriptions.list_waiters(session.dir))
 
 
 def test_a_message_that_was_never_confirmed_is_under_way_no_more(session: AdHocSession) -> None:
     hand_over(session, typed_ago_s=61)
     assert cancel(Caller(), session, ONE.id)
     assert queue.is_empty(session.dir)
-    assert not list(subscriptions.all(session.dir))
+    assert not list(subscriptions.list_waiters(session.dir))
     assert session.dir.expect.read_text() == ""  # its text is not handed over any more
 
 
@@ -90,8 +90,8 @@ def test_a_message_that_is_just_being_handed_over_is_not_taken_back(session: AdH
     hand_over(session, typed_ago_s=5)
     with pytest.raises(SmError, match="a minute"):
         cancel(Caller(), session, ONE.id)
-    assert queue.place(session.dir, ONE.id) is Place.HANDED
-    assert list(subscriptions.all(session.dir))
+    assert queue.find_place(session.dir, ONE.id) is Place.HANDED
+    assert list(subscriptions.list_waiters(session.dir))
 
 
 def test_a_message_that_the_agent_has_is_not_taken_back(session: AdHocSession) -> None:
@@ -102,7 +102,7 @@ def test_a_message_that_the_agent_has_is_not_taken_back(session: AdHocSession) -
     queue.settle(session.dir, ONE)
     with pytest.raises(SmError, match="delivered already"):
         cancel(Caller(), session, ONE.id)
-    assert queue.place(session.dir, ONE.id) is Place.DONE
+    assert queue.find_place(session.dir, ONE.id) is Place.DONE
 
 
 @pytest.mark.parametrize("handed", [False, True])
@@ -113,7 +113,7 @@ def test_a_session_takes_back_only_what_it_has_sent(
         hand_over(session, typed_ago_s=61)
     with pytest.raises(CallerError, match="not yours"):
         cancel(Caller(put(root, "s-3")), session, ONE.id)
-    assert queue.place(session.dir, ONE.id)
+    assert queue.find_place(session.dir, ONE.id)
     cancel(Caller(put(root, "s-2")), session, ONE.id)
     assert queue.is_empty(session.dir)
 
@@ -122,7 +122,7 @@ def test_a_session_takes_back_only_what_it_has_sent(
 def test_an_unknown_message_is_not_taken_back(session: AdHocSession, ident: str) -> None:
     with pytest.raises(SmError, match="there is none of this id"):
         cancel(Caller(), session, ident)
-    assert queue.place(session.dir, ONE.id) is Place.WAITING
+    assert queue.find_place(session.dir, ONE.id) is Place.WAITING
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.tmux import Tmux
 from sm.messages import delivery, queue
 from sm.messages.queue import Message, Mode, Place
-from sm.messages.typing import TypedMessage, keys, type_message
+from sm.messages.typing import TypedMessage, list_keys, type_message
 from sm.refusal import Outcome, Refusal, Status
 from sm.sessions import agent as agents
 from sm.sessions import agent_process, registry
@@ -196,7 +196,7 @@ def test_a_text_that_is_too_long_is_refused_and_not_queued(target: Session) -> N
 def test_a_message_for_a_dead_agent_is_not_kept_for_the_next(target: Session, tmux: Tmux) -> None:
     agent_process.stop(tmux, target)
     assert deliver(target, "text") == refused(Refusal.GONE)
-    assert queue.place(target.dir, "aaaaaaaa") is None
+    assert queue.find_place(target.dir, "aaaaaaaa") is None
 
 
 def test_an_agent_without_a_terminal_is_refused(target: Session) -> None:
@@ -206,7 +206,7 @@ def test_an_agent_without_a_terminal_is_refused(target: Session) -> None:
 
 def test_what_stands_in_the_queue_is_named_by_its_place(target: Session) -> None:
     deliver(target, "text")
-    assert [m.text for m in queue.messages(target.dir, Place.DONE)] == ["text"]
+    assert [m.text for m in queue.list_messages(target.dir, Place.DONE)] == ["text"]
 
 
 def test_what_was_refused_does_not_pass_for_what_was_typed_last(target: Session) -> None:
@@ -228,11 +228,11 @@ def test_one_that_was_typed_in_vain_holds_no_other_up(
     lost = Message(id="bbbbbbbb", text="lost", created_at=1.0)
     queue.put(target.dir, lost)
     queue.move(target.dir, lost, Place.WAITING, Place.HANDED)
-    for key in keys(lost.id):
+    for key in list_keys(lost.id):
         tmux.command("set-option", "-p", "-t", agent_of(target).pane_id, f"@sm_typed_{key}", "1")
     assert deliver(target, "another") == TYPED
     assert wait_for(lambda: received(log), "the message") == ["another"]
-    assert delivery.outcome(target, lost.id) == Outcome(Status.INDETERMINATE)
+    assert delivery.find_outcome(target, lost.id) == Outcome(Status.INDETERMINATE)
 
 
 def test_the_keys_of_the_profile_send_what_is_typed(target: Session, log: Path) -> None:

@@ -109,10 +109,10 @@ def test_a_message_that_cannot_be_looked_up_is_not_typed_again(
         delivery.drain(told)
     wait_for(lambda: len(received(log)) == 2, "both")
     assert received(log) == ["first", "second"]
-    assert delivery.outcome(told, "aaaaaaaa") == INDETERMINATE
+    assert delivery.find_outcome(told, "aaaaaaaa") == INDETERMINATE
     queue.accept(told.dir, "aaaaaaaa")  # its receipt was only late
     delivery.drain(told)
-    assert delivery.outcome(told, "aaaaaaaa").status is Status.ACCEPTED
+    assert delivery.find_outcome(told, "aaaaaaaa").status is Status.ACCEPTED
 
 
 def test_a_message_that_provably_was_not_heard_is_typed_again(
@@ -124,7 +124,7 @@ def test_a_message_that_provably_was_not_heard_is_typed_again(
     wait_for(lambda: received(log) == ["text", "text"], "the second try")
     writes_down(transcript, "text")
     assert delivery.drain(target) is None
-    assert delivery.outcome(target, "aaaaaaaa").status is Status.ACCEPTED
+    assert delivery.find_outcome(target, "aaaaaaaa").status is Status.ACCEPTED
 
 
 def test_the_first_message_of_a_context_is_typed_again_although_nothing_is_written_down(
@@ -144,7 +144,7 @@ def test_a_message_whose_line_alone_arrived_is_not_with_the_agent(
     assert deliver(told, "/a command") == INDETERMINATE
     writes_down(transcript, "[sm] /a command, message aaaaaaaa: its text comes with this prompt.")
     delivery.drain(told)
-    assert delivery.outcome(told, "aaaaaaaa") == INDETERMINATE
+    assert delivery.find_outcome(told, "aaaaaaaa") == INDETERMINATE
     wait_for(lambda: len(received(log)) == 2, "the second try")
 
 
@@ -158,7 +158,7 @@ def test_what_a_hook_has_handed_to_a_codex_that_was_stopped_is_not_handed_out_ag
     assert deliver(told, "another", "cccccccc") == INDETERMINATE  # typed, no hook confirms it here
     assert received(log) == ["another"]
     for ident in ("aaaaaaaa", "bbbbbbbb"):
-        assert delivery.outcome(told, ident) == INDETERMINATE
+        assert delivery.find_outcome(told, ident) == INDETERMINATE
 
 
 def test_what_was_handed_over_in_this_turn_may_still_be_proven(target: Session) -> None:
@@ -166,7 +166,7 @@ def test_what_was_handed_over_in_this_turn_may_still_be_proven(target: Session) 
     handed(told, "aaaaaaaa", "steered", "c1 p1")
     says(told, "busy", active=time.time())
     assert delivery.drain(told) is Refusal.HANDED
-    assert delivery.outcome(told, "aaaaaaaa") == waiting(Refusal.HANDED)
+    assert delivery.find_outcome(told, "aaaaaaaa") == waiting(Refusal.HANDED)
 
 
 def test_an_offer_in_a_turn_that_a_person_has_interrupted_is_looked_for(
@@ -207,7 +207,7 @@ def test_an_offer_with_its_time_that_was_heard_is_accepted(
     writes_down(transcript, "continue", at=at + 0.2)
     handed(target, "aaaaaaaa", "continue", f"c1 p0 {at:.6f}")
     assert delivery.drain(target) is None
-    assert delivery.outcome(target, "aaaaaaaa").status is Status.ACCEPTED
+    assert delivery.find_outcome(target, "aaaaaaaa").status is Status.ACCEPTED
     assert not received(log)
 
 
@@ -226,7 +226,7 @@ def test_offers_that_are_settled_already_are_dropped_with_the_next_one(
     writes_down(transcript, "heard")
     says(target, "busy", active=time.time())
     assert delivery.drain(target) is Refusal.HANDED
-    assert queue.place(directory, heard.id) is Place.DONE
+    assert queue.find_place(directory, heard.id) is Place.DONE
     assert directory.offered.read_text() == f"{left.name} {of_now}\n"
 
 
@@ -248,7 +248,7 @@ def test_a_compaction_that_came_to_nothing_does_not_double_what_was_heard(
     writes_down(transcript, "the text", at=2001.0)
     handed(target, "aaaaaaaa", "the text", "c1 compacted:2002.000000")
     assert delivery.drain(target) is None
-    assert delivery.outcome(target, "aaaaaaaa").status is Status.ACCEPTED
+    assert delivery.find_outcome(target, "aaaaaaaa").status is Status.ACCEPTED
     assert not received(log)
 
 
@@ -374,7 +374,7 @@ def test_a_prompt_that_was_taken_back_is_not_kept_for_its_words_of_old(
     transcript.write_text("\n".join([*lines, json.dumps(urgent)]) + "\n")
     interrupted(target, message.id, "bbbbbbbb")
     assert settle_interrupted(target)
-    assert queue.place(target.dir, message.id) is Place.WAITING
+    assert queue.find_place(target.dir, message.id) is Place.WAITING
 
 
 def test_a_prompt_that_was_interrupted_before_it_was_written_down_waits_again(
@@ -387,7 +387,7 @@ def test_a_prompt_that_was_interrupted_before_it_was_written_down_waits_again(
     write_json(target.dir.interrupted, found)
     writes_down(transcript, "stop that")
     assert settle_interrupted(target)
-    assert queue.place(target.dir, message.id) is Place.WAITING
+    assert queue.find_place(target.dir, message.id) is Place.WAITING
 
 
 @pytest.mark.parametrize("profile", [CODEX, GENERIC], ids=["codex", "generic"])
@@ -397,5 +397,5 @@ def test_an_interruption_into_which_nobody_can_look_holds_nothing_up(
     message = typed_and_done(target, "aaaaaaaa", "before")
     interrupted(target, message.id, "bbbbbbbb")
     assert settle_interrupted(of(target, profile))
-    assert queue.place(target.dir, message.id) is Place.DONE
+    assert queue.find_place(target.dir, message.id) is Place.DONE
     assert not target.dir.interrupted.exists()

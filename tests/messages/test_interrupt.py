@@ -38,7 +38,7 @@ def target(root: Root, tmux: Tmux, tmp_path: Path) -> Session:
         ),
     )
     target = session.provide(tmux=tmux, profile=CLAUDE)
-    tell(target, Message(id=queue.new_id(), text="Now!", mode=Mode.URGENT))
+    tell(target, Message(id=queue.make_id(), text="Now!", mode=Mode.URGENT))
     return target
 
 
@@ -75,12 +75,12 @@ def test_an_urgent_message_that_was_answered_may_be_followed(target: Session, ev
 def test_what_opens_a_context_is_answered_before_an_urgent_message_interrupts(
     target: Session,
 ) -> None:
-    tell(target, Message(id=queue.new_id(), text="Read notes.md and go on.", opens=True))
+    tell(target, Message(id=queue.make_id(), text="Read notes.md and go on.", opens=True))
     assert is_protected(target)
     happens(target, "PostToolUse", 0.1)
     assert not is_protected(target)
 
 
 def test_any_other_message_may_be_interrupted(target: Session) -> None:
-    tell(target, Message(id=queue.new_id(), text="By the way."))
+    tell(target, Message(id=queue.make_id(), text="By the way."))
     assert not is_protected(target)

@@ -405,16 +405,16 @@ def test_a_terminal_is_entered_by_name_and_a_lost_one_is_told(company: Company) 
 def test_sessions_without_an_issue_have_a_table_that_fits(company: Company) -> None:
     from rich.console import Console
 
-    from sm.cli.status import view
-    from sm.views.project import no_project
+    from sm.cli.status import draw_status
+    from sm.views.project import read_sessions_without_project
 
-    assert no_project(company.root) is None
+    assert read_sessions_without_project(company.root) is None
     company.new("ann", provider="mute")
-    seen = no_project(company.root)
+    seen = read_sessions_without_project(company.root)
     assert seen
     for width in (60, 80, 120, 200):
         console = Console(width=width, record=True, file=io.StringIO())
-        console.print(view([seen], width))
+        console.print(draw_status([seen], width))
         lines = console.export_text().splitlines()
         assert lines[0].strip() == "for no issue: 1 session"
         assert max(len(line) for line in lines) <= width

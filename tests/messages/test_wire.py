@@ -14,7 +14,7 @@ from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.wording import cut_pieces
 from sm.messages.queue import Message
 from sm.messages.wire import Wire
-from sm.messages.wire import wire as way_of
+from sm.messages.wire import make_wire as way_of
 from sm.text import clean, utf16_length
 
 IDENT = "0123456789abcdef"

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from sm.adapters import proc
 from sm.messages import queue
-from sm.messages.follow_up import next_try
+from sm.messages.follow_up import plan_next_try
 from sm.messages.queue import Message, Mode
 from sm.personal.lifecycle import keep_watched
 from sm.personal.reactor import run_pass
@@ -165,10 +165,10 @@ def test_an_urgent_message_that_has_to_wait_is_tried_again_soon(company: Company
     company.new("ann", provider="mute")
     session = company.session("ann")
     hooked = session.change().provide(profile=structs.replace(session.profile, hooks="claude"))
-    queue.put(session.dir, Message(id=queue.new_id(), text="Later."))
-    assert next_try(hooked, Refusal.BUSY) > time.time() + 30
-    queue.put(session.dir, Message(id=queue.new_id(), text="Now!", mode=Mode.URGENT))
-    assert next_try(hooked, Refusal.BUSY) < time.time() + 5
+    queue.put(session.dir, Message(id=queue.make_id(), text="Later."))
+    assert plan_next_try(hooked, Refusal.BUSY) > time.time() + 30
+    queue.put(session.dir, Message(id=queue.make_id(), text="Now!", mode=Mode.URGENT))
+    assert plan_next_try(hooked, Refusal.BUSY) < time.time() + 5
 
 
 def test_a_rotation_that_tmux_does_not_answer_is_left_to_the_monitor(

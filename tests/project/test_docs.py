@@ -24,7 +24,7 @@ from sm.adapters.forge.local.check_folder import CheckFolder
 from sm.cli.root import COMMANDS, cli
 from sm.config.schema import ContextMonitor, HandoffCycle
 from sm.errors import SmError, TemporaryError, UsageError
-from sm.store.paths import DEFAULT_ROOT, PRIVATE, ProjectDir, Root, SessionDir
+from sm.store.paths import DEFAULT_ROOT, PRIVATE, Entry, ProjectDir, Root, SessionDir
 from tests.helpers import make_repository
 from tests.shell import REPOSITORY
 
@@ -271,10 +271,10 @@ def rows(heading: str) -> set[str]:
 
 
 def paths(place: Root | ProjectDir | SessionDir) -> Iterator[Path]:
-    """What every property and method of a folder makes of names in braces."""
+    """What every entry, property and method of a folder makes of names in braces."""
     values = {"project": "{project}", "issue": "{issue}", "session": "{session}"}
     for name, member in vars(type(place)).items():
-        if isinstance(member, property):
+        if isinstance(member, property | Entry):
             yield cast("Path", getattr(place, name))
         elif inspect.isfunction(member) and not name.startswith("_"):
             wanted = list(inspect.signature(member).parameters)[1:]

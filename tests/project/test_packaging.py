@@ -155,7 +155,7 @@ def test_installed_shell_runs_the_installed_core(installed: Path, tmp_path: Path
     assert done.returncode == 2
     assert done.stderr.startswith("sm: ")
     assert "none.yaml" in done.stderr
-    script = "import sm, sm.shell_root; print(sm.__file__, sm.shell_root.shell_root())"
+    script = "import sm, sm.shell_root; print(sm.__file__, sm.shell_root.find_shell_root())"
     found = subprocess.run(
         [installed / "python", "-Ic", script], capture_output=True, text=True, check=True
     ).stdout

@@ -135,7 +135,7 @@ class Managed:
 
     def send(self, text: str, mode: Mode = Mode.SEQUENTIAL, ident: str = "") -> Outcome:
         """Deliver a message."""
-        message = Message(id=ident or queue.new_id(), text=text, mode=mode)
+        message = Message(id=ident or queue.make_id(), text=text, mode=mode)
         return delivery.deliver(self.session, message)
 
     def drain_until_empty(self) -> None:

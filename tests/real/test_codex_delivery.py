@@ -21,7 +21,7 @@ from tests.real.managed import ACCEPTED
 
 
 def send(target: Session, text: str, mode: Mode = Mode.SEQUENTIAL) -> Outcome:
-    return delivery.deliver(target, Message(id=queue.new_id(), text=text, mode=mode))
+    return delivery.deliver(target, Message(id=queue.make_id(), text=text, mode=mode))
 
 
 def state(target: Session) -> State:

@@ -24,7 +24,7 @@ from tests.real.responses import exec_command
 
 
 def send(target: Session, text: str) -> Outcome:
-    return delivery.deliver(target, Message(id=queue.new_id(), text=text))
+    return delivery.deliver(target, Message(id=queue.make_id(), text=text))
 
 
 def rotated(target: Session) -> bool:

@@ -203,7 +203,7 @@ def test_hundreds_of_messages_of_every_kind_arrive_once_whole_and_in_order(
     sent: dict[str, str] = {}
     modes = [Mode.SEQUENTIAL] * 6 + [Mode.IMPORTANT] * 2 + [Mode.STEER] * 2 + [Mode.URGENT]
     for number in range(MESSAGES // len(SEEDS)):
-        text, ident = some_text(chance, number, huge=seed == HUGE_SEED), queue.new_id()
+        text, ident = some_text(chance, number, huge=seed == HUGE_SEED), queue.make_id()
         mode = chance.choice(modes)
         texts[mode][ident] = text
         met[met_now := mood(managed, model)] += 1
@@ -262,7 +262,7 @@ def test_a_deliverer_that_is_killed_at_any_step_loses_and_doubles_nothing(
         point = CRASHES[number % len(CRASHES)]
         is_urgent = point == "interrupt:noted" or number % 9 == 8
         mode = Mode.URGENT if is_urgent else Mode.SEQUENTIAL
-        message = Message(id=queue.new_id(), text=f"<{number}> {body} <end {number}>", mode=mode)
+        message = Message(id=queue.make_id(), text=f"<{number}> {body} <end {number}>", mode=mode)
         texts[message.id] = message.text
         killed[point] += run_and_die(managed, message, point) == signal.SIGKILL
         point = chance.choice(CRASHES)

@@ -135,7 +135,7 @@ def test_a_client_that_cannot_be_cleared_is_started_anew(unstarted: Managed, api
     before = managed.agent
     managed.send("Hand off.")
     wait_for(lambda: managed.session.dir.hold.exists(), "the wish")
-    queue.put(managed.session.dir, Message(id=queue.new_id(), text="<1>"))
+    queue.put(managed.session.dir, Message(id=queue.make_id(), text="<1>"))
     wait_for(lambda: heard(api)[1], "what has waited", 60)
     old, new = contexts(api).values()
     assert resumes(new) == [told_to_go_on(writer)]
@@ -186,7 +186,7 @@ def send_until(managed: Managed, stop: Path) -> int:
                 stop.write_text(f"{number}\n")
                 os._exit(0)
             text, mode = f"<{number}> is the number.", MODES[number % len(MODES)]
-            message = Message(id=queue.new_id(), text=text, mode=mode)
+            message = Message(id=queue.make_id(), text=text, mode=mode)
             delivery.deliver(managed.session, message)
             wait_for(lambda: waiting(managed) < AT_ONCE or stop.exists(), "room", 60.0)
     finally:
@@ -309,7 +309,7 @@ def test_a_new_context_that_names_no_task_is_asked_then_replaced_once_more(
     managed.send("Begin.")
     wait_for(lambda: is_over(managed), "the first turn")
     assert run.begin_cycle(managed.session, Cause.COMMAND, None)
-    queue.put(managed.session.dir, Message(id=queue.new_id(), text="<1> has waited."))
+    queue.put(managed.session.dir, Message(id=queue.make_id(), text="<1> has waited."))
     (record,) = wait_for(lambda: health(managed), "the record", 90)
     managed.drain_until_empty()
     again = mum > 1
@@ -499,7 +499,7 @@ def test_an_executor_that_dies_at_any_step_leaves_nothing_stuck(
         managed.wait_state(State.IDLE)
         managed.send("Hand off.")
         wait_for(functools.partial(has_wished, managed), "its wish")
-        queue.put(directory, Message(id=queue.new_id(), text=f"<{number}> has waited."))
+        queue.put(directory, Message(id=queue.make_id(), text=f"<{number}> has waited."))
         # The client may not have drawn the end of its turn yet: then the executor comes again.
         wait_for(functools.partial(dies_at, managed, point), f"a death at '{point}'", every_s=0.1)
         lose(alone.notes)

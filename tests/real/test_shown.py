@@ -41,7 +41,7 @@ def enlarge(managed: Managed) -> None:
 
 
 def last_id(managed: Managed) -> str:
-    return queue.messages(managed.session.dir, Place.DONE)[-1].id
+    return queue.list_messages(managed.session.dir, Place.DONE)[-1].id
 
 
 def test_what_comes_with_a_prompt_is_shown_below_it(managed: Managed) -> None:
@@ -79,7 +79,7 @@ def test_what_comes_with_a_tools_result_is_shown_below_it(managed: Managed) -> N
     managed.send("Begin.")
     managed.wait_screen(lambda screen: screen.prompt == "busy", "a busy prompt")
     message = Message(
-        id=queue.new_id(), text=rows(3), mode=Mode.STEER, source="a person", summary="row 0"
+        id=queue.make_id(), text=rows(3), mode=Mode.STEER, source="a person", summary="row 0"
     )
     delivery.deliver(managed.session, message)
     go.touch()
@@ -109,11 +109,11 @@ def test_what_comes_at_a_turns_end_is_shown_by_the_client_itself(managed: Manage
 def test_codex_shows_it_too(target: Session, api: Api) -> None:
     go = target.record.cwd / "go"
     api.say(Reply(tools=(exec_command(f"until test -e '{go}'; do sleep 0.05; done"),)))
-    first = Message(id=queue.new_id(), text="/is no command:\n" + rows(3))
+    first = Message(id=queue.make_id(), text="/is no command:\n" + rows(3))
     assert delivery.deliver(target, first) == ACCEPTED
     screen = wait_shown(target.tmux, target, lambda shown: "row 2 of" in shown)
     assert "Hook · /is no command:\nrow 0 of" in screen
-    steer = Message(id=queue.new_id(), text="Mind the gap.", mode=Mode.STEER)
+    steer = Message(id=queue.make_id(), text="Mind the gap.", mode=Mode.STEER)
     delivery.deliver(target, steer)
     go.touch()
     wait_shown(target.tmux, target, lambda shown: "Hook · Mind the gap." in shown)

@@ -19,7 +19,7 @@ from sm.personal.reactor import run_pass
 from sm.refusal import Outcome, Refusal, Status
 from sm.sessions import agent_process, agent_state
 from sm.sessions.agent_state import State
-from sm.shell_root import shell_root
+from sm.shell_root import find_shell_root
 from tests.helpers import wait_for
 from tests.real.api import Api, Reply, Tool
 from tests.real.managed import ACCEPTED, Managed
@@ -74,7 +74,7 @@ def test_an_event_of_a_cleared_context_changes_nothing(managed: Managed, api: Ap
     late = payload.replace(b'"hook_event_name":"Stop"', b'"hook_event_name":"UserPromptSubmit"')
     environment = {"SM_SESSION_DIR": str(directory.path), "PATH": os.environ["PATH"]}
     for name, told in (("user-prompt-submit", late), ("stop", payload)):
-        hook = shell_root() / "lib" / "hooks" / name
+        hook = find_shell_root() / "lib" / "hooks" / name
         subprocess.run(["bash", "-p", str(hook)], input=told, env=environment, check=True)
     assert directory.events.read_text().splitlines()[-1].endswith(" stale")
     now = agent_state.read(directory)

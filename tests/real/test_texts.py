@@ -65,7 +65,7 @@ def arrives_as(managed: Managed, text: str, expected: str) -> None:
 
 def last_id(managed: Managed) -> str:
     """The id of the message that was sent last."""
-    return queue.messages(managed.session.dir, Place.DONE)[-1].id
+    return queue.list_messages(managed.session.dir, Place.DONE)[-1].id
 
 
 @pytest.mark.parametrize(

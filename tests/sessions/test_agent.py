@@ -20,7 +20,7 @@ from sm.sessions import agent as agents
 from sm.sessions import agent_process, registry
 from sm.sessions.agent_process import AgentError
 from sm.sessions.session import IssueSession
-from sm.shell_root import shell_root
+from sm.shell_root import find_shell_root
 from sm.store.paths import Root
 from tests.helpers import wait_for
 from tests.terminal import arguments, argv, environment, launch_of, make_project, make_session
@@ -113,7 +113,7 @@ def test_the_agent_gets_exactly_the_environment_that_is_named(
     agent_process.launch(tmux, session, launch_of(project, "p"), generation=1)
     ready(log)
     found = environment(log)
-    assert found.pop("PATH").split(":")[0] == str(shell_root() / "bin")
+    assert found.pop("PATH").split(":")[0] == str(find_shell_root() / "bin")
     assert found.pop("TMUX_PANE").startswith("%")
     assert f"/{tmux.socket}," in found.pop("TMUX")
     assert found.pop("TERM")

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from sm.__main__ import run
+from sm.config.forges import ForgejoSettings, GiteaSettings, GithubSettings, GitlabSettings
 from sm.config.load import load
-from sm.config.schema import ForgejoSettings, GiteaSettings, GithubSettings, GitlabSettings
 from sm.errors import UsageError
 from sm.setup.check import list_project_problems
 from sm.setup.elsewhere import GH, Wish, choose_forge

@@ -229,7 +229,7 @@ def test_a_detached_head_tells_no_primary_branch(
     clone: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     git(clone, "checkout", "-q", "--detach")
-    assert "found no primary branch: give it as an option" in refused(capsys)
+    assert "found no primary branch: give it by --primary-branch" in refused(capsys)
 
 
 def test_a_taken_remote(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -247,7 +247,7 @@ def test_no_agent(
     for name in ("git", "sh"):
         (tools / name).symlink_to(shutil.which(name) or name)
     monkeypatch.setenv("PATH", str(tools))
-    assert "found no agent command: give it as an option" in refused(capsys)
+    assert "found no agent command: give it by --agent" in refused(capsys)
     assert not (clone.parent / "reef-hub").exists()
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from sm.adapters.forge.model import BOT, CheckState, Issue, IssueState, PullRequest, PullState
 from sm.errors import SmError
-from sm.views.session import rows
+from sm.views.session import list_rows
 from sm.views.states import State
 from tests.helpers import git
 from tests.soak.room import Room
@@ -37,7 +37,7 @@ class People:
             self._file(self.parts[self.filed])
         try:
             found = self.room.project.forge.observe(start_checks=False)
-            at_work = {row.issue: row.phase for row in rows(self.room.project, time.time())}
+            at_work = {row.issue: row.phase for row in list_rows(self.room.project, time.time())}
         except (SmError, OSError) as error:  # the disk is full, or the machine just starts
             self.problems.append(f"look: {error}")
             return False

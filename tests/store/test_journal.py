@@ -109,7 +109,7 @@ def test_a_damaged_line_is_passed_over(tmp_path: Path) -> None:
         file.write(b'{"kind":"problem","text":"at no time"}\n{"at":1.0,"kind":"of the future"}\n')
     said(path, "ended", "ann")
     assert texts(journal.read(path)) == ["begun", "ended"]
-    assert texts(journal.latest(path, {"ann"}).values()) == ["ended"]
+    assert texts(journal.find_latest(path, {"ann"}).values()) == ["ended"]
 
 
 @pytest.mark.parametrize("which", ["journal.jsonl", "journal.jsonl.1"])
@@ -118,7 +118,7 @@ def test_what_is_no_plain_file_is_refused_and_waited_for_by_nobody(
     path: Path, which: str, make: Callable[[Path], None]
 ) -> None:
     make(path.with_name(which))
-    for reading in (journal.read, journal.newest_first, journal.backwards):
+    for reading in (journal.read, journal.read_newest_first, journal.read_backwards):
         with pytest.raises(StateError, match=which):
             list(reading(path))
 
@@ -151,20 +151,20 @@ def test_what_is_found_at_every_look_is_told_once_within_the_hour(path: Path) ->
 
 def test_events_behind_a_position_are_read_once_also_across_a_new_journal(path: Path) -> None:
     said(path, "before")
-    start = journal.size(path)
+    start = journal.find_size(path)
     long = "one" + "x" * 100
     said(path, long, "dev-a-1")
-    events, end = journal.since(path, start)
+    events, end = journal.read_since(path, start)
     assert (texts(events), end) == ([long], path.stat().st_size)
-    assert journal.since(path, end) == ([], end)
+    assert journal.read_since(path, end) == ([], end)
     said(path, "two")
     path.rename(path.with_name(path.name + ".1"))
     said(path, "three")
     with path.open("ab") as half:
         half.write(b'{"at": 1, "event": "ha')
-    events, end = journal.since(path, end)
+    events, end = journal.read_since(path, end)
     assert texts(events) == ["two", "three"]
-    assert journal.since(path, end) == ([], end)
+    assert journal.read_since(path, end) == ([], end)
 
 
 def test_the_longest_of_several_texts_is_cut_first(path: Path) -> None:
@@ -188,5 +188,5 @@ def test_old_and_new_lines_make_one_story(path: Path) -> None:
     said(path, "it is broken", "dev-a-1")
     found = list(journal.read(path, "dev-a-1"))
     assert [kind_of(event) for event in found] == ["started", "problem"]
-    assert list(journal.newest_first(path)) == found[::-1]
-    assert journal.since(path, 0)[0] == found
+    assert list(journal.read_newest_first(path)) == found[::-1]
+    assert journal.read_since(path, 0)[0] == found

@@ -68,9 +68,9 @@ def test_only_the_last_lines_are_shown(
     add(transcript, b"".join(b"line %d\r\n" % number for number in range(30_000)))
     size = transcript.stat().st_size
     if way == "shown":
-        shown = logs.shown_lines(transcript, count, end=size)
+        shown = logs.read_shown_lines(transcript, count, end=size)
     else:
-        shown = logs.last_lines(transcript, count, end=size, raw=way == "raw")
+        shown = logs.read_last_lines(transcript, count, end=size, raw=way == "raw")
     assert shown.splitlines()[:1] == ([] if first is None else [f"line {first}"])
     assert len(shown.splitlines()) == min(count, 30_000)
 
@@ -294,7 +294,7 @@ def test_a_log_that_takes_too_long_to_draw_is_shown_all_the_same(
 ) -> None:
     monkeypatch.setattr(logs, "DRAW_S", -1.0)
     add(transcript, b"\x1b[31mone\r\ntwo\r\n" * 1000)
-    assert logs.shown_lines(transcript, 2, end=transcript.stat().st_size) == "one\ntwo\n"
+    assert logs.read_shown_lines(transcript, 2, end=transcript.stat().st_size) == "one\ntwo\n"
 
 
 # After the session's end

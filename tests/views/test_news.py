@@ -6,7 +6,7 @@ import pytest
 
 from sm.issues.matrix import BY_NAME
 from sm.store import events, journal
-from sm.views.news import DECIDED, news
+from sm.views.news import DECIDED, read_news
 from tests.helpers import old_line
 
 
@@ -21,15 +21,15 @@ def test_news_are_of_these_projects_alone_and_told_once(tmp_path: Path) -> None:
         journal.record(path, passed)
     journal.record(path, events.Decided(session="dev-a-1", row="no-such-row"))
     journal.record(path, events.StepDone(session="dev-a-1", verb="inject", result="ci-passed"))
-    lines, end = news(path, 0, ("a", "a.b"))
+    lines, end = read_news(path, 0, ("a", "a.b"))
     assert [line.split(" ", 1)[1] for line in lines] == ["a: #1 CI passed", "a.b: #3 CI passed"]
-    assert news(path, end, ("a",)) == ([], end)
+    assert read_news(path, end, ("a",)) == ([], end)
 
 
 def test_a_question_says_why_a_person_is_needed(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     journal.record(path, events.StepDone(session="dev-a-1", verb="escalate", result="ci-broken"))
-    lines, _ = news(path, 0, ("a",))
+    lines, _ = read_news(path, 0, ("a",))
     assert lines[0].endswith("a: #1 a person is needed: CI itself failed")
 
 
@@ -53,5 +53,5 @@ def test_lines_of_earlier_versions_are_told_as_they_were(
     path = tmp_path / "journal.jsonl"
     path.write_bytes(old_line(event, "dev-a-1", detail) + old_line("recover", "dev-a-1", ""))
     path.chmod(0o600)
-    lines, _ = news(path, 0, ("a",))
+    lines, _ = read_news(path, 0, ("a",))
     assert [line.split(" ", 1)[1] for line in lines] == [f"a: #1 {told}"]

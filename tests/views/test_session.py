@@ -20,8 +20,8 @@ from rich.console import Console
 from sm.__main__ import run
 from sm.adapters.forge.model import CheckState, PullRequest, PullState, Review, ReviewState
 from sm.adapters.tmux import Tmux
-from sm.cli.status import _plain, view
-from sm.cli.table import STYLES, explain, plain, table
+from sm.cli.status import _plain, draw_status
+from sm.cli.table import STYLES, explain, list_plain_lines, make_table
 from sm.config.load import load
 from sm.context import files
 from sm.context.rotation import Cause, Step, begin
@@ -37,8 +37,8 @@ from sm.sessions.session import IssueSession
 from sm.store import events, journal, lock
 from sm.store.paths import Root
 from sm.views.event_words import describe
-from sm.views.project import Overview, overview
-from sm.views.session import StatusRow, rows
+from sm.views.project import Overview, read_overview
+from sm.views.session import StatusRow, list_rows
 from sm.views.states import State
 from tests.helpers import (
     REPOSITORY,
@@ -64,7 +64,7 @@ def project(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Proj
 
 
 def only(project: Project) -> StatusRow:
-    [row] = rows(project, time.time())
+    [row] = list_rows(project, time.time())
     return row
 
 
@@ -102,7 +102,7 @@ def test_each_state_has_its_word(project: Project) -> None:
         a_pull(22, "fix/3", CheckState.SUCCESS),
         a_pull(23, "fix/11", merged_as="a" * 40, state=PullState.MERGED),
     )
-    found = {row.issue: row for row in rows(project, time.time())}
+    found = {row.issue: row for row in list_rows(project, time.time())}
     assert {number: row.phase for number, row in found.items()} == {
         1: State.WORKING,
         2: State.AWAITING_CI,
@@ -164,7 +164,7 @@ def test_a_damaged_session_has_a_row_and_spoils_no_other(project: Project) -> No
     bad.dir.receipts.mkdir()
     worse = put_session(project, 3)
     worse.dir.identity.write_text("{")
-    seen = overview(project, time.time())
+    seen = read_overview(project, time.time())
     assert [(row.issue, row.phase) for row in seen.sessions] == [
         (1, State.WORKING),
         (2, State.DAMAGED),
@@ -216,7 +216,9 @@ def test_the_backlog_tells_what_is_ready_and_what_waits_for_what(project: Projec
         an_issue(6, "backlog"),
         refs={"refs/sm/claims/6": "a" * 40},
     )
-    found = {one.issue: one.why.partition(":")[0] for one in overview(project, time.time()).waiting}
+    found = {
+        one.issue: one.why.partition(":")[0] for one in read_overview(project, time.time()).waiting
+    }
     assert found == {
         2: "",
         3: "depends on #2, #1",
@@ -226,14 +228,14 @@ def test_the_backlog_tells_what_is_ready_and_what_waits_for_what(project: Projec
 
 
 def test_a_hint_comes_when_nobody_looks_at_the_forge(project: Project) -> None:
-    assert "has not looked yet" in overview(project, time.time()).hint
+    assert "has not looked yet" in read_overview(project, time.time()).hint
     put_session(project, 1)
     put_snapshot(project, an_issue(1), age_s=10)
-    assert overview(project, time.time()).hint == ""
+    assert read_overview(project, time.time()).hint == ""
     put_snapshot(project, an_issue(1), age_s=181)
-    assert "does not seem to run" in overview(project, time.time()).hint
+    assert "does not seem to run" in read_overview(project, time.time()).hint
     with lock.hold(project.directory.poll_lock):
-        assert overview(project, time.time()).hint == ""
+        assert read_overview(project, time.time()).hint == ""
 
 
 ROW = StatusRow(
@@ -258,7 +260,7 @@ ROW = StatusRow(
 def rendered(width: int) -> list[str]:
     console = Console(width=width, color_system=None, force_terminal=True)
     with console.capture() as capture:
-        console.print(table([ROW], width))
+        console.print(make_table([ROW], width))
     return [line.rstrip() for line in capture.get().splitlines()]
 
 
@@ -281,7 +283,7 @@ def test_a_wide_table_says_more() -> None:
 
 
 def test_a_pipe_gets_plain_text_with_nothing_cut() -> None:
-    head, line = plain([ROW])
+    head, line = list_plain_lines([ROW])
     assert head.startswith("#   TITLE                       SESSION      PHASE            CI")
     assert "Parse durations like 1h30m  dev-harb-12  awaiting review  passed" in line
     assert line.endswith("the merge of pull request #13  /w/harb-12")
@@ -429,13 +431,13 @@ def test_the_last_events_are_found_in_a_long_journal(root: Root) -> None:
     journal.record(root.journal, events.Problem(session="dev-a-2", text="new"))
     root.journal.rename(root.journal.with_name("journal.jsonl.1"))
     journal.record(root.journal, events.Problem(session="dev-a-3", text="newest"))
-    found = journal.latest(root.journal, {"dev-a-1", "dev-a-2", "dev-a-3", "dev-a-4"})
+    found = journal.find_latest(root.journal, {"dev-a-1", "dev-a-2", "dev-a-3", "dev-a-4"})
     assert {name: describe(event) for name, event in found.items()} == {
         "dev-a-1": "old",
         "dev-a-2": "new",
         "dev-a-3": "newest",
     }
-    assert journal.latest(root.path / "none", {"dev-a-1"}) == {}
+    assert journal.find_latest(root.path / "none", {"dev-a-1"}) == {}
 
 
 def test_a_reader_that_goes_away_is_no_error(project: Project) -> None:
@@ -454,7 +456,7 @@ def test_an_agent_that_has_ended_is_told_by_its_last_line(project: Project) -> N
     session = put_session(project, 1, alive=False)
     session.transcript.write_text("hello\r\n\x1b[31mcannot run as root\x1b[0m\r\n")
     session.transcript.chmod(0o600)
-    (row,) = rows(project, time.time())
+    (row,) = list_rows(project, time.time())
     assert row.waits_for == 'its restart, as its agent ended: "cannot run as root"'
 
 
@@ -463,7 +465,7 @@ def test_an_age_that_grows_moves_no_column() -> None:
         row = structs.replace(ROW, age_s=age_s, last_event_age_s=age_s)
         console = Console(width=width, color_system=None, force_terminal=True)
         with console.capture() as capture:
-            console.print(table([row], width))
+            console.print(make_table([row], width))
         line = capture.get().splitlines()[2]
         after = "the merge" if width > 120 else "told"  # the column behind that of the age
         return [line.index(word) for word in ("awaiting", "passed", "approved", after)]
@@ -477,7 +479,7 @@ def test_in_a_live_view_no_word_moves_a_column() -> None:
         row = structs.replace(ROW, **changed)
         console = Console(width=width, color_system=None, force_terminal=True)
         with console.capture() as capture:
-            console.print(view([Overview("harb", time.time(), sessions=(row,))], width, 40))
+            console.print(draw_status([Overview("harb", time.time(), sessions=(row,))], width, 40))
         line = next(line for line in capture.get().splitlines() if "Phase" in line)
         return [line.index(word) for word in ("Phase", "CI", "Review", "Age", "Last event")]
 
@@ -497,7 +499,7 @@ def test_initials_are_explained_where_a_table_has_them() -> None:
     seen = Overview("harb", time.time(), sessions=(ROW,))
     console = Console(width=80, color_system=None, force_terminal=True)
     with console.capture() as capture:
-        console.print(view([seen], 80))
+        console.print(draw_status([seen], 80))
     assert "tries f: fixes" in " ".join(capture.get().split())
 
 
@@ -508,7 +510,7 @@ def test_an_error_is_told_once_and_whole_below_the_table() -> None:
     for width in (80, 160, 240):
         console = Console(width=width, color_system=None, force_terminal=True)
         with console.capture() as capture:
-            console.print(view([seen], width))
+            console.print(draw_status([seen], width))
         told = capture.get()
         assert "".join(told.split()).count("hungupunexpectedly") == 1
         assert f"problem #12: {error}" in " ".join(told.split())
@@ -517,10 +519,10 @@ def test_an_error_is_told_once_and_whole_below_the_table() -> None:
 
 def test_issues_that_wait_are_not_nothing_to_do(project: Project) -> None:
     put_snapshot(project, an_issue(2, "blocked"), an_issue(3, "backlog", body="Depends on #2"))
-    told = list(_plain([overview(project, time.time())]))[-1]
+    told = list(_plain([read_overview(project, time.time())]))[-1]
     assert told == "hint nothing can be taken up now: each issue above says what it waits for"
     put_snapshot(project, an_issue(4), an_issue(5))
-    told = list(_plain([overview(project, time.time())]))[-1]
+    told = list(_plain([read_overview(project, time.time())]))[-1]
     assert told == (
         "hint nothing to do: 2 open issues without the label 'backlog': "
         "sm issue label 4 --add backlog"
@@ -537,7 +539,9 @@ def claude(tmp_path: Path, root: Root) -> Project:
 
 def asks(project: Project) -> str:
     """What `sm status` says below the table of the session that needs a person."""
-    [said] = [line for line in _plain([overview(project, time.time())]) if line.startswith("asks ")]
+    [said] = [
+        line for line in _plain([read_overview(project, time.time())]) if line.startswith("asks ")
+    ]
     return said
 
 
@@ -612,7 +616,7 @@ def test_a_message_that_cannot_be_typed_is_told_with_its_trouble(project: Projec
     done(session, Verb.NOTIFY, "trouble")
     put_snapshot(project, an_issue(2))
     assert asks(project).endswith(
-        f"was refused ({error}) waits for somebody to look at its terminal: sm attach harb 2"
+        f"was refused ({error}) waits for a look at its terminal: sm attach harb 2"
     )
 
 
@@ -652,4 +656,4 @@ def test_what_was_merged_within_a_day_is_named(
         "merged #3 Title 4: pull request #4, 3m ago",
         "merged Title 6: pull request #6, 1h ago",
     ]
-    assert [one.issue for one in overview(project, now).merged] == [3, 0]
+    assert [one.issue for one in read_overview(project, now).merged] == [3, 0]

@@ -21,9 +21,9 @@ from sm.sessions.history import Verb
 from sm.sessions.project import Project
 from sm.sessions.session import AdHocSession, AnySession
 from sm.store.paths import Root
-from sm.views.contexts import gauge, gauges
-from sm.views.family import relative, tree
-from sm.views.session import STATES, rows
+from sm.views.contexts import list_gauges, read_gauge
+from sm.views.family import list_descendants, make_relative
+from sm.views.session import STATES, list_rows
 from sm.views.states import State
 from tests.helpers import (
     a_pull,
@@ -61,7 +61,7 @@ def write(path: Path, text: str) -> None:
 
 def agrees(session: AnySession) -> tuple[State, float, Proof]:
     """What all views say that it is at."""
-    kin, full, http = relative(session), gauge(session), views.show_session(session)
+    kin, full, http = make_relative(session), read_gauge(session), views.show_session(session)
     found = (kin.state, kin.state_since, kin.proof)
     assert found == (full.state, full.state_since, full.proof)
     assert found == (http.status, http.state_since or 0.0, http.proof)
@@ -107,7 +107,7 @@ def opened(folder: Path, look: Callable[[], object]) -> dict[str, int]:
 
 def test_each_file_of_a_session_is_read_once_for_a_list(ann: AdHocSession) -> None:
     write(ann.dir.state, "idle 2000.0 c1 p1\n")
-    read = opened(ann.dir.path, lambda: relative(ann))
+    read = opened(ann.dir.path, lambda: make_relative(ann))
     assert {"agent.pid", "state"} <= read.keys()
     assert set(read.values()) == {1}
 
@@ -115,7 +115,7 @@ def test_each_file_of_a_session_is_read_once_for_a_list(ann: AdHocSession) -> No
 def test_each_file_of_an_issues_session_is_read_once_for_its_row(project: Project) -> None:
     session = put_session(project, 1)
     put_snapshot(project, an_issue(1))
-    read = opened(session.dir.path, lambda: rows(project, time.time()))
+    read = opened(session.dir.path, lambda: list_rows(project, time.time()))
     assert read.pop("agent.pid") == 2  # whether it runs, and which it is
     assert {"identity.json", "receipts.jsonl", "state"} <= read.keys()
     assert set(read.values()) == {1}
@@ -149,7 +149,7 @@ def test_nobody_knows_since_when_an_agent_is_dead_that_did_not_say_so(ann: AdHoc
     write(ann.dir.agent_pid, f"{GONE} 5\n")
     write(ann.dir.state, "busy 2000.0 c1 p1\n")
     assert agrees(ann) == (State.DEAD, 0.0, Proof(Evidence.PROCESS, what=GONE))
-    assert relative(ann).state_age_s == 0.0
+    assert make_relative(ann).state_age_s == 0.0
     write(ann.dir.state, "dead 2000.0 c1 p1\n")
     assert agrees(ann) == (State.DEAD, 2000.0, Proof(Evidence.PROCESS, what=GONE))
 
@@ -183,7 +183,7 @@ def test_an_issue_says_since_when_and_what_proves_it(project: Project) -> None:
     done(asking, Verb.NOTIFY, "escalate", write_of(project, 3))
     merged = a_pull(21, "fix/6", merged_as="a" * 40, state=PullState.MERGED, closed_at=start + 9e3)
     put_snapshot(project, *map(an_issue, range(1, 9)), merged)
-    found = {row.issue: row for row in rows(project, time.time())}
+    found = {row.issue: row for row in list_rows(project, time.time())}
     proved = {number: (row.phase, row.proof.kind, row.proof.what) for number, row in found.items()}
     assert proved == {
         1: (State.WORKING, Evidence.PROCESS, NOW),
@@ -211,7 +211,7 @@ def test_a_hook_proves_that_an_agent_works_on_its_issue(tmp_path: Path, root: Ro
     write(session.dir.events, "")
     os.utime(session.dir.events, (2500.0, 2500.0))
     put_snapshot(project, an_issue(1))
-    [row] = rows(project, time.time())
+    [row] = list_rows(project, time.time())
     assert (row.phase, row.proof) == (State.WORKING, Proof(Evidence.HOOK, 2500.0))
     assert abs(row.state_since - session.record.created_at) < 1
 
@@ -226,15 +226,15 @@ def test_what_is_damaged_says_so_everywhere(project: Project) -> None:
     put_snapshot(project, an_issue(1))
     record = settle(project.root, project.root.path, "s-bob")
     write(record.dir.identity, "{")
-    [row] = rows(project, time.time())
+    [row] = list_rows(project, time.time())
     assert (row.phase, row.proof.kind) == (State.DAMAGED, Evidence.ERROR)
     assert row.proof.what == row.problem != ""
-    [_, full] = gauges(project.root)
-    [_, http] = views.all_shown(project.root)
+    [_, full] = list_gauges(project.root)
+    [_, http] = views.show_all(project.root)
     assert (full.state, full.id, full.name) == (State.DAMAGED, "s-bob", "s-bob")
     assert (http.status, http.id, http.name) == (State.DAMAGED, "s-bob", None)
     assert http.error == full.notes[0] == full.proof.what == http.proof.what
-    assert [kin.id for kin in tree(project.root)] == [session.name]
+    assert [kin.id for kin in list_descendants(project.root)] == [session.name]
 
 
 def test_a_session_that_cannot_be_read_keeps_its_name_and_hides_no_other(
@@ -244,10 +244,10 @@ def test_a_session_that_cannot_be_read_keeps_its_name_and_hides_no_other(
         raise OSError("no such disk")
 
     monkeypatch.setattr("sm.views.known.look", fail)
-    assert [(one.name, one.state, one.notes) for one in gauges(project.root)] == [
+    assert [(one.name, one.state, one.notes) for one in list_gauges(project.root)] == [
         ("s-ann", State.DAMAGED, ("no such disk",))
     ]
-    [http] = views.all_shown(project.root)
+    [http] = views.show_all(project.root)
     assert (http.name, http.status, http.error, http.waiting) == (
         "s-ann",
         "damaged",

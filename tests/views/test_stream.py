@@ -12,7 +12,7 @@ import pytest
 
 from sm.store import journal
 from sm.store.events import Problem, Started
-from sm.views.stream import as_json, stream
+from sm.views.stream import follow_events, make_json
 from tests.helpers import old_line
 
 
@@ -30,11 +30,11 @@ def said(path: Path, text: str, session: str = "") -> None:
 
 
 def put_aside(path: Path) -> None:
-    path.replace(journal.before(path))
+    path.replace(journal.name_previous(path))
 
 
 def told(path: Path, since: float = 0.0, session: str = "") -> list[str]:
-    return [as_text(event) for event in stream(path, since=since, session=session)]
+    return [as_text(event) for event in follow_events(path, since=since, session=session)]
 
 
 def as_text(event: object) -> str:
@@ -56,7 +56,7 @@ def collect(path: Path, *deeds: Callable[[], object], since: float = 0.0) -> lis
 
     more = iter(range(3))
     with suppress(EnoughError):
-        for event in stream(path, since=since, pause=pause):
+        for event in follow_events(path, since=since, pause=pause):
             found.append(as_text(event))
     return found
 
@@ -108,7 +108,7 @@ def test_a_journal_that_is_begun_anew_is_followed_without_a_gap(path: Path) -> N
 
     def write_late() -> None:
         """As a process that had opened the journal before it was put aside."""
-        said(journal.before(path), "late")
+        said(journal.name_previous(path), "late")
 
     found = collect(path, rotate, write_late, lambda: said(path, "second of the new"))
     assert found == [
@@ -156,7 +156,7 @@ def test_half_a_line_is_told_when_it_is_whole(path: Path) -> None:
 
 def test_json_has_every_field_of_its_kind_also_an_empty_one() -> None:
     event = Started(at=5.0, session="dev-a-1")
-    assert as_json(event) == {
+    assert make_json(event) == {
         "kind": "started",
         "at": 5.0,
         "session": "dev-a-1",

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from sm.__main__ import run
-from sm.cli.times import age, span
-from sm.cli.trace import in_short
+from sm.cli.times import format_age, format_span
+from sm.cli.trace import sum_up
 from sm.config.load import load
 from sm.issues.effects import EFFECTS
 from sm.issues.matrix import ROWS
@@ -23,8 +23,8 @@ from sm.store.events import Event, Rotation, RotationStep
 from sm.store.old_events import read_old
 from sm.store.paths import Root
 from sm.views.event_words import describe, name_event, tell, tell_shortly
-from sm.views.row_words import in_words
-from sm.views.trace import OUTCOMES, story, summarise
+from sm.views.row_words import put_in_words
+from sm.views.trace import OUTCOMES, read_story, summarise
 from tests.helpers import old_line, put_session, remove_tree, sm_yaml
 from tests.residents import settle
 
@@ -124,7 +124,7 @@ def test_the_story_goes_on_over_a_journal_that_was_rotated(project: Project) -> 
     write(project.root, *JOURNEY[:5])
     project.root.journal.rename(project.root.journal.with_name("journal.jsonl.1"))
     write_typed(project.root, *events(*JOURNEY[5:]))
-    assert len(story(project, 7).entries) == len(JOURNEY)
+    assert len(read_story(project, 7).entries) == len(JOURNEY)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_restarts_by_hand_and_further_sessions_are_counted() -> None:
             (20, "started", "a"),
         )
     )
-    assert in_short(found) == "still at work, 20s, 2 sessions, 1 restart"
+    assert sum_up(found) == "still at work, 20s, 2 sessions, 1 restart"
 
 
 SAME = ("merged", "approved")
@@ -197,7 +197,7 @@ ROTATION = (
 
 def test_a_rotation_is_told_in_words_and_counted(project: Project) -> None:
     write(project.root, *ROTATION)
-    told = story(project, 7)
+    told = read_story(project, 7)
     assert [entry.told for entry in told.entries[1:]] == [
         "context: cycle begins at 87% (cycle)",
         "context: asked for a handoff document: Create handoff document now - context at 87%",
@@ -208,7 +208,7 @@ def test_a_rotation_is_told_in_words_and_counted(project: Project) -> None:
         "context: given up: asked twice: in vain",
         "let a person know: could not be given a new context: asked twice",
     ]
-    assert in_short(told.summary) == "still at work, 1m31s, 1 rotation"
+    assert sum_up(told.summary) == "still at work, 1m31s, 1 rotation"
 
 
 def test_each_further_request_for_a_document_is_told_in_words(project: Project) -> None:
@@ -218,7 +218,7 @@ def test_each_further_request_for_a_document_is_told_in_words(project: Project) 
         asked = Rotation(session=name, step=step, message=message, text="Again")
         journal.record(project.root.journal, asked)
     said = "context: asked for a handoff document again: Again"
-    assert [entry.told for entry in story(project, 7).entries[1:]] == [said, said]
+    assert [entry.told for entry in read_story(project, 7).entries[1:]] == [said, said]
 
 
 def test_in_a_table_a_rotation_is_told_shortly() -> None:
@@ -295,7 +295,7 @@ def test_a_table_shows_words_and_no_names_of_rows_or_texts(row: Row) -> None:
     for event in (decided, *done):
         assert "-" not in tell_shortly(event).replace("ci-result", "")
     names = [row.name, *(step.text for step in row.steps if step.text)]
-    assert all(in_words(one) != one for one in names if one not in SAME)
+    assert all(put_in_words(one) != one for one in names if one not in SAME)
 
 
 def test_every_row_that_ends_a_session_has_an_outcome() -> None:
@@ -323,7 +323,7 @@ def test_every_verb_can_be_told() -> None:
     ],
 )
 def test_durations_are_short(seconds: float, short: str, long: str) -> None:
-    assert (age(seconds), span(seconds)) == (short, long)
+    assert (format_age(seconds), format_span(seconds)) == (short, long)
 
 
 def last_line(capsys: pytest.CaptureFixture[str]) -> str:

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from sm.config.schema import Count, Section
+from sm.config.section import Count, Section
 
 
 class Profile(Section, frozen=True):

@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from sm.config.schema import ProjectSettings, RemoteSettings
+from sm.config.forges import RemoteSettings
+from sm.config.schema import ProjectSettings
 
 if TYPE_CHECKING:
     from sm.adapters.forge.web.token import TokenSource

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from sm.adapters.forge.protocol import Forge
     from sm.adapters.forge.webhook.dialect import Dialect
-    from sm.config.schema import ForgeSettings, ProjectSettings
+    from sm.config.forges import ForgeSettings
+    from sm.config.schema import ProjectSettings
 
 MODULES = {
     "local": "sm.adapters.forge.local.entry",

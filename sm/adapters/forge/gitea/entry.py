@@ -11,7 +11,8 @@ from sm.adapters.forge.rest.entry import make_client, make_settings, make_woodpe
 from sm.adapters.forge.rest.labels import make_labels
 from sm.adapters.forge.webhook.dialect import Dialect
 from sm.adapters.forge.webhook.dialects import FORGEJO, GITEA
-from sm.config.schema import ForgejoSettings, ForgeSettings, GiteaSettings, ProjectSettings
+from sm.config.forges import ForgejoSettings, ForgeSettings, GiteaSettings
+from sm.config.schema import ProjectSettings
 
 __all__ = ["choose_dialect", "find_problems", "open_forge", "prepare"]
 

@@ -42,7 +42,7 @@ class GiteaForge(RestForge):
     def make_observer(self, *, anew: bool) -> Observer:
         """What makes one observation of the repository."""
         assert isinstance(self.reader, GiteaReader)
-        return Observer(self.reader, self.settings, self.remember_rules(anew=anew))
+        return Observer(self.reader, self.settings, self.checks.remember_rules(anew=anew))
 
     def send_review(
         self, number: int, state: ReviewState, body: str, comments: list[InlineComment], head: str

@@ -17,9 +17,9 @@ from sm.adapters.forge.gitea.reader import GiteaReader
 from sm.adapters.forge.model import Batch, PullRequest, PullState, authors_in
 from sm.adapters.forge.rest.around import CURSOR, list_people, recall_people
 from sm.adapters.forge.rest.convert import is_of_fork, make_pull, read_moment
-from sm.adapters.forge.rest.forge import OBSERVE
 from sm.adapters.forge.rest.held import count_approvals
 from sm.adapters.forge.rest.observe import OVERLAP_S, RECENT_S, Found, ListObserver
+from sm.adapters.forge.rest.reader import OBSERVE
 from sm.adapters.forge.rest.rules import BranchRules
 from sm.adapters.forge.rest.settings import RestSettings
 from sm.adapters.forge.rest.shapes import IssueShape, PullShape

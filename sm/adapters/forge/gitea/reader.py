@@ -31,7 +31,6 @@ LIMIT = 50
 """Entries of a page; a server may give fewer."""
 STATUS_PAGES = 10
 TOTAL = "x-total-count"
-ALL_STATES = ("open", "all")
 RECENT_PAGES = 4
 """Pages of pull requests in which a closed one of a branch is looked for."""
 ACTIONS = "/actions/runs/"

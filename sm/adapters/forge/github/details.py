@@ -24,9 +24,8 @@ from sm.adapters.forge.github.shapes import (
 )
 from sm.adapters.forge.model import Check, Comment, PullRequest, PullState, SourcedText
 from sm.adapters.forge.rest import convert
-from sm.adapters.forge.rest.forge import OBSERVE
 from sm.adapters.forge.rest.held import hold_back
-from sm.adapters.forge.rest.reader import Reader
+from sm.adapters.forge.rest.reader import OBSERVE, Reader
 from sm.adapters.forge.rest.rules import BranchRules
 from sm.adapters.forge.rest.shapes import CommentShape
 from sm.adapters.forge.web.client import Request

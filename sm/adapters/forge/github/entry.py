@@ -11,7 +11,8 @@ from sm.adapters.forge.rest.entry import make_client, make_settings, make_woodpe
 from sm.adapters.forge.rest.labels import make_labels
 from sm.adapters.forge.webhook.dialect import Dialect
 from sm.adapters.forge.webhook.dialects import GITHUB
-from sm.config.schema import ForgeSettings, GithubSettings, ProjectSettings
+from sm.config.forges import ForgeSettings, GithubSettings
+from sm.config.schema import ProjectSettings
 
 __all__ = ["choose_dialect", "find_problems", "open_forge", "prepare"]
 

@@ -56,14 +56,14 @@ class GithubForge(RestForge):
 
     def make_observer(self, *, anew: bool) -> Observer:
         """What makes one observation of the repository."""
-        details = self._details(self.remember_rules(anew=anew))
+        details = self._details(self.checks.remember_rules(anew=anew))
         return Observer(self.reader, details, self.settings)
 
     # Issues
 
     def read_source(self, number: int) -> SourcedText:
         """Title and text of an issue, with who has saved them last: one query."""
-        return self._details(self.remember_rules(anew=False)).source(number)
+        return self._details(self.checks.remember_rules(anew=False)).source(number)
 
     def _details(self, rules: Callable[[str], BranchRules]) -> Details:
         return Details(self.reader, find_graphql(self.web.base), rules, has_ci=self.settings.has_ci)
@@ -72,13 +72,13 @@ class GithubForge(RestForge):
 
     def pull(self, number: int) -> PullRequest:
         """One pull request with its texts, its check with the failing log, and what holds it."""
-        details = self._details(self.rules)
+        details = self._details(self.checks.rules)
         node = details.one(number)
         found = self.reader.whole_pull(number, node.resolved if node else ())
         found = structs.replace(found, check=self.check(found.head, found.base))
         if node is None or found.state is not PullState.OPEN:
             return found
-        found = read_hold(found, node, self.rules(found.base))
+        found = read_hold(found, node, self.checks.rules(found.base))
         if node.dropped and found.hold is not Hold.QUEUED:
             words = f"it was removed from the merge queue: {one_line(node.dropped, 300)}"
             found = structs.replace(found, held="; ".join(filter(None, [words, found.held])))
@@ -89,12 +89,12 @@ class GithubForge(RestForge):
 
         A second try finds it there.
         """
-        details = self._details(self.rules)
+        details = self._details(self.checks.rules)
         node = details.one(pull.number)
         if node is None or not node.is_merge_queue_enabled:
             return None
         if node.is_in_merge_queue and node.head_ref_oid == pull.head:
-            return read_hold(pull, node, self.rules(pull.base))
+            return read_hold(pull, node, self.checks.rules(pull.base))
         entry = details.enqueue(node, pull.head)
         return queue_up(pull, entry.position, entry.state)
 

@@ -35,9 +35,8 @@ from sm.adapters.forge.rest.around import (
 )
 from sm.adapters.forge.rest.changed import PAGES, list_changed
 from sm.adapters.forge.rest.convert import is_of_fork, make_issue, read_moment
-from sm.adapters.forge.rest.forge import OBSERVE
 from sm.adapters.forge.rest.observe import DISCUSSED, OVERLAP_S, RECENT_S, Found
-from sm.adapters.forge.rest.reader import PAGE, Reader
+from sm.adapters.forge.rest.reader import OBSERVE, PAGE, Reader
 from sm.adapters.forge.rest.settings import RestSettings
 from sm.adapters.forge.rest.shapes import IssueShape
 from sm.adapters.forge.web.limits import read_date

@@ -13,7 +13,8 @@ from sm.adapters.forge.rest.labels import make_labels
 from sm.adapters.forge.rest.reader import GONE
 from sm.adapters.forge.webhook.dialect import Dialect
 from sm.adapters.forge.webhook.dialects import GITLAB
-from sm.config.schema import ForgeSettings, GitlabSettings, ProjectSettings
+from sm.config.forges import ForgeSettings, GitlabSettings
+from sm.config.schema import ProjectSettings
 from sm.errors import SmError
 
 __all__ = ["choose_dialect", "find_problems", "open_forge", "prepare"]

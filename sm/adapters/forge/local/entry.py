@@ -10,7 +10,8 @@ from sm.adapters.forge.local.forge import LocalForge
 from sm.adapters.forge.local.forge import open_forge as open_local
 from sm.adapters.forge.local.repository import is_bare
 from sm.adapters.forge.local.setup import create, read_settings
-from sm.config.schema import ForgeSettings, LocalSettings, ProjectSettings
+from sm.config.forges import ForgeSettings, LocalSettings
+from sm.config.schema import ProjectSettings
 from sm.errors import SmError
 from sm.store.files import follow_links
 

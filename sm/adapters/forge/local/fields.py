@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from sm.adapters.forge.local.document import Document
 from sm.adapters.forge.local.parse import DocumentError
-from sm.foreign import LABELS, NAME_LIMIT, brief, check_length, read_time, tidy
-from sm.nearest import nearest
+from sm.foreign import LABELS, NAME_LIMIT, check_length, read_time, shorten, tidy
+from sm.nearest import find_nearest
 
 S = TypeVar("S", bound=StrEnum)
 
@@ -31,9 +31,9 @@ class Fields(Struct, frozen=True):
     def check_keys(self, known: tuple[str, ...]) -> None:
         """Refuse a key that is nearly, but not quite, one of `known`."""
         for key in self.document.front:
-            if key not in known and (near := nearest(str(key), known)):
+            if key not in known and (near := find_nearest(str(key), known)):
                 raise self.error(
-                    str(key), f"unknown key '{brief(str(key))}': did you mean '{near}'?"
+                    str(key), f"unknown key '{shorten(str(key))}': did you mean '{near}'?"
                 )
 
     def text(self, key: str, default: str | None = None, limit: int = NAME_LIMIT) -> str:
@@ -59,7 +59,7 @@ class Fields(Struct, frozen=True):
             return among(text)
         except ValueError:
             options = " or ".join(str(member) for member in among)
-            raise self.error(key, f"{key} is '{brief(text)}': write {options}") from None
+            raise self.error(key, f"{key} is '{shorten(text)}': write {options}") from None
 
     def time(self, key: str) -> float:
         """The moment under `key`, seconds since the epoch; the file's own where there is none."""
@@ -68,7 +68,9 @@ class Fields(Struct, frozen=True):
             return read_time(text) if text else self.document.at
         except ValueError:
             advice = "write it as 2026-01-31T12:00:00Z, or leave it out"
-            raise self.error(key, f"{key} is '{brief(text)}', which is no time: {advice}") from None
+            raise self.error(
+                key, f"{key} is '{shorten(text)}', which is no time: {advice}"
+            ) from None
 
     def texts(self, key: str) -> tuple[str, ...]:
         """The list under `key`, each text once; `a, b` without brackets will do as well."""
@@ -86,11 +88,13 @@ class Fields(Struct, frozen=True):
         text = self.text(key, "")
         if text and not COMMIT.fullmatch(text):
             raise self.error(
-                key, f"{key} is '{brief(text)}', which is no commit: take the line out"
+                key, f"{key} is '{shorten(text)}', which is no commit: take the line out"
             )
         return text
 
     def check_number(self, number: int) -> None:
         """Refuse a file that says it is another one than its name tells."""
         if (said := self.text("number", str(number))) != str(number):
-            raise self.error("number", f"number is '{brief(said)}', the file's name says {number}")
+            raise self.error(
+                "number", f"number is '{shorten(said)}', the file's name says {number}"
+            )

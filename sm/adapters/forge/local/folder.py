@@ -24,7 +24,7 @@ from sm.adapters.forge.errors import NotFoundError
 from sm.adapters.forge.local.document import Document, render
 from sm.adapters.forge.local.parse import parse
 from sm.errors import StateError, UsageError
-from sm.foreign import NUMBER_LIMIT, brief, read_number
+from sm.foreign import NUMBER_LIMIT, read_number, shorten
 from sm.store.files import open_guarded, read_guarded, write_atomic
 from sm.store.lock import hold
 
@@ -227,4 +227,4 @@ class ForgeFolder:
 
 def _shown(name: str) -> str:
     """A file's name in a message; bytes that are no text become U+FFFD."""
-    return brief(os.fsencode(name).decode("utf-8", "replace"))
+    return shorten(os.fsencode(name).decode("utf-8", "replace"))

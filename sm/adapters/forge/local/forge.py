@@ -31,7 +31,7 @@ from sm.adapters.forge.model import (
     SourcedText,
     authors_in,
 )
-from sm.config.schema import LocalSettings
+from sm.config.forges import LocalSettings
 from sm.errors import UsageError
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class LocalForge(Struct, frozen=True):
     def read_source(self, number: int) -> SourcedText:
         """Title and text of an issue. A folder has no accounts: its author stands for all editors.
 
-        Whoever may write to the folder writes in any name.
+        All who may write to the folder can write in any name.
         """
         found = self.issue(number)
         saved = Saved(found.at, found.author)
@@ -283,10 +283,6 @@ class LocalForge(Struct, frozen=True):
     def check(self, head: str) -> Check:
         """What CI says of a commit."""
         return self.checks.check(head)
-
-    def ensure_check(self, head: str) -> Check:
-        """As `check`; where there is no result yet, a runner is begun."""
-        return self.checks.ensure(head)
 
     def rerun_check(self, head: str) -> None:
         """Have CI run on a commit again, whatever it said before.

@@ -16,8 +16,8 @@ from sm.foreign import (
     LABELS,
     NAME_LIMIT,
     TITLE_LIMIT,
-    brief,
     check_length,
+    shorten,
     tidy,
 )
 from sm.nonce import make_nonce
@@ -52,7 +52,9 @@ def issue_of(folder: ForgeFolder, number: int, document: Document) -> Issue:
 
 def _check_dependencies(fields: Fields, issue: Issue) -> None:
     if beyond := issue.beyond_numbers():
-        raise fields.error(BODY, f"it depends on '{brief(beyond)}', which no issue can be: mend it")
+        raise fields.error(
+            BODY, f"it depends on '{shorten(beyond)}', which no issue can be: mend it"
+        )
     if (count := len(issue.dependencies())) > DEPENDENCIES:
         raise fields.error(BODY, f"it depends on {count:,} issues, {DEPENDENCIES} at most")
 
@@ -61,7 +63,7 @@ def read_issue(folder: ForgeFolder, number: int) -> Issue:
     """One issue; what a person left out of its file is added to it."""
     document = folder.read("issues", number)
     if document.unsettled:
-        document = folder.update("issues", number, settled)
+        document = folder.update("issues", number, complete)
     return issue_of(folder, number, document)
 
 
@@ -70,7 +72,7 @@ def read_issues(folder: ForgeFolder) -> tuple[list[Issue], list[str]]:
     return folder.each("issues", lambda number: read_issue(folder, number))
 
 
-def settled(document: Document, head: str = "") -> Document:
+def complete(document: Document, head: str = "") -> Document:
     """`document` with all that a person need not write: dates, and what a review is of."""
     sections = tuple(
         _settled_review(section, head) if isinstance(section, Review) else section
@@ -81,10 +83,10 @@ def settled(document: Document, head: str = "") -> Document:
 
 
 def _settled_review(review: Review, head: str) -> Review:
-    return structs.replace(review, id=review.id or new_id(), head=review.head or head)
+    return structs.replace(review, id=review.id or make_id(), head=review.head or head)
 
 
-def new_id() -> str:
+def make_id() -> str:
     """A name that no other review has."""
     return make_nonce(6)
 
@@ -93,19 +95,19 @@ def add_issue(
     folder: ForgeFolder, title: str, body: str, labels: tuple[str, ...], author: str
 ) -> Issue:
     """File an issue."""
-    front = new_front(title, author) | {"labels": [_label(label) for label in labels]}
+    front = make_front(title, author) | {"labels": [_label(label) for label in labels]}
     if len(labels) > LABELS:
         raise UsageError(f"these are {len(labels):,} labels, {LABELS} at most: leave some out")
     number = folder.add("issues", Document(front, body))
     return read_issue(folder, number)
 
 
-def new_front(title: str, author: str) -> dict[str, object]:
+def make_front(title: str, author: str) -> dict[str, object]:
     """The front matter of something filed now."""
     return {
         "title": _title(title),
         "state": "open",
-        "author": a_name(author),
+        "author": tidy_name(author),
         "created": show_time(time.time()),
     }
 
@@ -116,7 +118,7 @@ def _title(title: str) -> str:
     return _named("the title", title, TITLE_LIMIT)
 
 
-def a_name(author: str) -> str:
+def tidy_name(author: str) -> str:
     """The author as a file of the forge has it.
 
     Raises:
@@ -140,7 +142,7 @@ def edit_issue(
 
     def change(document: Document) -> Document:
         if instead_of is not None and document.body != instead_of:
-            raise UsageError(f"somebody has changed the text of issue {number} meanwhile")
+            raise UsageError(f"the text of issue {number} has been changed meanwhile")
         if title:
             document = document.with_front(title=_title(title))
         return document if body is None else structs.replace(document, body=body)
@@ -173,7 +175,7 @@ def change_labels(folder: ForgeFolder, number: int, *, add: str = "", remove: st
 
 def add_comment(folder: ForgeFolder, number: int, body: str, author: str, marker: str = "") -> bool:
     """Comment on an issue or pull request; False where one with that marker is there already."""
-    comment = Comment(a_name(author), round(time.time(), 3), body, marker)
+    comment = Comment(tidy_name(author), round(time.time(), 3), body, marker)
     posted = False
 
     def change(document: Document) -> Document:
@@ -188,5 +190,5 @@ def add_comment(folder: ForgeFolder, number: int, body: str, author: str, marker
 def _label(label: str) -> str:
     name = _named("a label", label)
     if not name or "," in name:
-        raise UsageError(f"'{brief(label)}' cannot be a label: use a word or two without a comma")
+        raise UsageError(f"'{shorten(label)}' cannot be a label: use a word or two without a comma")
     return name

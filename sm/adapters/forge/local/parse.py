@@ -20,7 +20,7 @@ from sm.adapters.forge.local.document import (
 )
 from sm.adapters.forge.model import Comment, InlineComment, Review, ReviewState
 from sm.errors import StateError
-from sm.foreign import bound_time, brief, check_length, read_time, tidy
+from sm.foreign import bound_time, check_length, read_time, shorten, tidy
 from sm.store.bounded import UnboundedError, parse_yaml_texts
 
 SECTION_HEADING = re.compile(rf"^{SECTION}.*$", re.MULTILINE)
@@ -195,7 +195,7 @@ def _review(
     if state is None:
         raise source.error(
             chunk.start,
-            f"'{brief(found['state'])}' is no verdict: "
+            f"'{shorten(found['state'])}' is no verdict: "
             "write approved, changes-requested or commented",
         )
     body, *remarks = _split(INLINE_HEADING, chunk.raw, chunk.start, last=chunk.last)
@@ -232,6 +232,6 @@ def _time(source: Source, chunk: Chunk, text: str | None) -> float:
         return read_time(text) if text else source.at
     except ValueError as error:
         reason = (
-            f"'{brief(text or '')}' is no time: write it as 2026-01-31T12:00:00Z, or leave it out"
+            f"'{shorten(text or '')}' is no time: write it as 2026-01-31T12:00:00Z, or leave it out"
         )
         raise source.error(chunk.start, reason) from error

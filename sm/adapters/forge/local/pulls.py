@@ -12,7 +12,7 @@ from sm.adapters.forge.local.checks import Checks
 from sm.adapters.forge.local.document import Document, show_time
 from sm.adapters.forge.local.fields import Fields
 from sm.adapters.forge.local.folder import ForgeFolder
-from sm.adapters.forge.local.issues import a_name, new_front, new_id, settled
+from sm.adapters.forge.local.issues import complete, make_front, make_id, tidy_name
 from sm.adapters.forge.local.repository import BareRepository
 from sm.adapters.forge.model import (
     NO_CHECK,
@@ -88,7 +88,7 @@ class Pulls(Struct, frozen=True):
         with self.folder.changing():
             number = self._open_for(branch)
             if number is None:
-                number = self._add(branches, branch, base, new_front(title, author), body)
+                number = self._add(branches, branch, base, make_front(title, author), body)
         return self.read(number)
 
     def add_review(self, number: int, review: Review) -> Review:
@@ -156,7 +156,7 @@ class Pulls(Struct, frozen=True):
         base, head = fields.text("base"), fields.commit("head")
         now = branches.heads.get(fields.text("branch"), head)
         if document.unsettled:
-            document = settled(document, now)
+            document = complete(document, now)
         if fields.choice("state", PullState) is not PullState.OPEN:
             return document
         # A branch that was set back to its base has nothing to merge, but was not merged either:
@@ -222,4 +222,4 @@ def new_review(
         if not tidy(remark.path) or remark.line < 1:
             raise UsageError(f"'{remark.path}:{remark.line}' is no line of a file: count from 1")
     at = round(time.time(), 3)
-    return Review(new_id(), a_name(author), at, state, head, body, comments)
+    return Review(make_id(), tidy_name(author), at, state, head, body, comments)

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from sm.adapters.forge.git_access import find_place
 from sm.adapters.forge.rest.forge import RestForge
 from sm.adapters.forge.web.errors import RefusedError
-from sm.config.schema import ProjectSettings, RemoteSettings
+from sm.config.forges import RemoteSettings
+from sm.config.schema import ProjectSettings
 from sm.errors import SmError
 
 CHECK = "check"

@@ -46,7 +46,6 @@ REVIEWS = {
 """The words for reviews. Any other is of one that does not count: pending, or dismissed."""
 HUNK_LINES, HUNK_WIDTH = 8, 300
 """Of the diff above a remark that are shown: lines, and characters of each."""
-OPINIONS = (ReviewState.APPROVED, ReviewState.CHANGES_REQUESTED)
 ACTIONS = "github-actions"
 
 

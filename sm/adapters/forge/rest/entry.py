@@ -11,7 +11,8 @@ from sm.adapters.forge.rest.state import StateFiles
 from sm.adapters.forge.web.client import Client
 from sm.adapters.forge.web.ledger import Ledger
 from sm.adapters.forge.web.token import TokenSource, read_token
-from sm.config.schema import ProjectSettings, RemoteSettings
+from sm.config.forges import RemoteSettings
+from sm.config.schema import ProjectSettings
 
 if TYPE_CHECKING:
     from sm.adapters.forge.woodpecker.ci import Woodpecker

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgspec import structs
 
 from sm.adapters.forge import merge_rules
-from sm.adapters.forge.combine import Part, combine, find_failed
+from sm.adapters.forge.combine import Part
 from sm.adapters.forge.errors import MergeRefusedError
 from sm.adapters.forge.model import (
     Batch,
     Check,
-    CheckState,
     InlineComment,
     Issue,
     IssueState,
@@ -33,12 +32,10 @@ from sm.adapters.forge.model import (
 )
 from sm.adapters.forge.rest import issues, people, pulls
 from sm.adapters.forge.rest.around import CURSOR
+from sm.adapters.forge.rest.checks import Checks
 from sm.adapters.forge.rest.convert import is_of_fork, make_issue, make_pull
-from sm.adapters.forge.rest.log import trim_log
-from sm.adapters.forge.rest.read_rules import read_sources
-from sm.adapters.forge.rest.reader import Reader
+from sm.adapters.forge.rest.reader import OBSERVE, Reader
 from sm.adapters.forge.rest.report import Report
-from sm.adapters.forge.rest.rules import BranchRules
 from sm.adapters.forge.rest.settings import RestSettings
 from sm.adapters.forge.rest.shapes import IssueShape, Label
 from sm.adapters.forge.rest.state import Known, StateFiles
@@ -56,20 +53,6 @@ if TYPE_CHECKING:
     from sm.config.schema import Ci
 
 T = TypeVar("T")
-
-OBSERVE = "observe"
-"""The purpose of the requests for an observation."""
-LOGS = 3
-"""Failed jobs whose logs are read."""
-
-
-def _join(parts: list[Part], texts: list[str]) -> str:
-    """What the failed parts say, each under its name if there are several."""
-    if len(parts) == 1:
-        return texts[0]
-    named = zip(parts, texts, strict=True)
-    return "\n".join(f"== {part.name}\n{text.rstrip()}\n" for part, text in named)
-
 
 PULLS = {None: "all", PullState.OPEN: "open"}
 
@@ -256,7 +239,7 @@ class RestForge(ABC):
         """An open pull request with what decides about it; others as they are."""
         if pull.state is not PullState.OPEN or is_of_fork(pull):
             return pull
-        check = self.short_check(pull.head, pull.base)
+        check = self.checks.read_short(pull.head, pull.base)
         return structs.replace(self.reader.pull(pull.number), check=check)
 
     def pull(self, number: int) -> PullRequest:
@@ -335,7 +318,7 @@ class RestForge(ABC):
             raise MergeRefusedError(
                 f"pull request {number} is of a fork ('{pull.branch}'): sm merges none of those"
             )
-        checked = structs.replace(pull, check=self.short_check(pull.head, pull.base))
+        checked = structs.replace(pull, check=self.checks.read_short(pull.head, pull.base))
         merge_rules.refuse(checked, head, self._rules(checked))
         return self._written(lambda: self._merge(pull, self._clean(message)))
 
@@ -375,53 +358,18 @@ class RestForge(ABC):
 
     # Checks
 
-    def rules(self, base: str, *, anew: bool = False) -> BranchRules:
-        """What the forge asks for before a merge into `base`: as it was read last, or `anew`."""
-        kept = self.files.read_rules()
-        known = kept.find(base)
-        if known is not None and not anew:
-            return known
-        paths = self.reader.rule_paths(base)
-        found = read_sources(self.web, paths, kept.branches.get(base, {}), OBSERVE)
-        kept = kept.put(base, found)
-        self.files.keep_rules(kept)
-        return kept.find(base) or BranchRules()
-
-    def remember_rules(self, *, anew: bool) -> Callable[[str], BranchRules]:
-        """Gives the rules of a branch; within one observation each is read once."""
-        return cache(lambda base: self.rules(base, anew=anew))
+    @property
+    def checks(self) -> Checks:
+        """What reads the checks of commits, and what branches ask for."""
+        return Checks(self.reader, self.files, self.settings, self._woodpecker, self.read_report)
 
     def check(self, head: str, base: str = "") -> Check:
         """What CI says of a commit that is to be merged into `base`, with the failing log."""
-        required = self.rules(base or self.settings.base).checks
-        parts = self.reader.parts(head)
-        found = combine(parts, head, expected=self.settings.has_ci, required=required)
-        if found.state not in (CheckState.FAILURE, CheckState.BROKEN):
-            return found
-        failed = find_failed(parts, required)[:LOGS]
-        told = [self._report(part, head) for part in failed]
-        steps = [one.step for one in told if one.step]
-        return structs.replace(
-            found,
-            step=": ".join(filter(None, [found.step, ", ".join(dict.fromkeys(steps))])),
-            log=_join(failed, [trim_log(one.log, self.settings.log_lines) for one in told]),
-            file=self.files.keep_log(head, _join(failed, [one.log for one in told])),
-            outage="; ".join(filter(None, (one.outage for one in told))),
-        )
-
-    def short_check(self, head: str, base: str) -> Check:
-        """The same without a log."""
-        required, has_ci = self.rules(base).checks, self.settings.has_ci
-        return combine(self.reader.parts(head), head, expected=has_ci, required=required)
+        return self.checks.read(head, base or self.settings.base)
 
     @abstractmethod
     def read_report(self, part: Part, head: str) -> Report:
         """What is known of one failed part of the commit `head`, with its whole log."""
-
-    def _report(self, part: Part, head: str) -> Report:
-        if self._woodpecker and self._woodpecker.find_pipeline(part):
-            return self._woodpecker.read_report(part)
-        return self.read_report(part, head)
 
     def rerun_check(self, head: str) -> None:
         """Have CI run on a commit again: Woodpecker, if that has run on it, else the forge's own.

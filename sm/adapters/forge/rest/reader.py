@@ -49,6 +49,8 @@ GONE = (404, 410)
 PAGE = 100
 NEWEST = 10
 """Pull requests of one branch that are looked at: the last ones."""
+OBSERVE = "observe"
+"""The purpose of the requests for an observation."""
 READ = "read"
 """The purpose of a request that is for a text or a single thing."""
 WRITE, COMMENT = "write", "comment"

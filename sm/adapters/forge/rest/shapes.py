@@ -92,7 +92,6 @@ class PullShape(Struct, frozen=True):
     mergeable_state: str = ""
     draft: bool = False
     updated_at: str = ""
-    node_id: str = ""
     sign: Sign = Sign.SHARED
 
 

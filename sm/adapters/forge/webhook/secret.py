@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sm.adapters.forge.web.token import TokenSource, read_token
 from sm.adapters.forge.webhook.signature import find_weakness
-from sm.config.schema import RemoteSettings
+from sm.config.forges import RemoteSettings
 from sm.errors import UsageError
 
 

@@ -60,7 +60,7 @@ def decode_key(secret: str) -> bytes:
 
 
 def find_weakness(secret: str) -> str:
-    """Why nobody should sign with this secret; '' if it is strong enough to try."""
+    """Why this secret must not be used; '' if it is strong enough to try."""
     if secret.startswith(STANDARD) and len(decode_key(secret)) < KEY_BYTES:
         return f"behind '{STANDARD}' is no key of {KEY_BYTES} bytes or more in Base64"
     if len(secret) < SHORTEST:

@@ -1,4 +1,4 @@
-"""What a monitor keeps warm: Python and the core are loaded once, and each pass is a fork of them.
+"""The server of passes, `sm react-server`: it loads the core once, and forks for each pass.
 
 Loading is nine tenths of what a pass costs. Each pass still has a process of its own: it can be
 killed alone, nothing that it keeps in memory outlives it, and what it has open is closed with it.

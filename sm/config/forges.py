@@ -1,0 +1,203 @@
+"""The settings of each kind of forge: a project's section `forge`, told apart by its `kind`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from sm.config.section import Count, Section
+
+
+class ForgeSettings(Section, frozen=True, tag_field="kind"):
+    """Where issues, pull requests and reviews are."""
+
+    @property
+    def kind(self) -> str:
+        """Which forge it is: the tag of the subclass."""
+        return str(self.__struct_config__.tag)
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people."""
+        raise NotImplementedError
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables of a person's environment that it needs."""
+        return ()
+
+    @property
+    def has_webhooks(self) -> bool:
+        """Whether there is a secret by which it can sign webhooks."""
+        return False
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether CI runs elsewhere, so that sm has it run again if it has failed itself."""
+        return False
+
+
+class LocalSettings(ForgeSettings, frozen=True, tag="local"):
+    """A folder beside a bare repository."""
+
+    path: Annotated[Path, Meta(description="the folder of the local forge")]
+
+    @property
+    def place(self) -> str:
+        """The folder."""
+        return str(self.path)
+
+
+OWN_ADDRESS = (
+    r"^(?:https://[^\s/?#@]+|http://(?:127\.0\.0\.1|localhost)(?::\d+)?)(?:/[^\s?#]*[^\s?#/])?$"
+)
+"""The token goes there, so it is HTTPS, save on this machine."""
+
+
+class RemoteSettings(ForgeSettings, frozen=True, kw_only=True):
+    """A repository on a server, and how sm gets in."""
+
+    repository: Annotated[
+        str,
+        Meta(description="OWNER/NAME on the forge", pattern=r"^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$"),
+    ]
+    token_command: Annotated[str, Meta(description="prints the token, such as 'gh auth token'")] = (
+        ""
+    )
+    token_file: Annotated[
+        Path | None, Meta(description="a file with the token, which only you may read (0600)")
+    ] = None
+    token_env: Annotated[
+        str, Meta(description="a variable with the token; monitors keep it, agents do not get it")
+    ] = ""
+    git_access: Annotated[
+        Literal["own", "sm", "agents"],
+        Meta(
+            description="over HTTPS: own: git finds credentials itself; sm: sm's git gets the "
+            "token; agents: theirs, too"
+        ),
+    ] = "own"
+    has_ci: Annotated[
+        bool, Meta(description="false: a commit without any check may be reviewed and merged")
+    ] = True
+    merge_method: Annotated[
+        Literal["merge", "squash", "rebase"], Meta(description="how the forge merges")
+    ] = "merge"
+    woodpecker_url: Annotated[
+        str,
+        Meta(
+            description="address of a Woodpecker that is the repository's CI; empty: none",
+            pattern=rf"^$|{OWN_ADDRESS}",
+        ),
+    ] = ""
+    woodpecker_token_file: Annotated[
+        Path | None, Meta(description="a file with Woodpecker's token, which only you may read")
+    ] = None
+    reserve: Annotated[Count, Meta(description="requests of a limit that sm keeps for writing")] = (
+        500
+    )
+
+    webhook_secret_command: Annotated[
+        str, Meta(description="prints the secret by which the forge signs webhooks to sm serve")
+    ] = ""
+    webhook_secret_file: Annotated[
+        Path | None, Meta(description="a file with that secret, which only you may read (0600)")
+    ] = None
+    webhook_secret_env: Annotated[
+        str, Meta(description="a variable with that secret, in the environment of sm serve")
+    ] = ""
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """It does."""
+        return True
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The one with the token."""
+        return (self.token_env,) if self.token_env else ()
+
+    @property
+    def has_webhooks(self) -> bool:
+        """Whether a place of the secret is configured."""
+        places = (self.webhook_secret_command, self.webhook_secret_file, self.webhook_secret_env)
+        return any(places)
+
+    @property
+    def web_url(self) -> str:
+        """Below which git finds repositories over HTTPS."""
+        raise NotImplementedError
+
+
+class GithubSettings(RemoteSettings, frozen=True, kw_only=True, tag="github"):
+    """A repository on GitHub or GitHub Enterprise."""
+
+    url: Annotated[
+        str,
+        Meta(
+            description="address of the REST interface; GitHub Enterprise: https://HOST/api/v3",
+            pattern=OWN_ADDRESS,
+        ),
+    ] = "https://api.github.com"
+
+    @property
+    def web_url(self) -> str:
+        """The address of the pages: that of the interface without `api`."""
+        return self.url.removesuffix("/api/v3").replace("://api.", "://", 1)
+
+    @property
+    def place(self) -> str:
+        """The repository and where it is."""
+        return f"{self.repository} at {self.url}"
+
+
+class HostedSettings(RemoteSettings, frozen=True, kw_only=True):
+    """A repository on a server of your own or of others."""
+
+    url: Annotated[
+        str,
+        Meta(description="address of the server: https://codeberg.org", pattern=OWN_ADDRESS),
+    ]
+
+    @property
+    def web_url(self) -> str:
+        """The address of the server."""
+        return self.url
+
+    @property
+    def place(self) -> str:
+        """The repository and where it is."""
+        return f"{self.repository} at {self.url}"
+
+
+class ForgejoSettings(HostedSettings, frozen=True, kw_only=True, tag="forgejo"):
+    """A repository on a Forgejo server, such as Codeberg."""
+
+
+class GiteaSettings(HostedSettings, frozen=True, kw_only=True, tag="gitea"):
+    """A repository on a Gitea server."""
+
+
+class GitlabSettings(HostedSettings, frozen=True, kw_only=True, tag="gitlab"):
+    """A repository on GitLab or a GitLab server."""
+
+    repository: Annotated[
+        str,
+        Meta(
+            description="GROUP/NAME on the forge, with subgroups between them",
+            pattern=r"^[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)+$",
+        ),
+    ]
+    url: Annotated[
+        str, Meta(description="address of the server: https://HOST", pattern=OWN_ADDRESS)
+    ] = "https://gitlab.com"
+    merge_method: Annotated[
+        Literal["merge", "squash"],
+        Meta(description="merge: as the project is set; squash: the same with one commit"),
+    ] = "merge"
+
+
+AnyForgeSettings = LocalSettings | GithubSettings | ForgejoSettings | GiteaSettings | GitlabSettings
+"""The kinds of forges, joined by `|`. `sm.adapters.forge.kinds` opens them."""

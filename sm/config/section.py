@@ -1,0 +1,15 @@
+"""What every part of the configuration is made of: sections, and the numbers in them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+Positive = Annotated[int, Meta(ge=1)]
+Percentage = Annotated[int, Meta(ge=1, le=100)]
+Count = Annotated[int, Meta(ge=0)]
+
+
+class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The base of all sections. They never change, and an unknown key is an error."""
