@@ -93,6 +93,8 @@ class Facts(Struct, frozen=True):
     """The id of a person's answer that still has to be handed over."""
     edit: str = ""
     """The id of a trusted person's edit of the issue that the agent does not know yet."""
+    review_edit: str = ""
+    """The same of an edit of a review that the agent was told of."""
 
     @property
     def answered(self) -> bool:

@@ -274,6 +274,16 @@ class SessionDir(Struct, frozen=True):
         return self.path / "issue-edited.json"
 
     @property
+    def reviews(self) -> Path:
+        """The reviews that the agent was told of, as it knows them."""
+        return self.path / "reviews.json"
+
+    @property
+    def review_edited(self) -> Path:
+        """A review after an edit that the agent is still to be told of."""
+        return self.path / "review-edited.json"
+
+    @property
     def replies(self) -> Path:
         """Answers of people that wait for the agent, one file each."""
         return self.path / "replies"

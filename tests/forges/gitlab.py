@@ -227,6 +227,14 @@ class Gitlab:
         self.request(entry).told.append(said)
         self.state.touch(entry)
 
+    def edit_note(self, entry: Entry, old: str, new: str) -> None:
+        """Save another text of a comment, or of one on a line. GitLab does not tell who did."""
+        talks = self.request(entry).talks
+        for said in [*entry.comments, *(one for talk in talks for one in talk.notes)]:
+            if said.body == old:
+                said.body = new
+        self.state.touch(entry)
+
     def obey(self, entry: Entry, who: str, text: str) -> str:
         """Do what the commands in a text say; the rest of it."""
         for found in COMMAND.finditer(text):

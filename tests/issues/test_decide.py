@@ -155,6 +155,7 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
         ),
         "ci-pending",
     ),
+    "an edit of a review is told": (replace(REVIEW, review_edit="5-5.000"), "review-edited"),
     "a dead agent is restarted": (crashed(0, MINUTE), "recover"),
     "a silent agent is restarted": (
         replace(LIVING, history=History(started_at=NOW - 2 * HOUR)),

@@ -84,6 +84,10 @@ class GithubForge(RestForge):
             found = structs.replace(found, held="; ".join(filter(None, [words, found.held])))
         return found
 
+    def read_reviews(self, number: int) -> tuple[Review, ...]:
+        """The reviews with their texts, and who has edited each text last: one query."""
+        return self._details(self.rules).reviews(number)
+
     def enqueue(self, pull: PullRequest) -> PullRequest | None:
         """Put it into the merge queue of its base; None if that has none.
 

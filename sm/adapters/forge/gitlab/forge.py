@@ -107,7 +107,7 @@ class GitlabForge(RestForge):
         elif state is ReviewState.CHANGES_REQUESTED:
             self._request_changes(number, at)
         account = self.reader.account
-        given = [one for one in self.reader.reviews(number, whole=True) if one.author == account]
+        given = [one for one in self.reader.whole_reviews(number) if one.author == account]
         if given and given[-1].state is state:
             return given[-1]
         return Review(ident, account, time.time(), state, head, body, tuple(comments))

@@ -32,8 +32,8 @@ from sm.adapters.forge.gitlab.shapes import (
     Project,
     Thread,
 )
-from sm.adapters.forge.model import Comment, IssueState, PullRequest, Review
-from sm.adapters.forge.rest.convert import make_comment, make_pull, read_login, space_out
+from sm.adapters.forge.model import Comment, IssueState, PullRequest, Review, hash_review
+from sm.adapters.forge.rest.convert import make_comment, make_pull, read_login, shorten, space_out
 from sm.adapters.forge.rest.pulls import refuse_nothing
 from sm.adapters.forge.rest.reader import PAGE, READ, STATES, TRUST, WRITE, Reader
 from sm.adapters.forge.rest.rules import BranchRules
@@ -204,10 +204,13 @@ class GitlabReader(Reader):
         loose = (one for thread in threads for one in thread.notes if one.id not in claimed)
         return make_pull(shape, found, self.make_comments(loose))
 
-    def reviews(self, number: int, *, whole: bool = False) -> tuple[Review, ...]:
-        """The reviews that stand; `whole` has their texts."""
-        found, _ = reviews.read_reviews(self, number)
-        return found if whole else tuple(map(reviews.shorten, found))
+    def reviews(self, number: int) -> tuple[Review, ...]:
+        """The reviews that stand, without their texts."""
+        return tuple(shorten(one, hash_review(one)) for one in self.whole_reviews(number))
+
+    def whole_reviews(self, number: int, resolved: Collection[int] = ()) -> tuple[Review, ...]:
+        """The reviews that stand, with their texts; GitLab says itself what is settled."""
+        return reviews.read_reviews(self, number)[0]
 
     def offer(
         self, branch: str, base: str, title: str, body: str, landed: Callable[[], bool]

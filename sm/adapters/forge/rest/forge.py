@@ -264,6 +264,10 @@ class RestForge(ABC):
         found = self.reader.whole_pull(number)
         return structs.replace(found, check=self.check(found.head, found.base))
 
+    def read_reviews(self, number: int) -> tuple[Review, ...]:
+        """The reviews with their texts. These forges do not say over REST who has edited one."""
+        return self.reader.whole_reviews(number)
+
     def pull_for(self, branch: str) -> PullRequest | None:
         """The newest pull request of `branch`, without reviews and check."""
         return pulls.find_pull(self.reader, branch)

@@ -18,6 +18,7 @@ from sm.adapters.forge.rest.convert import (
     make_run_part,
     make_status_part,
     read_login,
+    shorten,
     space_out,
 )
 from sm.adapters.forge.rest.rules import BranchRules, name_checks
@@ -244,14 +245,18 @@ class Reader:
         The remarks that `resolved` numbers are settled, and left out.
         """
         shape = self.pull_shape(number)
-        found = list(self.entries(f"/pulls/{number}/reviews", ReviewShape))
-        inline = self.inline(number, found) if found else ()
-        reviews = make_reviews(found, (one for one in inline if one.id not in resolved))
-        return make_pull(shape, reviews, self.comments(number))
+        return make_pull(shape, self.whole_reviews(number, resolved), self.comments(number))
 
     def reviews(self, number: int) -> tuple[Review, ...]:
-        """The reviews that stand, without remarks on lines."""
-        return make_reviews(self.entries(f"/pulls/{number}/reviews", ReviewShape))
+        """The reviews that stand, without their texts."""
+        found = make_reviews(self.entries(f"/pulls/{number}/reviews", ReviewShape))
+        return tuple(map(shorten, found))
+
+    def whole_reviews(self, number: int, resolved: Collection[int] = ()) -> tuple[Review, ...]:
+        """The reviews that stand, with all texts but the remarks that `resolved` numbers."""
+        found = list(self.entries(f"/pulls/{number}/reviews", ReviewShape))
+        inline = self.inline(number, found) if found else ()
+        return make_reviews(found, (one for one in inline if one.id not in resolved))
 
     def inline(self, number: int, reviews: Iterable[ReviewShape]) -> Iterable[InlineShape]:
         """The remarks on lines, of all these reviews."""
