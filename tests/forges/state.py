@@ -119,6 +119,10 @@ class Run:
     """What its annotations say."""
     may_fail: bool = False
     reason: str = ""
+    was_retried: bool = False
+    """There is a later try of the same."""
+    child: str = ""
+    """The `workflow` of the pipeline that it has begun, on GitLab."""
 
 
 @dataclass

@@ -20,6 +20,7 @@ from sm.adapters.forge.gitlab.convert import (
     make_repository,
     make_user,
 )
+from sm.adapters.forge.gitlab.held import add_removal, hold_back
 from sm.adapters.forge.gitlab.shapes import (
     Account,
     BranchJson,
@@ -77,6 +78,10 @@ class GitlabReader(Reader):
         """The repository: the one of this name, or whatever the one with that id is called."""
         path = f"/projects/{ident}" if ident else self.at
         return make_repository(self.web.get(path, purpose).read(Project))
+
+    def has_merge_trains(self) -> bool:
+        """Whether the project merges by merge trains."""
+        return self.web.get(self.at, READ).read(Project).merge_trains_enabled
 
     def entries(
         self, path: str, shape: type[T], params: Params | None = None, purpose: str = READ
@@ -196,13 +201,20 @@ class GitlabReader(Reader):
         """The pull requests of a branch; those of forks may be among them."""
         return self.pull_shapes({"state": state, "source_branch": branch})
 
+    def pull(self, number: int) -> PullRequest:
+        """A pull request with its reviews, without texts of others and without its check."""
+        request = self.request(number)
+        return hold_back(make_pull(make_pull_shape(request), self.reviews(number)), request)
+
     def whole_pull(self, number: int, resolved: Collection[int] = ()) -> PullRequest:
         """A pull request with the texts of all. GitLab says itself which threads are settled."""
-        shape = self.pull_shape(number)
+        request = self.request(number)
         threads = list(self.entries(f"/merge_requests/{number}/discussions", Thread))
+        notes = [one for thread in threads for one in thread.notes]
         found, claimed = reviews.read_reviews(self, number, threads)
-        loose = (one for thread in threads for one in thread.notes if one.id not in claimed)
-        return make_pull(shape, found, self.make_comments(loose))
+        loose = (one for one in notes if one.id not in claimed)
+        pull = make_pull(make_pull_shape(request), found, self.make_comments(loose))
+        return add_removal(hold_back(pull, request), notes)
 
     def reviews(self, number: int) -> tuple[Review, ...]:
         """The reviews that stand, without their texts."""

@@ -344,9 +344,9 @@ class RestForge(ABC):
         return self._written(lambda: self._merge(pull, self._clean(message)))
 
     def _merge(self, pull: PullRequest, message: str) -> PullRequest:
-        if queued := self.enqueue(pull):
-            return queued
         try:
+            if queued := self.enqueue(pull):
+                return queued
             sha = self.send_merge(pull, message)
         except RefusedError as error:
             now = make_pull(self.reader.pull_shape(pull.number))
