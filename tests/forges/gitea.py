@@ -412,8 +412,8 @@ def runs(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
 
 @route("POST", "/actions/runs/([0-9]+)/(rerun|rerun-failed-jobs)")
 def rerun(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
-    """Gitea has it since 1.26, Forgejo has it not."""
-    if gitea.kind == "forgejo" or gitea.is_old:
+    """Gitea has it since 1.26, Forgejo since 17, and only for whole runs."""
+    if gitea.is_old or (gitea.kind == "forgejo" and at[1] != "rerun"):
         raise RefusalError(404, "The target couldn't be found.")
     run = next(one for one in gitea.state.runs if 1000 + one.id == int(at[0]))
     run.word, run.at = "", gitea.state.clock()
