@@ -23,11 +23,12 @@ from sm.adapters.forge.model import (
     authors_in,
     hash_review,
 )
-from sm.adapters.forge.rest.around import CURSOR, list_people, recall_people
+from sm.adapters.forge.rest.changed import CURSOR
 from sm.adapters.forge.rest.convert import is_of_fork, make_pull, read_moment, shorten
 from sm.adapters.forge.rest.forge import OBSERVE
 from sm.adapters.forge.rest.held import count_approvals
 from sm.adapters.forge.rest.observe import OVERLAP_S, RECENT_S, Found, ListObserver
+from sm.adapters.forge.rest.people import list_people, recall_people
 from sm.adapters.forge.rest.rules import BranchRules
 from sm.adapters.forge.rest.settings import RestSettings
 from sm.adapters.forge.rest.shapes import IssueShape, PullShape

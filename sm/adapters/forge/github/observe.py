@@ -32,18 +32,12 @@ from sm.adapters.forge.model import (
     ReviewState,
     authors_in,
 )
-from sm.adapters.forge.rest.around import (
-    CURSOR,
-    keep_people,
-    list_people,
-    read_named,
-    recall_people,
-    sort_out,
-)
-from sm.adapters.forge.rest.changed import PAGES, list_changed
+from sm.adapters.forge.rest.changed import CURSOR, PAGES, list_changed
 from sm.adapters.forge.rest.convert import is_of_fork, make_issue, read_moment
 from sm.adapters.forge.rest.forge import OBSERVE
+from sm.adapters.forge.rest.issues import read_dependencies
 from sm.adapters.forge.rest.observe import DISCUSSED, OVERLAP_S, RECENT_S, Found
+from sm.adapters.forge.rest.people import find_people, keep_people, list_people, recall_people
 from sm.adapters.forge.rest.reader import PAGE, Reader
 from sm.adapters.forge.rest.settings import RestSettings
 from sm.adapters.forge.rest.shapes import InlineShape, IssueShape
@@ -87,7 +81,9 @@ class Observer:
         changed = [] if guard.is_unchanged else self._changed(cursor)
         issues = {issue.number: issue for issue in since.issues}
         issues |= self._issues(changed)
-        issues |= read_named(self._reader, self._settings, issues, [one.number for one in changed])
+        issues |= read_dependencies(
+            self._reader, self._settings, issues, [one.number for one in changed]
+        )
         pulls = {pull.number: pull for pull in since.pulls}
         fresh = self._details.pulls(_pull_numbers(changed))
         pulls |= self._keep_known(fresh, pulls)
@@ -106,7 +102,7 @@ class Observer:
         listed |= {one.number: one for one in self._listed("closed", recent)}
         newest = sorted(listed.values(), key=lambda one: one.updated_at, reverse=True)
         issues = self._issues(newest)
-        issues |= read_named(self._reader, self._settings, issues, list(issues))
+        issues |= read_dependencies(self._reader, self._settings, issues, list(issues))
         open_ones = [one for one in newest if one.state == "open"]
         closed_ones = [one for one in newest if one.state != "open"]
         pulls = self._details.pulls(_pull_numbers(open_ones), _pull_numbers(closed_ones))
@@ -235,19 +231,19 @@ class Observer:
     def _batch(self, found: Found, guard: Guard, cursor: float) -> Batch:
         issues, pulls = found.issues, found.pulls
         authors = authors_in(issues.values(), pulls.values())
-        sorted_out = sort_out(self._reader, self._settings, authors, found.people, self._problems)
+        people = find_people(self._reader, self._settings, authors, found.people, self._problems)
         unsure = sorted(n for n in self._details.unsure if n in pulls and is_in_play(pulls[n]))
         return Batch(
             issues=tuple(issues[number] for number in sorted(issues)),
             pulls=tuple(pulls[number] for number in sorted(pulls)),
-            writers=tuple(sorted(authors & {*sorted_out.writers})),
+            writers=tuple(sorted(authors & {*people.writers})),
             problems=tuple(self._problems),
             validators={
                 "etag": guard.etag,
                 "token": self._token,
                 CURSOR: f"{cursor:.0f}",
                 "unsure": ",".join(map(str, unsure)),
-                **keep_people(sorted_out),
+                **keep_people(people),
             },
         )
 

@@ -20,11 +20,11 @@ from sm.adapters.forge.gitlab.held import hold_back, keep_hold
 from sm.adapters.forge.gitlab.reader import NEXT_PAGE, GitlabReader
 from sm.adapters.forge.gitlab.shapes import IssueJson, MergeRequest
 from sm.adapters.forge.model import Batch, Hold, PullRequest, PullState, authors_in
-from sm.adapters.forge.rest.around import CURSOR, list_people, recall_people
-from sm.adapters.forge.rest.changed import PAGES, list_changed
+from sm.adapters.forge.rest.changed import CURSOR, PAGES, list_changed
 from sm.adapters.forge.rest.convert import is_of_fork, make_pull
 from sm.adapters.forge.rest.forge import OBSERVE
 from sm.adapters.forge.rest.observe import OVERLAP_S, RECENT_S, Found, ListObserver
+from sm.adapters.forge.rest.people import list_people, recall_people
 from sm.adapters.forge.rest.reader import PAGE
 from sm.adapters.forge.web.limits import read_date
 from sm.foreign import format_utc

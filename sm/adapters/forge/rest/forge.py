@@ -32,7 +32,7 @@ from sm.adapters.forge.model import (
     SourcedText,
 )
 from sm.adapters.forge.rest import issues, people, pulls
-from sm.adapters.forge.rest.around import CURSOR
+from sm.adapters.forge.rest.changed import CURSOR
 from sm.adapters.forge.rest.convert import is_of_fork, make_issue, make_pull
 from sm.adapters.forge.rest.log import trim_log
 from sm.adapters.forge.rest.read_rules import read_sources
