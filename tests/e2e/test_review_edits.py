@@ -6,14 +6,16 @@ import pytest
 from msgspec import structs
 
 from sm.adapters.forge.model import InlineComment, ReviewState
+from sm.issues.asks import Verb, make_ask, read_answer
 from sm.sessions.project import Project
 from sm.store import journal
+from sm.store.files import ensure_private_dir, write_json
 from sm.views.event_words import describe, name_event
 from tests.adapters.forge_sides import LocalSide, MemorySide
 from tests.e2e.play import GITHUB, Play, seen_anew
 from tests.forges.gitea import Gitea
 from tests.forges.gitlab import Gitlab
-from tests.forges.sides import RemoteSide
+from tests.forges.sides import RemoteSide, age
 from tests.forges.state import Inline
 
 WISH = ReviewState.CHANGES_REQUESTED
@@ -45,6 +47,7 @@ def edit(play: Play, who: str, old: str, new: str) -> None:
         one = structs.replace(one, body=one.body.replace(old, new), comments=remarks)
         side.server.put(structs.replace(pull, reviews=(one,)))
     else:
+        age(side, 2)  # a forge's times are whole seconds
         [(entry, pull_of)] = side.state.pulls()
         if isinstance(side.dialect, Gitlab):
             side.dialect.edit_note(entry, old, new)
@@ -119,6 +122,15 @@ def test_what_a_stranger_has_edited_before_the_agent_was_told_is_left_out(play: 
     assert "Say it better." in told
     assert "keys" not in told
     assert passed_over(play) == ["an edit of a review by mallory"]
+    session = play.project.session(issue)
+    question = make_ask(Verb.PULL, pull.number)
+    ensure_private_dir(session.dir.asks, parents=False)
+    write_json(session.dir.asks / f"{question.id}.ask.json", question)
+    play.react(issue)
+    answer = read_answer(session.dir, question.id)
+    assert answer
+    assert "Say it better." in answer.data
+    assert "keys" not in answer.data, "nor when the agent asks"
 
 
 @ON_FORGEJO

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar, TypeVar
 from urllib.parse import quote
 
@@ -94,12 +94,12 @@ class GiteaReader(Reader):
 
     # Pull requests
 
-    def whole_reviews(self, number: int, resolved: Collection[int] = ()) -> tuple[Review, ...]:
+    def whole_reviews(self, number: int) -> tuple[Review, ...]:
         """The reviews that stand, with their texts as they are now.
 
         The list of reviews goes on to have a text as it was first, after that was edited.
         """
-        found = super().whole_reviews(number, resolved)
+        found = super().whole_reviews(number)
         texts = self._read_texts(number) if any(one.body for one in found) else {}
         return tuple(structs.replace(one, body=texts.get(one.id, one.body)) for one in found)
 

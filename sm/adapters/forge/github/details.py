@@ -129,7 +129,7 @@ class Details:
         return {node.number: node for node in found}
 
     def one(self, number: int) -> PullNode | None:
-        """How it stands in the merge queue, and its settled threads; None without GraphQL."""
+        """How it stands in the merge queue, and its whole reviews; None without GraphQL."""
         try:
             return next(self._ask_pulls(queries.ask_one(number)), None)
         except NOT_TO_BE_HAD:

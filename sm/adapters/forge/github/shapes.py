@@ -258,15 +258,6 @@ class PullNode(Struct, frozen=True, rename="camel"):
         return (nodes[-1].reason or "GitHub does not say why") if nodes else ""
 
     @property
-    def resolved(self) -> frozenset[int]:
-        """The remarks on lines whose threads are settled."""
-        threads = self.review_threads.nodes if self.review_threads else []
-        settled = [one for one in threads if one.is_resolved]
-        return frozenset(
-            remark.database_id or 0 for one in settled for remark in one.comments.nodes
-        )
-
-    @property
     def rollup(self) -> Rollup | None:
         """What CI says of the last commit."""
         links = self.commits.nodes if self.commits else []

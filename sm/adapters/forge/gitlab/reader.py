@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import ClassVar, TypeVar
 from urllib.parse import quote
@@ -206,7 +206,7 @@ class GitlabReader(Reader):
         request = self.request(number)
         return hold_back(make_pull(make_pull_shape(request), self.reviews(number)), request)
 
-    def whole_pull(self, number: int, resolved: Collection[int] = ()) -> PullRequest:
+    def whole_pull(self, number: int) -> PullRequest:
         """A pull request with the texts of all. GitLab says itself which threads are settled."""
         request = self.request(number)
         threads = list(self.entries(f"/merge_requests/{number}/discussions", Thread))
@@ -220,7 +220,7 @@ class GitlabReader(Reader):
         """The reviews that stand, without their texts."""
         return tuple(shorten(one, hash_review(one)) for one in self.whole_reviews(number))
 
-    def whole_reviews(self, number: int, resolved: Collection[int] = ()) -> tuple[Review, ...]:
+    def whole_reviews(self, number: int) -> tuple[Review, ...]:
         """The reviews that stand, with their texts; GitLab says itself what is settled."""
         return reviews.read_reviews(self, number)[0]
 
