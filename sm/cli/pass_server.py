@@ -34,18 +34,20 @@ Stamp = tuple[int, int, int]
 """Of a file: which one it is, how long it is, and when it was written."""
 
 
-def serve(more: Iterable[str] = ()) -> bool:
+def serve(more: Iterable[str] = (), read: Iterable[str] = ()) -> bool:
     """Fork for each line on stdin, and write the exit code of each fork to stdout.
 
-    The modules in `more` are loaded before, beside those that every pass needs.
+    The modules in `more` are loaded before, beside those that every pass needs. `read` are other
+    files that were: if one is replaced, all begins anew.
 
     True in a fork, which is to make its pass and to end; what it says goes to stderr. False in the
     server, once stdin has ended: a monitor that goes closes it.
     """
     _preload(more)
-    stamps = _stamp_modules()
+    files = tuple(read)
+    stamps = _stamp_loaded(files)
     while _has_input():
-        if _stamp_modules() != stamps:
+        if _stamp_loaded(files) != stamps:
             # The line that waits is read by the new code.
             os.execv(sys.executable, sys.orig_argv)  # noqa: S606 (what we are, once more)
         if not os.read(STDIN, 1):
@@ -88,14 +90,14 @@ def _take_streams() -> None:
     os.dup2(STDERR, STDOUT)
 
 
-def _stamp_modules() -> dict[str, Stamp | None]:
-    """The files of our own modules, as they are now; an update replaces them."""
+def _stamp_loaded(read: Iterable[str]) -> dict[str, Stamp | None]:
+    """The files of our own modules and those `read`, as they are now; an update replaces them."""
     files = {
         module.__file__
         for name, module in sys.modules.items()
         if name.partition(".")[0] == "sm" and getattr(module, "__file__", None)
     }
-    return {file: _stamp(file) for file in files if file}
+    return {file: _stamp(file) for file in (*files, *read) if file}
 
 
 def _stamp(file: str) -> Stamp | None:

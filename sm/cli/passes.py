@@ -11,6 +11,7 @@ from sm.cli.invocation import ISSUE, Invocation, find_project
 from sm.errors import UsageError
 
 if TYPE_CHECKING:
+    from sm.config.forges import ForgeSettings
     from sm.sessions.session import AnySession
 
 
@@ -51,27 +52,41 @@ def serve_passes(invocation: Invocation, words: list[str]) -> None:
         UsageError: `words` are not one session.
 
     """
+    from sm.adapters.forge.kinds import MODULES
     from sm.cli import pass_server
 
     if len(words) != 1:
         raise UsageError("expected a session")
-    if pass_server.serve(_forge_of(invocation, words[0])):
+    forge = _find_forge(invocation, words[0])
+    modules = (MODULES[forge.kind],) if forge else ()
+    certificates = _load_web() if forge and forge.is_elsewhere else ()
+    if pass_server.serve(modules, certificates):
         react(invocation, words)
 
 
-def _forge_of(invocation: Invocation, name: str) -> tuple[str, ...]:
-    """The module that passes over the session need for its forge; none if that cannot be told."""
-    from sm.adapters.forge.kinds import MODULES
+def _find_forge(invocation: Invocation, name: str) -> ForgeSettings | None:
+    """The forge that passes over the session need; None for none, or if that cannot be told."""
     from sm.errors import SmError
     from sm.sessions.session import IssueSession
 
     try:
         session = _find(invocation, name)
         if isinstance(session, IssueSession):
-            return (MODULES[session.project.settings.forge.kind],)
+            return session.project.settings.forge
     except SmError:  # the pass says what is wrong
         pass
-    return ()
+    return None
+
+
+def _load_web() -> tuple[str, ...]:
+    """Load what each pass over a forge elsewhere needs to ask it; the files it is made of."""
+    import contextlib
+
+    from sm.adapters.forge.web import certificates
+
+    with contextlib.suppress(OSError):  # the pass says what is wrong with them
+        certificates.load()
+    return certificates.list_sources()
 
 
 def news(_invocation: Invocation, words: list[str]) -> None:

@@ -16,10 +16,11 @@ from sm.adapters.forge.model import (
     Comment,
     Issue,
     PullRequest,
+    Review,
 )
 from sm.adapters.forge.trust import Trust
 from sm.errors import SmError, TemporaryError, UsageError
-from sm.issues import taken
+from sm.issues import reviews, taken
 from sm.issues.asks import Answer, Ask, Verb, answer, clear_answers, list_asks
 from sm.issues.snapshot import Snapshot, full_check, last_snapshot
 from sm.redact import redact
@@ -78,8 +79,13 @@ def _show_pull(session: IssueSession, question: Ask) -> PullRequest:
     return structs.replace(
         found,
         comments=tuple(_spoken(found.comments, trust)),
-        reviews=tuple(one for one in found.reviews if trust.includes(one.author)),
+        reviews=reviews.keep_known(session.dir, _judged(found.reviews, trust)),
     )
+
+
+def _judged(found: Iterable[Review], trust: Trust) -> Iterable[Review]:
+    """The reviews of trusted people, without what others have edited there."""
+    return (reviews.leave_out(one, trust) for one in found if trust.includes(one.author))
 
 
 def _show_diff(session: IssueSession, question: Ask) -> str:

@@ -17,6 +17,7 @@ from sm.adapters.forge.model import (
     PullRequest,
     Review,
     ReviewState,
+    hash_review,
     hash_text,
 )
 from sm.errors import StateError
@@ -88,7 +89,12 @@ def _verdicts(reviews: tuple[Review, ...]) -> tuple[Review, ...]:
     for review in sorted(reviews, key=lambda review: review.at):
         if review.state is not ReviewState.COMMENTED:
             latest[review.author] = structs.replace(
-                review, author=cut(review.author), body="", comments=()
+                review,
+                author=cut(review.author),
+                body="",
+                comments=(),
+                editor="",
+                revision=review.revision or hash_review(review),
             )
     return tuple(latest.values())
 

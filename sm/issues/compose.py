@@ -10,17 +10,17 @@ import msgspec
 from sm.adapters.forge.model import CheckState, Issue, PullRequest
 from sm.bridge import lookup
 from sm.errors import SmError
-from sm.issues import asking
+from sm.issues import asking, reviews
 from sm.issues.decide import Decision
 from sm.issues.facts import Facts, Life
-from sm.issues.material import SOURCES, Edited, GitState, Material, Source
+from sm.issues.material import SOURCES, Edited, EditedReview, GitState, Material, Source
 from sm.issues.notices import write_notice, write_short_notice
 from sm.issues.observe import Observation
 from sm.issues.outage import OutageError, find_outage
 from sm.issues.prompts import write_prompt
 from sm.issues.replies import COMMENT, read_texts
 from sm.issues.rows import Step
-from sm.issues.snapshot import full_check, full_review
+from sm.issues.snapshot import full_check
 from sm.issues.taken import issue_of, make_issue, read_taken
 from sm.nonce import make_nonce
 from sm.phase import Phase
@@ -90,6 +90,8 @@ def _planned(step: Step, material: Material, seen: Observation, generation: int)
         return PlannedStep(step.verb, text=seen.facts.head if seen.facts.merged else "")
     if step.verb is Verb.ADOPT_TEXT:
         return PlannedStep(step.verb, text=msgspec.json.encode(seen.edited).decode())
+    if step.verb is Verb.ADOPT_REVIEW:
+        return PlannedStep(step.verb, text=msgspec.json.encode(seen.edited_review).decode())
     if step.verb is Verb.WRITE_CI_RESULT:
         return PlannedStep(step.verb, text=f"{material.check.state}\n{material.check.log}")
     if step.verb is Verb.RERUN_CI:
@@ -133,7 +135,7 @@ def gather(
         pull=_whole_pull(session, seen, needed),
         repeated=_is_repeated(facts),
         check=full_check(project, seen.pull) if _has_log(seen, needed) else seen.check,
-        review=full_review(project, seen.pull, seen.review)
+        review=reviews.take(session, seen.pull, seen.review)
         if Source.REVIEW in needed
         else seen.review,
         phase=seen.write.phase,
@@ -159,6 +161,7 @@ def gather(
         stuck=asking.is_stuck(facts),
         attach_command=_attach_command(session),
         edited=seen.edited or Edited(),
+        edited_review=seen.edited_review or EditedReview(),
         handoffs=handoffs,
     )
 

@@ -13,10 +13,10 @@ from sm.adapters.forge.errors import AtWorkError
 from sm.adapters.forge.model import BOT, CheckState, Hold
 from sm.adapters.git_push import RefMovedError
 from sm.errors import SmError, StateError, TemporaryError, UsageError
-from sm.issues import claim, phase_file, remnants, taken, threads, worktree
+from sm.issues import claim, phase_file, remnants, reviews, taken, threads, worktree
 from sm.issues.asking import list_asked
 from sm.issues.compose import launch_with
-from sm.issues.material import Edited
+from sm.issues.material import Edited, EditedReview
 from sm.issues.problem import Problem
 from sm.issues.remnants import KEPT_FOR_OTHERS
 from sm.issues.replies import locate_question
@@ -98,6 +98,11 @@ def _park(session: IssueSession, step: PlannedStep, ident: str) -> str:
 
 def _adopt_text(session: IssueSession, step: PlannedStep, ident: str) -> str:
     taken.adopt(session.dir, msgspec.json.decode(step.text, type=Edited))
+    return ""
+
+
+def _adopt_review(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    reviews.adopt(session.dir, msgspec.json.decode(step.text, type=EditedReview))
     return ""
 
 
@@ -347,6 +352,7 @@ EFFECTS: dict[Verb, Callable[[IssueSession, PlannedStep, str], str]] = {
     Verb.RECOVER: _recover,
     Verb.PARK: _park,
     Verb.ADOPT_TEXT: _adopt_text,
+    Verb.ADOPT_REVIEW: _adopt_review,
     Verb.REMOVE_WORKTREE: _remove_worktree,
     Verb.DELETE_BRANCH: _delete_branch,
     Verb.DELETE_EMPTY_BRANCH: _delete_empty_branch,

@@ -93,6 +93,8 @@ class Facts(Struct, frozen=True):
     """The id of a person's answer that still has to be handed over."""
     edit: str = ""
     """The id of a trusted person's edit of the issue that the agent does not know yet."""
+    review_edit: str = ""
+    """The same of an edit of a review that the agent was told of."""
 
     @property
     def answered(self) -> bool:
@@ -288,8 +290,10 @@ class Facts(Struct, frozen=True):
         """Whether the forge keeps back what waits for nothing else."""
         if self.open and self.phase is Phase.DONE:
             return self.queued
-        held = self.queued or self.hold is Hold.BLOCKED
-        return self.awaits_review and self.to_merge and held
+        # The queue of GitLab runs CI on the head anew.
+        queued = self.queued and (self.green or self.check is CheckState.PENDING)
+        held = queued or (self.green and self.hold is Hold.BLOCKED)
+        return self.awaits_review and self.approved and held
 
     @property
     def dropped_at(self) -> float:

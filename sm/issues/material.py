@@ -6,7 +6,14 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from sm.adapters.forge.model import NO_CHECK, Check, Issue, PullRequest, Review
+from sm.adapters.forge.model import (
+    NO_CHECK,
+    Check,
+    Issue,
+    PullRequest,
+    Review,
+    ReviewState,
+)
 from sm.phase import Phase
 
 
@@ -51,6 +58,21 @@ class Edited(Struct, frozen=True):
     id: str = ""
     title: str = ""
     body: str = ""
+    editors: tuple[str, ...] = ()
+
+
+NO_REVIEW = Review("", "", 0.0, ReviewState.COMMENTED, "")
+
+
+class EditedReview(Struct, frozen=True):
+    """A review `before` an edit and `now`, of which the agent is still to be told.
+
+    `editors` have made the change, as in `Edited`. No other edit has this `id`.
+    """
+
+    id: str = ""
+    before: Review = NO_REVIEW
+    now: Review = NO_REVIEW
     editors: tuple[str, ...] = ()
 
 
@@ -105,6 +127,8 @@ class Material(Struct, frozen=True):
     """Whether sm cannot type to the agent."""
     edited: Edited = Edited()
     """The issue as a trusted person has edited it, if the text is about that."""
+    edited_review: EditedReview = EditedReview()
+    """The same of a review."""
     handoffs: tuple[str, ...] = ()
     """The ids of the threads about the issue."""
 

@@ -251,6 +251,15 @@ _SIGNALLED = (
         counts=Count.NEWS,
     ),
     Row(
+        "review-edited",
+        "any",
+        "a trusted person edited a review that the agent was told of",
+        lambda f: bool(f.review_edit),
+        (Step(INJECT, "review-edited"), Step(Verb.ADOPT_REVIEW)),
+        lambda f: f.review_edit,
+        counts=Count.NEWS,
+    ),
+    Row(
         "phase-lost",
         "(missing)",
         "the phase file is gone",

@@ -23,9 +23,9 @@ from sm.adapters.forge.review import verdict
 from sm.adapters.tmux import MissingPaneError, NoServerError
 from sm.config.schema import ProjectSettings
 from sm.errors import StateError
-from sm.issues import phase_file
+from sm.issues import phase_file, reviews
 from sm.issues.facts import Facts, Life, Limits, name_run
-from sm.issues.material import Edited
+from sm.issues.material import Edited, EditedReview
 from sm.issues.replies import Reply, explain_unread, list_replies
 from sm.issues.snapshot import Snapshot, is_open, snapshot
 from sm.issues.taken import read_edited
@@ -62,6 +62,8 @@ class Observation(Struct, frozen=True):
     """What a dialog in the agent's terminal shows."""
     edited: Edited | None = None
     """The issue as a trusted person has edited it, which the agent does not know yet."""
+    edited_review: EditedReview | None = None
+    """The same of a review."""
 
     @property
     def check(self) -> Check:
@@ -178,7 +180,7 @@ def _gather(
     if pull is not None:
         pull = structs.replace(pull, check=_judge(pull.check, head, history))
     check = pull.check if pull else NO_CHECK
-    edited = read_edited(directory)
+    edited, edited_review = read_edited(directory), reviews.read_edited(directory)
     facts = Facts(
         now=time.time(),
         limits=read_limits(project.settings),
@@ -201,6 +203,7 @@ def _gather(
         review_id=review.id if review else "",
         review_at=review.at if review else 0.0,
         edit=edited.id if edited else "",
+        review_edit=edited_review.id if edited_review else "",
     )
     asked = facts.escalation
     answers = list_replies(session, issue, trust, asked.at) if asked else ()
@@ -211,7 +214,15 @@ def _gather(
     )
     unreadable = explain_unread(session) if asked else ""
     return Observation(
-        facts, write, pull, review, answers, written.problem, unreadable, edited=edited
+        facts,
+        write,
+        pull,
+        review,
+        answers,
+        written.problem,
+        unreadable,
+        edited=edited,
+        edited_review=edited_review,
     )
 
 

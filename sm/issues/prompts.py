@@ -179,11 +179,14 @@ def _remarks(review: Review | None) -> str:
 
 
 def _review_text(m: Material, review: Review) -> str:
-    lines = [review.body.strip()] if review.body.strip() else []
-    lines += map(_remark_text, review.comments)
     whole = f"sm pr show {cite_pull(m)} --project {m.project}"
-    text = first_part("\n\n".join(lines) or "(no text)", whole)
+    text = first_part(_said(review) or "(no text)", whole)
     return fence(f"review by {review.author}", text, m.nonce)
+
+
+def _said(review: Review) -> str:
+    lines = [review.body.strip()] if review.body.strip() else []
+    return "\n\n".join([*lines, *map(_remark_text, review.comments)])
 
 
 def _remark_text(remark: InlineComment) -> str:
@@ -305,12 +308,33 @@ def _edited(m: Material) -> str:
 
 
 def _compare(known: Issue, now: Edited) -> str:
+    return _list_changes(*([one.title, "", *one.body.splitlines()] for one in (known, now)))
+
+
+def _list_changes(before: list[str], after: list[str]) -> str:
     """The lines that are gone (-) and new (+), with some around them."""
     import difflib
 
-    before, after = ([one.title, "", *one.body.splitlines()] for one in (known, now))
     lines = difflib.unified_diff(before, after, lineterm="", n=2)
     return "\n".join(list(lines)[2:])
+
+
+def _review_edited(m: Material) -> str:
+    edited = m.edited_review
+    whole = f"sm pr show {cite_pull(m)} --project {m.project}"
+    who = ", ".join(name(one) for one in edited.editors if one)
+    changed = first_part(
+        _list_changes(*(_said(one).splitlines() for one in (edited.before, edited.now)))
+        or "(no line)",
+        whole,
+    )
+    return (
+        f"[sm] A review of {name_pull(m)} was edited{f' by {who}' if who else ''}. What has "
+        f"changed:\n{fence(f'changes of the review by {edited.now.author}', changed, m.nonce)}\n"
+        f"All of it as it is now: {whole}\n"
+        f"If this changes what you have to do, do it, push, and write {Phase.AWAITING_CI} again. "
+        "Otherwise go on, or wait on."
+    )
 
 
 PROMPTS: dict[str, Callable[[Material], str]] = {
@@ -335,6 +359,7 @@ PROMPTS: dict[str, Callable[[Material], str]] = {
     "resume": _resume,
     "reply": _reply,
     "edited": _edited,
+    "review-edited": _review_edited,
 }
 
 

@@ -24,7 +24,6 @@ from sm.adapters.forge.model import (
     Issue,
     IssueState,
     PullRequest,
-    Review,
 )
 from sm.adapters.forge.trust import Trust
 from sm.adapters.forge.web.ledger import spend_for
@@ -312,14 +311,6 @@ def _view(seen: Snapshot, issue: int, branch: str) -> tuple[Issue | None, PullRe
 
 def _all_of(seen: Snapshot) -> tuple[object, ...]:
     return seen.issues, seen.pulls, seen.refs
-
-
-def full_review(project: Project, pull: PullRequest | None, review: Review | None) -> Review | None:
-    """The review that decides, with its texts."""
-    if pull is None or review is None:
-        return None
-    reviews = project.forge.pull(pull.number).reviews
-    return next((whole for whole in reviews if whole.id == review.id), review)
 
 
 def full_check(project: Project, pull: PullRequest | None) -> Check:

@@ -218,7 +218,7 @@ def _pass_over_comments(session: IssueSession, taken: Taken, issue: Issue, seen:
     for comment in new:
         if not comment.marker and not is_trusted_comment(comment, trust):
             is_theirs = not trust.includes(comment.author)
-            _tell(session, COMMENT, comment.author if is_theirs else comment.editor)
+            note_passed_over(session, COMMENT, comment.author if is_theirs else comment.editor)
     taken = structs.replace(taken, heard=max(comment.at for comment in new))
     _write(session.dir, taken)
     return taken
@@ -243,7 +243,7 @@ def _heed(session: IssueSession, taken: Taken, seen: str) -> None:
             return now
         mark = hash_text(part, now)
         if passed.get(part) != mark:
-            _tell(session, part, saved.by)
+            note_passed_over(session, part, saved.by)
         passed[part] = mark
         return known
 
@@ -258,7 +258,8 @@ def _heed(session: IssueSession, taken: Taken, seen: str) -> None:
     _write(session.dir, structs.replace(taken, seen=seen, passed_over=passed))
 
 
-def _tell(session: IssueSession, what: str, author: str) -> None:
+def note_passed_over(session: IssueSession, what: str, author: str) -> None:
+    """Tell people that words were kept from the agent; '' as `author` if nobody knows whose."""
     session.project.record(events.PassedOver(session=session.name, what=what, author=author))
 
 

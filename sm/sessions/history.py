@@ -30,6 +30,7 @@ class Verb(StrEnum):
     RECOVER = "recover"
     PARK = "park"
     ADOPT_TEXT = "keep the edited text"
+    ADOPT_REVIEW = "keep the edited review"
     REMOVE_WORKTREE = "remove worktree"
     DELETE_BRANCH = "delete branch"
     DELETE_EMPTY_BRANCH = "delete branch without work"

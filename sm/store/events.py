@@ -90,8 +90,8 @@ class TextTaken(Event, frozen=True, kw_only=True, tag=Kind.TEXT.value):
 class PassedOver(Event, frozen=True, kw_only=True, tag=Kind.PASSED_OVER.value):
     """Words of an account that is not trusted were kept from the agent.
 
-    `what` is a comment, or an edit of the issue's title or text. `author` is '' where the forge
-    does not say who has edited it.
+    `what` is a comment, or an edit of the issue's title or text, of a review or a remark in one.
+    `author` is '' where the forge does not say who has edited it.
     """
 
     what: str = ""

@@ -210,6 +210,10 @@ class SessionDir(Folder, frozen=True):
     """The issue's title and text as the agent knows them."""
     edited = Entry("issue-edited.json")
     """Title and text after an edit that the agent is still to be told of."""
+    reviews = Entry("reviews.json")
+    """The reviews that the agent was told of, as it knows them."""
+    review_edited = Entry("review-edited.json")
+    """A review after an edit that the agent is still to be told of."""
     replies = Entry("replies", Kind.DIRECTORY)
     """Answers of people that wait for the agent, one file each."""
     asks = Entry("asks", Kind.DIRECTORY)

@@ -24,6 +24,7 @@ ROWS: dict[str, str] = {
     "parked-long": "the agent has to wait for long",
     "resume": "the agent can go on",
     "edited": "the issue was edited",
+    "review-edited": "a review was edited",
     "phase-lost": "the phase file is gone",
     "unknown-sentinel": "unknown phase",
     "merge-held": "approved, held by the forge",

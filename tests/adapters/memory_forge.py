@@ -240,6 +240,9 @@ class MemoryForge:
         server = self._ask("pull")
         return server.with_check(_at(server.pulls, number))
 
+    def read_reviews(self, number: int) -> tuple[Review, ...]:
+        return _at(self._ask("read_reviews").pulls, number).reviews
+
     def pull_for(self, branch: str) -> PullRequest | None:
         found = [pull for pull in self.pulls()[0] if pull.branch == branch]
         return found[-1] if found else None

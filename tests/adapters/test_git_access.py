@@ -11,8 +11,8 @@ import pytest
 from msgspec import structs
 
 from sm.adapters.forge.git_access import Place, answer, find_place, list_git_settings
-from sm.adapters.forge.rest.check import find_rest_problems
 from sm.adapters.forge.rest.forge import RestForge
+from sm.adapters.forge.rest.problems import find_rest_problems
 from sm.adapters.forge.web.token import TokenError, TokenSource
 from sm.adapters.git import Git
 from sm.adapters.git_call import RemoteUnreachableError, add_settings

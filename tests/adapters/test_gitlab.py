@@ -12,7 +12,6 @@ from msgspec import structs
 from sm.adapters.forge.errors import (
     AtWorkError,
     BaseMovedError,
-    ConflictError,
     HeadMovedError,
     MergeRefusedError,
     NotFoundError,
@@ -23,7 +22,9 @@ from sm.adapters.forge.gitlab.log import clean_trace
 from sm.adapters.forge.kinds import kind_of, open_forge
 from sm.adapters.forge.model import (
     BOT,
+    Batch,
     CheckState,
+    Hold,
     InlineComment,
     IssueState,
     PullState,
@@ -32,7 +33,7 @@ from sm.adapters.forge.model import (
 from sm.adapters.forge.web.errors import LimitedError, RefusedError
 from sm.adapters.forge.web.ledger import read_book
 from sm.errors import SmError, UsageError
-from tests.forges.gitlab import Gitlab, Pipe
+from tests.forges.gitlab import Gitlab, Pipe, leave_train
 from tests.forges.server import Fault, Reply
 from tests.forges.sides import RemoteSide, age, asked_for, opened, remote_side
 from tests.forges.state import Pull, Run, Said, Status
@@ -305,7 +306,8 @@ def test_open_threads_are_remarks_without_what_others_say_in_them(side: RemoteSi
     pull = side.open().pull(number)
     [review] = pull.reviews
     assert review.body == "No."
-    assert review.comments == (InlineComment("fix-1.txt", 1, "Why?\n\nReally?"),)
+    [found] = review.comments
+    assert structs.replace(found, id="") == InlineComment("fix-1.txt", 1, "Why?\n\nReally?")
     assert [one.body for one in pull.comments] == [], "its text is the review's"
 
 
@@ -320,7 +322,8 @@ def test_a_thread_without_a_verdict_is_shown_as_a_remark(side: RemoteSide) -> No
     side.open().submit_review(number, ReviewState.COMMENTED, comments=[remark], author="rita")
     [review] = side.open().pull(number).reviews
     assert (review.state, review.head) == (ReviewState.COMMENTED, head)
-    assert review.comments == (remark,)
+    [found] = review.comments
+    assert structs.replace(found, id="") == remark
 
 
 def test_a_line_that_gitlab_does_not_take_is_named_in_the_text(side: RemoteSide) -> None:
@@ -379,6 +382,35 @@ def test_a_pipeline_says_what_gitlab_merges_by(side: RemoteSide) -> None:
         assert (check.state, check.step, check.head) == (state, step, head), jobs
         found = forge.check(head)
         assert (found.state, found.step) == (state, step), jobs
+
+
+def test_what_a_child_pipeline_has_failed_at_is_told_with_its_log(side: RemoteSide) -> None:
+    _, head = offered(side)
+    now = time.time()
+    side.state.runs = [
+        Run(1, head, "lint", "failure", now, log="line 3\n"),
+        Run(2, head, "docs", "failure", now, child="parent_pipeline"),
+        Run(3, head, "deploy", "failure", now, child="elsewhere"),
+        Run(4, head, "build", "success", now, workflow="parent_pipeline"),
+        Run(5, head, "spell", "failure", now, log="word 7\n", workflow="parent_pipeline"),
+    ]
+    seen = side.open().observe().pulls[0].check
+    assert (seen.state, seen.step) == (CheckState.FAILURE, "deploy, docs: spell, lint")
+    found = side.open().check(head)
+    assert (found.step, found.at) == (seen.step, seen.at), "it is the same run"
+    for words in ("== lint\nline 3", "== docs: spell\nword 7", "== deploy\n"):
+        assert words in found.log
+    assert "other/-/pipelines/1" in found.log, "where to see what another project has run"
+
+
+def test_only_the_last_try_of_a_job_counts(side: RemoteSide) -> None:
+    _, head = offered(side)
+    first = Run(1, head, "test", "failure", time.time(), log="once\n", was_retried=True)
+    side.state.runs = [first, Run(2, head, "test", "success", time.time())]
+    assert side.open().check(head).state is CheckState.SUCCESS
+    side.state.runs.append(Run(3, head, "lint", "failure", time.time(), log="line 3\n"))
+    found = side.open().check(head)
+    assert (found.step, found.log) == ("lint", "line 3\n")
 
 
 def job_of(at: int, head: str, word: str) -> Run:
@@ -546,12 +578,99 @@ def test_a_draft_is_not_merged(side: RemoteSide) -> None:
         side.open().merge(number, author=BOT)
 
 
-def test_a_branch_that_must_be_rebased_conflicts(side: RemoteSide) -> None:
+def held(side: RemoteSide, since: Batch | None = None) -> tuple[Hold, str]:
+    [pull] = side.open().observe(since).pulls
+    return pull.hold, pull.held
+
+
+def test_a_branch_that_must_be_rebased_is_behind(side: RemoteSide) -> None:
     number, _ = ready(side)
-    dialect_of(side).standing = "need_rebase"
-    assert side.open().observe().pulls[0].conflicts
-    with pytest.raises(ConflictError):
+    dialect_of(side).merge_method = "rebase_merge"
+    assert held(side) == (Hold.NONE, "")
+    side.push("main", "other.txt")
+    assert held(side) == (Hold.BEHIND, "the branch is behind 'main'")
+    assert not side.open().pull(number).conflicts
+    with pytest.raises(MergeRefusedError, match="it has to be rebased on 'main'"):
         side.open().merge(number, author=BOT)
+
+
+def test_what_is_in_the_way_of_a_merge_is_known_before(side: RemoteSide) -> None:
+    number, _ = ready(side)
+    dialect_of(side).standing = "not_approved"
+    said = "the project asks for an approval that is missing"
+    seen = side.open().observe()
+    assert (seen.pulls[0].hold, seen.pulls[0].held) == (Hold.BLOCKED, said)
+    assert side.open().pull(number).held == said
+    dialect_of(side).standing = "mergeable"
+    side.state.unsure = True
+    assert held(side, seen) == (Hold.BLOCKED, said), "as it was, while GitLab is finding out"
+    side.state.unsure = False
+    assert held(side, seen) == (Hold.NONE, "")
+
+
+def test_a_merge_waits_for_a_pipeline_that_has_begun_since(side: RemoteSide) -> None:
+    number, _ = ready(side)
+    dialect_of(side).standing = "ci_still_running"
+    with pytest.raises(BaseMovedError, match="is still running"):
+        side.open().merge(number, author=BOT)
+
+
+# Merge trains
+
+
+def test_a_project_with_merge_trains_merges_by_one(side: RemoteSide) -> None:
+    """A plain merge would go past the train."""
+    number, head = ready(side)
+    side.state.has_queue = True
+    made = side.open().merge(number, head=head, author=BOT)
+    assert (made.state, made.hold, made.held) == (
+        PullState.OPEN,
+        Hold.QUEUED,
+        "it is in the merge train",
+    )
+    assert held(side)[0] is Hold.QUEUED
+    sent = len(side.site.asked)
+    again = side.open().merge(number, head=head, author=BOT)
+    assert again.hold is Hold.QUEUED
+    assert not [line for line in side.site.lines(sent) if not line.startswith("GET")]
+    [tried] = [asked for asked in side.site.asked if "/merge_trains/" in asked.path]
+    assert tried.data == {"sha": head}
+    leave_train(dialect_of(side), number, "its pipeline failed")
+    assert held(side) == (Hold.NONE, "")
+    said = "it was removed from the merge train: its pipeline failed"
+    assert side.open().pull(number).held == said
+
+
+def test_a_place_in_a_train_whose_answer_is_lost_is_one(side: RemoteSide) -> None:
+    number, head = ready(side)
+    side.state.has_queue = True
+    side.site.faults = [Fault(part="/merge_trains/", drop=True, after=True)]
+    assert side.open().merge(number, head=head, author=BOT).hold is Hold.QUEUED
+
+
+def test_a_merge_train_takes_only_the_reviewed_commit(side: RemoteSide) -> None:
+    number, head = ready(side)
+    side.state.has_queue = True
+    moved = Reply(409, {"message": "SHA does not match HEAD of source branch"})
+    side.site.faults = [Fault(part="/merge_trains/", reply=moved)]
+    with pytest.raises(HeadMovedError):
+        side.open().merge(number, head=head, author=BOT)
+
+
+def test_what_a_merge_train_does_not_take_is_told(side: RemoteSide) -> None:
+    number, _ = ready(side)
+    side.state.has_queue = True
+    dialect_of(side).standing = "discussions_not_resolved"
+    with pytest.raises(MergeRefusedError, match="Failed to merge: a thread is not resolved"):
+        side.open().merge(number, author=BOT)
+
+
+def test_what_a_person_has_set_to_auto_merge_is_left_to_gitlab(side: RemoteSide) -> None:
+    number, _ = ready(side)
+    [(_, pull)] = side.state.pulls()
+    pull.place = 1
+    made = side.open().merge(number, author=BOT)
+    assert (made.state, made.hold) == (PullState.OPEN, Hold.QUEUED)
 
 
 def test_an_account_that_may_not_merge_is_not_taken_for_a_wrong_token(side: RemoteSide) -> None:

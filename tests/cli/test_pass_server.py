@@ -14,10 +14,15 @@ from typing import IO
 import pytest
 
 import sm
+from sm.adapters.forge.model import Issue, IssueState
+from sm.cli import pass_server
+from sm.config.load import load
+from sm.issues.start import put_on_record
+from sm.sessions.project import Project
 from sm.store import lock
 from sm.store.paths import Root
 from tests.company import Company
-from tests.helpers import wait_for
+from tests.helpers import make_repository, wait_for
 
 Start = Callable[..., "Server"]
 
@@ -120,6 +125,43 @@ def test_an_update_is_noticed_before_the_next_pass(start: Start, tmp_path: Path)
     assert ask(server) == "0\n"
     assert ask(server) == "0\n"
     assert end(server) == (0, "new code")
+
+
+def test_what_a_forge_elsewhere_is_known_by_is_read_once_for_all_passes(
+    start: Start, root: Root, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
+    loaded = ["/_ssl." in read_maps(start(record(root, tmp_path / kind, kind))) for kind in FORGES]
+    assert dict(zip(FORGES, loaded, strict=True)) == {"local": False, "gitlab": True}
+
+
+FORGES = {"local": "path: forge", "gitlab": "repository: harbor/harb"}
+
+
+def record(root: Root, folder: Path, kind: str) -> str:
+    """The session of an issue on a forge of that kind."""
+    folder.mkdir()
+    config = folder / "sm.yaml"
+    make_repository(folder)
+    forge = f"forge: {{kind: {kind}, {FORGES[kind]}}}"
+    config.write_text(f"name: {kind}\nrepo: {folder / 'clone'}\n{forge}\n")
+    loaded = load(config, {"SM_STATE_ROOT": str(root.path)}, folder)
+    project = Project(loaded, loaded.projects[0])
+    return put_on_record(project, Issue(1, "a", IssueState.OPEN, "ada", 1.0)).name
+
+
+def read_maps(server: Server) -> str:
+    """The libraries that it has loaded, once it has served a pass."""
+    ask(server)
+    return Path(f"/proc/{server.pid}/maps").read_text()
+
+
+def test_a_file_that_was_read_beside_the_code_is_watched_as_well(tmp_path: Path) -> None:
+    file = tmp_path / "ca.pem"
+    file.write_text("one")
+    before = pass_server._stamp_loaded([str(file)])
+    file.write_text("another")
+    assert pass_server._stamp_loaded([str(file)]) != before
 
 
 def test_it_serves_one_session(start: Start) -> None:

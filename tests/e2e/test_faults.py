@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from sm.adapters.forge.model import ReviewState
 from sm.issues.matrix import ROWS
+from sm.issues.reviews import read_taken as read_reviews
 from sm.issues.taken import read_taken
 from sm.sessions import plan
 from sm.sessions.history import Verb
@@ -210,6 +212,33 @@ def test_an_edit_is_told_once_although_the_reactor_dies_at(stage_of: MakeStage) 
     assert len(stage.told()) == 2
 
 
+def test_an_edit_of_a_review_is_told_once_although_the_reactor_dies_at(
+    stage_of: MakeStage,
+) -> None:
+    points, wish = around(Verb.ADOPT_REVIEW), ReviewState.CHANGES_REQUESTED
+    stage = stage_of()
+    issue, forge = stage.file_issue(), stage.project.forge
+    stage.poll(env=crash_at(stage, points))
+    stage.push_work(issue)
+    stage.write_phase(issue, "PHASE:awaiting_review")
+    wait_for(lambda: forge.pull_for(f"fix/{issue}"), "a pull request")
+    forge.submit_review(2, wish, "Not yet.", author="rita")
+    wait_for(lambda: "Not yet." in stage.told()[-1], "the review to be told")
+    file = stage.folder / "forge" / "pulls/0002.md"
+    file.write_text(file.read_text().replace("Not yet.", "Almost."))
+    assert_died_at(stage, points)
+    directory = stage.session(issue).dir
+
+    def is_known() -> bool:
+        kept = read_reviews(directory).values()
+        return [one.review.body for one in kept] == ["Almost."]
+
+    wait_for(lambda: is_known() and not directory.review_edited.exists(), "it to be known")
+    wait_for(lambda: not directory.plan.exists(), "the end of the plan")
+    assert_told_once(stage)
+    assert len(stage.told()) == 3
+
+
 def test_lost_phase_file_is_replaced_although_the_reactor_dies_at(stage_of: MakeStage) -> None:
     points = around(Verb.CREATE_PHASE)
     stage = stage_of()
@@ -341,7 +370,7 @@ def test_two_ticks_at_once_start_an_issue_once(stage_of: MakeStage) -> None:
 
 def test_every_effect_of_the_matrix_has_a_crash_test() -> None:
     tested = {*SOON, *LAST, *FAILING, Verb.NOTIFY, Verb.RECOVER, Verb.MERGE, Verb.REMIND}
-    tested |= {Verb.CREATE_PHASE, Verb.FORGET, Verb.ADOPT_TEXT}
+    tested |= {Verb.CREATE_PHASE, Verb.FORGET, Verb.ADOPT_TEXT, Verb.ADOPT_REVIEW}
     tested |= {Verb.CLOSE_PULL, Verb.DELETE_EMPTY_BRANCH}
     tested |= {Verb.PARK}  # in test_hook_rows.py
     tested |= {Verb.RERUN_CI}  # in test_ci_elsewhere.py

@@ -318,8 +318,24 @@ def merge(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
 
 @route("GET", "/pulls/([0-9]+)/reviews")
 def reviews(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
-    dismissed = {"dismissed": False, "stale": False, "official": True}
-    return gitea.page(asked, [review_data(one) | dismissed for one in gitea.pull(at[0])[1].reviews])
+    """With the texts that they had first: an edit changes only what the page shows."""
+    more = {"dismissed": False, "stale": False, "official": True}
+    found = [
+        review_data(one) | more | {"body": one.body if one.filed is None else one.filed}
+        for one in gitea.pull(at[0])[1].reviews
+    ]
+    return gitea.page(asked, found)
+
+
+@route("GET", "/issues/([0-9]+)/timeline")
+def timeline(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    """All that has happened, but for remarks on lines."""
+    entry, found = gitea.pull(at[0])
+    said = [said_data(one) | {"type": "comment", "review_id": 0} for one in entry.comments]
+    for one in found.reviews:
+        shown = {"id": 90_000 + one.id, "type": "review", "review_id": one.id, "body": one.body}
+        said.append(shown | {"user": user(one.author), "created_at": iso(one.at)})
+    return gitea.page(asked, said)
 
 
 @route("POST", "/pulls/([0-9]+)/reviews")
@@ -334,7 +350,8 @@ def review(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     found.reviews.append(made)
     for one in data.get("comments", ()):
         made_id = gitea.state.next_id()
-        found.inline.append(Inline(ident, one["path"], one["new_position"], one["body"], made_id))
+        remark = Inline(ident, one["path"], one["new_position"], one["body"], made_id, author=who)
+        found.inline.append(remark)
     return Reply(200, review_data(made))
 
 
@@ -349,6 +366,7 @@ def inline(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
             "body": one.body,
             "diff_hunk": f"@@ -0,0 +1 @@\n+line {one.line} of {one.path}",
             "resolver": user("rita") if one.resolved else None,
+            "user": user(one.author),
         }
         for one in gitea.pull(at[0])[1].inline
         if one.review == int(at[1])
@@ -394,8 +412,8 @@ def runs(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
 
 @route("POST", "/actions/runs/([0-9]+)/(rerun|rerun-failed-jobs)")
 def rerun(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
-    """Gitea has it since 1.26, Forgejo has it not."""
-    if gitea.kind == "forgejo" or gitea.is_old:
+    """Gitea has it since 1.26, Forgejo since 17, and only for whole runs."""
+    if gitea.is_old or (gitea.kind == "forgejo" and at[1] != "rerun"):
         raise RefusalError(404, "The target couldn't be found.")
     run = next(one for one in gitea.state.runs if 1000 + one.id == int(at[0]))
     run.word, run.at = "", gitea.state.clock()

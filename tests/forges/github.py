@@ -430,26 +430,37 @@ def review(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply
     found.reviews.append(made)
     for one in data.get("comments", ()):
         made_id = github.state.next_id()
-        found.inline.append(Inline(ident, one["path"], one["line"], one["body"], made_id))
+        remark = Inline(ident, one["path"], one["line"], one["body"], made_id, author=who)
+        found.inline.append(remark)
     github.state.touch(entry)
     return Reply(200, review_data(made))
 
 
 @route("GET", "/pulls/([0-9]+)/comments")
 def inline(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
-    shown = [
-        {
-            "id": one.id,
-            "path": one.path,
-            **({} if one.outdated else {"line": one.line}),
-            "original_line": one.line,
-            "body": one.body,
-            "diff_hunk": f"@@ -0,0 +1 @@\n+line {one.line} of {one.path}",
-            "pull_request_review_id": one.review,
-        }
-        for one in github.pull(at[0])[1].inline
-    ]
-    return github.page(asked, shown)
+    return github.page(asked, list(map(inline_data, github.pull(at[0])[1].inline)))
+
+
+def inline_data(one: Inline) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "path": one.path,
+        **({} if one.outdated else {"line": one.line}),
+        "original_line": one.line,
+        "body": one.body,
+        "diff_hunk": f"@@ -0,0 +1 @@\n+line {one.line} of {one.path}",
+        "pull_request_review_id": one.review,
+        "user": user(one.author),
+        "updated_at": iso(one.saved[0] if one.saved else 0),
+    }
+
+
+@route("GET", "/pulls/comments")
+def all_inline(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    """The remarks of all pull requests; those that were edited last come first."""
+    assert asked.query["sort"] == "updated"
+    shown = [inline_data(one) for _, pull in github.state.pulls() for one in pull.inline]
+    return github.page(asked, sorted(shown, key=lambda one: str(one["updated_at"]), reverse=True))
 
 
 # Checks

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.forges import graphql
 from tests.forges.server import Asked, Reply
-from tests.forges.state import Entry, Pull, Run, State, Status, iso
+from tests.forges.state import Entry, Inline, Pull, Run, State, Status, iso
 
 WORDS = {"success": "SUCCESS", "failure": "FAILURE", "pending": "PENDING", "error": "ERROR"}
 
@@ -175,9 +175,12 @@ def _threads(pull: Pull) -> dict[str, Any]:
             "__typename": "PullRequestReviewThread",
             "isResolved": one.resolved,
             "isOutdated": one.outdated,
+            "path": one.path,
+            "line": None if one.outdated else one.line,
+            "originalLine": one.line,
             "comments": lambda first, one=one: {
                 "__typename": "PullRequestReviewCommentConnection",
-                "nodes": [{"__typename": "PullRequestReviewComment", "databaseId": one.id}],
+                "nodes": [_remark(one)],
             },
         }
         for one in pull.inline
@@ -185,11 +188,29 @@ def _threads(pull: Pull) -> dict[str, Any]:
     return {"__typename": "PullRequestReviewThreadConnection", "nodes": nodes}
 
 
+def _saved(saved: tuple[float, str] | None) -> dict[str, Any]:
+    at, who = saved or (0.0, "")
+    return {"lastEditedAt": iso(at) if saved else None, "editor": actor(who)}
+
+
+def _remark(one: Inline) -> dict[str, Any]:
+    return _saved(one.saved) | {
+        "__typename": "PullRequestReviewComment",
+        "databaseId": one.id,
+        "body": one.body,
+        "diffHunk": f"@@ -0,0 +1 @@\n+line {one.line} of {one.path}",
+        "author": actor(one.author),
+        "pullRequestReview": {"__typename": "PullRequestReview", "databaseId": one.review},
+    }
+
+
 def _reviews(entry: Entry, last: int) -> dict[str, Any]:
     assert entry.pull
     nodes = [
-        {
+        _saved(one.saved)
+        | {
             "__typename": "PullRequestReview",
+            "body": one.body,
             "databaseId": one.id,
             "state": one.state,
             "submittedAt": iso(one.at),

@@ -108,7 +108,8 @@ class Pipe:
     @property
     def status(self) -> str:
         """What its jobs come to; those that may fail do not count."""
-        words = [WORDS.get(job.word, job.word) for job in self.jobs if not job.may_fail]
+        counting = [job for job in self.jobs if not (job.may_fail or job.was_retried)]
+        words = [WORDS.get(job.word, job.word) for job in counting]
         for word in ("running", "manual", "failed", "canceled", "skipped"):
             if word in words:
                 return word
@@ -140,6 +141,7 @@ class Gitlab:
     has_approval_times: bool = True
     may_merge: bool = True
     must_pass: bool = False
+    merge_method: str = "merge"
     merged_results: dict[str, str] = field(default_factory=dict)
     late_pipeline: Pipe | None = None
     scopes: list[str] = field(default_factory=lambda: ["api"])
@@ -225,6 +227,14 @@ class Gitlab:
         """A note of GitLab's own."""
         said = Said(self.state.next_id(), who, words, self.state.clock())
         self.request(entry).told.append(said)
+        self.state.touch(entry)
+
+    def edit_note(self, entry: Entry, old: str, new: str) -> None:
+        """Save another text of a comment, or of one on a line. GitLab does not tell who did."""
+        talks = self.request(entry).talks
+        for said in [*entry.comments, *(one for talk in talks for one in talk.notes)]:
+            if said.body == old:
+                said.body = new
         self.state.touch(entry)
 
     def obey(self, entry: Entry, who: str, text: str) -> str:
@@ -335,6 +345,7 @@ class Gitlab:
             "draft": bool(DRAFT.match(entry.title)),
             "has_conflicts": pull.conflicts and not self.is_unsure(),
             "detailed_merge_status": self.word(entry, pull),
+            "merge_when_pipeline_succeeds": bool(pull.place),
         }
         if single:
             base = self.state.heads().get(pull.base)
@@ -356,7 +367,16 @@ class Gitlab:
         head = self.head_pipeline(pull)
         if self.must_pass and (head is None or head.status != "success"):
             return "ci_still_running" if head and head.status not in OVER else "ci_must_pass"
-        return "conflict" if pull.conflicts else self.standing or "mergeable"
+        if pull.conflicts:
+            return "conflict"
+        return "need_rebase" if self.is_behind(pull) else self.standing or "mergeable"
+
+    def is_behind(self, pull: Pull) -> bool:
+        """Whether a semi-linear or fast-forward merge lacks the last commit of the target."""
+        if self.merge_method == "merge":
+            return False
+        base = self.state.repository.heads()[pull.base]
+        return not self.state.repository.contains(pull.head, base)
 
 
 def state_of(entry: Entry) -> str:
@@ -386,6 +406,7 @@ def pipe_data(pipe: Pipe) -> dict[str, Any]:
     """A pipeline."""
     return {
         "id": pipe.id,
+        "project_id": 4711,
         "sha": pipe.sha,
         "ref": pipe.ref,
         "source": pipe.source,
@@ -415,6 +436,7 @@ def job_data(job: Run) -> dict[str, Any]:
 def project(gitlab: Gitlab, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
     access = {"project_access": {"access_level": 40}, "group_access": None}
     found = {"id": gitlab.state.id, "path_with_namespace": gitlab.state.name}
+    found |= {"merge_method": gitlab.merge_method, "merge_trains_enabled": gitlab.state.has_queue}
     return Reply(data=found | {"permissions": access})
 
 
@@ -572,6 +594,29 @@ def merge(gitlab: Gitlab, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
         raise RefusalError(409, f"SHA does not match HEAD of source branch: {pull.head}")
     gitlab.state.merge(entry, asked.data.get("merge_commit_message", "Merge"), who)
     return Reply(data=gitlab.request_data(entry, single=True))
+
+
+@route("POST", "/merge_trains/merge_requests/([0-9]+)", "auto_merge sha squash")
+def join_train(gitlab: Gitlab, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    """Only once: a second try is refused. Without `sha` GitLab would throw it out of the train."""
+    entry, pull = gitlab.pull(at[0])
+    if not gitlab.state.has_queue:
+        raise RefusalError(403, "403 Forbidden")
+    if asked.data["sha"] != pull.head:
+        raise RefusalError(409, f"SHA does not match HEAD of source branch: {pull.head}")
+    if gitlab.word(entry, pull) != "mergeable" or pull.place:
+        raise RefusalError(400, "Failed to merge")
+    pull.place = 1
+    gitlab.tell(entry, who, "started a merge train")
+    return Reply(201, [{"id": 1, "status": "idle", "target_branch": pull.base}])
+
+
+def leave_train(gitlab: Gitlab, number: int, reason: str) -> None:
+    """Have GitLab take it out of the train."""
+    entry, pull = gitlab.pull(str(number))
+    pull.place = 0
+    words = f"removed this merge request from the merge train because {reason}"
+    gitlab.tell(entry, "sm", words)
 
 
 @route("GET", "/merge_requests/([0-9]+)/approvals")
@@ -739,12 +784,29 @@ def pipeline(gitlab: Gitlab, asked: Asked, who: str, at: tuple[str, ...]) -> Rep
 
 @route("GET", "/pipelines/([0-9]+)/(jobs|bridges)", rf"scope[] include_retried {PAGES}")
 def jobs(gitlab: Gitlab, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
-    """Jobs without a name are none: the pipeline could not be made."""
+    """Jobs without a name are none: the pipeline could not be made.
+
+    A job that has begun another pipeline is listed apart.
+    """
     pipe, scope = find_pipe(gitlab, at[0]), asked.query.get("scope[]")
-    found = [job_data(one) for one in pipe.jobs if one.name and pipe.source != "external"]
-    if at[1] == "bridges":
+    of_kind = [one for one in pipe.jobs if bool(one.child) is (at[1] == "bridges")]
+    last = [one for one in of_kind if one.name and not one.was_retried]
+    found = [bridge_data(gitlab, one) if one.child else job_data(one) for one in last]
+    if pipe.source == "external":
         found = []
     return gitlab.page(asked, [one for one in found if scope in (None, one["status"])])
+
+
+def bridge_data(gitlab: Gitlab, job: Run) -> dict[str, Any]:
+    """A trigger job; the pipeline of another project has its number there."""
+    if job.child == "elsewhere":
+        child: dict[str, Any] = {"id": 1, "sha": "0" * 40, "status": "failed", "project_id": 999}
+        child |= {"web_url": "https://gitlab.example.com/other/-/pipelines/1"}
+    else:
+        pipes = gitlab.pipelines()
+        found = next(one for one in pipes if (one.head, one.source) == (job.head, job.child))
+        child = pipe_data(found)
+    return job_data(job) | {"downstream_pipeline": child}
 
 
 @route("GET", "/jobs/([0-9]+)/trace")

@@ -39,6 +39,8 @@ class Inline:
     id: int = 0
     resolved: bool = False
     outdated: bool = False
+    author: str = ""
+    saved: tuple[float, str] | None = None
 
 
 @dataclass
@@ -51,6 +53,9 @@ class Opinion:
     body: str
     head: str
     at: float
+    saved: tuple[float, str] | None = None
+    filed: str | None = None
+    """Its text before it was edited."""
 
 
 @dataclass
@@ -115,6 +120,10 @@ class Run:
     """What its annotations say."""
     may_fail: bool = False
     reason: str = ""
+    was_retried: bool = False
+    """There is a later try of the same."""
+    child: str = ""
+    """The `workflow` of the pipeline that it has begun, on GitLab."""
 
 
 @dataclass
@@ -210,6 +219,16 @@ class State:
         if body is not None and body != entry.body:
             entry.body, entry.written = body, (self.clock(), who)
         self.touch(entry)
+
+    def edit_review(self, pull: Pull, who: str, old: str, new: str) -> None:
+        """Save another text of a review, or of a remark; no list has a trace of that."""
+        for opinion in pull.reviews:
+            if opinion.body == old:
+                opinion.filed, opinion.body = old, new
+                opinion.saved = self.clock(), who
+        for remark in pull.inline:
+            if remark.body == old:
+                remark.body, remark.saved = new, (self.clock(), who)
 
     def label(self, entry: Entry, names: list[str], who: str = "") -> None:
         """Give labels, made if there are none of that name."""

@@ -155,6 +155,7 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
         ),
         "ci-pending",
     ),
+    "an edit of a review is told": (replace(REVIEW, review_edit="5-5.000"), "review-edited"),
     "a dead agent is restarted": (crashed(0, MINUTE), "recover"),
     "a silent agent is restarted": (
         replace(LIVING, history=History(started_at=NOW - 2 * HOUR)),
@@ -256,6 +257,14 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
         "merge-held",
     ),
     "a merge queue is waited for": (replace(APPROVED, hold=Hold.QUEUED), "merge-queued"),
+    "a merge queue that runs CI on the head anew is waited for": (
+        replace(APPROVED, hold=Hold.QUEUED, check=CheckState.PENDING),
+        "merge-queued",
+    ),
+    "a failure of CI in a merge queue is told": (
+        replace(APPROVED, hold=Hold.QUEUED, check=CheckState.FAILURE),
+        "review-red",
+    ),
     "a merge queue is waited for by an agent that is done": (
         replace(wrote(Phase.DONE), hold=Hold.QUEUED),
         "merge-queued",

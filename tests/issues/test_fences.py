@@ -27,7 +27,7 @@ from sm.adapters.forge.model import (
 from sm.bridge import texts as chat_texts
 from sm.context import texts as context_texts
 from sm.context.rotation import Cause
-from sm.issues.material import GitState, Material
+from sm.issues.material import EditedReview, GitState, Material
 from sm.issues.notices import NOTICES, write_notice
 from sm.issues.prompts import PROMPTS, write_prompt
 from sm.messages import texts
@@ -70,6 +70,7 @@ def filled(words: str, phase: Phase, head: str) -> Material:
         pull=pull,
         check=check,
         review=review,
+        edited_review=EditedReview(now=review),
         git=GitState(),
         phase=phase,
         handoffs=("h-1",),

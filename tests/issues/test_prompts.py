@@ -19,7 +19,7 @@ from sm.adapters.forge.model import (
     Review,
     ReviewState,
 )
-from sm.issues.material import SOURCES, GitState, Material, Source
+from sm.issues.material import SOURCES, EditedReview, GitState, Material, Source
 from sm.issues.matrix import ROWS
 from sm.issues.notices import NOTICES, write_notice
 from sm.issues.prompts import PROMPTS, write_prompt
@@ -69,6 +69,7 @@ def material(words: str = "words", **more: object) -> Material:
         tail=words,
         fixes_left=2,
         worktree="/w/demo-7",
+        edited_review=EditedReview(now=review, editors=("rita",)),
     )
     return replace(made, **more)
 

@@ -163,7 +163,7 @@ class InlineComment(Struct, frozen=True):
     """A reviewer's remark on one line of one file.
 
     `hunk` is the part of the diff that ends with that line, '' if it is not known. `outdated`: the
-    code has changed since.
+    code has changed since. `id` is the forge's, '' if it has none. `editor` is as in `Comment`.
     """
 
     path: str
@@ -171,10 +171,16 @@ class InlineComment(Struct, frozen=True):
     body: str
     hunk: str = ""
     outdated: bool = False
+    id: str = ""
+    editor: str = ""
 
 
 class Review(Struct, frozen=True):
-    """One review of one commit (`head`, a full SHA)."""
+    """One review of one commit (`head`, a full SHA).
+
+    `editor` has edited its text last, as in `Comment`. `revision` is another word once one of its
+    texts was edited, also where they are left out; '' if that is not known.
+    """
 
     id: str
     author: str
@@ -183,6 +189,14 @@ class Review(Struct, frozen=True):
     head: str
     body: str = ""
     comments: tuple[InlineComment, ...] = ()
+    editor: str = ""
+    revision: str = ""
+
+
+def hash_review(review: Review) -> str:
+    """What the texts of a review are known by, '' if it has none."""
+    said = [review.body, *(f"{one.id} {one.path}\n{one.body}" for one in review.comments)]
+    return hash_text("", "\n".join(said)) if any(said) else ""
 
 
 class Check(Struct, frozen=True):

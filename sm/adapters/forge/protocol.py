@@ -182,6 +182,13 @@ class Forge(Protocol):
         """One pull request with its texts; NotFoundError if there is none."""
         ...
 
+    def read_reviews(self, number: int) -> tuple[Review, ...]:
+        """The reviews of a pull request with their texts, and who has edited each text last.
+
+        A few requests; NotFoundError if there is no such pull request.
+        """
+        ...
+
     def pull_for(self, branch: str) -> PullRequest | None:
         """The newest pull request of `branch`."""
         ...

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sm.adapters.forge.gitea.forge import GiteaForge
-from sm.adapters.forge.rest.check import find_rest_problems
 from sm.adapters.forge.rest.entry import make_client, make_settings, make_woodpecker
 from sm.adapters.forge.rest.labels import make_labels
+from sm.adapters.forge.rest.problems import find_rest_problems
 from sm.adapters.forge.webhook.dialect import Dialect
 from sm.adapters.forge.webhook.dialects import FORGEJO, GITEA
 from sm.config.forges import ForgejoSettings, ForgeSettings, GiteaSettings

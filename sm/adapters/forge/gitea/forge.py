@@ -15,7 +15,7 @@ from sm.adapters.forge.rest.outage import name_step
 from sm.adapters.forge.rest.pulls import send_review
 from sm.adapters.forge.rest.reader import GONE, READ, WRITE, Reader
 from sm.adapters.forge.rest.report import Report
-from sm.adapters.forge.rest.shapes import Job, Jobs, Runs
+from sm.adapters.forge.rest.shapes import Job, Jobs, Run, Runs
 from sm.adapters.forge.web.answer import Answer
 from sm.adapters.forge.web.errors import RefusedError
 from sm.errors import UsageError
@@ -28,6 +28,7 @@ EVENTS = {
 }
 """Any other word would make a draft of the review, without an error."""
 FAILED = "failure"
+OVER = ("completed", "success", "failure", "cancelled", "skipped")
 NO_LOG = (400, 403, *GONE)
 """Older servers have no logs to give."""
 
@@ -107,26 +108,28 @@ class GiteaForge(RestForge):
         return None
 
     def rerun_jobs(self, head: str) -> None:
-        """Have Gitea's own CI run again what has failed, or everything if nothing has.
+        """Have their own CI run again what has failed, or everything if nothing has.
+
+        Gitea has it since 1.26, Forgejo, which can do so only with whole runs, since 17.
 
         Raises:
             AtWorkError: it is at work on the commit.
-            UsageError: it has never run on it, or the server offers no way: Forgejo has none.
+            UsageError: it has never run on it, or the server is older.
 
         """
         refusal = UsageError(
             f"CI cannot be run again on {head[:12]} from here: do it on the forge's page, or push"
         )
-        if self.settings.kind != "gitea":
-            raise refusal
-        asked = self.web.get(f"{self.reader.at}/actions/runs", WRITE, {"head_sha": head})
-        runs = asked.read(Runs).workflow_runs
-        if any(run.conclusion is None and run.status != "completed" for run in runs):
+        path = f"{self.reader.at}/actions/runs"
+        asked = self.web.get(path, WRITE, {"head_sha": head}, accept=NO_LOG)
+        runs = asked.read(Runs).workflow_runs if asked.status < 300 else []
+        if not all(map(_is_over, runs)):
             raise AtWorkError(f"CI is at work on {head[:12]}: wait for it")
         if not runs:
             raise refusal
-        failed = [run for run in runs if run.conclusion not in PASSED]
-        what = "rerun-failed-jobs" if failed else "rerun"
+        failed = [run for run in runs if (run.conclusion or run.status) not in PASSED]
+        is_divisible = bool(failed) and self.settings.kind == "gitea"
+        what = "rerun-failed-jobs" if is_divisible else "rerun"
         for run in failed or runs:
             path = f"{self.reader.at}/actions/runs/{run.id}/{what}"
             answer = self._written(partial(self._rerun, path))
@@ -135,3 +138,8 @@ class GiteaForge(RestForge):
 
     def _rerun(self, path: str) -> Answer:
         return self.web.write("POST", path, WRITE, accept=NO_LOG, harmless=True)
+
+
+def _is_over(run: Run) -> bool:
+    """Whether a run has ended. Forgejo has no conclusion, and says it with the status."""
+    return run.conclusion is not None or run.status in OVER

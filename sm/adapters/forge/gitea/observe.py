@@ -14,11 +14,20 @@ from msgspec import structs
 
 from sm.adapters.forge.combine import combine
 from sm.adapters.forge.gitea.reader import GiteaReader
-from sm.adapters.forge.model import Batch, PullRequest, PullState, authors_in
-from sm.adapters.forge.rest.around import CURSOR, list_people, recall_people
-from sm.adapters.forge.rest.convert import is_of_fork, make_pull, read_moment
+from sm.adapters.forge.model import (
+    Batch,
+    PullRequest,
+    PullState,
+    Review,
+    ReviewState,
+    authors_in,
+    hash_review,
+)
+from sm.adapters.forge.rest.changed import CURSOR
+from sm.adapters.forge.rest.convert import is_of_fork, make_pull, read_moment, shorten
 from sm.adapters.forge.rest.held import count_approvals
 from sm.adapters.forge.rest.observe import OVERLAP_S, RECENT_S, Found, ListObserver
+from sm.adapters.forge.rest.people import list_people, recall_people
 from sm.adapters.forge.rest.reader import OBSERVE
 from sm.adapters.forge.rest.rules import BranchRules
 from sm.adapters.forge.rest.settings import RestSettings
@@ -83,13 +92,13 @@ class Observer(ListObserver[GiteaReader]):
     ) -> dict[int, PullRequest]:
         """Every open pull request, and those `wanted` that are open no more."""
         shapes = {one.number: one for one in self._reader.pull_shapes({"state": "open"}, OBSERVE)}
-        found = {number: self._pull(shape) for number, shape in shapes.items()}
+        found = {number: self._pull(shape, known.get(number)) for number, shape in shapes.items()}
         over = {one.number for one in known.values() if one.state is PullState.OPEN}
         for number in (over | set(wanted)) - set(shapes):
             found[number] = make_pull(self._reader.pull_shape(number))
         return found
 
-    def _pull(self, shape: PullShape) -> PullRequest:
+    def _pull(self, shape: PullShape, known: PullRequest | None) -> PullRequest:
         """An open pull request; one of ours with what decides about it."""
         pull = make_pull(shape)
         if is_of_fork(pull):
@@ -100,9 +109,22 @@ class Observer(ListObserver[GiteaReader]):
         parts, rules = self._reader.parts(pull.head, OBSERVE), self._rules(pull.base)
         has_ci = self._settings.has_ci
         check = combine(parts, pull.head, expected=has_ci, required=rules.checks)
-        reviews = self._reader.reviews(pull.number)
+        reviews = self._reviews(pull.number, known)
         pull = structs.replace(pull, reviews=reviews, check=check)
         return count_approvals(pull, rules)
+
+    def _reviews(self, number: int, known: PullRequest | None) -> tuple[Review, ...]:
+        """The reviews without texts. No list shows that one was edited.
+
+        So the texts are compared when all is read anew, while somebody asks for changes.
+        """
+        found = self._reader.reviews(number)
+        if known:
+            revisions = {one.id: one.revision for one in known.reviews}
+            return tuple(shorten(one, revisions.get(one.id, "")) for one in found)
+        if all(one.state is not ReviewState.CHANGES_REQUESTED for one in found):
+            return found
+        return tuple(shorten(one, hash_review(one)) for one in self._reader.whole_reviews(number))
 
 
 def _drop_pulls(entries: Iterable[IssueShape]) -> list[IssueShape]:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from msgspec import structs
 
 from sm.adapters.forge.combine import Part
-from sm.adapters.forge.model import Comment
+from sm.adapters.forge.model import Comment, Review
 from sm.adapters.forge.rest.convert import make_comment, make_status_part, space_out
 from sm.adapters.forge.rest.reader import GONE, READ, Reader
 from sm.adapters.forge.rest.rules import BranchRules, name_checks
@@ -21,9 +21,11 @@ from sm.adapters.forge.rest.shapes import (
     PullShape,
     ReviewShape,
     Statuses,
+    TimelineShape,
 )
 from sm.adapters.forge.web.answer import Answer
 from sm.adapters.forge.web.client import PAGES, Params
+from sm.adapters.forge.web.errors import RefusedError
 
 T = TypeVar("T")
 
@@ -90,6 +92,29 @@ class GiteaReader(Reader):
                 yield structs.replace(one, pull_request_review_id=review.id)
 
     # Pull requests
+
+    def whole_reviews(self, number: int) -> tuple[Review, ...]:
+        """The reviews that stand, with their texts as they are now.
+
+        The list of reviews goes on to have a text as it was first, after that was edited.
+        """
+        found = super().whole_reviews(number)
+        texts = self._read_texts(number) if any(one.body for one in found) else {}
+        return tuple(structs.replace(one, body=texts.get(one.id, one.body)) for one in found)
+
+    def _read_texts(self, number: int) -> dict[str, str]:
+        """The texts of reviews by their ids; none if the server has no timeline."""
+        try:
+            found = list(self.entries(f"/issues/{number}/timeline", TimelineShape))
+        except RefusedError as error:
+            if error.status in GONE:
+                return {}
+            raise
+        return {
+            str(one.review_id): (one.body or "").replace("\r\n", "\n")
+            for one in found
+            if one.type == "review" and one.review_id
+        }
 
     def pull_shape(self, number: int) -> PullShape:
         """A pull request as the forge has it."""

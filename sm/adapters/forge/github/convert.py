@@ -14,13 +14,16 @@ from sm.adapters.forge.github.shapes import (
     IssueNode,
     PullNode,
     QueueEntry,
+    Remark,
     ReviewNode,
+    Thread,
     TimelineNode,
 )
 from sm.adapters.forge.marker import split_marker
 from sm.adapters.forge.model import (
     Check,
     Comment,
+    InlineComment,
     PullRequest,
     PullState,
     Review,
@@ -28,7 +31,14 @@ from sm.adapters.forge.model import (
     Saved,
     SourcedText,
 )
-from sm.adapters.forge.rest.convert import REVIEWS, read_login, read_moment, space_out, stand
+from sm.adapters.forge.rest.convert import (
+    REVIEWS,
+    cut_hunk,
+    read_login,
+    read_moment,
+    space_out,
+    stand,
+)
 from sm.adapters.forge.rest.held import hold_back, queue_up
 from sm.adapters.forge.rest.rules import BranchRules
 from sm.adapters.forge.rest.shapes import User
@@ -90,9 +100,56 @@ def _review(node: ReviewNode) -> tuple[Review, bool] | None:
     if node.submitted_at is None or node.state == "PENDING":
         return None
     state = REVIEWS.get(node.state, ReviewState.COMMENTED)
-    author, at = read_actor(node.author), read_moment(node.submitted_at)
-    head = node.commit.oid if node.commit else ""
-    return Review(str(node.database_id or 0), author, at, state, head), node.state == "DISMISSED"
+    review = Review(
+        id=str(node.database_id or 0),
+        author=read_actor(node.author),
+        at=read_moment(node.submitted_at),
+        state=state,
+        head=node.commit.oid if node.commit else "",
+        body=node.body.replace("\r\n", "\n"),
+        editor=_editor(node),
+        revision=join_revision(node.last_edited_at or "", ""),
+    )
+    return review, node.state == "DISMISSED"
+
+
+def join_revision(edited_at: str, remarked_at: str) -> str:
+    """The revision of a review, by when its text and one of its remarks were edited last."""
+    return f"{edited_at[:NAME_LIMIT]}|{remarked_at[:NAME_LIMIT]}"
+
+
+def split_revision(revision: str) -> tuple[str, str]:
+    """The two moments that it is made of."""
+    edited_at, _, remarked_at = revision.partition("|")
+    return edited_at, remarked_at
+
+
+def _editor(node: ReviewNode | Remark | CommentNode) -> str:
+    """Who has edited it last, '' for nobody."""
+    return read_actor(node.editor) if node.last_edited_at else ""
+
+
+def make_whole_reviews(node: PullNode) -> tuple[Review, ...]:
+    """The reviews that stand, with their texts, without threads that are settled."""
+    remarks: dict[str, list[InlineComment]] = {}
+    for thread in node.review_threads.nodes if node.review_threads else []:
+        for said in [] if thread.is_resolved else thread.comments.nodes:
+            of = said.pull_request_review
+            remarks.setdefault(str(of.database_id if of else 0), []).append(_remark(thread, said))
+    found = stand([one for each in _reviews(node) if (one := _review(each))])
+    return tuple(structs.replace(one, comments=tuple(remarks.get(one.id, ()))) for one in found)
+
+
+def _remark(thread: Thread, remark: Remark) -> InlineComment:
+    return InlineComment(
+        path=thread.path[:1000],
+        line=max(thread.line or thread.original_line or 0, 0),
+        body=remark.body.replace("\r\n", "\n"),
+        hunk=cut_hunk(remark.diff_hunk),
+        outdated=thread.is_outdated,
+        id=str(remark.database_id or ""),
+        editor=_editor(remark),
+    )
 
 
 def make_check(node: PullNode, rules: BranchRules, *, has_ci: bool) -> Check:
@@ -132,8 +189,8 @@ def make_comments(node: IssueNode) -> tuple[Comment, ...]:
 
 def _comment(node: CommentNode) -> Comment:
     body, marker = split_marker(node.body) if node.viewer_did_author else (node.body, "")
-    editor = read_actor(node.editor) if node.last_edited_at else ""
-    return Comment(read_actor(node.author), read_moment(node.created_at), body, marker, editor)
+    at = read_moment(node.created_at)
+    return Comment(read_actor(node.author), at, body, marker, _editor(node))
 
 
 def make_source(node: IssueNode) -> SourcedText:

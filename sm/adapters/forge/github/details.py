@@ -11,7 +11,13 @@ from msgspec import structs
 from sm.adapters.forge.combine import combine
 from sm.adapters.forge.errors import MergeRefusedError, NotFoundError
 from sm.adapters.forge.github import queries
-from sm.adapters.forge.github.convert import UNKNOWN, make_comments, make_pull, make_source
+from sm.adapters.forge.github.convert import (
+    UNKNOWN,
+    make_comments,
+    make_pull,
+    make_source,
+    make_whole_reviews,
+)
 from sm.adapters.forge.github.shapes import (
     Cost,
     EnqueueResult,
@@ -22,7 +28,7 @@ from sm.adapters.forge.github.shapes import (
     PullResult,
     QueueEntry,
 )
-from sm.adapters.forge.model import Check, Comment, PullRequest, PullState, SourcedText
+from sm.adapters.forge.model import Check, Comment, PullRequest, PullState, Review, SourcedText
 from sm.adapters.forge.rest import convert
 from sm.adapters.forge.rest.held import hold_back
 from sm.adapters.forge.rest.reader import OBSERVE, Reader
@@ -122,7 +128,7 @@ class Details:
         return {node.number: node for node in found}
 
     def one(self, number: int) -> PullNode | None:
-        """How it stands in the merge queue, and its settled threads; None without GraphQL."""
+        """How it stands in the merge queue, and its whole reviews; None without GraphQL."""
         try:
             return next(self._ask_pulls(queries.ask_one(number)), None)
         except NOT_TO_BE_HAD:
@@ -166,6 +172,18 @@ class Details:
         for node in self._ask_issues(queries.ask_source(number)):
             return make_source(node)
         raise NotFoundError(f"there is no issue {number} in '{self._reader.repository}'")
+
+    def reviews(self, number: int) -> tuple[Review, ...]:
+        """The reviews of a pull request with their texts, and who has edited these.
+
+        Raises:
+            NotFoundError: there is no such pull request.
+            QueryError: GraphQL is not to be had now. REST does not say who has edited a text.
+
+        """
+        for node in self._ask_pulls(queries.ask_reviews(number)):
+            return make_whole_reviews(node)
+        raise NotFoundError(f"there is no pull request {number} in '{self._reader.repository}'")
 
     def _ask_pulls(self, text: str) -> Iterator[PullNode]:
         found = self._send(text, PullResult)

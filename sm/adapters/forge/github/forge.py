@@ -8,9 +8,10 @@ from msgspec import structs
 
 from sm.adapters.forge.combine import Part
 from sm.adapters.forge.errors import AtWorkError
-from sm.adapters.forge.github.convert import read_hold
+from sm.adapters.forge.github.convert import make_whole_reviews, read_hold
 from sm.adapters.forge.github.details import Details
 from sm.adapters.forge.github.observe import Observer
+from sm.adapters.forge.github.shapes import PullNode
 from sm.adapters.forge.model import (
     Hold,
     InlineComment,
@@ -20,6 +21,7 @@ from sm.adapters.forge.model import (
     ReviewState,
     SourcedText,
 )
+from sm.adapters.forge.rest.convert import make_pull
 from sm.adapters.forge.rest.forge import RestForge
 from sm.adapters.forge.rest.held import queue_up
 from sm.adapters.forge.rest.log import BYTES, clean_log
@@ -74,7 +76,7 @@ class GithubForge(RestForge):
         """One pull request with its texts, its check with the failing log, and what holds it."""
         details = self._details(self.checks.rules)
         node = details.one(number)
-        found = self.reader.whole_pull(number, node.resolved if node else ())
+        found = self._whole_pull(number, node)
         found = structs.replace(found, check=self.check(found.head, found.base))
         if node is None or found.state is not PullState.OPEN:
             return found
@@ -83,6 +85,17 @@ class GithubForge(RestForge):
             words = f"it was removed from the merge queue: {one_line(node.dropped, 300)}"
             found = structs.replace(found, held="; ".join(filter(None, [words, found.held])))
         return found
+
+    def _whole_pull(self, number: int, node: PullNode | None) -> PullRequest:
+        """The texts of all; those of reviews come over REST only without GraphQL."""
+        if node is None:
+            return self.reader.whole_pull(number)
+        shape = self.reader.pull_shape(number)
+        return make_pull(shape, make_whole_reviews(node), self.reader.comments(number))
+
+    def read_reviews(self, number: int) -> tuple[Review, ...]:
+        """The reviews with their texts, and who has edited each text last: one query."""
+        return self._details(self.checks.rules).reviews(number)
 
     def enqueue(self, pull: PullRequest) -> PullRequest | None:
         """Put it into the merge queue of its base; None if that has none.

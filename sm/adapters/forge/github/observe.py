@@ -13,7 +13,13 @@ from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import Struct, structs
 
-from sm.adapters.forge.github.convert import CONFLICTING, UNKNOWN, read_hold
+from sm.adapters.forge.github.convert import (
+    CONFLICTING,
+    UNKNOWN,
+    join_revision,
+    read_hold,
+    split_revision,
+)
 from sm.adapters.forge.github.details import Details
 from sm.adapters.forge.github.shapes import PullNode
 from sm.adapters.forge.model import (
@@ -23,22 +29,17 @@ from sm.adapters.forge.model import (
     Issue,
     PullRequest,
     PullState,
+    ReviewState,
     authors_in,
 )
-from sm.adapters.forge.rest.around import (
-    CURSOR,
-    keep_people,
-    list_people,
-    read_named,
-    recall_people,
-    sort_out,
-)
-from sm.adapters.forge.rest.changed import PAGES, list_changed
+from sm.adapters.forge.rest.changed import CURSOR, PAGES, list_changed
 from sm.adapters.forge.rest.convert import is_of_fork, make_issue, read_moment
+from sm.adapters.forge.rest.issues import read_dependencies
 from sm.adapters.forge.rest.observe import DISCUSSED, OVERLAP_S, RECENT_S, Found
+from sm.adapters.forge.rest.people import find_people, keep_people, list_people, recall_people
 from sm.adapters.forge.rest.reader import OBSERVE, PAGE, Reader
 from sm.adapters.forge.rest.settings import RestSettings
-from sm.adapters.forge.rest.shapes import IssueShape
+from sm.adapters.forge.rest.shapes import InlineShape, IssueShape
 from sm.adapters.forge.web.limits import read_date
 from sm.foreign import format_utc
 
@@ -79,13 +80,16 @@ class Observer:
         changed = [] if guard.is_unchanged else self._changed(cursor)
         issues = {issue.number: issue for issue in since.issues}
         issues |= self._issues(changed)
-        issues |= read_named(self._reader, self._settings, issues, [one.number for one in changed])
+        issues |= read_dependencies(
+            self._reader, self._settings, issues, [one.number for one in changed]
+        )
         pulls = {pull.number: pull for pull in since.pulls}
         fresh = self._details.pulls(_pull_numbers(changed))
         pulls |= self._keep_known(fresh, pulls)
         everyone = bool(changed) or is_written
         asked = _list_restless(pulls, fresh, known.get("unsure", ""), everyone=everyone)
         pulls |= self._keep_known(self._look_again(pulls, asked), pulls)
+        pulls |= {} if guard.is_unchanged else self._mark_remarks(pulls)
         cursor = max([cursor, *(read_moment(one.updated_at) for one in changed)])
         return self._batch(Found(issues, pulls, recall_people(since)), guard, cursor)
 
@@ -97,10 +101,11 @@ class Observer:
         listed |= {one.number: one for one in self._listed("closed", recent)}
         newest = sorted(listed.values(), key=lambda one: one.updated_at, reverse=True)
         issues = self._issues(newest)
-        issues |= read_named(self._reader, self._settings, issues, list(issues))
+        issues |= read_dependencies(self._reader, self._settings, issues, list(issues))
         open_ones = [one for one in newest if one.state == "open"]
         closed_ones = [one for one in newest if one.state != "open"]
         pulls = self._details.pulls(_pull_numbers(open_ones), _pull_numbers(closed_ones))
+        pulls |= self._mark_remarks(pulls)
         authors = authors_in(issues.values(), pulls.values())
         known = list_people(self._reader, self._settings, authors)
         # From the beginning: what was changed between the lists may be older than what they show.
@@ -191,32 +196,65 @@ class Observer:
     def _keep_known(
         self, fresh: Mapping[int, PullRequest], known: Mapping[int, PullRequest]
     ) -> dict[int, PullRequest]:
-        """`fresh`; where GitHub has not yet found out whether it conflicts, as was known."""
+        """`fresh`; what GitHub does not say there, and not yet of conflicts, is as was known."""
         return {
-            number: structs.replace(pull, conflicts=known[number].conflicts)
-            if number in self._details.unsure and number in known
-            else pull
+            number: self._keep(pull, known[number]) if number in known else pull
             for number, pull in fresh.items()
         }
+
+    def _keep(self, pull: PullRequest, known: PullRequest) -> PullRequest:
+        if pull.number in self._details.unsure:
+            pull = structs.replace(pull, conflicts=known.conflicts)
+        return _mark(pull, {one.id: split_revision(one.revision)[1] for one in known.reviews})
+
+    def _mark_remarks(self, pulls: Mapping[int, PullRequest]) -> dict[int, PullRequest]:
+        """Those in which changes are asked for, with when remarks of each review were edited last.
+
+        GitHub has one list for all, those that were edited last before the others.
+        """
+        meant = [
+            pull
+            for pull in pulls.values()
+            if is_in_play(pull)
+            and any(one.state is ReviewState.CHANGES_REQUESTED for one in pull.reviews)
+        ]
+        if not meant:
+            return {}
+        asked: dict[str, str | int] = {"per_page": PAGE, **NEWEST_FIRST}
+        answer = self._reader.web.get(f"{self._reader.at}/pulls/comments", OBSERVE, asked)
+        remarked: dict[str, str] = {}
+        for one in answer.read(list[InlineShape]):
+            remarked.setdefault(str(one.pull_request_review_id), one.updated_at)
+        return {pull.number: _mark(pull, remarked) for pull in meant}
 
     def _batch(self, found: Found, guard: Guard, cursor: float) -> Batch:
         issues, pulls = found.issues, found.pulls
         authors = authors_in(issues.values(), pulls.values())
-        sorted_out = sort_out(self._reader, self._settings, authors, found.people, self._problems)
+        people = find_people(self._reader, self._settings, authors, found.people, self._problems)
         unsure = sorted(n for n in self._details.unsure if n in pulls and is_in_play(pulls[n]))
         return Batch(
             issues=tuple(issues[number] for number in sorted(issues)),
             pulls=tuple(pulls[number] for number in sorted(pulls)),
-            writers=tuple(sorted(authors & {*sorted_out.writers})),
+            writers=tuple(sorted(authors & {*people.writers})),
             problems=tuple(self._problems),
             validators={
                 "etag": guard.etag,
                 "token": self._token,
                 CURSOR: f"{cursor:.0f}",
                 "unsure": ",".join(map(str, unsure)),
-                **keep_people(sorted_out),
+                **keep_people(people),
             },
         )
+
+
+def _mark(pull: PullRequest, remarked: Mapping[str, str]) -> PullRequest:
+    """With these moments at which remarks were edited, by the id of the review."""
+    reviews = []
+    for one in pull.reviews:
+        edited_at, known = split_revision(one.revision)
+        revision = join_revision(edited_at, remarked.get(one.id, known))
+        reviews.append(structs.replace(one, revision=revision))
+    return structs.replace(pull, reviews=tuple(reviews))
 
 
 def is_in_play(pull: PullRequest) -> bool:

@@ -29,18 +29,23 @@ headRefName headRefOid baseRefName mergeable {MERGING} author {ACTOR} headReposi
 mergeCommit {{ oid }} }}"""
 WHOLE = f"""\
 fragment whole on PullRequest {{ ...brief reviews(last: 100) {{ nodes {{ databaseId state \
-submittedAt author {ACTOR} commit {{ oid }} }} }} \
+submittedAt lastEditedAt author {ACTOR} commit {{ oid }} }} }} \
 commits(last: 1) {{ nodes {{ commit {{ oid {ROLLUP} }} }} }} }}"""
 SHORT = f"""\
 fragment short on PullRequest {{ number state headRefOid mergeable {MERGING} \
 statusCheckRollup {{ state contexts(first: 1) {{ ...counts }} }} }}"""
 """One connection for each pull request, so that a hundred of them cost one point."""
+EDITED = f"lastEditedAt editor {ACTOR}"
+REVIEWED = f"""\
+fragment reviewed on PullRequest {{ number state reviews(last: 100) {{ nodes {{ databaseId state \
+submittedAt author {ACTOR} commit {{ oid }} body {EDITED} }} }} \
+reviewThreads(first: 100) {{ nodes {{ isResolved isOutdated path line originalLine \
+comments(first: 100) {{ nodes {{ databaseId body diffHunk author {ACTOR} {EDITED} \
+pullRequestReview {{ databaseId }} }} }} }} }} }}"""
 ONE = f"""\
-fragment one on PullRequest {{ id number state headRefOid mergeable isMergeQueueEnabled {MERGING} \
+fragment one on PullRequest {{ id headRefOid mergeable isMergeQueueEnabled {MERGING} ...reviewed \
 timelineItems(last: 1, itemTypes: [REMOVED_FROM_MERGE_QUEUE_EVENT]) {{ nodes {{ __typename \
-... on RemovedFromMergeQueueEvent {{ reason }} }} }} \
-reviewThreads(first: 100) {{ nodes {{ isResolved comments(first: 100) {{ nodes {{ databaseId }} \
-}} }} }} }}"""
+... on RemovedFromMergeQueueEvent {{ reason }} }} }} }}"""
 COMMENTS = f"""\
 fragment said on Issue {{ number comments(last: 100) {{ nodes {{ body createdAt viewerDidAuthor \
 author {ACTOR} lastEditedAt editor {ACTOR} }} }} }}"""
@@ -79,8 +84,13 @@ def ask_source(number: int) -> str:
 
 
 def ask_one(number: int) -> str:
-    """Of one pull request: its merge queue, and which threads of reviews are settled."""
-    return _query([f"p{number}: pullRequest(number: {number}) {{ ...one }}"], [ONE])
+    """Of one pull request: its merge queue, and its reviews with their texts."""
+    return _query([f"p{number}: pullRequest(number: {number}) {{ ...one }}"], [ONE, REVIEWED])
+
+
+def ask_reviews(number: int) -> str:
+    """The reviews of one pull request with their texts, and who has edited these."""
+    return _query([f"p{number}: pullRequest(number: {number}) {{ ...reviewed }}"], [REVIEWED])
 
 
 ENQUEUE = """\

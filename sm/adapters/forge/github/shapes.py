@@ -28,6 +28,9 @@ class ReviewNode(Struct, frozen=True, rename="camel"):
     author: Actor | None = None
     submitted_at: str | None = None
     commit: Oid | None = None
+    body: str = ""
+    last_edited_at: str | None = None
+    editor: Actor | None = None
 
 
 class Reviews(Struct, frozen=True):
@@ -153,10 +156,22 @@ class Removals(Struct, frozen=True):
     nodes: list[Removal] = []
 
 
+class ReviewLink(Struct, frozen=True, rename="camel"):
+    """The review that a remark belongs to."""
+
+    database_id: int | None = None
+
+
 class Remark(Struct, frozen=True, rename="camel"):
     """A remark on a line."""
 
     database_id: int | None = None
+    body: str = ""
+    diff_hunk: str | None = None
+    author: Actor | None = None
+    last_edited_at: str | None = None
+    editor: Actor | None = None
+    pull_request_review: ReviewLink | None = None
 
 
 class Remarks(Struct, frozen=True):
@@ -166,9 +181,13 @@ class Remarks(Struct, frozen=True):
 
 
 class Thread(Struct, frozen=True, rename="camel"):
-    """Remarks on one line that answer one another."""
+    """Remarks on one line that answer one another; `line` is null once its code is gone."""
 
     is_resolved: bool = False
+    is_outdated: bool = False
+    path: str = ""
+    line: int | None = None
+    original_line: int | None = None
     comments: Remarks = Remarks()
 
 
@@ -237,15 +256,6 @@ class PullNode(Struct, frozen=True, rename="camel"):
         """Why it was last removed from the merge queue, '' if it never was."""
         nodes = self.timeline_items.nodes if self.timeline_items else []
         return (nodes[-1].reason or "GitHub does not say why") if nodes else ""
-
-    @property
-    def resolved(self) -> frozenset[int]:
-        """The remarks on lines whose threads are settled."""
-        threads = self.review_threads.nodes if self.review_threads else []
-        settled = [one for one in threads if one.is_resolved]
-        return frozenset(
-            remark.database_id or 0 for one in settled for remark in one.comments.nodes
-        )
 
     @property
     def rollup(self) -> Rollup | None:

@@ -14,9 +14,11 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from msgspec import Struct, structs
+
 from sm.adapters.forge.combine import Part
 from sm.adapters.forge.errors import AtWorkError, NotFoundError
-from sm.adapters.forge.gitlab.shapes import CommitJson, Job, MergeRequest, Pipeline
+from sm.adapters.forge.gitlab.shapes import Bridge, CommitJson, Job, MergeRequest, Pipeline
 from sm.adapters.forge.rest.convert import read_moment
 from sm.adapters.forge.rest.reader import WRITE
 from sm.errors import UsageError
@@ -32,6 +34,8 @@ BESIDES = frozenset({EXTERNAL, "parent_pipeline", "ondemand_dast_scan", "ondeman
 """The sources of pipelines that GitLab does not merge by."""
 NEWEST = 20
 """Pipelines of one commit that are looked at."""
+CHILDREN, DEPTH = 5, 2
+"""Child pipelines of one pipeline that are looked into; GitLab allows no more levels."""
 BROKEN = frozenset(
     {
         *("runner_system_failure", "stuck_or_timeout_failure", "api_failure", "scheduler_failure"),
@@ -133,36 +137,60 @@ def _divide(reader: GitlabReader, head: str, pipeline: Pipeline, purpose: str) -
     return [Part("pipeline", word, url, at, key=key)]
 
 
-def _list_failed(
-    reader: GitlabReader, head: str, pipeline: Pipeline, purpose: str
-) -> list[tuple[Job, bool]]:
-    """What has failed in a pipeline, and whether it has a log: jobs, or pipelines that it began.
+class Failed(Struct, frozen=True):
+    """A job that has failed; `above` are the trigger jobs that lead to its pipeline."""
 
-    Of other programs it is their statuses.
-    """
-    asked = {"scope[]": "failed"}
-    for kind, has_log in (("jobs", True), ("bridges", False)):
-        path = f"/pipelines/{pipeline.id}/{kind}"
-        found = [job for job in reader.entries(path, Job, asked, purpose) if not job.allow_failure]
-        if found:
-            return [(job, has_log) for job in found]
+    job: Job
+    above: tuple[str, ...] = ()
+    has_log: bool = True
+
+
+def _list_failed(reader: GitlabReader, head: str, pipeline: Pipeline, purpose: str) -> list[Failed]:
+    """What has failed in a pipeline. Of other programs it is their statuses, without logs."""
+    if found := list(_list_jobs(reader, pipeline, purpose)):
+        return found
     path = f"/repository/commits/{head}/statuses"
     said = reader.entries(path, Job, {"pipeline_id": pipeline.id}, purpose)
-    return [(one, False) for one in said if one.status == "failed" and not one.allow_failure]
+    bad = [one for one in said if one.status == "failed" and not one.allow_failure]
+    return [Failed(one, has_log=False) for one in bad]
 
 
-def _make_part(failed: tuple[Job, bool], pipeline: Pipeline, at: float) -> Part:
-    job, has_log = failed
+def _list_jobs(
+    reader: GitlabReader, pipeline: Pipeline, purpose: str, above: tuple[str, ...] = ()
+) -> Iterator[Failed]:
+    """The failed jobs of a pipeline, and of its child pipelines, as far as it waits for them.
+
+    GitLab lists only the last try of each. A pipeline of another project is told as the job that
+    has begun it.
+    """
+    at, asked = f"/pipelines/{pipeline.id}", {"scope[]": "failed"}
+    jobs = reader.entries(f"{at}/jobs", Job, asked, purpose)
+    yield from (Failed(one, above) for one in jobs if not one.allow_failure)
+    bridges = list(reader.entries(f"{at}/bridges", Bridge, asked, purpose))
+    for bridge in [one for one in bridges if not one.allow_failure][:CHILDREN]:
+        child, path = bridge.downstream_pipeline, (*above, bridge.name)
+        is_own = child is not None and child.project_id == pipeline.project_id
+        inner: list[Failed] = []
+        if child and is_own and len(path) <= DEPTH:
+            inner = list(_list_jobs(reader, child, purpose, path))
+        if child and not inner:
+            bridge = structs.replace(bridge, web_url=child.web_url or bridge.web_url)
+        yield from inner or [Failed(bridge, above, has_log=False)]
+
+
+def _make_part(failed: Failed, pipeline: Pipeline, at: float) -> Part:
+    job = failed.job
     reason = job.failure_reason or ""
     is_own = reason in BROKEN
+    name = ": ".join(filter(None, (*failed.above, job.name)))
     return Part(
-        name=tidy(job.name)[:NAME_LIMIT] or "job",
+        name=tidy(name)[:NAME_LIMIT] or "job",
         word=OWN_END if is_own else "failure",
         url=(job.web_url or job.target_url or pipeline.web_url or "")[:1000],
         at=read_moment(job.finished_at) or at,
         id=job.id,
-        key=f"pipeline {pipeline.id} {job.name} {job.id}",
-        has_log=has_log,
+        key=f"pipeline {pipeline.id} {name} {job.id}",
+        has_log=failed.has_log,
         text=f"GitLab's reason: {tidy(reason)[:NAME_LIMIT]}" if is_own else job.description or "",
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from sm.adapters.forge.gitlab.held import CONFLICTS, UNSURE
 from sm.adapters.forge.gitlab.shapes import (
     Account,
     Diff,
@@ -26,12 +27,6 @@ from sm.adapters.forge.rest.shapes import (
 
 DEVELOPER = 30
 """The lowest role that may push."""
-UNSURE = frozenset(
-    {"checking", "unchecked", "preparing", "approvals_syncing", "cannot_be_merged_recheck"}
-)
-"""GitLab is still finding out."""
-CONFLICTS = frozenset({"conflict", "broken_status", "cannot_be_merged", "need_rebase"})
-"""The branch has to be rebased: it conflicts, or the project takes no merge commits."""
 
 
 def make_user(account: Account | None) -> User | None:

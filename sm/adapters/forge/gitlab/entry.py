@@ -7,9 +7,9 @@ from pathlib import Path
 
 from sm.adapters.forge.gitlab.forge import GitlabForge
 from sm.adapters.forge.gitlab.shapes import TokenJson
-from sm.adapters.forge.rest.check import CHECK, find_rest_problems
 from sm.adapters.forge.rest.entry import make_client, make_settings, make_woodpecker
 from sm.adapters.forge.rest.labels import make_labels
+from sm.adapters.forge.rest.problems import CHECK, find_rest_problems
 from sm.adapters.forge.rest.reader import GONE
 from sm.adapters.forge.webhook.dialect import Dialect
 from sm.adapters.forge.webhook.dialects import GITLAB

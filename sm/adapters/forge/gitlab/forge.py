@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import time
 
+from msgspec import structs
+
 from sm.adapters.forge.combine import Part
 from sm.adapters.forge.errors import BaseMovedError, HeadMovedError, NotFoundError
 from sm.adapters.forge.gitlab import ci
 from sm.adapters.forge.gitlab.commands import ASK_ME, REQUEST_CHANGES, defuse
-from sm.adapters.forge.gitlab.convert import UNSURE, join_diffs
+from sm.adapters.forge.gitlab.convert import join_diffs
+from sm.adapters.forge.gitlab.held import RUNNING, UNSURE, explain
 from sm.adapters.forge.gitlab.log import clean_trace
 from sm.adapters.forge.gitlab.observe import Observer
 from sm.adapters.forge.gitlab.reader import GitlabReader
 from sm.adapters.forge.gitlab.shapes import DiffRefs, MergeRequest, Note, Reviewer
-from sm.adapters.forge.model import InlineComment, PullRequest, Review, ReviewState
+from sm.adapters.forge.model import Hold, InlineComment, PullRequest, Review, ReviewState
 from sm.adapters.forge.rest.forge import RestForge
 from sm.adapters.forge.rest.log import BYTES
 from sm.adapters.forge.rest.reader import COMMENT, GONE, READ, WRITE, Reader
 from sm.adapters.forge.rest.report import Report
+from sm.adapters.forge.web.answer import Answer
 from sm.adapters.forge.web.errors import RefusedError
 from sm.errors import SmError
 
@@ -26,31 +30,10 @@ NO_LOG = (403, *GONE)
 LOOKS = 8
 UNSURE_S = 1.0
 """How often GitLab is asked whether it has found out if a merge is possible, and how far apart."""
-NOT_NOW = (405, 406, 422)
-"""GitLab's answers if a merge is not possible, or not yet: which of them differs by version."""
 NOT_YOU = 401
-"""Its answer to an account without the right, and to a wrong token as well."""
-REASONS = {
-    "draft_status": "it is a draft",
-    "discussions_not_resolved": "a thread is not resolved",
-    "ci_must_pass": "its pipeline has to pass",
-    "ci_still_running": "its pipeline is still running",
-    "not_approved": "the project asks for an approval that is missing",
-    "requested_changes": "a reviewer wants changes",
-    "merge_request_blocked": "another merge request blocks it",
-    "need_rebase": "it has to be rebased",
-    "conflict": "it conflicts",
-    "commits_status": "its branch is gone or empty",
-    "status_checks_must_pass": "a status check has to pass",
-    "security_policy_violations": "a security policy forbids it",
-    "merge_time": "it may not be merged before a certain time",
-    "locked_paths": "a file is locked",
-    "locked_lfs_files": "a file is locked",
-    "jira_association_missing": "it names no Jira issue",
-    "title_regex": "its title has not the form that the project asks for",
-    "not_open": "it is not open",
-}
-"""What GitLab's words for what is in the way mean."""
+"""GitLab's answer to an account without the right, and to a wrong token as well."""
+REFUSALS = (NOT_YOU, 400, 405, 406, 422)
+"""Its other answers if a merge is not possible, or not yet: which of them differs by version."""
 
 
 class GitlabForge(RestForge):
@@ -107,7 +90,7 @@ class GitlabForge(RestForge):
         elif state is ReviewState.CHANGES_REQUESTED:
             self._request_changes(number, at)
         account = self.reader.account
-        given = [one for one in self.reader.reviews(number, whole=True) if one.author == account]
+        given = [one for one in self.reader.whole_reviews(number) if one.author == account]
         if given and given[-1].state is state:
             return given[-1]
         return Review(ident, account, time.time(), state, head, body, tuple(comments))
@@ -163,36 +146,75 @@ class GitlabForge(RestForge):
             return join_diffs(self.reader.diffs(number))
         return answer.body.decode("utf-8", "replace")
 
+    def enqueue(self, pull: PullRequest) -> PullRequest | None:
+        """Put it into the merge train of its base at exactly this head; None if it has none.
+
+        What GitLab is to merge by itself already, is left to it.
+        """
+        if pull.hold is Hold.QUEUED:
+            return pull
+        if not self.reader.has_merge_trains():
+            return None
+        path = f"{self.reader.at}/merge_trains/merge_requests/{pull.number}"
+        try:
+            answer = self._insist(pull.number, "POST", path, self._wishes(pull))
+        except RefusedError:
+            now = self.reader.pull(pull.number)
+            if now.hold is Hold.QUEUED and now.head == pull.head:
+                return now  # by a try whose answer was lost
+            raise
+        if answer is None:
+            return None
+        return structs.replace(pull, hold=Hold.QUEUED, held="it is in the merge train")
+
+    def _wishes(self, pull: PullRequest) -> dict[str, object]:
+        """How it is to be merged; the rest is the project's setting."""
+        squash = {"squash": True} if self.settings.merge_method == "squash" else {}
+        return {"sha": pull.head, **squash}
+
     def send_merge(self, pull: PullRequest, message: str) -> str:
         """Have GitLab merge at exactly this head, once it has found out whether that is possible.
 
-        How it merges is the project's setting; `squash` can be asked for.
-
         Raises:
             RefusedError: it does not merge; in its words and in ours.
-            BaseMovedError: it is still finding out.
+            BaseMovedError: it is still finding out, or its pipeline runs.
 
         """
-        data: dict[str, object] = {"sha": pull.head}
-        if self.settings.merge_method == "squash":
-            data["squash"] = True
+        data = self._wishes(pull)
         if message:
             data |= {"merge_commit_message": message, "squash_commit_message": message}
         path = f"{self.reader.at}/merge_requests/{pull.number}/merge"
+        answer = self._insist(pull.number, "PUT", path, data)
+        return answer.read(MergeRequest).merged_as if answer else ""
+
+    def _insist(
+        self, number: int, method: str, path: str, data: dict[str, object]
+    ) -> Answer | None:
+        """Ask for a merge until GitLab knows whether it is possible; None if it is merged already.
+
+        Raises:
+            RefusedError: it is not.
+            BaseMovedError: GitLab does not know it yet.
+
+        """
         for look in range(LOOKS):
             if look:
                 time.sleep(UNSURE_S)
-            answer = self.web.write("PUT", path, WRITE, data, accept=(NOT_YOU, *NOT_NOW))
+            answer = self.web.write(method, path, WRITE, data, accept=REFUSALS, harmless=True)
             if answer.status < 300:
-                return answer.read(MergeRequest).merged_as
-            now = self.reader.request(pull.number)
+                return answer
+            now = self.reader.request(number)
             if now.state == "merged":
-                return now.merged_as
-            if answer.status == NOT_YOU or now.standing not in UNSURE:
-                said = _explain(answer.status, answer.said, now)
+                return None
+            if answer.status == NOT_YOU or now.standing not in (RUNNING, *UNSURE):
+                role = f"the token's account may not merge into '{now.target_branch}'"
+                said = f"{answer.said}: {role}" if answer.status == NOT_YOU else ""
+                said = said or explain(answer.said, now)
                 raise RefusedError(f"the merge is refused: {said}", answer.status, said)
+            if now.standing == RUNNING:
+                raise BaseMovedError(f"the pipeline of pull request {number} is still running")
         raise BaseMovedError(
-            f"GitLab is still finding out whether it can merge pull request {pull.number}"
+            f"GitLab is still finding out whether it can merge pull request {number}"
         )
 
     # Checks
@@ -213,11 +235,3 @@ class GitlabForge(RestForge):
     def rerun_jobs(self, head: str) -> None:
         """Have GitLab run CI again: what has failed, or everything if nothing has."""
         self._written(lambda: ci.rerun(self.reader, head))
-
-
-def _explain(status: int, said: str, now: MergeRequest) -> str:
-    """What is in the way of a merge, after GitLab's own words."""
-    if status == NOT_YOU:
-        return f"{said}: the token's account may not merge into '{now.target_branch}'"
-    reason = REASONS.get(now.standing, now.merge_error or now.standing)
-    return f"{said}: {reason}" if reason else said

@@ -16,13 +16,14 @@ from msgspec import structs
 from sm.adapters.forge.combine import combine
 from sm.adapters.forge.gitlab import ci
 from sm.adapters.forge.gitlab.convert import make_issue_shape, make_pull_shape
+from sm.adapters.forge.gitlab.held import hold_back, keep_hold
 from sm.adapters.forge.gitlab.reader import NEXT_PAGE, GitlabReader
 from sm.adapters.forge.gitlab.shapes import IssueJson, MergeRequest
-from sm.adapters.forge.model import Batch, PullRequest, PullState, authors_in
-from sm.adapters.forge.rest.around import CURSOR, list_people, recall_people
-from sm.adapters.forge.rest.changed import PAGES, list_changed
+from sm.adapters.forge.model import Batch, Hold, PullRequest, PullState, authors_in
+from sm.adapters.forge.rest.changed import CURSOR, PAGES, list_changed
 from sm.adapters.forge.rest.convert import is_of_fork, make_pull
 from sm.adapters.forge.rest.observe import OVERLAP_S, RECENT_S, Found, ListObserver
+from sm.adapters.forge.rest.people import list_people, recall_people
 from sm.adapters.forge.rest.reader import OBSERVE, PAGE
 from sm.adapters.forge.web.limits import read_date
 from sm.foreign import format_utc
@@ -102,11 +103,11 @@ class Observer(ListObserver[GitlabReader]):
         """An open merge request with what decides about it. Reviews show in the list."""
         request = self._reader.request(number, OBSERVE)
         shape = make_pull_shape(request)
-        pull = make_pull(shape)
+        pull = hold_back(make_pull(shape), request)
         if pull.state is not PullState.OPEN:
             return pull
-        if shape.mergeable is None and known:
-            pull = structs.replace(pull, conflicts=known.conflicts)
+        if shape.mergeable is None and known and pull.hold is not Hold.QUEUED:
+            pull = keep_hold(pull, known)
         parts = ci.read_parts(self._reader, pull.head, request, OBSERVE)
         return structs.replace(
             pull,

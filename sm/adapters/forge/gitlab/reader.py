@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import ClassVar, TypeVar
 from urllib.parse import quote
@@ -20,6 +20,7 @@ from sm.adapters.forge.gitlab.convert import (
     make_repository,
     make_user,
 )
+from sm.adapters.forge.gitlab.held import add_removal, hold_back
 from sm.adapters.forge.gitlab.shapes import (
     Account,
     BranchJson,
@@ -32,8 +33,8 @@ from sm.adapters.forge.gitlab.shapes import (
     Project,
     Thread,
 )
-from sm.adapters.forge.model import Comment, IssueState, PullRequest, Review
-from sm.adapters.forge.rest.convert import make_comment, make_pull, read_login, space_out
+from sm.adapters.forge.model import Comment, IssueState, PullRequest, Review, hash_review
+from sm.adapters.forge.rest.convert import make_comment, make_pull, read_login, shorten, space_out
 from sm.adapters.forge.rest.pulls import refuse_nothing
 from sm.adapters.forge.rest.reader import PAGE, READ, STATES, TRUST, WRITE, Reader
 from sm.adapters.forge.rest.rules import BranchRules
@@ -77,6 +78,10 @@ class GitlabReader(Reader):
         """The repository: the one of this name, or whatever the one with that id is called."""
         path = f"/projects/{ident}" if ident else self.at
         return make_repository(self.web.get(path, purpose).read(Project))
+
+    def has_merge_trains(self) -> bool:
+        """Whether the project merges by merge trains."""
+        return self.web.get(self.at, READ).read(Project).merge_trains_enabled
 
     def entries(
         self, path: str, shape: type[T], params: Params | None = None, purpose: str = READ
@@ -196,18 +201,28 @@ class GitlabReader(Reader):
         """The pull requests of a branch; those of forks may be among them."""
         return self.pull_shapes({"state": state, "source_branch": branch})
 
-    def whole_pull(self, number: int, resolved: Collection[int] = ()) -> PullRequest:
-        """A pull request with the texts of all. GitLab says itself which threads are settled."""
-        shape = self.pull_shape(number)
-        threads = list(self.entries(f"/merge_requests/{number}/discussions", Thread))
-        found, claimed = reviews.read_reviews(self, number, threads)
-        loose = (one for thread in threads for one in thread.notes if one.id not in claimed)
-        return make_pull(shape, found, self.make_comments(loose))
+    def pull(self, number: int) -> PullRequest:
+        """A pull request with its reviews, without texts of others and without its check."""
+        request = self.request(number)
+        return hold_back(make_pull(make_pull_shape(request), self.reviews(number)), request)
 
-    def reviews(self, number: int, *, whole: bool = False) -> tuple[Review, ...]:
-        """The reviews that stand; `whole` has their texts."""
-        found, _ = reviews.read_reviews(self, number)
-        return found if whole else tuple(map(reviews.shorten, found))
+    def whole_pull(self, number: int) -> PullRequest:
+        """A pull request with the texts of all. GitLab says itself which threads are settled."""
+        request = self.request(number)
+        threads = list(self.entries(f"/merge_requests/{number}/discussions", Thread))
+        notes = [one for thread in threads for one in thread.notes]
+        found, claimed = reviews.read_reviews(self, number, threads)
+        loose = (one for one in notes if one.id not in claimed)
+        pull = make_pull(make_pull_shape(request), found, self.make_comments(loose))
+        return add_removal(hold_back(pull, request), notes)
+
+    def reviews(self, number: int) -> tuple[Review, ...]:
+        """The reviews that stand, without their texts."""
+        return tuple(shorten(one, hash_review(one)) for one in self.whole_reviews(number))
+
+    def whole_reviews(self, number: int) -> tuple[Review, ...]:
+        """The reviews that stand, with their texts; GitLab says itself what is settled."""
+        return reviews.read_reviews(self, number)[0]
 
     def offer(
         self, branch: str, base: str, title: str, body: str, landed: Callable[[], bool]

@@ -71,11 +71,6 @@ def read_reviews(
     return make_reviews(found)
 
 
-def shorten(review: Review) -> Review:
-    """The review without its texts."""
-    return structs.replace(review, body="", comments=())
-
-
 # Pure from here
 
 
@@ -187,6 +182,7 @@ def _make_remark(thread: Thread, author: str) -> InlineComment:
         path=(at.new_path or at.old_path or "")[:1000],
         line=max(at.new_line or at.old_line or 0, 0),
         body="\n\n".join(filter(None, said)),
+        id=str(thread.notes[0].id),
     )
 
 

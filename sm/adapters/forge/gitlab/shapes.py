@@ -68,6 +68,7 @@ class Pipeline(Struct, frozen=True):
     id: int
     sha: str
     status: str
+    project_id: int = 0
     ref: str | None = None
     source: str | None = None
     web_url: str | None = None
@@ -89,6 +90,12 @@ class Job(Struct, frozen=True):
     finished_at: str | None = None
 
 
+class Bridge(Job, frozen=True):
+    """A job that has begun another pipeline, a child of its own or one of another project."""
+
+    downstream_pipeline: Pipeline | None = None
+
+
 class DiffRefs(Struct, frozen=True):
     """The commits between which a remark on a line is placed."""
 
@@ -98,7 +105,10 @@ class DiffRefs(Struct, frozen=True):
 
 
 class MergeRequest(Struct, frozen=True):
-    """A merge request. A list has no `head_pipeline` and no `diff_refs`."""
+    """A merge request. A list has no `head_pipeline` and no `diff_refs`.
+
+    With `merge_when_pipeline_succeeds` GitLab merges it by itself, by a merge train as well.
+    """
 
     iid: Number
     title: str
@@ -120,6 +130,7 @@ class MergeRequest(Struct, frozen=True):
     merge_status: str = ""
     detailed_merge_status: str = ""
     merge_error: str | None = None
+    merge_when_pipeline_succeeds: bool = False
     head_pipeline: Pipeline | None = None
     diff_refs: DiffRefs | None = None
 
@@ -188,6 +199,7 @@ class Project(Struct, frozen=True):
     id: int
     path_with_namespace: str
     permissions: Permissions | None = None
+    merge_trains_enabled: bool = False
 
 
 class CommitJson(Struct, frozen=True):

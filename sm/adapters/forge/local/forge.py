@@ -217,6 +217,10 @@ class LocalForge(Struct, frozen=True):
         """One pull request; NotFoundError where there is none."""
         return self.requests.read(number)
 
+    def read_reviews(self, number: int) -> tuple[Review, ...]:
+        """The reviews of a pull request. A folder has no accounts: who edits is the reviewer."""
+        return tuple(map(_save_as_author, self.requests.read(number).reviews))
+
     def pull_for(self, branch: str) -> PullRequest | None:
         """The newest pull request of `branch`."""
         found = [pull for pull in self.requests.read_all()[0] if pull.branch == branch]
@@ -319,3 +323,9 @@ class LocalForge(Struct, frozen=True):
 def _base(pull: PullRequest) -> str:
     """What a pull request is compared with."""
     return f"{pull.merged_as}^1" if pull.merged_as else f"refs/heads/{pull.base}"
+
+
+def _save_as_author(review: Review) -> Review:
+    """The review as edited by its author alone."""
+    remarks = (structs.replace(one, editor=review.author) for one in review.comments)
+    return structs.replace(review, comments=tuple(remarks), editor=review.author)

@@ -7,6 +7,8 @@ from typing import Protocol, TypeVar
 
 from sm.adapters.forge.rest.convert import read_moment
 
+CURSOR = "cursor"
+"""The validator that says up to which moment the forge was seen."""
 PAGES = 40
 """Pages of a list; what was changed last beyond them is left out."""
 

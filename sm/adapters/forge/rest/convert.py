@@ -157,14 +157,19 @@ def make_review(shape: ReviewShape, comments: Iterable[InlineComment] = ()) -> R
 def make_reviews(
     shapes: Iterable[ReviewShape], inline: Iterable[InlineShape] = ()
 ) -> tuple[Review, ...]:
-    """The reviews that stand, oldest first, each with its remarks on lines."""
+    """The reviews that stand, oldest first, each with its reviewer's remarks on lines.
+
+    On Forgejo and Gitea the answers of others to a remark belong to its review, too.
+    """
+    given = {shape.id: shape for shape in shapes}
     remarks: dict[int, list[InlineComment]] = {}
     for one in inline:
-        if one.resolver is None:
-            remarks.setdefault(one.pull_request_review_id or 0, []).append(make_remark(one))
+        of = given.get(one.pull_request_review_id or 0)
+        if of and one.resolver is None and read_login(one.user) == read_login(of.user):
+            remarks.setdefault(of.id, []).append(make_remark(one))
     found = [
         (review, shape.dismissed or shape.state.upper() == "DISMISSED")
-        for shape in shapes
+        for shape in given.values()
         if (review := make_review(shape, remarks.get(shape.id, ())))
     ]
     return stand(found)
@@ -173,14 +178,25 @@ def make_reviews(
 def make_remark(shape: InlineShape) -> InlineComment:
     """A remark on a line, with the end of the diff around it."""
     line = shape.line or shape.position or shape.original_line or shape.original_position
-    hunk = (shape.diff_hunk or "").replace("\r\n", "\n").splitlines()
     return InlineComment(
         path=shape.path[:1000],
         line=max(line or 0, 0),
         body=shape.body.replace("\r\n", "\n"),
-        hunk="\n".join(one[:HUNK_WIDTH] for one in hunk[-HUNK_LINES:]),
+        hunk=cut_hunk(shape.diff_hunk),
         outdated=not (shape.line or shape.position),
+        id=str(shape.id or ""),
     )
+
+
+def cut_hunk(text: str | None) -> str:
+    """The end of the diff above a remark."""
+    lines = (text or "").replace("\r\n", "\n").splitlines()
+    return "\n".join(one[:HUNK_WIDTH] for one in lines[-HUNK_LINES:])
+
+
+def shorten(review: Review, revision: str = "") -> Review:
+    """The review without its texts, whose `revision` is kept."""
+    return structs.replace(review, body="", comments=(), editor="", revision=revision)
 
 
 def stand(reviews: Iterable[tuple[Review, bool]]) -> tuple[Review, ...]:

@@ -31,7 +31,7 @@ from sm.adapters.forge.model import (
     SourcedText,
 )
 from sm.adapters.forge.rest import issues, people, pulls
-from sm.adapters.forge.rest.around import CURSOR
+from sm.adapters.forge.rest.changed import CURSOR
 from sm.adapters.forge.rest.checks import Checks
 from sm.adapters.forge.rest.convert import is_of_fork, make_issue, make_pull
 from sm.adapters.forge.rest.reader import OBSERVE, Reader
@@ -247,6 +247,10 @@ class RestForge(ABC):
         found = self.reader.whole_pull(number)
         return structs.replace(found, check=self.check(found.head, found.base))
 
+    def read_reviews(self, number: int) -> tuple[Review, ...]:
+        """The reviews with their texts. These forges do not say over REST who has edited one."""
+        return self.reader.whole_reviews(number)
+
     def pull_for(self, branch: str) -> PullRequest | None:
         """The newest pull request of `branch`, without reviews and check."""
         return pulls.find_pull(self.reader, branch)
@@ -323,9 +327,9 @@ class RestForge(ABC):
         return self._written(lambda: self._merge(pull, self._clean(message)))
 
     def _merge(self, pull: PullRequest, message: str) -> PullRequest:
-        if queued := self.enqueue(pull):
-            return queued
         try:
+            if queued := self.enqueue(pull):
+                return queued
             sha = self.send_merge(pull, message)
         except RefusedError as error:
             now = make_pull(self.reader.pull_shape(pull.number))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Mapping
 
 from msgspec import structs
 
@@ -11,8 +12,12 @@ from sm.adapters.forge.marker import add_marker
 from sm.adapters.forge.model import Issue, IssueState
 from sm.adapters.forge.rest.convert import make_issue
 from sm.adapters.forge.rest.reader import COMMENT, GONE, Reader
+from sm.adapters.forge.rest.settings import RestSettings
 from sm.adapters.forge.web.errors import RefusedError
 from sm.errors import UsageError
+
+NAMED = 30
+"""Issues that are read because others depend on them."""
 
 
 def list_issues(
@@ -101,3 +106,17 @@ def add_comment(reader: Reader, number: int, body: str, marker: str, *, on_pull:
             raise NotFoundError(missing) from None
         raise
     return True
+
+
+def read_dependencies(
+    reader: Reader, settings: RestSettings, issues: Mapping[int, Issue], of: Iterable[int]
+) -> dict[int, Issue]:
+    """The issues that those numbered `of` depend on, and that are in no list any more."""
+    found: dict[int, Issue] = {}
+    waiting = [issues[number] for number in of if number in issues]
+    ready = [one for one in waiting if set(one.labels) & set(settings.labels)]
+    named = dict.fromkeys(number for one in ready for number in one.dependencies())
+    for number in [one for one in named if one not in issues][:NAMED]:
+        with contextlib.suppress(NotFoundError):
+            found[number] = make_issue(reader.issue_shape(number))
+    return found

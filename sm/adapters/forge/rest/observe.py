@@ -8,8 +8,10 @@ from typing import Generic, TypeVar
 from msgspec import Struct, structs
 
 from sm.adapters.forge.model import Batch, Comment, Issue, PullRequest, authors_in
-from sm.adapters.forge.rest.around import CURSOR, People, keep_people, read_named, sort_out
+from sm.adapters.forge.rest.changed import CURSOR
 from sm.adapters.forge.rest.convert import make_issue
+from sm.adapters.forge.rest.issues import read_dependencies
+from sm.adapters.forge.rest.people import People, find_people, keep_people
 from sm.adapters.forge.rest.reader import Reader
 from sm.adapters.forge.rest.settings import RestSettings
 from sm.adapters.forge.rest.shapes import IssueShape
@@ -51,12 +53,12 @@ class ListObserver(Generic[R]):
 
     def _named(self, issues: Mapping[int, Issue], of: Iterable[int]) -> dict[int, Issue]:
         """The issues that those numbered `of` depend on, and that are in no list any more."""
-        return read_named(self._reader, self._settings, issues, of)
+        return read_dependencies(self._reader, self._settings, issues, of)
 
     def _batch(self, found: Found, cursor: float) -> Batch:
         """The observation, up to the moment `cursor`; without the texts of pull requests."""
         authors = authors_in(found.issues.values(), found.pulls.values())
-        known = sort_out(self._reader, self._settings, authors, found.people, self._problems)
+        known = find_people(self._reader, self._settings, authors, found.people, self._problems)
         pulls = (found.pulls[number] for number in sorted(found.pulls))
         return Batch(
             issues=tuple(found.issues[number] for number in sorted(found.issues)),

@@ -1,15 +1,25 @@
-"""Who may push to the repository, as the forge says. Only their words count, if none are named."""
+"""Who may push to the repository, as the forge says. Only their words count, if none are named.
+
+An observation asks for those who are new in it; who was found before comes with the last one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
+from msgspec import Struct
+
+from sm.adapters.forge.model import Batch
 from sm.adapters.forge.rest.convert import GHOST, read_login
 from sm.adapters.forge.rest.reader import GONE, Reader
+from sm.adapters.forge.rest.settings import RestSettings
 from sm.adapters.forge.web.errors import RefusedError
 
 ASKED = 20
 """More unknown authors than these are not asked for one by one."""
+KEPT = 500
+"""Strangers that are kept with the validators."""
+STRANGERS = "strangers"
 
 
 def list_writers(reader: Reader) -> frozenset[str] | None:
@@ -40,3 +50,52 @@ def may_push(reader: Reader, author: str) -> bool:
         if error.status in GONE:
             return False
         raise
+
+
+# Of one observation
+
+
+class People(Struct, frozen=True):
+    """Who is known to be able to push, and who is known not to be."""
+
+    writers: Collection[str] = ()
+    strangers: Collection[str] = ()
+
+
+def recall_people(since: Batch) -> People:
+    """Who is known from the last observation."""
+    strangers = since.validators.get(STRANGERS, "").split("\n")
+    return People(set(since.writers), set(filter(None, strangers)))
+
+
+def keep_people(known: People) -> dict[str, str]:
+    """The validator for the next observation."""
+    return {STRANGERS: "\n".join(sorted(known.strangers)[:KEPT])}
+
+
+def list_people(reader: Reader, settings: RestSettings, authors: Collection[str]) -> People:
+    """Who may push and who may not, of all who have said something, if there is a list."""
+    everyone = None if settings.trusted else list_writers(reader)
+    return People() if everyone is None else People(everyone, set(authors) - everyone)
+
+
+def find_people(
+    reader: Reader,
+    settings: RestSettings,
+    authors: Collection[str],
+    known: People,
+    problems: list[str],
+) -> People:
+    """The same, with those asked for who are new; what is in the way is added to `problems`."""
+    new = set(authors) - set(known.writers) - set(known.strangers) - {GHOST}
+    if settings.trusted or not new:
+        return known
+    try:
+        writers = find_writers(reader, new)
+    except RefusedError as error:
+        problems.append(
+            f"the token may not ask who can push, so no author is trusted ({error.said}): "
+            "name people in 'trusted'"
+        )
+        return known
+    return People({*known.writers, *writers}, {*known.strangers, *(new - writers)})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import ClassVar, TypeVar
 from urllib.parse import quote
@@ -18,6 +18,7 @@ from sm.adapters.forge.rest.convert import (
     make_run_part,
     make_status_part,
     read_login,
+    shorten,
     space_out,
 )
 from sm.adapters.forge.rest.rules import BranchRules, name_checks
@@ -240,20 +241,20 @@ class Reader:
         """A pull request with its reviews, without texts of others and without its check."""
         return make_pull(self.pull_shape(number), self.reviews(number))
 
-    def whole_pull(self, number: int, resolved: Collection[int] = ()) -> PullRequest:
-        """The same with remarks on lines and with comments.
-
-        The remarks that `resolved` numbers are settled, and left out.
-        """
+    def whole_pull(self, number: int) -> PullRequest:
+        """The same with the texts of all."""
         shape = self.pull_shape(number)
-        found = list(self.entries(f"/pulls/{number}/reviews", ReviewShape))
-        inline = self.inline(number, found) if found else ()
-        reviews = make_reviews(found, (one for one in inline if one.id not in resolved))
-        return make_pull(shape, reviews, self.comments(number))
+        return make_pull(shape, self.whole_reviews(number), self.comments(number))
 
     def reviews(self, number: int) -> tuple[Review, ...]:
-        """The reviews that stand, without remarks on lines."""
-        return make_reviews(self.entries(f"/pulls/{number}/reviews", ReviewShape))
+        """The reviews that stand, without their texts."""
+        found = make_reviews(self.entries(f"/pulls/{number}/reviews", ReviewShape))
+        return tuple(map(shorten, found))
+
+    def whole_reviews(self, number: int) -> tuple[Review, ...]:
+        """The reviews that stand, with their texts."""
+        found = list(self.entries(f"/pulls/{number}/reviews", ReviewShape))
+        return make_reviews(found, self.inline(number, found) if found else ())
 
     def inline(self, number: int, reviews: Iterable[ReviewShape]) -> Iterable[InlineShape]:
         """The remarks on lines, of all these reviews."""

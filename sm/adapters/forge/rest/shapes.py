@@ -110,7 +110,7 @@ class ReviewShape(Struct, frozen=True):
 class InlineShape(Struct, frozen=True):
     """A remark on a line; `line` is null once the code it was about is gone.
 
-    `resolver` has ended its thread, on Forgejo and Gitea.
+    `resolver` has ended its thread, on Forgejo and Gitea. `user` is null if that account is gone.
     """
 
     path: str
@@ -118,11 +118,21 @@ class InlineShape(Struct, frozen=True):
     id: int = 0
     diff_hunk: str | None = None
     resolver: User | None = None
+    user: User | None = None
     pull_request_review_id: int | None = None
     line: int | None = None
     original_line: int | None = None
     position: int = 0
     original_position: int = 0
+    updated_at: str = ""
+
+
+class TimelineShape(Struct, frozen=True):
+    """What happened to a pull request of Forgejo or Gitea; `review_id` is 0 if it is no review."""
+
+    type: str | None = ""
+    body: str | None = None
+    review_id: int = 0
 
 
 class App(Struct, frozen=True):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
+from sm.adapters.forge.web import certificates
 from sm.adapters.forge.web.again import PATIENCE_S, AgainError, repeat
 from sm.adapters.forge.web.answer import Answer
 from sm.adapters.forge.web.errors import (
@@ -101,6 +102,7 @@ class Client:
         import httpx2
 
         made = httpx2.Client(
+            verify=certificates.load(),
             timeout=httpx2.Timeout(READ_S, connect=CONNECT_S),
             limits=httpx2.Limits(max_connections=4, max_keepalive_connections=2),
             headers={"User-Agent": "sm-orchestrator", "Accept": "application/json"} | self._headers,
