@@ -13,7 +13,7 @@ from sm.adapters.forge.rest import people
 from sm.adapters.forge.rest.convert import GHOST, make_issue
 from sm.adapters.forge.rest.reader import Reader
 from sm.adapters.forge.rest.settings import RestSettings
-from sm.adapters.forge.web.errors import RefusedError
+from sm.adapters.forge.web.errors import BadShapeError, RefusedError
 
 NAMED = 30
 """Issues that are read because others depend on them."""
@@ -61,6 +61,9 @@ def sort_out(
         return known
     try:
         writers = people.find_writers(reader, new)
+    except BadShapeError as error:
+        problems.append(f"it is not known who may push: {error.message}")
+        return known
     except RefusedError as error:
         problems.append(
             f"the token may not ask who can push, so no author is trusted ({error.said}): "
@@ -80,5 +83,5 @@ def read_named(
     named = dict.fromkeys(number for one in ready for number in one.dependencies())
     for number in [one for one in named if one not in issues][:NAMED]:
         with contextlib.suppress(NotFoundError):
-            found[number] = make_issue(reader.issue_shape(number))
+            found |= reader.read_each([number], lambda one: make_issue(reader.issue_shape(one)))
     return found

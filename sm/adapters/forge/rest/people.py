@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 from sm.adapters.forge.rest.convert import GHOST, read_login
 from sm.adapters.forge.rest.reader import GONE, Reader
-from sm.adapters.forge.web.errors import RefusedError
+from sm.adapters.forge.web.errors import BadShapeError, RefusedError
 
 ASKED = 20
 """More unknown authors than these are not asked for one by one."""
 
 
 def list_writers(reader: Reader) -> frozenset[str] | None:
-    """Everyone who may push; None if there is no such list, or not for this token."""
+    """Everyone who may push; None if there is no such list, or none that can be read."""
     if not reader.lists_writers:
         return None
     try:
@@ -22,6 +22,8 @@ def list_writers(reader: Reader) -> frozenset[str] | None:
         if error.status in (403, *GONE):
             return None
         raise
+    except BadShapeError:
+        return None
 
 
 def find_writers(reader: Reader, authors: Iterable[str]) -> frozenset[str]:
