@@ -190,7 +190,7 @@ def fill(side: RemoteSide) -> Junk:
 
 
 @given(changes=changes)
-@tries(30)
+@tries(15)
 def test_junk_in_an_answer_stops_nobody(
     world: World, changes: list[tuple[int, int, object]]
 ) -> None:
