@@ -169,14 +169,14 @@ def _gather(
 ) -> Observation:
     project = session.project
     write = written.write
-    issue, pull = seen.issue(session.issue), _own_pull(session, seen)
+    directory = session.dir
+    history = fold(plan.read_receipts(directory))
+    issue, pull = seen.issue(session.issue), _own_pull(session, seen, history)
     head, trust = (
         pull.head if pull else seen.head(session.record.branch),
         seen.trust(project.settings),
     )
     review = verdict(pull.reviews, head, trust) if pull else None
-    directory = session.dir
-    history = fold(plan.read_receipts(directory))
     if pull is not None:
         pull = structs.replace(pull, check=_judge(pull.check, head, history))
     check = pull.check if pull else NO_CHECK
@@ -206,7 +206,7 @@ def _gather(
         review_edit=edited_review.id if edited_review else "",
     )
     asked = facts.escalation
-    answers = list_replies(session, issue, trust, asked.at) if asked else ()
+    answers = list_replies(session, issue, trust, asked) if asked else ()
     facts = structs.replace(
         facts,
         idle_since=_idle_since(session, facts),
@@ -234,7 +234,7 @@ def _judge(check: Check, head: str, history: History) -> Check:
     return structs.replace(check, state=CheckState.BROKEN, step=reason) if reason else check
 
 
-def _own_pull(session: IssueSession, seen: Snapshot) -> PullRequest | None:
+def _own_pull(session: IssueSession, seen: Snapshot, history: History) -> PullRequest | None:
     """The newest pull request of its branch; None where that was over before the session began.
 
     An issue that is opened again is worked on anew, whatever became of its last pull request.
@@ -242,6 +242,8 @@ def _own_pull(session: IssueSession, seen: Snapshot) -> PullRequest | None:
     pull = seen.pull(session.record.branch)
     if pull is None or not 0 < pull.closed_at < session.record.created_at:
         return pull
+    if pull.name in history.offered:
+        return pull  # the forge's clock differs from this machine's
     # A merged one that still has its branch was never finished: the state was lost.
     unfinished = pull.state is PullState.MERGED and seen.head(session.record.branch) == pull.head
     return pull if unfinished else None

@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from sm.adapters.forge.errors import MergeRefusedError
 from sm.adapters.forge.web.ledger import spend_for
@@ -21,7 +21,14 @@ from sm.issues.answer_asks import answer_asks
 from sm.issues.asking import STUCK
 from sm.issues.compose import compose, launch_with
 from sm.issues.decide import decide
-from sm.issues.effects import NotNowError, PartlyToldError, PointlessError, perform, withdraw
+from sm.issues.effects import (
+    NotNowError,
+    PartlyToldError,
+    PointlessError,
+    make_effect_id,
+    perform,
+    withdraw,
+)
 from sm.issues.facts import Facts
 from sm.issues.matrix import BY_NAME, INTERRUPTING, OVERTAKING
 from sm.issues.observe import Observation, observe
@@ -315,6 +322,14 @@ def _done(session: IssueSession, receipt: Receipt) -> events.StepDone:
 
 
 def _do(session: IssueSession, plan: Plan, number: int) -> Receipt:
+    """The receipt of a step; that of a question says how its comment is found again."""
+    receipt = _try(session, plan, number)
+    if receipt.verb is not Verb.NOTIFY:
+        return receipt
+    return structs.replace(receipt, marker=make_effect_id(plan, number))
+
+
+def _try(session: IssueSession, plan: Plan, number: int) -> Receipt:
     """The receipt of a step: done, or refused in a way that no repetition will mend."""
     verb = plan.steps[number].verb
     try:

@@ -16,6 +16,7 @@ from sm.errors import StateError
 from sm.issues.brief import cut
 from sm.issues.taken import is_trusted_comment
 from sm.nonce import make_nonce
+from sm.sessions.history import Escalation
 from sm.sessions.session import IssueSession
 from sm.store.damage import read_irreplaceable
 from sm.store.files import ensure_private_dir, write_json
@@ -60,16 +61,18 @@ def _file(directory: SessionDir, key: str) -> Path:
 
 
 def list_replies(
-    session: IssueSession, issue: Issue | None, trust: Trust, since: float
+    session: IssueSession, issue: Issue | None, trust: Trust, asked: Escalation
 ) -> tuple[Reply, ...]:
-    """Return every answer of a trusted person after `since`, oldest first."""
-    found = [
-        *_typed(session.dir),
-        *_comments(issue, trust),
-        *_from_vault(session),
-    ]
-    since = _question_at(issue, since)
-    return tuple(sorted((r for r in found if r.at > since), key=lambda r: (r.at, r.id)))
+    """Return every answer of a trusted person to what was asked, oldest first.
+
+    Comments have the time of the forge, which may differ from that of this machine. So they are
+    compared with the question's own comment.
+    """
+    since = _question_at(issue, asked.at)
+    told_at = _find_question(issue, asked.marker) or since
+    found = [one for one in (*_typed(session.dir), *_from_vault(session)) if one.at > since]
+    found += [one for one in _comments(issue, trust) if one.at > told_at]
+    return tuple(sorted(found, key=lambda reply: (reply.at, reply.id)))
 
 
 def explain_unread(session: IssueSession) -> str:
@@ -85,6 +88,12 @@ def _question_at(issue: Issue | None, asked_at: float) -> float:
     """When the question could first be read, which is before its receipt was written."""
     ours = [comment.at for comment in (issue.comments if issue else ()) if comment.marker]
     return max((at for at in ours if at <= asked_at), default=asked_at)
+
+
+def _find_question(issue: Issue | None, marker: str) -> float:
+    """When the comment with this mark was made, by the forge's clock; 0 if there is none."""
+    ours = [one.at for one in (issue.comments if issue else ()) if marker and one.marker == marker]
+    return ours[0] if ours else 0.0
 
 
 def read_texts(found: Iterable[Reply], comments: Iterable[Comment]) -> list[str]:

@@ -58,6 +58,7 @@ class Receipt(Struct, frozen=True, omit_defaults=True):
     `write` is the phase write at that time, `trouble` an error that no retry will mend, `remark`
     something that a person should know and need not answer, `run` the failed run of CI that the
     agent got: `Facts.run`. With `outage` that run is one in which CI itself has failed, and why.
+    `marker` is the hidden mark of a question on the forge.
     """
 
     at: float
@@ -73,6 +74,7 @@ class Receipt(Struct, frozen=True, omit_defaults=True):
     remark: str = ""
     run: str = ""
     outage: str = ""
+    marker: str = ""
 
 
 BEGUN, QUEUED = "begun", "queued"
@@ -95,7 +97,7 @@ class Escalation(Struct, frozen=True):
     """A question to a person, asked at `at` and last repeated at `told_at`.
 
     `write` is the phase write or the other matter that it is about (see `Facts.matter`). `missed`
-    says where sm could not ask.
+    says where sm could not ask. `marker` is in its comment.
     """
 
     write: str
@@ -104,6 +106,7 @@ class Escalation(Struct, frozen=True):
     told_at: float
     reminders: int = 0
     missed: str = ""
+    marker: str = ""
 
 
 class History(Struct, frozen=True):
@@ -133,6 +136,8 @@ class History(Struct, frozen=True):
     """The runs after which sm had CI run again, and when."""
     queued: Mapping[str, float] = field(default_factory=dict)
     """The reactions by which a pull request got into a merge queue, and when."""
+    offered: frozenset[str] = frozenset()
+    """The pull requests that sm has opened for the session, or found open, by name."""
 
     def has(self, key: str) -> bool:
         """Say whether the reaction `key` is complete."""
@@ -153,8 +158,8 @@ def _add(history: History, receipt: Receipt) -> History:
         history = structs.replace(history, troubles=(*history.troubles, receipt.plan))
     if receipt.remark:
         history = structs.replace(history, remarks=(*history.remarks, receipt.plan))
-    if receipt.detail in (BEGUN, QUEUED) or receipt.outage:
-        history = _begun_elsewhere(history, receipt)
+    if receipt.detail in (BEGUN, QUEUED) or receipt.outage or receipt.verb is Verb.OPEN_PULL:
+        history = _known_elsewhere(history, receipt)
     match receipt.verb:
         case None:
             forgotten = receipt.counts is Count.NEW_CONTEXT
@@ -164,7 +169,12 @@ def _add(history: History, receipt: Receipt) -> History:
             return _injected(history, receipt)
         case Verb.NOTIFY:
             told = Escalation(
-                receipt.write, receipt.row, receipt.at, receipt.at, missed=receipt.trouble
+                receipt.write,
+                receipt.row,
+                receipt.at,
+                receipt.at,
+                missed=receipt.trouble,
+                marker=receipt.marker,
             )
             return _asked(history, told)
         case Verb.REMIND if asked := history.escalations.get(receipt.write):
@@ -186,8 +196,10 @@ def _add(history: History, receipt: Receipt) -> History:
             return history
 
 
-def _begun_elsewhere(history: History, receipt: Receipt) -> History:
-    """What CI and the forge do by themselves, of which only these receipts tell."""
+def _known_elsewhere(history: History, receipt: Receipt) -> History:
+    """What CI and the forge do, as far as only these receipts tell whether we have begun it."""
+    if receipt.verb is Verb.OPEN_PULL:
+        return structs.replace(history, offered=history.offered | {receipt.detail})
     if receipt.outage:
         outages = {**history.outages, receipt.run: receipt.outage}
         return structs.replace(history, outages=outages)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from sm.adapters.forge.model import CheckState, PullRequest
 from sm.adapters.forge.protocol import Forge
 from sm.issues.poll import tick
 from sm.issues.reactor import react
@@ -19,6 +20,7 @@ from sm.issues.snapshot import snapshot
 from sm.issues.start import put_on_record
 from sm.sessions.project import Project
 from sm.store import journal, lock
+from sm.store.events import Event
 from sm.views.event_words import describe, name_event
 from tests.adapters.forge_sides import LocalSide, MemorySide
 from tests.e2e.stage import Stage
@@ -66,6 +68,7 @@ class Play:
         assert said == [f"would pick up #{issue.number} {title}"]
         session = put_on_record(self.project, issue)
         self.running.enter_context(lock.hold(session.dir.monitor_lock))
+        seen_anew(self)  # on some forges what others file shows only after the interval
         assert list(tick(self.anew())) == [f"finish the start of #{issue.number} {title}"]
         return issue.number
 
@@ -84,13 +87,39 @@ class Play:
 
         def told() -> str:
             self.react(issue)
-            return next((text for text in self.stage.told() if words in text), "")
+            heard = self.stage.told(session=f"dev-harb-{issue}")
+            return next((text for text in heard if words in text), "")
 
         return wait_for(told, f"'{words}' to reach the agent")
 
-    def decided(self) -> list[str]:
-        events = journal.read(self.project.root.journal)
+    def decided(self, issue: int = 0) -> list[str]:
+        """The rows of the matrix that were taken, for one issue or for all."""
+        events = [one for one in journal.read(self.project.root.journal) if _is_of(one, issue)]
         return [describe(event).split(" ")[0] for event in events if name_event(event) == "decided"]
+
+    def check(self, head: str, state: CheckState = CheckState.SUCCESS, log: str = "") -> None:
+        """CI comes to a result, and is looked at."""
+        self.side.finish(head, state, "build", log)
+        seen_anew(self)
+
+    def pull_of(self, issue: int) -> PullRequest:
+        """The pull request of the issue's branch."""
+        found = self.side.open().pull_for(f"fix/{issue}")
+        assert found
+        return found
+
+    def wait_for_end(self, issue: int) -> None:
+        """Passes go on until the session is over."""
+
+        def is_over() -> bool:
+            self.react(issue)
+            return not self.stage.sessions()
+
+        wait_for(is_over, "the end of the session")
+
+
+def _is_of(event: Event, issue: int) -> bool:
+    return not issue or event.session == f"dev-harb-{issue}"
 
 
 def seen_anew(play: Play) -> None:

@@ -96,14 +96,15 @@ class Stage:
         """All sessions on record."""
         return registry.list_for(self.project)
 
-    def told(self, kind: str = "message") -> list[str]:
-        """What the agents were told, or wrote, in order."""
+    def told(self, kind: str = "message", session: str = "") -> list[str]:
+        """What the agents were told, or wrote, in order; of one session or of all."""
         log = self.folder / "puppet.jsonl"
         if not log.exists():
             return []
         whole = log.read_text().rpartition("\n")[0]  # a long line may be on its way
         entries = [json.loads(line) for line in whole.split("\n") if line]
-        return [entry["text"] for entry in entries if entry["kind"] == kind]
+        mine = (entry for entry in entries if session in ("", entry["session"]))
+        return [entry["text"] for entry in mine if entry["kind"] == kind]
 
     def agent_pid(self, issue: int) -> int:
         """The process of the issue's agent."""

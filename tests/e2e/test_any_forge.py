@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 from msgspec import structs
 
@@ -13,63 +16,93 @@ from sm.setup.check import list_project_problems
 from tests.adapters.forge_sides import LocalSide, MemorySide
 from tests.adapters.memory_forge import SERVERS
 from tests.e2e.play import ELSEWHERE, IN_MEMORY, Play, seen_anew
-from tests.helpers import wait_for
+from tests.e2e.stage import kill
+from tests.helpers import git
 
 FREE = {"git_dirs", "is_stale", "pause_s", "signs"}
 """Calls that send no request."""
-DECIDED = [
-    *("open-pull", "ci-failed", "ci-passed", "review-changes", "escalate", "reply"),
-    *("approved-merge", "merged-early"),
-]
+BEGUN = ["open-pull"]
+"""The first decision about every issue."""
+Journey = Callable[[Play, int], list[str]]
+"""Brings an issue to a pushed commit that waits for CI; what was decided on the way."""
 
 
-def test_an_issue_is_mended_reviewed_and_merged_on_any_forge(play: Play) -> None:
-    issue, forge = play.start(), play.side.open()
-    assert "It is broken." in play.hears(issue, "You work on issue")
-    assert forge.issue(issue).labels == ("in-progress",)
+def go_straight(play: Play, issue: int) -> list[str]:
+    play.push(issue, f"{issue}\n", "PHASE:awaiting_ci")
+    return BEGUN
 
+
+def fail_in_ci(play: Play, issue: int) -> list[str]:
     head = play.push(issue, "bad\n", "PHASE:awaiting_ci")
-    pull = forge.pull_for(f"fix/{issue}")
-    assert pull
+    pull = play.pull_of(issue)
     assert (pull.head, pull.author) == (head, "sm")
-    play.side.finish(head, CheckState.FAILURE, "build", "line 7 is wrong\n")
-    seen_anew(play)
+    play.check(head, CheckState.FAILURE, "line 7 is wrong\n")
     assert "line 7 is wrong" in play.hears(issue, "CI failed")
+    play.push(issue, f"{issue}\n", "PHASE:awaiting_ci")
+    return [*BEGUN, "ci-failed"]
 
-    play.side.finish(play.push(issue, "good\n", "PHASE:awaiting_ci"), CheckState.SUCCESS)
-    seen_anew(play)
-    assert play.hears(issue, "CI passed")
 
+def want_changes(play: Play, issue: int) -> list[str]:
+    play.check(play.push(issue, "work\n", "PHASE:awaiting_ci"))
+    play.hears(issue, "CI passed")
     play.stage.write_phase(issue, "PHASE:awaiting_review")
-    remark = InlineComment("work.txt", 1, "Say it better.")
-    wish = ReviewState.CHANGES_REQUESTED
-    forge.submit_review(pull.number, wish, "Not yet.", [remark], author="rita")
+    remark, wish = InlineComment("work.txt", 1, "Say it better."), ReviewState.CHANGES_REQUESTED
+    number = play.pull_of(issue).number
+    play.side.open().submit_review(number, wish, "Not yet.", [remark], author="rita")
     assert "work.txt:1: Say it better." in play.hears(issue, "changes requested")
+    play.push(issue, f"{issue}\n", "PHASE:awaiting_ci")
+    return [*BEGUN, "ci-passed", "review-changes"]
 
+
+def kill_agent(play: Play, issue: int) -> list[str]:
+    play.hears(issue, "You work on issue")
+    Path(play.stage.session(issue).worktree, "half.txt").write_text("precious\n")
+    kill(play.stage.agent_pid(issue))
+    assert "half.txt" in play.hears(issue, "You take over issue")
+    play.push(issue, f"{issue}\n", "PHASE:awaiting_ci")
+    return ["recover", *BEGUN]
+
+
+def ask_person(play: Play, issue: int) -> list[str]:
     play.stage.write_phase(issue, "PHASE:escalate\nReason: how?")
     play.react(issue)
+    forge = play.side.open()
     asked = next(one.body for one in forge.issue(issue).comments if one.marker)
     assert asked.startswith("**" if isinstance(play.side, LocalSide) else "@ada **The agent asks")
     forge.comment(issue, "Like this.", author="ada")
     seen_anew(play)
     assert "Like this." in play.hears(issue, "A person answered")
+    play.push(issue, f"{issue}\n", "PHASE:awaiting_ci")
+    return ["escalate", "reply", *BEGUN]
 
-    head = play.push(issue, "better\n", "PHASE:awaiting_review")
-    play.side.finish(head, CheckState.SUCCESS)
-    forge.submit_review(pull.number, ReviewState.APPROVED, author="rita")
-    seen_anew(play)
 
-    def is_over() -> bool:
-        play.react(issue)
-        return not play.stage.sessions()
+JOURNEYS: tuple[Journey, ...] = (go_straight, fail_in_ci, want_changes, kill_agent, ask_person)
+"""Those of the demo."""
 
-    wait_for(is_over, "the end of the session")
-    assert forge.issue(issue).state is IssueState.CLOSED
-    assert forge.pull(pull.number).state is PullState.MERGED
-    assert forge.branch_head(f"fix/{issue}") == ""
-    markers = [comment.marker for comment in forge.issue(issue).comments if comment.marker]
-    assert len(markers) == len(set(markers)) == 1
-    assert play.decided() == DECIDED
+
+def test_the_five_journeys_end_merged_on_any_forge(play: Play) -> None:
+    forge = play.side.open()
+    for journey in JOURNEYS:
+        issue = play.start()
+        assert "It is broken." in play.hears(issue, "You work on issue")
+        assert forge.issue(issue).labels == ("in-progress",)
+        decided = journey(play, issue)
+        head = play.pull_of(issue).head
+        play.check(head)
+        play.hears(issue, "CI passed")
+        play.stage.write_phase(issue, "PHASE:awaiting_review")
+        number = play.pull_of(issue).number
+        forge.submit_review(number, ReviewState.APPROVED, author="rita")
+        seen_anew(play)
+        play.wait_for_end(issue)
+        assert forge.issue(issue).state is IssueState.CLOSED
+        assert forge.pull(number).state is PullState.MERGED
+        assert forge.branch_head(f"fix/{issue}") == ""
+        assert git(play.stage.repository.bare, "show", "main:work.txt") == f"{issue}"
+        markers = [one.marker for one in forge.issue(issue).comments if one.marker]
+        assert len(markers) == len(set(markers)) == decided.count("escalate")
+        # What was known of CI before the answer is not told once more.
+        assert play.decided(issue) == [*decided, "ci-passed", "approved-merge", "merged-early"]
     seen_anew(play)
     assert list(tick(play.anew())) == []
 

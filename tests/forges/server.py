@@ -58,11 +58,14 @@ class Reply:
 class Fault:
     """Something that goes wrong with requests whose line has `part` in it, `times` times.
 
+    Only with those of `method`, if one is named.
+
     `after`: the request is carried out, and only its answer is lost. `late_s`: the answer comes
     that late. `cut`: it ends in the midst of its body. `garble`: half of its JSON is missing.
     """
 
     part: str = ""
+    method: str = ""
     times: int = 1
     reply: Reply | None = None
     drop: bool = False
@@ -73,7 +76,8 @@ class Fault:
 
     def takes(self, asked: Asked) -> bool:
         """Whether it happens to this request; counts it."""
-        if self.times < 1 or self.part not in asked.line:
+        is_meant = self.part in asked.line and self.method in ("", asked.method)
+        if self.times < 1 or not is_meant:
             return False
         self.times -= 1
         return True

@@ -79,6 +79,8 @@ class RemoteSide:
     folder: Path
     kind: str = "github"
     hook: Hook | None = None
+    configured: str = ""
+    """The name of the repository in the configuration, if it is not the present one."""
 
     @property
     def project(self) -> ProjectSettings:
@@ -88,7 +90,9 @@ class RemoteSide:
     def project_of(self, author: str) -> ProjectSettings:
         """The same with somebody's own token."""
         settings = SETTINGS[self.kind](
-            repository=self.state.name, url=self.site.url, token_file=self.token_file(author)
+            repository=self.configured or self.state.name,
+            url=self.site.url,
+            token_file=self.token_file(author),
         )
         return structs.replace(self.hub.project, forge=settings)
 

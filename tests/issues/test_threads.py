@@ -25,7 +25,7 @@ from sm.issues.snapshot import snapshot
 from sm.messages import queue
 from sm.messages.queue import Place
 from sm.sessions import plan, registry
-from sm.sessions.history import Receipt, Verb
+from sm.sessions.history import Escalation, Receipt, Verb
 from sm.sessions.plan import Plan
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
@@ -38,6 +38,7 @@ from tests.helpers import put_session, wait_for
 
 HOSTILE = "red\x1b[201~\r/exit\x1b[2J\x03\x04\x9b31m\x00 text"
 ASKED = "PHASE:escalate\nReason: which colour?\n"
+LONG_AGO = Escalation("", "escalate", 0.0, 0.0)
 
 
 @pytest.fixture
@@ -81,7 +82,7 @@ def queued(session: IssueSession) -> list[str]:
 
 
 def answers(project: Project, session: IssueSession) -> list[str]:
-    return [reply.text for reply in replies.list_replies(session, None, Trust(), 0.0)]
+    return [reply.text for reply in replies.list_replies(session, None, Trust(), LONG_AGO)]
 
 
 def comments(project: Project, session: IssueSession) -> list[str]:

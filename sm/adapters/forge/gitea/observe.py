@@ -56,7 +56,7 @@ class Observer(ListObserver[GiteaReader]):
         cursor = float(since.validators[CURSOR])
         changed = self._listed("all", cursor - OVERLAP_S)
         known = {issue.number: issue for issue in since.issues}
-        issues = known | self._issues(_drop_pulls(changed))
+        issues = known | self._issues(_drop_pulls(changed), known)
         issues |= self._named(issues, [one.number for one in changed])
         pulls = {pull.number: pull for pull in since.pulls}
         moved = {one.number for one in changed if one.pull_request is not None}
@@ -92,11 +92,11 @@ class Observer(ListObserver[GiteaReader]):
     ) -> dict[int, PullRequest]:
         """Every open pull request, and those `wanted` that are open no more."""
         shapes = {one.number: one for one in self._reader.pull_shapes({"state": "open"}, OBSERVE)}
-        found = {number: self._pull(shape, known.get(number)) for number, shape in shapes.items()}
         over = {one.number for one in known.values() if one.state is PullState.OPEN}
-        for number in (over | set(wanted)) - set(shapes):
-            found[number] = make_pull(self._reader.pull_shape(number))
-        return found
+        rest = (over | set(wanted)) - set(shapes)
+        return self._reader.read_each(
+            shapes, lambda number: self._pull(shapes[number], known.get(number))
+        ) | self._reader.read_each(rest, lambda number: make_pull(self._reader.pull_shape(number)))
 
     def _pull(self, shape: PullShape, known: PullRequest | None) -> PullRequest:
         """An open pull request; one of ours with what decides about it."""

@@ -26,6 +26,7 @@ from sm.adapters.forge.rest.shapes import (
 from sm.adapters.forge.web.answer import Answer
 from sm.adapters.forge.web.client import PAGES, Params
 from sm.adapters.forge.web.errors import RefusedError
+from sm.foreign import read_number
 
 T = TypeVar("T")
 
@@ -60,11 +61,11 @@ class GiteaReader(Reader):
         for page in range(1, most + 1):
             asked = {"limit": LIMIT, "page": page, **(params or {})}
             answer = self.web.get(f"{self.at}{path}", purpose, asked)
-            found = answer.read(list[shape])  # type: ignore[valid-type]  # built from an argument
-            yield from found
-            seen += len(found)
-            total = answer.headers.get(TOTAL, "")
-            if not found or (total.isdigit() and seen >= int(total)):
+            found = self.read_page(answer, shape)
+            yield from found.found
+            seen += found.size
+            total = read_number(answer.headers.get(TOTAL, ""))
+            if not found.size or (total is not None and seen >= total):
                 return
 
     # Labels go by their ids: a name that is unknown would be dropped without a word.

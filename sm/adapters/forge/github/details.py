@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from msgspec import structs
+from msgspec import Raw, structs
 
 from sm.adapters.forge.combine import combine
 from sm.adapters.forge.errors import MergeRefusedError, NotFoundError
@@ -23,10 +23,9 @@ from sm.adapters.forge.github.shapes import (
     EnqueueResult,
     Fault,
     IssueNode,
-    IssueResult,
     PullNode,
-    PullResult,
     QueueEntry,
+    Result,
 )
 from sm.adapters.forge.model import Check, Comment, PullRequest, PullState, Review, SourcedText
 from sm.adapters.forge.rest import convert
@@ -34,9 +33,11 @@ from sm.adapters.forge.rest.held import hold_back
 from sm.adapters.forge.rest.reader import OBSERVE, Reader
 from sm.adapters.forge.rest.rules import BranchRules
 from sm.adapters.forge.rest.shapes import CommentShape
+from sm.adapters.forge.web.answer import read_part
 from sm.adapters.forge.web.client import Request
 from sm.adapters.forge.web.errors import (
     BadAnswerError,
+    BadShapeError,
     LimitedError,
     RefusedError,
     UnreachableError,
@@ -52,6 +53,7 @@ FLOOR = 100
 ONE_BY_ONE = 25
 """Pull requests that are read over REST in one observation: the newest."""
 BUCKET = "graphql"
+ANSWERED = "of GraphQL's answer"
 
 
 class QueryError(TemporaryError):
@@ -99,8 +101,11 @@ class Details:
                 [number for number, is_whole in some if is_whole],
                 [number for number, is_whole in some if not is_whole],
             )
-            found |= {node.number: self._complete(node) for node in self._ask_pulls(text)}
+            found |= self._complete_each({node.number: node for node in self._ask_pulls(text)})
         return found
+
+    def _complete_each(self, nodes: Mapping[int, PullNode]) -> dict[int, PullRequest]:
+        return self._reader.read_each(nodes, lambda number: self._complete(nodes[number]))
 
     def _complete(self, node: PullNode) -> PullRequest:
         """With all of its checks, if they are more than one page."""
@@ -155,11 +160,11 @@ class Details:
             return {
                 node.number: make_comments(node)
                 for some in _portions(list(numbers))
-                for node in self._ask_issues(queries.ask_comments(some))
+                for node in self._read_nodes(queries.ask_comments(some), IssueNode)
             }
         except NOT_TO_BE_HAD:
             newest = sorted(numbers, reverse=True)[:ONE_BY_ONE]
-            return {number: self._comments_of(number) for number in newest}
+            return self._reader.read_each(newest, self._comments_of)
 
     def source(self, number: int) -> SourcedText:
         """Title and text of an issue with who saved them last. REST does not say that.
@@ -169,8 +174,8 @@ class Details:
             QueryError: GraphQL is not to be had now.
 
         """
-        for node in self._ask_issues(queries.ask_source(number)):
-            return make_source(node)
+        for data in self._ask(queries.ask_source(number)):
+            return make_source(read_part(data, IssueNode, ANSWERED))
         raise NotFoundError(f"there is no issue {number} in '{self._reader.repository}'")
 
     def reviews(self, number: int) -> tuple[Review, ...]:
@@ -186,24 +191,28 @@ class Details:
         raise NotFoundError(f"there is no pull request {number} in '{self._reader.repository}'")
 
     def _ask_pulls(self, text: str) -> Iterator[PullNode]:
-        found = self._send(text, PullResult)
-        data = found.data
-        self._settle(data.rate_limit if data else None, found.errors)
-        if data is None or data.repository is None:
-            raise _query_error(found.errors)
-        for node in filter(None, data.repository.values()):
+        for node in self._read_nodes(text, PullNode):
             self.unsure.discard(node.number)
             if node.mergeable == UNKNOWN and node.state == "OPEN":
                 self.unsure.add(node.number)
             yield node
 
-    def _ask_issues(self, text: str) -> Iterator[IssueNode]:
-        found = self._send(text, IssueResult)
+    def _read_nodes(self, text: str, shape: type[T]) -> Iterator[T]:
+        """What a query has found; what cannot be read is noted and passed over."""
+        for data in self._ask(text):
+            try:
+                yield read_part(data, shape, ANSWERED)
+            except BadShapeError as error:
+                self._reader.pass_over([error.message])
+
+    def _ask(self, text: str) -> list[Raw]:
+        """What a query has found, still to be read."""
+        found = self._send(text, Result)
         data = found.data
         self._settle(data.rate_limit if data else None, found.errors)
         if data is None or data.repository is None:
             raise _query_error(found.errors)
-        yield from filter(None, data.repository.values())
+        return [one for one in data.repository.values() if bytes(one) != b"null"]
 
     def _send(self, text: str, shape: type[T], variables: Mapping[str, object] | None = None) -> T:
         """Send a query, or the one mutation: either may be sent again.
@@ -236,17 +245,18 @@ class Details:
     def _pulls_one_by_one(
         self, whole: Sequence[int], brief: Sequence[int]
     ) -> dict[int, PullRequest]:
-        found: dict[int, PullRequest] = {}
-        for number in whole:
-            shape = self._reader.pull_shape(number)
-            pull = convert.make_pull(shape, self._reader.reviews(number))
-            if pull.state is PullState.OPEN:
-                pull = structs.replace(pull, check=self._check(pull))
-                pull = hold_back(pull, shape.mergeable_state, "", self.rules(pull.base))
-            found[number] = pull
-        for number in brief[:ONE_BY_ONE]:
-            found[number] = convert.make_pull(self._reader.pull_shape(number))
-        return found
+        return self._reader.read_each(whole, self._read_whole) | self._reader.read_each(
+            brief[:ONE_BY_ONE],
+            lambda number: convert.make_pull(self._reader.pull_shape(number)),
+        )
+
+    def _read_whole(self, number: int) -> PullRequest:
+        shape = self._reader.pull_shape(number)
+        pull = convert.make_pull(shape, self._reader.reviews(number))
+        if pull.state is PullState.OPEN:
+            pull = structs.replace(pull, check=self._check(pull))
+            pull = hold_back(pull, shape.mergeable_state, "", self.rules(pull.base))
+        return pull
 
     def _comments_of(self, number: int) -> tuple[Comment, ...]:
         try:

@@ -35,11 +35,11 @@ from sm.adapters.forge.model import (
 from sm.adapters.forge.rest.changed import CURSOR, PAGES, list_changed
 from sm.adapters.forge.rest.convert import is_of_fork, make_issue, read_moment
 from sm.adapters.forge.rest.issues import read_dependencies
-from sm.adapters.forge.rest.observe import DISCUSSED, OVERLAP_S, RECENT_S, Found
+from sm.adapters.forge.rest.observe import DISCUSSED, OVERLAP_S, RECENT_S, Found, recall_comments
 from sm.adapters.forge.rest.people import find_people, keep_people, list_people, recall_people
 from sm.adapters.forge.rest.reader import OBSERVE, PAGE, Reader
 from sm.adapters.forge.rest.settings import RestSettings
-from sm.adapters.forge.rest.shapes import InlineShape, IssueShape
+from sm.adapters.forge.rest.shapes import Changed, InlineShape, IssueShape
 from sm.adapters.forge.web.limits import read_date
 from sm.foreign import format_utc
 
@@ -79,7 +79,7 @@ class Observer:
         guard = self._guard(known["etag"] if known.get("token") == self._token else "")
         changed = [] if guard.is_unchanged else self._changed(cursor)
         issues = {issue.number: issue for issue in since.issues}
-        issues |= self._issues(changed)
+        issues |= self._issues(changed, issues)
         issues |= read_dependencies(
             self._reader, self._settings, issues, [one.number for one in changed]
         )
@@ -100,7 +100,7 @@ class Observer:
         listed = {one.number: one for one in self._listed("open")}
         listed |= {one.number: one for one in self._listed("closed", recent)}
         newest = sorted(listed.values(), key=lambda one: one.updated_at, reverse=True)
-        issues = self._issues(newest)
+        issues = self._issues(newest, {})
         issues |= read_dependencies(self._reader, self._settings, issues, list(issues))
         open_ones = [one for one in newest if one.state == "open"]
         closed_ones = [one for one in newest if one.state != "open"]
@@ -125,8 +125,10 @@ class Observer:
         date = read_date(answer.headers) or time.time()
         if answer.is_unchanged:
             return Guard(True, etag, date)
-        entries = answer.read(list[IssueShape])
-        is_racy = any(date - read_moment(one.updated_at) < RACY_S for one in entries)
+        entries = answer.read_page(Changed)  # its list is read next, and tells what is wrong there
+        is_racy = bool(entries.bad) or any(
+            date - read_moment(one.updated_at) < RACY_S for one in entries.found
+        )
         return Guard(False, "" if is_racy else answer.etag, date)
 
     def _changed(self, cursor: float) -> list[IssueShape]:
@@ -142,8 +144,8 @@ class Observer:
             asked |= {"since": format_utc(after)} if after > 0 else {}
             asked |= {"page": page} if page > 1 else {}
             answer = self._reader.web.get(f"{self._reader.at}/issues", OBSERVE, asked)
-            entries = answer.read(list[IssueShape])
-            return entries, len(entries) == PAGE
+            found = self._reader.read_page(answer, IssueShape)
+            return found.found, found.size == PAGE
 
         found, is_all = list_changed(ask, since)
         if not is_all:
@@ -153,11 +155,14 @@ class Observer:
             )
         return found
 
-    def _issues(self, entries: Iterable[IssueShape]) -> dict[int, Issue]:
+    def _issues(
+        self, entries: Iterable[IssueShape], known: Mapping[int, Issue]
+    ) -> dict[int, Issue]:
         """The issues among the entries, open ones with their comments."""
         shapes = [one for one in entries if one.pull_request is None]
         discussed = [one.number for one in shapes if one.comments and one.state == "open"]
         said = self._details.comments(discussed[:DISCUSSED]) if discussed else {}
+        said |= recall_comments(set(discussed) - set(said), known)
         return {one.number: make_issue(one, said.get(one.number, ())) for one in shapes}
 
     # Pull requests
@@ -231,6 +236,7 @@ class Observer:
         issues, pulls = found.issues, found.pulls
         authors = authors_in(issues.values(), pulls.values())
         people = find_people(self._reader, self._settings, authors, found.people, self._problems)
+        self._problems += self._reader.take_passed_over()
         unsure = sorted(n for n in self._details.unsure if n in pulls and is_in_play(pulls[n]))
         return Batch(
             issues=tuple(issues[number] for number in sorted(issues)),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 
-from sm.adapters.forge.rest.shapes import Number
+from sm.adapters.forge.rest.shapes import Number, Sha, Whole
 
 
 class Actor(Struct, frozen=True, rename="camel"):
@@ -17,7 +17,7 @@ class Actor(Struct, frozen=True, rename="camel"):
 class Oid(Struct, frozen=True):
     """A commit."""
 
-    oid: str = ""
+    oid: Sha = ""
 
 
 class ReviewNode(Struct, frozen=True, rename="camel"):
@@ -121,7 +121,7 @@ class Rollup(Struct, frozen=True):
 class CommitNode(Struct, frozen=True, rename="camel"):
     """A commit and what CI says of it."""
 
-    oid: str = ""
+    oid: Sha = ""
     status_check_rollup: Rollup | None = None
 
 
@@ -228,7 +228,7 @@ class PullNode(Struct, frozen=True, rename="camel"):
 
     number: Number
     state: str
-    head_ref_oid: str = ""
+    head_ref_oid: Sha = ""
     mergeable: str = "UNKNOWN"
     title: str = ""
     is_cross_repository: bool = False
@@ -324,32 +324,18 @@ class IssueNode(Struct, frozen=True, rename="camel"):
 class Cost(Struct, frozen=True):
     """What a query took from the limit, in points."""
 
-    cost: int = 1
+    cost: Whole = 1
 
 
-class PullData(Struct, frozen=True, rename="camel"):
-    """Pull requests by their aliases."""
-
-    rate_limit: Cost | None = None
-    repository: dict[str, PullNode | None] | None = None
-
-
-class PullResult(Struct, frozen=True):
-    """The answer to a query for pull requests."""
-
-    data: PullData | None = None
-    errors: list[Fault] = []
-
-
-class IssueData(Struct, frozen=True, rename="camel"):
-    """Issues by their aliases."""
+class Data(Struct, frozen=True, rename="camel"):
+    """Pull requests or issues by their aliases, each still to be read."""
 
     rate_limit: Cost | None = None
-    repository: dict[str, IssueNode | None] | None = None
+    repository: dict[str, Raw] | None = None
 
 
-class IssueResult(Struct, frozen=True):
-    """The answer to a query for issues."""
+class Result(Struct, frozen=True):
+    """The answer to a query for them."""
 
-    data: IssueData | None = None
+    data: Data | None = None
     errors: list[Fault] = []

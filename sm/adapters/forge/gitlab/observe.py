@@ -41,9 +41,8 @@ class Observer(ListObserver[GitlabReader]):
         """What has changed, and the rest as it was."""
         after = float(since.validators[CURSOR]) - OVERLAP_S
         changed = self._listed("/issues", IssueJson, "all", after)
-        issues = {issue.number: issue for issue in since.issues} | self._issues(
-            map(make_issue_shape, changed)
-        )
+        issues = {issue.number: issue for issue in since.issues}
+        issues |= self._issues(map(make_issue_shape, changed), issues)
         issues |= self._named(issues, [one.iid for one in changed])
         moved = self._listed("/merge_requests", MergeRequest, "all", after)
         known = {pull.number: pull for pull in since.pulls}
@@ -76,8 +75,8 @@ class Observer(ListObserver[GitlabReader]):
             asked |= {"updated_after": format_utc(after)} if after > 0 else {}
             answer = self._reader.web.get(f"{self._reader.at}{path}", OBSERVE, asked)
             self._date = self._date or read_date(answer.headers) or time.time()
-            entries = answer.read(list[shape])  # type: ignore[valid-type]  # built from an argument
-            return entries, bool(answer.headers.get(NEXT_PAGE))
+            found = self._reader.read_page(answer, shape)
+            return found.found, bool(found.size and answer.headers.get(NEXT_PAGE))
 
         found, is_all = list_changed(ask, since)
         if not is_all:
@@ -94,10 +93,17 @@ class Observer(ListObserver[GitlabReader]):
     ) -> dict[int, PullRequest]:
         """Those that have moved, and those of our own branches that are open."""
         found = {one.iid: make_pull(make_pull_shape(one)) for one in moved}
-        for number, pull in (dict(known) | found).items():
-            if pull.state is PullState.OPEN and not is_of_fork(pull):
-                found[number] = self._look(number, known.get(number), is_new=number in found)
-        return found
+        listed = set(found)
+        ours = [
+            number
+            for number, pull in (dict(known) | found).items()
+            if pull.state is PullState.OPEN and not is_of_fork(pull)
+        ]
+        for number in ours:
+            found.pop(number, None)  # without what decides about it, it is not to be used
+        return found | self._reader.read_each(
+            ours, lambda number: self._look(number, known.get(number), is_new=number in listed)
+        )
 
     def _look(self, number: int, known: PullRequest | None, *, is_new: bool) -> PullRequest:
         """An open merge request with what decides about it. Reviews show in the list."""

@@ -49,6 +49,7 @@ from sm.adapters.forge.rest.shapes import (
 )
 from sm.adapters.forge.web.answer import Answer
 from sm.adapters.forge.web.client import PAGES, Client, Params
+from sm.foreign import read_number
 
 T = TypeVar("T")
 
@@ -88,7 +89,9 @@ class GitlabReader(Reader):
     ) -> Iterator[T]:
         """Every entry of a list, by page numbers: its links may name another address."""
         for answer in self.numbered_pages(path, purpose, params or {}):
-            yield from answer.read(list[shape])  # type: ignore[valid-type]  # built from an argument
+            yield from self.read_page(answer, shape).found
+
+    apart: ClassVar[frozenset[type]] = frozenset({IssueJson, MergeRequest})
 
     def numbered_pages(self, path: str, purpose: str, params: Params) -> Iterator[Answer]:
         """Every page of a list, until the forge names no next one."""
@@ -98,7 +101,7 @@ class GitlabReader(Reader):
             answer = self.web.get(f"{self.at}{path}", purpose, asked)
             yield answer
             page = answer.headers.get(NEXT_PAGE, "")
-            if not page.isdigit():
+            if read_number(page) is None:
                 return
 
     # People

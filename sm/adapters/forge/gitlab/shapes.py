@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from sm.adapters.forge.rest.shapes import Number
+from sm.adapters.forge.rest.shapes import Number, Sha, Whole
 
 
 class Account(Struct, frozen=True):
     """An account. What a deleted one has written belongs to `ghost`."""
 
     username: str = ""
-    id: int = 0
+    id: Whole = 0
 
 
 class IssueJson(Struct, frozen=True):
@@ -28,7 +28,7 @@ class IssueJson(Struct, frozen=True):
     author: Account | None = None
     labels: list[str] = []
     description: str | None = None
-    user_notes_count: int = 0
+    user_notes_count: Whole = 0
 
 
 class Position(Struct, frozen=True):
@@ -36,15 +36,15 @@ class Position(Struct, frozen=True):
 
     new_path: str | None = None
     old_path: str | None = None
-    new_line: int | None = None
-    old_line: int | None = None
+    new_line: Whole | None = None
+    old_line: Whole | None = None
     head_sha: str | None = None
 
 
 class Note(Struct, frozen=True):
     """A comment, or with `system` what GitLab itself tells of its author's deeds."""
 
-    id: int
+    id: Whole
     created_at: str
     body: str | None = None
     author: Account | None = None
@@ -65,8 +65,8 @@ class Thread(Struct, frozen=True):
 class Pipeline(Struct, frozen=True):
     """A run of CI. `sha` is the head, or of a merged result the merge that was tried with it."""
 
-    id: int
-    sha: str
+    id: Whole
+    sha: Sha
     status: str
     project_id: int = 0
     ref: str | None = None
@@ -79,7 +79,7 @@ class Pipeline(Struct, frozen=True):
 class Job(Struct, frozen=True):
     """A job of a pipeline, or with other words a status that another program has set."""
 
-    id: int
+    id: Whole
     name: str = ""
     status: str = ""
     allow_failure: bool = False
@@ -117,9 +117,9 @@ class MergeRequest(Struct, frozen=True):
     updated_at: str
     source_branch: str
     target_branch: str
-    target_project_id: int
-    source_project_id: int | None = None
-    sha: str | None = None
+    target_project_id: Whole
+    source_project_id: Whole | None = None
+    sha: Sha | None = None
     author: Account | None = None
     description: str | None = None
     merge_commit_sha: str | None = None
@@ -168,7 +168,7 @@ class Reviewer(Struct, frozen=True):
 class Version(Struct, frozen=True):
     """What a merge request was after a push."""
 
-    head_commit_sha: str
+    head_commit_sha: Sha
     created_at: str
 
 
@@ -176,14 +176,14 @@ class Member(Struct, frozen=True):
     """One who has a role in the project, or in a group above it."""
 
     username: str = ""
-    access_level: int = 0
+    access_level: Whole = 0
     state: str = "active"
 
 
 class Access(Struct, frozen=True):
     """A role."""
 
-    access_level: int = 0
+    access_level: Whole = 0
 
 
 class Permissions(Struct, frozen=True):
@@ -196,7 +196,7 @@ class Permissions(Struct, frozen=True):
 class Project(Struct, frozen=True):
     """A repository with all that belongs to it. Its id stays when it is renamed or moved."""
 
-    id: int
+    id: Whole
     path_with_namespace: str
     permissions: Permissions | None = None
     merge_trains_enabled: bool = False
@@ -205,7 +205,7 @@ class Project(Struct, frozen=True):
 class CommitJson(Struct, frozen=True):
     """A commit."""
 
-    id: str
+    id: Sha
     parent_ids: list[str] = []
 
 

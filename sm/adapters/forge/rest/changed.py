@@ -40,8 +40,8 @@ def list_changed(
     for _ in range(PAGES):
         entries, has_more = ask(after, page)
         found += entries
-        if not (entries and has_more):
+        if not has_more:
             return found, True
-        last = float(int(read_moment(entries[-1].updated_at)))
+        last = float(int(read_moment(entries[-1].updated_at))) if entries else after
         after, page = (after, page + 1) if last <= after else (last, 1)
     return found, False

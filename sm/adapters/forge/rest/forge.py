@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+PROBLEMS = 100
+"""Of an observation that are told."""
 PULLS = {None: "all", PullState.OPEN: "open"}
 
 
@@ -97,15 +99,17 @@ class RestForge(ABC):
         `OWNER:BRANCH`.
         """
         written = self.files.written()  # what is written while we read counts as changed since
-        problems = []
+        problems = list[str]()
         if since is None or CURSOR not in since.validators:
             problems += self.find_repository()
             found = self.make_observer(anew=True).read_all()
         else:
             is_written = self.is_stale(since)
             found = self.make_observer(anew=False).go_on(since, is_written=is_written)
+            problems += since.problems  # what was passed over is not in sight until it changes
         validators = found.validators | {"written": written}
-        return structs.replace(found, problems=(*problems, *found.problems), validators=validators)
+        told = tuple(dict.fromkeys((*problems, *found.problems)))[:PROBLEMS]
+        return structs.replace(found, problems=told, validators=validators)
 
     @abstractmethod
     def make_observer(self, *, anew: bool) -> Observer:

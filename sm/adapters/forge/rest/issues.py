@@ -118,5 +118,5 @@ def read_dependencies(
     named = dict.fromkeys(number for one in ready for number in one.dependencies())
     for number in [one for one in named if one not in issues][:NAMED]:
         with contextlib.suppress(NotFoundError):
-            found[number] = make_issue(reader.issue_shape(number))
+            found |= reader.read_each([number], lambda one: make_issue(reader.issue_shape(one)))
     return found

@@ -26,6 +26,16 @@ DISCUSSED = 200
 """Issues whose comments are read when all is read anew: those changed last."""
 
 
+NONE: Mapping[int, Issue] = {}
+
+
+def recall_comments(
+    numbers: Iterable[int], known: Mapping[int, Issue]
+) -> dict[int, tuple[Comment, ...]]:
+    """The comments on these issues as the last look has shown them."""
+    return {number: known[number].comments for number in numbers if number in known}
+
+
 class Found(Struct, frozen=True):
     """What was read, by number."""
 
@@ -42,13 +52,14 @@ class ListObserver(Generic[R]):
         self._reader, self._settings = reader, settings
         self._problems: list[str] = []
 
-    def _issues(self, shapes: Iterable[IssueShape]) -> dict[int, Issue]:
-        """The issues, open ones with their comments."""
+    def _issues(
+        self, shapes: Iterable[IssueShape], known: Mapping[int, Issue] = NONE
+    ) -> dict[int, Issue]:
+        """The issues, open ones with comments, which stay as `known` if they are unreadable."""
         newest = sorted(shapes, key=lambda one: one.updated_at, reverse=True)
         discussed = [one.number for one in newest if one.comments and one.state == "open"]
-        said: dict[int, tuple[Comment, ...]] = {
-            number: self._reader.comments(number) for number in discussed[:DISCUSSED]
-        }
+        said = self._reader.read_each(discussed[:DISCUSSED], self._reader.comments)
+        said |= recall_comments(set(discussed) - set(said), known)
         return {one.number: make_issue(one, said.get(one.number, ())) for one in newest}
 
     def _named(self, issues: Mapping[int, Issue], of: Iterable[int]) -> dict[int, Issue]:
@@ -59,6 +70,7 @@ class ListObserver(Generic[R]):
         """The observation, up to the moment `cursor`; without the texts of pull requests."""
         authors = authors_in(found.issues.values(), found.pulls.values())
         known = find_people(self._reader, self._settings, authors, found.people, self._problems)
+        self._problems += self._reader.take_passed_over()
         pulls = (found.pulls[number] for number in sorted(found.pulls))
         return Batch(
             issues=tuple(found.issues[number] for number in sorted(found.issues)),

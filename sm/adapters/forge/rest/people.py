@@ -13,7 +13,7 @@ from sm.adapters.forge.model import Batch
 from sm.adapters.forge.rest.convert import GHOST, read_login
 from sm.adapters.forge.rest.reader import GONE, Reader
 from sm.adapters.forge.rest.settings import RestSettings
-from sm.adapters.forge.web.errors import RefusedError
+from sm.adapters.forge.web.errors import BadShapeError, RefusedError
 
 ASKED = 20
 """More unknown authors than these are not asked for one by one."""
@@ -23,7 +23,7 @@ STRANGERS = "strangers"
 
 
 def list_writers(reader: Reader) -> frozenset[str] | None:
-    """Everyone who may push; None if there is no such list, or not for this token."""
+    """Everyone who may push; None if there is no such list, or none that can be read."""
     if not reader.lists_writers:
         return None
     try:
@@ -32,6 +32,8 @@ def list_writers(reader: Reader) -> frozenset[str] | None:
         if error.status in (403, *GONE):
             return None
         raise
+    except BadShapeError:
+        return None
 
 
 def find_writers(reader: Reader, authors: Iterable[str]) -> frozenset[str]:
@@ -92,6 +94,9 @@ def find_people(
         return known
     try:
         writers = find_writers(reader, new)
+    except BadShapeError as error:
+        problems.append(f"it is not known who may push: {error.message}")
+        return known
     except RefusedError as error:
         problems.append(
             f"the token may not ask who can push, so no author is trusted ({error.said}): "

@@ -40,10 +40,11 @@ from sm.adapters.forge.rest.shapes import (
     Statuses,
     User,
 )
-from sm.adapters.forge.web.answer import Answer
+from sm.adapters.forge.web.answer import Answer, Page
 from sm.adapters.forge.web.client import Client, Params
-from sm.adapters.forge.web.errors import RefusedError
+from sm.adapters.forge.web.errors import BadShapeError, RefusedError
 
+R = TypeVar("R")
 T = TypeVar("T")
 
 GONE = (404, 410)
@@ -73,6 +74,7 @@ class Reader:
         """`repository` is its present name."""
         self.web, self.repository = web, repository
         self.at = f"/repos/{quote(repository, safe='/')}"
+        self._passed_over: list[str] = []
 
     @cached_property
     def account(self) -> str:
@@ -107,7 +109,43 @@ class Reader:
         """Every entry of a list below the repository."""
         asked = {"per_page": PAGE, **(params or {})}
         for answer in self.web.pages(f"{self.at}{path}", purpose, asked):
-            yield from answer.read(list[shape])  # type: ignore[valid-type]  # built from an argument
+            yield from self.read_page(answer, shape).found
+
+    def read_page(self, answer: Answer, shape: type[T]) -> Page[T]:
+        """The entries of a page of a list.
+
+        An issue or a pull request that cannot be read is noted and passed over, so that it stands
+        in the way of no other. Other things decide together about one of them, such as reviews:
+        then one that cannot be read makes the whole page unreadable.
+        """
+        if shape not in self.apart:
+            found = answer.read(list[shape])  # type: ignore[valid-type]  # built from an argument
+            return Page(found, len(found))
+        page = answer.read_page(shape)
+        self.pass_over(page.bad)
+        return page
+
+    apart: ClassVar[frozenset[type]] = frozenset({IssueShape, PullShape})
+    """The shapes of entries of which each is read for itself."""
+
+    def pass_over(self, reasons: Iterable[str]) -> None:
+        """Note what could not be read, and why."""
+        self._passed_over += reasons
+
+    def read_each(self, numbers: Iterable[int], read: Callable[[int], R]) -> dict[int, R]:
+        """What `read` returns for each number. One of which it cannot read all is passed over."""
+        found = dict[int, R]()
+        for number in numbers:
+            try:
+                found[number] = read(number)
+            except BadShapeError as error:
+                self.pass_over([f"number {number} is passed over: {error.message}"])
+        return found
+
+    def take_passed_over(self) -> list[str]:
+        """What was passed over since this was asked last."""
+        found, self._passed_over = self._passed_over, []
+        return found
 
     oldest_first: ClassVar[Params] = {"sort": "created", "direction": "asc"}
     """How a list is asked for in the order of its numbers."""

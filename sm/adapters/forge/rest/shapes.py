@@ -10,6 +10,10 @@ from sm.adapters.forge.model import Sign
 from sm.foreign import NUMBER_LIMIT
 
 Number = Annotated[int, Meta(ge=1, le=NUMBER_LIMIT)]
+Whole = Annotated[int, Meta(ge=0, le=2**62)]
+"""A number that can be kept in a file: an id, a count."""
+Sha = Annotated[str, Meta(pattern=r"\A(?:[0-9a-f]{40}|[0-9a-f]{64})?\Z")]
+"""A commit, which gets into addresses; '' for none."""
 
 
 class User(Struct, frozen=True):
@@ -22,7 +26,7 @@ class Label(Struct, frozen=True):
     """A label. Forgejo and Gitea give it to an issue by its id."""
 
     name: str | None = ""
-    id: int = 0
+    id: Whole = 0
 
 
 class PullLink(Struct, frozen=True):
@@ -42,15 +46,21 @@ class IssueShape(Struct, frozen=True):
     user: User | None = None
     labels: list[Label | str] = []
     body: str | None = None
-    comments: int = 0
+    comments: Whole = 0
     assignees: list[User] | None = None
     pull_request: PullLink | None = None
+
+
+class Changed(Struct, frozen=True):
+    """When an entry of a list was changed last."""
+
+    updated_at: str
 
 
 class CommentShape(Struct, frozen=True):
     """A comment on an issue or a pull request."""
 
-    id: int
+    id: Whole
     created_at: str
     user: User | None = None
     body: str | None = None
@@ -59,7 +69,7 @@ class CommentShape(Struct, frozen=True):
 class Repository(Struct, frozen=True):
     """A repository. Its id stays when it is renamed or moved."""
 
-    id: int
+    id: Whole
     full_name: str
     permissions: dict[str, bool] | None = None
 
@@ -68,7 +78,7 @@ class End(Struct, frozen=True):
     """One end of a pull request. A fork that was deleted is null."""
 
     ref: str
-    sha: str
+    sha: Sha
     repo: Repository | None = None
     user: User | None = None
     label: str | None = None
@@ -98,7 +108,7 @@ class PullShape(Struct, frozen=True):
 class ReviewShape(Struct, frozen=True):
     """A review. A pending one has no time."""
 
-    id: int
+    id: Whole
     state: str
     user: User | None = None
     body: str | None = None
@@ -115,15 +125,15 @@ class InlineShape(Struct, frozen=True):
 
     path: str
     body: str
-    id: int = 0
+    id: Whole = 0
     diff_hunk: str | None = None
     resolver: User | None = None
     user: User | None = None
-    pull_request_review_id: int | None = None
-    line: int | None = None
-    original_line: int | None = None
-    position: int = 0
-    original_position: int = 0
+    pull_request_review_id: Whole | None = None
+    line: Whole | None = None
+    original_line: Whole | None = None
+    position: Whole = 0
+    original_position: Whole = 0
     updated_at: str = ""
 
 
@@ -132,7 +142,7 @@ class TimelineShape(Struct, frozen=True):
 
     type: str | None = ""
     body: str | None = None
-    review_id: int = 0
+    review_id: Whole = 0
 
 
 class App(Struct, frozen=True):
@@ -144,7 +154,7 @@ class App(Struct, frozen=True):
 class Suite(Struct, frozen=True):
     """The check runs of one push and one program."""
 
-    id: int = 0
+    id: Whole = 0
 
 
 class Output(Struct, frozen=True):
@@ -158,7 +168,7 @@ class Output(Struct, frozen=True):
 class CheckRunShape(Struct, frozen=True):
     """One check run."""
 
-    id: int
+    id: Whole
     name: str
     status: str
     conclusion: str | None = None
@@ -185,20 +195,20 @@ class StatusShape(Struct, frozen=True):
     target_url: str | None = None
     description: str | None = None
     updated_at: str | None = None
-    id: int = 0
+    id: Whole = 0
 
 
 class Statuses(Struct, frozen=True):
     """The last status of each context."""
 
     statuses: list[StatusShape] | None = None
-    total_count: int | None = None
+    total_count: Whole | None = None
 
 
 class Run(Struct, frozen=True):
     """A run of a workflow."""
 
-    id: int
+    id: Whole
     status: str | None = None
     conclusion: str | None = None
 
@@ -219,7 +229,7 @@ class StepShape(Struct, frozen=True):
 class Job(Struct, frozen=True):
     """A job of a run. One that no runner has taken up has no step."""
 
-    id: int
+    id: Whole
     name: str = ""
     status: str = ""
     conclusion: str | None = None
@@ -243,15 +253,15 @@ class File(Struct, frozen=True):
     """A file that a pull request changes."""
 
     filename: str
-    additions: int = 0
-    deletions: int = 0
+    additions: Whole = 0
+    deletions: Whole = 0
 
 
 class Comparison(Struct, frozen=True):
     """What one commit has that another lacks."""
 
     files: list[File] | None = None
-    total_commits: int = 0
+    total_commits: Whole = 0
 
 
 class RequiredCheck(Struct, frozen=True):
@@ -281,14 +291,14 @@ class Branch(Struct, frozen=True):
     protection: Protection | None = None
     enable_status_check: bool = False
     status_check_contexts: list[str] | None = None
-    required_approvals: int = 0
+    required_approvals: Whole = 0
 
 
 class RuleParameters(Struct, frozen=True):
     """What a rule of a ruleset asks for; each kind of rule has its own."""
 
     required_status_checks: list[RequiredCheck] = []
-    required_approving_review_count: int = 0
+    required_approving_review_count: Whole = 0
     require_code_owner_review: bool = False
     required_review_thread_resolution: bool = False
 
@@ -303,8 +313,8 @@ class Rule(Struct, frozen=True):
 class Commit(Struct, frozen=True):
     """A commit."""
 
-    sha: str = ""
-    id: str = ""
+    sha: Sha = ""
+    id: Sha = ""
 
 
 class Merged(Struct, frozen=True):

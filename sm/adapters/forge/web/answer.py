@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
-from sm.adapters.forge.web.errors import BadAnswerError
+from sm.adapters.forge.web.errors import BadAnswerError, BadShapeError
+from sm.foreign import NUMBER_LIMIT
 from sm.text import one_line
 
 T = TypeVar("T")
@@ -25,6 +26,17 @@ class Said(Struct, frozen=True):
     error: str | list[object] | dict[str, object] = ""
     error_description: str = ""
     errors: list[dict[str, object] | str] | None = None
+
+
+class Page(Struct, Generic[T], frozen=True):
+    """The entries of a list that can be read, and how many there are in all.
+
+    `bad` has a sentence for each of the others.
+    """
+
+    found: list[T]
+    size: int
+    bad: list[str] = []
 
 
 class Answer(Struct, frozen=True):
@@ -55,14 +67,36 @@ class Answer(Struct, frozen=True):
         """The body as `shape`.
 
         Raises:
-            BadAnswerError: it is cut off, or has another shape.
+            BadShapeError: it has another shape.
+            BadAnswerError: it is cut off.
 
         """
         try:
             return msgspec.json.decode(self.body, type=shape)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except UNREADABLE as error:
+            kind = BadShapeError if _is_whole(self.body) else BadAnswerError
             why = one_line(str(error), 200)
-            raise BadAnswerError(f"the answer to {self.what} cannot be read: {why}") from error
+            raise kind(f"the answer to {self.what} cannot be read: {why}") from error
+
+    def read_page(self, shape: type[T]) -> Page[T]:
+        """The body as a list of `shape`; entries of another shape are passed over.
+
+        Raises:
+            BadAnswerError: it is cut off, or no list.
+
+        """
+        try:
+            found = self.read(list[shape])  # type: ignore[valid-type]  # built from an argument
+            return Page(found, len(found))
+        except BadShapeError:
+            entries, bad = self.read(list[Raw]), list[str]()
+        found = []
+        for one in entries:
+            try:
+                found.append(read_part(one, shape, f"of the answer to {self.what}"))
+            except BadShapeError as error:
+                bad.append(error.message)
+        return Page(found, len(entries), bad)
 
     @property
     def said(self) -> str:
@@ -74,6 +108,49 @@ class Answer(Struct, frozen=True):
         details = [_word(one) for one in (found.errors or [])[:5]]
         words = [*map(_phrase, (found.message, found.error)), found.error_description]
         return one_line(": ".join(filter(None, [*words, "; ".join(filter(None, details))])), 300)
+
+
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def _is_whole(body: bytes) -> bool:
+    """Whether it is JSON to its end, whatever that says."""
+    try:
+        msgspec.json.decode(body, type=Raw)
+    except UNREADABLE:
+        return False
+    return True
+
+
+class _Numbered(Struct, frozen=True):
+    """As much of an entry as a person needs to find it; GitLab's number is `iid`."""
+
+    number: object = None
+    iid: object = None
+
+
+def read_part(data: Raw, shape: type[T], of: str) -> T:
+    """One entry `of` an answer as `shape`.
+
+    Raises:
+        BadShapeError: it has another shape. The message names it by its number.
+
+    """
+    try:
+        return msgspec.json.decode(data, type=shape)
+    except UNREADABLE as error:
+        why = one_line(str(error), 200)
+        raise BadShapeError(f"{_name_entry(data)} {of} is passed over: {why}") from error
+
+
+def _name_entry(data: Raw) -> str:
+    try:
+        found = msgspec.json.decode(data, type=_Numbered)
+    except UNREADABLE:
+        return "an entry"
+    numbers = (one for one in (found.number, found.iid) if isinstance(one, int))
+    number = next((one for one in numbers if 0 < one <= NUMBER_LIMIT), 0)
+    return f"number {number}" if number else "an entry"
 
 
 def _phrase(said: object) -> str:

@@ -181,6 +181,8 @@ class Client:
                 status = found.status_code
         except httpx2.HTTPError as error:
             raise AgainError(self._unreachable(path, error)) from None
+        except httpx2.InvalidURL as error:
+            raise BadAnswerError(f"no address for {path}: {_describe(error)}") from None
         if status != 200:
             raise AgainError(UnreachableError(f"GET {path} leads to an answer of {status}"))
         return Answer(status, {}, body, path)
@@ -285,6 +287,8 @@ class Client:
         except httpx2.HTTPError as error:
             self._enter(request, None)
             raise self._lost(request, _describe(error)) from None
+        except httpx2.InvalidURL as error:
+            raise BadAnswerError(f"no address for {request.what}: {_describe(error)}") from None
         self._enter(request, answer)
         return answer
 

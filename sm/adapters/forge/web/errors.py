@@ -17,6 +17,10 @@ class BadAnswerError(TemporaryError):
     """The answer is not what the forge promises: cut off, too long, or of another shape."""
 
 
+class BadShapeError(BadAnswerError):
+    """It came whole, and has another shape: the same request will bring the same answer."""
+
+
 class LimitedError(TemporaryError):
     """The forge takes no more requests until `until` (seconds since the epoch)."""
 

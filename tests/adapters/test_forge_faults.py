@@ -1,0 +1,417 @@
+"""What goes wrong between us and a forge over HTTP, in each dialect: all stands there once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from sm.adapters.forge.gitea import observe
+from sm.adapters.forge.gitlab import forge as gitlab_forge
+from sm.adapters.forge.kinds import kind_of, open_forge
+from sm.adapters.forge.model import (
+    BOT,
+    Batch,
+    CheckState,
+    InlineComment,
+    IssueState,
+    PullState,
+    ReviewState,
+)
+from sm.adapters.forge.protocol import Forge
+from sm.adapters.forge.web import again, client
+from sm.adapters.forge.web.errors import LimitedError, TokenRefusedError, UnreachableError
+from sm.errors import SmError, TemporaryError
+from sm.text import CONTROL
+from tests.forges.server import Asked, Fault, Reply
+from tests.forges.sides import KINDS, RemoteSide, age, opened, remote_side
+from tests.helpers import git
+from tests.hub import make_hub
+
+NOISE = "\x1b[2J\x9b31m\u202e\x07"
+
+
+@pytest.fixture(params=KINDS)
+def side(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[RemoteSide]:
+    for name in ("FIRST_PAUSE_S", "LONGEST_PAUSE_S"):
+        monkeypatch.setattr(again, name, 0.001)
+    for module, name in ((observe, "UNCERTAIN_S"), (gitlab_forge, "UNSURE_S")):
+        monkeypatch.setattr(module, name, 0.0)
+    with remote_side(request.param, make_hub(tmp_path), tmp_path / "kept") as side:
+        yield side
+
+
+# Writing
+
+
+BAD_GATEWAY = Reply(502, raw=b"<html>Bad Gateway</html>", headers={"Content-Type": "text/html"})
+TROUBLES: tuple[dict[str, object], ...] = (
+    {"drop": True},
+    {"drop": True, "after": True},
+    {"reply": BAD_GATEWAY},
+    {"reply": BAD_GATEWAY, "after": True},
+    {"late_s": 0.4},
+    {"cut": True},
+    {"garble": True},
+)
+"""What may happen to a POST: it is lost, or only its answer is, or that comes late or in part."""
+
+
+def insist(act: Callable[[], object]) -> object:
+    """What comes of it in the end; each pass tries what was not possible before."""
+    for _ in range(3):
+        try:
+            return act()
+        except TemporaryError as error:
+            last = error
+    raise last
+
+
+def test_what_is_made_stands_there_once_whatever_happens_to_the_request(
+    side: RemoteSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "READ_S", 0.2)
+    issue = side.open().add_issue("a", author="ada").number
+    pull, _ = opened(side)
+    for count, trouble in enumerate(TROUBLES):
+        branch = f"fix/x{count}"
+        side.push(branch, f"x{count}.txt")
+        for act in _makings(side, issue, pull, branch, f"m{count}"):
+            fault = Fault(method="POST", **trouble)  # type: ignore[arg-type]  # of several types
+            side.site.faults = [fault]
+            insist(act)
+            assert fault.times == 0
+        side.site.faults = []
+        offered = [one for _, one in side.state.pulls() if one.branch == branch]
+        assert len(offered) == 1, trouble
+    marks = [f"m{count}" for count in range(len(TROUBLES))]
+    assert [one.marker for one in side.open().issue(issue).comments] == marks
+    assert [one.marker for one in side.open().pull(pull).comments] == marks
+    said = sum(len(one.comments) for one in side.state.entries.values())
+    assert said == 2 * len(marks)
+
+
+def _makings(
+    side: RemoteSide, issue: int, pull: int, branch: str, mark: str
+) -> tuple[Callable[[], object], ...]:
+    """All that makes something and leaves a trace."""
+    return (
+        lambda: side.open().comment(issue, "Hello.", author=BOT, marker=mark),
+        lambda: side.open().comment(pull, "Hello.", author=BOT, marker=mark, on_pull=True),
+        lambda: side.open().open_pull(branch, "main", "a", author=BOT),
+    )
+
+
+@pytest.mark.parametrize("trouble", [{"drop": True}, {"reply": BAD_GATEWAY}, {"garble": True}])
+def test_what_says_how_things_shall_be_is_so_whatever_happens_to_its_answer(
+    side: RemoteSide, trouble: dict[str, object]
+) -> None:
+    issue = side.open().add_issue("a", labels=["backlog"], author="ada").number
+    number, head = opened(side)
+    other, _ = opened(side, "fix/2")
+    side.finish(head, CheckState.SUCCESS)
+
+    def do(act: Callable[[Forge], object]) -> None:
+        lost = [
+            Fault(method=method, after=True, **trouble)  # type: ignore[arg-type]
+            for method in ("POST", "PUT", "PATCH", "DELETE")
+        ]
+        side.site.faults = lost
+        insist(lambda: act(side.open()))
+        assert any(one.times == 0 for one in lost)
+        side.site.faults = []
+
+    do(lambda forge: forge.add_label(issue, "blocked"))
+    do(lambda forge: forge.remove_label(issue, "backlog"))
+    do(lambda forge: forge.close_issue(issue))
+    do(lambda forge: forge.close_pull(other))
+    do(lambda forge: forge.merge(number, head=head, author=BOT))
+    found = side.open().issue(issue)
+    assert (found.state, found.labels) == (IssueState.CLOSED, ("blocked",))
+    assert side.open().pull(other).state is PullState.CLOSED
+    assert side.open().pull(number).state is PullState.MERGED
+    merges = git(side.hub.repository.bare, "rev-list", "--merges", "--count", "main")
+    assert merges == "1"
+
+
+def test_what_has_no_trace_is_told_and_not_made_twice(side: RemoteSide) -> None:
+    number, _ = opened(side)
+    before = len(side.state.entries)
+    for act in (
+        lambda: side.open().add_issue("b", author=BOT),
+        lambda: side.open().submit_review(number, ReviewState.COMMENTED, "Hm.", author="rita"),
+    ):
+        side.site.faults = [Fault(method="POST", drop=True, after=True)]
+        with pytest.raises(UnreachableError, match="may have been done or not"):
+            act()
+    assert len(side.state.entries) == before + 1
+
+
+# Reading
+
+
+def test_a_storm_of_errors_changes_nothing(side: RemoteSide) -> None:
+    issue = side.open().add_issue("a", author="ada").number
+    since = side.open().observe()
+    for status in (500, 502, 503, 504):
+        side.site.faults = [Fault(times=99, reply=Reply(status))]
+        for act in (
+            lambda: side.open().observe(since),
+            lambda: side.open().observe(),
+            lambda: side.open().comment(issue, "Hello.", author=BOT, marker="m"),
+        ):
+            with pytest.raises(UnreachableError):
+                act()
+    side.site.faults = []
+    assert side.open().observe(since).issues == since.issues
+    assert side.open().comment(issue, "Hello.", author=BOT, marker="m")
+    assert len(side.open().issue(issue).comments) == 1
+
+
+NO_ANSWERS: tuple[dict[str, object], ...] = (
+    {"garble": True},
+    {"cut": True},
+    {"reply": Reply(304)},
+    {"reply": Reply(200, raw=b"<html>Sign in</html>")},
+)
+
+
+def test_an_answer_that_is_no_answer_delays_and_loses_nothing(side: RemoteSide) -> None:
+    """Each request of a look in turn: then the look fails as a whole, or it is right."""
+    side.admit("ada", "rita")
+    issue = side.open().add_issue("a", labels=["backlog"], author="ada").number
+    number, head = opened(side)
+    first = side.open().observe()
+    side.open().comment(issue, "Hello.", author="rita")
+    side.open().submit_review(number, ReviewState.APPROVED, author="rita")
+    side.finish(head, CheckState.SUCCESS)
+    for since in (None, first):
+        begun = len(side.site.asked)
+        right = side.open().observe(since)
+        assert right.pulls[0].reviews
+        assert right.issues[0].comments
+        assert right.problems == ()
+        lines = side.site.lines(begun)
+        for line, trouble in product(dict.fromkeys(lines), NO_ANSWERS):
+            side.site.faults = [Fault(part=line, **trouble)]
+            seen, why = _try_to_observe(side, since)
+            if seen:
+                assert (seen.issues, seen.pulls) == (right.issues, right.pulls), line
+            else:
+                assert "cannot be read" in why or "(304)" in why
+            side.site.faults = []
+    assert side.open().observe(first).pulls == right.pulls
+
+
+def _try_to_observe(side: RemoteSide, since: Batch | None) -> tuple[Batch | None, str]:
+    """An observation, or why there is none."""
+    try:
+        return side.open().observe(since), ""
+    except SmError as error:
+        return None, error.message
+
+
+def test_lists_that_change_while_they_are_read_are_right_in_the_end(side: RemoteSide) -> None:
+    for count in range(120):
+        side.state.add(f"t{count}", "", "ada")
+    age(side)
+    respond, entries = side.site.respond, list(side.state.entries.values())
+
+    def change(asked: Asked) -> Reply:
+        """Between two pages one is closed, another edited, and one is new."""
+        if asked.method == "GET" and asked.path.endswith("/issues") and len(entries) > 90:
+            side.state.close(entries.pop())
+            side.state.edit(entries.pop(0), "ada", "edited", None)
+            side.state.add("new", "", "ada")
+        return respond(asked)
+
+    side.site.respond = change
+    since = side.open().observe()
+    side.site.respond = respond
+    age(side)
+    seen = {one.number: one for one in side.open().observe(since).issues}
+    kept = {one.number: one for one in side.state.entries.values()}
+    wrong = [
+        number
+        for number, one in kept.items()
+        if number in seen and (seen[number].state is IssueState.OPEN) is not one.is_open
+    ]
+    assert wrong == []
+    assert {number for number, one in kept.items() if one.title == "edited"} <= {
+        number for number, one in seen.items() if one.title == "edited"
+    }
+    whole = {one.number for one in side.open().observe().issues}
+    assert whole == set(kept)
+
+
+# Limits
+
+
+SECONDARY = {"message": "You have exceeded a secondary rate limit."}
+LIMITS: tuple[Reply, ...] = (
+    Reply(429, raw=b"Retry later\n", headers={"Retry-After": "120"}),
+    Reply(429, {"message": "429 Too Many Requests"}),
+    Reply(403, SECONDARY, {"Retry-After": "60"}),
+    Reply(403, SECONDARY),
+    Reply(403, {"message": "no"}, {"X-RateLimit-Limit": "60", "X-RateLimit-Remaining": "0"}),
+    Reply(429, {"message": "no"}, {"RateLimit-Limit": "60", "RateLimit-Remaining": "0"}),
+)
+
+
+def test_a_limit_is_waited_out_and_what_was_refused_is_made_once(side: RemoteSide) -> None:
+    issue, marks = side.open().add_issue("a", author="ada").number, list[str]()
+    for (number, reply), method in product(enumerate(LIMITS), ("GET", "POST")):
+        for name in ("X-RateLimit", "RateLimit"):
+            if f"{name}-Remaining" in reply.headers:
+                reply.headers[f"{name}-Reset"] = str(int(side.state.clock()) + 90)
+        mark = f"{method}{number}"
+        marks.append(mark)
+        side.site.faults = [Fault(method=method, reply=reply)]
+        with pytest.raises(LimitedError, match="takes no more requests until"):
+            side.open().comment(issue, "Hello.", author=BOT, marker=mark)
+        assert side.open_as(BOT).pause_s() > 30
+        asked = len(side.site.asked)
+        with pytest.raises(LimitedError):
+            side.open().observe()
+        assert len(side.site.asked) == asked, "nothing is sent meanwhile"
+        (side.folder / "quota.json").unlink()  # its time is over
+        assert side.open().comment(issue, "Hello.", author=BOT, marker=mark)
+        assert not side.open().comment(issue, "Hello.", author=BOT, marker=mark)
+    assert [one.marker for one in side.open().issue(issue).comments] == marks
+
+
+def test_a_short_limit_is_waited_for(side: RemoteSide) -> None:
+    issue = side.open().add_issue("a", author="ada").number
+    side.site.faults = [Fault(method="POST", reply=Reply(429, headers={"Retry-After": "0"}))]
+    assert side.open().comment(issue, "Hello.", author=BOT, marker="m")
+    assert len(side.open().issue(issue).comments) == 1
+
+
+JUNK: tuple[dict[str, str], ...] = (
+    {"X-Total-Count": "\xb2", "X-Next-Page": "\xb2", "Link": "<>; rel=next"},
+    {"X-Total-Count": "9" * 5000, "X-Next-Page": "9" * 5000},
+    {"Date": "Mon, 99 Foo 99999 99:99:99 +9999", "ETag": "x[2J"},
+    {"Date": "", "X-RateLimit-Limit": "-1", "X-RateLimit-Remaining": "x"},
+    {"X-RateLimit-Limit": "1", "X-RateLimit-Remaining": "1", "X-RateLimit-Reset": "9" * 11},
+)
+
+
+def test_junk_in_headers_stops_nobody(side: RemoteSide) -> None:
+    side.open().add_issue("a", author="ada")
+    respond, junk = side.site.respond, dict[str, str]()
+
+    def answer(asked: Asked) -> Reply:
+        reply = respond(asked)
+        return Reply(reply.status, reply.data, reply.headers | junk, reply.raw)
+
+    side.site.respond = answer
+    for headers in JUNK:
+        junk.clear()
+        junk.update(headers)
+        since = side.open().observe()
+        assert [one.title for one in since.issues] == ["a"]
+        assert side.open().observe(since).issues == since.issues
+        assert side.open_as(BOT).pause_s() < 7 * 3600
+        (side.folder / "quota.json").unlink()
+
+
+# The token, the repository, labels
+
+
+def test_a_revoked_token_is_told_and_its_successor_is_used(side: RemoteSide) -> None:
+    forge = open_forge(side.project, None, side.folder)
+    forge.add_issue("a", author=BOT)
+    del side.state.tokens["secret-of-sm-4f1d"]
+    with pytest.raises(TokenRefusedError, match="does not accept the token"):
+        forge.observe()
+    side.token_file(BOT).write_text("a-new-token")
+    side.state.tokens["a-new-token"] = BOT
+    assert forge.observe().issues
+
+
+def test_a_renamed_repository_is_followed_by_its_id_and_another_is_not_taken_for_it(
+    side: RemoteSide,
+) -> None:
+    configured, issue = side.project, side.open().add_issue("a", author="ada").number
+    since = open_forge(configured, None, side.folder).observe()
+    side.state.name = "harbour/new"
+    seen = open_forge(configured, None, side.folder).observe()
+    assert [one.number for one in seen.issues] == [issue]
+    assert any("is called 'harbour/new' now" in problem for problem in seen.problems)
+    begun = len(side.site.asked)
+    forge = open_forge(configured, None, side.folder)
+    later = forge.observe(structs.replace(since, problems=seen.problems))
+    assert later.problems == seen.problems, "it is told until all is read anew"
+    assert forge.comment(issue, "Hello.", author=BOT, marker="m")
+    assert not [line for line in side.site.lines(begun) if "harbor" in line]
+
+
+def test_a_label_that_was_renamed_is_told_and_keeps_nothing_from_its_end(side: RemoteSide) -> None:
+    names = ["backlog", "in-progress", "blocked"]
+    issue = side.open().add_issue("a", labels=names[:2], author="ada").number
+    side.state.labels = ["backlog", "doing", "stuck"]
+    side.state.entries[issue].labels = ["backlog", "doing"]
+    [told] = kind_of(side.project.forge).find_problems(
+        side.project, "git@code.example.com:harbor/harb.git"
+    )
+    assert "has no label 'blocked', 'in-progress'" in told
+    side.open().remove_label(issue, "in-progress")
+    side.open().add_label(issue, "blocked")
+    assert set(side.open().observe().issues[0].labels) == {"backlog", "doing", "blocked"}
+
+
+def test_a_branch_that_is_gone_and_one_that_was_pushed_anew_are_seen(side: RemoteSide) -> None:
+    number, old = opened(side)
+    side.finish(old, CheckState.SUCCESS)
+    side.open().submit_review(number, ReviewState.APPROVED, author="rita")
+    since = side.open().observe()
+    clone = side.hub.repository.clone
+    git(clone, "checkout", "-q", "fix/1")
+    git(clone, "commit", "-q", "--amend", "-m", "anew")
+    git(clone, "push", "-q", "--force", "origin", "fix/1")
+    new = git(clone, "rev-parse", "HEAD")
+    age(side)
+    [pull] = side.open().observe(since).pulls
+    assert (pull.head, pull.check.state) == (new, CheckState.PENDING)
+    assert [one.head for one in pull.reviews] == [old], "it was of another commit"
+    git(clone, "push", "-q", "origin", ":fix/1")
+    assert side.open().branch_head("fix/1") == ""
+    assert side.open().observe(since).pulls[0].number == number
+    side.open().close_pull(number)
+    assert side.open().observe(since).pulls[0].state is PullState.CLOSED
+    with pytest.raises(SmError):
+        side.open().merge(number, author=BOT)
+
+
+# Hostile words
+
+
+def test_hostile_words_are_bounded_and_harmless_where_they_enter(side: RemoteSide) -> None:
+    bad = f"{NOISE}{'A' * 5000}\r\nsm: forged\u2028"
+    entry = side.state.add(bad, bad, f"eve{NOISE}")
+    side.state.label(entry, [f"l{count}{NOISE}" * 100 for count in range(300)])
+    side.state.say(entry, bad, bad)
+    number, head = opened(side)
+    mine = next(one for one in side.state.entries.values() if one.pull)
+    mine.title = bad
+    remark = InlineComment("fix-1.txt", 1, bad)
+    side.open().submit_review(number, ReviewState.COMMENTED, bad, [remark], author="rita")
+    side.finish(head, CheckState.FAILURE, bad, bad)
+    side.state.runs[-1].text = bad
+    seen = side.open().observe()
+    issue = next(one for one in seen.issues if one.number == entry.number)
+    [pull] = seen.pulls
+    lines = (issue.title, issue.author, *issue.labels, pull.title, pull.check.step)
+    for words in (*lines, issue.comments[0].author, pull.author):
+        assert not CONTROL.search(words), "a terminal would act upon it"
+        assert len(words) <= 1000
+    assert len(issue.labels) <= 100
+    whole = side.open().pull(number)
+    assert len(whole.check.url) <= 1000
+    assert "\x1b" not in whole.check.log, "it has no colours"
+    assert [one.number for one in side.open().issues()[0]] == [entry.number]
