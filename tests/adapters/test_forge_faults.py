@@ -18,6 +18,7 @@ from sm.adapters.forge.model import (
     CheckState,
     InlineComment,
     IssueState,
+    PullRequest,
     PullState,
     ReviewState,
 )
@@ -201,11 +202,21 @@ def test_an_answer_that_is_no_answer_delays_and_loses_nothing(side: RemoteSide) 
             side.site.faults = [Fault(part=line, **trouble)]
             seen, why = _try_to_observe(side, since)
             if seen:
-                assert (seen.issues, seen.pulls) == (right.issues, right.pulls), line
+                assert (seen.issues, _list_pulls(seen)) == (right.issues, _list_pulls(right)), line
             else:
                 assert "cannot be read" in why or "(304)" in why
             side.site.faults = []
     assert side.open().observe(first).pulls == right.pulls
+
+
+def _list_pulls(seen: Batch) -> list[PullRequest]:
+    """The pull requests, without what tells of edits: the way round by REST does not know it."""
+    return [
+        structs.replace(
+            pull, reviews=tuple(structs.replace(one, revision="") for one in pull.reviews)
+        )
+        for pull in seen.pulls
+    ]
 
 
 def _try_to_observe(side: RemoteSide, since: Batch | None) -> tuple[Batch | None, str]:
@@ -371,7 +382,7 @@ def test_a_branch_that_is_gone_and_one_that_was_pushed_anew_are_seen(side: Remot
     side.open().submit_review(number, ReviewState.APPROVED, author="rita")
     since = side.open().observe()
     clone = side.hub.repository.clone
-    git(clone, "checkout", "-q", "fix/1")
+    side.hub.check_out("fix/1")
     git(clone, "commit", "-q", "--amend", "-m", "anew")
     git(clone, "push", "-q", "--force", "origin", "fix/1")
     new = git(clone, "rev-parse", "HEAD")

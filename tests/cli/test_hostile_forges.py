@@ -98,7 +98,7 @@ def put_remark(side: RemoteSide, number: int) -> None:
     pull = side.state.entries[number].pull
     assert pull
     ident = side.state.next_id()
-    pull.inline.append(Inline(pull.reviews[-1].id, HOSTILE, 1, HOSTILE, ident))
+    pull.inline.append(Inline(pull.reviews[-1].id, HOSTILE, 1, HOSTILE, ident, author="rita"))
 
 
 def test_no_field_of_a_forge_harms_a_terminal_or_leaves_its_fence(

@@ -143,7 +143,7 @@ def test_an_edit_of_a_review_by_nobody_knows_whom_counts_only_if_all_are_trusted
     play.project = Project(play.project.config, settings)
     edit(play, "rita", "Not yet.", "Almost.")
     look_and_react(play, issue, monkeypatch)
-    assert passed_over(play) == ["an edit of a review by somebody whom the forge does not name"]
+    assert passed_over(play) == ["an edit of a review by an account that the forge does not name"]
     assert play.decided() == ["open-pull", "review-changes"]
 
 
