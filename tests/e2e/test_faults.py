@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import zip_longest
-from pathlib import Path
 
 import pytest
 
+from sm.adapters import proc
 from sm.adapters.forge.model import ReviewState
 from sm.issues.matrix import ROWS
 from sm.issues.reviews import read_taken as read_reviews
@@ -303,7 +303,7 @@ def test_state_directory_is_removed_while_the_agent_works(stage_of: MakeStage) -
     lose_state(stage)
     carry_on(stage, issue)
     assert stage.merged(issue)
-    wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the end of the first agent")
+    wait_for(lambda: proc.find(pid) is None, "the end of the first agent")
     assert_nothing_left(stage, issue)
 
 
@@ -345,7 +345,7 @@ def test_agent_of_an_issue_that_is_settled_while_its_state_is_lost_is_ended(
     lose_state(stage)
     forge.close_issue(issue) if settled == "closed" else forge.add_label(issue, "blocked")
     stage.poll()
-    wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the agent's end")
+    wait_for(lambda: proc.find(pid) is None, "the agent's end")
     assert not stage.sessions()
     assert set(forge.issue(issue).labels) == (
         set() if settled == "closed" else {"backlog", "blocked"}

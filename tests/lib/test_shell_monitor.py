@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from sm.adapters import proc
 from sm.store.lock import is_held
 from sm.store.paths import Root, SessionDir
 from tests.helpers import remove_tree, wait_for
@@ -394,7 +395,7 @@ def test_monitor_that_is_killed_leaves_no_server(monitor: Monitor) -> None:
     (server,) = children(process)
     process.kill()
     process.wait()
-    wait_for(lambda: not Path(f"/proc/{server}").exists(), "the server's end")
+    wait_for(lambda: proc.find(server) is None, "the server's end")
 
 
 def test_lock_survives_no_reactor(monitor: Monitor) -> None:
