@@ -11,21 +11,18 @@ they block. Jobs are read to name what has failed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from msgspec import Struct, structs
 
 from sm.adapters.forge.combine import Part
 from sm.adapters.forge.errors import AtWorkError, NotFoundError
+from sm.adapters.forge.gitlab.project import GitlabProject
 from sm.adapters.forge.gitlab.shapes import Bridge, CommitJson, Job, MergeRequest, Pipeline
 from sm.adapters.forge.rest.convert import read_moment
 from sm.adapters.forge.rest.reader import WRITE
 from sm.errors import UsageError
 from sm.foreign import NAME_LIMIT, tidy
-
-if TYPE_CHECKING:
-    from sm.adapters.forge.gitlab.reader import GitlabReader
 
 OVER = frozenset({"success", "failed", "canceled", "skipped"})
 WAITING = frozenset({"manual", "scheduled"})
@@ -50,7 +47,7 @@ OWN_END, UNKNOWN = "killed", "stale"
 SKIPPED = "the pipeline was skipped ([skip ci]), so nothing is known of the commit"
 
 
-def find_request(reader: GitlabReader, head: str, purpose: str) -> MergeRequest | None:
+def find_request(reader: GitlabProject, head: str, purpose: str) -> MergeRequest | None:
     """The open merge request whose head the commit is, with its pipeline."""
     path = f"/repository/commits/{head}/merge_requests"
     try:
@@ -62,7 +59,7 @@ def find_request(reader: GitlabReader, head: str, purpose: str) -> MergeRequest 
 
 
 def read_parts(
-    reader: GitlabReader, head: str, request: MergeRequest | None, purpose: str
+    reader: GitlabProject, head: str, request: MergeRequest | None, purpose: str
 ) -> list[Part]:
     """What the pipelines say of the commit `head`, and of what failed there."""
     pipelines = list(_choose(reader, head, request, purpose))
@@ -70,7 +67,7 @@ def read_parts(
 
 
 def _choose(
-    reader: GitlabReader, head: str, request: MergeRequest | None, purpose: str
+    reader: GitlabProject, head: str, request: MergeRequest | None, purpose: str
 ) -> Iterator[Pipeline]:
     """The pipeline that decides, and the last one of other programs."""
     own = request.head_pipeline if request else None
@@ -85,14 +82,14 @@ def _choose(
     yield from [one for one in (own, *others[:1]) if one]
 
 
-def _list_pipelines(reader: GitlabReader, head: str, purpose: str) -> Iterator[Pipeline]:
+def _list_pipelines(reader: GitlabProject, head: str, purpose: str) -> Iterator[Pipeline]:
     """Those of the commit itself, newest first."""
     asked: dict[str, str | int]
     asked = {"sha": head, "order_by": "id", "sort": "desc", "per_page": NEWEST}
     return iter(reader.web.get(f"{reader.at}/pipelines", purpose, asked).read(list[Pipeline]))
 
 
-def _is_of(reader: GitlabReader, pipeline: Pipeline, head: str, purpose: str) -> bool:
+def _is_of(reader: GitlabProject, pipeline: Pipeline, head: str, purpose: str) -> bool:
     """Whether the pipeline is of that head: a moment after a push it is of the last one.
 
     Of a merged result it has the merge, whose parents are the target and the head.
@@ -121,7 +118,7 @@ def _newest(pipelines: Iterable[Pipeline], branch: str) -> Pipeline | None:
 # Parts
 
 
-def _divide(reader: GitlabReader, head: str, pipeline: Pipeline, purpose: str) -> list[Part]:
+def _divide(reader: GitlabProject, head: str, pipeline: Pipeline, purpose: str) -> list[Part]:
     """A pipeline as one part, or one that has failed as what has failed in it."""
     at, url = read_moment(pipeline.updated_at), (pipeline.web_url or "")[:1000]
     key = f"pipeline {pipeline.id}"
@@ -145,7 +142,9 @@ class Failed(Struct, frozen=True):
     has_log: bool = True
 
 
-def _list_failed(reader: GitlabReader, head: str, pipeline: Pipeline, purpose: str) -> list[Failed]:
+def _list_failed(
+    reader: GitlabProject, head: str, pipeline: Pipeline, purpose: str
+) -> list[Failed]:
     """What has failed in a pipeline. Of other programs it is their statuses, without logs."""
     if found := list(_list_jobs(reader, pipeline, purpose)):
         return found
@@ -156,7 +155,7 @@ def _list_failed(reader: GitlabReader, head: str, pipeline: Pipeline, purpose: s
 
 
 def _list_jobs(
-    reader: GitlabReader, pipeline: Pipeline, purpose: str, above: tuple[str, ...] = ()
+    reader: GitlabProject, pipeline: Pipeline, purpose: str, above: tuple[str, ...] = ()
 ) -> Iterator[Failed]:
     """The failed jobs of a pipeline, and of its child pipelines, as far as it waits for them.
 
@@ -198,7 +197,7 @@ def _make_part(failed: Failed, pipeline: Pipeline, at: float) -> Part:
 # Again
 
 
-def rerun(reader: GitlabReader, head: str) -> None:
+def rerun(reader: GitlabProject, head: str) -> None:
     """Have CI run again: what has failed, or everything if nothing has.
 
     Raises:

@@ -17,7 +17,8 @@ from sm.adapters.forge.combine import combine
 from sm.adapters.forge.gitlab import ci
 from sm.adapters.forge.gitlab.convert import make_issue_shape, make_pull_shape
 from sm.adapters.forge.gitlab.held import hold_back, keep_hold
-from sm.adapters.forge.gitlab.reader import NEXT_PAGE, GitlabReader
+from sm.adapters.forge.gitlab.project import NEXT_PAGE
+from sm.adapters.forge.gitlab.reader import GitlabReader
 from sm.adapters.forge.gitlab.shapes import IssueJson, MergeRequest
 from sm.adapters.forge.model import Batch, Hold, PullRequest, PullState, authors_in
 from sm.adapters.forge.rest.changed import CURSOR, PAGES, list_changed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
 from typing import ClassVar, TypeVar
 from urllib.parse import quote
 
@@ -18,11 +17,10 @@ from sm.adapters.forge.gitlab.convert import (
     make_issue_shape,
     make_pull_shape,
     make_repository,
-    make_user,
 )
 from sm.adapters.forge.gitlab.held import add_removal, hold_back
+from sm.adapters.forge.gitlab.project import GitlabProject
 from sm.adapters.forge.gitlab.shapes import (
-    Account,
     BranchJson,
     ComparisonJson,
     Diff,
@@ -34,9 +32,9 @@ from sm.adapters.forge.gitlab.shapes import (
     Thread,
 )
 from sm.adapters.forge.model import Comment, IssueState, PullRequest, Review, hash_review
-from sm.adapters.forge.rest.convert import make_comment, make_pull, read_login, shorten, space_out
+from sm.adapters.forge.rest.convert import make_comment, make_pull, shorten, space_out
 from sm.adapters.forge.rest.pulls import refuse_nothing
-from sm.adapters.forge.rest.reader import PAGE, READ, STATES, TRUST, WRITE, Reader
+from sm.adapters.forge.rest.reader import READ, STATES, TRUST, WRITE
 from sm.adapters.forge.rest.rules import BranchRules
 from sm.adapters.forge.rest.shapes import (
     Comparison,
@@ -48,32 +46,20 @@ from sm.adapters.forge.rest.shapes import (
     User,
 )
 from sm.adapters.forge.web.answer import Answer
-from sm.adapters.forge.web.client import PAGES, Client, Params
-from sm.foreign import read_number
+from sm.adapters.forge.web.client import Params
 
 T = TypeVar("T")
 
 OPENED = {"open": "opened", "closed": "all"}
 """GitLab's words for states. What is merged is not among what is closed, so all is asked for."""
-NEXT_PAGE = "x-next-page"
 EVENTS = {"open": "reopen", "closed": "close"}
 
 
-class GitlabReader(Reader):
-    """One repository on GitLab, `GROUP/SUBGROUP/NAME`."""
+class GitlabReader(GitlabProject):
+    """The same, with all that a forge is asked for."""
 
     oldest_first: ClassVar[Params] = {"order_by": "created_at", "sort": "asc"}
     colour: ClassVar[str] = "#8c8c8c"
-
-    def __init__(self, web: Client, repository: str) -> None:
-        """`repository` is its present name."""
-        super().__init__(web, repository)
-        self.at = f"/projects/{quote(repository, safe='')}"
-
-    @cached_property
-    def account(self) -> str:
-        """Who we are: what this account has written may bear our marks."""
-        return read_login(make_user(self.web.get("/user", READ).read(Account)))
 
     def repository_shape(self, purpose: str, ident: int = 0) -> Repository:
         """The repository: the one of this name, or whatever the one with that id is called."""
@@ -83,26 +69,6 @@ class GitlabReader(Reader):
     def has_merge_trains(self) -> bool:
         """Whether the project merges by merge trains."""
         return self.web.get(self.at, READ).read(Project).merge_trains_enabled
-
-    def entries(
-        self, path: str, shape: type[T], params: Params | None = None, purpose: str = READ
-    ) -> Iterator[T]:
-        """Every entry of a list, by page numbers: its links may name another address."""
-        for answer in self.numbered_pages(path, purpose, params or {}):
-            yield from self.read_page(answer, shape).found
-
-    apart: ClassVar[frozenset[type]] = frozenset({IssueJson, MergeRequest})
-
-    def numbered_pages(self, path: str, purpose: str, params: Params) -> Iterator[Answer]:
-        """Every page of a list, until the forge names no next one."""
-        page = "1"
-        for _ in range(PAGES):
-            asked = {"per_page": PAGE, "page": page, **params}
-            answer = self.web.get(f"{self.at}{path}", purpose, asked)
-            yield answer
-            page = answer.headers.get(NEXT_PAGE, "")
-            if read_number(page) is None:
-                return
 
     # People
 
@@ -183,11 +149,6 @@ class GitlabReader(Reader):
         return space_out(make_comment(one, self.account) for one in said)
 
     # Pull requests
-
-    def request(self, number: int, purpose: str = READ) -> MergeRequest:
-        """A merge request with its pipeline. To ask makes GitLab look whether it conflicts."""
-        what = f"pull request {number}"
-        return self.ask(f"/merge_requests/{number}", MergeRequest, what, purpose=purpose)
 
     def pull_shape(self, number: int) -> PullShape:
         """A pull request as the forge has it."""

@@ -7,11 +7,11 @@ when they said so, and its versions which commit they saw.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
 from sm.adapters.forge.gitlab.convert import make_user
+from sm.adapters.forge.gitlab.project import GitlabProject
 from sm.adapters.forge.gitlab.shapes import (
     Account,
     Approvals,
@@ -24,9 +24,6 @@ from sm.adapters.forge.gitlab.shapes import (
 from sm.adapters.forge.model import InlineComment, Review, ReviewState
 from sm.adapters.forge.rest.convert import read_login, read_moment
 from sm.foreign import NAME_LIMIT
-
-if TYPE_CHECKING:
-    from sm.adapters.forge.gitlab.reader import GitlabReader
 
 TOLD = {
     "approved this merge request": ReviewState.APPROVED,
@@ -55,7 +52,7 @@ class Material(Struct, frozen=True):
 
 
 def read_reviews(
-    reader: GitlabReader, number: int, threads: Sequence[Thread] | None = None
+    reader: GitlabProject, number: int, threads: Sequence[Thread] | None = None
 ) -> tuple[tuple[Review, ...], frozenset[int]]:
     """The reviews that stand, oldest first; and the notes whose texts are in them."""
     at = f"/merge_requests/{number}"
