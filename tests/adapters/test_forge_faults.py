@@ -51,12 +51,14 @@ def side(
 
 
 BAD_GATEWAY = Reply(502, raw=b"<html>Bad Gateway</html>", headers={"Content-Type": "text/html"})
+IMPATIENT_S = 2.0
+"""So long an answer is waited for that comes late. By then even a slow machine has done the act."""
 TROUBLES: tuple[dict[str, object], ...] = (
     {"drop": True},
     {"drop": True, "after": True},
     {"reply": BAD_GATEWAY},
     {"reply": BAD_GATEWAY, "after": True},
-    {"late_s": 0.4},
+    {"late_s": 2 * IMPATIENT_S},
     {"cut": True},
     {"garble": True},
 )
@@ -76,12 +78,14 @@ def insist(act: Callable[[], object]) -> object:
 def test_what_is_made_stands_there_once_whatever_happens_to_the_request(
     side: RemoteSide, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "READ_S", 0.2)
+    patient_s = client.READ_S
     issue = side.open().add_issue("a", author="ada").number
     pull, _ = opened(side)
     for count, trouble in enumerate(TROUBLES):
         branch = f"fix/x{count}"
         side.push(branch, f"x{count}.txt")
+        read_s = IMPATIENT_S if "late_s" in trouble else patient_s
+        monkeypatch.setattr(client, "READ_S", read_s)
         for act in _makings(side, issue, pull, branch, f"m{count}"):
             fault = Fault(method="POST", **trouble)  # type: ignore[arg-type]  # of several types
             side.site.faults = [fault]
