@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from sm.adapters.forge.local.killed import count_oom_kills, killer
 from sm.adapters.forge.model import CheckState
 from sm.config.load import load
 from sm.config.schema import Ci
+from sm.store import lock
 from sm.store.paths import Root
 from tests.helpers import wait_for
 from tests.hub import Hub, make_hub
@@ -381,6 +383,20 @@ def test_ci_at_work_is_not_started_twice(tmp_path: Path) -> None:
         forge.rerun_check(head)
     (tmp_path / "go").write_text("go\n")
     assert hub.checked(head) == "success"
+
+
+def test_ci_that_has_its_result_and_is_about_to_end_is_waited_for(tmp_path: Path) -> None:
+    """A person who was told the result, and asked for another run at once, was refused."""
+    hub = make_hub(tmp_path, ci=f"echo run >>{tmp_path}/runs")
+    head = hub.push("fix/1")
+    assert hub.checked(head) == "success"
+    with ThreadPoolExecutor() as pool:
+        with lock.hold(hub.open().checks.folder(head).lock):
+            again = pool.submit(hub.open().rerun_check, head)
+            assert not wait([again], timeout=0.3).done
+        again.result()
+    assert hub.checked(head) == "success"
+    assert runs(tmp_path) == 2
 
 
 def test_merged_pull_request_and_issue_without_a_branch_have_nothing_to_run(

@@ -29,6 +29,10 @@ from sm.store.lock import is_held, try_hold_fd
 MAX_STARTS = 3
 """Runners of one check that may die before it counts as broken."""
 
+ENDING_S = 20.0
+"""So long a runner may take to remove its checkout after it has written its result."""
+LOOK_S = 0.02
+
 EXCERPT_LIMIT = 64 * 1024
 """Bytes of a failing log that a `Check` carries."""
 
@@ -91,17 +95,24 @@ class Checks(Struct, frozen=True):
     def rerun(self, head: str) -> None:
         """Forget what CI said of `head`, and start a runner.
 
+        One that has written its result, and is about to end, is waited for.
+
         Raises:
             AtWorkError: a runner is at work on it.
 
         """
         folder = self.folder(head)
         folder.path.mkdir(mode=0o755, parents=True, exist_ok=True)
-        with try_hold_fd(folder.lock) as lock:
-            if lock is None:
+        until = time.monotonic() + (ENDING_S if folder.verdict() else 0)
+        while True:
+            with try_hold_fd(folder.lock) as lock:
+                if lock is not None:
+                    _forget(folder)
+                    self._start(folder, head, lock)
+                    return
+            if time.monotonic() >= until:
                 raise AtWorkError(f"CI is at work on {head[:12]}: wait for what it says")
-            _forget(folder)
-            self._start(folder, head, lock)
+            time.sleep(LOOK_S)
 
     def _verdict(self, folder: CheckFolder) -> Verdict | None:
         """The result of the command that is configured now."""
