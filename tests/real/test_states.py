@@ -37,6 +37,7 @@ def test_a_turn_is_told_from_its_beginning_to_its_end(managed: Managed, api: Api
     wait_for(marker(managed).exists, "the idle marker")
     first = agent_state.read(managed.session.dir)
     assert first.context == api.main[-1].session
+    managed.wait_screen(lambda screen: screen.prompt == "idle", "an idle prompt")
     assert managed.send("Again.") == ACCEPTED
     wait_for(lambda: agent_state.read(managed.session.dir).prompt != first.prompt, "a new prompt")
     managed.wait_state(State.IDLE)
