@@ -148,11 +148,11 @@ def make_repository(folder: Path) -> Repository:
     for source, copy in ((made.bare, repository.bare), (made.clone, repository.clone)):
         shutil.copytree(source, copy, symlinks=True)
     config = repository.clone / ".git" / "config"
-    config.write_text(config.read_text().replace(str(made.bare), quoted(repository.bare)))
+    config.write_text(config.read_text().replace(str(made.bare), quote_value(repository.bare)))
     return repository
 
 
-def quoted(path: Path) -> str:
+def quote_value(path: Path) -> str:
     """The path as a value of git's configuration."""
     text = str(path).replace("\\", r"\\").replace('"', r"\"")
     return f'"{text}"'

@@ -1,6 +1,6 @@
 """Reviews as the agent knows them: taken when a text first quotes one, kept until it is settled.
 
-Later edits reach the agent only if somebody who is trusted has made them, and then as a change.
+Later edits reach the agent only if a trusted person has made them, and then as a change.
 What is passed over is told to people, once.
 """
 

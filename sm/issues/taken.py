@@ -259,7 +259,10 @@ def _heed(session: IssueSession, taken: Taken, seen: str) -> None:
 
 
 def note_passed_over(session: IssueSession, what: str, author: str) -> None:
-    """Tell people that words were kept from the agent; '' as `author` if nobody knows whose."""
+    """Tell people that words were kept from the agent.
+
+    `author` is '' if the forge does not say whose they are.
+    """
     session.project.record(events.PassedOver(session=session.name, what=what, author=author))
 
 

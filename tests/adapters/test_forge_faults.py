@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from sm.adapters.forge.gitea import observe
-from sm.adapters.forge.gitlab import forge as gitlab_forge
 from sm.adapters.forge.kinds import kind_of, open_forge
 from sm.adapters.forge.model import (
     BOT,
@@ -23,7 +21,7 @@ from sm.adapters.forge.model import (
     ReviewState,
 )
 from sm.adapters.forge.protocol import Forge
-from sm.adapters.forge.web import again, client
+from sm.adapters.forge.web import client
 from sm.adapters.forge.web.errors import LimitedError, TokenRefusedError, UnreachableError
 from sm.errors import SmError, TemporaryError
 from sm.text import CONTROL
@@ -36,13 +34,7 @@ NOISE = "\x1b[2J\x9b31m\u202e\x07"
 
 
 @pytest.fixture(params=KINDS)
-def side(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[RemoteSide]:
-    for name in ("FIRST_PAUSE_S", "LONGEST_PAUSE_S"):
-        monkeypatch.setattr(again, name, 0.001)
-    for module, name in ((observe, "UNCERTAIN_S"), (gitlab_forge, "UNSURE_S")):
-        monkeypatch.setattr(module, name, 0.0)
+def side(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RemoteSide]:
     with remote_side(request.param, make_hub(tmp_path), tmp_path / "kept") as side:
         yield side
 

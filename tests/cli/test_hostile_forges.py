@@ -12,7 +12,6 @@ import yaml
 from msgspec import structs
 
 from sm.__main__ import run
-from sm.adapters.forge.gitea import observe
 from sm.adapters.forge.model import CheckState, ReviewState
 from sm.config.load import load
 from sm.foreign import tidy
@@ -49,7 +48,6 @@ def side(
     tmux_socket: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[RemoteSide]:
-    monkeypatch.setattr(observe, "UNCERTAIN_S", 0.0)
     hub = make_hub(tmp_path)
     config = load(hub.config, os.environ, tmp_path)
     folder = Project(config, config.projects[0]).directory.path

@@ -7,7 +7,6 @@ import time
 import pytest
 
 from sm.adapters.forge.model import BOT, IssueState, PullState, ReviewState
-from sm.adapters.forge.web import again
 from sm.errors import TemporaryError
 from sm.issues.poll import tick
 from sm.issues.problem import read_problem
@@ -19,12 +18,6 @@ from tests.helpers import git
 
 OVER_HTTP = pytest.mark.parametrize("play", KINDS, indirect=True)
 HOUR_S = 3600.0
-
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("FIRST_PAUSE_S", "LONGEST_PAUSE_S"):
-        monkeypatch.setattr(again, name, 0.001)
 
 
 def side_of(play: Play) -> RemoteSide:

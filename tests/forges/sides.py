@@ -14,6 +14,7 @@ import pytest
 from msgspec import structs
 
 from sm.adapters.forge.gitea import observe as gitea_observe
+from sm.adapters.forge.gitlab import forge as gitlab_forge
 from sm.adapters.forge.kinds import open_forge
 from sm.adapters.forge.local.repository import BareRepository
 from sm.adapters.forge.model import BOT, Batch, CheckState
@@ -147,18 +148,19 @@ class RemoteSide:
 def remote_side(kind: str, hub: Hub, folder: Path) -> Iterator[RemoteSide]:
     """A forge until the end of the block; no exchange may be one that it does not describe.
 
-    Until then this process tries again almost without a pause.
+    Until then this process tries and asks again almost without a pause.
     """
     folder.mkdir(mode=0o700, exist_ok=True)
     state = State(BareRepository(hub.repository.bare))
     dialect = DIALECTS[kind](state)
     with serving(dialect.respond) as site, pytest.MonkeyPatch.context() as environment:
-        # Nobody is trusted there: all servers are on loopback, and to load the certificates of the
+        # No certificate is trusted there: all servers are on loopback, and to load those of the
         # machine takes longer than most requests.
         environment.setenv("SSL_CERT_DIR", str(folder))
         environment.setattr(again, "FIRST_PAUSE_S", 0.001)
         environment.setattr(again, "LONGEST_PAUSE_S", 0.002)
         environment.setattr(gitea_observe, "UNCERTAIN_S", 0.0)
+        environment.setattr(gitlab_forge, "UNSURE_S", 0.0)
         site.clock = lambda: state.clock()
         yield RemoteSide(hub, state, site, dialect, folder, kind)
     if dialect.description.problems:

@@ -15,10 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sm.adapters.forge.gitea import observe
-from sm.adapters.forge.gitlab import forge as gitlab_forge
 from sm.adapters.forge.model import CheckState, InlineComment, ReviewState
-from sm.adapters.forge.web import again
 from sm.config.load import load
 from sm.issues.snapshot import last_snapshot
 from sm.sessions.project import Project
@@ -152,12 +149,7 @@ def world(
     tmp_path: Path,
     root: Root,
     tmux_socket: str,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[World]:
-    for module, name in ((observe, "UNCERTAIN_S"), (gitlab_forge, "UNSURE_S")):
-        monkeypatch.setattr(module, name, 0.0)
-    for name in ("FIRST_PAUSE_S", "LONGEST_PAUSE_S"):
-        monkeypatch.setattr(again, name, 0.001)
     hub = make_hub(tmp_path, ci="true")
     config = load(hub.config, os.environ, tmp_path)
     folder = Project(config, config.projects[0]).directory.path

@@ -315,7 +315,7 @@ def send_at_once(served: Served, session: str, count: int) -> list[socket.socket
     return waiting
 
 
-def answered(connections: list[socket.socket]) -> bool:
+def has_answer(connections: list[socket.socket]) -> bool:
     """Whether there is an answer on one of them."""
     return bool(select.select(connections, [], [], 0)[0])
 
@@ -330,7 +330,7 @@ def test_a_slow_terminal_holds_up_nobody_else(company: Company) -> None:
             wait_for(lambda: served.get("/sessions").body["sessions"][0]["waiting"] > 0, "them")
             assert served.get("/health").status == 200
             assert served.get(f"/sessions/{ann}").status == 200
-            assert not answered(waiting)
+            assert not has_answer(waiting)
         for connection in waiting:
             assert heard(connection).status == 200
             connection.close()
@@ -346,7 +346,7 @@ def test_a_stuck_session_holds_up_no_message_to_another(company: Company) -> Non
             wait_for(lambda: served.get(f"/sessions/{ann}").body["waiting"] > 3, "them")
             assert served.post(f"/sessions/{bob}/input", {"text": "Quick."}).status == 200
             assert served.post(f"/sessions/{bob}/kill", {}).status == 200
-            assert not answered(waiting)
+            assert not has_answer(waiting)
         for connection in waiting:
             assert heard(connection).status == 200
             connection.close()

@@ -116,7 +116,7 @@ class Observer(ListObserver[GiteaReader]):
     def _reviews(self, number: int, known: PullRequest | None) -> tuple[Review, ...]:
         """The reviews without texts. No list shows that one was edited.
 
-        So the texts are compared when all is read anew, while somebody asks for changes.
+        So the texts are compared when all is read anew, while a reviewer asks for changes.
         """
         found = self._reader.reviews(number)
         if known:

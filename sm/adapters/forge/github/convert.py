@@ -125,7 +125,7 @@ def split_revision(revision: str) -> tuple[str, str]:
 
 
 def _editor(node: ReviewNode | Remark | CommentNode) -> str:
-    """Who has edited it last, '' for nobody."""
+    """The account that has edited it last, '' if it was never edited."""
     return read_actor(node.editor) if node.last_edited_at else ""
 
 

@@ -42,7 +42,7 @@ REASONS = {
     "title_regex": "its title has not the form that the project asks for",
     "commits_status": "its branch is gone or empty",
 }
-"""GitLab's words for what somebody has to see to, in ours."""
+"""What a person has to do before GitLab merges: GitLab's words for it, and ours."""
 REMOVED = "removed this merge request from the merge train"
 """How GitLab's own note begins that it has taken one out of a merge train."""
 

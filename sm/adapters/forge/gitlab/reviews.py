@@ -141,7 +141,7 @@ def make_reviews(material: Material) -> tuple[tuple[Review, ...], frozenset[int]
 
 
 def _make_open_one(author: str, remarks: Sequence[Thread]) -> Review:
-    """What is said of lines by somebody who has given no verdict."""
+    """The remarks on lines of those who have given no verdict."""
     first, last = remarks[0].notes[0], remarks[-1].notes[0]
     return Review(
         id=f"thread-{first.id}",
