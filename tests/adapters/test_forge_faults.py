@@ -30,6 +30,8 @@ from tests.forges.sides import KINDS, RemoteSide, age, opened, remote_side
 from tests.helpers import git
 from tests.hub import make_hub
 
+MEGABYTE = 1_000_000
+HEARD = ["the first word", "the last word"]
 NOISE = "\x1b[2J\x9b31m\u202e\x07"
 
 
@@ -422,3 +424,28 @@ def test_hostile_words_are_bounded_and_harmless_where_they_enter(side: RemoteSid
     assert len(whole.check.url) <= 1000
     assert "\x1b" not in whole.check.log, "it has no colours"
     assert [one.number for one in side.open().issues()[0]] == [entry.number]
+
+
+def test_much_text_of_a_stranger_keeps_nothing_else_from_being_read(side: RemoteSide) -> None:
+    megabyte = "\u2620" * (MEGABYTE // 3)
+    first = side.state.add("A", "the first", "ann")
+    loud = side.state.add("B", "with comments", "ann")
+    side.state.say(loud, "ann", "the first word")
+    seen = side.open().observe()
+    for _ in range(20):
+        side.state.add("Noise", megabyte, "eve")
+        side.state.say(loud, "eve", megabyte)
+    side.state.say(loud, "ann", "the last word")
+    last = side.state.add("C", "the last", "ann")
+    for since in (seen, None):
+        found = side.open().observe(since)
+        assert {one.number for one in found.issues} == set(side.state.entries)
+        texts = {one.number: one.body for one in found.issues}
+        assert (texts[first.number], texts[last.number]) == ("the first", "the last")
+        said = next(one.comments for one in found.issues if one.number == loud.number)
+        if side.kind in ("forgejo", "gitea"):  # they give all comments on an issue, or none
+            assert [one.body for one in said] == (["the first word"] if since else [])
+            assert any(f"number {loud.number} is passed over" in one for one in found.problems)
+        else:
+            assert [one.body for one in said if one.author == "ann"] == HEARD
+            assert found.problems == ()

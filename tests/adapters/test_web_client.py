@@ -16,6 +16,7 @@ from sm.adapters.forge.web.errors import (
     LimitedError,
     RefusedError,
     TokenRefusedError,
+    TooLongError,
     UnknownOutcomeError,
     UnreachableError,
 )
@@ -39,10 +40,6 @@ def respond(asked: Asked) -> Reply:
             return Reply(301, headers={"Location": f"http://{asked.headers['host']}/round"})
         case "/away":
             return Reply(301, headers={"Location": "http://localhost:1/thing"})
-        case "/list":
-            page = int(asked.query.get("page", "1"))
-            link = f'<http://{asked.headers["host"]}/list?page={page + 1}>; rel="next"'
-            return Reply(data=[page], headers={"Link": link} if page < 3 else {})
         case "/log":
             return Reply(302, headers={"Location": f"http://{asked.headers['host']}/store"})
         case "/store":
@@ -209,11 +206,6 @@ def test_what_is_known_already_is_not_sent(web: Client, ledger: Ledger) -> None:
     assert ledger.read().total() == {"look": Count(requests=2, unchanged=1, points=1)}
 
 
-def test_pages_are_read_as_they_link_to_one_another(web: Client) -> None:
-    assert [page.read(list[int]) for page in web.pages("/list", "test")] == [[1], [2], [3]]
-    assert len(list(web.pages("/list", "test", most=2))) == 2
-
-
 def test_what_has_moved_is_followed_and_not_in_a_circle(web: Client) -> None:
     assert web.get("/old", "test").read(dict[str, int]) == {"a": 1}
     with pytest.raises(BadAnswerError, match="circle"):
@@ -229,12 +221,13 @@ def test_the_token_goes_nowhere_else(web: Client, site: Site) -> None:
     assert sent["/store"] is None
 
 
-def test_a_body_without_end_is_not_read(
-    web: Client, site: Site, monkeypatch: pytest.MonkeyPatch
+def test_a_body_without_end_is_not_read_and_is_counted(
+    web: Client, site: Site, ledger: Ledger
 ) -> None:
     site.faults = [Fault(reply=Reply(raw=b"[" + b"1," * 9_000_000))]
-    with pytest.raises(BadAnswerError, match="longer than"):
-        web.get("/thing", "test")
+    with pytest.raises(TooLongError, match="longer than"):
+        web.get("/thing", "look")
+    assert ledger.read().total() == {"look": Count(requests=1, points=1)}
 
 
 # The token

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import ClassVar, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import ClassVar
 from urllib.parse import quote
 
 from msgspec import structs
@@ -24,11 +24,9 @@ from sm.adapters.forge.rest.shapes import (
     TimelineShape,
 )
 from sm.adapters.forge.web.answer import Answer
-from sm.adapters.forge.web.client import PAGES, Params
+from sm.adapters.forge.web.client import Params
 from sm.adapters.forge.web.errors import RefusedError
 from sm.foreign import read_number
-
-T = TypeVar("T")
 
 LIMIT = 50
 """Entries of a page; a server may give fewer."""
@@ -48,25 +46,13 @@ class GiteaReader(Reader):
     lists_writers: ClassVar[bool] = False
     """Its list of collaborators has those who may only read, and neither owners nor teams."""
 
-    def entries(
-        self,
-        path: str,
-        shape: type[T],
-        params: Params | None = None,
-        purpose: str = READ,
-        most: int = PAGES,
-    ) -> Iterator[T]:
-        """Every entry of a list, by page numbers: its links may name another address."""
-        seen = 0
-        for page in range(1, most + 1):
-            asked = {"limit": LIMIT, "page": page, **(params or {})}
-            answer = self.web.get(f"{self.at}{path}", purpose, asked)
-            found = self.read_page(answer, shape)
-            yield from found.found
-            seen += found.size
-            total = read_number(answer.headers.get(TOTAL, ""))
-            if not found.size or (total is not None and seen >= total):
-                return
+    size_key: ClassVar[str] = "limit"
+    page_size: ClassVar[int] = LIMIT
+
+    def tells_more(self, headers: Mapping[str, str], seen: int) -> bool:
+        """Whether an answer with these headers has another page behind it."""
+        total = read_number(headers.get(TOTAL, ""))
+        return total is None or seen < total
 
     # Labels go by their ids: a name that is unknown would be dropped without a word.
 

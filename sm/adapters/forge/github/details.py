@@ -40,6 +40,7 @@ from sm.adapters.forge.web.errors import (
     BadShapeError,
     LimitedError,
     RefusedError,
+    TooLongError,
     UnreachableError,
 )
 from sm.adapters.forge.web.ledger import Count
@@ -156,15 +157,25 @@ class Details:
 
     def comments(self, numbers: Sequence[int]) -> dict[int, tuple[Comment, ...]]:
         """The last comments on these issues."""
+        found = dict[int, tuple[Comment, ...]]()
         try:
-            return {
-                node.number: make_comments(node)
-                for some in _portions(list(numbers))
-                for node in self._read_nodes(queries.ask_comments(some), IssueNode)
-            }
+            for some in _portions(list(numbers)):
+                found |= self._comments_at_once(some)
         except NOT_TO_BE_HAD:
             newest = sorted(numbers, reverse=True)[:ONE_BY_ONE]
             return self._reader.read_each(newest, self._comments_of)
+        return found
+
+    def _comments_at_once(self, numbers: Sequence[int]) -> dict[int, tuple[Comment, ...]]:
+        """Those on these issues; of fewer at once, down to one, while they are too long."""
+        try:
+            nodes = list(self._read_nodes(queries.ask_comments(numbers), IssueNode))
+        except TooLongError:
+            half = len(numbers) // 2
+            if not half:
+                return self._reader.read_each(numbers, self._comments_of)
+            return self._comments_at_once(numbers[:half]) | self._comments_at_once(numbers[half:])
+        return {node.number: make_comments(node) for node in nodes}
 
     def source(self, number: int) -> SourcedText:
         """Title and text of an issue with who saved them last. REST does not say that.

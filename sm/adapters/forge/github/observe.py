@@ -140,12 +140,10 @@ class Observer:
         """The entries in that state that were changed since, those changed last at the end."""
 
         def ask(after: float, page: int) -> tuple[list[IssueShape], bool]:
-            asked: dict[str, str | int] = {"state": state, "per_page": PAGE, **OLDEST_FIRST}
+            asked = {"state": state, **OLDEST_FIRST}
             asked |= {"since": format_utc(after)} if after > 0 else {}
-            asked |= {"page": page} if page > 1 else {}
-            answer = self._reader.web.get(f"{self._reader.at}/issues", OBSERVE, asked)
-            found = self._reader.read_page(answer, IssueShape)
-            return found.found, found.size == PAGE
+            found = self._reader.page("/issues", IssueShape, asked, OBSERVE, page)
+            return found.found, self._reader.has_more(found)
 
         found, is_all = list_changed(ask, since)
         if not is_all:

@@ -17,7 +17,6 @@ from sm.adapters.forge.combine import combine
 from sm.adapters.forge.gitlab import ci
 from sm.adapters.forge.gitlab.convert import make_issue_shape, make_pull_shape
 from sm.adapters.forge.gitlab.held import hold_back, keep_hold
-from sm.adapters.forge.gitlab.project import NEXT_PAGE
 from sm.adapters.forge.gitlab.reader import GitlabReader
 from sm.adapters.forge.gitlab.shapes import IssueJson, MergeRequest
 from sm.adapters.forge.model import Batch, Hold, PullRequest, PullState, authors_in
@@ -71,13 +70,11 @@ class Observer(ListObserver[GitlabReader]):
         """The entries in that state that were changed since, each as it was last."""
 
         def ask(after: float, page: int) -> tuple[list[T], bool]:
-            asked: dict[str, str | int] = {"state": state, "per_page": PAGE, "page": page}
-            asked |= {"order_by": "updated_at", "sort": "asc"}
+            asked = {"state": state, "order_by": "updated_at", "sort": "asc"}
             asked |= {"updated_after": format_utc(after)} if after > 0 else {}
-            answer = self._reader.web.get(f"{self._reader.at}{path}", OBSERVE, asked)
-            self._date = self._date or read_date(answer.headers) or time.time()
-            found = self._reader.read_page(answer, shape)
-            return found.found, bool(found.size and answer.headers.get(NEXT_PAGE))
+            found = self._reader.page(path, shape, asked, OBSERVE, page)
+            self._date = self._date or read_date(found.headers or {}) or time.time()
+            return found.found, self._reader.has_more(found)
 
         found, is_all = list_changed(ask, since)
         if not is_all:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from functools import cached_property
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 from urllib.parse import quote
 
 from sm.adapters.forge.gitlab.convert import make_user
 from sm.adapters.forge.gitlab.shapes import Account, IssueJson, MergeRequest
 from sm.adapters.forge.rest.convert import read_login
-from sm.adapters.forge.rest.reader import PAGE, READ, Reader
-from sm.adapters.forge.web.answer import Answer
-from sm.adapters.forge.web.client import PAGES, Client, Params
+from sm.adapters.forge.rest.reader import READ, Reader
+from sm.adapters.forge.web.client import Client
 from sm.foreign import read_number
-
-T = TypeVar("T")
 
 NEXT_PAGE = "x-next-page"
 
@@ -35,23 +32,9 @@ class GitlabProject(Reader):
         """Who we are: what this account has written may bear our marks."""
         return read_login(make_user(self.web.get("/user", READ).read(Account)))
 
-    def entries(
-        self, path: str, shape: type[T], params: Params | None = None, purpose: str = READ
-    ) -> Iterator[T]:
-        """Every entry of a list, by page numbers: its links may name another address."""
-        for answer in self.numbered_pages(path, purpose, params or {}):
-            yield from self.read_page(answer, shape).found
-
-    def numbered_pages(self, path: str, purpose: str, params: Params) -> Iterator[Answer]:
-        """Every page of a list, until the forge names no next one."""
-        page = "1"
-        for _ in range(PAGES):
-            asked = {"per_page": PAGE, "page": page, **params}
-            answer = self.web.get(f"{self.at}{path}", purpose, asked)
-            yield answer
-            page = answer.headers.get(NEXT_PAGE, "")
-            if read_number(page) is None:
-                return
+    def tells_more(self, headers: Mapping[str, str], seen: int) -> bool:
+        """Whether an answer with these headers has another page behind it."""
+        return read_number(headers.get(NEXT_PAGE, "")) is not None
 
     def request(self, number: int, purpose: str = READ) -> MergeRequest:
         """A merge request with its pipeline. To ask makes GitLab look whether it conflicts."""

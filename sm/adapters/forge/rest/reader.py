@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import ClassVar, TypeVar
 from urllib.parse import quote
@@ -21,6 +21,7 @@ from sm.adapters.forge.rest.convert import (
     shorten,
     space_out,
 )
+from sm.adapters.forge.rest.pages import read_page
 from sm.adapters.forge.rest.rules import BranchRules, name_checks
 from sm.adapters.forge.rest.shapes import (
     Branch,
@@ -40,7 +41,7 @@ from sm.adapters.forge.rest.shapes import (
     Statuses,
     User,
 )
-from sm.adapters.forge.web.answer import Answer, Page
+from sm.adapters.forge.web.answer import Answer, Page, has_next
 from sm.adapters.forge.web.client import Client, Params
 from sm.adapters.forge.web.errors import BadShapeError, RefusedError
 
@@ -49,6 +50,8 @@ T = TypeVar("T")
 
 GONE = (404, 410)
 PAGE = 100
+PAGES = 50
+"""Pages of a list; what is beyond them is left out."""
 NEWEST = 10
 """Pull requests of one branch that are looked at: the last ones."""
 OBSERVE = "observe"
@@ -104,27 +107,59 @@ class Reader:
             raise
 
     def entries(
-        self, path: str, shape: type[T], params: Params | None = None, purpose: str = READ
+        self,
+        path: str,
+        shape: type[T],
+        params: Params | None = None,
+        purpose: str = READ,
+        most: int = PAGES,
     ) -> Iterator[T]:
-        """Every entry of a list below the repository."""
-        asked = {"per_page": PAGE, **(params or {})}
-        for answer in self.web.pages(f"{self.at}{path}", purpose, asked):
-            yield from self.read_page(answer, shape).found
+        """Every entry of a list below the repository, of at most so many pages."""
+        seen = 0
+        for number in range(1, most + 1):
+            page = self.page(path, shape, params or {}, purpose, number)
+            yield from page.found
+            seen += page.size
+            if not self.has_more(page, seen):
+                return
 
-    def read_page(self, answer: Answer, shape: type[T]) -> Page[T]:
-        """The entries of a page of a list.
+    def page(
+        self, path: str, shape: type[T], params: Params, purpose: str, number: int = 1
+    ) -> Page[T]:
+        """Page `number` of a list below the repository.
 
         An issue or a pull request that cannot be read is noted and passed over, so that it stands
         in the way of no other. Other things decide together about one of them, such as reviews:
         then one that cannot be read makes the whole page unreadable.
         """
-        if shape not in self.apart:
+        is_apart = shape in self.apart
+
+        def ask(number: int, size: int) -> Page[T]:
+            asked = {self.size_key: size, "page": number, **params}
+            answer = self.web.get(f"{self.at}{path}", purpose, asked)
+            if is_apart:
+                return answer.read_page(shape)
             found = answer.read(list[shape])  # type: ignore[valid-type]  # built from an argument
-            return Page(found, len(found))
-        page = answer.read_page(shape)
+            return Page(found, len(found), headers=answer.headers)
+
+        page = read_page(ask, number, self.page_size)
+        if page.bad and not is_apart:
+            raise BadShapeError(page.bad[0])
         self.pass_over(page.bad)
         return page
 
+    def has_more(self, page: Page[T], seen: int = 0) -> bool:
+        """Whether there may be another page, with `seen` entries up to this one."""
+        return page.size > 0 and (page.headers is None or self.tells_more(page.headers, seen))
+
+    def tells_more(self, headers: Mapping[str, str], seen: int) -> bool:
+        """Whether an answer with these headers has another page behind it."""
+        return has_next(headers)
+
+    size_key: ClassVar[str] = "per_page"
+    """The parameter for the entries of a page."""
+    page_size: ClassVar[int] = PAGE
+    """How many a page has, if there are as many."""
     apart: ClassVar[frozenset[type]] = frozenset({IssueShape, PullShape})
     """The shapes of entries of which each is read for itself."""
 
@@ -337,7 +372,12 @@ class Reader:
     def _of_commit(self, path: str, purpose: str) -> Iterator[Answer]:
         """The pages; none for a commit that the forge does not have."""
         try:
-            yield from self.web.pages(f"{self.at}{path}", purpose, {"per_page": PAGE})
+            for number in range(1, PAGES + 1):
+                asked = {"per_page": PAGE, "page": number}
+                answer = self.web.get(f"{self.at}{path}", purpose, asked)
+                yield answer
+                if not has_next(answer.headers):
+                    return
         except RefusedError as error:
             if error.status not in (*GONE, 422):
                 raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Generic, TypeVar
 
@@ -15,9 +14,6 @@ from sm.text import one_line
 
 T = TypeVar("T")
 
-NEXT = re.compile(r'<([^<>]{1,2000})>\s*;\s*rel="next"')
-"""The page behind this one, in the header `Link` (RFC 8288)."""
-
 
 class Said(Struct, frozen=True):
     """The words of a forge that refuses something; GitLab says what is wrong of each field."""
@@ -29,14 +25,21 @@ class Said(Struct, frozen=True):
 
 
 class Page(Struct, Generic[T], frozen=True):
-    """The entries of a list that can be read, and how many there are in all.
+    """The entries of a page of a list that can be read, and how many there are in all.
 
-    `bad` has a sentence for each of the others.
+    `bad` has a sentence for each of the others. `headers` are those of the last answer for it,
+    None if that was too long to be read.
     """
 
     found: list[T]
     size: int
     bad: list[str] = []
+    headers: Mapping[str, str] | None = None
+
+
+def has_next(headers: Mapping[str, str]) -> bool:
+    """Whether an answer with these headers has a page behind it (RFC 8288)."""
+    return 'rel="next"' in headers.get("link", "")
 
 
 class Answer(Struct, frozen=True):
@@ -56,12 +59,6 @@ class Answer(Struct, frozen=True):
     def etag(self) -> str:
         """The validator for the next request, '' if there is none."""
         return self.headers.get("etag", "")
-
-    @property
-    def next_page(self) -> str:
-        """The URL of the page behind this one, '' if it is the last."""
-        found = NEXT.search(self.headers.get("link", ""))
-        return found[1] if found else ""
 
     def read(self, shape: type[T]) -> T:
         """The body as `shape`.
@@ -87,7 +84,7 @@ class Answer(Struct, frozen=True):
         """
         try:
             found = self.read(list[shape])  # type: ignore[valid-type]  # built from an argument
-            return Page(found, len(found))
+            return Page(found, len(found), headers=self.headers)
         except BadShapeError:
             entries, bad = self.read(list[Raw]), list[str]()
         found = []
@@ -96,7 +93,7 @@ class Answer(Struct, frozen=True):
                 found.append(read_part(one, shape, f"of the answer to {self.what}"))
             except BadShapeError as error:
                 bad.append(error.message)
-        return Page(found, len(entries), bad)
+        return Page(found, len(entries), bad, self.headers)
 
     @property
     def said(self) -> str:

@@ -7,12 +7,12 @@ something: once it may have arrived, it is only sent again if `landed` has shown
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from sm.adapters.forge.web import certificates
 from sm.adapters.forge.web.again import PATIENCE_S, AgainError, repeat
@@ -22,6 +22,7 @@ from sm.adapters.forge.web.errors import (
     LimitedError,
     RefusedError,
     TokenRefusedError,
+    TooLongError,
     UnknownOutcomeError,
     UnreachableError,
 )
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 CONNECT_S, READ_S = 5.0, 20.0
 BODY_LIMIT = 16 * 1024 * 1024
 """Bytes of an answer."""
-PAGES = 50
 REDIRECTS = 3
 MOVED = (301, 302, 307, 308)
 TRANSIENT = (500, 502, 503, 504)
@@ -141,18 +141,6 @@ class Client:
             Request("GET", path, purpose, params or {}, headers=headers, accept=accept)
         )
 
-    def pages(
-        self, path: str, purpose: str, params: Params | None = None, *, most: int = PAGES
-    ) -> Iterator[Answer]:
-        """Every page of a list, at most `most`, as the answers' links lead on."""
-        answer = self.get(path, purpose, params)
-        yield answer
-        for _ in range(most - 1):
-            if not (url := answer.next_page):
-                return
-            answer = self.get(self._within(url), purpose)
-            yield answer
-
     def _within(self, url: str) -> str:
         """`url`, if it leads to the same place: the token goes nowhere else."""
         if not url.startswith(f"{self.base}/"):
@@ -233,7 +221,7 @@ class Client:
             LimitedError: no request is taken for a while.
             TokenRefusedError: the token is wrong, or too old.
             RefusedError: the forge refuses it, with a status outside of `request.accept`.
-            BadAnswerError: the answer is too long.
+            TooLongError: the answer is longer than `request.limit`.
 
         """
         self._check_open()
@@ -279,8 +267,8 @@ class Client:
                 request.method, url, params=params, headers=headers, content=content
             ) as found:
                 names = {name.lower(): value for name, value in found.headers.items()}
+                answer = Answer(found.status_code, names, b"", request.what)
                 body = _read_bounded(found, request.limit, request.what)
-                answer = Answer(found.status_code, names, body, request.what)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
             self._enter(request, None)
             raise AgainError(self._unreachable(request.what, error)) from None
@@ -289,8 +277,11 @@ class Client:
             raise self._lost(request, _describe(error)) from None
         except httpx2.InvalidURL as error:
             raise BadAnswerError(f"no address for {request.what}: {_describe(error)}") from None
+        except TooLongError:
+            self._enter(request, answer)
+            raise
         self._enter(request, answer)
-        return answer
+        return structs.replace(answer, body=body)
 
     def _enter(self, request: Request, answer: Answer | None) -> None:
         """Enter the request into the ledger: a 304 costs nothing, and neither does no answer."""
@@ -351,7 +342,7 @@ def _read_bounded(found: httpx2.Response, limit: int, what: str) -> bytes:
     """The body; with a negative `limit` the last so many bytes of one that is longer.
 
     Raises:
-        BadAnswerError: it is longer than `limit`.
+        TooLongError: it is longer than `limit`.
 
     """
     body = bytearray()
@@ -360,5 +351,5 @@ def _read_bounded(found: httpx2.Response, limit: int, what: str) -> bytes:
         if limit < 0:
             del body[: max(len(body) + limit, 0)]
         elif len(body) > limit:
-            raise BadAnswerError(f"the answer to {what} is longer than {limit:,} bytes")
+            raise TooLongError(f"the answer to {what} is longer than {limit:,} bytes")
     return bytes(body)

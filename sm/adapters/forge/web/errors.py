@@ -21,6 +21,10 @@ class BadShapeError(BadAnswerError):
     """It came whole, and has another shape: the same request will bring the same answer."""
 
 
+class TooLongError(BadShapeError):
+    """It is longer than it may be, and so it will be the next time."""
+
+
 class LimitedError(TemporaryError):
     """The forge takes no more requests until `until` (seconds since the epoch)."""
 
