@@ -7,12 +7,16 @@ import hashlib
 import hmac
 import json
 import time
+from collections.abc import Collection
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from sm.adapters.forge.webhook.dialect import About, Delivery, Dialect
+from sm.adapters.forge.webhook.dialect import COMMIT, About, Delivery, Dialect
 from sm.adapters.forge.webhook.dialects import FORGEJO, GITEA, GITHUB, GITLAB
 from sm.adapters.forge.webhook.signature import find_weakness
+from sm.text import CONTROL
 from tests.forges.hook import Hook
 
 SECRET = "0123456789abcdef-a-secret"
@@ -194,6 +198,51 @@ def test_events_are_sorted_by_what_sm_reads(dialect: Dialect, event: str, about:
 )
 def test_the_commit_of_a_check_is_found(dialect: Dialect, payload: dict[str, object]) -> None:
     assert dialect.list_commits(payload) == [HEAD]
+
+
+WORDS = st.text(max_size=40)
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), WORDS, st.just(HEAD)),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def payloads(paths: Collection[str]) -> st.SearchStrategy[dict[str, object]]:
+    """Payloads in which anything stands where these paths lead, or on the way there."""
+    heads = dict.fromkeys(path.split(".")[0] for path in paths)
+    below = {
+        head: [one.split(".")[-1] for one in paths if one.split(".")[0] == head] for head in heads
+    }
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            head: VALUES | st.dictionaries(st.sampled_from(keys), VALUES)
+            for head, keys in below.items()
+        },
+    )
+
+
+@pytest.mark.parametrize("kind", DIALECTS)
+@given(data=st.data())
+def test_whatever_a_delivery_says_it_only_wakes(kind: str, data: st.DataObject) -> None:
+    dialect = DIALECTS[kind]
+    payload = data.draw(payloads((*dialect.commits, dialect.repository)))
+    given_headers = st.lists(st.binary(max_size=80), max_size=3).map(tuple)
+    names = {
+        *dialect.event,
+        *dialect.ident,
+        *(one.replace("_", "-") for one in SIGNATURES.values()),
+    }
+    headers = {name: data.draw(given_headers) for name in sorted(names)}
+    found = Delivery(headers, json.dumps(payload).encode())
+    assert not dialect.is_signed(SECRET, found, NOW)
+    event = dialect.read_event(found)
+    assert not CONTROL.search(event)
+    assert dialect.sort(event) in About
+    assert all(COMMIT.fullmatch(one) for one in dialect.list_commits(payload))
+    assert isinstance(dialect.is_of(payload, ("harbor/harb",)), bool)
+    assert all(len(name) < 40 for name in dialect.list_names(found))
 
 
 def test_what_is_no_commit_is_passed_over() -> None:
