@@ -46,7 +46,7 @@ from sm.store.paths import name_session
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 T = TypeVar("T")
-HANG_S = 60.0
+HANG_S = 240.0
 """What takes longer hangs. It says nothing of how long a thing may take: machines are slow."""
 LONGEST_PAUSE_S = 0.1
 """Between two looks at a condition, unless the test asks for more."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from sm.sessions.hooks import HOOKS, STATUS_LINE
 from sm.store.paths import Root, SessionDir
+from tests.helpers import HANG_S
 from tests.shell import REPOSITORY
 
 FOLDER = REPOSITORY / "lib" / "hooks"
@@ -74,7 +75,11 @@ class Hooks:
     def send(self, sample: str, data: bytes) -> str:
         """Call the hook for `sample` with a payload of one's own."""
         done = subprocess.run(
-            self.argv(sample), input=data, capture_output=True, env=self.environment(), timeout=60
+            self.argv(sample),
+            input=data,
+            capture_output=True,
+            env=self.environment(),
+            timeout=HANG_S,
         )
         assert (done.returncode, done.stderr) == (0, b"")
         return done.stdout.decode()

@@ -30,6 +30,7 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl
 
+from tests.helpers import HANG_S
 from tests.serving import Served, serving
 
 CALLBACK = "http://127.0.0.1:9/callback"
@@ -109,7 +110,7 @@ class Browser:
         path = f"{place.path}?{place.query}" if place.query else place.path
         cookie = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
         sent = ({"Cookie": cookie} if cookie else {}) | dict(headers)
-        connection = http.client.HTTPConnection("127.0.0.1", self.served.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.served.port, timeout=HANG_S)
         with contextlib.closing(connection):
             connection.request(method, path, body.encode() or None, sent)
             answer = connection.getresponse()
@@ -262,7 +263,7 @@ class Remote:
             )
             with anyio.fail_after(60):
                 async with (
-                    httpx2.AsyncClient(auth=self.auth, timeout=60) as web,
+                    httpx2.AsyncClient(auth=self.auth, timeout=HANG_S) as web,
                     Client(streamable_http_client(self.served.url, http_client=web)) as client,
                 ):
                     return await talk(client)

@@ -17,6 +17,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from tests.helpers import HANG_S
+
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -55,19 +57,19 @@ class Served:
         """Send a request; a body is called JSON unless the headers call it otherwise."""
         kind = {"Content-Type": "application/json"} if body is not None else {}
         sent = kind | {name.replace("_", "-").title(): text for name, text in headers.items()}
-        client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=HANG_S)
         with contextlib.closing(client):
             client.request(method, path, body, sent)
             return read(client.getresponse())
 
     def open(self) -> socket.socket:
         """A bare connection."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=60)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=HANG_S)
 
     def stop(self, number: int = signal.SIGTERM) -> tuple[int, str]:
         """Stop it; returns its exit code and what it said on stderr."""
         self.process.send_signal(number)
-        _, stderr = self.process.communicate(timeout=60)
+        _, stderr = self.process.communicate(timeout=HANG_S)
         return self.process.returncode, stderr
 
 
@@ -110,7 +112,7 @@ def serving(
     )
     assert process.stdout
     line = process.stdout.readline()
-    assert line.startswith("listening on http://"), process.communicate(timeout=60)
+    assert line.startswith("listening on http://"), process.communicate(timeout=HANG_S)
     served = Served(process, line.split()[-1])
     try:
         yield served

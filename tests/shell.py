@@ -6,6 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
+from tests.helpers import HANG_S
 from tests.helpers import REPOSITORY as REPOSITORY
 
 BIN = REPOSITORY / "bin"
@@ -21,7 +22,7 @@ def bash(
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=HANG_S,
     )
 
 

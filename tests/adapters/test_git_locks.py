@@ -14,7 +14,7 @@ import pytest
 from sm.adapters import git_locks
 from sm.adapters.git import Git
 from sm.adapters.git_locks import OLD_S, clear
-from tests.helpers import Repository, git, wait_for
+from tests.helpers import HANG_S, Repository, git, wait_for
 
 KINDS = (
     *("config.lock", "packed-refs.lock", "shallow.lock", "HEAD.lock", "index.lock"),
@@ -67,7 +67,7 @@ def git_in(folder: Path, *args: str) -> Iterator[None]:
     try:
         yield
     finally:
-        running.communicate(timeout=60)
+        running.communicate(timeout=HANG_S)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -32,7 +32,7 @@ from sm.sessions.project import Project
 from sm.store import journal
 from sm.store.paths import Root
 from sm.views.event_words import describe
-from tests.helpers import put_session, sm_yaml, wait_for
+from tests.helpers import HANG_S, put_session, sm_yaml, wait_for
 
 UNKNOWN = "hof_" + "a" * 21
 LIMIT = 1_000_000
@@ -306,7 +306,7 @@ class Watcher:
 
     def end(self) -> tuple[int, str]:
         """Its exit code and what it said on stderr, once it has ended by itself."""
-        _, stderr = self.process.communicate(timeout=60)
+        _, stderr = self.process.communicate(timeout=HANG_S)
         return self.process.returncode, stderr
 
 
@@ -368,7 +368,7 @@ def test_watching_ends_quietly_when_its_reader_is_gone_though_nothing_is_added(i
         for _ in range(5):  # all of what is there
             assert process.stdout.readline()
         process.stdout.close()
-        assert process.wait(timeout=60) == 1
+        assert process.wait(timeout=HANG_S) == 1
         assert process.stderr.read() == b""
 
 

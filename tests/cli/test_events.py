@@ -19,7 +19,7 @@ from sm.__main__ import run
 from sm.store import journal
 from sm.store.events import KINDS, Claimed, Decided, Kind, Problem, RotationStep, kind_of
 from sm.store.paths import Root
-from tests.helpers import REPOSITORY, old_line, sm_yaml, wait_for
+from tests.helpers import HANG_S, REPOSITORY, old_line, sm_yaml, wait_for
 
 
 @pytest.fixture(autouse=True)
@@ -102,7 +102,7 @@ def test_a_follower_tells_what_comes_and_ends_quietly_on_ctrl_c(
         assert json.loads(following.stdout.readline())["text"] == text
         root.journal.replace(journal.name_previous(root.journal))
     following.send_signal(signal.SIGINT)
-    out, err = following.communicate(timeout=60)
+    out, err = following.communicate(timeout=HANG_S)
     assert (following.returncode, out, err) == (0, "", "")
 
 

@@ -19,7 +19,7 @@ from sm.adapters import proc
 from sm.cli.root import COMMANDS, cli
 from sm.store import lock
 from sm.store.paths import Root
-from tests.helpers import REPOSITORY, Repository
+from tests.helpers import HANG_S, REPOSITORY, Repository
 from tests.hostileworld import HOSTILE, LONG, MESSAGE, OWN_COLOURS, World, make_world, unsafe
 
 ENOUGH = 200_000
@@ -222,7 +222,7 @@ def on_terminal(*argv: str) -> str:
         said = b""
         while chunk := _read(reading):
             said += chunk
-        process.wait(timeout=60)
+        process.wait(timeout=HANG_S)
     os.close(reading)
     return said.decode().replace("\r\n", "\n")
 
@@ -256,7 +256,7 @@ def test_dev_poll_prints_titles_and_file_names_harmless_and_short(world: World) 
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=HANG_S,
         )
         assert not unsafe(done.stdout + done.stderr)
         assert len(done.stdout + done.stderr) < ENOUGH

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import HANG_S
+
 DEMO = Path(__file__).resolve().parents[2] / "bin" / "demo"
 PLACE = re.compile(r"making a small project in (\S+)/textkit")
 END_S = 330.0
@@ -77,7 +79,7 @@ def test_an_interrupted_one_leaves_nothing(moment: str, number: signal.Signals) 
     assert moment in said
     assert moment == "sm init" or _processes_of(_place(said))
     os.killpg(demo.pid, number)
-    rest, complained = demo.communicate(timeout=60)
+    rest, complained = demo.communicate(timeout=HANG_S)
 
     assert demo.returncode == 130, said + rest + complained
     assert complained == "demo: interrupted, all is stopped\n"
@@ -88,5 +90,5 @@ def test_an_interrupted_one_leaves_nothing(moment: str, number: signal.Signals) 
 def test_an_unknown_option_is_named() -> None:
     demo = _start("--fast")
 
-    assert "--fast" in demo.communicate(timeout=30)[1]
+    assert "--fast" in demo.communicate(timeout=HANG_S)[1]
     assert demo.returncode == 2

@@ -27,7 +27,7 @@ from sm.sessions import plan
 from sm.store.files import append_line, read_json, write_json
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage
-from tests.helpers import a_pull, an_issue, put_session, wait_for
+from tests.helpers import HANG_S, a_pull, an_issue, put_session, wait_for
 
 MANY = "x" * 1_000_000
 
@@ -161,7 +161,7 @@ def endless(stage: Stage, *argv: str) -> subprocess.CompletedProcess[str]:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=HANG_S,
             env=os.environ | {"SM_CONFIG": str(stage.config)},
         )
 

@@ -138,10 +138,11 @@ class RemoteSide:
 
     def tell_of_check(self, head: str) -> None:
         """Deliver what CI has to say, if there is a webhook."""
+        said = {"id": self.state.next_id(), "created_at": self.state.clock()}  # no two are the same
         if self.hook and self.kind == "github":
-            self.hook.deliver("check_run", {"check_run": {"head_sha": head}})
+            self.hook.deliver("check_run", {"check_run": {"head_sha": head, **said}})
         elif self.hook:
-            self.hook.deliver("status", {"sha": head})
+            self.hook.deliver("status", {"sha": head, **said})
 
 
 @contextmanager

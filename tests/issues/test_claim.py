@@ -17,7 +17,7 @@ from sm.config.schema import ProjectSettings
 from sm.issues import claim as claims
 from sm.issues.claim import BranchNameError, Claim, claim, describe_owner, is_ours, release, seize
 from sm.store.paths import Root
-from tests.helpers import Repository, create_refs, git
+from tests.helpers import HANG_S, Repository, create_refs, git
 
 CLAIMER = """
 import sys
@@ -57,7 +57,7 @@ def start(repo: Path, state: Path, **env: str) -> subprocess.Popen[str]:
 
 def killed_at(point: str, repo: Path, state: Path) -> None:
     process = start(repo, state, SM_CRASH_AT=point)
-    process.communicate("\n", timeout=60)
+    process.communicate("\n", timeout=HANG_S)
     assert process.returncode == -signal.SIGKILL
 
 
@@ -133,7 +133,7 @@ def test_of_eight_claimers_exactly_one_wins(
         assert claimer.stdin
         claimer.stdin.write("\n")
         claimer.stdin.flush()
-    said = [claimer.communicate(timeout=120)[0].strip() for claimer in claimers]
+    said = [claimer.communicate(timeout=HANG_S)[0].strip() for claimer in claimers]
     assert all(claimer.returncode == 0 for claimer in claimers), said
     assert Counter(said) == {"won": 1, "ours": 3, "taken": 4}
 

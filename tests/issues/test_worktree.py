@@ -16,7 +16,7 @@ from sm.issues import worktree
 from sm.issues.claim import claim
 from sm.issues.worktree import Kept, Removed, WorktreeError, ensure, remove
 from sm.store.paths import Root
-from tests.helpers import Repository, git, wait_for
+from tests.helpers import HANG_S, Repository, git, wait_for
 
 ENSURER = """
 import sys
@@ -299,7 +299,7 @@ def test_index_lock_of_a_git_at_work_is_left(clone: Git, project: ProjectSetting
             with pytest.raises(GitLockedError, match=r"index\.lock' is in use"):
                 act(clone, project, 7)
     finally:
-        editor.communicate(timeout=60)
+        editor.communicate(timeout=HANG_S)
     assert lock.exists()
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from sm.store.paths import Root, SessionDir
+from tests.helpers import HANG_S
 from tests.hooks import FILES, FOLDER, PAYLOADS, Hooks, payload
 
 SAMPLES = {
@@ -228,7 +229,7 @@ def limited(hooks: Hooks, sample: str) -> subprocess.CompletedProcess[bytes]:
         input=payload(sample),
         env=hooks.environment(),
         capture_output=True,
-        timeout=60,
+        timeout=HANG_S,
     )
 
 

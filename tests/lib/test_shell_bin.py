@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import wait_for
+from tests.helpers import HANG_S, wait_for
 from tests.shell import BIN, lines, stand_in
 
 ECHO = 'printf "[%s]" "$@"; echo'
@@ -22,7 +22,7 @@ def call(*argv: str | Path, **environment: str | Path) -> subprocess.CompletedPr
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=HANG_S,
     )
 
 
@@ -180,7 +180,7 @@ class Loop:
         return self.end()
 
     def end(self) -> tuple[int, str, str]:
-        out, err = self.process.communicate(timeout=60)
+        out, err = self.process.communicate(timeout=HANG_S)
         return self.process.returncode, out, err
 
 

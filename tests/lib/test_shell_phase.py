@@ -10,7 +10,7 @@ import pytest
 from sm.errors import StateError
 from sm.issues import phase_file
 from sm.store.paths import Root
-from tests.helpers import wait_for
+from tests.helpers import HANG_S, wait_for
 from tests.shell import bash, lines, strict
 
 SESSION = "dev-harb-42"
@@ -386,6 +386,6 @@ def test_loop_passes_over_a_phase_that_others_could_have_written(
     loop.session()
     loop.start(idle_timeout="0.5")
     assert loop.process
-    assert loop.process.wait(timeout=60) == 0
+    assert loop.process.wait(timeout=HANG_S) == 0
     assert lines(loop.calls) == []
     assert lines(loop.ended) == ["idle_timeout 0"]

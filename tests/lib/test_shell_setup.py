@@ -12,7 +12,7 @@ from pathlib import Path
 import pip
 import pytest
 
-from tests.helpers import wait_for
+from tests.helpers import HANG_S, wait_for
 from tests.shell import REPOSITORY, lines
 
 pytestmark = pytest.mark.long_lived
@@ -82,7 +82,7 @@ class Clone:
 
     def sm(self, *args: str, **environment: str) -> tuple[int, str, str]:
         process = self.start(*args, **environment)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=HANG_S)
         return process.returncode, out, err
 
     def give_environment(self) -> None:
@@ -160,8 +160,8 @@ def test_several_first_calls_set_up_once(prepared: Clone) -> None:
         assert other.stderr
         assert other.stderr.readline() == "sm: another set-up is running: waiting for it\n"
     (prepared.path / "hang").unlink()
-    assert first.communicate(timeout=60) == ("first\n", prepared.announcement)
-    assert [other.communicate(timeout=60) for other in others] == [("other\n", "")] * 3
+    assert first.communicate(timeout=HANG_S) == ("first\n", prepared.announcement)
+    assert [other.communicate(timeout=HANG_S) for other in others] == [("other\n", "")] * 3
     assert prepared.builds == 1
 
 
@@ -185,7 +185,7 @@ def test_killed_set_up_is_begun_anew(clone: Clone) -> None:
     half = clone.path / ".venv" / "half"
     half.touch()
     os.killpg(process.pid, signal.SIGKILL)
-    process.communicate(timeout=60)
+    process.communicate(timeout=HANG_S)
     (clone.path / "hang").unlink()
     status, out, err = clone.sm("again")
     assert (status, out) == (0, "again\n")
@@ -248,7 +248,7 @@ def test_somebody_else_cannot_undo_the_set_up_of_a_clone() -> None:
             done = subprocess.run(
                 ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
                  str(clone.path / "bin" / "sm"), "x"],
-                capture_output=True, text=True, check=False, timeout=60,
+                capture_output=True, text=True, check=False, timeout=HANG_S,
             )  # fmt: skip
             assert done.returncode == 1
             assert "make a clone of your own" in done.stderr

@@ -20,6 +20,7 @@ import pytest
 
 from sm.bridge.database import BUSY_S
 from sm.store.paths import Root
+from tests.helpers import HANG_S
 from tests.serving import serving
 
 pytestmark = pytest.mark.long_lived
@@ -64,7 +65,7 @@ class Wire:
 
     def end(self) -> tuple[list[Any], int, bytes]:
         """The answers that have not been read, the exit code, and stderr."""
-        stdout, stderr = self.process.communicate(timeout=60)
+        stdout, stderr = self.process.communicate(timeout=HANG_S)
         answers = [json.loads(line) for line in stdout.splitlines()]
         return answers, self.process.returncode, stderr
 
@@ -158,7 +159,7 @@ def test_what_was_cancelled_is_not_waited_for_at_the_end(wire: Wire, sealed: Pat
 def test_ctrl_c_ends_a_server_whose_client_says_nothing(wire: Wire) -> None:
     wire.begin()
     wire.process.send_signal(signal.SIGINT)
-    assert wire.process.wait(timeout=60) == -signal.SIGINT
+    assert wire.process.wait(timeout=HANG_S) == -signal.SIGINT
 
 
 @pytest.mark.parametrize("count", [1, 20])
@@ -169,7 +170,7 @@ def test_a_client_that_ends_without_reading_its_answers_is_no_crash(root: Root, 
     with subprocess.Popen(argv, stdin=PIPE, stdout=write, stderr=PIPE) as process:
         os.close(write)
         os.close(read)
-        _, stderr = process.communicate(b"\n".join(pings), timeout=60)
+        _, stderr = process.communicate(b"\n".join(pings), timeout=HANG_S)
     assert (process.returncode, stderr) == (0, b"")
 
 

@@ -23,6 +23,7 @@ from sm.mcp.server import Tools
 from sm.sessions import machine as machines
 from sm.sessions.caller import Caller
 from sm.store.paths import Root
+from tests.helpers import HANG_S
 from tests.residents import settle
 from tests.serving import serving
 
@@ -286,7 +287,7 @@ def test_over_http_only_who_has_the_token_is_let_in(root: Root, tmp_path: Path) 
 
 def test_other_machines_need_a_token(root: Root, tmp_path: Path) -> None:
     argv = [*SM, "mcp", "--http", "--host", "0.0.0.0", "--port", "0"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert done.returncode == 2
     assert "set a token" in done.stderr
 
@@ -307,7 +308,7 @@ def test_an_agent_of_sm_is_the_coding_client_whatever_it_forgets_to_say(
 
 def test_the_server_ends_with_its_client(root: Root) -> None:
     process = subprocess.Popen(ARGV, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=PIPE)
-    _, stderr = process.communicate(b"", timeout=60)
+    _, stderr = process.communicate(b"", timeout=HANG_S)
     assert (process.returncode, stderr) == (0, b"")
 
 
@@ -321,6 +322,6 @@ def test_what_is_no_message_ends_no_server(root: Root) -> None:
     process.stdin.flush()
     answers = map(json.loads, process.stdout)
     assert next(answer for answer in answers if answer.get("id") == 7)["result"] == {}
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=HANG_S)
     assert process.returncode == 0
     assert b"Traceback" not in stderr

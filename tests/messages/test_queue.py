@@ -13,6 +13,7 @@ from sm.errors import StateError, UsageError
 from sm.messages import queue
 from sm.messages.queue import Message, Mode, Place
 from sm.store.paths import SessionDir
+from tests.helpers import HANG_S
 
 
 @pytest.fixture
@@ -264,7 +265,7 @@ def test_a_notification_that_several_tell_at_once_is_queued_once(directory: Sess
             one.stdin.write("\n")
             one.stdin.flush()
     for one in tellers:
-        one.communicate(timeout=60)
+        one.communicate(timeout=HANG_S)
         assert one.returncode == 0
     told = [one.id for one in queue.list_messages(directory, Place.WAITING)]
     assert told == [f"{number:08d}" for number in range(rounds)]

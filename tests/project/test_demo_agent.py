@@ -25,7 +25,7 @@ from sm.adapters.forge.model import (
 from sm.issues.material import Material
 from sm.issues.prompts import write_prompt
 from sm.phase import Phase
-from tests.helpers import REPOSITORY, Repository, git, make_repository, wait_for
+from tests.helpers import HANG_S, REPOSITORY, Repository, git, make_repository, wait_for
 
 AGENT = REPOSITORY / "demo" / "agent.py"
 BRANCH = "fix/2"
@@ -243,4 +243,4 @@ def test_the_end_of_its_input_ends_it(start: Start) -> None:
 
     agent.press(b"\x04")
 
-    assert agent.process.wait(timeout=60) == 0
+    assert agent.process.wait(timeout=HANG_S) == 0

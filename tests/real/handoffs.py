@@ -13,6 +13,7 @@ import shlex
 from collections import Counter, deque
 from pathlib import Path
 
+from tests.helpers import wait_for
 from tests.real.api import Api, Reply, Request, Tool, Turn
 from tests.real.wire import texts_of
 
@@ -105,6 +106,16 @@ def heard(api: Api) -> Counter[int]:
     ends = (requests[-1] for requests in contexts(api).values())
     texts = (text for request in ends for text in request.texts)
     return Counter(int(number) for text in texts for number in NUMBER.findall(text))
+
+
+def wait_heard(api: Api, count: int) -> None:
+    """Wait until each number below `count` was told, once.
+
+    What is accepted may stand in the client's own queue for a while.
+    """
+    every = Counter(range(count))
+    wait_for(lambda: len(heard(api)) >= count, f"{count} messages to be told")
+    assert heard(api) == every
 
 
 def before_the_prompt(requests: list[Request]) -> list[str]:

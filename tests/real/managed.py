@@ -28,11 +28,9 @@ from sm.sessions.session import AdHocSession
 from sm.store import lock
 from sm.store.files import ensure_private_dir
 from sm.store.paths import Root
-from tests.helpers import wait_for
+from tests.helpers import HANG_S, wait_for
 from tests.real.api import Api
 from tests.real.client import environment, seal
-
-WAIT_S = 60.0
 
 
 @dataclass
@@ -127,7 +125,7 @@ class Managed:
 
     def _wait(self, condition: Callable[[], bool], what: str) -> None:
         try:
-            wait_for(condition, what, WAIT_S)
+            wait_for(condition, what, HANG_S)
         except AssertionError:
             print(self.tmux.capture(self.agent.pane_id))
             print((self.session.dir.events.read_text() or "").splitlines()[-12:])

@@ -46,7 +46,7 @@ MESSAGES, KILLS = (
     int(_given.get("SM_SOAK_MESSAGES", "80")),
     int(_given.get("SM_SOAK_KILLS", "14")),
 )
-TIMEOUT_S = 300 + MESSAGES + KILLS
+TIMEOUT_S = 900 + MESSAGES + KILLS
 """bin/soak asks for more of them."""
 
 CRASHES = (

@@ -19,7 +19,7 @@ import pytest
 from sm.sessions import agent_state
 from sm.sessions.agent_state import State
 from sm.store.paths import Root
-from tests.helpers import wait_for
+from tests.helpers import HANG_S, wait_for
 from tests.real import developer
 from tests.real.api import Api, Failure, Request
 from tests.real.client import KEY, Clients
@@ -256,7 +256,7 @@ def test_an_interrupted_one_leaves_no_client_behind(person: Person) -> None:
 
 def test_nobody_is_charged_unasked(person: Person) -> None:
     with person.demo() as demo:
-        said = demo.communicate(timeout=60)[0]
+        said = demo.communicate(timeout=HANG_S)[0]
 
     assert demo.returncode == 2
     assert "an estimate" in said.lower()
@@ -276,7 +276,7 @@ def test_a_person_may_say_no(person: Person) -> None:
     )
     os.write(ours, b"no\n")
     with demo:
-        said = demo.communicate(timeout=60)[0]
+        said = demo.communicate(timeout=HANG_S)[0]
     os.close(ours)
     os.close(theirs)
 
@@ -288,7 +288,7 @@ def test_a_person_may_say_no(person: Person) -> None:
 def test_a_client_without_a_login_is_told_of_at_once(person: Person) -> None:
     person.api.model = lambda _: Failure(401)
     with person.demo("--yes") as demo:
-        said = demo.communicate(timeout=60)[0]
+        said = demo.communicate(timeout=HANG_S)[0]
 
     assert demo.returncode == 1
     assert "does not answer: " in said
@@ -300,7 +300,7 @@ def test_a_client_without_a_login_is_told_of_at_once(person: Person) -> None:
 def test_a_missing_client_is_named(person: Person, tmp_path: Path) -> None:
     person.program = tmp_path / "nowhere" / "claude"
     with person.demo("--yes") as demo:
-        said = demo.communicate(timeout=60)[0]
+        said = demo.communicate(timeout=HANG_S)[0]
 
     assert demo.returncode == 1
     assert "no 'claude' on PATH" in said

@@ -38,6 +38,7 @@ from tests.real.handoffs import (
     heard,
     newest,
     resumes,
+    wait_heard,
 )
 from tests.real.managed import Managed
 
@@ -136,7 +137,7 @@ def test_a_client_that_cannot_be_cleared_is_started_anew(unstarted: Managed, api
     managed.send("Hand off.")
     wait_for(lambda: managed.session.dir.hold.exists(), "the wish")
     queue.put(managed.session.dir, Message(id=queue.make_id(), text="<1>"))
-    wait_for(lambda: heard(api)[1], "what has waited", 60)
+    wait_for(lambda: heard(api)[1], "what has waited")
     old, new = contexts(api).values()
     assert resumes(new) == [told_to_go_on(writer)]
     assert (resumes(old), old[-1].appearances("<1>")) == ([], 0)
@@ -188,7 +189,7 @@ def send_until(managed: Managed, stop: Path) -> int:
             text, mode = f"<{number}> is the number.", MODES[number % len(MODES)]
             message = Message(id=queue.make_id(), text=text, mode=mode)
             delivery.deliver(managed.session, message)
-            wait_for(lambda: waiting(managed) < AT_ONCE or stop.exists(), "room", 60.0)
+            wait_for(lambda: waiting(managed) < AT_ONCE or stop.exists(), "room")
     finally:
         os._exit(1)
 
@@ -228,7 +229,7 @@ def at_work(managed: Managed) -> Iterator[tuple[str, int]]:
                 )
 
 
-@pytest.mark.timeout(300 + (PATIENCE + 1) * ROTATIONS)
+@pytest.mark.timeout(900 + (PATIENCE + 1) * ROTATIONS)
 @pytest.mark.parametrize("mayhem", [False, True] if IS_SOAK else [False])
 def test_rotations_in_a_row_lose_no_message_and_double_none(
     managed: Managed, api: Api, writer: Writer, tmp_path: Path, mayhem: bool
@@ -239,7 +240,7 @@ def test_rotations_in_a_row_lose_no_message_and_double_none(
     killed = kill_now_and_then(managed, stop) if mayhem else Counter()
     try:
         wait_for(
-            lambda: len(contexts(api)) > ROTATIONS, "the rotations", 180 + PATIENCE * ROTATIONS
+            lambda: len(contexts(api)) > ROTATIONS, "the rotations", 600 + PATIENCE * ROTATIONS
         )
     finally:
         stop.touch()
@@ -248,7 +249,7 @@ def test_rotations_in_a_row_lose_no_message_and_double_none(
     wait_for(lambda: is_over(managed), "the end of it")
     sent = int(stop.read_text())
     assert sent >= len(MODES)  # each of them was met
-    assert heard(api) == Counter(range(sent))
+    wait_heard(api, sent)
     found = list(contexts(api).values())
     assert len(found) == clears(managed) + 1 == ROTATIONS + 1
     assert [resumes(requests) for requests in found[1:]] == [[told_to_go_on(writer)]] * ROTATIONS
@@ -480,7 +481,7 @@ def carry_on(managed: Managed) -> bool:
     return is_over(managed) and delivery.is_at_rest(managed.session)
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("lose", "points"), [(let_be, POINTS), (delete, MOMENTS), (link, MOMENTS[::3])]
 )
@@ -506,7 +507,7 @@ def test_an_executor_that_dies_at_any_step_leaves_nothing_stuck(
         wait_for(functools.partial(carry_on, managed), f"the end after '{point}'")
         now = (clears(managed) - cleared, told_to_go_on_in_all(api) - prompts)
         assert now == (1, 1) or (now == (0, 0) and lose is not let_be), point
-    assert heard(api) == Counter(range(len(points)))
+    wait_heard(api, len(points))
     assert len(contexts(api)) == clears(managed) + 1
 
 
@@ -532,6 +533,6 @@ def test_the_api_that_is_down_leaves_the_session_ready_for_what_comes(
     api.up()
     managed.send("<1>")
     managed.drain_until_empty()
+    wait_for(lambda: heard(api) == Counter([1]), "what has waited")
     managed.wait_state(State.IDLE)
-    assert heard(api) == Counter([1])
     assert resumes(list(contexts(api).values())[-1]) == [told_to_go_on(writer)]

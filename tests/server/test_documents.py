@@ -17,7 +17,7 @@ import pytest
 from sm.context import files
 from tests.company import Company
 from tests.documentscripts import PRE_COMPACT, RECOVERY, STATUS_LINE
-from tests.helpers import wait_for
+from tests.helpers import HANG_S, wait_for
 from tests.serving import Served, serving
 from tests.shell import REPOSITORY
 
@@ -89,7 +89,7 @@ def last_handoff(url: str) -> str:
     """As a script reads it: nothing where there is none."""
     command = f"curl -s --max-time 2 {url} | jq -r '.last_handoff_path // empty'"
     done = subprocess.run(
-        ["bash", "-c", command], capture_output=True, text=True, check=True, timeout=60
+        ["bash", "-c", command], capture_output=True, text=True, check=True, timeout=HANG_S
     )
     return done.stdout.strip()
 
@@ -159,7 +159,7 @@ def run_script(script: str, served: Served, session: str, **payload: object) -> 
         capture_output=True,
         text=True,
         check=True,
-        timeout=30,
+        timeout=HANG_S,
     )
     return done.stdout
 

@@ -245,7 +245,7 @@ def test_who_asks_before_sending_is_told_at_once(served: Served) -> None:
 
 
 def test_a_refusal_reads_the_body_so_that_the_connection_goes_on(served: Served) -> None:
-    client = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+    client = http.client.HTTPConnection("127.0.0.1", served.port, timeout=HANG_S)
     for _ in range(3):
         client.request("POST", "/nothing", b"x" * 100_000)
         response = client.getresponse()

@@ -10,7 +10,7 @@ import pytest
 from sm.adapters.forge.web.errors import UnreachableError
 from sm.errors import SmError
 from sm.server.looks import APART_S, Looks
-from tests.helpers import wait_for
+from tests.helpers import HANG_S, wait_for
 
 
 @dataclass
@@ -25,13 +25,13 @@ class Forge:
 
     def look(self) -> None:
         self.started += 1
-        assert self.look_over.acquire(timeout=60)
+        assert self.look_over.acquire(timeout=HANG_S)
         if self.error:
             raise self.error
 
     def sleep(self, seconds: float) -> None:
         self.pauses.append(seconds)
-        assert self.pause_over.acquire(timeout=60)
+        assert self.pause_over.acquire(timeout=HANG_S)
 
 
 def test_a_storm_makes_one_look_and_one_to_come() -> None:

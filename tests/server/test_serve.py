@@ -28,7 +28,15 @@ from sm.store import lock
 from sm.store.files import write_json
 from sm.store.paths import Root
 from tests.company import Company, transcripts
-from tests.helpers import Repository, kill_monitor, monitor_of, put_session, sm_yaml, wait_for
+from tests.helpers import (
+    HANG_S,
+    Repository,
+    kill_monitor,
+    monitor_of,
+    put_session,
+    sm_yaml,
+    wait_for,
+)
 from tests.serving import Said, Served, serving
 
 
@@ -618,7 +626,7 @@ main()
 def test_a_server_that_is_stopped_before_it_has_begun_ends(root: Root, tmp_path: Path) -> None:
     """It heard of it only once it answered, and went on for ever."""
     with serving(tmp_path, program=("-Ic", EARLY)) as served:
-        assert served.process.communicate(timeout=30) == ("", "")
+        assert served.process.communicate(timeout=HANG_S) == ("", "")
         assert served.process.returncode == 0
 
 

@@ -177,7 +177,7 @@ def test_ctrl_c_ends_following_cleanly(transcript: Path) -> None:
     add(transcript, b"three\n")
     assert heard(process) == b"three\n"
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=60) == (b"", b"")
+    assert process.communicate(timeout=HANG_S) == (b"", b"")
     assert process.returncode == 0
 
 
@@ -186,7 +186,7 @@ def test_following_ends_when_the_session_is_forgotten(project: Project, transcri
     process = follow()
     assert heard(process) == b"one\n"
     registry.forget(project.root, registry.load(project.root, "dev-harb-7"))
-    assert process.communicate(timeout=60) == (b"", b"")
+    assert process.communicate(timeout=HANG_S) == (b"", b"")
     assert process.returncode == 0
 
 
