@@ -38,8 +38,11 @@ chance.register_profiles()
 
 
 def pytest_configure() -> None:
-    """Have what the tests start obey SIGHUP. Under nohup it would be ignored."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    """Have what the tests start obey signals that nohup, or a shell in the background, ignores."""
+    for number in (signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def sealed_environment(folder: Path) -> dict[str, str]:
