@@ -66,6 +66,11 @@ def is_taken_back(
     )
 
 
+def is_interrupted(session: Session, since: float) -> bool:
+    """Say whether the agent CLI has ended a turn since then, and keeps its prompt."""
+    return is_readable(session) and transcript.is_interrupted(_path(session), since)
+
+
 def _path(session: Session) -> Path:
     return window.read(session.dir).conversation or Path(os.devnull)
 

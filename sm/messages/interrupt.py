@@ -20,7 +20,7 @@ from sm.adapters.composer import forget, press
 from sm.adapters.tmux import Pane
 from sm.foreign import read_seconds
 from sm.messages import queue
-from sm.messages.conversation import is_taken_back
+from sm.messages.conversation import is_interrupted, is_readable, is_taken_back
 from sm.messages.queue import Message, Mode, Place
 from sm.messages.typing import TypedMessage, list_keys, read_last_typed, shows
 from sm.sessions import agent as agents
@@ -32,8 +32,11 @@ from sm.store.files import discard, read_harmless, write_json
 from sm.store.paths import SessionDir
 
 INTERRUPT_S = 10.0
-RETURN_S = 1.0
-"""So long an agent CLI may take to put a prompt back into its composer; 0.3 s was seen."""
+RETURN_S = 10.0
+"""So long an agent CLI may take to put a prompt back into its composer. On a quiet machine it takes
+0.3 s, and over a second beside other work."""
+NO_RETURN_S = 1.0
+"""So long it is waited for where nothing tells that the turn has got no answer yet."""
 DOUBT_S = 30.0
 """What the transcript has not told after so long it will not tell."""
 COMPACTION_S = 600.0
@@ -86,6 +89,7 @@ def interrupt(session: Session, pane: Pane, screen: Screen, by: Message) -> Scre
         noted = Interrupted(typed.id, by.id, time.time(), typed.at)
         write_json(directory.interrupted, noted, durable=True)
     crash_point("interrupt:noted")
+    pressed_at = time.time()
     if press(session.tmux, pane, (session.profile.interrupt_key,), row=screen.row):
         if earlier is None:  # else an interruption before this one has to be settled still
             discard(directory.interrupted)
@@ -96,10 +100,31 @@ def interrupt(session: Session, pane: Pane, screen: Screen, by: Message) -> Scre
 
     if not _await(session, pane, at_prompt, INTERRUPT_S):
         return None
-    given_back = _await(session, pane, lambda shown: shown.draft != before, RETURN_S)
-    if given_back and typed and shows(given_back, typed):
-        return _clear(session, pane, given_back, typed)
-    return given_back or _await(session, pane, lambda _: True, LOOK_S)
+    screen = _await_return(session, pane, before, pressed_at)
+    return _clear(session, pane, screen, typed) if typed and shows(screen, typed) else screen
+
+
+def _await_return(session: Session, pane: Pane, before: str, pressed_at: float) -> Screen:
+    """Wait until the agent CLI has put a prompt back, or it is known that it will not.
+
+    What is typed sooner would stand behind that prompt, as one with it. A turn that ends otherwise
+    is told by the transcript.
+    """
+    began = time.monotonic()
+    while True:
+        screen = _look(session, pane)
+        if screen.draft != before or is_interrupted(session, pressed_at):
+            return screen
+        may_return = is_readable(session) and not _is_answered(session)
+        if time.monotonic() >= began + (RETURN_S if may_return else NO_RETURN_S):
+            return screen
+        time.sleep(LOOK_S)
+
+
+def _is_answered(session: Session) -> bool:
+    """Whether the model has said something since the last prompt."""
+    asked_at = signals.find_last(session.dir, "UserPromptSubmit")
+    return signals.find_last(session.dir, *ANSWERS) > asked_at
 
 
 def _clear(session: Session, pane: Pane, screen: Screen, typed: TypedMessage) -> Screen | None:
@@ -163,9 +188,13 @@ def _await(
     """The first screen for which `condition` holds; looked at once at least."""
     deadline = time.monotonic() + timeout_s
     while True:
-        screen = read_screen(session.profile, session.tmux.look(pane.id, escapes=True)[1])
+        screen = _look(session, pane)
         if condition(screen):
             return screen
         if time.monotonic() >= deadline:
             return None
         time.sleep(LOOK_S)
+
+
+def _look(session: Session, pane: Pane) -> Screen:
+    return read_screen(session.profile, session.tmux.look(pane.id, escapes=True)[1])

@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from sm.adapters.agent.transcript import has_heard, is_taken_back, read_answers, read_context_tokens
+from sm.adapters.agent.transcript import (
+    has_heard,
+    is_interrupted,
+    is_taken_back,
+    read_answers,
+    read_context_tokens,
+)
 
 
 @pytest.fixture
@@ -149,6 +155,46 @@ def test_a_prompt_that_was_never_written_down_is_taken_back_once_another_is(path
     add(path, **late, uuid="c", parentUuid="a", message={"content": "urgent"})
     assert ask(AT + 5) is None
     assert ask(AT) is True
+
+
+def left_by_a_compaction(path: Path) -> None:
+    """A prompt, and a compaction before its answer begins, as Claude Code 2.1.329 writes it."""
+    add(path, type="user", uuid="a", message={"content": "[sm] message 1"})
+    added = {"type": "hook_additional_context", "content": ["its text"]}
+    add(path, type="attachment", uuid="b", parentUuid="a", attachment=added)
+    compacted(path, "a", "b")
+    boundary = "at 2026-11-21T10:00:00.000Z"
+    summary = {"message": {"content": "Before: its text"}, "isCompactSummary": True}
+    add(path, type="user", uuid="c", parentUuid=boundary, **summary)
+
+
+def test_a_prompt_that_a_compaction_has_kept_may_be_taken_back_after_it(path: Path) -> None:
+    left_by_a_compaction(path)
+    assert is_taken_back(path, "its text") is None
+    said(path, "[sm] message 1[sm] message 2", "d", after="c", kind="user")
+    assert is_taken_back(path, "its text") is True
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [("assistant", "Fine."), ("user", "[Request interrupted by user for tool use]")],
+)
+def test_a_prompt_that_was_answered_after_a_compaction_is_not_taken_back(
+    path: Path, kind: str, text: str
+) -> None:
+    left_by_a_compaction(path)
+    said(path, text, "d", after="c", kind=kind)
+    said(path, "urgent", "e", after="d", kind="user")
+    assert is_taken_back(path, "its text") is False
+
+
+def test_the_end_of_an_interrupted_turn_is_written_down(path: Path) -> None:
+    add(path, type="user", uuid="a", timestamp=LATER, message={"content": "[Request to stop]"})
+    assert not is_interrupted(path, AT)
+    text = [{"type": "text", "text": "[Request interrupted by user]"}]
+    add(path, type="user", uuid="b", timestamp=LATER, message={"content": text})
+    assert is_interrupted(path, AT)
+    assert not is_interrupted(path, AT + 5)
 
 
 def test_what_the_agent_itself_has_said_is_told_without_thoughts_tools_and_subagents(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +17,7 @@ from sm.adapters.agent.generic import GENERIC
 from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.prompt import Prompt
 from sm.adapters.agent.screen import Screen
+from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.tmux import Tmux
 from sm.messages import delivery, observe, queue, typing
 from sm.messages import interrupt as interruption
@@ -345,6 +347,52 @@ def test_an_interruption_that_was_refused_is_not_waited_for(
 def interrupted(target: Session, ident: str, by: str, typed_at: float = 2000.0) -> None:
     found = Interrupted(ident, by, time.time(), typed_at)
     write_json(target.dir.interrupted, found)
+
+
+def interrupt_now(target: Session) -> float:
+    """Interrupt for another message; returns the seconds that it took."""
+    began = time.monotonic()
+    pane, shown = target.tmux.look(agent_of(target).pane_id, escapes=True)
+    interrupt(target, pane, read_screen(CLAUDE, shown), Message(id="bbbbbbbb", text="stop"))
+    return time.monotonic() - began
+
+
+def test_a_prompt_that_comes_back_late_is_waited_for(target: Session, transcript: Path) -> None:
+    """The other message was typed behind it: both were one prompt, and the first was not sent."""
+    message = typed_and_done(target, "aaaaaaaa", "before")
+    writes_down(transcript, "before")
+    says(target, "busy")
+    pane_id = agent_of(target).pane_id
+    tty = target.tmux.command("display-message", "-p", "-t", pane_id, "#{pane_tty}").strip()
+    late = threading.Timer(1.5, Path(tty).write_text, ("\r❯\u00a0before",))
+    late.start()
+    interrupt_now(target)
+    late.join()
+    assert queue.find_place(target.dir, message.id) is Place.WAITING
+
+
+def test_a_turn_that_ends_with_its_prompt_kept_is_not_waited_for(
+    target: Session, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interruption, "RETURN_S", 2 * HANG_S)
+    typed_and_done(target, "aaaaaaaa", "before")
+    writes_down(transcript, "before")
+    says(target, "busy")
+    line = "[Request interrupted by user]"
+    threading.Timer(0.2, writes_down, (transcript, line)).start()
+    assert interrupt_now(target) < HANG_S
+
+
+def test_the_prompt_of_an_answered_turn_is_not_waited_for(
+    target: Session, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interruption, "RETURN_S", 2 * HANG_S)
+    typed_and_done(target, "aaaaaaaa", "before")
+    writes_down(transcript, "before")
+    says(target, "busy")
+    with target.dir.events.open("a") as events:
+        events.write("2000.000000 UserPromptSubmit c1 -\n2001.000000 PostToolUse c1 Bash\n")
+    assert interrupt_now(target) < HANG_S
 
 
 def test_an_interruption_for_a_message_that_was_cancelled_is_settled(

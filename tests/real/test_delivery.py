@@ -146,6 +146,24 @@ def test_a_message_that_an_interruption_takes_back_comes_again(
     wait_heard(managed, told, "Stop that.")
 
 
+def test_a_message_that_is_taken_back_after_a_compaction_comes_again(managed: Managed) -> None:
+    """It is in the transcript, and among what the compaction has kept."""
+    managed.api.say(Reply("Nearly full.", tokens=990_000))
+    managed.send("Begin.")
+    managed.drain_until_empty()
+    managed.wait_state(State.IDLE)
+    managed.send("# Go on\nwith what there is.")
+    managed.drain_until_empty()
+    wait_for(lambda: is_compacting(managed.session), "a compaction")
+    (managed.folder / "summed-up").touch()
+    wait_for(lambda: not is_compacting(managed.session), "its end", every_s=0.002)
+    managed.send("Stop that.", Mode.URGENT)
+    managed.drain_until_empty()
+    managed.wait_state(State.IDLE)
+    wait_heard(managed, "with what there is.", "Stop that.")
+    assert all(text.count("[sm]") <= 1 for text in managed.api.main[-1].texts)
+
+
 def test_a_message_that_an_interruption_keeps_from_the_agent_comes_again(
     unstarted: Managed,
 ) -> None:
