@@ -141,10 +141,10 @@ def check_stash(subject: Subject) -> Iterator[Finding]:
     if not subject.holds(lambda: subject.shows("a draft")) or not subject.press(key):
         yield fail(f"stash_key '{key}': there is no draft to try it with")
         return
-    gone = subject.until(lambda: not subject.screen.draft, 1.0)
-    told = gone is not None and subject.holds(lambda: subject.screen.stashed, 1.0)
+    gone = subject.until(lambda: not subject.screen.draft)
+    told = gone is not None and subject.holds(lambda: subject.screen.stashed)
     subject.press(key)
-    back = subject.holds(lambda: subject.shows("a draft"), 1.0)
+    back = subject.holds(lambda: subject.shows("a draft"))
     subject.is_hopeless = not subject.erase()
     if gone is None or not back:
         yield fail(f"stash_key '{key}': the draft " + ("stays" if gone is None else "is lost"))

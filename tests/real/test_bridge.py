@@ -32,7 +32,8 @@ PREFIX = "mcp__sm__"
 """What the client puts before the names of our tools."""
 
 SEARCH = Tool("ToolSearch", {"query": "handoff", "max_results": 5})
-"""At first the client tells the model the names alone (2.1.329); this call waits for the server."""
+"""At first the client tells the model the names alone (2.1.329). This call waits some seconds for
+the server; then the model is told to try again."""
 
 SHOWN = 50_000
 """Characters of a result that the client shows the model by itself; a longer one goes to a file."""
@@ -110,6 +111,15 @@ class Side:
         terminal.wait_idle()
         return results(terminal.api.main[-1])[-len(calls) :]
 
+    def find_tools(self) -> None:
+        """Have the model look for our tools until it knows them."""
+
+        def found() -> bool:
+            self.says("which tools are there?", SEARCH)
+            return any(PREFIX in one["name"] for one in self.terminal.api.main[-1].body["tools"])
+
+        wait_for(found, "our tools")
+
 
 @pytest.fixture
 def database(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -146,16 +156,15 @@ def test_a_whole_thread_goes_from_client_to_client(sides: tuple[Side, Side], api
     content = (
         "JWT, and “refresh” tokens:\n- kept as a hash — `sha256`\n- <b>one</b> use each 漢 👩‍💻"
     )
-    [made] = chat.says(
-        "hand it over", SEARCH, tool("create_handoff", title="Auth", content=content)
-    )
+    chat.find_tools()
+    [made] = chat.says("hand it over", tool("create_handoff", title="Auth", content=content))
     described_to_the_model(api.main[-1])
     ident = made.read["handoff"]["id"]
     me = {"id": ident, "as_client": "code"}
 
+    code.find_tools()
     seen, marked, asked = code.says(
         f"look at handoff {ident}",
-        SEARCH,
         tool("get_handoff", **me),
         tool("mark_handoff_read", **me),
         tool("add_to_handoff", **me, type="question", content="How long do they live?"),
@@ -210,7 +219,9 @@ def test_a_thread_that_is_longer_than_other_results_reaches_the_model_whole(
     install(terminal.home)
     ident = bridge("create", "Auth", "JWT. " * (SHOWN // 5))["handoff"]["id"]
     terminal.start()
-    [seen] = Side(terminal).says("look", SEARCH, tool("get_handoff", id=ident, as_client="code"))
+    side = Side(terminal)
+    side.find_tools()
+    [seen] = side.says("look", tool("get_handoff", id=ident, as_client="code"))
     assert seen.read == bridge("get", ident, "--as", "code")
 
 
