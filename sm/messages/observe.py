@@ -47,7 +47,10 @@ from sm.sessions.session import Session
 
 LOOK_S = 0.02
 REDRAW_S = 0.5
-"""A hook is called before the screen is drawn anew, so long at most."""
+"""A hook is called before the screen is drawn anew, on a quiet machine so long at most."""
+BEGUN_S = 5.0
+"""So long a busy machine may take to draw the turn that has begun; over two seconds were seen. What
+is typed sooner waits in the agent CLI's own queue, and comes after what a hook hands over."""
 DRAWN_S = 2.0
 """So long a dialog may take to the screen after its hook was called."""
 AT_WORK_S = 60.0
@@ -94,15 +97,27 @@ def look(session: Session, pane_id: str) -> Sight:
 def _lags(session: Session, screen: Screen) -> bool:
     """Whether a turn has just ended, or begun: then what was submitted looks like a draft still."""
     now = agent_state.read(session.dir)
-    if screen.prompt is Prompt.BUSY and now.state in (State.IDLE, State.WAITING):
-        at = now.since
-    elif screen.prompt is Prompt.IDLE and now.state is State.BUSY:
-        at = max(
-            now.since, find_last_accepted_at(session)
-        )  # after an interruption it was busy before
-    else:
+    if not session.profile.hooks:
         return False
-    return bool(session.profile.hooks) and 0 <= time.time() - at < REDRAW_S
+    if screen.prompt is Prompt.BUSY and now.state in (State.IDLE, State.WAITING):
+        return _is_within(REDRAW_S, now.since)
+    if screen.prompt is not Prompt.IDLE or now.state is not State.BUSY:
+        return False
+    # After an interruption it was busy before.
+    begun_at = max(now.since, find_last_accepted_at(session))
+    if _is_within(REDRAW_S, begun_at):
+        return True
+    return _is_within(BEGUN_S, begun_at) and not _may_be_stopped(session, begun_at)
+
+
+def _may_be_stopped(session: Session, begun_at: float) -> bool:
+    """Whether a person may have interrupted the turn: the transcript says it, or is unreadable."""
+    return not conversation.is_readable(session) or conversation.is_interrupted(session, begun_at)
+
+
+def _is_within(seconds: float, since: float) -> bool:
+    """Whether no more than that has passed; a time to come says nothing."""
+    return 0 <= time.time() - since < seconds
 
 
 def _as_told(session: Session, pane: Pane, screen: Screen) -> Screen:
@@ -146,7 +161,7 @@ def observe_terminal(session: Session, sight: Sight, *, urgent: bool = False) ->
         # Later than that the screen counts: no hook tells of the answer to a dialog.
         opens_dialog=screen.prompt is Prompt.BUSY
         and now.state is State.DIALOG
-        and 0 <= time.time() - now.since < DRAWN_S,
+        and _is_within(DRAWN_S, now.since),
         is_compacting=stops and is_compacting(session),
         can_interrupt=stops and bool(profile.interrupt_key) and not is_protected(session),
     )

@@ -36,6 +36,11 @@ def remarks(stage: Stage) -> list[str]:
     return [each.body for each in comments(stage) if "without a file" in each.body]
 
 
+def tells_of_all(stage: Stage, taken: list[Path]) -> bool:
+    told = [describe(event) for event in journal.read(stage.project.root.journal)]
+    return all(any(each.startswith(f"cannot remove '{path}'") for each in told) for path in taken)
+
+
 def test_an_issue_ends_merged_though_all_names_are_taken(stage_of: MakeStage) -> None:
     stage = stage_of(auto=True)
     stage.file_issue()
@@ -50,9 +55,7 @@ def test_an_issue_ends_merged_though_all_names_are_taken(stage_of: MakeStage) ->
     assert len(remarks(stage)) == 1
     assert str(taken[0]) in remarks(stage)[0]
     assert all(path.is_dir() for path in taken)
-    told = [describe(event) for event in journal.read(stage.project.root.journal)]
-    for path in taken:
-        assert [each for each in told if each.startswith(f"cannot remove '{path}'")], told
+    wait_for(lambda: tells_of_all(stage, taken), "a word of each that could not be removed")
 
 
 def test_a_transcript_whose_name_is_taken_is_kept_in_the_sessions_own_directory(

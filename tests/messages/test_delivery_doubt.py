@@ -34,6 +34,8 @@ from tests.terminal import received
 
 CLAUDE = structs.replace(GENERIC, hooks="claude")
 CODEX = structs.replace(GENERIC, hooks="codex")
+COLOURED = structs.replace(CLAUDE, idle_colour="39", busy=("^working",))
+"""A client whose prompt shows by its colour that it is idle."""
 INDETERMINATE = Outcome(Status.INDETERMINATE)
 
 
@@ -260,12 +262,12 @@ def test_an_agent_whose_hooks_say_busy_is_not_typed_into(target: Session, log: P
     assert not received(log)
 
 
-def draw(target: Session) -> None:
+def draw(target: Session, text: str = "\x1b7\x1b8") -> None:
     """Let something new appear in its terminal."""
     tty = target.tmux.command(
         "display-message", "-p", "-t", agent_of(target).pane_id, "#{pane_tty}"
     )
-    Path(tty.strip()).write_text("\x1b7\x1b8")
+    Path(tty.strip()).write_text(text)
 
 
 def test_a_long_answer_is_not_typed_into_while_it_is_drawn(target: Session, log: Path) -> None:
@@ -305,6 +307,31 @@ def test_a_dialog_that_was_answered_is_none(root: Root, tmux: Tmux, tmp_path: Pa
     assert deliver(target, "text") == waiting(Refusal.BUSY)
     says(target, "dialog", since=time.time())
     assert delivery.drain(target) is Refusal.DIALOG
+
+
+def test_a_turn_that_is_drawn_late_is_not_typed_into(
+    target: Session, transcript: Path, log: Path
+) -> None:
+    """The client kept what was typed in a queue of its own: a later message was heard before it."""
+    writes_down(transcript, "before")
+    says(target, "busy", since=time.time())
+    late = threading.Timer(3 * observe.REDRAW_S, draw, (target, "\r\nworking …\r\n❯\u00a0"))
+    late.start()
+    assert deliver(of(target, COLOURED), "text") == waiting(Refusal.BUSY)
+    late.join()
+    assert not log.exists()
+
+
+def test_a_turn_that_a_person_has_stopped_at_once_is_not_waited_for(
+    target: Session, transcript: Path, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observe, "BEGUN_S", 2 * HANG_S)
+    says(target, "busy", since=time.time())
+    writes_down(transcript, "[Request interrupted by user]", time.time() + 0.01)
+    began = time.monotonic()
+    assert deliver(of(target, COLOURED), "text") == INDETERMINATE
+    assert time.monotonic() - began < HANG_S
+    assert wait_for(lambda: received(log), "the message") == ["text"]
 
 
 def test_a_clock_that_was_set_back_does_not_hold_the_lock(
@@ -362,9 +389,7 @@ def test_a_prompt_that_comes_back_late_is_waited_for(target: Session, transcript
     message = typed_and_done(target, "aaaaaaaa", "before")
     writes_down(transcript, "before")
     says(target, "busy")
-    pane_id = agent_of(target).pane_id
-    tty = target.tmux.command("display-message", "-p", "-t", pane_id, "#{pane_tty}").strip()
-    late = threading.Timer(1.5, Path(tty).write_text, ("\r❯\u00a0before",))
+    late = threading.Timer(1.5, draw, (target, "\r❯\u00a0before"))
     late.start()
     interrupt_now(target)
     late.join()
