@@ -221,8 +221,12 @@ class Facts(Struct, frozen=True):
 
     @property
     def crashed(self) -> bool:
-        """Whether no agent is working although one should."""
-        return self.session is Life.GONE or self.stale
+        """Whether no agent is working although one should.
+
+        Where no start is on record, dev-poll finishes it, and adopts an agent that lives: its
+        receipts may be what was lost.
+        """
+        return self.history.started_at > 0 and (self.session is Life.GONE or self.stale)
 
     @property
     def pause_until(self) -> float:

@@ -447,6 +447,12 @@ def test_what_is_settled_goes_before_a_dead_agent_and_that_before_its_phase() ->
     assert name(decide(merged)) == "merged"
 
 
+@pytest.mark.parametrize("session", Life)
+def test_an_agent_whose_receipts_are_lost_is_left_to_dev_poll(session: Life) -> None:
+    """A pass that came before dev-poll's took it for silent for ever, and ended it."""
+    assert decide(replace(LIVING, session=session, history=History())).row is None
+
+
 def test_a_merge_by_hand_of_a_closed_or_blocked_issue_is_still_a_merge() -> None:
     merged = replace(wrote(Phase.DONE), pull=PullState.MERGED)
     assert name(decide(replace(merged, issue_open=False))) == "merged"
