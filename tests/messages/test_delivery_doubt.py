@@ -160,7 +160,7 @@ def test_what_a_hook_has_handed_to_a_codex_that_was_stopped_is_not_handed_out_ag
     handed(told, "bbbbbbbb", "before the summing up", f"c1 compacted:{time.time()}")
     says(told, "idle")
     assert deliver(told, "another", "cccccccc") == INDETERMINATE  # typed, no hook confirms it here
-    assert received(log) == ["another"]
+    wait_for(lambda: received(log) == ["another"], "the message that was typed")
     for ident in ("aaaaaaaa", "bbbbbbbb"):
         assert delivery.find_outcome(told, ident) == INDETERMINATE
 

@@ -284,7 +284,7 @@ def test_an_agent_at_work_reports_to_the_chat_and_hears_from_it_once(
     api.say(Reply("", tools=(Tool.bash(shell),)))
     at_work.stage.poll()
     said = [("code", "progress", "They are signed."), ("code", "question", "For how long?")]
-    wait_for(lambda: at_work.entries()[1:] == said, "what the agent says", 30.0, every_s=0.2)
+    wait_for(lambda: at_work.entries()[1:] == said, "what the agent says", every_s=0.2)
     assert f"through handoff {ident}" in "\n".join(api.main[0].texts)
 
     at_work.sm("add", ident, "task", "Let them live for 30 days.")

@@ -179,9 +179,25 @@ def check_heard_once(
                 assert ident not in places, f"again: {told}"
                 places[ident] = (number, *_place(request, texts[ident]))
         before = now
-    missing = [f"{one} ({sent.get(one)}): {texts[one][:80]!r}" for one in texts.keys() - places]
+    missing = [
+        f"{one} ({sent.get(one)}): {texts[one][:80]!r}; {_heard_instead(api, texts[one])}"
+        for one in texts.keys() - places
+    ]
     assert not missing, f"never heard: {missing}"
     return places
+
+
+def _heard_instead(api: Api, text: str) -> str:
+    """Where a text that was heard, but not whole, stops being as it was sent."""
+    begin = text[:20]
+    for request in api.seen:
+        for string in request.texts:
+            if begin in string:
+                heard = string[string.index(begin) :]
+                pairs = enumerate(zip(heard, text, strict=False))
+                same = next((at for at, (one, other) in pairs if one != other), len(heard))
+                return f"{same} of {len(text)} characters are right, then {heard[same:][:80]!r}"
+    return "no part of it was heard"
 
 
 def _keys(string: str) -> list[str]:

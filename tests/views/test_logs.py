@@ -281,7 +281,7 @@ def test_nothing_of_the_drawing_is_left(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     emulator.show(b"text\r\n")
     assert not list(folder.iterdir())
-    assert not [line for line in processes() if str(folder) in line]
+    wait_for(lambda: not any(str(folder) in line for line in processes()), "its last process' end")
 
 
 def processes() -> list[str]:
