@@ -223,8 +223,8 @@ class Facts(Struct, frozen=True):
     def crashed(self) -> bool:
         """Whether no agent is working although one should.
 
-        Where no start is on record, dev-poll finishes it, and adopts an agent that lives: its
-        receipts may be what was lost.
+        False while no start is on record. Then dev-poll finishes the start, and goes on with an
+        agent that lives: only the receipts may be lost.
         """
         return self.history.started_at > 0 and (self.session is Life.GONE or self.stale)
 

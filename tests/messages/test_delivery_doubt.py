@@ -376,6 +376,14 @@ def interrupted(target: Session, ident: str, by: str, typed_at: float = 2000.0) 
     write_json(target.dir.interrupted, found)
 
 
+def work_on(target: Session, transcript: Path, text: str) -> Message:
+    """Have the agent be at work on a message that was typed and confirmed."""
+    message = typed_and_done(target, "aaaaaaaa", text)
+    writes_down(transcript, text)
+    says(target, "busy")
+    return message
+
+
 def interrupt_now(target: Session) -> float:
     """Interrupt for another message; returns the seconds that it took."""
     began = time.monotonic()
@@ -386,9 +394,7 @@ def interrupt_now(target: Session) -> float:
 
 def test_a_prompt_that_comes_back_late_is_waited_for(target: Session, transcript: Path) -> None:
     """The other message was typed behind it: both were one prompt, and the first was not sent."""
-    message = typed_and_done(target, "aaaaaaaa", "before")
-    writes_down(transcript, "before")
-    says(target, "busy")
+    message = work_on(target, transcript, "before")
     late = threading.Timer(1.5, draw, (target, "\r❯\u00a0before"))
     late.start()
     interrupt_now(target)
@@ -400,9 +406,7 @@ def test_a_turn_that_ends_with_its_prompt_kept_is_not_waited_for(
     target: Session, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(interruption, "RETURN_S", 2 * HANG_S)
-    typed_and_done(target, "aaaaaaaa", "before")
-    writes_down(transcript, "before")
-    says(target, "busy")
+    work_on(target, transcript, "before")
     line = "[Request interrupted by user]"
     threading.Timer(0.2, writes_down, (transcript, line)).start()
     assert interrupt_now(target) < HANG_S
@@ -412,9 +416,7 @@ def test_the_prompt_of_an_answered_turn_is_not_waited_for(
     target: Session, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(interruption, "RETURN_S", 2 * HANG_S)
-    typed_and_done(target, "aaaaaaaa", "before")
-    writes_down(transcript, "before")
-    says(target, "busy")
+    work_on(target, transcript, "before")
     with target.dir.events.open("a") as events:
         events.write("2000.000000 UserPromptSubmit c1 -\n2001.000000 PostToolUse c1 Bash\n")
     assert interrupt_now(target) < HANG_S

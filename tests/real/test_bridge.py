@@ -114,11 +114,11 @@ class Side:
     def find_tools(self) -> None:
         """Have the model look for our tools until it knows them."""
 
-        def found() -> bool:
+        def search() -> bool:
             self.says("which tools are there?", SEARCH)
             return any(PREFIX in one["name"] for one in self.terminal.api.main[-1].body["tools"])
 
-        wait_for(found, "our tools")
+        wait_for(search, "our tools")
 
 
 @pytest.fixture

@@ -90,7 +90,7 @@ def is_interrupted(path: Path, since: float) -> bool:
 
 
 def _is_left_by_a_compaction(lines: list[Line]) -> bool:
-    """Say whether a compaction and a prompt follow on a prompt, and before them no answer to it."""
+    """Say whether a prompt has got no answer: a compaction and another prompt came first."""
     is_compacted = False
     for line in lines:
         if line["type"] == "assistant" or _ends_a_turn(line):
