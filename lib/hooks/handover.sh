@@ -233,7 +233,7 @@ accept() {
 }
 
 # confirm: accepts the expected prompt, if this is it. The answer goes first: a hook that dies in
-# between has confirmed nothing.
+# between has confirmed nothing. The answer to a text that has to be whole is for a damaged one.
 confirm() {
   local id way expected answer
   ours "$dir/expect" || return 0
@@ -242,7 +242,11 @@ confirm() {
     IFS= read -r expected
     IFS= read -r answer
   } <"$dir/expect"
-  has_prompt "$way" "$expected" || return 0
+  if has_prompt "$way" "$expected"; then
+    [[ $way != whole ]] || answer=''
+  else
+    [[ $way == whole ]] && has_prompt within "message $id" || return 0
+  fi
   [[ -z $answer ]] || printf '%s\n' "$answer"
   accept "$id"
   keep expect ''
@@ -266,6 +270,6 @@ has_prompt() {
   if [[ $1 == exact ]]; then
     [[ $payload == *'"prompt":'?( )'"'"$2"'"'* ]]
   else
-    [[ $1 == within && -n $2 && $payload == *'"prompt":'*"$2"* ]]
+    [[ $1 == @(within|whole) && -n $2 && $payload == *'"prompt":'*"$2"* ]]
   fi
 }

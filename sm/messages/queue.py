@@ -166,8 +166,12 @@ def _encode(directory: SessionDir, message: Message) -> bytes:
 def phrase(directory: SessionDir, message: Message) -> str:
     """What a person is shown of a message that a hook hands over: who says it, and the text."""
     head = f"[sm] From {message.source}:\n" if message.source and not message.sender else ""
-    whole = f"sm queue {directory.path.name} --show {message.id}"
-    return shorten(head + message.text, whole)
+    return shorten(head + message.text, make_show_command(directory, message))
+
+
+def make_show_command(directory: SessionDir, message: Message) -> str:
+    """The command that prints the text of a message as it was sent."""
+    return f"sm queue {directory.path.name} --show {message.id}"
 
 
 def read(path: Path) -> Message | None:

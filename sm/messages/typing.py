@@ -120,13 +120,16 @@ def take_back(session: Session, typed: TypedMessage) -> None:
 
 def find_way(session: Session, message: Message) -> Wire:
     """What is typed for a message, and how its arrival is recognised."""
-    return make_wire(session.profile, message, queue.phrase(session.dir, message))
+    shown, command = (
+        queue.phrase(session.dir, message),
+        queue.make_show_command(session.dir, message),
+    )
+    return make_wire(session.profile, message, shown, command)
 
 
 def _expectation(message: Message, way: Wire) -> str:
-    how = "exact" if way.exact else "within"
     prompt = json.dumps(way.expected, ensure_ascii=False)[1:-1]
-    return f"{message.id} {how}\n{prompt}\n{way.answer}\n"
+    return f"{message.id} {way.match}\n{prompt}\n{way.answer or way.remedy}\n"
 
 
 def await_receipt(session: Session, message: Message, timeout_s: float) -> Refusal | None:

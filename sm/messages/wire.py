@@ -3,10 +3,13 @@
 An agent CLI changes what is typed: it takes some texts for commands, wraps long ones in a mark
 that says they may not be obeyed, expands tabs, stops at invisible characters. So only plain
 short text is typed as it is. Of all else one line of ours is typed, and the hook that hears of
-the line adds the text itself, unchanged; what is too long for that is typed in small pieces.
+the line adds the text itself, unchanged; what is too long for that is typed in small pieces. Should
+one of these be damaged on its way, the hook tells the agent how to read the text as it was sent.
 """
 
 from __future__ import annotations
+
+from enum import StrEnum
 
 from msgspec import Struct
 
@@ -21,17 +24,28 @@ from sm.adapters.agent.wording import (
 from sm.messages.queue import Message
 
 
+class Match(StrEnum):
+    """How the agent's prompt hook tells by the expected text that a message has arrived."""
+
+    EXACT = "exact"
+    """It is the prompt."""
+    WITHIN = "within"
+    """It is in the prompt, and in no other."""
+    WHOLE = "whole"
+    """The same; a prompt that has only the message's id has a damaged text."""
+
+
 class Wire(Struct, frozen=True):
     """What is typed, piece by piece, and how its arrival is recognised.
 
-    `expected` is what the agent's prompt hook reports: all of the prompt where `exact`, else a
-    part of it that nothing else holds. `answer` is what the hook then says, as JSON, or ''.
+    `answer` is what the hook says then, and `remedy` what it says of a damaged text: JSON, or ''.
     """
 
     pieces: tuple[str, ...]
     expected: str
-    exact: bool = True
+    match: Match = Match.EXACT
     answer: str = ""
+    remedy: str = ""
 
     @property
     def line(self) -> str:
@@ -39,8 +53,11 @@ class Wire(Struct, frozen=True):
         return self.pieces[0].split("\n", 1)[0] if self.pieces else ""
 
 
-def make_wire(profile: Profile, message: Message, shown: str = "") -> Wire:
-    """The way of a message to an agent of this profile; `shown` is what a person sees of it."""
+def make_wire(profile: Profile, message: Message, shown: str = "", command: str = "") -> Wire:
+    """The way of a message to an agent of this profile.
+
+    `shown` is what a person sees of it, and `command` prints its text as it was sent.
+    """
     ident, text = message.id, message.text
     if not profile.hooks:
         typed = make_harmless(profile, keep_visible(text))
@@ -50,9 +67,16 @@ def make_wire(profile: Profile, message: Message, shown: str = "") -> Wire:
     named = f"message {ident}"
     line = make_harmless(profile, f"[sm] {message.title}, {named}")
     if answer := make_hook_answer(profile, text, shown):
-        return Wire((f"{line}: its text comes with this prompt.",), named, False, answer)
+        return Wire((f"{line}: its text comes with this prompt.",), named, Match.WITHIN, answer)
     typed = f"{line}:\n{keep_visible(text)}\n{make_last_line(ident)}"
-    return Wire(cut_pieces(profile, typed), named, False)
+    remedy = make_hook_answer(profile, *_tell_damage(named, command))
+    return Wire(cut_pieces(profile, typed), typed, Match.WHOLE, remedy=remedy)
+
+
+def _tell_damage(named: str, command: str) -> tuple[str, str]:
+    """What the agent is told of a text that did not arrive as it was sent, and what a person is."""
+    damaged = f"[sm] The text of {named} was damaged on its way through the terminal."
+    return f"{damaged} Read it as it was sent before you act on it: `{command}`.", damaged
 
 
 def make_last_line(ident: str) -> str:

@@ -365,6 +365,7 @@ def test_the_expected_prompt_is_its_receipt(hooks: Hooks, prompt: str) -> None:
         ("exact", '{"prompt":"hello"}'),
         ("within", "hell o"),
         ("garbage", "hello"),
+        ("whole", "hell o"),
     ],
 )
 def test_another_prompt_is_not(hooks: Hooks, way: str, prompt: str) -> None:
@@ -373,6 +374,22 @@ def test_another_prompt_is_not(hooks: Hooks, way: str, prompt: str) -> None:
     assert hooks.call("UserPromptSubmit", prompt=prompt) == ""
     assert hooks.accepted() == set()
     assert hooks.dir.expect.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        ("my draft, message {id}: some text", ""),
+        ("my draft, message {id}: some[201~ text", "damaged"),
+        ("my draft, message {id}: some", "damaged"),
+    ],
+)
+def test_of_a_damaged_text_the_agent_is_told(hooks: Hooks, sent: str, told: str) -> None:
+    text = "message 0123456789abcdef: some text"
+    ident = expect(hooks, "whole", text, "damaged")
+    assert hooks.call("UserPromptSubmit", prompt=sent.format(id=ident)).strip() == told
+    assert hooks.accepted() == {ident}
+    assert hooks.dir.expect.read_text() == ""
 
 
 def test_a_prompt_of_another_context_is_not(hooks: Hooks) -> None:

@@ -13,7 +13,7 @@ from sm.adapters.agent.generic import GENERIC
 from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.wording import cut_pieces
 from sm.messages.queue import Message
-from sm.messages.wire import Wire
+from sm.messages.wire import Match, Wire
 from sm.messages.wire import make_wire as way_of
 from sm.text import clean, utf16_length
 
@@ -41,7 +41,7 @@ def body(text: str) -> str:
 )
 def test_plain_short_text_is_typed_as_it_is(text: str) -> None:
     way = wire(CLAUDE, text)
-    assert (way.pieces, way.expected, way.exact, way.answer) == ((text,), text, True, "")
+    assert (way.pieces, way.expected, way.match, way.answer) == ((text,), text, Match.EXACT, "")
 
 
 @pytest.mark.parametrize(
@@ -69,16 +69,26 @@ def test_other_text_goes_unchanged_with_a_line_that_names_it(text: str) -> None:
     assert len(way.pieces) == 1
     assert "\n" not in way.pieces[0]
     assert way.expected in way.pieces[0]
-    assert not way.exact
+    assert way.match is Match.WITHIN
 
 
 def test_long_text_is_typed_in_pieces_that_are_not_wrapped() -> None:
     text = "\n".join(f"line {number}" for number in range(2000))
     way = wire(CLAUDE, text)
     assert not way.answer
-    assert text in "".join(way.pieces)
+    assert text in way.expected == "".join(way.pieces)
     assert all(len(p) <= CLAUDE.paste_characters for p in way.pieces)
     assert all(len(p.split("\n")) <= CLAUDE.paste_lines for p in way.pieces)
+
+
+@pytest.mark.parametrize("profile", [CLAUDE, CODEX])
+def test_of_a_damaged_text_the_agent_is_told_how_to_read_it(profile: Profile) -> None:
+    way = way_of(
+        profile, Message(id=IDENT, text="-" + "long\n" * 9000), command="sm queue x --show y"
+    )
+    said = json.loads(way.remedy)["hookSpecificOutput"]["additionalContext"]
+    assert IDENT in said
+    assert "`sm queue x --show y`" in said
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=3000))
@@ -126,8 +136,8 @@ def test_a_command_of_a_profile_is_not_typed_as_it_is() -> None:
     odd = structs.replace(CLAUDE, command_characters="[y", leave=("so long",))
     for text in ("yes", "So long"):
         assert len(wire(CLAUDE, text).pieces) == 1
-        assert wire(CLAUDE, text).exact
-        assert not wire(odd, text).exact
+        assert wire(CLAUDE, text).match is Match.EXACT
+        assert wire(odd, text).match is Match.WITHIN
     first = wire(odd, "yes").line  # our own line neither
     assert (first[0], IDENT in first) == ("N", True)
 
@@ -145,7 +155,8 @@ def test_what_is_typed_in_a_texts_place_says_what_it_is(count: int) -> None:
         lines = f" ({count + 1} lines)" if not message.source else ""
         way = way_of(CLAUDE, message)
         assert way.line.startswith(f"[sm] {title}{lines}, message {IDENT}:")
-        assert (way.expected, way.exact) == (f"message {IDENT}", False)
+        assert f"message {IDENT}" in way.expected
+        assert way.match is (Match.WITHIN if way.answer else Match.WHOLE)
 
 
 ESCAPED = [
