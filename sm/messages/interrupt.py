@@ -128,8 +128,14 @@ def _is_answered(session: Session) -> bool:
 
 
 def _clear(session: Session, pane: Pane, screen: Screen, typed: TypedMessage) -> Screen | None:
-    """Empty the composer of a message of ours, which waits again."""
+    """Empty the composer of a message of ours, which waits again.
+
+    So it is known what became of the interruption. The transcript would tell it once more, when the
+    message may have come again.
+    """
     _put_back(session, typed.id)
+    crash_point("interrupt:put-back")
+    discard(session.dir.interrupted)
     left: Screen | None = screen
     deadline = time.monotonic() + ERASE_S
     while left and left.draft and time.monotonic() < deadline:
@@ -156,6 +162,8 @@ def settle_interrupted(session: Session) -> bool:
     if queue.find_place(directory, found.by) in (Place.WAITING, Place.HANDED):
         return True  # nothing has been said since
     message = _delivered(session, found.id)
+    if message and (queue.find_accepted_at(directory, found.id) or 0.0) > found.at:
+        message = None  # it has come again
     since = found.typed_at or (message.created_at if message else 0.0)
     taken_back = is_taken_back(session, message, since, found.at) if message else False
     if taken_back is None and time.time() < found.at + DOUBT_S:

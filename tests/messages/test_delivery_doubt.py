@@ -452,11 +452,26 @@ def test_a_prompt_that_was_taken_back_is_not_kept_for_its_words_of_old(
     assert queue.find_place(target.dir, message.id) is Place.WAITING
 
 
+def test_a_prompt_that_was_taken_back_and_has_come_again_is_not_told_once_more(
+    target: Session, transcript: Path
+) -> None:
+    """Whoever put it back was killed; a hook has handed it over since, and that is not written."""
+    writes_down(transcript, "before", at=1000.0)
+    found = Interrupted("aaaaaaaa", "bbbbbbbb", at=time.time() - 1, typed_at=2000.0)
+    write_json(target.dir.interrupted, found)
+    writes_down(transcript, "stop that")
+    message = typed_and_done(target, "aaaaaaaa", "continue")
+    assert settle_interrupted(target)
+    assert queue.find_place(target.dir, message.id) is Place.DONE
+    assert not target.dir.interrupted.exists()
+
+
 def test_a_prompt_that_was_interrupted_before_it_was_written_down_waits_again(
     target: Session, transcript: Path
 ) -> None:
     """After half a minute it counted as heard: a slow agent CLI had forgotten it."""
     message = typed_and_done(target, "aaaaaaaa", "continue")
+    os.utime(target.dir.queue / Place.DONE / message.name, (2001.0, 2001.0))
     writes_down(transcript, "before", at=1000.0)
     found = Interrupted(message.id, "bbbbbbbb", at=time.time() - 60, typed_at=2000.0)
     write_json(target.dir.interrupted, found)

@@ -146,6 +146,30 @@ def test_a_message_that_an_interruption_takes_back_comes_again(
     wait_heard(managed, told, "Stop that.")
 
 
+def test_a_message_that_was_taken_back_and_came_by_a_hook_does_not_come_once_more(
+    managed: Managed,
+) -> None:
+    """The hook may be quicker than the next look at what became of the interruption."""
+    begins, ident = threading.Event(), queue.make_id()
+
+    def model(_request: Request) -> Reply:
+        begins.wait(60)
+        return Reply()
+
+    managed.api.model = model
+    managed.send("Begin.", ident=ident)
+    wait_for(lambda: managed.api.main, "its request")
+    managed.send("Stop that.", Mode.URGENT)
+    assert queue.find_place(managed.session.dir, ident) is Place.WAITING
+    assert not managed.session.dir.interrupted.exists()
+    begins.set()
+    wait_for(lambda: queue.is_accepted(managed.session.dir, ident), "its receipt")
+    managed.wait_state(State.IDLE)
+    managed.drain_until_empty()
+    managed.send("And then this.")
+    wait_heard(managed, "Begin.", "Stop that.", "And then this.")
+
+
 def test_a_message_that_is_taken_back_after_a_compaction_comes_again(managed: Managed) -> None:
     """It is in the transcript, and among what the compaction has kept."""
     managed.api.say(Reply("Nearly full.", tokens=990_000))

@@ -24,7 +24,7 @@ from sm.refusal import Status
 from sm.sessions.agent_state import State
 from sm.text import clean
 from tests.chance import dice
-from tests.helpers import wait_for
+from tests.helpers import HANG_S, wait_for
 from tests.real.api import Api, Kind, Reply, Request, Tool, Turn
 from tests.real.client import hooks
 from tests.real.managed import ACCEPTED, Managed
@@ -55,7 +55,7 @@ TIMEOUT_S = 900 + MESSAGES + KILLS
 
 CRASHES = (
     *("deliver:queued", "deliver:claimed", "submit:before-typing", "submit:after-typing"),
-    *("submit:accepted", "interrupt:noted", ""),
+    *("submit:accepted", "interrupt:noted", "interrupt:put-back", ""),
 )
 
 
@@ -291,14 +291,26 @@ def run_and_die(managed: Managed, message: Message | None, point: str) -> int:
     return os.waitpid(child, 0)[1]
 
 
-def begin_turn(managed: Managed, api: Api, text: str, hold: threading.Event) -> str:
-    """Have a turn under way that ends with `hold`; the id of the message that began it."""
+def begin_turn(managed: Managed, text: str, hold: threading.Event, *, answers: bool) -> str:
+    """Have a turn under way that ends with `hold`; the id of the message that began it.
+
+    A turn without the beginning of an answer is taken back by an interruption.
+    """
     managed.drain_until_empty()
     managed.wait_state(State.IDLE)
-    api.say(Reply("A longer answer.", hold=hold))
+    before = len(managed.api.main)
+
+    def answer(_request: Request) -> Reply:
+        hold.wait(HANG_S)
+        return Reply()
+
+    if answers:
+        managed.api.say(Reply("A longer answer.", hold=hold))
+    else:
+        managed.api.model = answer
     ident = queue.make_id()
     assert managed.send(text, ident=ident) == ACCEPTED
-    managed.wait_state(State.BUSY)
+    wait_for(lambda: len(managed.api.main) > before, "its request")
     return ident
 
 
@@ -316,13 +328,15 @@ def test_a_deliverer_that_is_killed_at_any_step_loses_and_doubles_nothing(
     for number in itertools.count():
         body = chance.choice(["plain", "/clear\ttab", "é" * 2000])
         point = CRASHES[number % len(CRASHES)]
-        is_urgent = point == "interrupt:noted" or number % 9 == 8
+        interrupts = point.startswith("interrupt:")
+        is_urgent = interrupts or number % 9 == 8
         mode = Mode.URGENT if is_urgent else Mode.SEQUENTIAL
         message = Message(id=queue.make_id(), text=f"<{number}> {body} <end {number}>", mode=mode)
         texts[message.id] = message.text
         hold = threading.Event()
-        if point == "interrupt:noted":
-            ident = begin_turn(managed, api, text := f"<{1000 + number}> first", hold)
+        if interrupts:
+            answers = point == "interrupt:noted"
+            ident = begin_turn(managed, text := f"<{1000 + number}> first", hold, answers=answers)
             texts[ident] = text
         killed[point] += run_and_die(managed, message, point) == signal.SIGKILL
         hold.set()
