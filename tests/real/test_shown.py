@@ -123,8 +123,8 @@ def test_codex_shows_it_too(target: Session, api: Api) -> None:
 def test_the_log_of_a_run_tells_each_line_once(managed: Managed) -> None:
     for turn in range(6):
         managed.wait_screen(lambda screen: screen.prompt == "idle", "an idle prompt")
-        told = rows(12).replace("it", f"turn {turn}")  # equal turns could be taken for a redrawing
-        assert managed.send(f"turn {turn}\n{told}") == ACCEPTED
+        text = rows(12).replace("it", f"turn {turn}")  # equal turns could be taken for a redrawing
+        assert managed.send(f"turn {turn}\n{text}") == ACCEPTED
         managed.wait_state(State.IDLE)
 
     def logged() -> list[str]:
