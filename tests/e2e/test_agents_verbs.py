@@ -39,7 +39,9 @@ def has_run(play: Play, issue: int, command: str) -> str:
     return wait_for(ran, f"'{command}'")[0]
 
 
-OVER_HTTP = pytest.mark.parametrize("play", ["local", "github", "forgejo"], indirect=True)
+OVER_HTTP = pytest.mark.parametrize(
+    "play", ["local", "github", "forgejo", "gitea", "gitlab"], indirect=True
+)
 """The forge in memory is in no other process."""
 
 
