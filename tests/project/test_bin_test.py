@@ -80,7 +80,10 @@ def test_the_quick_verdict_has_all_linters_and_installs_no_clients(clone: Path) 
     assert "tests.real.client" not in quick
     assert "-m quick" not in whole
     assert "-m tests.real.client\n" in whole
-    for check in ("ruff check", "ruff format", "python -m mypy", "lint-imports", "shellcheck"):
+    for check in (
+        *("ruff check", "ruff format", "python -m mypy", "lint-imports", "shellcheck"),
+        "python -m pytest -qq --collect-only\n",
+    ):
         assert check in quick
         assert check in whole
 
@@ -93,7 +96,8 @@ def let_fail(clone: Path, failed: Iterable[str], *, again: int) -> None:
     python = clone / ".venv/bin/python"
     python.write_text(
         f'#!/bin/sh\necho python "$@" >>"{clone}/calls"\n'
-        f'case "$*" in *--last-failed*) exit {again} ;; *"-m pytest"*) exit 1 ;; esac\n'
+        'case "$*" in *--collect-only*) ;;\n'
+        f'*--last-failed*) exit {again} ;; *"-m pytest"*) exit 1 ;; esac\n'
     )
 
 
