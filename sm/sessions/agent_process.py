@@ -26,7 +26,9 @@ from sm.store.paths import SessionDir
 
 START_S = 15.0
 STOP_GRACE_S = 2.0
-"""How long the agent gets after each of hang-up, TERM and KILL."""
+"""How long the agent gets after hang-up, and after TERM."""
+KILL_S = 30.0
+"""How long a busy machine may take to end what was killed."""
 LOOK_S = 0.02
 
 
@@ -172,14 +174,16 @@ def end_strays(session: Session) -> None:
 
 
 def _end(members: set[Process]) -> None:
-    for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGKILL):
-        if _end_by(number, members):
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        if _end_by(number, members, STOP_GRACE_S):
             return
+    if _end_by(signal.SIGKILL, members, KILL_S):
+        return
     pids = ", ".join(sorted(str(process.pid) for process in _left(members)))
     raise AgentError(f"processes of the agent cannot be ended: {pids}")
 
 
-def _end_by(number: signal.Signals, members: set[Process]) -> bool:
+def _end_by(number: signal.Signals, members: set[Process], within_s: float) -> bool:
     told: set[Process] = set()
 
     def gone() -> bool:
@@ -188,7 +192,7 @@ def _end_by(number: signal.Signals, members: set[Process]) -> bool:
         told.update(left)
         return not left
 
-    return _wait(gone, STOP_GRACE_S)
+    return _wait(gone, within_s)
 
 
 def _left(members: set[Process]) -> set[Process]:
