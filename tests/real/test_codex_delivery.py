@@ -65,6 +65,14 @@ def test_text_that_it_would_act_upon_arrives_as_text(target: Session, api: Api, 
     wait_for(lambda: state(target) is State.IDLE, "the end of the turn")
 
 
+def test_a_text_that_is_too_long_for_a_hook_arrives_whole(target: Session, api: Api) -> None:
+    """The hook says so, or it would tell the agent that it was damaged."""
+    text = "1. " + "\n".join(f"{number} 'q' \"d\" $x \\ é ✓ 👍" for number in range(300))
+    assert send(target, text) == ACCEPTED
+    wait_for(lambda: api.appearances(text), "its arrival")
+    assert api.appearances("was damaged") == 0
+
+
 def test_an_urgent_message_interrupts(target: Session, api: Api) -> None:
     hold = threading.Event()
     api.say(Reply("A very long story,\ntold slowly,\nto its end.", hold=hold))
