@@ -233,7 +233,7 @@ accept() {
 }
 
 # confirm: accepts the expected prompt, if this is it. The answer goes first: a hook that dies in
-# between has confirmed nothing. The answer to a text that has to be whole is for a damaged one.
+# between has confirmed nothing. After `whole` the answer is only for a text that was damaged.
 confirm() {
   local id way expected answer
   ours "$dir/expect" || return 0

@@ -130,8 +130,8 @@ def _is_answered(session: Session) -> bool:
 def _clear(session: Session, pane: Pane, screen: Screen, typed: TypedMessage) -> Screen | None:
     """Empty the composer of a message of ours, which waits again.
 
-    So it is known what became of the interruption. The transcript would tell it once more, when the
-    message may have come again.
+    The interruption is settled with that. If it were settled later, by the transcript, a message
+    that a hook has handed over meanwhile would wait once more.
     """
     _put_back(session, typed.id)
     crash_point("interrupt:put-back")
@@ -163,7 +163,7 @@ def settle_interrupted(session: Session) -> bool:
         return True  # nothing has been said since
     message = _delivered(session, found.id)
     if message and (queue.find_accepted_at(directory, found.id) or 0.0) > found.at:
-        message = None  # it has come again
+        message = None  # it was put back, and the agent has got it since
     since = found.typed_at or (message.created_at if message else 0.0)
     taken_back = is_taken_back(session, message, since, found.at) if message else False
     if taken_back is None and time.time() < found.at + DOUBT_S:

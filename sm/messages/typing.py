@@ -120,10 +120,8 @@ def take_back(session: Session, typed: TypedMessage) -> None:
 
 def find_way(session: Session, message: Message) -> Wire:
     """What is typed for a message, and how its arrival is recognised."""
-    shown, command = (
-        queue.phrase(session.dir, message),
-        queue.make_show_command(session.dir, message),
-    )
+    shown = queue.phrase(session.dir, message)
+    command = queue.make_show_command(session.dir, message)
     return make_wire(session.profile, message, shown, command)
 
 

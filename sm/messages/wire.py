@@ -32,7 +32,7 @@ class Match(StrEnum):
     WITHIN = "within"
     """It is in the prompt, and in no other."""
     WHOLE = "whole"
-    """The same; a prompt that has only the message's id has a damaged text."""
+    """The same. If the prompt has the message's id, but not this text, the text was damaged."""
 
 
 class Wire(Struct, frozen=True):

@@ -455,7 +455,7 @@ def test_a_prompt_that_was_taken_back_is_not_kept_for_its_words_of_old(
 def test_a_prompt_that_was_taken_back_and_has_come_again_is_not_told_once_more(
     target: Session, transcript: Path
 ) -> None:
-    """Whoever put it back was killed; a hook has handed it over since, and that is not written."""
+    """The process that put it back was killed. A hook handed it over; no line tells that yet."""
     writes_down(transcript, "before", at=1000.0)
     found = Interrupted("aaaaaaaa", "bbbbbbbb", at=time.time() - 1, typed_at=2000.0)
     write_json(target.dir.interrupted, found)

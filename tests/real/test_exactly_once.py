@@ -36,7 +36,7 @@ TINY = "Q"
 KEY = re.compile(rf"<(\d+)>|(?:^|context: )({TINY})$", re.MULTILINE)
 """What a text is known by: its number, or that it is a line, or the rest of one, all alone."""
 NOTE = re.compile(r"^\[sm\] The text of message (\w+) was damaged", re.MULTILINE)
-"""What an agent is told that can read a text, but has not got it whole."""
+"""What an agent is told of a text that did not arrive whole."""
 DAMAGED = 2
 """On a busy machine the client damages one of hundreds of texts that are typed in pieces."""
 LONG_LINE = re.compile("(.{790}).")
