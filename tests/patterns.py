@@ -35,7 +35,7 @@ METHODS: dict[str, Callable[[Any, Any], object]] = {
 ANY_METHOD = {"match", "fullmatch", "search", "findall"}
 """What stands for all where a pattern is passed on; `sub` and `split` look as `findall` does."""
 
-SIZES = (16, 20, 24, 32, 64, 128, 512, 4096, 32_768)
+SIZES = (16, 20, 24, 32, 64, 128, 512, 2048, 8192, 32_768)
 """Characters; small ones first, on which what is worse than quadratic already shows."""
 HANDFUL = 128
 """What takes noticeable time for so few needs no comparison, and might not live to see one."""

@@ -3,13 +3,14 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sm.adapters.forge.local.document import Document, render, show_time
 from sm.adapters.forge.local.parse import DocumentError, parse
 from sm.adapters.forge.model import Comment, InlineComment, Review, ReviewState
 from sm.foreign import read_time, tidy
+from tests.chance import tries
 
 IMITATIONS = (
     "---\n",
@@ -75,16 +76,16 @@ Yes.
 """
 
 
+@tries(200)
 @given(documents)
-@settings(max_examples=200, deadline=None)
 def test_any_text_comes_back_as_it_went_in(document: Document) -> None:
     read = parse("7", render(document), 0)
     assert read == document
     assert not read.unsettled
 
 
+@tries(100)
 @given(documents, st.data())
-@settings(max_examples=100, deadline=None)
 def test_half_a_file_is_read_or_refused(document: Document, data: st.DataObject) -> None:
     whole = render(document)
     half = whole[: data.draw(st.integers(0, len(whole)))]

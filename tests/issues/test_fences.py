@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import Struct, structs
 
@@ -34,6 +34,7 @@ from sm.messages import texts
 from sm.phase import Phase
 from sm.quoting import code, fence, name
 from sm.text import normalise
+from tests.chance import tries
 
 NONCE = "5eedf00d"
 OURS = {
@@ -76,9 +77,9 @@ def filled(words: str, phase: Phase, head: str) -> Material:
         handoffs=("h-1",),
     )
     changes = {
-        field.name: written(getattr(made, field.name), words)
-        for field in structs.fields(made)
-        if field.name not in (*OURS, "handoffs")
+        field: written(getattr(made, field), words)
+        for field in made.__struct_fields__
+        if field not in (*OURS, "handoffs")
     }
     made = structs.replace(made, **changes, nonce=NONCE)
     assert made.pull
@@ -118,16 +119,14 @@ def outside(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("phase", [Phase.AWAITING_CI, Phase.AWAITING_REVIEW, Phase.UNKNOWN])
-@pytest.mark.parametrize("text", PROMPTS)
-@settings(max_examples=40)
+@tries(40)
 @given(words=hostile, head=hostile)
-def test_our_words_are_the_same_whatever_others_write(
-    text: str, phase: Phase, words: str, head: str
-) -> None:
-    said = write_prompt(text, filled(words, phase, head))
-    plain = write_prompt(text, filled("calm", phase, head))
-    for on_its_way in (said, normalise(said)):
-        assert outside(on_its_way) == outside(normalise(plain))
+def test_our_words_are_the_same_whatever_others_write(phase: Phase, words: str, head: str) -> None:
+    hostile, calm = (filled(one, phase, head) for one in (words, "calm"))
+    for text in PROMPTS:
+        said = write_prompt(text, hostile)
+        plain = outside(normalise(write_prompt(text, calm)))
+        assert outside(said) == outside(normalise(said)) == plain, text
 
 
 @given(words=hostile)
@@ -185,13 +184,13 @@ def rendered(text: str) -> Iterator[str]:
             yield SPAN.sub("code", block)
 
 
-@pytest.mark.parametrize("text", NOTICES)
-@settings(max_examples=40)
+@tries(40)
 @given(words=hostile)
-def test_a_notice_for_people_is_the_same_whatever_others_write(text: str, words: str) -> None:
-    said = write_notice(text, filled(words, Phase.FAILED, "c" * 40))
-    plain = write_notice(text, filled("calm", Phase.FAILED, "c" * 40))
-    assert list(rendered(said)) == list(rendered(plain))
+def test_a_notice_for_people_is_the_same_whatever_others_write(words: str) -> None:
+    hostile, calm = (filled(one, Phase.FAILED, "c" * 40) for one in (words, "calm"))
+    for text in NOTICES:
+        said, plain = (list(rendered(write_notice(text, one))) for one in (hostile, calm))
+        assert said == plain, text
 
 
 @given(words=hostile)

@@ -106,21 +106,20 @@ def judged(use: Use) -> list[str]:
     return []
 
 
-PARTS = 6
-"""The check of all is shared out among so many tests, as it takes the longest of all."""
+@pytest.fixture(scope="module")
+def found() -> list[Use]:
+    """All patterns of the code: to find them takes seconds, as every module is read for it."""
+    return uses(made())
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("part", range(PARTS))
-def test_no_pattern_is_more_than_linear(part: int) -> None:
-    found = uses(made())
+def test_no_pattern_is_more_than_linear(found: list[Use]) -> None:
     assert len(found) > 100
-    assert [said for use in found[part::PARTS] for said in judged(use)] == []
+    assert [said for use in found for said in judged(use)] == []
 
 
-def test_every_python_matches_the_patterns_alike() -> None:
-    found = [use.name for use in uses(made()) if patterns.misread_before_3_11_5(use.pattern)]
-    assert found == []
+def test_every_python_matches_the_patterns_alike(found: list[Use]) -> None:
+    assert [use.name for use in found if patterns.misread_before_3_11_5(use.pattern)] == []
 
 
 @pytest.mark.parametrize(
