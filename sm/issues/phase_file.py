@@ -77,17 +77,3 @@ def _steady(fd: int) -> tuple[bytes, os.stat_result]:
         if (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size):
             break
     return content, after
-
-
-def clear(root: Root, project: str, issue: int) -> None:
-    """Remove the phase file, or the link in its place; a missing file is no error.
-
-    Raises:
-        StateError: it is a directory, or cannot be removed.
-
-    """
-    path = root.phase(project, issue)
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        raise StateError(f"cannot remove '{path}': {os.strerror(error.errno or 0)}") from error

@@ -28,8 +28,6 @@ RECEIPT_S = 5.0
 PIECE_S = 0.03
 """So long a receipt is waited for, and for each piece of a long text. Claude Code 2.1.329 needs
 0.05 s, 0.2 at worst, and 8 s for a thousand pieces."""
-DOUBT_S = 10.0
-"""After so long without a receipt, with an empty composer, the text is looked for elsewhere."""
 ATTEMPTS = 3
 LOOK_S = 0.005
 ROW = 40

@@ -14,7 +14,7 @@ from sm.issues.observe import Observation, recall
 from sm.issues.problem import read_problem
 from sm.issues.snapshot import Snapshot, last_snapshot
 from sm.phase import Phase
-from sm.sessions import agent, registry, terminal, turn
+from sm.sessions import agent, terminal, turn
 from sm.sessions.activity import Evidence, Proof
 from sm.sessions.project import Project
 from sm.sessions.session import AnySession, IssueSession
@@ -103,16 +103,6 @@ DOING = {
     "dialog": "an answer in its terminal",
 }
 """What a session waits for whose agent is not simply at work, by what its hooks say."""
-
-
-def list_rows(project: Project, now: float) -> list[StatusRow]:
-    """Every session of the project, by issue; a damaged one has its row, too.
-
-    Raises:
-        StateError: the last observation of the forge is damaged.
-
-    """
-    return make_rows(project, now, registry.list_for(project), read_last_look(project))
 
 
 def read_last_look(project: Project) -> Snapshot:

@@ -19,7 +19,7 @@ from sm.sessions import agent_state, plan, registry
 from sm.sessions.agent_state import State
 from sm.sessions.history import Verb
 from sm.shell_root import find_shell_root
-from sm.views import session as status
+from sm.views.project import read_overview
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Env, Stage, kill
 from tests.helpers import wait_for
@@ -91,7 +91,7 @@ class Hooked:
 
     def waits_for(self) -> tuple[str, str]:
         """The state, and what it waits for, as `sm status` shows them."""
-        row = status.list_rows(self.stage.project, time.time())[0]
+        row = read_overview(self.stage.project, time.time()).sessions[0]
         return row.phase, row.waits_for
 
     def comments(self) -> list[str]:

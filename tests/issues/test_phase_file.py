@@ -118,17 +118,6 @@ def test_anothers_file_is_refused(root: Root, path: Path) -> None:
         phase_file.read(root, "harb", 7)
 
 
-def test_clear_removes_the_file_or_a_link_but_not_its_target(root: Root, path: Path) -> None:
-    make_link(path)
-    phase_file.clear(root, "harb", 7)
-    phase_file.clear(root, "harb", 7)
-    assert not path.is_symlink()
-    assert path.with_name("target").exists()
-    path.mkdir()
-    with pytest.raises(StateError, match="cannot remove"):
-        phase_file.clear(root, "harb", 7)
-
-
 @pytest.mark.parametrize("mtime", [1.0, 4e9])
 def test_time_that_cannot_be_true_becomes_the_present_one(root: Root, mtime: float) -> None:
     path = phase_file.create(root, "harb", 42)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from sm.adapters.forge.model import BOT, CheckState, Issue, IssueState, PullRequest, PullState
 from sm.errors import SmError
-from sm.views.session import list_rows
+from sm.views.project import read_overview
 from sm.views.states import State
 from tests.helpers import git
 from tests.soak.room import Room
@@ -37,7 +37,8 @@ class People:
             self._file(self.parts[self.filed])
         try:
             found = self.room.project.forge.observe(start_checks=False)
-            at_work = {row.issue: row.phase for row in list_rows(self.room.project, time.time())}
+            rows = read_overview(self.room.project, time.time()).sessions
+            at_work = {row.issue: row.phase for row in rows}
         except (SmError, OSError) as error:  # the disk is full, or the machine just starts
             self.problems.append(f"look: {error}")
             return False

@@ -38,7 +38,7 @@ from sm.store import events, journal, lock
 from sm.store.paths import Root
 from sm.views.event_words import describe
 from sm.views.project import Overview, read_overview
-from sm.views.session import StatusRow, list_rows
+from sm.views.session import StatusRow
 from sm.views.states import State
 from tests.helpers import (
     REPOSITORY,
@@ -64,7 +64,7 @@ def project(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Proj
 
 
 def only(project: Project) -> StatusRow:
-    [row] = list_rows(project, time.time())
+    [row] = read_overview(project, time.time()).sessions
     return row
 
 
@@ -102,7 +102,7 @@ def test_each_state_has_its_word(project: Project) -> None:
         a_pull(22, "fix/3", CheckState.SUCCESS),
         a_pull(23, "fix/11", merged_as="a" * 40, state=PullState.MERGED),
     )
-    found = {row.issue: row for row in list_rows(project, time.time())}
+    found = {row.issue: row for row in read_overview(project, time.time()).sessions}
     assert {number: row.phase for number, row in found.items()} == {
         1: State.WORKING,
         2: State.AWAITING_CI,
@@ -456,7 +456,7 @@ def test_an_agent_that_has_ended_is_told_by_its_last_line(project: Project) -> N
     session = put_session(project, 1, alive=False)
     session.transcript.write_text("hello\r\n\x1b[31mcannot run as root\x1b[0m\r\n")
     session.transcript.chmod(0o600)
-    (row,) = list_rows(project, time.time())
+    (row,) = read_overview(project, time.time()).sessions
     assert row.waits_for == 'its restart, as its agent ended: "cannot run as root"'
 
 

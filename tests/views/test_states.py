@@ -23,7 +23,8 @@ from sm.sessions.session import AdHocSession, AnySession
 from sm.store.paths import Root
 from sm.views.contexts import list_gauges, read_gauge
 from sm.views.family import list_descendants, make_relative
-from sm.views.session import STATES, list_rows
+from sm.views.project import read_overview
+from sm.views.session import STATES
 from sm.views.states import State
 from tests.helpers import (
     a_pull,
@@ -115,7 +116,7 @@ def test_each_file_of_a_session_is_read_once_for_a_list(ann: AdHocSession) -> No
 def test_each_file_of_an_issues_session_is_read_once_for_its_row(project: Project) -> None:
     session = put_session(project, 1)
     put_snapshot(project, an_issue(1))
-    read = opened(session.dir.path, lambda: list_rows(project, time.time()))
+    read = opened(session.dir.path, lambda: read_overview(project, time.time()).sessions)
     assert read.pop("agent.pid") == 2  # whether it runs, and which it is
     assert {"identity.json", "receipts.jsonl", "state"} <= read.keys()
     assert set(read.values()) == {1}
@@ -183,7 +184,7 @@ def test_an_issue_says_since_when_and_what_proves_it(project: Project) -> None:
     done(asking, Verb.NOTIFY, "escalate", write_of(project, 3))
     merged = a_pull(21, "fix/6", merged_as="a" * 40, state=PullState.MERGED, closed_at=start + 9e3)
     put_snapshot(project, *map(an_issue, range(1, 9)), merged)
-    found = {row.issue: row for row in list_rows(project, time.time())}
+    found = {row.issue: row for row in read_overview(project, time.time()).sessions}
     proved = {number: (row.phase, row.proof.kind, row.proof.what) for number, row in found.items()}
     assert proved == {
         1: (State.WORKING, Evidence.PROCESS, NOW),
@@ -211,7 +212,7 @@ def test_a_hook_proves_that_an_agent_works_on_its_issue(tmp_path: Path, root: Ro
     write(session.dir.events, "")
     os.utime(session.dir.events, (2500.0, 2500.0))
     put_snapshot(project, an_issue(1))
-    [row] = list_rows(project, time.time())
+    [row] = read_overview(project, time.time()).sessions
     assert (row.phase, row.proof) == (State.WORKING, Proof(Evidence.HOOK, 2500.0))
     assert abs(row.state_since - session.record.created_at) < 1
 
@@ -226,7 +227,7 @@ def test_what_is_damaged_says_so_everywhere(project: Project) -> None:
     put_snapshot(project, an_issue(1))
     record = settle(project.root, project.root.path, "s-bob")
     write(record.dir.identity, "{")
-    [row] = list_rows(project, time.time())
+    [row] = read_overview(project, time.time()).sessions
     assert (row.phase, row.proof.kind) == (State.DAMAGED, Evidence.ERROR)
     assert row.proof.what == row.problem != ""
     [_, full] = list_gauges(project.root)
