@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import time
 from collections.abc import Callable
@@ -160,3 +161,5 @@ class Managed:
 
 
 ACCEPTED = Outcome(Status.ACCEPTED)
+NOTE = re.compile(r"(?:^|context: )\[sm\] The text of message (\w+) was damaged", re.MULTILINE)
+"""What an agent is told, in what a hook adds, of a text that did not arrive whole."""

@@ -22,7 +22,7 @@ from sm.text import utf16_length
 from tests.helpers import wait_for
 from tests.real.client import Clients
 from tests.real.lasting import lasting_session, settle
-from tests.real.managed import ACCEPTED, Managed
+from tests.real.managed import ACCEPTED, NOTE, Managed
 
 ADDED = "UserPromptSubmit hook additional context: "
 """What the client says before a text that a hook has added (2.1.329)."""
@@ -184,3 +184,5 @@ def test_of_a_text_that_was_damaged_on_its_way_the_agent_is_told(
     managed.wait_state(State.IDLE)
     managed.wait_screen(lambda screen: screen.draft == draft, "the draft again")
     assert managed.api.appearances(note_of(managed, ident)) == 1
+    told = [told for said in managed.api.main[-1].texts for told in NOTE.findall(said)]
+    assert told.count(ident) == 1
