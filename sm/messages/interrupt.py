@@ -13,8 +13,9 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.prompt import Prompt
-from sm.adapters.agent.screen import Screen
+from sm.adapters.agent.screen import Screen, find_shown
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.composer import forget, press
 from sm.adapters.tmux import Pane
@@ -22,7 +23,7 @@ from sm.foreign import read_seconds
 from sm.messages import queue
 from sm.messages.conversation import is_interrupted, is_readable, is_taken_back
 from sm.messages.queue import Message, Mode, Place
-from sm.messages.typing import TypedMessage, list_keys, read_last_typed, shows
+from sm.messages.typing import TypedMessage, find_way, list_keys, read_last_typed, shows
 from sm.sessions import agent as agents
 from sm.sessions import signals
 from sm.sessions.session import Session
@@ -48,6 +49,9 @@ ERASED_AT_ONCE = 20
 ANSWER_S = 60.0
 LOOK_S = 0.02
 ERASE_S = 20.0
+"""What is left then, the next delivery erases."""
+OURS = 20
+"""With fewer letters of a message a person may have begun a text, too."""
 
 
 class Interrupted(Struct, frozen=True):
@@ -136,6 +140,43 @@ def _clear(session: Session, pane: Pane, screen: Screen, typed: TypedMessage) ->
     _put_back(session, typed.id)
     crash_point("interrupt:put-back")
     discard(session.dir.interrupted)
+    return _erase_all(session, pane, screen)
+
+
+def erase_rest(session: Session, pane: Pane, screen: Screen) -> Screen | None:
+    """Erase what the composer still holds of a message that waits again; None: not all is erased.
+
+    To erase a thousand lines may take longer than one delivery lasts, and whoever has begun with it
+    may have been killed. What a person has typed, or added to it, is left alone.
+    """
+    typed = read_last_typed(session.dir)
+    message = queue.find(session.dir, Place.WAITING, typed.id) if typed else None
+    if message is None:
+        return screen
+    typed_text = "".join(find_way(session, message).pieces)
+    if not holds_only(session.profile, screen, typed_text):
+        return screen
+    return _erase_all(session, pane, screen)
+
+
+def holds_only(profile: Profile, screen: Screen, text: str) -> bool:
+    """Whether the composer holds the beginning of `text`, and nothing else.
+
+    Only letters and digits are compared, as the composer wraps long lines.
+    """
+    whole = _letters(text)
+    first, *others = parts = [_letters(part) for part in find_shown(profile, screen.draft)]
+    begins = first in whole if screen.scrolled else whole.startswith(first)
+    enough = sum(map(len, parts)) >= min(OURS, len(whole)) > 0
+    return enough and begins and all(part in whole for part in others)
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text))
+
+
+def _erase_all(session: Session, pane: Pane, screen: Screen) -> Screen | None:
+    """The screen with an empty composer; None where something is left in it."""
     left: Screen | None = screen
     deadline = time.monotonic() + ERASE_S
     while left and left.draft and time.monotonic() < deadline:

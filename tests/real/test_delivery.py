@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.messages import queue
+from sm.messages import interrupt, queue
 from sm.messages.interrupt import is_compacting
 from sm.messages.queue import Mode, Place
 from sm.refusal import Outcome, Refusal, Status
@@ -144,6 +144,29 @@ def test_a_message_that_an_interruption_takes_back_comes_again(
     managed.drain_until_empty()
     managed.wait_state(State.IDLE)
     wait_heard(managed, told, "Stop that.")
+
+
+def test_a_long_text_that_is_given_back_is_erased_however_long_it_takes(
+    managed: Managed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slow machine had not erased it in time. All that came after it waited for a person."""
+    monkeypatch.setattr(interrupt, "ERASE_S", 0.1)
+    begins = threading.Event()
+
+    def model(_request: Request) -> Reply:
+        begins.wait(60)
+        return Reply()
+
+    managed.api.model = model
+    told = "".join(f"line {number}{' of it' * 14}\n" for number in range(100)) + "all of it"
+    managed.send(told)
+    wait_for(lambda: managed.api.main, "its request")
+    assert managed.send("Stop that.", Mode.URGENT).status is Status.WAITING
+    begins.set()
+    managed.drain_until_empty()
+    managed.wait_state(State.IDLE)
+    wait_heard(managed, told, "Stop that.")
+    managed.wait_screen(lambda screen: screen.prompt == "idle" and not screen.draft, "no draft")
 
 
 def test_a_message_that_was_taken_back_and_came_by_a_hook_does_not_come_once_more(

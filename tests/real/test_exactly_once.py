@@ -350,6 +350,7 @@ def test_a_deliverer_that_is_killed_at_any_step_loses_and_doubles_nothing(
     wait_for(lambda: managed.state == "idle", "the end of it")
     check_heard_once(api, texts)
     assert all_met(killed), killed
+    managed.wait_screen(lambda screen: not screen.draft, "a composer without what was given back")
 
 
 def test_the_points_at_which_it_is_killed_are_all_there_are() -> None:

@@ -74,8 +74,8 @@ needs_curl = pytest.mark.skipif(
 
 
 def post(url: str, body: Mapping[str, object]) -> subprocess.CompletedProcess[str]:
-    """As a script does: half a second, and a body as jq prints it."""
-    arguments = ("-s", "--max-time", "0.5", "-X", "POST", url)
+    """As a script does, with a body as jq prints it; but a busy machine is waited for."""
+    arguments = ("-s", "--max-time", str(HANG_S), "-X", "POST", url)
     kind = ("-H", "Content-Type: application/json")
     return subprocess.run(
         ["curl", *arguments, *kind, "-d", json.dumps(body, indent=2)],
@@ -87,7 +87,7 @@ def post(url: str, body: Mapping[str, object]) -> subprocess.CompletedProcess[st
 
 def last_handoff(url: str) -> str:
     """As a script reads it: nothing where there is none."""
-    command = f"curl -s --max-time 2 {url} | jq -r '.last_handoff_path // empty'"
+    command = f"curl -s --max-time {HANG_S} {url} | jq -r '.last_handoff_path // empty'"
     done = subprocess.run(
         ["bash", "-c", command], capture_output=True, text=True, check=True, timeout=HANG_S
     )

@@ -23,6 +23,7 @@ CLAUDE = Profile(
     ),
     trust=r"\bYes, I trust this folder\b",
     scrolled=(r"↑ [0-9]+ more\b",),
+    elided=(r"\[\.\.\.Truncated text #[0-9]+ \+[0-9]+ lines\.\.\.\]",),
     stash_key="C-s",
     stashed=(r"\bdraft stashed\b",),
     interrupt_key="Escape",

@@ -99,6 +99,10 @@ class Profile(Section, frozen=True):
             "draft"
         ),
     ] = ()
+    elided: Annotated[
+        tuple[str, ...],
+        Meta(description="patterns of what stands for the middle of a long draft"),
+    ] = ()
 
     submit_keys: Annotated[tuple[str, ...], Meta(description="keys that submit the typed text")] = (
         "Enter",

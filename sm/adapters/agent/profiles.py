@@ -29,7 +29,10 @@ DEFAULT = CLAUDE.name
 """The profile of a project without a profile and a command."""
 
 LIKE = "like"
-PATTERNS = ("busy", "placeholders", "dialog", "gone", "scrolled", "stashed", "clear_refused")
+PATTERNS = (
+    *("busy", "placeholders", "dialog", "gone", "scrolled", "elided", "stashed"),
+    "clear_refused",
+)
 TEMPLATES = {
     "prompt": ("{prompt}",),
     "system_prompt": ("{file}", "{text}"),

@@ -30,6 +30,9 @@ RULE = 3
 OVERLAY = "▔"
 """The character of the rules of a full-screen menu."""
 
+GAP = "\0"
+"""What no screen shows."""
+
 ESCAPE = re.compile(r"\x1b\[([0-9;:]*)m|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x0e\x0f]")
 
 
@@ -92,6 +95,14 @@ def read(profile: Profile, capture: str) -> Screen:
         gone=gone,
         refused=_found(profile, profile.clear_refused, texts[: composer.start]),
     )
+
+
+def find_shown(profile: Profile, draft: str) -> list[str]:
+    """Return the parts of a screen's `draft` that stand in it: the middle may be left out."""
+    shown = draft.replace("\n", " ")
+    for mark in profile.elided:
+        shown = re.sub(mark, GAP, shown)
+    return shown.split(GAP)
 
 
 def parse(capture: str) -> list[Row]:
