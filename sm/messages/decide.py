@@ -35,6 +35,8 @@ class Terminal(Struct, frozen=True, kw_only=True):
     is_compacting: bool = False
     can_interrupt: bool = False
     """The turn under way may be stopped for an urgent message."""
+    holds_rest: bool = False
+    """The draft is what is left of a message that the agent gave back: it is no person's."""
 
 
 class Start(StrEnum):
@@ -42,10 +44,14 @@ class Start(StrEnum):
 
     TYPE = "type"
     INTERRUPT = "interrupt"
+    ERASE = "erase"
+    """The composer is emptied of the rest of a message, which waits as well."""
 
 
 def decide_waiting(terminal: Terminal, *, urgent: bool) -> Start | Refusal:
     """What is begun with the next message that waits; a refusal says why it goes on waiting."""
+    if terminal.holds_rest:
+        return find_key_obstacle(terminal) or Start.ERASE
     if terminal.prompt is Prompt.BUSY and urgent:
         if refusal := find_key_obstacle(terminal):
             return refusal

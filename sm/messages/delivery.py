@@ -15,8 +15,8 @@ from sm.adapters.composer import press
 from sm.adapters.tmux import MissingPaneError, NoServerError
 from sm.errors import UsageError
 from sm.messages import hold, observe, offers, queue
-from sm.messages.decide import Act, Start, decide_handed, decide_waiting, find_key_obstacle
-from sm.messages.interrupt import erase_rest, interrupt, settle_interrupted
+from sm.messages.decide import Act, Start, decide_handed, decide_waiting
+from sm.messages.interrupt import erase, interrupt, settle_interrupted
 from sm.messages.observe import Sight
 from sm.messages.queue import Message, Mode, Place
 from sm.messages.typing import RECEIPT_S, TypedMessage, await_receipt, take_back, type_message
@@ -196,21 +196,26 @@ def _settle(session: Session, sight: Sight, message: Message, *, passes: bool) -
 def _hand_over(session: Session, sight: Sight, message: Message) -> Refusal | None:
     """Hand a waiting message over by way of the composer; why not, or None."""
     is_urgent = message.mode is Mode.URGENT
-    terminal = observe.observe_terminal(session, sight, urgent=is_urgent)
-    if terminal.draft and find_key_obstacle(terminal) is None:
-        screen = erase_rest(session, *sight)
-        if screen is None:
+    start = _decide_start(session, sight, urgent=is_urgent)
+    if start is Start.ERASE:
+        if not (screen := erase(session, *sight)):
             return Refusal.UNSURE
         sight = Sight(sight.pane, screen)
-        terminal = observe.observe_terminal(session, sight, urgent=is_urgent)
-    start = decide_waiting(terminal, urgent=is_urgent)
+        start = _decide_start(session, sight, urgent=is_urgent)
     if start is Start.INTERRUPT:
         screen = interrupt(session, sight.pane, sight.screen, message) or sight.screen
         sight = Sight(sight.pane, screen)
-        start = decide_waiting(observe.observe_terminal(session, sight), urgent=False)
+        start = _decide_start(session, sight, urgent=False)
+    if start is Start.ERASE:
+        return Refusal.UNSURE  # the next attempt erases it
     if isinstance(start, Refusal):
         return start
     if not queue.move(session.dir, message, Place.WAITING, Place.HANDED):
         return None  # a hook was quicker
     crash_point("deliver:claimed")
     return type_message(session, sight.pane, sight.screen, message)
+
+
+def _decide_start(session: Session, sight: Sight, *, urgent: bool) -> Start | Refusal:
+    terminal = observe.observe_terminal(session, sight, urgent=urgent)
+    return decide_waiting(terminal, urgent=urgent)

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.prompt import Prompt
-from sm.adapters.agent.screen import Screen, find_shown
+from sm.adapters.agent.screen import Screen, split_draft
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.composer import forget, press
 from sm.adapters.tmux import Pane
@@ -51,7 +51,7 @@ LOOK_S = 0.02
 ERASE_S = 20.0
 """What is left then, the next delivery erases."""
 OURS = 20
-"""With fewer letters of a message a person may have begun a text, too."""
+"""Letters of a message, from which on it is ours and no person's."""
 
 
 class Interrupted(Struct, frozen=True):
@@ -140,32 +140,31 @@ def _clear(session: Session, pane: Pane, screen: Screen, typed: TypedMessage) ->
     _put_back(session, typed.id)
     crash_point("interrupt:put-back")
     discard(session.dir.interrupted)
-    return _erase_all(session, pane, screen)
+    return erase(session, pane, screen)
 
 
-def erase_rest(session: Session, pane: Pane, screen: Screen) -> Screen | None:
-    """Erase what the composer still holds of a message that waits again; None: not all is erased.
+def holds_rest(session: Session, screen: Screen) -> bool:
+    """Whether the composer holds a part of a message that the agent gave back, and nothing else.
 
-    To erase a thousand lines may take longer than one delivery lasts, and whoever has begun with it
-    may have been killed. What a person has typed, or added to it, is left alone.
+    A process erases no longer than one delivery may take, and may be killed while it does.
     """
+    if not screen.draft or not session.profile.erase_key:
+        return False
     typed = read_last_typed(session.dir)
     message = queue.find(session.dir, Place.WAITING, typed.id) if typed else None
     if message is None:
-        return screen
-    typed_text = "".join(find_way(session, message).pieces)
-    if not holds_only(session.profile, screen, typed_text):
-        return screen
-    return _erase_all(session, pane, screen)
+        return False
+    return holds_only(session.profile, screen, "".join(find_way(session, message).pieces))
 
 
 def holds_only(profile: Profile, screen: Screen, text: str) -> bool:
     """Whether the composer holds the beginning of `text`, and nothing else.
 
-    Only letters and digits are compared, as the composer wraps long lines.
+    Only letters and digits are compared, as the composer wraps long lines. A few letters do not
+    count: a person may have begun to type the same.
     """
     whole = _letters(text)
-    first, *others = parts = [_letters(part) for part in find_shown(profile, screen.draft)]
+    first, *others = parts = [_letters(part) for part in split_draft(profile, screen.draft)]
     begins = first in whole if screen.scrolled else whole.startswith(first)
     enough = sum(map(len, parts)) >= min(OURS, len(whole)) > 0
     return enough and begins and all(part in whole for part in others)
@@ -175,16 +174,16 @@ def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, text))
 
 
-def _erase_all(session: Session, pane: Pane, screen: Screen) -> Screen | None:
+def erase(session: Session, pane: Pane, screen: Screen) -> Screen | None:
     """The screen with an empty composer; None where something is left in it."""
     left: Screen | None = screen
     deadline = time.monotonic() + ERASE_S
     while left and left.draft and time.monotonic() < deadline:
-        left = _erase(session, pane, left)
+        left = _press_erase(session, pane, left)
     return left if left and not left.draft else None
 
 
-def _erase(session: Session, pane: Pane, screen: Screen) -> Screen | None:
+def _press_erase(session: Session, pane: Pane, screen: Screen) -> Screen | None:
     """The screen with less in its composer, None where that does not get less."""
     if not session.profile.erase_key:
         return None

@@ -26,7 +26,7 @@ from sm.messages.decide import (
     Typed,
     find_obstacle,
 )
-from sm.messages.interrupt import COMPACTION_S, is_compacting, is_protected
+from sm.messages.interrupt import COMPACTION_S, holds_rest, is_compacting, is_protected
 from sm.messages.offers import Offer
 from sm.messages.queue import Message
 from sm.messages.typing import (
@@ -164,6 +164,7 @@ def observe_terminal(session: Session, sight: Sight, *, urgent: bool = False) ->
         and _is_within(DRAWN_S, now.since),
         is_compacting=stops and is_compacting(session),
         can_interrupt=stops and bool(profile.interrupt_key) and not is_protected(session),
+        holds_rest=holds_rest(session, screen),
     )
 
 

@@ -65,6 +65,13 @@ def test_only_an_urgent_message_interrupts_and_no_compaction() -> None:
     assert interrupted
 
 
+def test_what_is_left_of_a_message_is_erased_first_and_only_where_keys_may_be_pressed() -> None:
+    for at, urgent in product(TERMINALS, (False, True)):
+        start = decide_waiting(at, urgent=urgent)
+        assert (start is Start.ERASE) == (at.holds_rest and find_key_obstacle(at) is None)
+        assert not at.holds_rest or start not in (Start.TYPE, Start.INTERRUPT)
+
+
 @pytest.mark.parametrize(
     ("at", "refusal"),
     [

@@ -68,7 +68,7 @@ MADE: dict[tuple[str, str], Callable[[], Patterns]] = {
     ("adapters/agent/profiles.py", "_patterns"): of_profiles,
     ("adapters/agent/screen.py", "_composer"): of_composers,
     ("adapters/agent/screen.py", "_found"): of_profiles,
-    ("adapters/agent/screen.py", "find_shown"): of_profiles,
+    ("adapters/agent/screen.py", "split_draft"): of_profiles,
     ("adapters/tmux.py", "_error"): of_tmux,
     ("doctor/assumptions.py", "_trusts"): of_trust,
     ("doctor/project.py", "check_strangers"): of_names,

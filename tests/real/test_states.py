@@ -112,18 +112,18 @@ def test_a_dead_pane_is_refused_and_the_server_lives(managed: Managed, tmux: Tmu
     os.kill(managed.agent.pid, signal.SIGKILL)
     wait_for(lambda: tmux.panes()[managed.session.name].dead, "its end")
 
-    def shown() -> set[str]:
+    def read_lines() -> set[str]:
         # At its leisure tmux adds a line of its own, and moves the others up by one.
         lines = tmux.capture(managed.agent.pane_id).splitlines()
         return {line for line in lines if not line.startswith("Pane is dead")}
 
-    left = shown()
+    left = read_lines()
     assert managed.send("To nobody.") == GONE
     assert queue.is_empty(managed.session.dir)
     assert managed.send("!touch broken\n" * 5, Mode.URGENT) == GONE
     run_pass(managed.session)  # what its monitor has done
     assert managed.session.dir.over.read_text() == "has died\n"
-    assert shown() <= left
+    assert read_lines() <= left
     assert tmux.panes()[managed.session.name].dead
 
 

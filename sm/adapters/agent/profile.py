@@ -101,7 +101,9 @@ class Profile(Section, frozen=True):
     ] = ()
     elided: Annotated[
         tuple[str, ...],
-        Meta(description="patterns of what stands for the middle of a long draft"),
+        Meta(
+            description="patterns of what a composer shows in place of the middle of a long draft"
+        ),
     ] = ()
 
     submit_keys: Annotated[tuple[str, ...], Meta(description="keys that submit the typed text")] = (

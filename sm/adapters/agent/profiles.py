@@ -30,8 +30,8 @@ DEFAULT = CLAUDE.name
 
 LIKE = "like"
 PATTERNS = (
-    *("busy", "placeholders", "dialog", "gone", "scrolled", "elided", "stashed"),
-    "clear_refused",
+    *("busy", "placeholders", "dialog", "gone"),
+    *("scrolled", "elided", "stashed", "clear_refused"),
 )
 TEMPLATES = {
     "prompt": ("{prompt}",),

@@ -31,7 +31,7 @@ OVERLAY = "▔"
 """The character of the rules of a full-screen menu."""
 
 GAP = "\0"
-"""What no screen shows."""
+"""A character that no screen shows."""
 
 ESCAPE = re.compile(r"\x1b\[([0-9;:]*)m|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x0e\x0f]")
 
@@ -97,9 +97,9 @@ def read(profile: Profile, capture: str) -> Screen:
     )
 
 
-def find_shown(profile: Profile, draft: str) -> list[str]:
-    """Return the parts of a screen's `draft` that stand in it: the middle may be left out."""
-    shown = draft.replace("\n", " ")
+def split_draft(profile: Profile, draft: str) -> list[str]:
+    """Split the `draft` of a screen where the composer leaves its middle out."""
+    shown = draft.replace("\n", " ")  # the mark may be wrapped, too
     for mark in profile.elided:
         shown = re.sub(mark, GAP, shown)
     return shown.split(GAP)
