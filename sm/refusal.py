@@ -32,6 +32,7 @@ class Refusal(Enum):
     UNSURE = "unsure", "the agent may have taken back what it was told before"
     DRAFT = "draft", "a person has half a line typed there"
     CHANGED = "changed", "a person typed at that moment"
+    NO_TMUX = "no-tmux", "tmux does not answer"
     BEHIND = "behind", "other messages are before it"
     HANDED = "handed", "it was given to the agent, which has not confirmed it yet"
 

@@ -12,7 +12,8 @@ import contextlib
 from msgspec import structs
 
 from sm.adapters.composer import press
-from sm.adapters.tmux import MissingPaneError, NoServerError
+from sm.adapters.process import CommandTimeoutError
+from sm.adapters.tmux import MissingPaneError, NoServerError, TmuxBusyError, TmuxError
 from sm.errors import UsageError
 from sm.messages import hold, observe, offers, queue
 from sm.messages.decide import Act, Start, decide_handed, decide_waiting
@@ -40,7 +41,6 @@ def deliver(session: Session, message: Message) -> Outcome:
     Safe to repeat at any time, from any process, whatever became of the call before.
 
     Raises:
-        TmuxBusyError: tmux did not answer; the message is queued.
         StateError: it could not be queued.
 
     """
@@ -89,12 +89,7 @@ INDETERMINATE = Outcome(Status.INDETERMINATE)
 
 
 def drain(session: Session) -> Refusal | None:
-    """Hand over what can be handed over now; why the first of the rest cannot, None if all are.
-
-    Raises:
-        TmuxBusyError: tmux did not answer.
-
-    """
+    """Hand over what can be handed over now; why the first of the rest cannot, None if all are."""
     directory = session.dir
     if is_at_rest(session):
         return None
@@ -109,6 +104,8 @@ def drain_held(session: Session) -> Refusal | None:
         return _drain(session)
     except (NoServerError, MissingPaneError):
         return Refusal.GONE
+    except (TmuxError, TmuxBusyError, CommandTimeoutError):
+        return Refusal.NO_TMUX
     finally:
         queue.tidy(session.dir)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 from msgspec import Struct, structs
 
-from sm.errors import SmError, UsageError
+from sm.errors import SmError, StateError, UsageError
 from sm.messages import delivery, hold, queue, subscriptions
 from sm.messages.display import summarise
 from sm.messages.follow_up import tell_of_turns
@@ -51,14 +52,13 @@ def send(caller: Caller, session: AnySession, letter: Letter) -> Sent:
     Raises:
         SmError: the session has ended, or does not take the message; it is not queued.
         UsageError: the text is no text, or a person wants to be told of a turn's end.
-        TmuxBusyError: tmux did not answer; the message is queued all the same.
 
     """
     repair(session.root, session.dir)
     check_living(session)
     if letter.notify and caller.session is None:
         raise UsageError("--notify-on-stop tells a session: a person waits with 'sm wait'")
-    session, message = session, _message(caller, letter)
+    message = _message(caller, letter)
     if not session.has_matrix:
         monitors.ensure(session)  # it hands over what has to wait
     tell_of_turns(session)  # before the message begins the next one
@@ -66,7 +66,8 @@ def send(caller: Caller, session: AnySession, letter: Letter) -> Sent:
         subscriptions.add(session.dir, message.id, caller.name)
     crash_point("send:noted")
     outcome = delivery.deliver(session, message)
-    journal.record(session.root.journal, _sent(session, caller, message, outcome))
+    with contextlib.suppress(StateError):  # on a full disk it is queued all the same
+        journal.record(session.root.journal, _sent(session, caller, message, outcome))
     registry.poke(session.dir)
     if outcome.status is Status.REFUSED:
         subscriptions.remove(session.dir, message.id)

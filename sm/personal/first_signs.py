@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 
-from sm.adapters.tmux import TmuxBusyError, TmuxError
+from sm.adapters.tmux import TmuxError
+from sm.errors import TemporaryError
 from sm.sessions import agent, agent_process, agent_state, terminal
 from sm.sessions.session import Session
 from sm.text import one_line
@@ -25,14 +26,14 @@ def await_first_signs(session: Session) -> None:
         AgentError: the agent has ended before; its last line says why.
 
     """
-    begun, screen_at = time.time(), 0.0
-    while time.time() < begun + SETTLE_S:
+    begun, until, screen_at = time.time(), time.monotonic() + SETTLE_S, 0.0
+    while (now := time.monotonic()) < until:
         if not agent.is_alive(session.dir):
             raise agent_process.AgentError(f"its agent ended at once: {read_last_line(session)}")
         if agent_state.read(session.dir).active_at > begun - SETTLE_S:
             return
-        if not session.profile.hooks and time.time() > screen_at + SCREEN_S:
-            screen_at = time.time()
+        if not session.profile.hooks and now > screen_at + SCREEN_S:
+            screen_at = now
             if _shows_input(session):
                 return
         time.sleep(LOOK_S)
@@ -40,8 +41,8 @@ def await_first_signs(session: Session) -> None:
 
 def read_last_line(session: Session) -> str:
     """Return the last words of the agent's terminal in quotes, or that it said nothing."""
-    line, until = "", time.time() + WORDS_S
-    while not line and time.time() < until:
+    line, until = "", time.monotonic() + WORDS_S
+    while not line and time.monotonic() < until:
         time.sleep(LOOK_S)
         line = one_line(terminal.read_tail(session.transcript, 1), 200).strip()
     return f'"{line}"' if line else "it said nothing"
@@ -51,5 +52,5 @@ def _shows_input(session: Session) -> bool:
     known = agent.load(session.dir)
     try:
         return known is not None and session.profile.glyph in session.tmux.capture(known.pane_id)
-    except (TmuxError, TmuxBusyError):
+    except (TmuxError, TemporaryError):
         return False  # it has just ended, or tmux is busy

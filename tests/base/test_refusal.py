@@ -20,6 +20,7 @@ CODES = {
     "unsure": "the agent may have taken back what it was told before",
     "draft": "a person has half a line typed there",
     "changed": "a person typed at that moment",
+    "no-tmux": "tmux does not answer",
     "behind": "other messages are before it",
     "handed": "it was given to the agent, which has not confirmed it yet",
 }

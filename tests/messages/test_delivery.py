@@ -74,6 +74,22 @@ def test_a_command_to_the_agent_arrives_as_text(target: Session, log: Path, text
     assert wait_for(lambda: received(log), "the message") == [f"Note: {text}"]
 
 
+def test_what_a_tmux_that_does_not_answer_keeps_from_the_agent_waits(
+    target: Session, tmux: Tmux, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is queued, so a caller that was told of an error would send it twice."""
+    server = int(tmux.command("display-message", "-p", "#{pid}"))
+    os.kill(server, signal.SIGSTOP)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr("sm.adapters.tmux.TIMEOUT_S", 0.2)
+            assert deliver(target, "CI passed") == waiting(Refusal.NO_TMUX)
+    finally:
+        os.kill(server, signal.SIGCONT)
+    assert wait_for(lambda: deliver(target, "CI passed") == TYPED, "tmux")
+    assert wait_for(lambda: received(log), "the message") == ["CI passed"]
+
+
 def test_nothing_to_say_is_final(target: Session) -> None:
     assert deliver(target, "\x1b \u200b\n") == refused(Refusal.EMPTY)
     assert Refusal.EMPTY.is_final
