@@ -129,7 +129,8 @@ class Typed(Struct, frozen=True, kw_only=True):
     """The receipt may still come: it was typed just now, or the agent is not at its prompt."""
     exhausted: bool = False
     """It was typed as often as may be."""
-    draft: bool = False
+    is_left: bool = False
+    """The composer holds some of it, and perhaps what a person has added."""
     heard: Heard = Heard.UNASKED
 
 
@@ -199,7 +200,7 @@ def _decide_typed(facts: Typed) -> Act:
         return act
     if facts.exhausted:
         return Act.LEAVE
-    return Act.WAIT if facts.draft else Act.PUT_BACK  # the draft may be what is left of it
+    return Act.WAIT if facts.is_left else Act.PUT_BACK
 
 
 def _decide_overtaken(facts: Overtaken) -> Act:

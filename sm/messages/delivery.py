@@ -195,7 +195,7 @@ def _hand_over(session: Session, sight: Sight, message: Message) -> Refusal | No
     is_urgent = message.mode is Mode.URGENT
     start = _decide_start(session, sight, urgent=is_urgent)
     if start is Start.ERASE:
-        if not (screen := erase(session, *sight)):
+        if not (screen := erase(session, sight.pane)):
             return Refusal.UNSURE
         sight = Sight(sight.pane, screen)
         start = _decide_start(session, sight, urgent=is_urgent)

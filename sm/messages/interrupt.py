@@ -13,17 +13,17 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.prompt import Prompt
-from sm.adapters.agent.screen import Screen, split_draft
+from sm.adapters.agent.screen import Screen
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.composer import forget, press
 from sm.adapters.tmux import Pane
 from sm.foreign import read_seconds
 from sm.messages import queue
 from sm.messages.conversation import is_interrupted, is_readable, is_taken_back
+from sm.messages.draft import begins_like, holds_only
 from sm.messages.queue import Message, Mode, Place
-from sm.messages.typing import TypedMessage, find_way, list_keys, read_last_typed, shows
+from sm.messages.typing import TypedMessage, find_way, list_keys, read_last_typed
 from sm.sessions import agent as agents
 from sm.sessions import signals
 from sm.sessions.session import Session
@@ -50,8 +50,8 @@ ANSWER_S = 60.0
 LOOK_S = 0.02
 ERASE_S = 20.0
 """What is left then, the next delivery erases."""
-OURS = 20
-"""Letters of a message, from which on it is ours and no person's."""
+SETTLED_S = 0.5
+"""A screen that was just being drawn is whole so soon."""
 
 
 class Interrupted(Struct, frozen=True):
@@ -100,12 +100,14 @@ def interrupt(session: Session, pane: Pane, screen: Screen, by: Message) -> Scre
         return None
 
     def at_prompt(shown: Screen) -> bool:
-        return shown.prompt is Prompt.IDLE or bool(typed and shows(shown, typed))
+        return shown.prompt is Prompt.IDLE or bool(typed and begins_like(shown, typed))
 
     if not _await(session, pane, at_prompt, INTERRUPT_S):
         return None
     screen = _await_return(session, pane, before, pressed_at)
-    return _clear(session, pane, screen, typed) if typed and shows(screen, typed) else screen
+    if typed and begins_like(screen, typed):
+        return _clear(session, pane, typed)
+    return screen
 
 
 def _await_return(session: Session, pane: Pane, before: str, pressed_at: float) -> Screen:
@@ -131,7 +133,7 @@ def _is_answered(session: Session) -> bool:
     return signals.find_last(session.dir, *ANSWERS) > asked_at
 
 
-def _clear(session: Session, pane: Pane, screen: Screen, typed: TypedMessage) -> Screen | None:
+def _clear(session: Session, pane: Pane, typed: TypedMessage) -> Screen | None:
     """Empty the composer of a message of ours, which waits again.
 
     The interruption is settled with that. If it were settled later, by the transcript, a message
@@ -140,7 +142,7 @@ def _clear(session: Session, pane: Pane, screen: Screen, typed: TypedMessage) ->
     _put_back(session, typed.id)
     crash_point("interrupt:put-back")
     discard(session.dir.interrupted)
-    return erase(session, pane, screen)
+    return erase(session, pane)
 
 
 def holds_rest(session: Session, screen: Screen) -> bool:
@@ -151,36 +153,32 @@ def holds_rest(session: Session, screen: Screen) -> bool:
     if not screen.draft or not session.profile.erase_key:
         return False
     typed = read_last_typed(session.dir)
-    message = queue.find(session.dir, Place.WAITING, typed.id) if typed else None
-    if message is None:
+    if typed is None or queue.find_place(session.dir, typed.id) is not Place.WAITING:
         return False
-    return holds_only(session.profile, screen, "".join(find_way(session, message).pieces))
+    return holds_only(session.profile, screen, _find_text(session, typed))
 
 
-def holds_only(profile: Profile, screen: Screen, text: str) -> bool:
-    """Whether the composer holds the beginning of `text`, and nothing else.
+def _find_text(session: Session, typed: TypedMessage | None) -> str:
+    """What was typed for the message, '' where that is not known any more."""
+    found = (queue.find(session.dir, place, typed.id) for place in Place) if typed else ()
+    message = next(filter(None, found), None)
+    return "".join(find_way(session, message).pieces) if message else ""
 
-    Only letters and digits are compared, as the composer wraps long lines. A few letters do not
-    count: a person may have begun to type the same.
+
+def erase(session: Session, pane: Pane) -> Screen | None:
+    """Empty the composer of the message that was typed last; None where something is left in it.
+
+    That is what a person has added, at the latest meanwhile, and all that it stands behind.
     """
-    whole = _letters(text)
-    first, *others = parts = [_letters(part) for part in split_draft(profile, screen.draft)]
-    begins = first in whole if screen.scrolled else whole.startswith(first)
-    enough = sum(map(len, parts)) >= min(OURS, len(whole)) > 0
-    return enough and begins and all(part in whole for part in others)
+    text, deadline = _find_text(session, read_last_typed(session.dir)), time.monotonic() + ERASE_S
 
+    def is_ours(shown: Screen) -> bool:
+        return not shown.draft or holds_only(session.profile, shown, text, least=1)
 
-def _letters(text: str) -> str:
-    return "".join(filter(str.isalnum, text))
-
-
-def erase(session: Session, pane: Pane, screen: Screen) -> Screen | None:
-    """The screen with an empty composer; None where something is left in it."""
-    left: Screen | None = screen
-    deadline = time.monotonic() + ERASE_S
-    while left and left.draft and time.monotonic() < deadline:
-        left = _press_erase(session, pane, left)
-    return left if left and not left.draft else None
+    while (left := _await(session, pane, is_ours, SETTLED_S)) and left.draft:
+        if time.monotonic() > deadline or not _press_erase(session, pane, left):
+            return None
+    return left
 
 
 def _press_erase(session: Session, pane: Pane, screen: Screen) -> Screen | None:

@@ -26,6 +26,7 @@ from sm.messages.decide import (
     Typed,
     find_obstacle,
 )
+from sm.messages.draft import begins_like, holds_only
 from sm.messages.interrupt import COMPACTION_S, holds_rest, is_compacting, is_protected
 from sm.messages.offers import Offer
 from sm.messages.queue import Message
@@ -37,7 +38,6 @@ from sm.messages.typing import (
     find_way,
     list_keys,
     read_last_typed,
-    shows,
 )
 from sm.refusal import Refusal
 from sm.sessions import agent as agents
@@ -225,14 +225,16 @@ def _observe_typed(
 ) -> Typed:
     pane, screen = sight
     is_idle = screen.prompt is Prompt.IDLE
+    begins = begins_like(screen, typed)
+    is_ours = holds_only(session.profile, screen, "".join(find_way(session, message).pieces))
     return Typed(
         typed=is_typed(session.tmux, pane, typed.key),
         confirms=bool(session.profile.hooks),
-        stands=shows(screen, typed) and (is_idle or screen.scrolled),
+        stands=begins and is_ours and (is_idle or screen.scrolled),
         passes=passes,
         is_early=not is_idle or time.time() < typed.at + _patience(session, message),
         exhausted=typed.attempt >= ATTEMPTS,
-        draft=bool(screen.draft),
+        is_left=begins or is_ours,
     )
 
 

@@ -16,7 +16,7 @@ from sm.adapters.composer import type_once
 from sm.adapters.tmux import Pane
 from sm.messages import queue
 from sm.messages.queue import Message, Place
-from sm.messages.wire import Wire, make_last_line, make_wire
+from sm.messages.wire import Wire, make_wire
 from sm.refusal import Refusal
 from sm.sessions.session import Session
 from sm.store.damage import read_rebuildable
@@ -30,8 +30,6 @@ PIECE_S = 0.03
 0.05 s, 0.2 at worst, and 8 s for a thousand pieces."""
 ATTEMPTS = 3
 LOOK_S = 0.005
-ROW = 40
-"""A row that holds less of a long line is that of another text."""
 
 
 class TypedMessage(Struct, frozen=True):
@@ -142,11 +140,3 @@ def await_receipt(session: Session, message: Message, timeout_s: float) -> Refus
     crash_point("submit:accepted")
     queue.settle(directory, message)
     return None
-
-
-def shows(screen: Screen, typed: TypedMessage) -> bool:
-    """Whether the composer holds a message that was typed, of which it may show but a part."""
-    if screen.scrolled:
-        return screen.draft.endswith(make_last_line(typed.id))
-    row = screen.draft.split("\n", 1)[0]
-    return row == typed.line or (len(row) >= ROW and typed.line.startswith(row))

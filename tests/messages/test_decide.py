@@ -141,10 +141,10 @@ def test_the_transcript_is_asked_once_at_most() -> None:
             assert facts.heard is Heard.UNASKED
 
 
-def test_a_draft_that_may_be_what_is_left_of_the_message_is_waited_for() -> None:
+def test_what_is_left_of_a_message_in_the_composer_is_waited_for() -> None:
     missed = Typed(typed=True, heard=Heard.NO)
     assert decide_handed(missed) is Act.PUT_BACK
-    assert decide_handed(Typed(typed=True, heard=Heard.NO, draft=True)) is Act.WAIT
+    assert decide_handed(Typed(typed=True, heard=Heard.NO, is_left=True)) is Act.WAIT
 
 
 def test_what_cannot_be_looked_up_is_left_alone() -> None:

@@ -21,7 +21,9 @@ from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.tmux import Tmux
 from sm.messages import delivery, observe, queue, typing
 from sm.messages import interrupt as interruption
+from sm.messages.decide import Typed
 from sm.messages.interrupt import Interrupted, interrupt, settle_interrupted
+from sm.messages.observe import Sight
 from sm.messages.queue import Message, Mode, Place
 from sm.messages.typing import TypedMessage
 from sm.refusal import Outcome, Refusal, Status
@@ -129,6 +131,38 @@ def test_a_message_that_provably_was_not_heard_is_typed_again(
     writes_down(transcript, "text")
     assert delivery.drain(target) is None
     assert delivery.find_outcome(target, "aaaaaaaa").status is Status.ACCEPTED
+
+
+WIDE = f"[sm] {'far ' * 30}end"
+
+
+def stands(target: Session, added: str = "", instead: str = "") -> Typed:
+    """What is known of a wide message while the composer shows it, wrapped as there."""
+    ident = "aaaaaaaa"
+    message = Message(id=ident, text=WIDE)
+    queue.put(target.dir, message)
+    queue.move(target.dir, message, Place.WAITING, Place.HANDED)
+    write_json(target.dir.typed, TypedMessage(ident, 1, WIDE, time.time()))
+    pane, _ = target.tmux.look(agent_of(target).pane_id)
+    screen = Screen(Prompt.IDLE, instead or f"{WIDE[:78]}\n{WIDE[78:]}{added}")
+    facts = observe.observe_handed(target, Sight(pane, screen), message, passes=True).facts
+    assert isinstance(facts, Typed)
+    return facts
+
+
+def test_a_message_that_stands_there_is_not_submitted_with_what_a_person_has_added(
+    target: Session,
+) -> None:
+    assert stands(target).stands
+    added = stands(target, added=" but not now")
+    assert not added.stands
+    assert added.is_left, "to type it again would have it there twice"
+
+
+def test_a_draft_of_a_person_alone_does_not_hold_up_a_message_that_was_not_heard(
+    target: Session,
+) -> None:
+    assert not stands(target, instead="what I want to say").is_left
 
 
 def test_the_first_message_of_a_context_is_typed_again_although_nothing_is_written_down(
@@ -382,6 +416,20 @@ def work_on(target: Session, transcript: Path, text: str) -> Message:
     writes_down(transcript, text)
     says(target, "busy")
     return message
+
+
+@pytest.mark.parametrize("added", ["", " but not now"])
+def test_a_text_is_erased_only_as_long_as_a_person_has_added_nothing(
+    root: Root, tmux: Tmux, tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch, added: str
+) -> None:
+    monkeypatch.setattr(interruption, "INTERRUPT_S", 0.5)
+    profile = structs.replace(CLAUDE, erase_key="C-u")
+    target = launch(root, tmux, tmp_path, f"❯\u00a0Stop that at once.{added}", profile)
+    typed_and_done(target, "aaaaaaaa", "Stop that at once.")
+    pane, _ = target.tmux.look(agent_of(target).pane_id)
+    assert interruption.erase(target, pane) is None, "this composer keeps what it has"
+    pressed = log.read_bytes().count(b"\x15") if log.exists() else 0
+    assert bool(pressed) is not bool(added)
 
 
 def interrupt_now(target: Session) -> float:

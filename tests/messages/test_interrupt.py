@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.agent.claude import CLAUDE
-from sm.adapters.agent.prompt import Prompt
-from sm.adapters.agent.screen import Screen
 from sm.adapters.tmux import Tmux
 from sm.messages import queue
-from sm.messages.interrupt import holds_only, is_protected
+from sm.messages.interrupt import is_protected
 from sm.messages.queue import Message, Mode, Place
 from sm.messages.typing import TypedMessage
 from sm.sessions import registry
@@ -86,35 +84,3 @@ def test_what_opens_a_context_is_answered_before_an_urgent_message_interrupts(
 def test_any_other_message_may_be_interrupted(target: Session) -> None:
     tell(target, Message(id=queue.make_id(), text="By the way."))
     assert not is_protected(target)
-
-
-LONG = "".join(f"line {number} of it\n" for number in range(100))
-CUT = "line 7[...Truncated text #1 +20 lines...]28 of it\nline 29 of"
-
-
-@pytest.mark.parametrize(
-    ("draft", "scrolled", "is_ours"),
-    [
-        (LONG, False, True),
-        ("line 0 of it\nline 1\nof it\nline", False, True),
-        ("line 0 of it\nline 1", False, False),  # a person may begin like that
-        ("line 1 of it\nline 2 of it\nline 3", False, False),
-        ("line 0 of it\nline 1 of it, and mine", False, False),
-        ("mine: line 0 of it", False, False),
-        ("line 50 of it\nline 51 of it\nli", True, True),
-        ("line 50 of it\nline 51 of it. No!", True, False),
-        (f"line 6 of it\n{CUT}", True, True),
-        (f"line 6 of it\n{CUT} mine", True, False),
-        (f"line 0 of it\n{CUT}", False, False),
-        ("", False, False),
-        (".", True, False),
-    ],
-)
-def test_only_what_is_ours_alone_is_erased(draft: str, scrolled: bool, is_ours: bool) -> None:
-    screen = Screen(Prompt.IDLE, draft, scrolled=scrolled)
-    assert holds_only(CLAUDE, screen, LONG) is is_ours
-
-
-@pytest.mark.parametrize(("draft", "is_ours"), [("Begin.", True), ("Be", False), ("", False)])
-def test_a_short_text_is_ours_as_a_whole(draft: str, is_ours: bool) -> None:
-    assert holds_only(CLAUDE, Screen(Prompt.IDLE, draft), "Begin.") is is_ours
