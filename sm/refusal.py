@@ -21,6 +21,7 @@ class Refusal(Enum):
     EMPTY = "empty", "nothing is left of the text to send"
     LONG = "long", "the text is too long: put it into a file and send its path"
     NO_TERMINAL = "no-terminal", "its agent has no terminal to type into"
+    WITHDRAWN = "withdrawn", "it was taken back, or the session has ended"
     HOLD = "hold", "its context is being replaced"
     SHELL = "shell", "a shell runs in its pane, which would carry the text out"
     MODE = "mode", "a person looks through its history (copy mode), or its pane takes no input"
@@ -46,7 +47,16 @@ class Refusal(Enum):
     @property
     def is_final(self) -> bool:
         """Whether trying again is of no use. After the others a message still waits."""
-        return self in (Refusal.GONE, Refusal.EMPTY, Refusal.LONG, Refusal.NO_TERMINAL)
+        return self in _FINAL
+
+
+_FINAL = (
+    Refusal.GONE,
+    Refusal.EMPTY,
+    Refusal.LONG,
+    Refusal.NO_TERMINAL,
+    Refusal.WITHDRAWN,
+)
 
 
 def find_refusal(word: str) -> Refusal | None:
@@ -85,6 +95,11 @@ class Outcome(Struct, frozen=True):
     def is_delivered(self) -> bool:
         """Whether the agent has it, by this call or by an earlier one."""
         return self.status in (Status.ACCEPTED, Status.TYPED)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is still to be seen what becomes of it."""
+        return self.status in (Status.WAITING, Status.INDETERMINATE)
 
     @property
     def sentence(self) -> str:

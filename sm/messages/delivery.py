@@ -11,16 +11,22 @@ import contextlib
 
 from msgspec import structs
 
-from sm.adapters.composer import press
+from sm.adapters.composer import forget, press
 from sm.adapters.process import CommandTimeoutError
 from sm.adapters.tmux import MissingPaneError, NoServerError, TmuxBusyError, TmuxError
-from sm.errors import UsageError
 from sm.messages import hold, observe, offers, queue
 from sm.messages.decide import Act, Start, decide_handed, decide_waiting
 from sm.messages.interrupt import erase, interrupt, settle_interrupted
 from sm.messages.observe import Sight
 from sm.messages.queue import Message, Mode, Place
-from sm.messages.typing import RECEIPT_S, TypedMessage, await_receipt, take_back, type_message
+from sm.messages.typing import (
+    RECEIPT_S,
+    TypedMessage,
+    await_receipt,
+    list_keys,
+    take_back,
+    type_message,
+)
 from sm.refusal import Outcome, Refusal, Status
 from sm.sessions import agent as agents
 from sm.sessions.agent import Agent
@@ -64,12 +70,7 @@ def _refusal(session: Session, text: str) -> Refusal | None:
 
 
 def find_outcome(session: Session, ident: str, refusal: Refusal | None = None) -> Outcome:
-    """What is known of the message; `refusal` is what was in the way of the last one tried.
-
-    Raises:
-        UsageError: no such message is known.
-
-    """
+    """What is known of the message; `refusal` is what was in the way of the last one tried."""
     directory = session.dir
     match queue.find_place(directory, ident):
         case Place.DONE:
@@ -80,9 +81,9 @@ def find_outcome(session: Session, ident: str, refusal: Refusal | None = None) -
             return Outcome(Status.WAITING, Refusal.HANDED) if handed else INDETERMINATE
         case Place.WAITING:
             return Outcome(Status.WAITING, refusal or Refusal.BEHIND)
-        case None if refusal is not None and refusal.is_final:
-            return Outcome(Status.REFUSED, refusal)
-    raise UsageError(f"no message '{ident}' is known for '{session.name}'")
+        case None:
+            final = refusal if refusal is not None and refusal.is_final else Refusal.WITHDRAWN
+            return Outcome(Status.REFUSED, final)
 
 
 INDETERMINATE = Outcome(Status.INDETERMINATE)
@@ -181,6 +182,7 @@ def _settle(session: Session, sight: Sight, message: Message, *, passes: bool) -
             await_receipt(session, message, 0)
             offers.tidy(session.dir)
         case Act.PUT_BACK:
+            forget(session.tmux, sight.pane.id, *list_keys(message.id))
             queue.move(session.dir, message, Place.HANDED, Place.WAITING)
             offers.tidy(session.dir)
         case Act.TAKE_BACK:

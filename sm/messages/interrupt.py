@@ -225,6 +225,7 @@ def _put_back(session: Session, ident: str) -> None:
     known, message = agents.load(session.dir), _delivered(session, ident)
     if known and message:
         forget(session.tmux, known.pane_id, *list_keys(ident))
+        queue.forget_receipt(session.dir, ident)
         queue.move(session.dir, message, Place.DONE, Place.WAITING)
 
 

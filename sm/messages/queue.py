@@ -267,9 +267,9 @@ def find_oldest_at(directory: SessionDir, *places: Place) -> float | None:
 
 
 def find_place(directory: SessionDir, ident: str) -> Place | None:
-    """Where the message of this id is; None for one that is unknown, or is just moved back."""
-    # In the order in which it moves: so it cannot slip past between two looks.
-    return next((p for p in Place if any(_of(directory, p, ident))), None)
+    """Where the message of this id is; None for one that is unknown."""
+    # In the order in which it moves, on or back: so it cannot slip past between two looks.
+    return next((p for p in (*Place, Place.WAITING) if any(_of(directory, p, ident))), None)
 
 
 def _of(directory: SessionDir, place: Place, ident: str) -> Iterator[Path]:
@@ -312,6 +312,11 @@ def is_accepted(directory: SessionDir, ident: str) -> bool:
     return (directory.accepted / ident).exists()
 
 
+def forget_receipt(directory: SessionDir, ident: str) -> None:
+    """Forget that the agent had the message, which it has given back."""
+    discard(directory.accepted / ident)
+
+
 def find_accepted_at(directory: SessionDir, ident: str) -> float | None:
     """When the agent got the message, seconds since 1970; None where it has not, or long ago."""
     for path in (directory.accepted / ident, *_of(directory, Place.DONE, ident)):
@@ -327,7 +332,7 @@ def settle(directory: SessionDir, message: Message) -> None:
         at = find_accepted_at(directory, message.id) or time.time()
         os.utime(directory.queue / Place.HANDED / message.name, (at, at))
     move(directory, message, Place.HANDED, Place.DONE)
-    discard(directory.accepted / message.id)
+    forget_receipt(directory, message.id)
     for name in _names(directory, Place.DONE)[:-KEPT]:
         discard(directory.queue / Place.DONE / name)
 

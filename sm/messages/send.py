@@ -69,10 +69,11 @@ def send(caller: Caller, session: AnySession, letter: Letter) -> Sent:
     with contextlib.suppress(StateError):  # on a full disk it is queued all the same
         journal.record(session.root.journal, _sent(session, caller, message, outcome))
     registry.poke(session.dir)
+    outcome = _awaited(session, message, outcome, letter.wait_s)
     if outcome.status is Status.REFUSED:
         subscriptions.remove(session.dir, message.id)
         raise SmError(f"'{session.address}' does not get the message: {outcome.sentence}")
-    return Sent(message.id, _awaited(session, message, outcome, letter.wait_s))
+    return Sent(message.id, outcome)
 
 
 def _message(caller: Caller, letter: Letter) -> Message:
@@ -121,7 +122,7 @@ def _sent(
 
 def _awaited(session: Session, message: Message, outcome: Outcome, wait_s: float) -> Outcome:
     deadline = time.monotonic() + wait_s
-    while not outcome.is_delivered and time.monotonic() < deadline:
+    while outcome.is_open and time.monotonic() < deadline:
         time.sleep(LOOK_S)
         outcome = delivery.find_outcome(session, message.id, outcome.refusal)
     return outcome
@@ -170,7 +171,7 @@ def show(session: AnySession, ident: str) -> ShownEntry:
         SmError: there is none of this id.
 
     """
-    for place in (*Place, Place.WAITING):  # as it moves; and it may just be moved back
+    for place in (*Place, Place.WAITING):  # as it moves, on or back
         if message := queue.find(session.dir, place, ident):
             fields = structs.asdict(_entry(session, place, message))
             return ShownEntry(**fields, text=message.text)

@@ -9,6 +9,7 @@ CODES = {
     "empty": "nothing is left of the text to send",
     "long": "the text is too long: put it into a file and send its path",
     "no-terminal": "its agent has no terminal to type into",
+    "withdrawn": "it was taken back, or the session has ended",
     "hold": "its context is being replaced",
     "shell": "a shell runs in its pane, which would carry the text out",
     "mode": "a person looks through its history (copy mode), or its pane takes no input",

@@ -141,6 +141,17 @@ def test_a_glyph_of_ascii_characters_is_looked_for_literally(
     assert deliver(launch(root, tmux, tmp_path, "$} ", profile), "text") == TYPED
 
 
+def test_of_a_message_that_was_taken_back_no_more_is_waited_for(
+    target: Session, tmux: Tmux
+) -> None:
+    tmux.command("copy-mode", "-t", agent_of(target).pane_id)
+    assert deliver(target, "text") == waiting(Refusal.MODE)
+    assert queue.withdraw(target.dir, "aaaaaaaa")
+    found = delivery.find_outcome(target, "aaaaaaaa", Refusal.MODE)
+    assert found == refused(Refusal.WITHDRAWN)
+    assert not found.is_open
+
+
 def test_an_agent_that_is_gone_is_final(target: Session, tmux: Tmux, tmp_path: Path) -> None:
     agent = agent_of(target)
     keeper = tmux.start("keeper", tmp_path, ["cat"])

@@ -165,6 +165,19 @@ def test_a_draft_of_a_person_alone_does_not_hold_up_a_message_that_was_not_heard
     assert not stands(target, instead="what I want to say").is_left
 
 
+def test_a_message_that_was_not_heard_is_typed_again_although_another_was_typed_since(
+    target: Session, transcript: Path, log: Path
+) -> None:
+    """Tmux remembers its first attempt: that one would not be typed."""
+    deliver(target, "first")
+    first = queue.find(target.dir, Place.HANDED, "aaaaaaaa")
+    assert first
+    write_json(target.dir.typed, TypedMessage("bbbbbbbb", 1, "urgent", 2000.0))
+    assert transcript.is_file()
+    delivery.drain(target)
+    wait_for(lambda: received(log) == ["first", "first"], "the second try")
+
+
 def test_the_first_message_of_a_context_is_typed_again_although_nothing_is_written_down(
     target: Session, transcript: Path, log: Path
 ) -> None:
