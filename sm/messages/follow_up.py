@@ -13,7 +13,7 @@ import time
 from sm.adapters.agent.prompt import Prompt
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.tmux import TmuxError
-from sm.errors import SmError, StateError, TemporaryError
+from sm.errors import SmError, StateError, TemporaryError, UsageError
 from sm.messages import delivery, queue, screen_state, screen_watch, subscriptions
 from sm.messages.ids import make_id
 from sm.messages.queue import Message, Mode, Place
@@ -108,14 +108,10 @@ def tell_of_turns(session: Session) -> None:
 def _tell_waiter(session: Session, waiter: Waiter) -> None:
     ident = make_event_id(session, f"stop:{waiter.ident}")
     words = read_last_words(session.dir, (waiter.accepted_at or 0.0) - RECEIPT_LAG_S)
-    tell(
-        session.root,
-        waiter.session,
-        ident,
-        word_turn_end(session.address, words, make_nonce(4)),
-    )
-    crash_point("notify:queued")
-    subscriptions.remove(session.dir, waiter.ident)
+    text = word_turn_end(session.address, words, make_nonce(4))
+    if tell(session.root, waiter.session, ident, text):
+        crash_point("notify:queued")
+        subscriptions.remove(session.dir, waiter.ident)
 
 
 def _has_ended(session: Session, accepted_at: float) -> bool:
@@ -169,9 +165,8 @@ def tell_of_trouble(session: Session) -> float:
         return math.inf
     if time.time() < (due_at := told.dialog_at + DIALOG_PATIENCE_S):
         return due_at
-    if (
-        read_prompt(session) is Prompt.DIALOG
-    ):  # of one that was answered, or turned down, no hook tells
+    # Of one that was answered, or turned down, no hook tells.
+    if read_prompt(session) is Prompt.DIALOG:
         what = "waits for a person: a dialog is open in its terminal"
         tell_all(session, what, f"dialog:{told.dialog_at}")
     return math.inf
@@ -179,25 +174,17 @@ def tell_of_trouble(session: Session) -> float:
 
 def tell_parent(session: Session, what: str, key: str) -> None:
     """Tell the session that began this one; `key` stands for the event, once and for all."""
-    tell(
-        session.root,
-        session.record.parent,
-        make_event_id(session, key),
-        word_notice(session.address, what),
-    )
+    notice = word_notice(session.address, what)
+    tell(session.root, session.record.parent, make_event_id(session, key), notice)
 
 
 def tell_all(session: Session, what: str, key: str) -> None:
     """Tell the parent, and everybody who still waits for the end of a turn."""
     tell_parent(session, what, key)
+    ident, notice = make_event_id(session, key), word_notice(session.address, what)
     for waiter in subscriptions.list_waiters(session.dir):
-        tell(
-            session.root,
-            waiter.session,
-            make_event_id(session, key),
-            word_notice(session.address, what),
-        )
-        subscriptions.remove(session.dir, waiter.ident)
+        if tell(session.root, waiter.session, ident, notice):
+            subscriptions.remove(session.dir, waiter.ident)
 
 
 def tell_of_step(session: Session, plan: Plan, number: int) -> None:
@@ -219,22 +206,26 @@ def make_event_id(session: Session, key: str) -> str:
     return make_id(event)
 
 
-def tell(root: Root, name: str, ident: str, text: str) -> None:
-    """Queue a notification for session `name`, once; one that has ended hears nothing.
+def tell(root: Root, name: str, ident: str, text: str) -> bool:
+    """Queue a notification for session `name`, once; False where it could not be queued.
 
-    Damaged files of the receiver must not hold up the session that the notification is about.
+    There is nothing to queue where the session has ended, or is unknown. A full disk, or damage to
+    the receiver's files, must not hold up the session that the notification is about.
     """
     try:
         receiver = registry.load(root, name) if name else None
         if receiver is None or receiver.is_over:
-            return
-        if not queue.put(receiver.dir, Message(id=ident, text=text)):
-            return
-    except StateError as error:
+            return True
+        is_new = queue.put(receiver.dir, Message(id=ident, text=text))
+    except UsageError:
+        return True
+    except SmError as error:
         problem = events.Problem(session=name, text=f"cannot be told: {error.message}")
-        journal.record(root.journal, problem)
-        return
-    except SmError:
-        return
-    journal.record(root.journal, events.Told(session=name, text=text.split("\n", 1)[0]))
-    registry.poke(receiver.dir)
+        with contextlib.suppress(StateError):
+            journal.record_once(root.journal, problem)
+        return False
+    if is_new:
+        with contextlib.suppress(StateError):
+            journal.record(root.journal, events.Told(session=name, text=text.split("\n", 1)[0]))
+        registry.poke(receiver.dir)
+    return True
