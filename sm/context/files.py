@@ -253,19 +253,20 @@ def copy_document(session: Session, record: Rotation) -> Rotation | None:
 def note_rotated(session: Session, record: Rotation) -> None:
     """Remember with which document the new context was begun, and its id once it is known."""
     context = agent_state.read(session.dir).context
-    note_begun(session.dir, Path(record.document), context if context != record.context else "")
+    context = context if context != record.context else ""
+    note_begun(session.dir, Path(record.document), context, kept=record.kept)
 
 
-def note_begun(directory: SessionDir, path: Path, context: str) -> None:
+def note_begun(directory: SessionDir, path: Path, context: str, *, kept: bool = False) -> None:
     """Remember the document that the context, by the agent's own id, was begun with.
 
-    Its copy is kept beside it, if one was made.
+    Its copy takes the place of the last one, if one was `kept`. Safe to repeat.
     """
     last_one = read_last_document(directory)
     try:
         directory.next_document.replace(directory.document)
     except FileNotFoundError:
-        if last_one != path:
+        if last_one != path and not kept:  # a kept copy is in its place already
             discard(directory.document)
     write_atomic(directory.last_handoff, f"{path}\n{context or '-'}\n")
 

@@ -144,6 +144,16 @@ def test_a_session_is_shown_with_all_that_is_known(root: Root) -> None:
     assert (found.rotation, found.last_handoff, found.notes) == ("", "/home/ada/doc.md", ())
 
 
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_copy_of_a_document_outlives_a_kill_right_after_it_took_its_place(
+    root: Root, kept: bool
+) -> None:
+    directory = put(root).dir
+    directory.document.write_text("of the new context, or of the last one")
+    files.note_begun(directory, Path("/home/ada/doc.md"), "", kept=kept)
+    assert directory.document.exists() is kept
+
+
 def test_what_is_not_known_is_said_in_words(root: Root) -> None:
     session = put(root)
     assert read_gauge(session).notes == ("no reading yet of its present context",)
