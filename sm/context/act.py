@@ -59,7 +59,7 @@ def _wait(_session: Session, move: Move) -> float | None:
 
 def _tell(session: Session, move: Move) -> float | None:
     """Queue the message of the step, once, and hand it over; the caller holds the lock."""
-    session, record, key = session, move.record, move.record.key
+    record, key = move.record, move.record.key
     directory = session.dir
     assert key is not None, "only a step with a message tells"
     opens = record.step is Step.RESUME
@@ -127,7 +127,7 @@ def _path(session: Session, record: Rotation) -> str:
 
 
 def _interrupt(session: Session, move: Move) -> float | None:
-    session, record = session, move.record
+    record = move.record
     known = agent.load(session.dir)
     if known is None or interrupt.is_compacting(session):
         return time.time() + RETRY_S
@@ -172,7 +172,7 @@ def _blocked(session: Session, record: Rotation, refusal: Refusal) -> float:
 
 
 def _relaunch(session: Session, move: Move, relaunch: Relaunch | None) -> float | None:
-    session, record = session, move.record
+    record = move.record
     if relaunch is None:
         monitors.ensure(session)
         return time.time() + RETRY_S
@@ -188,22 +188,20 @@ def _relaunch(session: Session, move: Move, relaunch: Relaunch | None) -> float 
 
 
 def _report(session: Session, move: Move) -> float | None:
-    session, record = session, move.record
     text = f"cannot be given a new context yet: {move.reason}"
-    alerts.note(session, text, f"{record.id}:{record.step}", session.settings.notify_command)
+    key = f"{move.record.id}:{move.record.step}"
+    alerts.note(session, text, key, session.settings.notify_command)
     return None
 
 
 def _finish(session: Session, move: Move) -> float | None:
-    session, record = session, move.record
-    note_rotated(session, record)
-    _end(session, record, lambda: finish.finish(session, record))
+    note_rotated(session, move.record)
+    _end(session, move.record, lambda: finish.finish(session, move.record))
     return None
 
 
 def _give_up(session: Session, move: Move) -> float | None:
-    session, record = session, move.record
-    _end(session, record, lambda: finish.give_up(session, record, move.reason))
+    _end(session, move.record, lambda: finish.give_up(session, move.record, move.reason))
     return None
 
 

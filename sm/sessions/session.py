@@ -168,7 +168,14 @@ class Session(Struct, frozen=True, dict=True):
         """Whether its agent runs, or will run again."""
         from sm.sessions import agent
 
-        return not self.is_over and agent.is_alive(self.dir)
+        return not self.is_over and (agent.is_alive(self.dir) or self._is_being_restarted)
+
+    @property
+    def _is_being_restarted(self) -> bool:
+        """Whether a rotation is just putting another agent in the place of the one that runs."""
+        from sm.store import lock
+
+        return self.dir.rotation.exists() and lock.is_held(self.dir.delivery_lock)
 
     @property
     def has_ended(self) -> bool:
