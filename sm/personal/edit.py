@@ -24,7 +24,8 @@ def rename(session: AnySession, name: str) -> AnySession:
     check_new_name(name)
     with lock.hold(session.root.new_lock):
         check_free(session.root, name)
-        changed = session.change(alias=name)
+        # As it is by now: another process may have changed it.
+        changed = registry.load(session.root, session.name).change(alias=name)
         registry.rewrite(changed)
     journal.record(session.root.journal, events.Renamed(session=session.name, name=name))
     return changed
@@ -45,7 +46,7 @@ def adopt(session: AnySession, parent: str) -> AnySession:
             raise UsageError(f"no session '{parent}': name its parent by the whole id")
         if above and session.name in trace_lineage(above, known):
             raise UsageError(f"'{above.label}' is '{session.label}' or below it: it is no parent")
-        changed = session.change(parent=parent)
+        changed = registry.load(root, session.name).change(parent=parent)
         registry.rewrite(changed)
     journal.record(root.journal, events.Adopted(session=session.name, parent=parent))
     return changed

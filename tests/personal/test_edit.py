@@ -1,0 +1,20 @@
+"""Changes of a session's record: its name, and its parent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sm.personal import edit
+from sm.sessions import registry
+from sm.store.paths import Root
+from tests.residents import settle
+
+
+def test_two_changes_at_once_are_both_made(root: Root, tmp_path: Path) -> None:
+    """Each process has read the record before the other one changed it."""
+    ann, child = settle(root, tmp_path, "s-1"), settle(root, tmp_path, "s-2")
+    edit.rename(child, "bob")
+    edit.adopt(child, ann.name)
+    edit.rename(child, "carl")
+    found = registry.load(root, child.name)
+    assert (found.address, found.record.parent) == ("carl", ann.name)
