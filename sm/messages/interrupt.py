@@ -18,6 +18,7 @@ from sm.adapters.agent.screen import Screen
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.composer import forget, press
 from sm.adapters.tmux import Pane
+from sm.clock import is_within
 from sm.foreign import read_seconds
 from sm.messages import queue
 from sm.messages.conversation import is_interrupted, is_readable, is_taken_back
@@ -66,7 +67,7 @@ class Interrupted(Struct, frozen=True):
 def is_compacting(session: Session) -> bool:
     """Whether the agent's context is being summed up, which nothing should interrupt."""
     said = read_harmless(session.dir.compacting, 40).decode("ascii", "replace").strip()
-    return time.time() < (read_seconds(said) or 0.0) + COMPACTION_S
+    return is_within(COMPACTION_S, read_seconds(said) or 0.0)
 
 
 def is_protected(session: Session) -> bool:
@@ -81,7 +82,7 @@ def is_protected(session: Session) -> bool:
         return False
     accepted_at = queue.find_accepted_at(directory, message.id) or 0.0
     answered = signals.find_last(directory, *ANSWERS) > accepted_at
-    return not answered and time.time() < accepted_at + ANSWER_S
+    return not answered and is_within(ANSWER_S, accepted_at)
 
 
 def interrupt(session: Session, pane: Pane, screen: Screen, by: Message) -> Screen | None:
@@ -204,7 +205,7 @@ def settle_interrupted(session: Session) -> bool:
         message = None  # it was put back, and the agent has got it since
     since = found.typed_at or (message.created_at if message else 0.0)
     taken_back = is_taken_back(session, message, since, found.at) if message else False
-    if taken_back is None and time.time() < found.at + DOUBT_S:
+    if taken_back is None and is_within(DOUBT_S, found.at):
         return False
     if taken_back:
         _put_back(session, found.id)

@@ -16,6 +16,7 @@ from sm.adapters.agent.screen import Screen
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.composer import SHELLS, is_typed
 from sm.adapters.tmux import Pane
+from sm.clock import is_within
 from sm.messages import conversation, offers
 from sm.messages.decide import (
     Handed,
@@ -100,24 +101,19 @@ def _lags(session: Session, screen: Screen) -> bool:
     if not session.profile.hooks:
         return False
     if screen.prompt is Prompt.BUSY and now.state in (State.IDLE, State.WAITING):
-        return _is_within(REDRAW_S, now.since)
+        return is_within(REDRAW_S, now.since)
     if screen.prompt is not Prompt.IDLE or now.state is not State.BUSY:
         return False
     # After an interruption it was busy before.
     begun_at = max(now.since, find_last_accepted_at(session))
-    if _is_within(REDRAW_S, begun_at):
+    if is_within(REDRAW_S, begun_at):
         return True
-    return _is_within(BEGUN_S, begun_at) and not _may_be_stopped(session, begun_at)
+    return is_within(BEGUN_S, begun_at) and not _may_be_stopped(session, begun_at)
 
 
 def _may_be_stopped(session: Session, begun_at: float) -> bool:
     """Whether a person may have interrupted the turn: the transcript says it, or is unreadable."""
     return not conversation.is_readable(session) or conversation.is_interrupted(session, begun_at)
-
-
-def _is_within(seconds: float, since: float) -> bool:
-    """Whether no more than that has passed; a time to come says nothing."""
-    return 0 <= time.time() - since < seconds
 
 
 def _as_told(session: Session, pane: Pane, screen: Screen) -> Screen:
@@ -161,7 +157,7 @@ def observe_terminal(session: Session, sight: Sight, *, urgent: bool = False) ->
         # Later than that the screen counts: no hook tells of the answer to a dialog.
         opens_dialog=screen.prompt is Prompt.BUSY
         and now.state is State.DIALOG
-        and _is_within(DRAWN_S, now.since),
+        and is_within(DRAWN_S, now.since),
         is_compacting=stops and is_compacting(session),
         can_interrupt=stops and bool(profile.interrupt_key) and not is_protected(session),
         holds_rest=holds_rest(session, screen),
@@ -197,7 +193,7 @@ def observe_handed(session: Session, sight: Sight, message: Message, *, passes: 
 
 
 def _observe_offered(session: Session, screen: Screen, offer: Offer) -> Offered:
-    interrupted = screen.prompt is Prompt.IDLE and time.time() >= offer.at + INTERRUPTED_S
+    interrupted = screen.prompt is Prompt.IDLE and not is_within(INTERRUPTED_S, offer.at)
     may_come = _has_just_changed(session) or (_goes_on(session, offer) and not interrupted)
     return Offered(may_come=may_come, readable=conversation.is_readable(session))
 
@@ -217,7 +213,7 @@ def _goes_on(session: Session, offer: Offer) -> bool:
 
 def _has_just_changed(session: Session) -> bool:
     """Whether a turn has begun or ended a moment ago: the transcript may lag behind."""
-    return time.time() < agent_state.read(session.dir).since + SETTLED_S
+    return is_within(SETTLED_S, agent_state.read(session.dir).since)
 
 
 def _observe_typed(
@@ -232,7 +228,7 @@ def _observe_typed(
         confirms=bool(session.profile.hooks),
         stands=begins and is_ours and (is_idle or screen.scrolled),
         passes=passes,
-        is_early=not is_idle or time.time() < typed.at + _patience(session, message),
+        is_early=not is_idle or is_within(_patience(session, message), typed.at),
         exhausted=typed.attempt >= ATTEMPTS,
         is_left=begins or is_ours,
     )
@@ -262,7 +258,7 @@ def look_up(session: Session, message: Message, found: Found) -> Handed:
 def _look_up_offered(session: Session, message: Message, offer: Offer) -> Heard:
     since, compacted_at = offer.at or message.created_at, offer.compacted_at
     heard = conversation.look_up_offered(session, message, since=since, compacted_at=compacted_at)
-    if heard is Heard.UNKNOWN and time.time() >= compacted_at + COMPACTION_S:
+    if heard is Heard.UNKNOWN and not is_within(COMPACTION_S, compacted_at):
         return conversation.look_up_offered(session, message, since=since)  # it came to nothing
     return heard
 

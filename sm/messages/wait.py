@@ -7,6 +7,7 @@ from collections.abc import Callable
 from enum import StrEnum
 
 from sm.adapters.agent.prompt import Prompt
+from sm.clock import is_within
 from sm.messages import queue
 from sm.messages.follow_up import SETTLED_S, read_prompt
 from sm.messages.typing import find_last_accepted_at
@@ -56,20 +57,22 @@ def _says(session: Session, event: Event) -> bool:
     if now.state is not State(event.value):
         return False
     # An agent whose own command gives it a task is idle for a moment before that.
-    return event is Event.DIALOG or (time.time() >= now.since + SURE_S and _is_free(session, event))
+    return event is Event.DIALOG or (not is_within(SURE_S, now.since) and _is_free(session))
 
 
-def _is_free(session: Session, event: Event) -> bool:
+def _is_free(session: Session) -> bool:
     """Whether no message and no replacement of its context is about to begin its next turn."""
     directory = session.dir
-    return event is not Event.IDLE or (queue.is_empty(directory) and not directory.hold.exists())
+    return queue.is_empty(directory) and not directory.hold.exists()
 
 
 def _shows(session: Session, event: Event) -> bool:
-    if read_prompt(session) is not Prompt(event.value) or not _is_free(session, event):
+    if read_prompt(session) is not Prompt(event.value):
         return False
     # An agent that was told something just now shows its prompt for a moment longer.
-    return event is Event.DIALOG or time.time() > _told_at(session) + SETTLED_S
+    return event is Event.DIALOG or (
+        _is_free(session) and not is_within(SETTLED_S, _told_at(session))
+    )
 
 
 def _told_at(session: Session) -> float:

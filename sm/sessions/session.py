@@ -5,13 +5,13 @@ What a session for an issue does otherwise than one of a person's own is a metho
 
 from __future__ import annotations
 
-import time
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from msgspec import Struct, structs
 
+from sm.clock import is_within
 from sm.errors import SmError
 from sm.sessions.record import AdHocRecord, IssueRecord, Record
 from sm.store.paths import Root, SessionDir
@@ -161,7 +161,7 @@ class Session(Struct, frozen=True, dict=True):
         """Whether its agent is about to be started for the first time."""
         from sm.sessions import agent
 
-        return agent.load(self.dir) is None and time.time() < self.record.created_at + START_S
+        return agent.load(self.dir) is None and is_within(START_S, self.record.created_at)
 
     @property
     def is_living(self) -> bool:

@@ -541,6 +541,16 @@ def test_a_prompt_that_was_interrupted_before_it_was_written_down_waits_again(
     assert queue.find_place(target.dir, message.id) is Place.WAITING
 
 
+def test_a_clock_that_was_set_back_leaves_no_interruption_open(
+    target: Session, transcript: Path
+) -> None:
+    message = typed_and_done(target, "aaaaaaaa", "continue")
+    writes_down(transcript, "before", at=1000.0)
+    later = time.time() + 3600
+    write_json(target.dir.interrupted, Interrupted(message.id, "bbbbbbbb", later, later))
+    assert settle_interrupted(target)
+
+
 @pytest.mark.parametrize("profile", [CODEX, GENERIC], ids=["codex", "generic"])
 def test_an_interruption_into_which_nobody_can_look_holds_nothing_up(
     target: Session, profile: Profile
