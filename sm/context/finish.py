@@ -19,8 +19,8 @@ from sm.context.rotation import Cause, Rotation, Step
 from sm.context.thresholds import FULL, mark_in_vain
 from sm.errors import SmError, StateError
 from sm.messages import alerts, queue
-from sm.messages.follow_up import make_event_id
 from sm.messages.queue import Message, Mode
+from sm.messages.telling import make_event_id
 from sm.quoting import SENTENCE_LIMIT, path
 from sm.sessions import agent_state, registry
 from sm.sessions import plan as plans

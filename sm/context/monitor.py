@@ -37,8 +37,8 @@ from sm.context.thresholds import (
 )
 from sm.errors import SmError, TemporaryError
 from sm.messages import alerts, queue
-from sm.messages.follow_up import make_event_id, tell
 from sm.messages.queue import Message, Mode, Place
+from sm.messages.telling import make_event_id, tell
 from sm.sessions import agent_state, signals
 from sm.sessions.session import Session
 from sm.sessions.signals import Compaction

@@ -19,7 +19,7 @@ from sm.messages import interrupt, queue, screen_state
 from sm.messages.follow_up import read_last_words
 from sm.messages.observe import is_lost, look
 from sm.messages.queue import Place
-from sm.sessions import agent, agent_process, agent_state, hooks, signals, window
+from sm.sessions import agent, agent_process, agent_state, hooks, signals, terminal, window
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.session import Session
 
@@ -194,11 +194,6 @@ def _read_written(session: Session, resumed: str) -> str:
 
 def _read_shown(session: Session, resumed: str) -> str:
     """What the terminal shows below what the rotation has told the new context."""
-    known = agent.load(session.dir)
-    try:
-        screen = session.tmux.look(known.pane_id, escapes=True)[1] if known else ""
-    except (TmuxError, TemporaryError):
-        return ""
-    rows = [row.text for row in parse(screen)]
+    rows = [row.text for row in parse(terminal.capture(session))]
     told = [at for at, row in enumerate(rows) if BEGINS in row or CONFIRM in row]
     return find_shown_task(rows[told[-1] + 1 if told else 0 :], resumed)

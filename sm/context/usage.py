@@ -17,11 +17,10 @@ from sm.adapters.agent import transcript
 from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.screen import parse
 from sm.adapters.process import run
-from sm.adapters.tmux import TmuxError
 from sm.context.thresholds import FULL, Flags, Reading, choose_reading
 from sm.errors import SmError, StateError
 from sm.foreign import read_seconds
-from sm.sessions import agent, agent_state, window
+from sm.sessions import agent, agent_state, terminal, window
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.session import Session
 from sm.store.files import read_harmless, write_atomic
@@ -172,14 +171,7 @@ def _ask_command(session: Session) -> float | None:
 
 def _ask_screen(session: Session) -> float | None:
     """What the last matching row shows; None if no row matches."""
-    known = agent.load(session.dir)
-    if known is None:
-        return None
-    try:
-        _, shown = session.tmux.look(known.pane_id, escapes=True)
-    except (TmuxError, SmError):
-        return None
-    return find_percent(session.profile, shown)
+    return find_percent(session.profile, terminal.capture(session))
 
 
 def find_percent(profile: Profile, capture: str) -> float | None:

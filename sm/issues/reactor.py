@@ -36,7 +36,8 @@ from sm.issues.outage import OutageError
 from sm.issues.problem import Problem, read_problem, write_problem
 from sm.issues.snapshot import snapshot
 from sm.issues.threads import hand_over
-from sm.messages.follow_up import tell_of_step, tend_messages
+from sm.messages.follow_up import tend_messages
+from sm.messages.telling import tell_of_step
 from sm.refusal import Refusal
 from sm.sessions import agent_process, registry
 from sm.sessions import plan as plans

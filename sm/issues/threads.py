@@ -18,8 +18,8 @@ from sm.issues import answer, replies
 from sm.issues.observe import recall
 from sm.issues.snapshot import Snapshot, last_snapshot
 from sm.messages import queue
-from sm.messages.follow_up import make_event_id
 from sm.messages.queue import Message
+from sm.messages.telling import make_event_id
 from sm.nonce import make_nonce
 from sm.sessions import monitors, registry
 from sm.sessions import plan as plans

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 
-from sm.adapters.tmux import TmuxError
-from sm.errors import TemporaryError
 from sm.sessions import agent, agent_process, agent_state, terminal
 from sm.sessions.session import Session
 from sm.text import one_line
@@ -34,7 +32,7 @@ def await_first_signs(session: Session) -> None:
             return
         if not session.profile.hooks and now > screen_at + SCREEN_S:
             screen_at = now
-            if _shows_input(session):
+            if session.profile.glyph in terminal.capture(session):
                 return
         time.sleep(LOOK_S)
 
@@ -46,11 +44,3 @@ def read_last_line(session: Session) -> str:
         time.sleep(LOOK_S)
         line = one_line(terminal.read_tail(session.transcript, 1), 200).strip()
     return f'"{line}"' if line else "it said nothing"
-
-
-def _shows_input(session: Session) -> bool:
-    known = agent.load(session.dir)
-    try:
-        return known is not None and session.profile.glyph in session.tmux.capture(known.pane_id)
-    except (TmuxError, TemporaryError):
-        return False  # it has just ended, or tmux is busy

@@ -16,8 +16,8 @@ from sm.config.schema import Agent as Settings
 from sm.config.schema import ProjectSettings
 from sm.errors import SmError, StateError, UsageError
 from sm.messages import queue
-from sm.messages.follow_up import tell_all
 from sm.messages.queue import Message
+from sm.messages.telling import tell_all
 from sm.nonce import make_nonce
 from sm.personal import reactor
 from sm.personal.first_signs import await_first_signs

@@ -12,8 +12,9 @@ from msgspec import structs
 from sm.config.schema import Agent as Settings
 from sm.context.monitor import tend_context
 from sm.errors import SmError, StateError
-from sm.messages.follow_up import tell_all, tend_messages
+from sm.messages.follow_up import tend_messages
 from sm.messages.queue import Place
+from sm.messages.telling import tell_all
 from sm.messages.texts import explain_session
 from sm.sessions import agent, agent_process, agent_state, registry
 from sm.sessions.agent_state import State

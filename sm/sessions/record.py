@@ -1,4 +1,4 @@
-"""What is on record of a session: who it is. A record never changes, but for a given name."""
+"""What is on record of a session: who it is. Only its name and its parent change."""
 
 from __future__ import annotations
 

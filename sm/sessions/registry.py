@@ -1,4 +1,4 @@
-"""Knows which sessions there are: one directory each, with an identity that never changes."""
+"""Knows which sessions there are: one directory each, with an identity."""
 
 from __future__ import annotations
 

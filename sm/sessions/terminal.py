@@ -1,11 +1,14 @@
-"""Reads what the agent's terminal showed, from the file that tmux writes."""
+"""Reads what the agent's terminal shows, and what it showed, from the file that tmux writes."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from sm.errors import SmError, StateError
+from sm.adapters.tmux import TmuxError
+from sm.errors import SmError, StateError, TemporaryError
+from sm.sessions import agent
+from sm.sessions.session import Session
 from sm.store.files import open_guarded
 from sm.text import strip_ansi
 
@@ -13,6 +16,15 @@ READ_BYTES = 1024 * 1024
 LOOKED_AT = 64 * 1024
 """Bytes from the end. A screen of a busy terminal program has a few kilobytes."""
 DRAW_S = 5.0
+
+
+def capture(session: Session) -> str:
+    """What it shows now, with escape sequences; '' where there is none, or tmux does not answer."""
+    known = agent.load(session.dir)
+    try:
+        return session.tmux.look(known.pane_id, escapes=True)[1] if known else ""
+    except (TmuxError, TemporaryError):
+        return ""
 
 
 def read_tail(path: Path, lines: int) -> str:

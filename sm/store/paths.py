@@ -187,7 +187,7 @@ class SessionDir(Folder, frozen=True):
     """One small file for each fact about a session; see docs/STATE.md."""
 
     identity = Entry("identity.json")
-    """Who the session is; it never changes."""
+    """Who the session is; only its name and its parent change."""
     agent = Entry("agent.json")
     """The process of the last launched agent."""
     launch_env = Entry("launch.env")

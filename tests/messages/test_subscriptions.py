@@ -8,8 +8,8 @@ import pytest
 
 from sm.errors import StateError
 from sm.messages import queue, subscriptions
-from sm.messages.follow_up import tell_all
 from sm.messages.queue import Message, Place
+from sm.messages.telling import tell_all
 from sm.store.files import ensure_private_dir
 from sm.store.paths import Root
 from tests.residents import settle, texts

@@ -1,0 +1,80 @@
+"""Tells other sessions what became of one.
+
+A notification is a message like any other, with an id made of what it tells: telling the same
+again, after a crash for instance, finds it known already.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from sm.errors import SmError, StateError, UsageError
+from sm.messages import queue, subscriptions
+from sm.messages.ids import make_id
+from sm.messages.queue import Message
+from sm.messages.texts import word_notice
+from sm.sessions import registry
+from sm.sessions.history import Verb
+from sm.sessions.plan import Plan
+from sm.sessions.session import Session
+from sm.store import events, journal
+from sm.store.paths import Root
+
+
+def tell_parent(session: Session, what: str, key: str) -> None:
+    """Tell the session that began this one; `key` stands for the event, once and for all."""
+    notice = word_notice(session.address, what)
+    tell(session.root, session.record.parent, make_event_id(session, key), notice)
+
+
+def tell_all(session: Session, what: str, key: str) -> None:
+    """Tell the parent, and everybody who still waits for the end of a turn."""
+    tell_parent(session, what, key)
+    ident, notice = make_event_id(session, key), word_notice(session.address, what)
+    for waiter in subscriptions.list_waiters(session.dir):
+        if tell(session.root, waiter.session, ident, notice):
+            subscriptions.remove(session.dir, waiter.ident)
+
+
+def tell_of_step(session: Session, plan: Plan, number: int) -> None:
+    """Tell of a step of the matrix that changes what others may expect of the session."""
+    if what := _STEPS.get(plan.steps[number].verb):
+        tell_all(session, f"{what} ({plan.row})", f"step:{plan.key}#{number}@{plan.created_at}")
+
+
+_STEPS = {
+    Verb.NOTIFY: "waits for a person",
+    Verb.RECOVER: "has lost its agent, and gets another one",
+    Verb.FORGET: "has ended",
+}
+
+
+def make_event_id(session: Session, key: str) -> str:
+    """The id of what is told of an event, the same in each process that finds the event."""
+    event = f"{session.name}@{session.record.created_at}:{key}"
+    return make_id(event)
+
+
+def tell(root: Root, name: str, ident: str, text: str) -> bool:
+    """Queue a notification for session `name`, once; False where it could not be queued.
+
+    There is nothing to queue where the session has ended, or is unknown. A full disk, or damage to
+    the receiver's files, must not hold up the session that the notification is about.
+    """
+    try:
+        receiver = registry.load(root, name) if name else None
+        if receiver is None or receiver.is_over:
+            return True
+        is_new = queue.put(receiver.dir, Message(id=ident, text=text))
+    except UsageError:
+        return True
+    except SmError as error:
+        problem = events.Problem(session=name, text=f"cannot be told: {error.message}")
+        with contextlib.suppress(StateError):
+            journal.record_once(root.journal, problem)
+        return False
+    if is_new:
+        with contextlib.suppress(StateError):
+            journal.record(root.journal, events.Told(session=name, text=text.split("\n", 1)[0]))
+        registry.poke(receiver.dir)
+    return True
