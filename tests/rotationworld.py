@@ -91,9 +91,9 @@ class World:
         if self.record is None:
             self.messages, self.accepted_at, self.typed = {}, {}, set()
             self.agent.heard = []
-            self.old = self.agent.context
+            self.old = self.agent.context + self.agent.clear_due
             self.outcome = None
-            self._save(begin("r", cause, self.now, str(self.agent.context), document))
+            self._save(begin("r", cause, self.now, self._known_context(), document))
         elif document and self.record.step not in (Step.RESUME, Step.VERIFY):
             self._save(structs.replace(self.record, document=document, kept=False))
 
@@ -109,7 +109,7 @@ class World:
             alive=agent.alive,
             idle_since=agent.idle_since,
             background_since=agent.background_since,
-            context="" if agent.silent else str(agent.context),
+            context=self._known_context(),
             begun=agent.begun,
             compacted_at=agent.compacted_at,
             worked_at=agent.worked_at,
@@ -123,6 +123,9 @@ class World:
             proves=self.proves,
             others=agent.others,
         )
+
+    def _known_context(self) -> str:
+        return "" if self.agent.silent else str(self.agent.context)
 
     def run(self) -> float:
         """Passes until there is nothing to do; returns when to look again at the latest."""
@@ -231,6 +234,8 @@ class World:
         if key not in self.messages:
             self.messages[key] = "waiting"
             self.told.append(str(key))
+            if key.kind is Kind.RESUME and self.agent.clear_due:
+                self.agent.silent = True  # what its hooks have told last is of the old context
         self.deliver()
 
     def deliver(self) -> None:

@@ -116,10 +116,9 @@ def _parked(r: Rotation, seen: Standing, limits: Limits) -> Move:
 
 def _document(r: Rotation, seen: Standing, limits: Limits) -> Move:
     """Since the agent has got the request, or the one for what is missing in its document."""
-    found = seen.document if seen.document and not seen.document.empty else None
     if r.document:
         return _quiet(_to(r, Step.QUIET, seen), seen, limits)
-    if found:
+    if found := seen.document:
         r = _noticed(r, found, seen)
     if found and r.sections_asked:
         return _completed(r, found, seen, limits)

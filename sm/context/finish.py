@@ -65,7 +65,7 @@ def _begin_anew(session: Session, record: Rotation) -> None:
     _rearm(session, record)
     key = f"context:{record.id}"
     with suppress(StateError):  # the reactor says what is wrong with them
-        if not any(known.plan == key for known in plans.read_receipts(session.dir)):
+        if not plans.has_receipt(session.dir, key):
             begun = Receipt(time.time(), key, "context", counts=Count.NEW_CONTEXT)
             plans.add_receipt(session.dir, begun)
 

@@ -6,12 +6,13 @@ by `sm cycle`: so these cannot get in each other's way.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
 from msgspec import Struct, field
+
+from sm.messages.ids import make_id
 
 
 class Cause(StrEnum):
@@ -180,7 +181,7 @@ class Rotation(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def make_message_id(self, key: Key) -> str:
         """The id of one of its messages: always the same, so that none is sent twice."""
-        return hashlib.sha256(f"{self.id}:{key}".encode()).hexdigest()[:16]
+        return make_id(f"{self.id}:{key}")
 
 
 def begin(ident: str, cause: Cause, now: float, context: str, document: str = "") -> Rotation:
@@ -208,7 +209,6 @@ class Document(Struct, frozen=True):
     path: str
     stamp: str
     written_at: float
-    empty: bool = False
     missing: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
 

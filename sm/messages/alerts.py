@@ -29,7 +29,7 @@ def note(session: Session, text: str, key: str, command: str, *, parent: bool = 
     `key` stands for the event, so that it is told once. `command` is a person's own
     `notify_command`, '' for none. `parent` says whether the parent is told the same.
     """
-    if any(known.plan == key for known in plans.read_receipts(session.dir)):
+    if plans.has_receipt(session.dir, key):
         return
     if parent:
         tell_parent(session, text, key)
@@ -48,7 +48,7 @@ def alert(session: Session, text: str, key: str, command: str) -> None:
     Like `note`, it is run again only where this process dies before it could say that it was run.
     """
     key = f"{ALERTED}:{key}"
-    if not command or any(known.plan == key for known in plans.read_receipts(session.dir)):
+    if not command or plans.has_receipt(session.dir, key):
         return
     _run(session, text, command)
     plans.add_receipt(session.dir, Receipt(time.time(), key, ALERTED))

@@ -113,6 +113,11 @@ def read_receipts(directory: SessionDir) -> list[Receipt]:
     return found
 
 
+def has_receipt(directory: SessionDir, key: str) -> bool:
+    """Whether there is a receipt of what `key` stands for."""
+    return any(receipt.plan == key for receipt in read_receipts(directory))
+
+
 def find_next_step(plan: Plan, done: list[Receipt]) -> int:
     """Return the number of the first step of `plan` without a receipt."""
     steps = [r.step for r in done if r.plan == plan.key and r.at >= plan.created_at]

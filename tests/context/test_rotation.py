@@ -555,9 +555,9 @@ class Walk(RuleBasedStateMachine):
         self.went("sm handoff")
 
     @precondition(lambda self: self.world.agent.idle_since is None)
-    @rule(missing=st.sampled_from([(), SECTIONS]), empty=st.booleans())
-    def the_agent_writes(self, missing: tuple[str, ...], empty: bool) -> None:
-        self.world.document = Document("/h.md", f"{self.world.now}", self.world.now, empty, missing)
+    @rule(missing=st.sampled_from([(), SECTIONS]))
+    def the_agent_writes(self, missing: tuple[str, ...]) -> None:
+        self.world.document = Document("/h.md", f"{self.world.now}", self.world.now, missing)
         self.went("a document")
 
     @precondition(lambda self: self.world.agent.alive)
