@@ -19,7 +19,7 @@ from sm.messages import alerts, delivery, interrupt, queue
 from sm.messages.observe import look
 from sm.messages.queue import Message, Mode, Place
 from sm.refusal import Refusal, Status, find_refusal
-from sm.sessions import agent, agent_state, monitors
+from sm.sessions import agent, agent_state, monitors, window
 from sm.sessions.session import Session
 from sm.store import events, journal
 from sm.store.events import RotationStep
@@ -129,7 +129,7 @@ def _path(session: Session, record: Rotation) -> str:
 def _interrupt(session: Session, move: Move) -> float | None:
     record = move.record
     known = agent.load(session.dir)
-    if known is None or interrupt.is_compacting(session):
+    if known is None or window.is_compacting(session.dir):
         return time.time() + RETRY_S
     pane, screen = look(session, known.pane_id)
     if screen.prompt is Prompt.BUSY and session.profile.interrupt_key:

@@ -39,7 +39,7 @@ from sm.errors import SmError, TemporaryError
 from sm.messages import alerts, queue
 from sm.messages.queue import Message, Mode, Place
 from sm.messages.telling import make_event_id, tell
-from sm.sessions import agent_state, signals
+from sm.sessions import agent_state, signals, window
 from sm.sessions.session import Session
 from sm.sessions.signals import Compaction
 from sm.store import events, journal, lock
@@ -112,7 +112,7 @@ def _observe(session: Session, compactions: list[Compaction], looked_at: float) 
         summed_up_at=usage.read_summary_time(directory, present),
         has_hooks=bool(profile.hooks),
         launched_at=0.0 if profile.hooks else usage.read_launch_time(directory),
-        reading=None if usage.is_compacting(directory) else usage.read(directory),
+        reading=None if window.is_compacting(directory) else usage.read(directory),
         compactions=tuple(one.seconds for one in compactions),
         retracts=frozenset() if settings.monitor.enabled else _find_waiting(directory, flags),
         is_replaceable=bool(profile.terminal and profile.clear),

@@ -15,7 +15,7 @@ from sm.context import documents, files
 from sm.context.rotation import Document, Key, Rotation, Standing, Step
 from sm.context.texts import BEGINS, CONFIRM, find_shown_task, find_task
 from sm.errors import StateError, TemporaryError
-from sm.messages import interrupt, queue, screen_state
+from sm.messages import queue, screen_state
 from sm.messages.follow_up import read_last_words
 from sm.messages.observe import is_lost, look
 from sm.messages.queue import Place
@@ -105,7 +105,7 @@ def _idle_since(session: Session, record: Rotation, state: AgentState) -> float 
         return _quiet_since(session)
     # Without an answer of its API it writes no document, but its context can be replaced.
     parked = state.state is State.LIMITED and record.step not in (Step.REQUEST, Step.DOCUMENT)
-    if (state.state is State.IDLE or parked) and not interrupt.is_compacting(session):
+    if (state.state is State.IDLE or parked) and not window.is_compacting(session.dir):
         return state.since
     now = time.time()
     return now if _is_untold(record, state, now) and _shows_prompt(session) else None

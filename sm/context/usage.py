@@ -71,7 +71,7 @@ def note(directory: SessionDir, reading: Reading) -> None:
 
     A reading is passed over while the context is being summed up. The known usage limits stay.
     """
-    if is_compacting(directory):
+    if window.is_compacting(directory):
         return
     limits = _words(directory)[WORDS - LIMITS : WORDS] or ["-"] * LIMITS
     words = [f"{reading.at:.6f}", reading.context or "-", _word(reading.percent)]
@@ -83,16 +83,11 @@ def _word(number: float | None) -> str:
     return "-" if number is None or not math.isfinite(number) else f"{number:.15g}"
 
 
-def is_compacting(directory: SessionDir) -> bool:
-    """Whether the context is just being summed up."""
-    return bool(read_harmless(directory.compacting, 1))
-
-
 def read_current(directory: SessionDir, flags: Flags) -> Reading | None:
     """The last reading, if it says how full the present context is."""
     present = agent_state.read(directory).context
     return choose_reading(
-        None if is_compacting(directory) else read(directory),
+        None if window.is_compacting(directory) else read(directory),
         flags,
         present,
         read_summary_time(directory, present),

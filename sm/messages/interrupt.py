@@ -19,7 +19,6 @@ from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.composer import forget, press
 from sm.adapters.tmux import Pane
 from sm.clock import is_within
-from sm.foreign import read_seconds
 from sm.messages import queue
 from sm.messages.conversation import is_interrupted, is_readable, is_taken_back
 from sm.messages.draft import begins_like, holds_only
@@ -30,7 +29,7 @@ from sm.sessions import signals
 from sm.sessions.session import Session
 from sm.store.damage import read_irreplaceable
 from sm.store.failpoint import crash_point
-from sm.store.files import discard, read_harmless, write_json
+from sm.store.files import discard, write_json
 from sm.store.paths import SessionDir
 
 INTERRUPT_S = 10.0
@@ -41,8 +40,6 @@ NO_RETURN_S = 1.0
 """The same where the turn has an answer already, or no transcript tells how it has ended."""
 DOUBT_S = 30.0
 """What the transcript has not told after so long it will not tell."""
-COMPACTION_S = 600.0
-"""No compaction takes longer."""
 ANSWERS = ("PostToolUse", "Stop", "StopFailure")
 """What shows that the model has said something; a compaction before it does not."""
 ERASED_AT_ONCE = 20
@@ -62,12 +59,6 @@ class Interrupted(Struct, frozen=True):
     by: str
     at: float
     typed_at: float = 0.0
-
-
-def is_compacting(session: Session) -> bool:
-    """Whether the agent's context is being summed up, which nothing should interrupt."""
-    said = read_harmless(session.dir.compacting, 40).decode("ascii", "replace").strip()
-    return is_within(COMPACTION_S, read_seconds(said) or 0.0)
 
 
 def is_protected(session: Session) -> bool:

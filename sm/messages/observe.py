@@ -28,7 +28,7 @@ from sm.messages.decide import (
     find_obstacle,
 )
 from sm.messages.draft import begins_like, holds_only
-from sm.messages.interrupt import COMPACTION_S, holds_rest, is_compacting, is_protected
+from sm.messages.interrupt import holds_rest, is_protected
 from sm.messages.offers import Offer
 from sm.messages.queue import Message
 from sm.messages.typing import (
@@ -45,6 +45,7 @@ from sm.sessions import agent as agents
 from sm.sessions import agent_state
 from sm.sessions.agent_state import State
 from sm.sessions.session import Session
+from sm.sessions.window import COMPACTION_S, is_compacting
 
 LOOK_S = 0.02
 REDRAW_S = 0.5
@@ -158,7 +159,7 @@ def observe_terminal(session: Session, sight: Sight, *, urgent: bool = False) ->
         opens_dialog=screen.prompt is Prompt.BUSY
         and now.state is State.DIALOG
         and is_within(DRAWN_S, now.since),
-        is_compacting=stops and is_compacting(session),
+        is_compacting=stops and is_compacting(session.dir),
         can_interrupt=stops and bool(profile.interrupt_key) and not is_protected(session),
         holds_rest=holds_rest(session, screen),
     )

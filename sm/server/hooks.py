@@ -21,7 +21,7 @@ from sm.server import views
 from sm.server.actions import Call
 from sm.server.bodies import decode
 from sm.server.shapes import ContextAnswer, ContextUsage, HookAnswer, HookEvent
-from sm.sessions import agent, agent_state, registry, signals
+from sm.sessions import agent, agent_state, registry, signals, window
 from sm.sessions.caller import OWN_VARIABLES
 from sm.sessions.hooks import HOOKS, are_ours
 from sm.sessions.session import AnySession
@@ -62,7 +62,7 @@ def _passed_over(session: AnySession) -> str:
         return "passed over: the status line of sm tells how full its context is"
     if files.is_wanted(session.dir):
         return "passed over: its context is being replaced"
-    if usage.is_compacting(session.dir):
+    if window.is_compacting(session.dir):
         return "passed over: its context is being summed up"
     if time.time() < _began_at(session) + LATE_S:
         return "passed over: its context has just begun, so this may be of the one before"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 
-from sm.context import files, usage
+from sm.context import files
 from sm.errors import UsageError
 from sm.server.errors import UnknownSessionError
 from sm.server.shapes import PendingRotation, Session
@@ -127,7 +127,7 @@ def _is_recalled(session: AnySession) -> bool:
     A recovery script of a person's own runs beside that hook, and would tell it a second time.
     """
     directory = session.dir
-    if hooks.are_ours(directory) and usage.is_compacting(directory):
+    if hooks.are_ours(directory) and window.is_compacting(directory):
         return True
     try:
         return time.time() < directory.recalled.lstat().st_mtime + RECALLED_S

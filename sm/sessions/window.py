@@ -1,4 +1,4 @@
-"""Reads what the agent CLI said when its context began: its own id, how it began, and when."""
+"""Reads what the agent CLI said of its context: its own id, how and when it began, its summary."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from sm.clock import is_within
+from sm.foreign import read_seconds
 from sm.store.bounded import parse_json
 from sm.store.files import read_harmless
 from sm.store.paths import SessionDir
@@ -41,6 +43,16 @@ def read(directory: SessionDir) -> Window:
         )
     except ValueError:
         return Window()
+
+
+COMPACTION_S = 600.0
+"""No compaction takes longer."""
+
+
+def is_compacting(directory: SessionDir) -> bool:
+    """Whether the context is just being summed up, which nothing should interrupt."""
+    said = read_harmless(directory.compacting, 40).decode("ascii", "replace").strip()
+    return is_within(COMPACTION_S, read_seconds(said) or 0.0)
 
 
 def _written_at(path: Path) -> float:

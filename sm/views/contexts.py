@@ -13,7 +13,7 @@ from sm.context import files, history, progress, settings, usage
 from sm.context.progress import Replacement
 from sm.context.thresholds import FULL, Flags, Levels, list_ahead
 from sm.errors import SmError, StateError
-from sm.sessions import agent_state
+from sm.sessions import agent_state, window
 from sm.sessions.activity import Proof
 from sm.sessions.session import AnySession
 from sm.sessions.settings import read_own
@@ -181,7 +181,7 @@ def _notes(known: Known) -> Iterator[str]:
         if reading is None and not tells(profile):
             yield "its agent does not tell how full its context is: see docs/PROFILES.md"
             return
-    if usage.is_compacting(session.dir):
+    if window.is_compacting(session.dir):
         yield "its context is being summed up"
     elif reading is None and _is_unknown(session.dir):
         yield "its agent does not know yet how full its context is"

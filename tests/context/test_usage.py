@@ -76,7 +76,7 @@ def test_a_noted_reading_is_read_back_and_leaves_the_limits(hooks: Hooks) -> Non
 
 
 def test_no_reading_is_noted_while_the_context_is_summed_up(hooks: Hooks) -> None:
-    hooks.dir.compacting.write_text("1000.5\n")
+    hooks.dir.compacting.write_text(f"{time.time():.6f}\n")
     usage.note(hooks.dir, Reading(at=time.time(), context=CONTEXT, percent=90))
     assert usage.read(hooks.dir) is None
 
@@ -118,7 +118,7 @@ def test_an_unknown_percentage_and_one_during_a_compaction_do_not_count(hooks: H
     hooks.call("statusline_before_first_call")
     assert not counts(hooks)
     hooks.call("statusline_85")
-    hooks.dir.compacting.write_text("1000.5\n")
+    hooks.dir.compacting.write_text(f"{time.time():.6f}\n")
     assert not counts(hooks)
 
 

@@ -165,7 +165,7 @@ def test_what_is_not_known_is_said_in_words(root: Root) -> None:
     session.dir.state.write_text(f"idle 1000.0 {CONTEXT} -\n")
     full(session, None)
     assert read_gauge(session).notes == ("its agent does not know yet how full its context is",)
-    session.dir.compacting.write_text("1000.5\n")
+    session.dir.compacting.write_text(f"{time.time():.6f}\n")
     session.dir.compacting.chmod(0o600)
     assert read_gauge(session).notes == ("its context is being summed up",)
 

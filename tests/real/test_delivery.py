@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from sm.messages import interrupt, queue
-from sm.messages.interrupt import is_compacting
 from sm.messages.queue import Mode, Place
 from sm.refusal import Outcome, Refusal, Status
 from sm.sessions.agent_state import State
+from sm.sessions.window import is_compacting
 from tests.helpers import wait_for
 from tests.real.api import Reply, Request, Tool
 from tests.real.client import Clients, hooks
@@ -201,9 +201,9 @@ def test_a_message_that_is_taken_back_after_a_compaction_comes_again(managed: Ma
     managed.wait_state(State.IDLE)
     managed.send("# Go on\nwith what there is.")
     managed.drain_until_empty()
-    wait_for(lambda: is_compacting(managed.session), "a compaction")
+    wait_for(lambda: is_compacting(managed.session.dir), "a compaction")
     (managed.folder / "summed-up").touch()
-    wait_for(lambda: not is_compacting(managed.session), "its end", every_s=0.002)
+    wait_for(lambda: not is_compacting(managed.session.dir), "its end", every_s=0.002)
     managed.send("Stop that.", Mode.URGENT)
     managed.drain_until_empty()
     managed.wait_state(State.IDLE)
@@ -267,7 +267,7 @@ def in_a_compaction(managed: Managed) -> Callable[[], None]:
     managed.wait_state(State.IDLE)
     managed.wait_screen(lambda screen: screen.prompt == "idle", "an idle prompt")
     managed.send("Go on.")
-    wait_for(lambda: is_compacting(managed.session), "a compaction")
+    wait_for(lambda: is_compacting(managed.session.dir), "a compaction")
     return (managed.folder / "summed-up").touch
 
 
@@ -288,7 +288,7 @@ def test_a_persons_draft_survives_whatever_the_agent_is_at(
     at_once = begin is at_its_prompt or (mode is Mode.URGENT and begin is not in_a_compaction)
     outcome = managed.send("For you.", mode)
     assert outcome.status is (Status.ACCEPTED if at_once else Status.WAITING)
-    assert is_compacting(managed.session) == (begin is in_a_compaction)
+    assert is_compacting(managed.session.dir) == (begin is in_a_compaction)
     go_on()
     managed.drain_until_empty()
     managed.wait_state(State.IDLE)

@@ -18,10 +18,10 @@ from types import MappingProxyType
 import pytest
 
 from sm.messages import delivery, interrupt, queue, typing
-from sm.messages.interrupt import is_compacting
 from sm.messages.queue import Message, Mode
 from sm.refusal import Status
 from sm.sessions.agent_state import State
+from sm.sessions.window import is_compacting
 from sm.text import clean
 from tests.chance import dice
 from tests.helpers import HANG_S, wait_for
@@ -124,7 +124,7 @@ def await_compaction(managed: Managed) -> None:
     """Wait until the client compacts, or has come to rest without."""
     wait_for(
         lambda: (
-            is_compacting(managed.session)
+            is_compacting(managed.session.dir)
             or (is_handed_over(managed) and managed.state is State.IDLE)
         ),
         "a compaction, or the end of the turn",
@@ -133,7 +133,7 @@ def await_compaction(managed: Managed) -> None:
 
 def mood(managed: Managed, model: Moods) -> str:
     """What the agent is at, as its hooks and its model have it."""
-    if is_compacting(managed.session):
+    if is_compacting(managed.session.dir):
         return "compacting"
     state = managed.state
     return f"busy in {model.works_by}" if state is State.BUSY else state.value

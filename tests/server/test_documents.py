@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -194,7 +195,7 @@ def test_a_recovery_script_beside_our_hook_does_not_tell_the_document_twice(
         return run_script(RECOVERY, served, ann, source="compact")
 
     assert "What is to be done next" in recover()  # nothing of ours has told it
-    directory.compacting.write_text("1\n")
+    directory.compacting.write_text(f"{time.time():.6f}\n")
     directory.compacting.chmod(0o600)
     assert recover() == ""
     company.sm("send", "ann", "compact:", "--wait", "30")
