@@ -27,10 +27,7 @@ from sm.store.failpoint import crash_point
 from sm.store.files import discard
 
 Relaunch = Callable[[int], None]
-"""Ends the agent and starts it anew as the launch of this number, unless that is done already.
-
-None stands for a caller that may not start agents.
-"""
+"""Ends the agent and starts it anew as the launch of this number, unless that is done already."""
 
 RETRY_S = 1.0
 CLEARED = {
@@ -43,6 +40,8 @@ CLEARED = {
 
 def perform(session: Session, move: Move, relaunch: Relaunch | None = None) -> float | None:
     """Do what was decided; returns when to look again, seconds since 1970, None for at once.
+
+    `relaunch` is None where the caller may not start agents: then the monitor does it.
 
     Raises:
         TemporaryError: tmux did not answer; it is tried again.

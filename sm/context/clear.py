@@ -53,9 +53,8 @@ def _clear(session: Session, ident: str, context: str) -> Outcome:
         if refusal := find_terminal_obstacle(session, sight) or _type(session, sight, ident):
             return Outcome(Status.WAITING, refusal)
     elif screen.prompt is Prompt.IDLE and screen.draft == session.profile.clear:
-        press(
-            session.tmux, pane, session.profile.submit_keys, row=screen.row
-        )  # typed, not submitted
+        # It was typed, and not submitted.
+        press(session.tmux, pane, session.profile.submit_keys, row=screen.row)
     crash_point("clear:typed")
     status = _confirm(session, pane, context)
     if status is Status.TYPED and _is_refused(session, pane):

@@ -137,7 +137,8 @@ class Typed(Struct, frozen=True, kw_only=True):
 class Overtaken(Struct, frozen=True, kw_only=True):
     """What is known of a message after which another one was typed.
 
-    `typed`: tmux has typed it at any attempt; `exhausted`: at the last that may be.
+    `typed`: tmux has typed it at any attempt, which is asked only if the transcript is not
+    `readable`; `exhausted`: at the last that may be.
     """
 
     typed: bool

@@ -67,9 +67,8 @@ def _tend(session: AdHocSession) -> None:
         _tend_context(session)  # or its context may have been compacted
         how = _how(session)
         if how != LOST:
-            with contextlib.suppress(
-                agent_process.AgentError
-            ):  # doctor names processes that cannot be ended
+            # sm doctor names processes that cannot be ended.
+            with contextlib.suppress(agent_process.AgentError):
                 agent_process.end_strays(session)
         end(session, how)
 

@@ -239,10 +239,9 @@ def _await_launcher(directory: SessionDir, pane: Pane, transcript: Path) -> Proc
     def outcome() -> Process | bytes | None:
         if (process := read_process(directory)) and process.pid == pane.pid:
             return process
+        # Without a line end, the launcher is still writing it.
         reason = read_guarded(directory.launch_error) or b""
-        return (
-            reason.strip() if reason.endswith(b"\n") else None
-        )  # without a line end, the launcher is still writing it
+        return reason.strip() if reason.endswith(b"\n") else None
 
     def settled() -> bool:
         return outcome() is not None or proc.find(pane.pid) is None

@@ -50,7 +50,7 @@ def list_kept(root: Root, session: str) -> list[Path]:
 def prune(root: Root, logs: Logs) -> None:
     """Remove the logs that are too old, and the oldest ones if all together are too large.
 
-    The last log always stays: a person most likely looks for that one.
+    However large, the last log stays: a person most likely looks for that one.
     """
     oldest, room = time.time() - logs.keep_s, logs.megabytes * MEGABYTE
     for number, (ended_at, path) in enumerate(sorted(_logs(root.logs, "*.log"), reverse=True)):
