@@ -9,9 +9,10 @@ import msgspec
 from msgspec import structs
 
 from sm.adapters import vault
-from sm.adapters.forge.errors import AtWorkError
+from sm.adapters.forge.errors import AtWorkError, MergeRefusedError, NothingToMergeError
 from sm.adapters.forge.model import BOT, CheckState, Hold
-from sm.adapters.git_push import RefMovedError
+from sm.adapters.forge.web.errors import RefusedError
+from sm.adapters.git_push import PushRefusedError, RefMovedError
 from sm.errors import SmError, StateError, TemporaryError, UsageError
 from sm.issues import claim, phase_file, remnants, reviews, taken, threads, worktree
 from sm.issues.asking import list_asked
@@ -28,10 +29,13 @@ from sm.messages.queue import Message, Mode
 from sm.refusal import Status
 from sm.sessions import agent, agent_process, registry
 from sm.sessions.history import BEGUN, QUEUED, Verb
-from sm.sessions.plan import Plan, PlannedStep
+from sm.sessions.plan import Plan, PlannedStep, read_receipts
 from sm.sessions.session import IssueSession
 from sm.store import events
 from sm.store.files import write_atomic
+
+REFUSALS = (MergeRefusedError, NothingToMergeError, PushRefusedError, RefusedError, UsageError)
+"""What the forge and the remote refuse a step by: the same try would be refused again."""
 
 
 class NotNowError(TemporaryError):
@@ -142,7 +146,7 @@ def _rerun_ci(session: IssueSession, step: PlannedStep, ident: str) -> str:
         forge.rerun_check(head)
     except AtWorkError:
         return BEGUN
-    except UsageError as error:
+    except (RefusedError, UsageError) as error:
         return error.message
     return BEGUN
 
@@ -250,12 +254,20 @@ def _label_blocked(session: IssueSession, step: PlannedStep, ident: str) -> str:
 
 def _restore_backlog(session: IssueSession, step: PlannedStep, ident: str) -> str:
     project = session.project
-    # That label vouches for the text, and nobody has read what a stranger has put there since.
-    untouched = taken.is_untouched(session)
-    if untouched:
+    why_not = _why_not_in_backlog(session)
+    if not why_not:
         project.forge.add_label(session.issue, project.settings.labels.backlog)
     project.forge.remove_label(session.issue, project.settings.labels.in_progress)
-    return "" if untouched else "not set: the text was edited by an account that is not trusted"
+    return f"not set: {why_not}" if why_not else ""
+
+
+def _why_not_in_backlog(session: IssueSession) -> str:
+    # That label vouches for the text, and nobody has read what a stranger has put there since.
+    if not taken.is_untouched(session):
+        return "the text was edited by an account that is not trusted"
+    if any(one.verb is Verb.LABEL_BLOCKED and one.trouble for one in read_receipts(session.dir)):
+        return "nothing else says that the issue is blocked, and it would be picked up again"
+    return ""
 
 
 def _clean_labels(session: IssueSession, step: PlannedStep, ident: str) -> str:

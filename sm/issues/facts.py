@@ -72,7 +72,7 @@ class Facts(Struct, frozen=True):
     """None for an agent without hooks."""
     issue_open: bool = True
     blocked: bool = False
-    """The label that only a person sets, or the end of a session."""
+    """The label that only a person sets, or the end of a session; or `sm kill` without it."""
     pushed: bool = False
     """The branch on the remote has commits that the primary branch lacks."""
     unpushed: bool = False

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
-from pathlib import Path
 
+from sm.issues.effects import REFUSALS
 from sm.issues.reactor import react
+from sm.sessions import plan as plans
 from sm.sessions import registry
+from sm.sessions.history import KILLED, Receipt
 from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
 from sm.store import events
 
 
@@ -19,12 +23,23 @@ def kill(project: Project, issue: int) -> Iterator[str]:
 
     """
     session = registry.load_for(project, issue)
-    project.forge.add_label(issue, project.settings.labels.blocked)
+    labelled = _label(session)
     project.record(events.Kill(session=session.name))
     react(project, session.name)
     if session.dir.identity.exists():
         yield f"{session.name} could not be ended yet: see sm status"
         return
-    yield f"ended {session.name}; issue #{issue} is labelled {project.settings.labels.blocked}"
-    if Path(session.worktree).exists():
+    yield f"ended {session.name}; {labelled}"
+    if session.worktree.exists():
         yield f"its worktree has work that is nowhere else: {session.worktree}"
+
+
+def _label(session: IssueSession) -> str:
+    """Label the issue, or note the end beside the session if the issue was deleted."""
+    blocked = session.project.settings.labels.blocked
+    try:
+        session.project.forge.add_label(session.issue, blocked)
+    except REFUSALS as error:
+        plans.add_receipt(session.dir, Receipt(time.time(), KILLED, KILLED))
+        return f"issue #{session.issue} is not labelled {blocked}: {error.message}"
+    return f"issue #{session.issue} is labelled {blocked}"

@@ -33,7 +33,7 @@ from sm.messages import screen_state
 from sm.phase import Phase, PhaseWrite
 from sm.sessions import agent, agent_process, plan, turn
 from sm.sessions.agent_state import State
-from sm.sessions.history import History, fold
+from sm.sessions.history import KILLED, History, fold
 from sm.sessions.session import IssueSession
 from sm.sessions.signs import Signs
 from sm.store.files import open_guarded
@@ -192,7 +192,8 @@ def _gather(
         phase_lost=written.lost,
         signs=told,
         issue_open=is_open(seen, session.issue),
-        blocked=issue is not None and project.settings.labels.blocked in issue.labels,
+        blocked=history.has(KILLED)
+        or (issue is not None and project.settings.labels.blocked in issue.labels),
         pull=pull.state if pull else None,
         head=head,
         conflicts=pull.conflicts if pull else False,

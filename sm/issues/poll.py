@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sm.adapters.forge.model import Issue, IssueState
 from sm.errors import SmError, StateError
-from sm.issues import claim, doubts, locks, remnants, worktrees
+from sm.issues import claim, doubts, locks, remnants, taken, worktrees
 from sm.issues.snapshot import Snapshot, look, snapshot
 from sm.issues.start import SettledError, TakenError, is_started, is_workable, put_on_record, start
 from sm.issues.taken import UntrustedTextError
@@ -82,9 +82,9 @@ def _keep_session(
     seen: Snapshot, session: IssueSession, panes: Container[str], *, dry_run: bool
 ) -> Iterator[str]:
     if not is_started(session):
-        yield from _start(
-            session.project, seen.issue(session.issue), "finish the start of", dry_run
-        )
+        # One that is not in sight may have been deleted: the start asks the forge.
+        issue = seen.issue(session.issue) or taken.make_issue(session, None)
+        yield from _start(session.project, issue, "finish the start of", dry_run)
     elif not monitors.is_watched(session):
         yield f"{_would(dry_run)}restart the monitor of #{session.issue}"
         if not dry_run:
@@ -161,9 +161,7 @@ def list_blockers(seen: Snapshot, issue: Issue) -> list[int]:
     return [number for number in issue.dependencies() if not is_closed(number)]
 
 
-def _start(project: Project, issue: Issue | None, what: str, dry_run: bool) -> Iterator[str]:
-    if issue is None:
-        return
+def _start(project: Project, issue: Issue, what: str, dry_run: bool) -> Iterator[str]:
     line = f"{what} #{issue.number} {issue.title}"
     if dry_run:
         yield f"would {line}"

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct, structs
 
-from sm.adapters.forge.errors import MergeRefusedError
 from sm.adapters.forge.web.ledger import spend_for
 from sm.adapters.git_call import GitLockedError
 from sm.context.monitor import tend_context
@@ -22,6 +21,7 @@ from sm.issues.asking import STUCK
 from sm.issues.compose import compose, launch_with
 from sm.issues.decide import decide
 from sm.issues.effects import (
+    REFUSALS,
     NotNowError,
     PartlyToldError,
     PointlessError,
@@ -70,8 +70,23 @@ PATIENT = (Refusal.BUSY, Refusal.HOLD)
 MESSAGE_RETRY_S = 15.0
 
 TELLING = frozenset({Verb.NOTIFY, Verb.REMIND, Verb.COMMENT})
-TELL_FOR_S = 600.0
-"""So long it is tried to tell a person on the forge; then the session goes on without."""
+ELSEWHERE = TELLING | {
+    Verb.OPEN_PULL,
+    Verb.RERUN_CI,
+    Verb.MERGE,
+    Verb.LABEL_BLOCKED,
+    Verb.RESTORE_BACKLOG,
+    Verb.CLEAN_LABELS,
+    Verb.CLOSE_ISSUE,
+    Verb.CLOSE_PULL,
+    Verb.REMOVE_WORKTREE,
+    Verb.DELETE_BRANCH,
+    Verb.DELETE_EMPTY_BRANCH,
+    Verb.RELEASE_CLAIM,
+}
+"""The forge, the remote or the clone can refuse these, and the session can go on without them."""
+TRY_FOR_S = 600.0
+"""So long such a step is tried that fails and is not refused, such as on a full disk."""
 
 STUCK_S = 600.0
 """So long a message may wait to be typed before a person is told; a busy agent takes its time, and
@@ -331,24 +346,32 @@ def _do(session: IssueSession, plan: Plan, number: int) -> Receipt:
 
 
 def _try(session: IssueSession, plan: Plan, number: int) -> Receipt:
-    """The receipt of a step: done, or refused in a way that no repetition will mend."""
+    """The receipt of a step: done, or given up."""
     verb = plan.steps[number].verb
     try:
         return plan.receipt(number, detail=perform(session, plan, number))
     except PartlyToldError as error:
         return plan.receipt(number, detail=plan.steps[number].name, trouble=error.message)
-    except MergeRefusedError as error:
-        return plan.receipt(number, trouble=error.message)
     except (NotNowError, PointlessError, GitLockedError):
         raise  # a lock in the way of a restart is no crash
     except SmError as error:
-        if verb in TELLING and time.time() - plan.created_at > TELL_FOR_S:
-            # It was tried for long: the session goes on, and can be answered by other ways.
-            return plan.receipt(number, trouble=error.message)
-        if verb is not Verb.RECOVER:
+        if verb is Verb.RECOVER:
+            # A restart that fails is a crash like any other: counted, paused for, given up at last.
+            return plan.receipt(number, detail=f"{plans.FAILED}{error.message}")
+        if not _is_given_up(plan, verb, error):
             raise
-        # A restart that fails is a crash like any other: counted, paused for, given up at last.
-        return plan.receipt(number, detail=f"{plans.FAILED}{error.message}")
+        return plan.receipt(number, trouble=error.message)
+
+
+def _is_given_up(plan: Plan, verb: Verb, error: SmError) -> bool:
+    """Whether the session goes on without the step: it was refused, or tried for long.
+
+    What the forge cannot take for now is tried on, but a person can be told and answer elsewhere.
+    """
+    if verb not in ELSEWHERE or isinstance(error, REFUSALS):
+        return verb in ELSEWHERE
+    tried_on = isinstance(error, TemporaryError) and verb not in TELLING
+    return not tried_on and time.time() - plan.created_at > TRY_FOR_S
 
 
 def _retry_later(session: IssueSession, error: SmError, started: Moment) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from sm.adapters.forge.model import Issue, IssueState, PullState
-from sm.issues.effects import EFFECTS
+from sm.issues.effects import EFFECTS, REFUSALS
 from sm.issues.matrix import CLOSE, FINISH, LET_GO
 from sm.issues.rows import Step
 from sm.sessions.history import Verb
 from sm.sessions.plan import PlannedStep
 from sm.sessions.session import IssueSession
-from sm.store import events
+from sm.store import events, journal
 
 UNTOLD = frozenset({Verb.COMMENT, Verb.FORGET})
 """People see the end on the issue, and the caller forgets the session."""
@@ -25,9 +25,16 @@ def let_go(session: IssueSession, issue: Issue) -> None:
     merged_head = pull.head if pull and pull.state is PullState.MERGED else ""
     for step in _steps(issue, is_merged=bool(merged_head)):
         if step.verb not in UNTOLD:
-            planned = PlannedStep(step.verb, step.text, merged_head)
-            EFFECTS[step.verb](session, planned, "")
+            _do(session, PlannedStep(step.verb, step.text, merged_head))
     project.record(events.LetGo(session=session.name))
+
+
+def _do(session: IssueSession, step: PlannedStep) -> None:
+    try:
+        EFFECTS[step.verb](session, step, "")
+    except REFUSALS as error:  # nor does it hold up the end of a session on record
+        told = events.Problem(session=session.name, text=f"{step.verb}: {error.message}")
+        journal.record_once(session.root.journal, told)
 
 
 def _steps(issue: Issue, *, is_merged: bool) -> tuple[Step, ...]:

@@ -9,6 +9,9 @@ import contextlib
 import time
 from collections.abc import Iterator
 
+from msgspec import structs
+
+from sm.adapters.forge.errors import NotFoundError
 from sm.adapters.forge.model import Issue, IssueState
 from sm.config.schema import ProjectSettings
 from sm.errors import SmError, TemporaryError
@@ -113,7 +116,7 @@ def _check_due(session: IssueSession) -> bool:
     name = claim.name_ref(session.issue)
     refs = project.git.ls_remote(project.settings.remote, name)
     ours = claim.is_ours(project.git, project.settings, session.issue, project.root, refs)
-    issue = project.forge.issue(session.issue)
+    issue = _find_issue(session)
     workable = is_workable(project.settings, issue)
     if workable and (ours or project.settings.labels.backlog in issue.labels):
         return ours
@@ -122,6 +125,14 @@ def _check_due(session: IssueSession) -> bool:
     for problem in registry.forget(project.root, session, project.config.logs):
         project.record(events.Problem(session=session.name, text=problem))
     raise SettledError(f"#{session.issue} was settled in the meantime")
+
+
+def _find_issue(session: IssueSession) -> Issue:
+    """The issue as it is now; one that was deleted counts as closed."""
+    try:
+        return session.project.forge.issue(session.issue)
+    except NotFoundError:
+        return structs.replace(taken.make_issue(session, None), state=IssueState.CLOSED)
 
 
 def is_workable(project: ProjectSettings, issue: Issue) -> bool:

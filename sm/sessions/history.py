@@ -77,6 +77,9 @@ class Receipt(Struct, frozen=True, omit_defaults=True):
     marker: str = ""
 
 
+KILLED = "killed"
+"""The key of a receipt that says that a person has ended the session whose issue takes no label."""
+
 BEGUN, QUEUED = "begun", "queued"
 """The details of steps: CI runs again; the pull request is in the merge queue of the forge."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from sm.issues.reactor import TELL_FOR_S
+from sm.issues.reactor import TRY_FOR_S
 from sm.sessions.history import Verb
 from sm.sessions.plan import Plan, read_pending, read_receipts
 from sm.store import lock
@@ -169,7 +169,7 @@ def test_forge_that_takes_no_comment_keeps_no_answer_from_the_agent(
     def long_ago() -> Plan | None:
         with lock.hold(directory.lock):
             if plan := read_pending(directory):
-                old = structs.replace(plan, created_at=plan.created_at - TELL_FOR_S)
+                old = structs.replace(plan, created_at=plan.created_at - TRY_FOR_S)
                 write_json(directory.plan, old)
             return plan
 
