@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sm.adapters.forge.errors import PullClosedError
 from sm.adapters.forge.model import BOT, PullState
-from sm.adapters.git_push import RefMovedError
+from sm.adapters.git_push import PushRefusedError, RefMovedError
 from sm.errors import SmError
 from sm.issues import claim, worktrees
 from sm.issues.snapshot import Snapshot, is_open
@@ -72,6 +72,9 @@ def sweep(project: Project, seen: Snapshot, sessions: list[IssueSession]) -> Ite
         try:
             if not delete_branch(project, issue):
                 yield f"deleted the branch '{branch}', which has no work"
+        except PushRefusedError as error:
+            yield f"cannot delete the branch '{branch}': {error.message}"
+            return  # it keeps the others, too: at each tick one is tried
         except SmError as error:
             yield f"cannot delete the branch '{branch}': {error.message}"
 

@@ -73,6 +73,21 @@ def test_merged_session_ends_although_its_branch_is_protected(stage_of: MakeStag
     assert claim.name_ref(issue) not in refs
 
 
+def test_tick_tries_to_delete_one_of_the_branches_that_the_remote_protects(
+    stage_of: MakeStage,
+) -> None:
+    stage = stage_of()
+    issues = [stage.file_issue(f"Number {number}") for number in range(3)]
+    for issue in issues:
+        stage.project.forge.close_issue(issue)
+        git(stage.repository.bare, "branch", f"fix/{issue}", "main")
+    refuse_deletions(stage)
+    assert [line for line in tick(stage.project) if "cannot delete" in line] == [
+        "cannot delete the branch 'fix/1': remote 'origin' refuses the push: "
+        "refs/heads/fix/1 is protected; error: hook declined to update refs/heads/fix/1"
+    ]
+
+
 def test_session_of_a_deleted_issue_is_ended_by_sm_kill(stage_of: MakeStage) -> None:
     stage = stage_of()
     issue = stage.file_issue()
