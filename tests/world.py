@@ -12,6 +12,7 @@ from sm.adapters.forge.model import CheckState, Hold, PullState, ReviewState
 from sm.issues.decide import Decision, decide
 from sm.issues.facts import Facts, Life, Limits
 from sm.issues.matrix import BY_NAME, INTERRUPTING, OVERTAKING
+from sm.issues.reactor import FINAL
 from sm.issues.rows import Row
 from sm.phase import Phase
 from sm.sessions.failure import Failure, Fault
@@ -159,7 +160,10 @@ class World:
         if step == len(plan.steps):
             return True
         over = row.passing and not (row.when(facts) and row.key(facts) == plan.key)
-        if self.blocked_message and plan.steps[step].verb is Verb.INJECT:
+        verb = plan.steps[step].verb
+        stopped = verb in FINAL and not facts.merged and decide(facts, OVERTAKING).acts
+        over = over or stopped
+        if self.blocked_message and verb is Verb.INJECT:
             over = over or decide(facts, (*OVERTAKING, *INTERRUPTING)).acts
         if over:
             self.tell(f"{plan.row} has lost its sense")

@@ -507,7 +507,7 @@ ROWS = (*_SETTLED, *_ENDED, *_ESCALATED, *_STOPPED, *_SIGNALLED, *_CI, *_REVIEW,
 
 
 OVERTAKING = (*_SETTLED, *_ENDED)
-"""Rows that make a message pointless which is not typed yet."""
+"""Rows that make a message pointless which is not typed yet, and a merge that is tried again."""
 
 INTERRUPTING = (_DIALOG,)
 """Rows that cannot wait until a message is typed. The message is then decided anew."""

@@ -57,6 +57,12 @@ ROUNDS = 20
 FORGE_VERBS = frozenset({Verb.OPEN_PULL, Verb.RERUN_CI, Verb.MERGE, Verb.CLOSE_ISSUE})
 """After these the forge looks different, so the last observation of it is worth nothing."""
 
+FINAL = frozenset({Verb.OPEN_PULL, Verb.MERGE})
+"""What cannot be taken back: before it is tried once more, it is asked whether it is overtaken.
+
+If it is merged already, the next try finds that, and puts it on record.
+"""
+
 RETRY_S = (0.5, 300.0)
 TYPING_RETRY_S = (0.5, 5.0)
 """Shortest and longest pause before another try; it grows with the time that it has been so.
@@ -194,21 +200,25 @@ def _is_unlocked(session: IssueSession, error: SmError) -> bool:
 
 
 def _pending(session: IssueSession) -> Plan | None:
-    """The plan under way, unless it, or waiting for its message to be typed, has lost its sense."""
+    """The plan under way, unless it, or trying its next step again, has lost its sense."""
     plan = plans.read_pending(session.dir)
     step = plans.find_next_step(plan, plans.read_receipts(session.dir)) if plan else 0
     if plan is None or step >= len(plan.steps):
         return plan
+    verb = plan.steps[step].verb
     passing = plan.row in BY_NAME and BY_NAME[plan.row].passing
-    waits = session.dir.problem.exists() and plan.steps[step].verb is Verb.INJECT
-    if not passing and not waits:
+    waits = session.dir.problem.exists() and verb is Verb.INJECT
+    if not passing and not waits and verb not in FINAL:
         return plan
-    facts = observe(session).facts
+    facts = observe(session, newer_than=time.time() if verb in FINAL else 0.0).facts
     if passing and not _holds(plan, facts):
         return _take_back(session, plan, step, "it is over")
     if waits and (_is_stuck(session, plan, facts) or decide(facts, OVERTAKING).acts):
         withdraw(session, plan, step)
         _drop(session, plan, "waited in vain to be delivered")
+        return None
+    if verb in FINAL and not facts.merged and decide(facts, OVERTAKING).acts:
+        _drop(session, plan, "something else is due first")
         return None
     if waits and decide(facts, INTERRUPTING).acts:
         return _take_back(session, plan, step, "has to wait")

@@ -11,7 +11,7 @@ from sm.errors import TemporaryError
 from sm.issues.poll import tick
 from sm.issues.problem import read_problem
 from sm.sessions import registry
-from tests.e2e.play import Play, seen_anew
+from tests.e2e.play import GITHUB, Play, seen_anew
 from tests.forges.server import Fault, Reply
 from tests.forges.sides import KINDS, RemoteSide
 from tests.helpers import git
@@ -145,3 +145,27 @@ def test_what_people_take_away_on_the_forge_ends_the_work_and_is_told(play: Play
     assert [one.number for one in forge.pulls()[0]] == [number], "it is not offered again"
     assert len(marks(play, issue)) == 1
     assert "in-progress" not in forge.issue(issue).labels
+
+
+@pytest.mark.parametrize("stops", ["closes", "blocks"])
+@GITHUB
+def test_a_merge_that_is_tried_again_does_not_overtake_the_person_who_stops_it(
+    play: Play, stops: str
+) -> None:
+    side = side_of(play)
+    issue, forge = play.start(), side.open()
+    head = play.push(issue, "good\n", "PHASE:awaiting_review")
+    play.check(head)
+    number = play.pull_of(issue).number
+    forge.submit_review(number, ReviewState.APPROVED, author="rita")
+    seen_anew(play)
+    side.site.faults = [Fault("/merge", "PUT", times=99, reply=Reply(502))]
+    play.react(issue)
+    assert play.decided(issue)[-1] == "approved-merge"
+    side.site.faults = []
+    if stops == "closes":
+        forge.close_issue(issue)
+    else:
+        forge.add_label(issue, "blocked")
+    play.wait_for_end(issue)
+    assert forge.pull(number).state is not PullState.MERGED
