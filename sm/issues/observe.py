@@ -83,6 +83,7 @@ def observe(session: IssueSession, *, newer_than: float = 0.0) -> Observation:
         session.record.project,
         session.issue,
         not_before=session.record.created_at,
+        is_known=lambda write: any(write == one.write for one in plan.read_receipts(session.dir)),
     )
     # Before the phase, so that the last phase of an agent that has died or stopped counts.
     life = _life(session)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from sm.errors import StateError
@@ -51,21 +52,34 @@ def read(root: Root, project: str, issue: int) -> PhaseWrite | None:
         return None
     if found.st_mode & OTHERS_MAY_WRITE:
         raise StateError(f"'{path}' can be written by other users: run chmod go-w on it")
-    return parse(content, mtime_ns=found.st_mtime_ns, inode=found.st_ino, size=found.st_size)
+    return _parse(content, found)
 
 
-def correct_time(root: Root, project: str, issue: int, *, not_before: float) -> None:
+def correct_time(
+    root: Root, project: str, issue: int, *, not_before: float, is_known: Callable[[str], bool]
+) -> None:
     """Give a write the present time if its own time is impossible, for the timers.
 
     Impossible is a time before the session began (`not_before`, seconds since 1970), such as a
-    copied file's, or a time in the future, as after a clock was set back.
+    copied file's, or a time in the future, as after a clock was set back. After that, the session's
+    own beginning may be in the future, too, and says nothing.
+
+    With another time it is another write. So one that `is_known` by its id stays as it is.
     """
+    now = time.time()
+    earliest = not_before - SLACK_S if not_before <= now else 0.0
     with (
         contextlib.suppress(FileNotFoundError, StateError),
         open_guarded(root.phase(project, issue), os.O_RDONLY) as fd,
     ):
-        if not not_before - SLACK_S <= os.fstat(fd).st_mtime <= time.time() + SLACK_S:
+        if earliest <= os.fstat(fd).st_mtime <= now + SLACK_S:
+            return
+        if not is_known(_parse(*_steady(fd)).id):
             os.utime(fd)
+
+
+def _parse(content: bytes, found: os.stat_result) -> PhaseWrite:
+    return parse(content, mtime_ns=found.st_mtime_ns, inode=found.st_ino, size=found.st_size)
 
 
 def _steady(fd: int) -> tuple[bytes, os.stat_result]:

@@ -19,7 +19,8 @@ from msgspec import structs
 
 from sm.adapters.forge.model import PullState
 from sm.issues.snapshot import snapshot
-from sm.sessions import plan
+from sm.sessions import plan, registry
+from sm.sessions.session import IssueSession
 from sm.store import lock
 from sm.store.files import write_json
 from sm.store.lock import is_held
@@ -386,6 +387,19 @@ def test_look_at_the_forge_of_before_the_clock_was_set_back_is_not_believed(
     last = snapshot(project)
     write_json(project.directory.snapshot, structs.replace(last, taken_at=now + 3600))
     assert now <= snapshot(project).taken_at < now + 60
+
+
+def test_question_is_asked_once_after_the_clock_was_set_back(stage_of: MakeStage) -> None:
+    stage = stage_of()
+    issue = started(stage)
+    session = stage.session(issue)
+    ahead = structs.replace(session.record, created_at=time.time() + 3600)
+    registry.rewrite(IssueSession(ahead))
+    stage.write_phase(issue, "PHASE:escalate\nReason: which colour?")
+    wait_for(lambda: stage.project.forge.issue(issue).comments, "the question")
+    for _ in range(3):
+        stage.sm("react", "harb", str(issue))
+    assert len(stage.project.forge.issue(issue).comments) == 1
 
 
 @pytest.mark.parametrize("mtime", [1.0, time.time() + 10 * 365 * 86400], ids=["1970", "future"])

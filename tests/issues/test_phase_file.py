@@ -28,6 +28,12 @@ def phase(root: Root) -> Phase | None:
     return write.phase if write else None
 
 
+def correct_time(root: Root, *, not_before: float, known: str = "") -> None:
+    phase_file.correct_time(
+        root, "harb", 42, not_before=not_before, is_known=lambda ident: ident == known
+    )
+
+
 def test_created_empty_and_private(root: Root, path: Path) -> None:
     assert phase_file.create(root, "harb", 7) == path
     assert (path.stat().st_size, path.stat().st_mode & 0o777) == (0, 0o600)
@@ -122,7 +128,7 @@ def test_anothers_file_is_refused(root: Root, path: Path) -> None:
 def test_time_that_cannot_be_true_becomes_the_present_one(root: Root, mtime: float) -> None:
     path = phase_file.create(root, "harb", 42)
     os.utime(path, (mtime, mtime))
-    phase_file.correct_time(root, "harb", 42, not_before=time.time() - 100)
+    correct_time(root, not_before=time.time() - 100)
     assert abs(path.stat().st_mtime - time.time()) < 50
 
 
@@ -131,15 +137,35 @@ def test_time_within_the_session_is_left_alone(root: Root) -> None:
     at = time.time() - 50
     os.utime(path, (at, at))
     before = path.stat().st_mtime_ns
-    phase_file.correct_time(root, "harb", 42, not_before=at - 50)
+    correct_time(root, not_before=at - 50)
     assert path.stat().st_mtime_ns == before
 
 
+def test_clock_set_back_since_the_session_began_makes_no_other_write_of_one(root: Root) -> None:
+    """Else each look found a new phase, and asked a person about it."""
+    path = phase_file.create(root, "harb", 42)
+    at = time.time() - 50
+    os.utime(path, (at, at))
+    before = path.stat().st_mtime_ns
+    correct_time(root, not_before=time.time() + 3600)
+    assert path.stat().st_mtime_ns == before
+
+
+def test_time_in_the_future_of_a_write_that_was_dealt_with_is_left_alone(root: Root) -> None:
+    path = phase_file.create(root, "harb", 42)
+    path.write_text("PHASE:escalate\n")
+    os.utime(path, (4e9, 4e9))
+    write = phase_file.read(root, "harb", 42)
+    assert write is not None
+    correct_time(root, not_before=0, known=write.id)
+    assert path.stat().st_mtime == 4e9
+
+
 def test_time_of_what_is_no_phase_file_is_nobodys_business(root: Root) -> None:
-    phase_file.correct_time(root, "harb", 42, not_before=0)
+    correct_time(root, not_before=0)
     target = root.path / "target"
     target.touch()
     os.utime(target, (4e9, 4e9))
     root.phase("harb", 42).symlink_to(target)
-    phase_file.correct_time(root, "harb", 42, not_before=0)
+    correct_time(root, not_before=0)
     assert target.stat().st_mtime == 4e9
