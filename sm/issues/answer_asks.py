@@ -68,7 +68,8 @@ def _show_issue(session: IssueSession, question: Ask) -> Issue:
         source = project.forge.read_source(question.number)
         taken.check_source(project, question.number, source)
         title, body = source.title, source.body
-    comments = tuple(_spoken(found.comments, trust))
+    said = project.forge.read_comments(question.number) if found.comments else ()
+    comments = tuple(_spoken(said, trust))
     return structs.replace(found, title=title, body=body, comments=comments)
 
 
@@ -76,9 +77,11 @@ def _show_pull(session: IssueSession, question: Ask) -> PullRequest:
     trust = _seen(session).trust(session.project.settings)
     found = session.project.forge.pull(question.number)
     _check_readable(session.project, found, trust)
+    forge, number = session.project.forge, question.number
+    said = forge.read_comments(number, on_pull=True) if found.comments else ()
     return structs.replace(
         found,
-        comments=tuple(_spoken(found.comments, trust)),
+        comments=tuple(_spoken(said, trust)),
         reviews=reviews.keep_known(session.dir, _judged(found.reviews, trust)),
     )
 
@@ -96,9 +99,11 @@ def _show_diff(session: IssueSession, question: Ask) -> str:
 
 def _check(session: IssueSession, question: Ask) -> Check:
     """What the last look at the forge has shown; a failed check with its log."""
-    pull = _find_pull(_seen(session), question.number)
+    project, seen = session.project, _seen(session)
+    pull = _find_pull(seen, question.number)
+    _check_readable(project, pull, seen.trust(project.settings))
     if pull.check.state in (CheckState.FAILURE, CheckState.BROKEN):
-        return full_check(session.project, pull)
+        return full_check(project, pull)
     return pull.check
 
 

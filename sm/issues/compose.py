@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
-from sm.adapters.forge.model import CheckState, Issue, PullRequest
+from sm.adapters.forge.model import CheckState, Comment, Issue, PullRequest
 from sm.bridge import lookup
 from sm.errors import SmError
 from sm.issues import asking, reviews
@@ -21,7 +21,7 @@ from sm.issues.prompts import write_prompt
 from sm.issues.replies import COMMENT, read_texts
 from sm.issues.rows import Step
 from sm.issues.snapshot import full_check
-from sm.issues.taken import issue_of, make_issue, read_taken
+from sm.issues.taken import find_trust, is_trusted_comment, issue_of, make_issue, read_taken
 from sm.nonce import make_nonce
 from sm.phase import Phase
 from sm.redact import redact
@@ -121,7 +121,7 @@ def gather(
     settings, facts = project.settings, seen.facts
     handoffs = lookup.find_about(project.config.bridge_database, session)
     issue = issue_of(session) if Source.ISSUE in needed else _known(session)
-    said = project.forge.issue(session.issue).comments if _has_comments(seen, needed) else ()
+    said = _read_comments(session) if _has_comments(seen, needed) else ()
     return Material(
         project=settings.name,
         issue=issue,
@@ -189,6 +189,15 @@ def _is_repeated(facts: Facts) -> bool:
 def _has_comments(seen: Observation, needed: Collection[Source]) -> bool:
     """Whether an answer is a comment, whose text is on the forge."""
     return Source.COMMENTS in needed and any(one.id.startswith(COMMENT) for one in seen.replies)
+
+
+def _read_comments(session: IssueSession) -> tuple[Comment, ...]:
+    """The comments that may reach the agent: they may have been edited since the last look."""
+    found = session.project.forge.read_comments(session.issue)
+    trust = find_trust(
+        session.project, [name for one in found for name in (one.author, one.editor)]
+    )
+    return tuple(one for one in found if is_trusted_comment(one, trust))
 
 
 def _known(session: IssueSession) -> Issue:

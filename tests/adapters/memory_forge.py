@@ -203,6 +203,12 @@ class MemoryForge:
         labels = _at(self.server.issues, number).labels
         return self._edit(number, labels=tuple(one for one in labels if one != label))
 
+    def read_comments(self, number: int, *, on_pull: bool = False) -> tuple[Comment, ...]:
+        server = self._ask("read_comments")
+        if on_pull:
+            return _at(server.pulls, number).comments
+        return _at(server.issues, number).comments
+
     def comment(
         self, number: int, body: str, *, author: str, marker: str = "", on_pull: bool = False
     ) -> bool:

@@ -526,3 +526,9 @@ def test_who_has_edited_a_comment_is_observed(side: RemoteSide) -> None:
     side.state.entries[number].comments[0].editor = "eve"
     [issue] = side.open().observe().issues
     assert [(one.author, one.editor) for one in issue.comments] == [("ada", "eve")]
+    assert side.open().read_comments(number) == tuple(
+        structs.replace(one, body="yes") for one in issue.comments
+    )
+    dialect_of(side).has_graphql = False
+    with pytest.raises(TemporaryError):
+        side.open().read_comments(number)

@@ -24,7 +24,7 @@ def answer(state: State, asked: Asked, who: str, is_there: bool) -> Reply:
             return None
         return {
             "__typename": "Repository",
-            "pullRequest": lambda number: _pull(state, number),
+            "pullRequest": lambda number: _pull(state, number, who),
             "issue": lambda number: _issue(state, number, who),
         }
 
@@ -59,21 +59,25 @@ def _issue(state: State, number: int, who: str) -> dict[str, Any] | None:
         "lastEditedAt": iso(entry.written[0]) if entry.written else None,
         "editor": actor(entry.written[1]) if entry.written else None,
         "timelineItems": lambda last, itemTypes: _timeline(entry, last, itemTypes),  # noqa: N803
-        "comments": lambda last: {
-            "__typename": "IssueCommentConnection",
-            "nodes": [
-                {
-                    "__typename": "IssueComment",
-                    "body": one.body,
-                    "createdAt": iso(one.at),
-                    "viewerDidAuthor": one.author == who,
-                    "author": actor(one.author),
-                    "lastEditedAt": iso(one.at) if one.editor else None,
-                    "editor": actor(one.editor),
-                }
-                for one in entry.comments[-last:]
-            ],
-        },
+        "comments": lambda last: _comments(entry, last, who),
+    }
+
+
+def _comments(entry: Entry, last: int, who: str) -> dict[str, Any]:
+    return {
+        "__typename": "IssueCommentConnection",
+        "nodes": [
+            {
+                "__typename": "IssueComment",
+                "body": one.body,
+                "createdAt": iso(one.at),
+                "viewerDidAuthor": one.author == who,
+                "author": actor(one.author),
+                "lastEditedAt": iso(one.at) if one.editor else None,
+                "editor": actor(one.editor),
+            }
+            for one in entry.comments[-last:]
+        ],
     }
 
 
@@ -94,7 +98,7 @@ def _done(kind: str, at: float, who: str) -> dict[str, Any]:
     return {"__typename": kind, "createdAt": iso(at), "actor": actor(who)}
 
 
-def _pull(state: State, number: int) -> dict[str, Any] | None:
+def _pull(state: State, number: int, who: str) -> dict[str, Any] | None:
     entry = state.entries.get(number)
     if entry is None or entry.pull is None:
         return None
@@ -128,6 +132,7 @@ def _pull(state: State, number: int) -> dict[str, Any] | None:
         "id": f"PR_{number}",
         "timelineItems": lambda last, itemTypes: _dropped(pull),  # noqa: N803
         "reviewThreads": lambda first: _threads(pull),
+        "comments": lambda last: _comments(entry, last, who),
     }
 
 

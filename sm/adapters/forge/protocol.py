@@ -14,6 +14,7 @@ from sm.adapters.forge.model import (
     Batch,
     Check,
     CheckState,
+    Comment,
     InlineComment,
     Issue,
     IssueState,
@@ -154,6 +155,14 @@ class Forge(Protocol):
 
     def remove_label(self, number: int, label: str) -> Issue:
         """Take a label off an issue, if it has it."""
+        ...
+
+    def read_comments(self, number: int, *, on_pull: bool = False) -> tuple[Comment, ...]:
+        """The comments on an issue or pull request, and who has edited each last.
+
+        One request or a few; it may be only the last hundred. Of a number that is not there, none
+        or NotFoundError.
+        """
         ...
 
     def comment(

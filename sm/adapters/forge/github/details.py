@@ -177,6 +177,19 @@ class Details:
             return self._comments_at_once(numbers[:half]) | self._comments_at_once(numbers[half:])
         return {node.number: make_comments(node) for node in nodes}
 
+    def said(self, number: int, *, on_pull: bool) -> tuple[Comment, ...]:
+        """The last comments on an issue or pull request. REST does not say who has edited them.
+
+        Raises:
+            NotFoundError: there is no such thing.
+            QueryError: GraphQL is not to be had now.
+
+        """
+        ask = queries.ask_pull_comments(number) if on_pull else queries.ask_comments([number])
+        for data in self._ask(ask):
+            return make_comments(read_part(data, IssueNode, ANSWERED))
+        raise NotFoundError(f"there is no {number} in '{self._reader.repository}'")
+
     def source(self, number: int) -> SourcedText:
         """Title and text of an issue with who saved them last. REST does not say that.
 

@@ -13,6 +13,7 @@ from sm.adapters.forge.github.details import Details
 from sm.adapters.forge.github.observe import Observer
 from sm.adapters.forge.github.shapes import PullNode
 from sm.adapters.forge.model import (
+    Comment,
     Hold,
     InlineComment,
     PullRequest,
@@ -66,6 +67,10 @@ class GithubForge(RestForge):
     def read_source(self, number: int) -> SourcedText:
         """Title and text of an issue, with who has saved them last: one query."""
         return self._details(self.checks.remember_rules(anew=False)).source(number)
+
+    def read_comments(self, number: int, *, on_pull: bool = False) -> tuple[Comment, ...]:
+        """The last comments, with who has edited them last: one query."""
+        return self._details(self.checks.rules).said(number, on_pull=on_pull)
 
     def _details(self, rules: Callable[[str], BranchRules]) -> Details:
         return Details(self.reader, find_graphql(self.web.base), rules, has_ci=self.settings.has_ci)

@@ -47,7 +47,7 @@ fragment one on PullRequest {{ id headRefOid mergeable isMergeQueueEnabled {MERG
 timelineItems(last: 1, itemTypes: [REMOVED_FROM_MERGE_QUEUE_EVENT]) {{ nodes {{ __typename \
 ... on RemovedFromMergeQueueEvent {{ reason }} }} }} }}"""
 COMMENTS = f"""\
-fragment said on Issue {{ number comments(last: 100) {{ nodes {{ body createdAt viewerDidAuthor \
+{{ number comments(last: 100) {{ nodes {{ body createdAt viewerDidAuthor \
 author {ACTOR} lastEditedAt editor {ACTOR} }} }} }}"""
 LABELLINGS = 100
 """Times that an issue was given a label which are read: the last ones."""
@@ -75,7 +75,12 @@ def ask_states(numbers: Iterable[int]) -> str:
 def ask_comments(numbers: Iterable[int]) -> str:
     """The last comments on these issues."""
     aliases = [f"i{number}: issue(number: {number}) {{ ...said }}" for number in numbers]
-    return _query(aliases, [COMMENTS])
+    return _query(aliases, [f"fragment said on Issue {COMMENTS}"])
+
+
+def ask_pull_comments(number: int) -> str:
+    """The last comments on a pull request."""
+    return _query(_aliases("said", [number]), [f"fragment said on PullRequest {COMMENTS}"])
 
 
 def ask_source(number: int) -> str:

@@ -20,6 +20,7 @@ from sm.adapters.forge.local.setup import create, read_settings
 from sm.adapters.forge.model import (
     Batch,
     Check,
+    Comment,
     InlineComment,
     Issue,
     IssueState,
@@ -195,6 +196,10 @@ class LocalForge(Struct, frozen=True):
     def remove_label(self, number: int, label: str) -> Issue:
         """Take a label off an issue, if it has it."""
         return issues.change_labels(self.folder, number, remove=label)
+
+    def read_comments(self, number: int, *, on_pull: bool = False) -> tuple[Comment, ...]:
+        """The comments. A folder has no accounts: who edits is the author."""
+        return (self.pull(number) if on_pull else self.issue(number)).comments
 
     def comment(
         self, number: int, body: str, *, author: str, marker: str = "", on_pull: bool = False

@@ -20,6 +20,7 @@ from sm.adapters.forge.errors import MergeRefusedError
 from sm.adapters.forge.model import (
     Batch,
     Check,
+    Comment,
     InlineComment,
     Issue,
     IssueState,
@@ -214,6 +215,10 @@ class RestForge(ABC):
     def remove_label(self, number: int, label: str) -> Issue:
         """Take a label off an issue, if it has it."""
         return self._written(lambda: issues.remove_label(self.reader, number, label))
+
+    def read_comments(self, number: int, *, on_pull: bool = False) -> tuple[Comment, ...]:
+        """The comments. These forges do not say over REST who has edited one."""
+        return self.reader.comments(number, on_pull=on_pull)
 
     def comment(
         self, number: int, body: str, *, author: str, marker: str = "", on_pull: bool = False
