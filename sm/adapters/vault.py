@@ -63,11 +63,11 @@ def ask(path: Path, *, title: str, body: str, marker: str) -> Path:
     return path
 
 
-def answer(path: Path, *, quiet_s: float = QUIET_S) -> str | None:
+def answer(path: Path, *, marker: str = "", quiet_s: float = QUIET_S) -> str | None:
     """Return what the person wrote under the heading; None if there is nothing yet.
 
-    A file that was saved less than `quiet_s` seconds ago is not read yet. A person's own file holds
-    no answer.
+    With a `marker` only the answer to that question counts. A file that was saved less than
+    `quiet_s` seconds ago is not read yet. A person's own file holds no answer.
 
     Raises:
         StateError: the file cannot be read, is a link, or belongs to another user.
@@ -81,9 +81,9 @@ def answer(path: Path, *, quiet_s: float = QUIET_S) -> str | None:
     except OSError as error:
         raise StateError(f"cannot read '{path}': {error.strerror}") from error
     text = _read(path) or ""
-    if not _is_ours(text):
-        return None
     lines = text.splitlines()
+    if not _is_ours(text) or (marker and _mark(marker) not in lines):
+        return None
     # Every line of the question is quoted, so the first such heading is the real one.
     start = next((n for n, line in enumerate(lines, 1) if line.rstrip() == HEADING), None)
     if start is None:

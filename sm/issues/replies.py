@@ -66,11 +66,13 @@ def list_replies(
     """Return every answer of a trusted person to what was asked, oldest first.
 
     Comments have the time of the forge, which may differ from that of this machine. So they are
-    compared with the question's own comment.
+    compared with the question's own comment. The file in the vault has the question's mark, and may
+    be answered long before the forge has taken the comment.
     """
     since = _question_at(issue, asked.at)
     told_at = _find_question(issue, asked.marker) or since
-    found = [one for one in (*_typed(session.dir), *_from_vault(session)) if one.at > since]
+    found = [one for one in _typed(session.dir) if one.at > since]
+    found += _from_vault(session, asked.marker)
     found += [one for one in _comments(issue, trust) if one.at > told_at]
     return tuple(sorted(found, key=lambda reply: (reply.at, reply.id)))
 
@@ -135,17 +137,17 @@ def locate_question(session: IssueSession) -> Path | None:
     return folder / f"{session.name}.md" if folder else None
 
 
-def _from_vault(session: IssueSession) -> list[Reply]:
+def _from_vault(session: IssueSession, marker: str) -> list[Reply]:
     try:
-        found = _answer_in_vault(session)
+        found = _answer_in_vault(session, marker)
     except StateError:
         return []  # the other ways are open; `explain_unread` reports it
     return [found] if found else []
 
 
-def _answer_in_vault(session: IssueSession) -> Reply | None:
+def _answer_in_vault(session: IssueSession, marker: str = "") -> Reply | None:
     file = locate_question(session)
-    if file is None or not (text := vault.answer(file)):
+    if file is None or not (text := vault.answer(file, marker=marker)):
         return None
     try:
         at = file.lstat().st_mtime

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -179,4 +180,24 @@ def test_forge_that_takes_no_comment_keeps_no_answer_from_the_agent(
     said = stage.sm("reply", "harb", str(issue), "blue, please", check=False)
     assert said.returncode == 1
     assert f"the agent gets the answer, but issue #{issue} does not show it" in said.stderr
+    wait_for(lambda: [t for t in stage.told() if "blue, please" in t], "the answer")
+
+
+def test_answer_in_the_vault_counts_though_the_forge_takes_the_question_later(
+    stage_of: MakeStage, tmp_path: Path
+) -> None:
+    """The answer was older than the comment, and no one came in time."""
+    file = tmp_path / "vault" / "dev-harb-1.md"
+    stage = stage_of(settings={"escalation": {"vault": str(file.parent)}})
+    issue = stage.file_issue()
+    stage.poll()
+    wait_for(stage.told, "the first prompt")
+    blocked = stage.folder / "forge" / ".lock"  # what is there stops every change of the forge
+    blocked.unlink()
+    blocked.mkdir()
+    stage.write_phase(issue, "PHASE:escalate\nReason: which colour?")
+    wait_for(file.exists, "the question in the vault")
+    file.write_text(file.read_text() + "\nblue, please\n")
+    os.utime(file, (time.time() - 5, time.time() - 5))
+    blocked.rmdir()
     wait_for(lambda: [t for t in stage.told() if "blue, please" in t], "the answer")
