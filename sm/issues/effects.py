@@ -9,10 +9,10 @@ import msgspec
 from msgspec import structs
 
 from sm.adapters import vault
-from sm.adapters.forge.errors import AtWorkError, MergeRefusedError, NothingToMergeError
+from sm.adapters.forge.errors import AtWorkError
 from sm.adapters.forge.model import BOT, CheckState, Hold
 from sm.adapters.forge.web.errors import RefusedError
-from sm.adapters.git_push import PushRefusedError, RefMovedError
+from sm.adapters.git_push import RefMovedError
 from sm.errors import SmError, StateError, TemporaryError, UsageError
 from sm.issues import claim, phase_file, remnants, reviews, taken, threads, worktree
 from sm.issues.asking import list_asked
@@ -33,9 +33,6 @@ from sm.sessions.plan import Plan, PlannedStep, read_receipts
 from sm.sessions.session import IssueSession
 from sm.store import events
 from sm.store.files import write_atomic
-
-REFUSALS = (MergeRefusedError, NothingToMergeError, PushRefusedError, RefusedError, UsageError)
-"""What the forge and the remote refuse a step by: the same try would be refused again."""
 
 
 class NotNowError(TemporaryError):

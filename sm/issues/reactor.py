@@ -21,7 +21,6 @@ from sm.issues.asking import STUCK
 from sm.issues.compose import compose, launch_with
 from sm.issues.decide import decide
 from sm.issues.effects import (
-    REFUSALS,
     NotNowError,
     PartlyToldError,
     PointlessError,
@@ -34,6 +33,7 @@ from sm.issues.matrix import BY_NAME, INTERRUPTING, OVERTAKING
 from sm.issues.observe import Observation, observe
 from sm.issues.outage import OutageError
 from sm.issues.problem import Problem, read_problem, write_problem
+from sm.issues.refusals import REFUSALS
 from sm.issues.snapshot import snapshot
 from sm.issues.threads import hand_over
 from sm.messages.follow_up import tend_messages

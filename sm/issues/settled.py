@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from sm.adapters.forge.model import Issue, IssueState, PullState
-from sm.issues.effects import EFFECTS, REFUSALS
+from sm.issues.effects import EFFECTS
 from sm.issues.matrix import CLOSE, FINISH, LET_GO
+from sm.issues.refusals import REFUSALS
 from sm.issues.rows import Step
 from sm.sessions.history import Verb
 from sm.sessions.plan import PlannedStep

@@ -16,6 +16,7 @@ from sm.bridge.records import Client, Entry, EntryType
 from sm.errors import SmError
 from sm.issues import answer, replies
 from sm.issues.observe import recall
+from sm.issues.refusals import REFUSALS
 from sm.issues.snapshot import Snapshot, last_snapshot
 from sm.messages import queue
 from sm.messages.queue import Message
@@ -122,7 +123,7 @@ def _hand(session: IssueSession, entry: Entry) -> None:
     ident = make_event_id(session, f"bridge:{entry.handoff_id}:{entry.seq}")
     content = clean(entry.content)
     if entry.type is EntryType.DECISION and _answers(session, entry, ident):
-        answer.give(session, entry.from_client, content, key=ident)
+        _answer(session, entry.from_client, content, ident)
     else:
         text = texts.write_entry(entry.handoff_id, entry.seq, entry.type, content, make_nonce(4))
         queue.put(session.dir, Message(id=ident, text=text))
@@ -130,6 +131,16 @@ def _hand(session: IssueSession, entry: Entry) -> None:
         session=session.name, type=str(entry.type), entry=entry.seq, handoff=entry.handoff_id
     )
     session.project.record(told)
+
+
+def _answer(session: IssueSession, author: str, text: str, ident: str) -> None:
+    """Give the answer; an issue that takes no comment on it keeps no other entry waiting."""
+    try:
+        answer.give(session, author, text, key=ident)
+    except answer.UntoldError as error:
+        if not isinstance(error.__cause__, REFUSALS):
+            raise
+        session.project.record(events.Problem(session=session.name, text=error.message))
 
 
 def _answers(session: IssueSession, entry: Entry, ident: str) -> bool:

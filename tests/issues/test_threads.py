@@ -17,6 +17,7 @@ from sm.adapters.forge.trust import Trust
 from sm.bridge import bindings, lookup
 from sm.bridge.handoffs import open_bridge
 from sm.bridge.records import Client, EntryType, Status
+from sm.config.forges import LocalSettings
 from sm.errors import SmError
 from sm.issues import bridge as operations
 from sm.issues import replies, threads
@@ -131,6 +132,23 @@ def test_an_answer_is_given_once_though_the_forge_was_down_meanwhile(
         if name_event(event) == "reply"
     ]
     assert told == ["chat: Blue."]
+
+
+def test_a_comment_that_the_forge_refuses_keeps_no_other_entry_from_the_agent(
+    project: Project, session: IssueSession
+) -> None:
+    """It was tried every 15 seconds for ever, and the handoff could not be closed."""
+    escalate(project, session)
+    forge = project.settings.forge
+    assert isinstance(forge, LocalSettings)
+    (forge.path / "issues" / f"{session.issue:04d}.md").unlink()
+    said(project, session, "Blue.")
+    said(project, session, "And quickly.")
+    threads.hand_over(session)
+    assert sorted(answers(project, session)) == ["And quickly.", "Blue."]
+    events = journal.read(project.root.journal)
+    problems = [describe(event) for event in events if name_event(event) == "problem"]
+    assert len([one for one in problems if "does not show it" in one]) == 2
 
 
 def test_a_second_decision_is_not_lost_while_the_first_waits_to_be_typed(
