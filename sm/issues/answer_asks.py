@@ -76,7 +76,7 @@ def _show_issue(session: IssueSession, question: Ask) -> Issue:
 def _show_pull(session: IssueSession, question: Ask) -> PullRequest:
     trust = _seen(session).trust(session.project.settings)
     found = session.project.forge.pull(question.number)
-    _check_readable(session.project, found, trust)
+    _check_readable(session, found, trust)
     forge, number = session.project.forge, question.number
     said = forge.read_comments(number, on_pull=True) if found.comments else ()
     return structs.replace(
@@ -93,7 +93,7 @@ def _judged(found: Iterable[Review], trust: Trust) -> Iterable[Review]:
 
 def _show_diff(session: IssueSession, question: Ask) -> str:
     project, seen = session.project, _seen(session)
-    _check_readable(project, _find_pull(seen, question.number), seen.trust(project.settings))
+    _check_readable(session, _find_pull(seen, question.number), seen.trust(project.settings))
     return project.forge.diff(question.number, *question.text.split())
 
 
@@ -101,7 +101,7 @@ def _check(session: IssueSession, question: Ask) -> Check:
     """What the last look at the forge has shown; a failed check with its log."""
     project, seen = session.project, _seen(session)
     pull = _find_pull(seen, question.number)
-    _check_readable(project, pull, seen.trust(project.settings))
+    _check_readable(session, pull, seen.trust(project.settings))
     if pull.check.state in (CheckState.FAILURE, CheckState.BROKEN):
         return full_check(project, pull)
     return pull.check
@@ -124,8 +124,9 @@ def is_readable(project: Project, pull: PullRequest, trust: Trust) -> bool:
     return ours or trust.includes(pull.author)
 
 
-def _check_readable(project: Project, pull: PullRequest, trust: Trust) -> None:
-    if not is_readable(project, pull, trust):
+def _check_readable(session: IssueSession, pull: PullRequest, trust: Trust) -> None:
+    is_own = pull.branch == session.record.branch
+    if not is_own and not is_readable(session.project, pull, trust):
         raise UsageError(
             f"pull request {pull.number} is by '{pull.author}', who is not trusted: "
             "it is not for agents"

@@ -280,7 +280,7 @@ def _close_issue(session: IssueSession, step: PlannedStep, ident: str) -> str:
 
 
 def _close_pull(session: IssueSession, step: PlannedStep, ident: str) -> str:
-    return remnants.close_pull(session.project, session.issue)
+    return remnants.close_pull(session.project, session.issue, session.record.branch)
 
 
 def _kill(session: IssueSession, step: PlannedStep, ident: str) -> str:
@@ -290,7 +290,7 @@ def _kill(session: IssueSession, step: PlannedStep, ident: str) -> str:
 
 def _recover(session: IssueSession, step: PlannedStep, ident: str) -> str:
     project = session.project
-    made = worktree.ensure(project.git, project.settings, session.issue)
+    made = worktree.ensure(project.git, session.own_settings, session.issue)
     phase_file.create(project.root, session.record.project, session.issue)
     launch = launch_with(session, step.text, resume=step.resume)
     agent_process.launch(session.tmux, session, launch, generation=step.generation)
@@ -300,7 +300,7 @@ def _recover(session: IssueSession, step: PlannedStep, ident: str) -> str:
 def _remove_worktree(session: IssueSession, step: PlannedStep, ident: str) -> str:
     return str(
         worktree.remove(
-            session.project.git, session.project.settings, session.issue, merged_head=step.text
+            session.project.git, session.own_settings, session.issue, merged_head=step.text
         )
     )
 
@@ -316,7 +316,7 @@ def _delete_branch(session: IssueSession, step: PlannedStep, ident: str) -> str:
 
 
 def _delete_empty_branch(session: IssueSession, step: PlannedStep, ident: str) -> str:
-    return remnants.delete_branch(session.project, session.issue)
+    return remnants.delete_branch(session.project, session.record.branch)
 
 
 def _release_claim(session: IssueSession, step: PlannedStep, ident: str) -> str:

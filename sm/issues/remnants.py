@@ -16,9 +16,9 @@ from sm.sessions.session import IssueSession
 KEPT_FOR_OTHERS = "kept: others have pushed to it since"
 
 
-def close_pull(project: Project, issue: int) -> str:
-    """Close the open pull request of the issue; return its name, '' for none."""
-    pull = project.forge.pull_for(project.settings.branch(issue))
+def close_pull(project: Project, issue: int, branch: str) -> str:
+    """Close the open pull request of the issue's branch; return its name, '' for none."""
+    pull = project.forge.pull_for(branch)
     if pull is None or pull.state is not PullState.OPEN:
         return ""
     try:
@@ -31,13 +31,13 @@ def close_pull(project: Project, issue: int) -> str:
     return pull.name
 
 
-def delete_branch(project: Project, issue: int) -> str:
-    """Delete the issue's branch on the remote if the primary branch has all of it.
+def delete_branch(project: Project, branch: str) -> str:
+    """Delete an issue's branch on the remote if the primary branch has all of it.
 
     Returns why the branch was kept, '' if it is gone.
     """
     git, remote = project.git, project.settings.remote
-    branch, base = project.settings.branch(issue), project.settings.primary_branch
+    base = project.settings.primary_branch
     if f"refs/heads/{branch}" not in git.ls_remote(remote, f"refs/heads/{branch}"):
         return ""
     head = git.fetch_branch(remote, branch)
@@ -63,14 +63,14 @@ def sweep(project: Project, seen: Snapshot, sessions: list[IssueSession]) -> Ite
 
     for issue in filter(is_over, _with_pull(project, seen)):
         try:
-            if pull := close_pull(project, issue):
+            if pull := close_pull(project, issue, project.settings.branch(issue)):
                 yield f"closed the pull request {pull} of #{issue}, which is closed"
         except SmError as error:
             yield f"cannot close the pull request of #{issue}: {error.message}"
     for issue in filter(is_over, _with_empty_branch(project, seen)):
         branch = project.settings.branch(issue)
         try:
-            if not delete_branch(project, issue):
+            if not delete_branch(project, branch):
                 yield f"deleted the branch '{branch}', which has no work"
         except PushRefusedError as error:
             yield f"cannot delete the branch '{branch}': {error.message}"

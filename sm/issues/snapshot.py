@@ -11,7 +11,7 @@ import hashlib
 import math
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -260,6 +260,7 @@ def _observe(project: Project, last: Snapshot | None, *, start_checks: bool) -> 
         settings.remote,
         f"refs/heads/{settings.primary_branch}",
         f"refs/heads/{settings.branch_prefix}/*",
+        *_list_own_branches(project),
         "refs/sm/claims/*",
     )
     issues, endless = _brief(project, batch.issues)
@@ -274,6 +275,18 @@ def _observe(project: Project, last: Snapshot | None, *, start_checks: bool) -> 
         whole_at=last.whole_at if since and last else started,
         basis=_basis(settings),
     )
+
+
+def _list_own_branches(project: Project) -> Iterator[str]:
+    """The branches of sessions that were begun under other settings."""
+    for session in registry.list_for(project):
+        record, settings = session.record, project.settings
+        for own, now in (
+            (record.branch, settings.branch(session.issue)),
+            (record.base, settings.primary_branch),
+        ):
+            if own != now:
+                yield f"refs/heads/{own}"
 
 
 def _since(project: ProjectSettings, last: Snapshot | None, now: float) -> Batch | None:

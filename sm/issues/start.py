@@ -178,7 +178,7 @@ def _identity(project: Project, issue: Issue) -> IssueSession:
 def _claim(session: IssueSession, *, seize: bool) -> None:
     project = session.project
     take = claim.seize if seize else claim.claim
-    outcome = take(project.git, project.settings, session.issue, project.root)
+    outcome = take(project.git, session.own_settings, session.issue, project.root)
     if outcome is Claim.TAKEN:
         registry.forget(project.root, session, project.config.logs)
         raise TakenError(f"#{session.issue} is worked on elsewhere")
@@ -193,7 +193,7 @@ def _begin(session: IssueSession) -> None:
     """Make the worktree and launch the agent, or adopt one that still lives."""
     project = session.project
     directory = session.dir
-    made = worktree.ensure(project.git, project.settings, session.issue)
+    made = worktree.ensure(project.git, session.own_settings, session.issue)
     crash_point("start:worktree")
     if agent_process.adopt(session.tmux, session) is None:
         phase_file.create(project.root, session.record.project, session.issue)

@@ -19,6 +19,7 @@ from sm.store.paths import Root, SessionDir
 if TYPE_CHECKING:
     from sm.adapters.agent.profile import Profile
     from sm.adapters.tmux import Tmux
+    from sm.config.schema import ProjectSettings
     from sm.sessions.machine import Machine
     from sm.sessions.project import Project
     from sm.sessions.settings import Settings
@@ -256,6 +257,12 @@ class IssueSession(Session, frozen=True, dict=True):
     def configure(self) -> Self:
         """Open the project; return the session."""
         return self.provide(project=self.project)
+
+    @property
+    def own_settings(self) -> ProjectSettings:
+        """The project's settings, with the branch that the session was begun on."""
+        prefix = self.record.branch.removesuffix(f"/{self.issue}")
+        return structs.replace(self.project.settings, branch_prefix=prefix)
 
     @property
     def issue(self) -> int:

@@ -15,9 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import yaml
 from msgspec import structs
 
-from sm.adapters.forge.model import PullState
+from sm.adapters.forge.model import PullState, ReviewState
 from sm.issues.snapshot import snapshot
 from sm.sessions import plan, registry
 from sm.sessions.session import IssueSession
@@ -374,6 +375,38 @@ def test_branch_switched_in_the_worktree_is_pointed_out_and_its_commits_are_kept
     wait_for(lambda: not stage.sessions(), "the session's end")
     assert (worktree / "precious.txt").exists()
     assert str(worktree) in stage.sm("status").stdout
+
+
+def change_prefix(stage: Stage) -> None:
+    settings = yaml.safe_load(stage.config.read_text())
+    stage.config.write_text(yaml.safe_dump({**settings, "branch_prefix": "work"}))
+
+
+def test_session_keeps_its_branch_when_the_prefix_is_changed(stage_of: MakeStage) -> None:
+    stage = stage_of()
+    issue = started(stage)
+    change_prefix(stage)
+    stage.push_work(issue, f"work-{issue}.txt")
+    stage.write_phase(issue, "PHASE:awaiting_review")
+    pull = wait_for(lambda: stage.project.forge.pull_for(f"fix/{issue}"), "a pull request")
+    assert pull
+    kill(stage.agent_pid(issue))
+    heard(stage, "You take over")
+    assert git(stage.session(issue).worktree, "branch", "--show-current") == f"fix/{issue}"
+    stage.project.forge.submit_review(pull.number, ReviewState.APPROVED, author="rita")
+    stage.project.forge.merge(pull.number, author="ada")
+    stage.write_phase(issue, "PHASE:done")
+    wait_for(lambda: stage.is_over(issue), "the end")
+    assert_nothing_left(stage, issue)
+
+
+def test_session_stopped_after_the_prefix_was_changed_leaves_nothing(stage_of: MakeStage) -> None:
+    stage = stage_of()
+    issue = started(stage)
+    change_prefix(stage)
+    stage.project.forge.close_issue(issue)
+    wait_for(lambda: stage.is_over(issue), "the end")
+    assert_nothing_left(stage, issue)
 
 
 # Clocks
