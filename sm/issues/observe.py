@@ -257,10 +257,11 @@ def _life(session: IssueSession) -> Life:
 
 def _compare_with_remote(session: IssueSession, seen: Snapshot, facts: Facts) -> Facts:
     """Whether the remote's branch has the work that the worktree has."""
-    base, head = seen.head(session.record.base), seen.head(session.record.branch)
-    pushed = bool(head) and not _is_merged(session, head, base)
-    tip = _tip(session)
-    unpushed = bool(tip) and tip != head and not session.project.git.is_ancestor(tip, head or base)
+    record, tip = session.record, _tip(session)
+    base, head = seen.head(record.base), seen.head(record.branch)
+    there, branch = (head, record.branch) if head else (base, record.base)
+    unpushed = bool(tip) and tip != head and not _contains(session, there, branch, tip)
+    pushed = bool(head) and not _contains(session, base, record.base, head)
     return structs.replace(facts, pushed=pushed, unpushed=unpushed)
 
 
@@ -271,15 +272,14 @@ def _tip(session: IssueSession) -> str:
     return session.project.git.rev_parse(f"refs/heads/{session.record.branch}") or ""
 
 
-def _is_merged(session: IssueSession, head: str, base: str) -> bool:
-    project = session.project
-    merged = project.git.ancestry(head, base)
-    if (
-        merged is None and project.git.rev_parse(base) is None
-    ):  # others have merged since the last fetch
-        project.git.fetch_branch(session.record.remote, session.record.base)
-        merged = project.git.ancestry(head, base)
-    return merged or False
+def _contains(session: IssueSession, there: str, branch: str, commit: str) -> bool:
+    """Whether the remote's commit `there` of `branch` contains `commit`."""
+    git = session.project.git
+    found = git.ancestry(commit, there)
+    if found is None and git.rev_parse(there) is None:  # others have pushed since the last fetch
+        git.fetch_branch(session.record.remote, branch)
+        found = git.ancestry(commit, there)
+    return found or False
 
 
 def _idle_since(session: IssueSession, facts: Facts) -> float | None:

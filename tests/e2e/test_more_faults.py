@@ -377,6 +377,24 @@ def test_branch_switched_in_the_worktree_is_pointed_out_and_its_commits_are_kept
     assert str(worktree) in stage.sm("status").stdout
 
 
+def test_commit_of_a_reviewer_on_the_branch_is_no_work_that_is_missing(
+    stage_of: MakeStage,
+) -> None:
+    """The agent was told to push its own commit, which only force could have done."""
+    stage = stage_of()
+    issue = started(stage)
+    stage.push_work(issue)
+    theirs = stage.folder / "theirs"
+    git(stage.folder, "clone", "-q", "-b", f"fix/{issue}", str(stage.repository.bare), str(theirs))
+    (theirs / "suggested.txt").write_text("better\n")
+    git(theirs, "add", "-A")
+    git(theirs, "commit", "-q", "-m", "Commit suggestion")
+    git(theirs, "push", "-q", "origin", "HEAD")
+    stage.write_phase(issue, "PHASE:awaiting_ci")
+    heard(stage, "[sm] CI passed")
+    assert len(stage.told()) == 2
+
+
 def change_prefix(stage: Stage) -> None:
     settings = yaml.safe_load(stage.config.read_text())
     stage.config.write_text(yaml.safe_dump({**settings, "branch_prefix": "work"}))
