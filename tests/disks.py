@@ -38,6 +38,11 @@ def small_disk(path: Path, size: str) -> Iterator[Path]:
         unmount(path)
 
 
+def make_read_only(disk: Path) -> None:
+    """Take no more writes, as a damaged disk does."""
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+
+
 def fill(disk: Path, *, but_for: int = 0) -> Path:
     """Leave so many pages and not a byte more; returns the file that takes all the room."""
     ballast = disk / "ballast"

@@ -204,7 +204,7 @@ def write_atomic(
     except OSError as error:
         raise StateError(f"cannot write '{path}': {os.strerror(error.errno or 0)}") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        _clear_up(temporary)
 
 
 def create_exclusive(path: Path, content: bytes | str = b"") -> bool:
@@ -227,10 +227,16 @@ def _create(path: Path, data: bytes, *, durable: bool) -> None:
         if durable:
             os.fsync(fd)
     except OSError:
-        path.unlink(missing_ok=True)
+        _clear_up(path)
         raise
     finally:
         os.close(fd)
+
+
+def _clear_up(path: Path) -> None:
+    """Remove what was begun. On a read-only file system that fails even if nothing is there."""
+    with contextlib.suppress(OSError):
+        path.unlink()
 
 
 def _write_all(fd: int, data: bytes) -> None:

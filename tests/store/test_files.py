@@ -14,6 +14,7 @@ import pytest
 
 from sm.errors import StateError
 from sm.store import files
+from tests.disks import make_read_only, small_disk
 
 CONTEXT = multiprocessing.get_context("spawn")
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give away or mount")
@@ -189,6 +190,7 @@ import resource, signal, sys
 from pathlib import Path
 from sm.errors import StateError
 from sm.store import files
+from tests.disks import make_read_only, small_disk
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
@@ -245,3 +247,11 @@ def test_damaged_json_is_named_and_no_traceback(path: Path, content: bytes) -> N
 def test_a_directory_that_is_gone_is_named(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="cannot write"):
         files.write_atomic(tmp_path / "gone" / "fact", "x")
+
+
+def test_read_only_disk_is_a_state_error_and_no_crash(path: Path) -> None:
+    with small_disk(path.parent, "64k"):
+        make_read_only(path.parent)
+        for write in (files.write_atomic, files.create_exclusive):
+            with pytest.raises(StateError, match="Read-only file system"):
+                write(path, "text")
