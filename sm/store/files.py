@@ -271,6 +271,22 @@ def append_line(path: Path, line: bytes, *, limit: int | None = None) -> None:
         raise StateError(f"cannot write '{path}': {os.strerror(errno.ENOSPC)}")
 
 
+def rename_longer(path: Path, target: Path, *, than: int) -> None:
+    """Rename the file if it is longer than so many bytes, once if several processes do so at once.
+
+    Raises:
+        StateError: the file is not ours.
+        OSError: it cannot be renamed.
+
+    """
+    with open_guarded(path, os.O_RDWR) as fd:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        found = os.fstat(fd)
+        # Another process may have renamed it meanwhile, and begun a new one at its place.
+        if found.st_size > than and os.path.samestat(found, path.stat()):
+            path.replace(target)
+
+
 def discard(path: Path) -> None:
     """Remove the file at `path`, if there is one. A directory is only renamed, with its content.
 

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import structs
 
 from sm.store.events import KINDS, Event
-from sm.store.files import append_line, open_guarded
+from sm.store.files import append_line, open_guarded, rename_longer
 
 LINE_LIMIT = 4000
 """Bytes; below the size up to which an append is one piece on every file system."""
@@ -73,7 +73,7 @@ def append(path: Path, line: bytes) -> None:
     """
     with suppress(OSError):  # better too long than without this line
         if path.stat().st_size > ROTATE_AT:
-            path.replace(name_previous(path))
+            rename_longer(path, name_previous(path), than=ROTATE_AT)
     append_line(path, line)
 
 

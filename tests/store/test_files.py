@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import multiprocessing
 import os
 import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -15,6 +17,7 @@ import pytest
 from sm.errors import StateError
 from sm.store import files
 from tests.disks import make_read_only, small_disk
+from tests.helpers import wait_for
 
 CONTEXT = multiprocessing.get_context("spawn")
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give away or mount")
@@ -191,6 +194,7 @@ from pathlib import Path
 from sm.errors import StateError
 from sm.store import files
 from tests.disks import make_read_only, small_disk
+from tests.helpers import wait_for
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
@@ -255,3 +259,24 @@ def test_read_only_disk_is_a_state_error_and_no_crash(path: Path) -> None:
         for write in (files.write_atomic, files.create_exclusive):
             with pytest.raises(StateError, match="Read-only file system"):
                 write(path, "text")
+
+
+def test_file_begun_anew_is_not_renamed_by_who_meant_the_one_before(path: Path) -> None:
+    """Else the second of two writers put the new journal in the place of the long one."""
+    path.write_text("long")
+    with ThreadPoolExecutor() as pool:
+        with path.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            second = pool.submit(files.rename_longer, path, path.with_name("old"), than=3)
+            wait_for(lambda: _is_awaited(path), "the second writer")
+            path.rename(path.with_name("old"))
+            path.write_text("new")
+        second.result()
+    files.rename_longer(path, path.with_name("old"), than=3)
+    assert (path.with_name("old").read_text(), path.read_text()) == ("long", "new")
+
+
+def _is_awaited(path: Path) -> bool:
+    """Whether a process waits for the lock of this file (proc_locks(5))."""
+    waiting = [line for line in Path("/proc/locks").read_text().splitlines() if "->" in line]
+    return any(line.split()[6].endswith(f":{path.stat().st_ino}") for line in waiting)
