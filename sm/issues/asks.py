@@ -120,7 +120,12 @@ def _await(session: IssueSession, question: Ask, wait_s: float) -> Answer:
             "the forge has not taken the comment yet: sm goes on trying, do not send it again"
         )
     discard(_asked(session.dir, question.id))
-    raise TemporaryError(f"no answer in {wait_s:.0f} s: nothing was done, try again later")
+    if question.verb is Verb.MERGE:  # the reactor may be in the midst of it
+        raise TemporaryError(
+            f"no answer in {wait_s:.0f} s: it may be merged all the same, look at it by sm pr show "
+            f"{question.number} before you try again"
+        )
+    raise TemporaryError(f"no answer in {wait_s:.0f} s: try again later")
 
 
 def list_asks(directory: SessionDir) -> list[Ask]:

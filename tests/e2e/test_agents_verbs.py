@@ -155,6 +155,16 @@ def test_what_an_agent_asks_is_counted_for_it_and_asked_once_in_an_interval(
     assert ("", "observe") in book.by_session()
 
 
+@pytest.mark.parametrize("play", ["local"], indirect=True)
+def test_an_agent_is_not_told_that_nothing_was_merged_while_that_is_unknown(play: Play) -> None:
+    session = registry.load_for(play.project, play.start())
+    question = make_ask(asks.Verb.MERGE, 8)
+    with pytest.raises(TemporaryError, match="it may be merged all the same"):
+        asks.ask(session, question, wait_s=0)
+    with pytest.raises(TemporaryError, match="try again later"):
+        asks.ask(session, make_ask(asks.Verb.PULL, 8), wait_s=0)
+
+
 @GITHUB
 def test_a_comment_of_an_agent_stands_there_once_whatever_happens(
     configured: Play, monkeypatch: pytest.MonkeyPatch
