@@ -33,6 +33,9 @@ SIGNATURE = "sm <sm@localhost> 946684800 +0000"
 SUBJECT = "claimed by sm"
 
 
+NOT_OURS = "kept: it is not ours, or this machine has another name now"
+
+
 class Claim(StrEnum):
     """Who has the issue: we since now, we from before, or another installation."""
 
@@ -120,16 +123,18 @@ def _missing_branch(
     return [Update(branch, base, ABSENT)]
 
 
-def release(git: Git, project: ProjectSettings, issue: int, root: Root) -> bool:
-    """Give up our claim; False if there is none, or it is not ours and stays."""
+def release(git: Git, project: ProjectSettings, issue: int, root: Root) -> str:
+    """Give up our claim; return why it was kept, '' if there is none any more."""
     ours = _object(git, project, issue, root)
-    if git.ls_remote(project.remote, name_ref(issue)).get(name_ref(issue)) != ours:
-        return False
+    held = git.ls_remote(project.remote, name_ref(issue)).get(name_ref(issue), "")
+    if held not in ("", ours):
+        return NOT_OURS
     try:
-        git.delete_ref(project.remote, name_ref(issue), expect=ours)
+        if held:
+            git.delete_ref(project.remote, name_ref(issue), expect=ours)
     except RefMovedError:
-        return False
-    return True
+        return NOT_OURS
+    return ""
 
 
 def seize(git: Git, project: ProjectSettings, issue: int, root: Root) -> Claim:

@@ -321,8 +321,7 @@ def _delete_empty_branch(session: IssueSession, step: PlannedStep, ident: str) -
 
 def _release_claim(session: IssueSession, step: PlannedStep, ident: str) -> str:
     project = session.project
-    claim.release(project.git, project.settings, session.issue, project.root)
-    return ""
+    return claim.release(project.git, project.settings, session.issue, project.root)
 
 
 def _forget(session: IssueSession, step: PlannedStep, ident: str) -> str:
