@@ -10,7 +10,7 @@ from sm.issues.compose import compose
 from sm.issues.decide import Decision
 from sm.issues.effects import withdraw
 from sm.issues.facts import Facts
-from sm.issues.matrix import ROWS
+from sm.issues.matrix import BY_NAME
 from sm.issues.observe import observe
 from sm.issues.start import start
 from sm.sessions import monitors, registry
@@ -60,5 +60,4 @@ def _take_back(session: IssueSession) -> None:
 
 
 def _by_hand(facts: Facts) -> Decision:
-    row = next(row for row in ROWS if row.name == "recover")
-    return Decision(row, f"recover-by-hand:{time.time():.3f}", facts.now)
+    return Decision(BY_NAME["recover"], f"recover-by-hand:{time.time():.3f}", facts.now)

@@ -222,7 +222,6 @@ def _rotation_shortly(event: Rotation) -> str:
 
 def _passed_over(event: events.PassedOver) -> str:
     who = event.author or "an account that the forge does not name"
-    what = "a comment" if event.what == "comment" else f"an edit of the {event.what}"
     article = "a" if event.what in ("review", "remark") else "the"
     what = "a comment" if event.what == "comment" else f"an edit of {article} {event.what}"
     return f"{what} by {who}"

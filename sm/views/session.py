@@ -116,23 +116,7 @@ def make_rows(
     """The rows of these sessions, by what was `known` of the forge."""
     found = list(sessions)
     events = journal.find_latest(project.root.journal, {session.name for session in found})
-    parts = _parts(known)
-    return [_row(now, s, parts(s), events.get(s.name)) for s in found]
-
-
-def _parts(known: Snapshot) -> Callable[[IssueSession], Snapshot]:
-    """For each session the part of the snapshot that concerns it: a thousand search no thousand."""
-    issues = {issue.number: issue for issue in known.issues}
-    pulls = {pull.branch: pull for pull in sorted(known.pulls, key=lambda pull: pull.number)}
-
-    def part(session: IssueSession) -> Snapshot:
-        return structs.replace(
-            known,
-            issues=(issues[session.issue],) if session.issue in issues else (),
-            pulls=(pulls[session.record.branch],) if session.record.branch in pulls else (),
-        )
-
-    return part
+    return [_row(now, s, known, events.get(s.name)) for s in found]
 
 
 def _row(now: float, session: IssueSession, known: Snapshot, event: Event | None) -> StatusRow:
