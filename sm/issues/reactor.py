@@ -378,8 +378,10 @@ def _is_given_up(plan: Plan, verb: Verb, error: SmError) -> bool:
 
     What the forge cannot take for now is tried on, but a person can be told and answer elsewhere.
     """
-    if verb not in ELSEWHERE or isinstance(error, REFUSALS):
-        return verb in ELSEWHERE
+    if verb not in ELSEWHERE:
+        return False
+    if isinstance(error, REFUSALS):
+        return True
     tried_on = isinstance(error, TemporaryError) and verb not in TELLING
     return not tried_on and time.time() - plan.created_at > TRY_FOR_S
 
