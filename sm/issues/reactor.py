@@ -58,10 +58,7 @@ FORGE_VERBS = frozenset({Verb.OPEN_PULL, Verb.RERUN_CI, Verb.MERGE, Verb.CLOSE_I
 """After these the forge looks different, so the last observation of it is worth nothing."""
 
 FINAL = frozenset({Verb.OPEN_PULL, Verb.MERGE})
-"""What cannot be taken back: before it is tried once more, it is asked whether it is overtaken.
-
-If it is merged already, the next try finds that, and puts it on record.
-"""
+"""What cannot be taken back: before it is tried once more, it is asked whether it is overtaken."""
 
 RETRY_S = (0.5, 300.0)
 TYPING_RETRY_S = (0.5, 5.0)
@@ -205,19 +202,23 @@ def _pending(session: IssueSession) -> Plan | None:
     step = plans.find_next_step(plan, plans.read_receipts(session.dir)) if plan else 0
     if plan is None or step >= len(plan.steps):
         return plan
-    verb = plan.steps[step].verb
-    passing = plan.row in BY_NAME and BY_NAME[plan.row].passing
-    waits = session.dir.problem.exists() and verb is Verb.INJECT
+    verb, put_off = plan.steps[step].verb, session.dir.problem.exists()
+    waits = put_off and verb is Verb.INJECT
+    # A merge that was killed may be done: only one that was put off is looked at anew.
+    merges = put_off and verb is Verb.MERGE
+    passing = merges or (plan.row in BY_NAME and BY_NAME[plan.row].passing)
     if not passing and not waits and verb not in FINAL:
         return plan
     facts = observe(session, newer_than=time.time() if verb in FINAL else 0.0).facts
+    if verb in FINAL and facts.merged:
+        return plan  # the next try finds that, and puts it on record
     if passing and not _holds(plan, facts):
         return _take_back(session, plan, step, "it is over")
     if waits and (_is_stuck(session, plan, facts) or decide(facts, OVERTAKING).acts):
         withdraw(session, plan, step)
         _drop(session, plan, "waited in vain to be delivered")
         return None
-    if verb in FINAL and not facts.merged and decide(facts, OVERTAKING).acts:
+    if verb in FINAL and decide(facts, OVERTAKING).acts:
         _drop(session, plan, "something else is due first")
         return None
     if waits and decide(facts, INTERRUPTING).acts:

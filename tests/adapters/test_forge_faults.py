@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+from sm.adapters.forge.errors import AtWorkError, BaseMovedError, ConflictError, MergeRefusedError
 from sm.adapters.forge.kinds import kind_of, open_forge
 from sm.adapters.forge.model import (
     BOT,
@@ -25,6 +26,7 @@ from sm.adapters.forge.web import client
 from sm.adapters.forge.web.errors import LimitedError, TokenRefusedError, UnreachableError
 from sm.errors import SmError, TemporaryError
 from sm.text import CONTROL
+from tests.forges.gitea import Gitea
 from tests.forges.server import Asked, Fault, Reply
 from tests.forges.sides import KINDS, RemoteSide, age, opened, remote_side
 from tests.helpers import git
@@ -149,6 +151,77 @@ def test_what_has_no_trace_is_told_and_not_made_twice(side: RemoteSide) -> None:
         with pytest.raises(UnreachableError, match="may have been done or not"):
             act()
     assert len(side.state.entries) == before + 1
+
+
+# Merging
+
+
+NOT_NOW = {
+    "github": (405, "Base branch was modified. Review and try the merge again."),
+    "forgejo": (405, "Please try again later"),
+    "gitea": (409, "merge push out of date"),
+    "gitlab": (409, "SHA does not match HEAD of source branch"),
+}
+REFUSED = {
+    "github": (405, "Merge commits are not allowed on this repository."),
+    "forgejo": (405, "User not allowed to merge PR"),
+    "gitea": (409, "PushRejected with remote message: no"),
+    "gitlab": (422, "Branch cannot be merged"),
+}
+
+
+def green(side: RemoteSide) -> tuple[int, str]:
+    number, head = opened(side)
+    side.finish(head, CheckState.SUCCESS)
+    return number, head
+
+
+def refuse_once(side: RemoteSide, status: int, words: str) -> None:
+    side.site.faults = [Fault(part="/merge", reply=Reply(status, {"message": words}))]
+    side.site.faults[0].method = "POST" if side.kind in ("forgejo", "gitea") else "PUT"
+
+
+def test_a_merge_that_is_refused_because_others_merge_is_made_by_the_next_try(
+    side: RemoteSide,
+) -> None:
+    number, head = green(side)
+    refuse_once(side, *NOT_NOW[side.kind])
+    with pytest.raises(BaseMovedError):
+        side.open().merge(number, head=head, author=BOT)
+    assert side.open().merge(number, head=head, author=BOT).state is PullState.MERGED
+
+
+def test_a_merge_that_is_refused_for_good_is_no_moved_base(side: RemoteSide) -> None:
+    number, head = green(side)
+    refuse_once(side, *REFUSED[side.kind])
+    with pytest.raises(MergeRefusedError):
+        side.open().merge(number, head=head, author=BOT)
+
+
+def test_a_conflict_is_told_as_one_and_what_is_still_looked_for_is_none(side: RemoteSide) -> None:
+    number, head = green(side)
+    if isinstance(side.dialect, Gitea):
+        side.dialect.asked_until_sure = 4
+    elif side.kind == "github":
+        side.state.unsure = True
+        refuse_once(side, 405, "Pull Request is not mergeable")
+    else:
+        pytest.skip("GitLab has a word for it")
+    with pytest.raises(BaseMovedError):
+        side.open().merge(number, head=head, author=BOT)
+    side.state.unsure = False
+    git(side.hub.repository.clone, "checkout", "-q", "main")
+    side.hub.repository.commit("fix-1.txt", "theirs\n")
+    with pytest.raises(ConflictError):
+        side.open().merge(number, head=head, author=BOT)
+
+
+def test_a_check_that_begins_before_the_merge_is_waited_for(side: RemoteSide) -> None:
+    number, head = opened(side)
+    with pytest.raises(AtWorkError):
+        side.open().merge(number, head=head, author=BOT)
+    side.finish(head, CheckState.SUCCESS)
+    assert side.open().merge(number, head=head, author=BOT).state is PullState.MERGED
 
 
 # Reading

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.forge.errors import (
+    AtWorkError,
     BaseMovedError,
     ChecksNotPassedError,
     ConflictError,
@@ -88,7 +89,7 @@ def test_red_and_unfinished_checks_are_refused(tmp_path: Path) -> None:
     head, before = hub.push("fix/1", "bad"), hub.main()
     forge = hub.open()
     forge.open_pull("fix/1", "main", "T", author="sm")
-    with pytest.raises(ChecksNotPassedError, match="CI has not finished"):
+    with pytest.raises(AtWorkError, match="CI has not finished"):
         forge.merge(1, author="x")
     assert hub.checked(head) == "failure"
     with pytest.raises(ChecksNotPassedError, match="CI failed on"):

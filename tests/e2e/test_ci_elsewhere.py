@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters.forge.model import CheckState, ReviewState
+from sm.adapters.forge.model import CheckState, PullState, ReviewState
 from tests.e2e.play import GITHUB, Play, seen_anew
 from tests.forges.gitlab import Gitlab, leave_train
+from tests.forges.server import Fault, Reply
 from tests.forges.sides import RemoteSide
 from tests.helpers import wait_for
 
@@ -107,3 +108,46 @@ def test_a_merge_queue_merges_and_what_it_drops_is_told_to_the_agent(
         return not play.stage.sessions()
 
     wait_for(is_over, "the end of the session")
+
+
+def approved(play: Play, issue: int) -> tuple[RemoteSide, str]:
+    """A pull request that is to be merged, before anybody has seen it."""
+    side = play.side
+    assert isinstance(side, RemoteSide)
+    head = play.push(issue, "good\n", "PHASE:awaiting_review")
+    side.finish(head, CheckState.SUCCESS)
+    pull = side.open().pull_for(f"fix/{issue}")
+    assert pull
+    side.open().submit_review(pull.number, ReviewState.APPROVED, author="rita")
+    seen_anew(play)
+    return side, head
+
+
+def is_merged(play: Play, issue: int) -> bool:
+    """Whether it is merged after one more pass."""
+    play.react(issue)
+    return play.pull_of(issue).state is PullState.MERGED
+
+
+@GITHUB
+def test_a_merge_that_meets_another_one_is_made_later_and_nobody_is_asked(play: Play) -> None:
+    issue = play.start()
+    side, _ = approved(play, issue)
+    words = {"message": "Base branch was modified. Review and try the merge again."}
+    side.site.faults = [Fault(part="/merge", method="PUT", reply=Reply(405, words))]
+    assert not is_merged(play, issue)
+    assert is_merged(play, issue)
+    assert not [one for one in side.open().issue(issue).comments if one.marker]
+
+
+@GITHUB
+def test_ci_that_begins_just_before_the_merge_and_fails_is_told_to_the_agent(play: Play) -> None:
+    issue = play.start()
+    side, head = approved(play, issue)
+    side.state.run_of(head, "late")  # the last look does not know it
+    assert not is_merged(play, issue)
+    side.state.run_of(head, "late").word = "failure"
+    seen_anew(play)
+    assert not is_merged(play, issue)
+    assert play.decided()[-1] == "review-red"
+    assert not [one for one in side.open().issue(issue).comments if one.marker]

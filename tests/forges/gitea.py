@@ -39,6 +39,8 @@ class Gitea:
     description: Description = field(default_factory=lambda: describe("forgejo.json"))
     site: Site | None = None
     is_old: bool = False
+    asked_until_sure: int = 0
+    """So often a pull request is not mergeable, as the forge is finding out whether it is."""
 
     def respond(self, asked: Asked) -> Reply:
         """The answer to a request; there are no validators."""
@@ -120,7 +122,7 @@ class Gitea:
             "merged": bool(pull.merged_at),
             "merged_at": iso(pull.merged_at) if pull.merged_at else None,
             "merge_commit_sha": pull.merged_as or None,
-            "mergeable": entry.is_open and not pull.conflicts,
+            "mergeable": entry.is_open and not pull.conflicts and not self.asked_until_sure,
             "draft": entry.title.startswith("WIP:"),
             "head": head,
             "base": {
@@ -284,7 +286,9 @@ def diff(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
 
 @route("GET", "/pulls/([0-9]+)")
 def pull(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
-    return Reply(data=gitea.pull_data(gitea.pull(at[0])[0]))
+    shown = gitea.pull_data(gitea.pull(at[0])[0])
+    gitea.asked_until_sure = max(gitea.asked_until_sure - 1, 0)
+    return Reply(data=shown)
 
 
 @route("PATCH", "/pulls/([0-9]+)")
@@ -305,7 +309,7 @@ def files(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
 @route("POST", "/pulls/([0-9]+)/merge")
 def merge(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     entry, found = gitea.pull(at[0])
-    if found.merged_at or not entry.is_open or found.conflicts:
+    if not gitea.pull_data(entry)["mergeable"]:
         raise RefusalError(405, "Please try again later")
     if asked.data.get("head_commit_id", found.head) != found.head:
         raise RefusalError(409, "head out of date")

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 from msgspec import structs
 
-from sm.adapters.forge.gitea import observe as gitea_observe
+from sm.adapters.forge.gitea import reader as gitea_reader
 from sm.adapters.forge.gitlab import forge as gitlab_forge
 from sm.adapters.forge.kinds import open_forge
 from sm.adapters.forge.local.repository import BareRepository
@@ -160,7 +160,7 @@ def remote_side(kind: str, hub: Hub, folder: Path) -> Iterator[RemoteSide]:
         environment.setenv("SSL_CERT_DIR", str(folder))
         environment.setattr(again, "FIRST_PAUSE_S", 0.001)
         environment.setattr(again, "LONGEST_PAUSE_S", 0.002)
-        environment.setattr(gitea_observe, "UNCERTAIN_S", 0.0)
+        environment.setattr(gitea_reader, "UNCERTAIN_S", 0.0)
         environment.setattr(gitlab_forge, "UNSURE_S", 0.0)
         site.clock = lambda: state.clock()
         yield RemoteSide(hub, state, site, dialect, folder, kind)

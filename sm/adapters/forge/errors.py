@@ -30,7 +30,7 @@ class NotApprovedError(MergeRefusedError):
 
 
 class ChecksNotPassedError(MergeRefusedError):
-    """CI has failed on this commit, or has not finished."""
+    """CI has failed on this commit."""
 
 
 class ConflictError(MergeRefusedError):
@@ -38,8 +38,8 @@ class ConflictError(MergeRefusedError):
 
 
 class AtWorkError(TemporaryError):
-    """A CI runner is at work on the commit."""
+    """CI is at work on the commit, or has not begun."""
 
 
 class BaseMovedError(TemporaryError):
-    """The base or the branch was pushed to in the midst of a merge: merge again."""
+    """Others are merged into the base in this moment, or were: merge again."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from sm.adapters.forge.errors import (
+    AtWorkError,
     ChecksNotPassedError,
     HeadMovedError,
     NotApprovedError,
@@ -55,7 +56,7 @@ def _refuse_unchecked(pull: PullRequest) -> None:
     if pull.check.state in PASSED:
         return
     if pull.check.state is CheckState.PENDING:
-        raise ChecksNotPassedError(f"CI has not finished on {pull.head[:12]}: merge when it has")
+        raise AtWorkError(f"CI has not finished on {pull.head[:12]}: merge when it has")
     if pull.check.state is CheckState.BROKEN:
         raise ChecksNotPassedError(
             f"nothing is known of {pull.head[:12]} ({pull.check.step}): have CI run again by "

@@ -246,6 +246,8 @@ class Forge(Protocol):
 
         Raises:
             MergeRefusedError: it may not be merged; the subclass says why.
+            AtWorkError: CI has not finished.
+            BaseMovedError: not now, as others are merged.
 
         """
         ...

@@ -20,7 +20,7 @@ from sm.adapters.forge.model import (
 )
 from tests.adapters.gitlab.offers import dialect_of
 from tests.forges.gitlab import leave_train
-from tests.forges.server import Fault, Reply
+from tests.forges.server import Asked, Fault, Reply
 from tests.forges.sides import RemoteSide, opened
 
 # Merges
@@ -30,6 +30,19 @@ def ready(side: RemoteSide) -> tuple[int, str]:
     number, head = opened(side)
     side.finish(head, CheckState.SUCCESS)
     return number, head
+
+
+def push_in_the_midst(side: RemoteSide, part: str) -> None:
+    """Have somebody push when the request for the merge comes."""
+    respond = side.site.respond
+
+    def answer(asked: Asked) -> Reply:
+        if part in asked.path and asked.method != "GET":
+            side.push("fix/1", content="more\n")
+            return Reply(409, {"message": "SHA does not match HEAD of source branch"})
+        return respond(asked)
+
+    side.site.respond = answer
 
 
 def test_gitlab_is_waited_for_while_it_finds_out(side: RemoteSide) -> None:
@@ -143,8 +156,7 @@ def test_a_place_in_a_train_whose_answer_is_lost_is_one(side: RemoteSide) -> Non
 def test_a_merge_train_takes_only_the_reviewed_commit(side: RemoteSide) -> None:
     number, head = ready(side)
     side.state.has_queue = True
-    moved = Reply(409, {"message": "SHA does not match HEAD of source branch"})
-    side.site.faults = [Fault(part="/merge_trains/", reply=moved)]
+    push_in_the_midst(side, "/merge_trains/")
     with pytest.raises(HeadMovedError):
         side.open().merge(number, head=head, author=BOT)
 
@@ -185,8 +197,7 @@ def test_what_others_have_merged_meanwhile_is_merged(side: RemoteSide, status: i
 
 def test_a_push_in_the_midst_of_a_merge_is_told(side: RemoteSide) -> None:
     number, head = ready(side)
-    moved = Reply(409, {"message": "SHA does not match HEAD of source branch"})
-    side.site.faults = [Fault(part="/merge_requests/1/merge", reply=moved)]
+    push_in_the_midst(side, "/merge_requests/1/merge")
     with pytest.raises(HeadMovedError):
         side.open().merge(number, head=head, author=BOT)
 

@@ -34,9 +34,6 @@ from sm.adapters.forge.rest.settings import RestSettings
 from sm.adapters.forge.rest.shapes import IssueShape, PullShape
 from sm.foreign import format_utc
 
-UNCERTAIN_S = 1.0
-"""A pull request is not `mergeable` either while the forge is finding out, so it is asked twice."""
-
 
 class Observer(ListObserver[GiteaReader]):
     """Makes one observation of `reader`'s repository."""
@@ -104,8 +101,7 @@ class Observer(ListObserver[GiteaReader]):
         if is_of_fork(pull):
             return pull
         if pull.conflicts:
-            time.sleep(UNCERTAIN_S)
-            pull = make_pull(self._reader.pull_shape(pull.number))
+            pull = make_pull(self._reader.shape_later(pull.number))
         parts, rules = self._reader.parts(pull.head, OBSERVE), self._rules(pull.base)
         has_ci = self._settings.has_ci
         check = combine(parts, pull.head, expected=has_ci, required=rules.checks)

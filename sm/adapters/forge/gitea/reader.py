@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import ClassVar
 from urllib.parse import quote
@@ -34,6 +35,11 @@ STATUS_PAGES = 10
 TOTAL = "x-total-count"
 RECENT_PAGES = 4
 """Pages of pull requests in which a closed one of a branch is looked for."""
+LOOKS = 8
+UNCERTAIN_S = 1.0
+"""A pull request is not `mergeable` either while the forge is finding out, as after each merge into
+its base: how often it is asked again before that is a conflict, and how far apart.
+"""
 ACTIONS = "/actions/runs/"
 """Part of the address of what their own CI has run."""
 
@@ -106,6 +112,20 @@ class GiteaReader(Reader):
     def pull_shape(self, number: int) -> PullShape:
         """A pull request as the forge has it."""
         return tidy_pull(super().pull_shape(number))
+
+    def settled_shape(self, number: int) -> PullShape:
+        """The same, asked for again while it is not `mergeable`."""
+        found = self.pull_shape(number)
+        for _ in range(LOOKS):
+            if found.state != "open" or found.mergeable is not False:
+                break
+            found = self.shape_later(number)
+        return found
+
+    def shape_later(self, number: int) -> PullShape:
+        """The same in a moment, when the forge may have found out."""
+        time.sleep(UNCERTAIN_S)
+        return self.pull_shape(number)
 
     def pull_shapes(self, asked: Params, purpose: str = READ) -> Iterator[PullShape]:
         """The pull requests of a list."""

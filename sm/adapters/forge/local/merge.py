@@ -55,6 +55,7 @@ def merge(pulls: Pulls, number: int, wish: Wish, rules: Rules) -> PullRequest:
 
     Raises:
         MergeRefusedError: it may not be merged; the subclass says why.
+        AtWorkError: CI has not finished.
         BaseMovedError: others kept pushing to the base.
         GitLockedError: a git that was killed has left a lock on it.
 

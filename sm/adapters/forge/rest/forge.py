@@ -322,6 +322,8 @@ class RestForge(ABC):
 
         Raises:
             MergeRefusedError: it may not be merged; the subclass says why.
+            AtWorkError: CI has not finished.
+            BaseMovedError: the forge merges others, or is still finding out whether it can.
 
         """
         pull = self.reader.pull(number)
@@ -341,10 +343,11 @@ class RestForge(ABC):
                 return queued
             sha = self.send_merge(pull, message)
         except RefusedError as error:
-            now = make_pull(self.reader.pull_shape(pull.number))
+            shape = self.reader.settled_shape(pull.number)
+            now = make_pull(shape)
             if now.state is PullState.MERGED:
                 return now
-            raise pulls.explain_unmerged(pull, now, error) from None
+            raise pulls.explain_unmerged(pull, shape, error) from None
         now = make_pull(self.reader.pull_shape(pull.number))
         if now.state is PullState.MERGED:
             return now

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sm.adapters.forge.errors import (
+    BaseMovedError,
     ConflictError,
     HeadMovedError,
     MergeRefusedError,
@@ -15,10 +16,13 @@ from sm.adapters.forge.errors import (
 from sm.adapters.forge.model import InlineComment, PullRequest, PullState, Review
 from sm.adapters.forge.rest.convert import make_pull, make_review, name_branch
 from sm.adapters.forge.rest.reader import COMMENT, Reader
-from sm.adapters.forge.rest.shapes import File, ReviewShape
+from sm.adapters.forge.rest.shapes import File, PullShape, ReviewShape
 from sm.adapters.forge.web.errors import BadAnswerError, RefusedError
 
 DUPLICATE = (409, 422)
+NOT_NOW = (405, 409)
+PASSING = ("was modified", "try again later", "out of date", "does not match")
+"""What forges say of a merge that is refused only now: others merge, or it is still finding out."""
 
 
 def find_pull(reader: Reader, branch: str, state: str = "all") -> PullRequest | None:
@@ -113,13 +117,17 @@ def show_stat(files: Iterable[File]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def explain_unmerged(pull: PullRequest, now: PullRequest, error: RefusedError) -> Exception:
-    """Why the forge has not merged `pull`; `now` is as it is after that."""
-    if now.head != pull.head or error.status == 409:
+def explain_unmerged(pull: PullRequest, shape: PullShape, error: RefusedError) -> Exception:
+    """Why the forge has not merged `pull`; `shape` is as it is after that."""
+    now = make_pull(shape)
+    if now.head != pull.head:
         return HeadMovedError(
             f"'{pull.branch}' is not at {pull.head[:12]} any more: "
             "have the new commits checked and reviewed"
         )
     if now.conflicts:
         return ConflictError(f"'{pull.branch}' conflicts with '{pull.base}': rebase it and push")
+    unsure = shape.mergeable is None and not shape.draft
+    if error.status in NOT_NOW and (unsure or any(word in error.said for word in PASSING)):
+        return BaseMovedError(f"pull request {pull.number} cannot be merged yet: {error.said}")
     return MergeRefusedError(f"the forge does not merge pull request {pull.number}: {error.said}")

@@ -272,6 +272,10 @@ class Reader:
         """A pull request as the forge has it."""
         return self.ask(f"/pulls/{number}", PullShape, f"pull request {number}")
 
+    def settled_shape(self, number: int) -> PullShape:
+        """The same; a forge that takes a while to find out about a conflict is given it."""
+        return self.pull_shape(number)
+
     def pull_shapes(self, asked: Params, purpose: str = READ) -> Iterator[PullShape]:
         """The pull requests of a list."""
         return self.entries("/pulls", PullShape, asked, purpose)
