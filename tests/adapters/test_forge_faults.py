@@ -331,6 +331,18 @@ def test_lists_that_change_while_they_are_read_are_right_in_the_end(side: Remote
     assert whole == set(kept)
 
 
+@pytest.mark.parametrize("status", [401, 404, 500])
+def test_a_log_that_is_lost_keeps_no_failure_from_the_agent(side: RemoteSide, status: int) -> None:
+    number, head = opened(side)
+    side.finish(head, CheckState.FAILURE, "unit", "it broke\n")
+    part = {"github": "/store/", "gitlab": "/trace"}.get(side.kind, "/logs")
+    side.site.faults = [Fault(part=part, reply=Reply(status, {"message": "no"}), times=99)]
+    found = side.open().pull(number).check
+    assert found.state is CheckState.FAILURE
+    assert "cannot read the log: " in found.log
+    assert str(status) in found.log or "token" in found.log
+
+
 # Limits
 
 

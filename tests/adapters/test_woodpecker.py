@@ -13,9 +13,8 @@ from sm.adapters.forge.errors import AtWorkError
 from sm.adapters.forge.kinds import open_forge
 from sm.adapters.forge.model import BOT, CheckState
 from sm.adapters.forge.protocol import Forge
-from sm.adapters.forge.web.errors import BadAnswerError
 from sm.errors import UsageError
-from tests.forges.server import Site
+from tests.forges.server import Fault, Reply, Site
 from tests.forges.sides import RemoteSide, remote_side
 from tests.forges.state import Status
 from tests.forges.woodpecker import REPOSITORY, Made, Woodpecker, woodpecker
@@ -117,6 +116,21 @@ def test_a_failed_pipeline_is_run_again(
         forge.rerun_check(head)
 
 
+def test_a_woodpecker_that_gives_nothing_keeps_no_failure_from_the_agent(
+    side: RemoteSide, server: tuple[Woodpecker, Site], wood: Woodpecker, forge: Forge
+) -> None:
+    wood.steps[5] = [Made(72, "unit", "failure", "ours")]
+    head = said(side, server, "failure")
+    wood.token, known = "another", wood.token
+    try:
+        assert "does not accept the token" in forge.check(head).log
+    finally:
+        wood.token = known
+    server[1].faults = [Fault(part="/logs/", reply=Reply(404))]
+    found = forge.check(head)
+    assert (found.step, "is refused (404)" in found.log) == ("ci/woodpecker/pr/test: unit", True)
+
+
 def test_an_address_that_is_no_woodpeckers_is_told(
     side: RemoteSide, server: tuple[Woodpecker, Site], wood: Woodpecker, forge: Forge
 ) -> None:
@@ -124,7 +138,6 @@ def test_an_address_that_is_no_woodpeckers_is_told(
     head = said(side, server, "failure")
     server[1].respond = lambda _: wood._in_repository(server[1].asked[-1], "/elsewhere")
     try:
-        with pytest.raises(BadAnswerError, match="woodpecker_url right"):
-            forge.check(head)
+        assert "is forge.woodpecker_url right?" in forge.check(head).log
     finally:
         server[1].respond = wood.respond

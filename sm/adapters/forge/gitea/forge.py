@@ -17,7 +17,6 @@ from sm.adapters.forge.rest.reader import GONE, READ, WRITE, Reader
 from sm.adapters.forge.rest.report import Report
 from sm.adapters.forge.rest.shapes import Job, Jobs, Run, Runs
 from sm.adapters.forge.web.answer import Answer
-from sm.adapters.forge.web.errors import RefusedError
 from sm.errors import UsageError
 
 LOG = "log"
@@ -29,8 +28,8 @@ EVENTS = {
 """Any other word would make a draft of the review, without an error."""
 FAILED = "failure"
 OVER = ("completed", "success", "failure", "cancelled", "skipped")
-NO_LOG = (400, 403, *GONE)
-"""Older servers have no logs to give."""
+NOT_OFFERED = (400, 403, *GONE)
+"""Older servers cannot run CI again."""
 
 
 class GiteaForge(RestForge):
@@ -78,33 +77,22 @@ class GiteaForge(RestForge):
 
     def read_report(self, part: Part, head: str) -> Report:
         """What a job of their own CI says, or else what the status says."""
-        said = clean_log((part.text or f"no log is to be had here: see {part.url}").encode())
         job = self._find_job(part, head) if part.has_log else None
-        if job is None:
-            return Report(said)
+        return Report(step=name_step(job), read_log=partial(self._log, job)) if job else Report()
+
+    def _log(self, job: Job) -> str:
         path = f"{self.reader.at}/actions/jobs/{job.id}/logs"
-        try:
-            log = clean_log(self.web.download(path, LOG, BYTES))
-        except RefusedError as error:
-            if error.status not in NO_LOG:
-                raise
-            log = ""
-        return Report(log or said, name_step(job))
+        return clean_log(self.web.download(path, LOG, BYTES))
 
     def _find_job(self, part: Part, head: str) -> Job | None:
         """The failed job that the status is of: its name is in the status's."""
-        try:
-            runs = self.web.get(f"{self.reader.at}/actions/runs", LOG, {"head_sha": head})
-            for run in runs.read(Runs).workflow_runs:
-                answer = self.web.get(f"{self.reader.at}/actions/runs/{run.id}/jobs", LOG)
-                found = answer.read(Jobs | list[Job])  # type: ignore[arg-type]  # a union is no type
-                jobs = found.jobs if isinstance(found, Jobs) else found
-                for job in jobs:
-                    if job.name in part.name and FAILED in (job.status, job.conclusion):
-                        return job
-        except RefusedError as error:
-            if error.status not in NO_LOG:
-                raise
+        runs = self.web.get(f"{self.reader.at}/actions/runs", LOG, {"head_sha": head})
+        for run in runs.read(Runs).workflow_runs:
+            answer = self.web.get(f"{self.reader.at}/actions/runs/{run.id}/jobs", LOG)
+            found = answer.read(Jobs | list[Job])  # type: ignore[arg-type]  # a union is no type
+            for job in found.jobs if isinstance(found, Jobs) else found:
+                if job.name in part.name and FAILED in (job.status, job.conclusion):
+                    return job
         return None
 
     def rerun_jobs(self, head: str) -> None:
@@ -121,7 +109,7 @@ class GiteaForge(RestForge):
             f"CI cannot be run again on {head[:12]} from here: do it on the forge's page, or push"
         )
         path = f"{self.reader.at}/actions/runs"
-        asked = self.web.get(path, WRITE, {"head_sha": head}, accept=NO_LOG)
+        asked = self.web.get(path, WRITE, {"head_sha": head}, accept=NOT_OFFERED)
         runs = asked.read(Runs).workflow_runs if asked.status < 300 else []
         if not all(map(_is_over, runs)):
             raise AtWorkError(f"CI is at work on {head[:12]}: wait for it")
@@ -133,11 +121,11 @@ class GiteaForge(RestForge):
         for run in failed or runs:
             path = f"{self.reader.at}/actions/runs/{run.id}/{what}"
             answer = self._written(partial(self._rerun, path))
-            if answer.status in NO_LOG:  # older servers
+            if answer.status in NOT_OFFERED:  # older servers
                 raise refusal
 
     def _rerun(self, path: str) -> Answer:
-        return self.web.write("POST", path, WRITE, accept=NO_LOG, harmless=True)
+        return self.web.write("POST", path, WRITE, accept=NOT_OFFERED, harmless=True)
 
 
 def _is_over(run: Run) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from msgspec import structs
 
@@ -146,22 +147,15 @@ class GithubForge(RestForge):
 
     def read_report(self, part: Part, head: str) -> Report:
         """What a job of GitHub Actions says, or else what the check says of itself."""
-        said = part.text or f"no log is to be had here: see {part.url}"
         if not part.has_log:
-            return Report(clean_log(said.encode()))
+            return Report()
         job, notes = self._job(part), self._notes(part)
-        log = self._log(part) or clean_log("\n".join(notes or [said]).encode())
-        return Report(log, name_step(job), find_outage(job, notes))
+        outage = find_outage(job, notes)
+        return Report("\n".join(notes), name_step(job), outage, partial(self._log, part))
 
     def _log(self, part: Part) -> str:
-        """The log of a job, '' if there is none."""
         path = f"{self.reader.at}/actions/jobs/{part.id}/logs"
-        try:
-            return clean_log(self.web.download(path, LOG, BYTES))
-        except RefusedError as error:
-            if error.status not in NOT_TO_BE_HAD:
-                raise
-        return ""
+        return clean_log(self.web.download(path, LOG, BYTES))
 
     def _job(self, part: Part) -> Job:
         """The job with its steps; an empty one if GitHub tells nothing of it."""

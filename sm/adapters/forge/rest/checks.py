@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 
 from sm.adapters.forge.combine import Part, combine, find_failed
 from sm.adapters.forge.model import Check, CheckState
-from sm.adapters.forge.rest.log import trim_log
+from sm.adapters.forge.rest.log import clean_log, trim_log
 from sm.adapters.forge.rest.read_rules import read_sources
 from sm.adapters.forge.rest.reader import OBSERVE, Reader
 from sm.adapters.forge.rest.report import Report
@@ -17,6 +17,7 @@ from sm.adapters.forge.rest.rules import BranchRules
 from sm.adapters.forge.rest.settings import RestSettings
 from sm.adapters.forge.rest.state import StateFiles
 from sm.adapters.forge.woodpecker.ci import Woodpecker
+from sm.errors import SmError
 
 LOGS = 3
 """Failed jobs whose logs are read."""
@@ -74,6 +75,19 @@ class Checks(Struct, frozen=True):
         return combine(parts, head, expected=self.settings.has_ci, required=required)
 
     def _report(self, part: Part, head: str) -> Report:
+        """What is known of a failed part. A log that is not to be had hides nothing else."""
+        known, lost = Report(), ""
+        try:
+            known = self._ask(part, head)
+            if log := known.read_log() if known.read_log else "":
+                return structs.replace(known, log=log)
+        except SmError as error:
+            lost = f"cannot read the log: {error.message}"
+        said = known.log or part.text or f"no log is to be had here: see {part.url}"
+        lines = "\n".join(filter(None, [said, lost]))
+        return structs.replace(known, log=clean_log(lines.encode()))
+
+    def _ask(self, part: Part, head: str) -> Report:
         if self.woodpecker and self.woodpecker.find_pipeline(part):
             return self.woodpecker.read_report(part)
         return self.report(part, head)

@@ -58,22 +58,18 @@ class Woodpecker:
         pipeline = self._get(f"{self._at}/pipelines/{number}", Pipeline)
         flows = _of_part(pipeline.workflows or [], part)
         failed = [step for flow in flows for step in flow.children or () if step.state in FAILED]
-        logs = [self._log(number, step) for step in failed[:STEPS]]
-        said = [one.message for one in pipeline.errors or () if not one.is_warning]
-        said += [flow.error for flow in flows if flow.error]
-        text = "\n".join(filter(None, [*logs, clean_log("\n".join(said).encode())]))
+        errors = [one.message for one in pipeline.errors or () if not one.is_warning]
+        said = "\n".join([*errors, *(flow.error for flow in flows if flow.error)])
         names = dict.fromkeys(tidy(step.name)[:NAME_LIMIT] for step in failed[:STEPS])
-        log = text or part.text or f"no log is to be had here: see {part.url}"
-        return Report(log, ", ".join(names), _outage(failed))
+
+        def read_log() -> str:
+            logs = [self._log(number, step) for step in failed[:STEPS]]
+            return "\n".join(filter(None, [*logs, clean_log(said.encode())]))
+
+        return Report(said, ", ".join(names), _outage(failed), read_log)
 
     def _log(self, number: int, step: Step) -> str:
-        path = f"{self._at}/logs/{number}/{step.id}"
-        try:
-            lines = self._get(path, list[LogEntry])
-        except RefusedError as error:
-            if error.status not in GONE:
-                raise
-            return ""
+        lines = self._get(f"{self._at}/logs/{number}/{step.id}", list[LogEntry])
         ordered = sorted(lines, key=lambda one: one.line)
         data = b"\n".join((one.data or b"").rstrip(b"\n") for one in ordered)
         return clean_log(data[-BYTES:] + b"\n")
