@@ -188,6 +188,19 @@ def test_two_workflows_may_have_a_job_of_one_name(side: RemoteSide) -> None:
         Run(2, head, "test", "success", time.time(), workflow="new"),
     ]
     assert side.open().observe().pulls[0].check.state is CheckState.FAILURE
+    assert side.open().check(head).state is CheckState.FAILURE
+
+
+def test_a_check_that_passes_in_another_run_on_the_same_commit_has_passed(side: RemoteSide) -> None:
+    """The check of a title, which was mended."""
+    side.hub.push("fix/1")
+    pull = side.open().open_pull("fix/1", "main", "a", author=BOT)
+    side.state.runs += [
+        Run(1, pull.head, "title", "failure", time.time() - 60),
+        Run(2, pull.head, "title", "success", time.time(), again=1),
+    ]
+    assert side.open().observe().pulls[0].check.state is CheckState.SUCCESS
+    assert side.open().merge(pull.number, author=BOT).state is PullState.MERGED
 
 
 def test_a_project_without_ci_needs_no_check(side: RemoteSide) -> None:

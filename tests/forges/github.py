@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -490,7 +491,7 @@ def check_runs(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> R
             "completed_at": iso(one.at) if one.word else None,
             "html_url": f"https://ci.example.com/{one.id}",
             "app": {"slug": one.app, "id": 1, "name": one.app},
-            "check_suite": {"id": 7},
+            "check_suite": {"id": one.suite},
             "output": {"title": None, "summary": one.text, "text": None},
         }
         for one in github.state.runs
@@ -542,6 +543,9 @@ def workflow_runs(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -
             "status": "completed" if one.word else "in_progress",
             "conclusion": one.word or None,
             "head_sha": one.head,
+            "check_suite_id": one.suite,
+            "workflow_id": zlib.crc32(one.workflow.encode()),
+            "event": "push",
         }
         for one in runs
     ]

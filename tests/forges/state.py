@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -113,6 +114,8 @@ class Run:
     log: str = ""
     app: str = "github-actions"
     workflow: str = "ci"
+    again: int = 0
+    """The workflow was begun so often before on this commit: each time GitHub makes a suite."""
     text: str = ""
     steps: list[tuple[str, str]] | None = None
     """Its steps and their conclusions; None: the one that the state of the run implies."""
@@ -124,6 +127,11 @@ class Run:
     """There is a later try of the same."""
     child: str = ""
     """The `workflow` of the pipeline that it has begun, on GitLab."""
+
+    @property
+    def suite(self) -> int:
+        """The id of its suite on GitHub, where each run of a workflow has one."""
+        return zlib.crc32(f"{self.app} {self.workflow} {self.again}".encode())
 
 
 @dataclass

@@ -5,7 +5,7 @@ Every word was written by others, so it is bounded here, where it enters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import structs
 
@@ -218,8 +218,13 @@ def stand(reviews: Iterable[tuple[Review, bool]]) -> tuple[Review, ...]:
     )
 
 
-def make_run_part(shape: CheckRunShape) -> Part:
-    """A check run as a part of what CI says."""
+def make_run_part(shape: CheckRunShape, workflows: Mapping[int, str]) -> Part:
+    """A check run as a part of what CI says; `workflows` has that of each suite, if it is known.
+
+    Each run of a workflow has a suite of its own, and an app has one for each push.
+    """
+    suite, app = shape.check_suite.id if shape.check_suite else 0, shape.app and shape.app.slug
+    owner = workflows.get(suite) or (app if app and app != ACTIONS else suite)
     is_over = shape.status == "completed"
     moment = shape.completed_at if is_over else shape.started_at
     output = shape.output
@@ -230,8 +235,8 @@ def make_run_part(shape: CheckRunShape) -> Part:
         url=(shape.html_url or "")[:1000],
         at=read_moment(moment),
         id=shape.id,
-        key=f"run {shape.check_suite.id if shape.check_suite else 0} {shape.name}",
-        has_log=bool(shape.app and shape.app.slug == ACTIONS),
+        key=f"run {owner} {shape.name}",
+        has_log=app == ACTIONS,
         text="\n".join(filter(None, said)),
     )
 

@@ -26,6 +26,7 @@ from sm.adapters.forge.rest.rules import BranchRules, name_checks
 from sm.adapters.forge.rest.shapes import (
     Branch,
     CheckRuns,
+    CheckRunShape,
     CommentShape,
     Comparison,
     File,
@@ -40,6 +41,7 @@ from sm.adapters.forge.rest.shapes import (
     RuleParameters,
     Statuses,
     User,
+    WorkflowRuns,
 )
 from sm.adapters.forge.web.answer import Answer, Page, has_next
 from sm.adapters.forge.web.client import Client, Params
@@ -367,11 +369,23 @@ class Reader:
         return found
 
     def run_parts(self, head: str, purpose: str = READ) -> list[Part]:
-        """What the last check run of each name and suite says."""
-        found: list[Part] = []
+        """What the check runs say."""
+        found: list[CheckRunShape] = []
         for answer in self._of_commit(f"/commits/{head}/check-runs", purpose):
-            found += map(make_run_part, answer.read(CheckRuns).check_runs)
-        return found
+            found += answer.read(CheckRuns).check_runs
+        recurs = len({run.name for run in found}) < len(found)
+        workflows = self._workflows(head, purpose) if recurs else {}
+        return [make_run_part(run, workflows) for run in found]
+
+    def _workflows(self, head: str, purpose: str) -> dict[int, str]:
+        """The workflow and the event of each suite; none if the token may not read Actions.
+
+        They tell a check that has run again from another one of the same name.
+        """
+        asked: Params = {"head_sha": head, "per_page": PAGE}
+        answer = self.web.get(f"{self.at}/actions/runs", purpose, asked, accept=(403, *GONE))
+        runs = answer.read(WorkflowRuns).workflow_runs if answer.status < 300 else []
+        return {run.check_suite_id: f"{run.workflow_id}/{run.event}" for run in runs}
 
     def _of_commit(self, path: str, purpose: str) -> Iterator[Answer]:
         """The pages; none for a commit that the forge does not have."""

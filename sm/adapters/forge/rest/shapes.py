@@ -219,6 +219,20 @@ class Runs(Struct, frozen=True):
     workflow_runs: list[Run] = []
 
 
+class WorkflowRun(Struct, frozen=True):
+    """Which workflow the checks of a suite on GitHub are of."""
+
+    check_suite_id: Whole = 0
+    workflow_id: Whole = 0
+    event: str | None = ""
+
+
+class WorkflowRuns(Struct, frozen=True):
+    """The workflows that GitHub Actions has run on a commit."""
+
+    workflow_runs: list[WorkflowRun] = []
+
+
 class StepShape(Struct, frozen=True):
     """A step of a job."""
 
