@@ -9,7 +9,17 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.forge.errors import ChecksNotPassedError, MergeRefusedError
-from sm.adapters.forge.model import BOT, Batch, CheckState, Hold, InlineComment, ReviewState
+from sm.adapters.forge.model import (
+    BOT,
+    Batch,
+    CheckState,
+    Hold,
+    InlineComment,
+    PullState,
+    ReviewState,
+)
+from sm.errors import TemporaryError
+from tests.forges.github import Github
 from tests.forges.server import Fault, Reply
 from tests.forges.sides import RemoteSide, remote_side
 from tests.forges.state import Pull, Run
@@ -229,6 +239,21 @@ def test_where_there_is_a_queue_it_merges(side: RemoteSide) -> None:
     entry.pull.place = 0
     side.state.merge(entry, "Merge", "queue")
     assert side.open().observe(seen).pulls[0].merged_as == entry.pull.merged_as
+
+
+@ON_GITHUB
+def test_without_graphql_no_merge_queue_is_passed_by(side: RemoteSide) -> None:
+    number, head = opened(side)
+    ran(side, head, "unit")
+    assert isinstance(side.dialect, Github)
+    side.dialect.has_graphql = False
+    with pytest.raises(TemporaryError):
+        side.open().merge(number, head=head, author=BOT)
+    assert not [line for line in side.site.lines() if line.startswith("PUT")]
+    side.dialect.has_graphql = True
+    said = {"message": "Field 'isMergeQueueEnabled' doesn't exist on type 'PullRequest'"}
+    side.site.faults = [Fault(part="/graphql", reply=Reply(data={"errors": [said]}))]
+    assert side.open().merge(number, head=head, author=BOT).state is PullState.MERGED
 
 
 @ON_GITHUB

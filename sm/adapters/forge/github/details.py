@@ -54,11 +54,17 @@ FLOOR = 100
 ONE_BY_ONE = 25
 """Pull requests that are read over REST in one observation: the newest."""
 BUCKET = "graphql"
+NO_FIELD = "doesn't exist on type"
+"""What GraphQL says of a field that it does not know."""
 ANSWERED = "of GraphQL's answer"
 
 
 class QueryError(TemporaryError):
     """GraphQL has answered with nothing but errors."""
+
+
+class UnknownFieldError(QueryError):
+    """The server's GraphQL is older than something that was asked for."""
 
 
 NOT_TO_BE_HAD = (QueryError, RefusedError, LimitedError, BadAnswerError, UnreachableError)
@@ -136,9 +142,23 @@ class Details:
     def one(self, number: int) -> PullNode | None:
         """How it stands in the merge queue, and its whole reviews; None without GraphQL."""
         try:
-            return next(self._ask_pulls(queries.ask_one(number)), None)
+            return self.queueing(number)
         except NOT_TO_BE_HAD:
             return None
+
+    def queueing(self, number: int) -> PullNode | None:
+        """The same; None if the server is known to have no merge queues, as it is too old for them.
+
+        Raises:
+            TemporaryError: GraphQL is not to be had now.
+
+        """
+        try:
+            for node in self._ask_pulls(queries.ask_one(number)):
+                return node
+        except (RefusedError, UnknownFieldError):
+            return None
+        raise QueryError(f"GraphQL does not say how pull request {number} is to be merged")
 
     def enqueue(self, node: PullNode, head: str) -> QueueEntry:
         """Put it into the merge queue, if it is still at `head`.
@@ -294,7 +314,8 @@ class Details:
 
 def _query_error(errors: list[Fault]) -> QueryError:
     said = errors[0].message if errors else "it has no answer"
-    return QueryError(f"GraphQL: {one_line(said, 200)}")
+    kind = UnknownFieldError if NO_FIELD in said else QueryError
+    return kind(f"GraphQL: {one_line(said, 200)}")
 
 
 def _portions(things: Sequence[T], size: int = queries.ALIASES) -> Iterator[Sequence[T]]:

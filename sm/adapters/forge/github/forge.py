@@ -107,9 +107,13 @@ class GithubForge(RestForge):
         """Put it into the merge queue of its base; None if that has none.
 
         A second try finds it there.
+
+        Raises:
+            TemporaryError: GraphQL is not to be had now, and REST would pass the queue by.
+
         """
         details = self._details(self.checks.rules)
-        node = details.one(pull.number)
+        node = details.queueing(pull.number)
         if node is None or not node.is_merge_queue_enabled:
             return None
         if node.is_in_merge_queue and node.head_ref_oid == pull.head:
