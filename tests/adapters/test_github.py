@@ -141,6 +141,16 @@ def test_without_graphql_everything_comes_over_rest(side: RemoteSide) -> None:
     assert seen.issues[0].comments[0].marker == "m1"
 
 
+def test_a_pull_request_that_graphql_did_not_find_out_in_time_comes_over_rest(
+    side: RemoteSide,
+) -> None:
+    number, _ = opened(side)
+    faults = [{"message": "Something went wrong while executing your query.", "path": ["p1"]}]
+    late = {"data": {"rateLimit": {"cost": 1}, "repository": {"p1": None}}, "errors": faults}
+    side.site.faults = [Fault(part="/graphql", reply=Reply(data=late))]
+    assert [pull.number for pull in side.open().observe().pulls] == [number]
+
+
 # Checks
 
 

@@ -56,6 +56,7 @@ ONE_BY_ONE = 25
 BUCKET = "graphql"
 NO_FIELD = "doesn't exist on type"
 """What GraphQL says of a field that it does not know."""
+NOT_FOUND, RATE_LIMITED = "NOT_FOUND", "RATE_LIMITED"
 ANSWERED = "of GraphQL's answer"
 
 
@@ -253,10 +254,15 @@ class Details:
         """What a query has found, still to be read."""
         found = self._send(text, Result)
         data = found.data
-        self._settle(data.rate_limit if data else None, found.errors)
+        self._enter(data.rate_limit if data else None)
         if data is None or data.repository is None:
             raise _query_error(found.errors)
-        return [one for one in data.repository.values() if bytes(one) != b"null"]
+        there = [one for one in data.repository.values() if bytes(one) != b"null"]
+        troubles = [fault for fault in found.errors if fault.type != NOT_FOUND]
+        is_limited = any(fault.type == RATE_LIMITED for fault in troubles)
+        if is_limited or (troubles and len(there) < len(data.repository)):
+            raise _query_error(troubles)  # what is null is there, and was not found out in time
+        return there
 
     def _send(self, text: str, shape: type[T], variables: Mapping[str, object] | None = None) -> T:
         """Send a query, or the one mutation: either may be sent again.
@@ -275,14 +281,12 @@ class Details:
             shape
         )
 
-    def _settle(self, cost: Cost | None, errors: list[Fault]) -> None:
+    def _enter(self, cost: Cost | None) -> None:
         """Enter what the query has cost beyond the one point of each request."""
         if cost and cost.cost > 1:
             count = Count(points=cost.cost - 1)
             web = self._reader.web
             web.ledger.count(OBSERVE, count, None, web.token.fingerprint)
-        if any(fault.type == "RATE_LIMITED" for fault in errors):
-            raise _query_error(errors)
 
     # Over REST
 
