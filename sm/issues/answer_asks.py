@@ -28,7 +28,8 @@ from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store.failpoint import crash_point
 
-AGAIN_S = 15.0
+AGAIN_S = 30.0
+"""A forge that has not answered may still be at work on a comment."""
 
 
 def answer_asks(session: IssueSession) -> float | None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct, structs
 
+from sm.adapters.forge.web.errors import UnknownOutcomeError
 from sm.adapters.forge.web.ledger import spend_for
 from sm.adapters.git_call import GitLockedError
 from sm.context.monitor import tend_context
@@ -66,6 +67,9 @@ TYPING_RETRY_S = (0.5, 5.0)
 
 Where hooks tell when a busy agent is free again, nothing has to be tried often.
 """
+
+UNKNOWN_S = 30.0
+"""So long a forge that has not answered may still be at work on what it was to write."""
 
 PATIENT = (Refusal.BUSY, Refusal.HOLD)
 """Of these no person is told: the first ends by itself, of the second a rotation tells."""
@@ -396,6 +400,8 @@ def _retry_later(session: IssueSession, error: SmError, started: Moment) -> None
     hooks_tell = session.profile.hooks and problem.refusal is Refusal.BUSY
     typing = isinstance(error, NotNowError) and not hooks_tell
     shortest, longest = TYPING_RETRY_S if typing else RETRY_S
+    if isinstance(error, UnknownOutcomeError):
+        shortest = UNKNOWN_S
     age = time.time() - session.dir.problem.stat().st_mtime
     _rest(session.dir, started, time.time() + min(max(age / 4, shortest), longest))
 

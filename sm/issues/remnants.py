@@ -21,13 +21,14 @@ def close_pull(project: Project, issue: int, branch: str) -> str:
     pull = project.forge.pull_for(branch)
     if pull is None or pull.state is not PullState.OPEN:
         return ""
+    # The comment comes first: a try after one that failed finds the pull request open.
+    text = f"Closed, as issue #{issue} was closed. Branch `{pull.branch}` keeps the work."
+    marker = f"closed-with-{issue}"
+    project.forge.comment(pull.number, text, author=BOT, marker=marker, on_pull=True)
     try:
         project.forge.close_pull(pull.number)
     except PullClosedError:  # it has just been merged
         return ""
-    text = f"Closed, as issue #{issue} was closed. Branch `{pull.branch}` keeps the work."
-    marker = f"closed-with-{issue}"
-    project.forge.comment(pull.number, text, author=BOT, marker=marker, on_pull=True)
     return pull.name
 
 

@@ -324,28 +324,6 @@ def test_what_the_project_asks_for_holds_before_a_merge(side: RemoteSide) -> Non
 # Faults
 
 
-@pytest.mark.parametrize("after", [False, True])
-def test_a_comment_stands_once_whatever_happens_to_its_answer(
-    side: RemoteSide, after: bool
-) -> None:
-    number = side.open().add_issue("a", author="ada").number
-    side.site.faults = [Fault(part="/comments", drop=True, after=after, times=1)]
-    side.site.faults[0].part = "POST /repos/harbor/harb/issues"
-    side.open().comment(number, "Hello.", author=BOT, marker="m1")
-    assert [said.body.split("\n")[0] for said in side.state.entries[number].comments] == ["Hello."]
-
-
-@pytest.mark.parametrize("after", [False, True])
-def test_a_pull_request_is_opened_once_whatever_happens_to_its_answer(
-    side: RemoteSide, after: bool
-) -> None:
-    side.push("fix/1")
-    fault = Fault(part="POST /repos/harbor/harb/pulls", reply=Reply(502), after=after)
-    side.site.faults = [fault]
-    assert side.open().open_pull("fix/1", "main", "a", author=BOT).number
-    assert len(list(side.state.pulls())) == 1
-
-
 def test_a_merge_whose_answer_is_lost_is_a_merge(side: RemoteSide) -> None:
     number, head = opened(side)
     side.finish(head, CheckState.SUCCESS)

@@ -21,28 +21,6 @@ from tests.forges.sides import RemoteSide
 from tests.forges.state import Run
 
 
-@pytest.mark.parametrize("after", [False, True])
-def test_a_comment_stands_once_whatever_happens_to_its_answer(
-    side: RemoteSide, after: bool
-) -> None:
-    number = side.open().add_issue("a", author="ada").number
-    side.site.faults = [Fault(part=f"POST /api/v4/projects/harbor%2Fharb/issues/{number}/notes")]
-    side.site.faults[0].drop, side.site.faults[0].after = True, after
-    side.open().comment(number, "Hello.", author=BOT, marker="m1")
-    assert len(side.state.entries[number].comments) == 1
-
-
-@pytest.mark.parametrize("after", [False, True])
-def test_a_pull_request_is_opened_once_whatever_happens_to_its_answer(
-    side: RemoteSide, after: bool
-) -> None:
-    side.push("fix/1")
-    part = "POST /api/v4/projects/harbor%2Fharb/merge_requests"
-    side.site.faults = [Fault(part=part, reply=Reply(502), after=after)]
-    assert side.open().open_pull("fix/1", "main", "a", author=BOT).number
-    assert len(list(side.state.pulls())) == 1
-
-
 def test_a_pull_request_of_another_process_is_ours(side: RemoteSide) -> None:
     side.push("fix/1")
     side.open().open_pull("fix/1", "main", "a", author=BOT)

@@ -1,7 +1,8 @@
 """The HTTP client for forges: one pool of connections, and rules for what may be sent again.
 
 A GET, PUT, PATCH or DELETE says how things shall be, so it may be sent twice. A POST makes
-something: once it may have arrived, it is only sent again if `landed` has shown that it did not.
+something: once it may have arrived, it is not sent again here, as the forge may still be at work on
+it. Who calls repeats it later, and looks for its trace before.
 """
 
 from __future__ import annotations
@@ -200,15 +201,18 @@ class Client:
     def make(
         self, path: str, purpose: str, body: object, landed: Callable[[], bool]
     ) -> Answer | None:
-        """Make something by a POST. None if a try whose answer was lost has made it.
+        """Make something by a POST. None if its answer was lost, and `landed` has found its trace.
 
-        `landed` looks for its trace after such a try. If there is none, it is made once more.
+        Raises:
+            UnknownOutcomeError: there is no trace, or not yet.
+
         """
-        request = Request("POST", path, purpose, body=body)
         try:
-            return self.send(request)
+            return self.send(Request("POST", path, purpose, body=body))
         except UnknownOutcomeError:
-            return None if landed() else self.send(request)
+            if landed():
+                return None
+            raise
 
     # Sending
 
