@@ -128,6 +128,15 @@ def test_what_depends_on_an_issue_that_was_closed_long_ago_is_known(side: Remote
     assert found[first] is IssueState.CLOSED
 
 
+def test_many_strangers_are_not_asked_for_at_each_look(side: RemoteSide) -> None:
+    for number in range(510):
+        side.state.add("a", "", f"stranger{number}")
+    age(side)
+    since = side.open().observe()
+    since, _ = asked_for(side, since)
+    assert asked_for(side, since)[1] == ["GET /issues"]
+
+
 def test_without_graphql_everything_comes_over_rest(side: RemoteSide) -> None:
     number, head = opened(side)
     issue = side.open().add_issue("b", author="ada").number

@@ -246,7 +246,7 @@ class Observer:
                 "token": self._token,
                 CURSOR: f"{cursor:.0f}",
                 "unsure": ",".join(map(str, unsure)),
-                **keep_people(people),
+                **keep_people(people, authors),
             },
         )
 

@@ -77,5 +77,5 @@ class ListObserver(Generic[R]):
             pulls=tuple(structs.replace(pull, body="") for pull in pulls),
             writers=tuple(sorted(set(known.writers) & authors)),
             problems=tuple(self._problems),
-            validators={CURSOR: f"{cursor:.0f}", **keep_people(known)},
+            validators={CURSOR: f"{cursor:.0f}", **keep_people(known, authors)},
         )

@@ -16,9 +16,7 @@ from sm.adapters.forge.rest.settings import RestSettings
 from sm.adapters.forge.web.errors import BadShapeError, RefusedError
 
 ASKED = 20
-"""More unknown authors than these are not asked for one by one."""
-KEPT = 500
-"""Strangers that are kept with the validators."""
+"""More unknown authors than these are not asked for one by one, if there is a list of writers."""
 STRANGERS = "strangers"
 
 
@@ -70,9 +68,9 @@ def recall_people(since: Batch) -> People:
     return People(set(since.writers), set(filter(None, strangers)))
 
 
-def keep_people(known: People) -> dict[str, str]:
-    """The validator for the next observation."""
-    return {STRANGERS: "\n".join(sorted(known.strangers)[:KEPT])}
+def keep_people(known: People, authors: Collection[str]) -> dict[str, str]:
+    """The validator for the next observation: the strangers among the `authors` in this one."""
+    return {STRANGERS: "\n".join(sorted(set(known.strangers) & set(authors)))}
 
 
 def list_people(reader: Reader, settings: RestSettings, authors: Collection[str]) -> People:
