@@ -27,6 +27,7 @@ from sm.adapters.forge.web.errors import LimitedError, TokenRefusedError, Unreac
 from sm.errors import SmError, TemporaryError
 from sm.text import CONTROL
 from tests.forges.gitea import Gitea
+from tests.forges.github import Github
 from tests.forges.server import Asked, Fault, Reply
 from tests.forges.sides import KINDS, RemoteSide, age, opened, remote_side
 from tests.helpers import git
@@ -341,6 +342,32 @@ def test_a_log_that_is_lost_keeps_no_failure_from_the_agent(side: RemoteSide, st
     assert found.state is CheckState.FAILURE
     assert "cannot read the log: " in found.log
     assert str(status) in found.log or "token" in found.log
+
+
+def test_a_pull_request_that_was_deleted_stops_no_look(side: RemoteSide) -> None:
+    number, _ = opened(side)
+    other, _ = opened(side, "fix/2")
+    issue = side.open().add_issue("a", author="ada").number
+    age(side)
+    since = side.open().observe()
+    [deleted] = [
+        key for key, one in side.state.entries.items() if one.pull and one.number == number
+    ]
+    del side.state.entries[deleted]
+    side.open().comment(issue, "Hello.", author="ada")
+    seen = side.open().observe(since)
+    assert other in [pull.number for pull in seen.pulls]
+    assert [one.body for one in seen.issues[-1].comments] == ["Hello."]
+
+
+def test_comments_that_are_gone_stop_no_look(side: RemoteSide) -> None:
+    issue = side.open().add_issue("a", author="ada").number
+    side.open().comment(issue, "Hello.", author="ada")
+    if isinstance(side.dialect, Github):
+        side.dialect.has_graphql = False
+    part = f"/issues/{issue}/{'notes' if side.kind == 'gitlab' else 'comments'}"
+    side.site.faults = [Fault(part=part, reply=Reply(404, {"message": "Not Found"}))]
+    assert [one.number for one in side.open().observe().issues] == [issue]
 
 
 # Limits

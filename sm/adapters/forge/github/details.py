@@ -307,13 +307,8 @@ class Details:
         return pull
 
     def _comments_of(self, number: int) -> tuple[Comment, ...]:
-        try:
-            shapes = self._reader.entries(f"/issues/{number}/comments", CommentShape, {}, OBSERVE)
-            return convert.space_out(
-                convert.make_comment(one, self._reader.account) for one in shapes
-            )
-        except NotFoundError:
-            return ()
+        shapes = self._reader.entries(f"/issues/{number}/comments", CommentShape, {}, OBSERVE)
+        return convert.space_out(convert.make_comment(one, self._reader.account) for one in shapes)
 
 
 def _query_error(errors: list[Fault]) -> QueryError:

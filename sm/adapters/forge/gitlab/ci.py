@@ -20,7 +20,8 @@ from sm.adapters.forge.errors import AtWorkError, NotFoundError
 from sm.adapters.forge.gitlab.project import GitlabProject
 from sm.adapters.forge.gitlab.shapes import Bridge, CommitJson, Job, MergeRequest, Pipeline
 from sm.adapters.forge.rest.convert import read_moment
-from sm.adapters.forge.rest.reader import WRITE
+from sm.adapters.forge.rest.reader import GONE, WRITE
+from sm.adapters.forge.web.errors import RefusedError
 from sm.errors import UsageError
 from sm.foreign import NAME_LIMIT, tidy
 
@@ -52,7 +53,9 @@ def find_request(reader: GitlabProject, head: str, purpose: str) -> MergeRequest
     path = f"/repository/commits/{head}/merge_requests"
     try:
         found = list(reader.entries(path, MergeRequest, {}, purpose))
-    except NotFoundError:
+    except RefusedError as error:
+        if error.status not in GONE:
+            raise
         return None
     numbers = [one.iid for one in found if one.sha == head and one.state == "opened"]
     return reader.request(max(numbers), purpose) if numbers else None

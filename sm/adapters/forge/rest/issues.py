@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Mapping
 
 from msgspec import structs
@@ -112,11 +111,8 @@ def read_dependencies(
     reader: Reader, settings: RestSettings, issues: Mapping[int, Issue], of: Iterable[int]
 ) -> dict[int, Issue]:
     """The issues that those numbered `of` depend on, and that are in no list any more."""
-    found: dict[int, Issue] = {}
     waiting = [issues[number] for number in of if number in issues]
     ready = [one for one in waiting if set(one.labels) & set(settings.labels)]
     named = dict.fromkeys(number for one in ready for number in one.dependencies())
-    for number in [one for one in named if one not in issues][:NAMED]:
-        with contextlib.suppress(NotFoundError):
-            found |= reader.read_each([number], lambda one: make_issue(reader.issue_shape(one)))
-    return found
+    missing = [one for one in named if one not in issues][:NAMED]
+    return reader.read_each(missing, lambda one: make_issue(reader.issue_shape(one)))

@@ -170,13 +170,21 @@ class Reader:
         self._passed_over += reasons
 
     def read_each(self, numbers: Iterable[int], read: Callable[[int], R]) -> dict[int, R]:
-        """What `read` returns for each number. One of which it cannot read all is passed over."""
+        """What `read` returns for each number, without those that are gone.
+
+        One of which it cannot read all is passed over.
+        """
         found = dict[int, R]()
         for number in numbers:
             try:
                 found[number] = read(number)
             except BadShapeError as error:
                 self.pass_over([f"number {number} is passed over: {error.message}"])
+            except NotFoundError:
+                continue
+            except RefusedError as error:
+                if error.status not in GONE:
+                    raise
         return found
 
     def take_passed_over(self) -> list[str]:
