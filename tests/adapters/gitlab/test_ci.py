@@ -15,6 +15,7 @@ from sm.adapters.forge.kinds import open_forge
 from sm.adapters.forge.model import (
     CheckState,
 )
+from sm.adapters.forge.web.errors import UnknownOutcomeError
 from sm.errors import UsageError
 from tests.adapters.gitlab.offers import dialect_of, offered
 from tests.forges.gitlab import Pipe
@@ -179,6 +180,15 @@ def test_a_failure_of_the_runner_names_gitlabs_reason(side: RemoteSide) -> None:
     side.site.faults = [Fault(part="/trace", reply=Reply(404, {"message": "404 Not found"}))]
     log = side.open().check(head).log
     assert log.startswith("GitLab's reason: runner_system_failure\ncannot read the log: GET")
+
+
+def test_ci_whose_start_was_not_answered_is_not_started_twice(side: RemoteSide) -> None:
+    _, head = opened(side)
+    side.finish(head, CheckState.SUCCESS)
+    side.site.faults = [Fault(method="POST", part="/pipeline", drop=True, after=True)]
+    with pytest.raises(UnknownOutcomeError):
+        side.open().rerun_check(head)
+    assert side.state.reruns == ["pipeline of fix/1"]
 
 
 def test_what_has_failed_runs_again_or_everything_if_nothing_has(side: RemoteSide) -> None:

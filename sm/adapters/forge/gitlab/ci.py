@@ -216,10 +216,12 @@ def rerun(reader: GitlabProject, head: str) -> None:
         raise UsageError(f"CI on {head[:12]} waits for a person: go on at {found.web_url}")
     if found.status not in OVER:
         raise AtWorkError(f"GitLab is at work on {head[:12]}: wait for it")
-    if found.status in ("failed", "canceled"):
+    is_retry = found.status in ("failed", "canceled")
+    if is_retry:
         path = f"/pipelines/{found.id}/retry"
     elif found.source == OF_REQUEST and request:
         path = f"/merge_requests/{request.iid}/pipelines"
     else:
         path = f"/pipeline?ref={quote(found.ref or '', safe='')}"
-    reader.web.write("POST", f"{reader.at}{path}", WRITE, harmless=True)
+    # Each of the others makes a pipeline. A second try, later, finds the first one's at work.
+    reader.web.write("POST", f"{reader.at}{path}", WRITE, harmless=is_retry)
