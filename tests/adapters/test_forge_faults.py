@@ -370,6 +370,12 @@ def test_comments_that_are_gone_stop_no_look(side: RemoteSide) -> None:
     assert [one.number for one in side.open().observe().issues] == [issue]
 
 
+def test_who_is_assigned_to_an_issue_is_observed(side: RemoteSide) -> None:
+    number = side.open().add_issue("a", author="ada").number
+    side.state.entries[number].assignees = ["rita", "otto"]
+    assert side.open().observe().issues[0].assignees == ("rita", "otto")
+
+
 # Limits
 
 

@@ -322,6 +322,7 @@ class Gitlab:
             "description": entry.body,
             "state": state_of(entry),
             "author": account(entry.author),
+            "assignees": [account(login) for login in entry.assignees],
             "labels": list(entry.labels),
             "user_notes_count": len(entry.comments),
             "created_at": stamp(entry.at),

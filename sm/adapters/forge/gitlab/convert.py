@@ -54,6 +54,7 @@ def make_issue_shape(shape: IssueJson) -> IssueShape:
         labels=[*shape.labels],
         body=shape.description,
         comments=shape.user_notes_count,
+        assignees=[User(one.username) for one in shape.assignees or ()],
     )
 
 

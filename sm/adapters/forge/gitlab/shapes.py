@@ -26,6 +26,7 @@ class IssueJson(Struct, frozen=True):
     created_at: str
     updated_at: str
     author: Account | None = None
+    assignees: list[Account] | None = None
     labels: list[str] = []
     description: str | None = None
     user_notes_count: Whole = 0
