@@ -1,4 +1,4 @@
-"""Runs other programs by `sh`: argv only, no terminal, a clean environment, a deadline."""
+"""Runs other programs: argv only, no terminal, a clean environment, a deadline."""
 
 from __future__ import annotations
 
@@ -130,6 +130,7 @@ def ask(
 
     Raises:
         CommandError, CommandTimeoutError, MissingProgramError: as `run`.
+        SmError: the program cannot be started.
 
     """
     try:
@@ -144,6 +145,8 @@ def ask(
         )
     except FileNotFoundError as error:
         raise MissingProgramError(f"'{argv[0]}' is not installed, or not on PATH") from error
+    except OSError as error:
+        raise _explain_unstarted(argv, error) from error
     with process:
         try:
             stdout, stderr = _communicate(process, stdin or b"", timeout_s)
@@ -212,9 +215,13 @@ def spawn(
                 start_new_session=True,
             )
     except OSError as error:
-        reason = os.strerror(error.errno or 0).lower()
-        raise SmError(f"cannot start '{_short(argv)}': {reason}") from error
+        raise _explain_unstarted(argv, error) from error
     _spawned.append(process)
+
+
+def _explain_unstarted(argv: tuple[str, ...], error: OSError) -> SmError:
+    reason = os.strerror(error.errno or 0).lower()
+    return SmError(f"cannot start '{_short(argv)}': {reason}")
 
 
 def _kill_group(process: RunningCommand, overdue: threading.Event) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
@@ -17,6 +18,7 @@ from sm.adapters.forge.local.killed import count_oom_kills, killer
 from sm.adapters.forge.model import CheckState
 from sm.config.load import load
 from sm.config.schema import Ci
+from sm.errors import StateError
 from sm.store import lock
 from sm.store.paths import Root
 from tests.helpers import wait_for
@@ -495,6 +497,17 @@ def test_a_verdict_of_before_commands_were_kept_holds(opened: tuple[Hub, str]) -
     assert "test -e" not in verdict.pop("of")
     result.write_text(json.dumps(verdict))
     assert hub.checked(head) == "failure"
+
+
+def test_a_file_in_place_of_the_checks_is_named(tmp_path: Path) -> None:
+    hub = make_hub(tmp_path, ci="true")
+    head = hub.push("fix/1")
+    shutil.rmtree(hub.folder / "checks", ignore_errors=True)
+    (hub.folder / "checks").write_text("")
+    forge = hub.open()
+    for act in (forge.rerun_check, lambda head: forge.run_check(head, hub.project.ci, tmp_path)):
+        with pytest.raises(StateError, match="cannot use"):
+            act(head)
 
 
 def test_show_prints_the_failing_log(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from sm.adapters.process import (
     ask,
     run,
 )
+from sm.errors import SmError
 from tests.helpers import Repository, wait_for
 
 Runner = Callable[..., Result]
@@ -39,6 +40,16 @@ def test_unexpected_code_says_what_was_run_and_what_it_said(run: Runner) -> None
 def test_missing_program_is_named(run: Runner) -> None:
     with pytest.raises(MissingProgramError, match="'no-such-program' is not installed"):
         run("no-such-program")
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o755])
+def test_what_cannot_be_started_is_named(tmp_path: Path, mode: int) -> None:
+    program = tmp_path / "program"
+    program.touch()
+    program.write_text("neither a script nor a program")
+    program.chmod(mode)
+    with pytest.raises(SmError, match=f"cannot start '{program}': "):
+        ask(str(program))
 
 
 @both

@@ -57,6 +57,13 @@ class Checks(Struct, frozen=True):
             raise NotFoundError(f"'{head}' is no commit: give all of its 40 digits")
         return CheckFolder(self.path / head)
 
+    def make_folder(self, head: str) -> CheckFolder:
+        """The same, made if it is missing."""
+        folder = self.folder(head)
+        with _usable(self.path):
+            folder.path.mkdir(mode=0o755, parents=True, exist_ok=True)
+        return folder
+
     def check(self, head: str, *, settled: bool = False, logged: bool = True) -> Check:
         """What CI says of `head`, as far as it is known; with its log only if `logged`.
 
@@ -78,9 +85,7 @@ class Checks(Struct, frozen=True):
         check = self.check(head, logged=logged)
         if check.state is not CheckState.PENDING:
             return check
-        folder = self.folder(head)
-        with _usable(self.path):
-            folder.path.mkdir(mode=0o755, parents=True, exist_ok=True)
+        folder = self.make_folder(head)
         with try_hold_fd(folder.lock) as lock:
             if lock is None or self._verdict(folder) is not None:
                 return self.check(head, logged=logged)
@@ -101,8 +106,7 @@ class Checks(Struct, frozen=True):
             AtWorkError: a runner is at work on it.
 
         """
-        folder = self.folder(head)
-        folder.path.mkdir(mode=0o755, parents=True, exist_ok=True)
+        folder = self.make_folder(head)
         until = time.monotonic() + (ENDING_S if folder.verdict() else 0)
         while True:
             with try_hold_fd(folder.lock) as lock:

@@ -61,11 +61,9 @@ class Outcome(NamedTuple):
 
 def run_if_free(job: Job, checks: Checks, head: str, *, locked: bool) -> Verdict | None:
     """As `run_check`, unless a runner is at it; `locked`: we inherited the lock ourselves."""
-    folder = checks.folder(head)
     if locked:
         return run_check(job, checks, head)
-    folder.path.mkdir(parents=True, exist_ok=True)
-    with try_hold(folder.lock) as free:
+    with try_hold(checks.make_folder(head).lock) as free:
         return run_check(job, checks, head) if free else None
 
 
