@@ -14,7 +14,7 @@ from sm.errors import UsageError
 from tests.forges.gitea import Gitea
 from tests.forges.server import Fault, Reply
 from tests.forges.sides import RemoteSide, age, asked_for, opened, remote_side
-from tests.forges.state import Pull
+from tests.forges.state import Pull, Run
 from tests.helpers import git
 from tests.hub import make_hub
 
@@ -114,6 +114,18 @@ def test_the_log_of_a_failed_job_is_found_by_its_name(side: RemoteSide) -> None:
     found = side.open().check(head)
     assert (found.step, found.log) == ("unit", "it broke\n")
     assert side.open().pull(number).check.log == "it broke\n"
+
+
+def test_a_job_whose_name_is_a_part_of_another_ones_is_told_from_it(side: RemoteSide) -> None:
+    _, head = opened(side)
+    names = ("test", "test-integration", "slow / test", "test (3.11)")
+    side.state.runs = [
+        Run(number, head, f"CI / {name} (push)", "failure", log=f"log of {name}\n", job=name)
+        for number, name in enumerate(names, 1)
+    ]
+    log = side.open().check(head).log.splitlines()
+    told = dict(zip(log[::3], log[1::3], strict=False))
+    assert told == {f"== CI / {name} (push)": f"log of {name}" for name in sorted(names)[:3]}
 
 
 def test_without_logs_the_status_says_what_it_knows(side: RemoteSide) -> None:

@@ -429,7 +429,7 @@ def rerun(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
 def jobs(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     """Forgejo answers with a list, Gitea with the list in an object, and a conclusion."""
     found = [
-        {"id": one.id, "name": one.name, "status": one.word, "run_id": int(at[0])}
+        {"id": one.id, "name": one.job or one.name, "status": one.word, "run_id": int(at[0])}
         for one in gitea.state.runs
         if 1000 + one.id == int(at[0])
     ]

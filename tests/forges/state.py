@@ -125,6 +125,8 @@ class Run:
     reason: str = ""
     was_retried: bool = False
     """There is a later try of the same."""
+    job: str = ""
+    """Its name in the list of jobs, if that is another one than in the list of statuses."""
     child: str = ""
     """The `workflow` of the pipeline that it has begun, on GitLab."""
 

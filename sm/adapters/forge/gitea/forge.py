@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 from sm.adapters.forge.combine import PASSED, Part
@@ -27,6 +28,8 @@ EVENTS = {
 }
 """Any other word would make a draft of the review, without an error."""
 FAILED = "failure"
+EVENT = re.compile(r" \([a-z_]{1,40}\)\Z")
+"""What stands behind the job in the name of a status."""
 OVER = ("completed", "success", "failure", "cancelled", "skipped")
 NOT_OFFERED = (400, 403, *GONE)
 """Older servers cannot run CI again."""
@@ -85,15 +88,17 @@ class GiteaForge(RestForge):
         return clean_log(self.web.download(path, LOG, BYTES))
 
     def _find_job(self, part: Part, head: str) -> Job | None:
-        """The failed job that the status is of: its name is in the status's."""
+        """The failed job that the status is of."""
+        found: list[Job] = []
         runs = self.web.get(f"{self.reader.at}/actions/runs", LOG, {"head_sha": head})
         for run in runs.read(Runs).workflow_runs:
             answer = self.web.get(f"{self.reader.at}/actions/runs/{run.id}/jobs", LOG)
-            found = answer.read(Jobs | list[Job])  # type: ignore[arg-type]  # a union is no type
-            for job in found.jobs if isinstance(found, Jobs) else found:
-                if job.name in part.name and FAILED in (job.status, job.conclusion):
-                    return job
-        return None
+            jobs = answer.read(Jobs | list[Job])  # type: ignore[arg-type]  # a union is no type
+            found += jobs.jobs if isinstance(jobs, Jobs) else jobs
+        mine = [
+            job for job in found if FAILED in (job.status, job.conclusion) and _is_of(job, part)
+        ]
+        return max(mine, key=lambda job: len(job.name), default=None)
 
     def rerun_jobs(self, head: str) -> None:
         """Have their own CI run again what has failed, or everything if nothing has.
@@ -126,6 +131,12 @@ class GiteaForge(RestForge):
 
     def _rerun(self, path: str) -> Answer:
         return self.web.write("POST", path, WRITE, accept=NOT_OFFERED, harmless=True)
+
+
+def _is_of(job: Job, part: Part) -> bool:
+    """Whether a status is of that job: it is called `WORKFLOW / JOB (EVENT)`."""
+    name = EVENT.sub("", part.name)
+    return job.name in (name, part.name) or name.endswith(f" / {job.name}")
 
 
 def _is_over(run: Run) -> bool:
