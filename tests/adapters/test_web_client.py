@@ -176,6 +176,15 @@ def test_a_long_limit_is_told_at_once_to_all_processes(
     assert len(site.asked) == 1
 
 
+def test_a_limit_of_one_token_holds_for_no_other(web: Client, site: Site, ledger: Ledger) -> None:
+    site.faults = [Fault(reply=limited(retry_after="900"))]
+    with pytest.raises(LimitedError):
+        web.get("/thing", "test")
+    other = Client(site.url, lambda: Token("another"), ledger)
+    assert other.get("/thing", "test").status == 200
+    assert ledger.read().blocked_until == 0
+
+
 def test_the_reset_is_told_by_the_forges_clock(web: Client, site: Site, ledger: Ledger) -> None:
     """Our clock may be wrong by hours."""
     site.clock = lambda: time.time() + 5 * 3600

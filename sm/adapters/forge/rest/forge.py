@@ -151,7 +151,9 @@ class RestForge(ABC):
 
         book = self.web.ledger.read()
         limits = [limit for limit in book.limits.values() if limit.bucket == CORE]
-        return find_pause(limits, self.settings.reserve, book.blocked_until, time.time())
+        pause = find_pause(limits, self.settings.reserve, book.blocked_until, time.time())
+        # The token is read only if it matters: that may start a program.
+        return pause if pause and self.web.is_limited_by(book) else 0.0
 
     def find_writers(self, authors: Iterable[str]) -> frozenset[str]:
         """Those of `authors` who may push to the repository."""

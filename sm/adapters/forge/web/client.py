@@ -27,9 +27,9 @@ from sm.adapters.forge.web.errors import (
     UnknownOutcomeError,
     UnreachableError,
 )
-from sm.adapters.forge.web.ledger import Count, Ledger
+from sm.adapters.forge.web.ledger import Book, Count, Ledger
 from sm.adapters.forge.web.limits import CORE, find_wait, read_limit
-from sm.adapters.forge.web.token import Token
+from sm.adapters.forge.web.token import Token, TokenError
 from sm.redact import redact
 from sm.text import one_line
 
@@ -232,9 +232,19 @@ class Client:
         return repeat(lambda: self._try(request))
 
     def _check_open(self) -> None:
-        until = self.ledger.read().blocked_until
-        if until > time.time():
-            raise self._limited(until)
+        book = self.ledger.read()
+        if book.blocked_until > time.time() and self.is_limited_by(book):
+            raise self._limited(book.blocked_until)
+
+    def is_limited_by(self, book: Book) -> bool:
+        """Whether the limits in the ledger are those of our token, and not of one before it.
+
+        Without a token they are taken for ours: nothing could be sent anyway.
+        """
+        try:
+            return book.account in ("", self.token.fingerprint)
+        except TokenError:
+            return True
 
     def _limited(self, until: float) -> LimitedError:
         at = time.strftime("%H:%M:%S", time.localtime(until))

@@ -74,7 +74,10 @@ class Hour(Struct, frozen=True):
 
 
 class Book(Struct, frozen=True):
-    """What the file holds. `account` is the token's fingerprint that the limits belong to."""
+    """What the file holds. `account` is the token's fingerprint that the limits belong to.
+
+    So does `blocked_until`, before which no request is taken (seconds since the epoch).
+    """
 
     hours: tuple[Hour, ...] = ()
     limits: dict[str, Limit] = {}
@@ -120,10 +123,10 @@ class Ledger:
         now = self._clock()
 
         def enter(book: Book) -> Book:
-            known = book.limits if book.account == account else {}
-            limits = {**known, limit.bucket: limit} if limit else known
+            known = book if book.account in ("", account) else Book()
+            limits = {**known.limits, limit.bucket: limit} if limit else known.limits
             hours = _enter(book.hours, purpose, count, now)
-            return structs.replace(book, hours=hours, limits=limits, account=account)
+            return Book(hours, limits, known.blocked_until, account)
 
         self._change(enter)
 
