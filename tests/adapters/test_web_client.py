@@ -88,6 +88,19 @@ def test_an_answer_that_is_cut_off_is_asked_for_again(web: Client, site: Site) -
     assert web.get("/thing", "test").read(dict[str, int]) == {"a": 1}
 
 
+@pytest.mark.parametrize("path", ["/thing", "/store"])
+def test_an_answer_that_comes_in_drops_has_an_end(
+    web: Client, site: Site, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(client, "BODY_S", 0.1)
+    long = Reply(raw=b" " * 10_000)
+    site.faults = [Fault(part=path, reply=long, trickle_s=0.01, times=9)]
+    began = time.monotonic()
+    with pytest.raises(UnreachableError, match=r"within 0\.1 s"):
+        web.get("/thing", "test") if path == "/thing" else web.download("/log", "test", 4)
+    assert time.monotonic() - began < 20
+
+
 def test_an_answer_that_is_no_json_is_no_answer(web: Client, site: Site) -> None:
     site.faults = [Fault(garble=True)]
     with pytest.raises(BadAnswerError):

@@ -61,7 +61,8 @@ class Fault:
     Only with those of `method`, if one is named.
 
     `after`: the request is carried out, and only its answer is lost. `late_s`: the answer comes
-    that late. `cut`: it ends in the midst of its body. `garble`: half of its JSON is missing.
+    that late. `trickle_s`: so long it waits after each byte. `cut`: it ends in the midst of its
+    body. `garble`: half of its JSON is missing.
     """
 
     part: str = ""
@@ -73,6 +74,7 @@ class Fault:
     cut: bool = False
     garble: bool = False
     late_s: float = 0.0
+    trickle_s: float = 0.0
 
     def takes(self, asked: Asked) -> bool:
         """Whether it happens to this request; counts it."""
@@ -175,7 +177,13 @@ class Handler(BaseHTTPRequestHandler):
         if has_body := reply.status not in (204, 304):
             self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        if has_body:
+        if fault.trickle_s:
+            self.close_connection = True
+            self.wfile.flush()
+        for byte in body if has_body and fault.trickle_s else b"":
+            self.connection.sendall(bytes([byte]))
+            time.sleep(fault.trickle_s)
+        if has_body and not fault.trickle_s:
             self.wfile.write(body[: len(body) // 2] if fault.cut else body)
         if fault.cut:
             self._drop()

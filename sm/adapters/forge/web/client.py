@@ -36,7 +36,8 @@ from sm.text import one_line
 if TYPE_CHECKING:
     import httpx2
 
-CONNECT_S, READ_S = 5.0, 20.0
+CONNECT_S, READ_S, BODY_S = 5.0, 20.0, 60.0
+"""So long a connection may take, the next part of an answer, and all parts of it."""
 BODY_LIMIT = 16 * 1024 * 1024
 """Bytes of an answer."""
 REDIRECTS = 3
@@ -357,10 +358,15 @@ def _read_bounded(found: httpx2.Response, limit: int, what: str) -> bytes:
 
     Raises:
         TooLongError: it is longer than `limit`.
+        ReadTimeout: not all of it came in time, though parts of it did.
 
     """
-    body = bytearray()
+    import httpx2
+
+    body, deadline = bytearray(), time.monotonic() + BODY_S
     for chunk in found.iter_bytes():
+        if time.monotonic() > deadline:
+            raise httpx2.ReadTimeout(f"not all of it came within {BODY_S:g} s")
         body += chunk
         if limit < 0:
             del body[: max(len(body) + limit, 0)]
