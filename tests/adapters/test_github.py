@@ -160,6 +160,21 @@ def test_a_pull_request_that_graphql_did_not_find_out_in_time_comes_over_rest(
     assert [pull.number for pull in side.open().observe().pulls] == [number]
 
 
+def test_without_graphql_no_pull_request_is_lost_among_those_of_forks(side: RemoteSide) -> None:
+    number, head = opened(side)
+    closed, _ = opened(side, "fix/2")
+    side.open().close_pull(closed)
+    for _ in range(120):
+        side.state.add("Mine", "", "mallory", Pull("fix/1", "main", head, fork="mallory"))
+    dialect_of(side).has_graphql = False
+    before = len(side.site.asked)
+    found = {pull.number: pull for pull in side.open().observe().pulls}
+    assert len(found) == 122
+    assert (found[number].branch, found[number].check.state) == ("fix/1", CheckState.PENDING)
+    assert found[closed].state is PullState.CLOSED
+    assert len(side.site.asked) - before < 40
+
+
 # Checks
 
 

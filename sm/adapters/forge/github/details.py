@@ -32,9 +32,9 @@ from sm.adapters.forge.rest import convert
 from sm.adapters.forge.rest.held import hold_back
 from sm.adapters.forge.rest.reader import OBSERVE, Reader
 from sm.adapters.forge.rest.rules import BranchRules
-from sm.adapters.forge.rest.shapes import CommentShape
+from sm.adapters.forge.rest.shapes import CommentShape, PullShape
 from sm.adapters.forge.web.answer import read_part
-from sm.adapters.forge.web.client import Request
+from sm.adapters.forge.web.client import Params, Request
 from sm.adapters.forge.web.errors import (
     BadAnswerError,
     BadShapeError,
@@ -51,8 +51,13 @@ T = TypeVar("T")
 
 FLOOR = 100
 """With fewer points left, GraphQL is spared: REST has a limit of its own."""
-ONE_BY_ONE = 25
-"""Pull requests that are read over REST in one observation: the newest."""
+ONE_BY_ONE = 100
+"""Pull requests of own branches that are read over REST in one observation: the newest."""
+DISCUSSED = 25
+"""Issues whose comments are."""
+CLOSED_PAGES = 4
+"""Of the list of closed pull requests: those that were changed last."""
+LAST_CHANGED: Params = {"state": "closed", "sort": "updated", "direction": "desc"}
 BUCKET = "graphql"
 NO_FIELD = "doesn't exist on type"
 """What GraphQL says of a field that it does not know."""
@@ -99,7 +104,7 @@ class Details:
         try:
             return self._pulls_at_once(whole, brief)
         except NOT_TO_BE_HAD:
-            return self._pulls_one_by_one(sorted(whole, reverse=True)[:ONE_BY_ONE], brief)
+            return self._pulls_one_by_one(whole) | self._pulls_in_list(brief)
 
     def _pulls_at_once(self, whole: Sequence[int], brief: Sequence[int]) -> dict[int, PullRequest]:
         found: dict[int, PullRequest] = {}
@@ -183,7 +188,7 @@ class Details:
             for some in _portions(list(numbers)):
                 found |= self._comments_at_once(some)
         except NOT_TO_BE_HAD:
-            newest = sorted(numbers, reverse=True)[:ONE_BY_ONE]
+            newest = sorted(numbers, reverse=True)[:DISCUSSED]
             return self._reader.read_each(newest, self._comments_of)
         return found
 
@@ -290,13 +295,26 @@ class Details:
 
     # Over REST
 
-    def _pulls_one_by_one(
-        self, whole: Sequence[int], brief: Sequence[int]
-    ) -> dict[int, PullRequest]:
-        return self._reader.read_each(whole, self._read_whole) | self._reader.read_each(
-            brief[:ONE_BY_ONE],
-            lambda number: convert.make_pull(self._reader.pull_shape(number)),
-        )
+    def _pulls_one_by_one(self, numbers: Sequence[int]) -> dict[int, PullRequest]:
+        """Those of forks as the list has them: nothing becomes of them here."""
+        if not numbers:
+            return {}
+        listed = map(convert.make_pull, self._reader.pull_shapes({"state": "open"}, OBSERVE))
+        forks = {pull.number: pull for pull in listed if convert.is_of_fork(pull)}
+        own = sorted(set(numbers) - set(forks), reverse=True)
+        if left := own[ONE_BY_ONE:]:
+            self.unsure |= {*left}
+            said = f"{len(left)} pull requests were not read, as GraphQL is not to be had"
+            self._reader.pass_over([said])
+        found = {number: forks[number] for number in numbers if number in forks}
+        return found | self._reader.read_each(own[:ONE_BY_ONE], self._read_whole)
+
+    def _pulls_in_list(self, numbers: Sequence[int]) -> dict[int, PullRequest]:
+        """Closed ones."""
+        if not numbers:
+            return {}
+        shapes = self._reader.entries("/pulls", PullShape, LAST_CHANGED, OBSERVE, CLOSED_PAGES)
+        return {one.number: convert.make_pull(one) for one in shapes if one.number in numbers}
 
     def _read_whole(self, number: int) -> PullRequest:
         shape = self._reader.pull_shape(number)
