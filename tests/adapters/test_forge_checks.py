@@ -499,6 +499,27 @@ def test_a_verdict_of_before_commands_were_kept_holds(opened: tuple[Hub, str]) -
     assert hub.checked(head) == "failure"
 
 
+def test_what_ci_said_of_old_commits_is_removed(
+    tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sm.adapters.forge.local.checks.KEPT", 1)
+    hub = make_hub(tmp_path, ci="true")
+    forge = hub.open()
+    heads = [hub.push(branch) for branch in ("fix/1", "fix/2", "fix/3")]
+    for at, head in enumerate(heads):
+        assert hub.checked(head) == "success"
+        folder = hub.folder / "checks" / head
+        os.utime(folder, (at, at))
+    forge.open_pull("fix/1", "main", "T", author="sm")
+    forge.observe()
+    kept = {path.name for path in (hub.folder / "checks").iterdir()}
+    assert kept == {heads[0], heads[2]}, "the open one's, and the last"
+    forge.close_pull(1)
+    forge.observe()
+    assert {path.name for path in (hub.folder / "checks").iterdir()} == {heads[2]}
+    assert forge.pull(1).check.state is CheckState.NONE
+
+
 def test_a_file_in_place_of_the_checks_is_named(tmp_path: Path) -> None:
     hub = make_hub(tmp_path, ci="true")
     head = hub.push("fix/1")

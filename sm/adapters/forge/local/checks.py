@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -24,7 +25,7 @@ from sm.adapters.process import spawn
 from sm.adapters.surroundings import select_lasting_environment
 from sm.errors import StateError
 from sm.store.files import append_line, discard, open_guarded, read_guarded, write_json
-from sm.store.lock import is_held, try_hold_fd
+from sm.store.lock import is_held, try_hold, try_hold_fd
 
 MAX_STARTS = 3
 """Runners of one check that may die before it counts as broken."""
@@ -32,6 +33,9 @@ MAX_STARTS = 3
 ENDING_S = 20.0
 """So long a runner may take to remove its checkout after it has written its result."""
 LOOK_S = 0.02
+
+KEPT = 200
+"""Commits of which is kept what CI said, beside those of open pull requests: those checked last."""
 
 EXCERPT_LIMIT = 64 * 1024
 """Bytes of a failing log that a `Check` carries."""
@@ -73,8 +77,10 @@ class Checks(Struct, frozen=True):
             return NO_CHECK
         folder = self.folder(head)
         verdict = folder.verdict() if settled else self._verdict(folder)
+        if verdict is None and settled:
+            return NO_CHECK  # it is kept no more
         if verdict is None:
-            return Check(CheckState.PENDING, head, at=_started_at(folder))
+            return Check(CheckState.PENDING, head, at=_changed_at(folder.starts))
         failed = verdict.state is not CheckState.SUCCESS
         log = self._excerpt(folder) if failed and logged else ""
         url = folder.log.absolute().as_uri()
@@ -136,6 +142,24 @@ class Checks(Struct, frozen=True):
             if folder.starts.exists() and not folder.result.exists() and not is_held(folder.lock)
         )
 
+    def prune(self, needed: Collection[str]) -> None:
+        """Remove what is kept for old commits, but for those `needed`, and for those at work."""
+        with _usable(self.path):
+            try:
+                folders = [Path(entry.path) for entry in os.scandir(self.path)]
+            except FileNotFoundError:
+                return
+        if len(folders) <= KEPT:
+            return
+        for path in sorted(folders, key=_changed_at, reverse=True)[KEPT:]:
+            folder = CheckFolder(path)
+            if path.name in needed or not COMMIT.fullmatch(path.name):
+                continue
+            with try_hold(folder.lock) as free:
+                if free:
+                    end_leftovers(folder)
+                    shutil.rmtree(path, ignore_errors=True)
+
     def _start(self, folder: CheckFolder, head: str, lock: int) -> None:
         append_line(folder.starts, f"{time.time():.3f}".encode())
         config = ["--config", str(self.config)] if self.config else []
@@ -178,10 +202,10 @@ def give_up(folder: CheckFolder, command: str) -> None:
     write_json(folder.result, verdict, durable=True)
 
 
-def _started_at(folder: CheckFolder) -> float:
-    """When the last runner was started; 0 where none was."""
+def _changed_at(path: Path) -> float:
+    """When it was changed last; 0 if there is no such thing."""
     try:
-        return folder.starts.lstat().st_mtime
+        return path.lstat().st_mtime
     except OSError:
         return 0.0
 

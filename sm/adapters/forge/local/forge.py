@@ -88,6 +88,7 @@ class LocalForge(Struct, frozen=True):
         pulls, bad_pulls = self.requests.read_all(logged=False)
         if start_checks:
             pulls = [self._with_check(pull) for pull in pulls]
+            self.checks.prune({pull.head for pull in pulls if pull.state is PullState.OPEN})
         return Batch(
             issues=tuple(found),
             pulls=tuple(pulls),
