@@ -66,7 +66,7 @@ def test_where_nothing_has_happened_one_request_is_free(side: RemoteSide) -> Non
     assert structs.replace(seen, validators={}) == structs.replace(since, validators={})
     assert seen.validators["etag"] == since.validators["etag"]
     book = read_book(side.folder / "quota.json")
-    assert book.total()["observe"].unchanged == 1
+    assert book.by_session()["", "observe"].unchanged == 1
     assert book.limits["core"].left <= 5000
     assert number
 
@@ -493,10 +493,10 @@ def test_twenty_minutes_of_waiting_for_ci_cost_few_points(side: RemoteSide) -> N
     hour.add_waiting(side, 100)
     looks = hour.look_by_clock()
     spent = hour.spend(side, looks[: len(looks) // 3])
-    counted = read_book(side.folder / "quota.json").total()
+    counted = read_book(side.folder / "quota.json").by_session()
     assert spent.points <= 100
     rules = 2 * (spent.looks // 10 - 1)  # asked for with the validators of the last answers
-    assert counted["observe"].unchanged == spent.looks - spent.looks // 10 + rules
+    assert counted["", "observe"].unchanged == spent.looks - spent.looks // 10 + rules
     assert sum(count.points for count in counted.values()) == spent.points
 
 

@@ -227,7 +227,7 @@ def test_another_refusal_is_no_limit(web: Client, site: Site) -> None:
 def test_what_is_known_already_is_not_sent(web: Client, ledger: Ledger) -> None:
     first = web.get("/thing", "look")
     assert web.get("/thing", "look", etag=first.etag).is_unchanged
-    assert ledger.read().total() == {"look": Count(requests=2, unchanged=1, points=1)}
+    assert ledger.read().by_session() == {("", "look"): Count(requests=2, unchanged=1, points=1)}
 
 
 def test_what_has_moved_is_followed_and_not_in_a_circle(web: Client) -> None:
@@ -251,7 +251,7 @@ def test_a_body_without_end_is_not_read_and_is_counted(
     site.faults = [Fault(reply=Reply(raw=b"[" + b"1," * 9_000_000))]
     with pytest.raises(TooLongError, match="longer than"):
         web.get("/thing", "look")
-    assert ledger.read().total() == {"look": Count(requests=1, points=1)}
+    assert ledger.read().by_session() == {("", "look"): Count(requests=1, points=1)}
 
 
 # The token
@@ -323,7 +323,7 @@ def test_requests_are_counted_by_purpose_and_hour(tmp_path: Path) -> None:
         now[0] = 1_000_000.0 + at
         ledger.count(purpose, Count(requests=1, points=1), None, "me")
     book = read_book(tmp_path / "quota.json")
-    assert book.total() == {"look": Count(requests=1, points=1)}, "a day is kept"
+    assert book.by_session() == {("", "look"): Count(requests=1, points=1)}, "a day is kept"
     assert len(book.hours) == 1
 
 

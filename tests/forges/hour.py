@@ -108,7 +108,7 @@ def spend(
         is_whole = since is None or now - whole_at >= WHOLE_S
         since = forge.observe(None if is_whole else since)
         whole_at, count = now if is_whole else whole_at, count + 1
-    total = read_book(side.folder / "quota.json").total().values()
+    total = read_book(side.folder / "quota.json").by_session().values()
     return Spent(
         count,
         sum(one.requests for one in total),

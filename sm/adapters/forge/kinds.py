@@ -1,6 +1,6 @@
 """The kinds of forges: `forge.kind` of a project's configuration names the module that knows it.
 
-Another kind is a struct in `sm.config.schema` and a module that is named here.
+Another kind is a struct in `sm.config.forges` and a module that is named here.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from functools import partial
 
 from msgspec import structs
 
-from sm.adapters.forge.combine import Part
+from sm.adapters.forge.combine import PASSED, Part
 from sm.adapters.forge.errors import AtWorkError
 from sm.adapters.forge.github.convert import make_whole_reviews, read_hold
 from sm.adapters.forge.github.details import Details
@@ -45,7 +45,6 @@ EVENTS = {
 }
 FORBIDDEN = 403
 NOT_TO_BE_HAD = (FORBIDDEN, *GONE)
-PASSED = ("success", "neutral", "skipped")
 
 
 def find_graphql(base: str) -> str:

@@ -14,7 +14,6 @@ class Account(Struct, frozen=True):
     """An account. What a deleted one has written belongs to `ghost`."""
 
     username: str = ""
-    id: Whole = 0
 
 
 class IssueJson(Struct, frozen=True):

@@ -335,7 +335,6 @@ class Merged(Struct, frozen=True):
     """What became of a merge."""
 
     sha: str | None = None
-    merged: bool = False
 
 
 class Permission(Struct, frozen=True):

@@ -84,15 +84,11 @@ class Book(Struct, frozen=True):
     blocked_until: float = 0.0
     account: str = ""
 
-    def total(self, since: float = 0.0) -> dict[str, Count]:
-        """The counts of all hours that began at `since` or later, by purpose."""
-        found: dict[str, Count] = {}
-        for (_, purpose), count in self.by_session(since).items():
-            found[purpose] = found.get(purpose, Count()).plus(count)
-        return found
-
     def by_session(self, since: float = 0.0) -> dict[tuple[str, str], Count]:
-        """The same by session and purpose; the session is '' for what was sent for all."""
+        """The counts of all hours that began at `since` or later, by session and purpose.
+
+        The session is '' for what was sent for all.
+        """
         found: dict[tuple[str, str], Count] = {}
         for hour in (one for one in self.hours if one.start >= since):
             for session in ("", *hour.sessions):

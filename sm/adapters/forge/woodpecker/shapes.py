@@ -18,14 +18,12 @@ class Step(Struct, frozen=True):
     name: str = ""
     state: str = ""
     type: str = ""
-    error: str = ""
 
 
 class Workflow(Struct, frozen=True):
     """One file of a pipeline, or one combination of its matrix."""
 
     name: str = ""
-    state: str = ""
     error: str = ""
     children: list[Step] | None = None
 
@@ -41,7 +39,6 @@ class Pipeline(Struct, frozen=True):
     """All that has run for one push."""
 
     number: int
-    status: str = ""
     errors: list[Mistake] | None = None
     workflows: list[Workflow] | None = None
 
