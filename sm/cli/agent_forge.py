@@ -43,6 +43,31 @@ def find_agent(project: Project) -> IssueSession | None:
     return session.provide(project=project)
 
 
+def leave_to_others(project: Project, act: str, *, issue: int = 0, pull: int = 0) -> None:
+    """Refuse the agent that works on `issue`, or whose pull request is `pull`, what `act` says.
+
+    On its own work it speaks by comments and merges; it does not pass as a person who decides.
+
+    Raises:
+        UsageError: it is that agent, or one of another project.
+        CallerError: the environment names another session than the process is in.
+
+    """
+    agent = find_agent(project)
+    if agent is None:
+        return
+    own = agent.project.forge.pull_for(agent.record.branch) if pull else None
+    if own and own.number == pull:
+        thing = f"pull request {pull}"
+    elif issue == agent.issue:
+        thing = f"issue {issue}"
+    else:
+        return
+    raise UsageError(
+        f"this is the session '{agent.label}', and {thing} is its own: only others may {act}"
+    )
+
+
 def ask_for(
     session: IssueSession,
     verb: Verb,

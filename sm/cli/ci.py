@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from sm.cli.agent_forge import find_agent, leave_to_others
 from sm.cli.options import numbered_argument
 from sm.output import say
 from sm.sessions.project import Project
@@ -28,5 +29,9 @@ def rerun(numbered: tuple[Project, int], on_pull: bool) -> None:
     from sm.issues.ci import rerun
 
     project, number = numbered
+    if find_agent(project):  # a person need not wait for what this asks the forge
+        is_pull = on_pull or project.forge.is_pull(number)
+        own = {"pull": number} if is_pull else {"issue": number}
+        leave_to_others(project, "run its CI again", **own)
     head = rerun(project, number, on_pull=on_pull)
     say(f"CI runs again on {head[:12]}: see sm status")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.agent_forge import ask_for, find_agent, list_issues
+from sm.cli.agent_forge import ask_for, find_agent, leave_to_others, list_issues
 from sm.cli.forges import (
     author_option,
     check_labels,
@@ -111,6 +111,7 @@ def edit(
 
     The agent that works on it is told what has changed.
     """
+    leave_to_others(project, "change it", issue=number)
     forge = project.forge
     check_labels(forge, project, (*added, *removed), new=new)
     text = None if body is None and file is None else read_text(body, file)
@@ -206,6 +207,7 @@ command.add_command(show, "view")  # as gh calls it
 @project_option
 def reopen(project: Project, number: int) -> None:
     """Open a closed issue again; with the backlog label an agent takes it up."""
+    leave_to_others(project, "open it again", issue=number)
     found = project.forge.reopen_issue(number)
     say(f"reopened #{number}")
     if project.settings.labels.backlog not in found.labels:
@@ -219,6 +221,7 @@ def reopen(project: Project, number: int) -> None:
 @project_option
 def close(project: Project, number: int) -> None:
     """Close an issue; its session is stopped, its pull request closed, its work kept."""
+    leave_to_others(project, "close it", issue=number)
     project.forge.close_issue(number)
     say(f"closed #{number}")
 
@@ -237,6 +240,7 @@ def label(
     new: bool,
 ) -> None:
     """Give an issue labels, or take them off; print the labels that it has then."""
+    leave_to_others(project, "label it", issue=number)
     forge = project.forge
     check_labels(forge, project, (*added, *removed), new=new)
     _change_labels(forge, number, added, removed)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.agent_forge import ask_for, find_agent, find_seen_trust, list_pulls
+from sm.cli.agent_forge import ask_for, find_agent, find_seen_trust, leave_to_others, list_pulls
 from sm.cli.forges import (
     author_option,
     end_with,
@@ -169,6 +169,7 @@ def checks(project: Project, number: int) -> None:
 @project_option
 def close(project: Project, number: int) -> None:
     """Close a pull request unmerged; a session that works on its issue is stopped."""
+    leave_to_others(project, "close it", pull=number)
     project.forge.close_pull(number)
     say(f"closed #{number}")
 

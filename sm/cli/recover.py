@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from sm.cli.agent_forge import leave_to_others
 from sm.cli.options import project_issue
 from sm.output import say
 from sm.sessions.project import Project
@@ -20,5 +21,6 @@ def command(project: Project, issue: int) -> None:
     """
     from sm.issues.recover import recover
 
+    leave_to_others(project, "restart it", issue=issue)
     session = recover(project, issue)
     say(f"recovering {session.name} in {session.worktree}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from sm.cli.agent_forge import leave_to_others
 from sm.cli.options import project_issue
 from sm.cli.words import read_text
 from sm.output import say
@@ -17,10 +18,11 @@ def command(project: Project, issue: int, text: str) -> None:
     """Answer the question that the session of ISSUE has asked.
 
     The agent gets TEXT as a message, and the issue gets it as a comment. '-' reads it from standard
-    input.
+    input. An agent may not answer its own questions.
     """
     from sm.issues.answer import answer
     from sm.sessions.project import find_person
 
+    leave_to_others(project, "answer its questions", issue=issue)
     answer(project, issue, find_person(), read_text((text,)))
     say(f"answered #{issue}: the agent gets it as soon as it can be typed")

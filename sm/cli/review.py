@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.cli.agent_forge import leave_to_others
 from sm.cli.forges import author_option, find_author_name, number_argument
 from sm.cli.options import project_option
 from sm.errors import UsageError
@@ -58,9 +59,12 @@ def command(
     The verdict counts for the commit that the branch is at now, or for the one that --head
     names. When commits are pushed after it, an approval has to be given again; a request for
     changes stands until you approve.
+
+    An agent may not review the pull request of its own issue.
     """
     from sm.adapters.forge.model import ReviewState
 
+    leave_to_others(project, "review it", pull=number)
     forge = project.forge
     if not message.strip() and not remarks and verdict != "approved":
         raise UsageError("the review says nothing: add --approve, or a text with -m or --comment")
