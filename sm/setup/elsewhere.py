@@ -22,7 +22,7 @@ from sm.setup.init import Hub
 
 KINDS = ("local", "github", "forgejo", "gitea", "gitlab")
 PLACE = re.compile(
-    r"(?:[a-z+]+://)?(?:[^@/]+@)?(?P<host>[^/:@]+)(?::\d+)?[:/]/?"
+    r"(?:(?P<web>https?://)|[a-z+]+://)?(?:[^@/]+@)?(?P<host>[^/:@]+)(?P<port>:\d+)?[:/]/?"
     r"(?P<path>[^/]+(?P<groups>/[^/]+)*/[^/]+?)(?:\.git)?/?"
 )
 """Where a remote leads: `git@HOST:OWNER/NAME.git`, or a URL by SSH or HTTPS.
@@ -79,17 +79,26 @@ def choose_forge(wish: Wish, url: str) -> AnyForgeSettings:
     repository = wish.repository or (found["path"] if found else "")
     if not repository:
         raise UsageError(f"'{url}' tells no repository: give --repository OWNER/NAME")
-    host = found["host"] if found else ""
+    host, server = _server(found) if found else ("", "")
     keys: dict[str, object] = {"repository": repository, **_token(wish)}
     if wish.kind == "github":
-        address = wish.url or ("" if host in ("", *GITHUB) else f"https://{host}/api/v3")
+        address = wish.url or ("" if host in ("", *GITHUB) else f"{server}/api/v3")
         return _make(GithubSettings, keys | ({"url": address} if address else {}))
-    if host == GITLAB_SSH:
-        host = "gitlab.com"
-    address = wish.url or (f"https://{host}" if host else "")
+    address = wish.url or server
     if not address:
         raise UsageError(f"'{url}' tells no server: give --forge-url https://HOST")
     return _make(HOSTED[wish.kind], keys | {"url": address})
+
+
+def _server(found: re.Match[str]) -> tuple[str, str]:
+    """The host of a remote, and the server's address; the token goes there and nowhere else.
+
+    A remote by HTTP names the server itself. The port of one by SSH says nothing of it.
+    """
+    host = found["host"]
+    if found["web"]:
+        return host, f"{found['web']}{host}{found['port'] or ''}"
+    return host, "https://gitlab.com" if host == GITLAB_SSH else f"https://{host}"
 
 
 def _make(

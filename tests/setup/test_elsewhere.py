@@ -107,6 +107,29 @@ def test_a_token_that_is_refused_is_told_before_anything_is_written(
             GiteaSettings(repository="a/b", url="https://code.example.com", token_env="T"),
         ),
         (
+            "gitea",
+            "https://user:key@git.example.com:3000/a/b",
+            GiteaSettings(repository="a/b", url="https://git.example.com:3000", token_env="T"),
+        ),
+        (
+            "forgejo",
+            "http://localhost:3000/a/b.git",
+            ForgejoSettings(repository="a/b", url="http://localhost:3000", token_env="T"),
+        ),
+        (
+            "github",
+            "https://git.example.com:8443/a/b",
+            GithubSettings(
+                repository="a/b", url="https://git.example.com:8443/api/v3", token_env="T"
+            ),
+        ),
+        ("github", "https://github.com:443/a/b", GithubSettings(repository="a/b", token_env="T")),
+        (
+            "forgejo",
+            "git+ssh://git@git.example.com:2222/a/b",
+            ForgejoSettings(repository="a/b", url="https://git.example.com", token_env="T"),
+        ),
+        (
             "gitlab",
             "ssh://git@altssh.gitlab.com:443/a/b/c.git",
             GitlabSettings(repository="a/b/c", token_env="T"),
