@@ -20,6 +20,8 @@ from sm.errors import UsageError
 from sm.store.paths import check_name, name_session
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+LAUNCHER = "_sm_"
+"""So the variables of `lib/launch` begin; it cannot set one of that name for the agent."""
 REF_FORBIDDEN = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|^/|/$|\.$|^-")
 
 
@@ -30,6 +32,15 @@ def find_ref_problem(name: str) -> str | None:
         return f"git refuses '{name}' as part of a branch name"
     if any(part.startswith(".") or part.endswith(".lock") for part in parts):
         return f"git refuses '{name}' as part of a branch name"
+    return None
+
+
+def find_variable_problem(name: str) -> str | None:
+    """Say why an agent cannot have a variable of that name, or None."""
+    if not VARIABLE.fullmatch(name):
+        return f"'{name}' is no name for a variable"
+    if name.startswith(LAUNCHER):
+        return f"'{name}' is one of the launcher's own names: choose one without '{LAUNCHER}'"
     return None
 
 
@@ -97,16 +108,15 @@ def _command(project: ProjectSettings) -> str | None:
 
 def _env(project: ProjectSettings) -> str | None:
     for name, value in project.agent.env.items():
-        if not VARIABLE.fullmatch(name):
-            return f"'{name}' is no name for a variable"
+        if problem := find_variable_problem(name):
+            return problem
         if "\0" in value:
             return f"the value of '{name}' holds a NUL character"
     return None
 
 
 def _pass_env(project: ProjectSettings) -> str | None:
-    wrong = [name for name in project.agent.pass_env if not VARIABLE.fullmatch(name)]
-    return f"'{wrong[0]}' is no name for a variable" if wrong else None
+    return next(filter(None, map(find_variable_problem, project.agent.pass_env)), None)
 
 
 def _pause(seconds: float) -> str | None:

@@ -16,6 +16,7 @@ from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.wording import make_harmless, make_hook_answer, shorten
 from sm.adapters.git_call import add_settings
 from sm.adapters.tmux import Tmux, select_plain_environment
+from sm.config.check import find_variable_problem
 from sm.config.schema import Agent as Settings
 from sm.errors import UsageError
 from sm.nonce import make_nonce
@@ -26,8 +27,6 @@ from sm.shell_root import find_shell_root
 from sm.store.files import discard, ensure_private_dir, read_guarded, write_atomic
 from sm.store.paths import SessionDir
 from sm.text import normalise
-
-VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Launch(Struct, frozen=True):
@@ -162,8 +161,8 @@ def select_environment(settings: Settings) -> dict[str, str]:
 def make_environment(tmux: Tmux, session: Session, settings: Settings) -> dict[str, str]:
     """Return the agent's whole environment: nothing of ours that is not named here."""
     chosen = select_environment(settings)
-    if wrong := [name for name in chosen if not VARIABLE.fullmatch(name)]:
-        raise UsageError(f"'{wrong[0]}' in agent.env cannot be a variable's name")
+    if problem := next(filter(None, map(find_variable_problem, chosen)), None):
+        raise UsageError(f"agent.env: {problem}")
     chosen = add_settings(chosen, session.git_settings)
     path = [str(find_shell_root() / "bin"), chosen.get("PATH") or os.defpath]
     return (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,12 @@ from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.profile import Profile
 from sm.adapters.tmux import Tmux
 from sm.config.schema import Agent as Settings
+from sm.errors import UsageError
 from sm.sessions import hook_settings, registry
 from sm.sessions.launch import Launch, write_launch_files
 from sm.sessions.session import Session
 from sm.setup import hooks
+from sm.shell_root import find_shell_root
 from sm.store.paths import Root
 from tests.terminal import make_session
 
@@ -46,6 +49,21 @@ def test_a_prompt_is_no_command_to_the_agent_that_its_profile_describes(session:
         assert session.dir.prompt.read_text() == given
     written(session, "/do")
     assert session.dir.prompt.read_text() == "Note: /do"
+
+
+def test_an_agent_gets_variables_of_any_name(tmp_path: Path) -> None:
+    names = ("env", "own", "argv", "entry", "path", "dir", "_env", "ticks", "command", "fields")
+    given = [f"PATH={os.environ['PATH']}", *(f"{name}=/bin/true" for name in names)]
+    (tmp_path / "launch.env").write_text("".join(f"{entry}\0" for entry in given))
+    (tmp_path / "launch.argv").write_text("env\0-0\0")
+    launch = find_shell_root() / "lib" / "launch"
+    said = subprocess.run(["bash", launch, tmp_path], capture_output=True, text=True, check=True)
+    assert set(given) <= set(said.stdout.split("\0"))
+
+
+def test_a_name_that_the_launcher_uses_itself_is_refused(session: Session) -> None:
+    with pytest.raises(UsageError, match="'_sm_own' is one of the launcher"):
+        written(session, _sm_own="x")
 
 
 def puts_status_line(folder: Path, command: str) -> None:
