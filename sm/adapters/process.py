@@ -29,11 +29,15 @@ HELD_S = 2.0
 
 
 class Result(Struct, frozen=True):
-    """A program's exit code and both outputs, decoded (wrong bytes become U+FFFD)."""
+    """A program's exit code and both outputs, decoded (wrong bytes become U+FFFD).
+
+    `raw` is stdout byte by byte.
+    """
 
     code: int
     stdout: str
     stderr: str
+    raw: bytes = b""
 
     @property
     def lines(self) -> list[str]:
@@ -112,7 +116,9 @@ def run(
         timer.cancel()
     if overdue.is_set():
         raise CommandTimeoutError(f"'{_short(argv)}' was stopped after {timeout_s:g} s")
-    result = Result(process.exit_code or 0, _text(process.stdout), _text(process.stderr))
+    result = Result(
+        process.exit_code or 0, _text(process.stdout), _text(process.stderr), process.stdout
+    )
     if result.code not in accept:
         raise CommandError(argv, result)
     return result
@@ -156,7 +162,7 @@ def ask(
         finally:
             if process.returncode is None:
                 os.killpg(process.pid, signal.SIGKILL)
-    result = Result(process.returncode, _text(stdout), _text(stderr))
+    result = Result(process.returncode, _text(stdout), _text(stderr), stdout)
     if result.code not in accept:
         raise CommandError(argv, result)
     return result

@@ -184,13 +184,13 @@ def diff(project: Project, number: int, stat: bool) -> None:
 
     options = ["--no-color", *(["--stat"] if stat else [])]
     if agent := find_agent(project):
-        found = ask_for(agent, Verb.DIFF, number, str, text=" ".join(options))
+        found = ask_for(agent, Verb.DIFF, number, bytes, text=" ".join(options))
     else:
         found = project.forge.diff(number, *options)
     if not sys.stdout.isatty():
-        pass_on(found.encode("utf-8"))
+        pass_on(found)
         return
-    for line in found.splitlines():
+    for line in found.decode("utf-8", "replace").splitlines():
         say(*_coloured(line))
 
 

@@ -92,7 +92,7 @@ def _judged(found: Iterable[Review], trust: Trust) -> Iterable[Review]:
     return (reviews.leave_out(one, trust) for one in found if trust.includes(one.author))
 
 
-def _show_diff(session: IssueSession, question: Ask) -> str:
+def _show_diff(session: IssueSession, question: Ask) -> bytes:
     project, seen = session.project, _seen(session)
     _check_readable(session, _find_pull(seen, question.number), seen.trust(project.settings))
     return project.forge.diff(question.number, *question.text.split())

@@ -286,5 +286,5 @@ class ForgeContract:
         forge = side.open()
         side.push("fix/1", "new.txt", "hello\n")
         number = forge.open_pull("fix/1", "main", "a", author=BOT).number
-        assert "+hello" in forge.diff(number)
+        assert b"+hello" in forge.diff(number)
         assert forge.files_changed(number) == ["new.txt"]

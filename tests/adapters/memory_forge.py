@@ -294,7 +294,7 @@ class MemoryForge:
         self.server.put(structs.replace(known, check=NO_CHECK, reviews=(*known.reviews, made)))
         return made
 
-    def diff(self, number: int, *options: str) -> str:
+    def diff(self, number: int, *options: str) -> bytes:
         pull = self.pull(number)
         return self.server.repository.diff(f"refs/heads/{pull.base}", pull.head, *options)
 

@@ -213,7 +213,7 @@ def test_diff_is_of_the_branch_alone_also_after_the_merge(hub: Hub) -> None:
     git(hub.repository.clone, "checkout", "-q", "main")
     hub.repository.commit("theirs.txt", "theirs\n")
     before = forge.diff(1)
-    assert "+mine" in before
-    assert "theirs" not in before
+    assert b"+mine" in before
+    assert b"theirs" not in before
     forge.merge(1, author="x")
     assert forge.diff(1) == before

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -47,6 +49,22 @@ def test_list_and_show_tell_what_there_is_to_merge(hub: Hub) -> None:
 def test_diff_shows_the_change(hub: Hub) -> None:
     assert "\n+mine\n" in ok(hub, "pr", "diff", "1")
     assert "new.txt | 1 +" in ok(hub, "pr", "diff", "1", "--stat")
+
+
+def test_a_patch_in_a_pipe_can_be_applied_whatever_bytes_and_settings_there_are(hub: Hub) -> None:
+    clone, latin_1 = hub.repository.clone, "café\n".encode("latin-1")
+    hub.check_out("fix/1")
+    (clone / "menu.txt").write_bytes(latin_1)
+    git(clone, "add", "menu.txt")
+    git(clone, "commit", "-q", "-m", "in Latin-1")
+    git(clone, "push", "-q", "origin", "HEAD")
+    git(clone, "checkout", "-q", "main")
+    for name, value in (("noprefix", "true"), ("external", "false"), ("context", "0")):
+        git(clone, "config", "--global", f"diff.{name}", value)
+    words = (sys.executable, "-Im", "sm", "--config", hub.config, "pr", "diff", "1")
+    patch = subprocess.run(words, capture_output=True, check=True).stdout
+    subprocess.run(["git", "-C", clone, "apply"], input=patch, check=True)
+    assert (clone / "menu.txt").read_bytes() == latin_1
 
 
 def test_review_with_remarks_then_approval_then_merge(hub: Hub) -> None:

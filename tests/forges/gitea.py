@@ -280,8 +280,8 @@ def open_pull(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply
 @route("GET", r"/pulls/([0-9]+)\.diff")
 def diff(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     _, found = gitea.pull(at[0])
-    text = gitea.state.repository.diff(f"refs/heads/{found.base}", found.head)
-    return Reply(raw=text.encode(), headers={"Content-Type": "text/plain"})
+    patch = gitea.state.repository.diff(f"refs/heads/{found.base}", found.head)
+    return Reply(raw=patch, headers={"Content-Type": "text/plain"})
 
 
 @route("GET", "/pulls/([0-9]+)")

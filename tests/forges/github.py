@@ -376,8 +376,8 @@ def open_pull(github: Github, asked: Asked, who: str, _: tuple[str, ...]) -> Rep
 def pull(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     entry, found = github.pull(at[0])
     if asked.headers.get("accept", "").endswith(".diff"):
-        text = github.state.repository.diff(f"refs/heads/{found.base}", found.head)
-        return Reply(raw=text.encode())
+        patch = github.state.repository.diff(f"refs/heads/{found.base}", found.head)
+        return Reply(raw=patch)
     return Reply(data=github.pull_data(entry, whole=True))
 
 

@@ -679,7 +679,7 @@ def begin(gitlab: Gitlab, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     entry, pull = gitlab.pull(at[0])
     position = asked.data.get("position")
     if position:
-        text = gitlab.state.repository.diff(f"refs/heads/{pull.base}", pull.head)
+        text = gitlab.state.repository.diff(f"refs/heads/{pull.base}", pull.head).decode()
         added = sum(
             line.startswith("+") and not line.startswith("+++") for line in text.split("\n")
         )
@@ -702,8 +702,8 @@ def diffs(gitlab: Gitlab, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
 @route("GET", "/merge_requests/([0-9]+)/raw_diffs")
 def raw_diffs(gitlab: Gitlab, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     _, pull = gitlab.pull(at[0])
-    text = gitlab.state.repository.diff(f"refs/heads/{pull.base}", pull.head)
-    return Reply(raw=text.encode(), headers={"Content-Type": "text/plain"})
+    patch = gitlab.state.repository.diff(f"refs/heads/{pull.base}", pull.head)
+    return Reply(raw=patch, headers={"Content-Type": "text/plain"})
 
 
 def changed(gitlab: Gitlab, base: str, head: str) -> list[dict[str, Any]]:

@@ -231,7 +231,7 @@ class Forge(Protocol):
         """Review the commit `head`, by default the branch's current one."""
         ...
 
-    def diff(self, number: int, *options: str) -> str:
+    def diff(self, number: int, *options: str) -> bytes:
         """What a pull request changes, as `git diff` shows it."""
         ...
 

@@ -186,11 +186,11 @@ def test_an_older_server_gives_a_patch_in_pieces(side: RemoteSide) -> None:
     whole = side.open().diff(number)
     side.site.faults = [Fault(part="/raw_diffs", reply=Reply(404, {"message": "404 Not Found"}))]
     pieces = side.open().diff(number)
-    assert "diff --git a/fix-1.txt b/fix-1.txt\n" in whole
+    assert b"diff --git a/fix-1.txt b/fix-1.txt\n" in whole
     assert pieces == (
-        "diff --git a/fix-1.txt b/fix-1.txt\n--- /dev/null\n+++ b/fix-1.txt\n@@ -0,0 +1 @@\n+x\n"
+        b"diff --git a/fix-1.txt b/fix-1.txt\n--- /dev/null\n+++ b/fix-1.txt\n@@ -0,0 +1 @@\n+x\n"
     )
-    assert "fix-1.txt | 1 +" in side.open().diff(number, "--stat")
+    assert b"fix-1.txt | 1 +" in side.open().diff(number, "--stat")
 
 
 # Whose words count

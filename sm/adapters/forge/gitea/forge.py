@@ -57,11 +57,11 @@ class GiteaForge(RestForge):
         data: dict[str, object] = {"event": EVENTS[state], "commit_id": head, "body": body}
         return send_review(self.reader, number, data | {"comments": remarks}, comments)
 
-    def read_diff(self, number: int) -> str:
+    def read_diff(self, number: int) -> bytes:
         """What a pull request changes, as a patch."""
         self.reader.pull_shape(number)
         path = f"{self.reader.at}/pulls/{number}.diff"
-        return self.web.get(path, READ, media="text/plain").body.decode("utf-8", "replace")
+        return self.web.get(path, READ, media="text/plain").body
 
     def send_merge(self, pull: PullRequest, message: str) -> str:
         """Have it merge at exactly this head. It is a POST, but a second one finds it merged."""

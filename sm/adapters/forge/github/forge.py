@@ -132,10 +132,10 @@ class GithubForge(RestForge):
         data |= {"comments": remarks} if remarks else {}
         return send_review(self.reader, number, data, comments)
 
-    def read_diff(self, number: int) -> str:
+    def read_diff(self, number: int) -> bytes:
         """What a pull request changes, as a patch."""
         path, media = f"{self.reader.at}/pulls/{number}", "application/vnd.github.diff"
-        return self.web.get(path, READ, media=media).body.decode("utf-8", "replace")
+        return self.web.get(path, READ, media=media).body
 
     def send_merge(self, pull: PullRequest, message: str) -> str:
         """Have GitHub merge at exactly this head."""

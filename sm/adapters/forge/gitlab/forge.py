@@ -137,14 +137,14 @@ class GitlabForge(RestForge):
                 f"of merge request {number}"
             )
 
-    def read_diff(self, number: int) -> str:
+    def read_diff(self, number: int) -> bytes:
         """What a pull request changes, as a patch."""
         self.reader.request(number)
         path = f"{self.reader.at}/merge_requests/{number}/raw_diffs"
         answer = self.web.get(path, READ, media="text/plain", accept=GONE)
         if answer.status in GONE:  # servers before 17.9
-            return join_diffs(self.reader.diffs(number))
-        return answer.body.decode("utf-8", "replace")
+            return join_diffs(self.reader.diffs(number)).encode()
+        return answer.body
 
     def enqueue(self, pull: PullRequest) -> PullRequest | None:
         """Put it into the merge train of its base at exactly this head; None if it has none.

@@ -263,7 +263,7 @@ class LocalForge(Struct, frozen=True):
         review = new_review(state, body, tuple(comments), author, head)
         return self.requests.add_review(number, review)
 
-    def diff(self, number: int, *options: str) -> str:
+    def diff(self, number: int, *options: str) -> bytes:
         """What a pull request changes, as `git diff` shows it."""
         pull = self.pull(number)
         return self.repository.diff(_base(pull), pull.head, *options)

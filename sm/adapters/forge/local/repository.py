@@ -25,6 +25,10 @@ class MergeTry(Struct, frozen=True):
     conflicts: tuple[str, ...] = ()
 
 
+PLAIN = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_COUNT": "0"}
+"""Settings such as diff.noprefix make a patch that cannot be applied."""
+
+
 class BareRepository(Struct, frozen=True):
     """Git in a repository without a work tree; commits are full object names."""
 
@@ -174,9 +178,10 @@ class BareRepository(Struct, frozen=True):
         args = ("diff", "--name-only", "--no-renames", "-z", f"{base}...{head}", "--")
         return self.git(*args).stdout.split("\0")[:-1]
 
-    def diff(self, base: str, head: str, *options: str) -> str:
-        """What `head` changes, seen from where it left `base`."""
-        return self.git("diff", *options, f"{base}...{head}", "--").stdout
+    def diff(self, base: str, head: str, *options: str) -> bytes:
+        """What `head` changes, seen from where it left `base`, whatever settings a person has."""
+        args = ("diff", "--no-ext-diff", "--no-textconv", *options, f"{base}...{head}", "--")
+        return self.git(*args, env=PLAIN).raw
 
 
 def _mtime_ns(path: Path) -> int:

@@ -299,14 +299,14 @@ class RestForge(ABC):
     ) -> Review:
         """Review the commit `head` in the words of the forge."""
 
-    def diff(self, number: int, *options: str) -> str:
+    def diff(self, number: int, *options: str) -> bytes:
         """What a pull request changes, as `git diff` shows it; `--stat` for an overview."""
         if "--stat" in options:
-            return pulls.show_stat(pulls.list_files(self.reader, number))
+            return pulls.show_stat(pulls.list_files(self.reader, number)).encode()
         return self.read_diff(number)
 
     @abstractmethod
-    def read_diff(self, number: int) -> str:
+    def read_diff(self, number: int) -> bytes:
         """What a pull request changes, as a patch."""
 
     def files_changed(self, number: int, head: str = "") -> list[str]:
