@@ -10,7 +10,8 @@ from contextlib import contextmanager
 
 import click
 
-from sm.errors import SmError, UsageError
+from sm.errors import UsageError
+from sm.output import warn
 
 SCISSORS = "<!-- sm: the first line is the title, the rest the text; this line and all below go -->"
 
@@ -38,12 +39,12 @@ def edit(title: str = "", body: str = "") -> tuple[str, str]:
 
 @contextmanager
 def keep(text: str) -> Iterator[None]:
-    """Keep in a file what a person has written, where it cannot be used."""
+    """Keep in a file what a person has written, if it cannot be used or Ctrl-C ends the wait."""
     try:
         yield
-    except SmError as error:
+    except BaseException:
         handle, path = tempfile.mkstemp(prefix="sm-text-", suffix=".md")
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
-        error.message = f"{error.message} (what you wrote is in '{path}')"
+        warn(f"what you wrote is in '{path}'")
         raise

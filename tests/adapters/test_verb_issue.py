@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from sm.cli.editor import keep
 from tests.helpers import git
 from tests.hub import Hub, make_hub
 
@@ -210,6 +211,17 @@ def test_what_was_written_is_kept_where_it_cannot_be_used(hub: Hub) -> None:
     assert kept
     assert "Thanks." in Path(kept[1]).read_text()
     assert hub.open().issue(1).body == "Never mind."
+
+
+def test_what_was_written_is_kept_when_a_slow_forge_is_interrupted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for error in (KeyboardInterrupt(), OSError("the disk is gone")):
+        with pytest.raises(type(error)), keep("Mend it\n\nPlease.\n"):
+            raise error
+        kept = re.search(r"what you wrote is in '([^']+)'", capsys.readouterr().err)
+        assert kept
+        assert Path(kept[1]).read_text() == "Mend it\n\nPlease.\n"
 
 
 def test_a_label_that_is_nearly_another_one_is_refused(hub: Hub) -> None:
