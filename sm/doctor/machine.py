@@ -133,7 +133,11 @@ def _ages(path: Path) -> Iterator[tuple[Path, str]]:
     """Yield lines such as `q /tmp 1777 root root 10d`."""
     files = {file.name: file for folder in reversed(AGING) for file in folder.glob("*.conf")}
     for file in files.values():
-        for line in file.read_text(errors="replace").splitlines():
+        try:
+            lines = file.read_text(errors="replace").splitlines()
+        except OSError:  # systemd passes it over, too
+            continue
+        for line in lines:
             fields = line.split()
             if len(fields) >= 6 and fields[1] == str(path) and fields[5] not in ("-", "0"):
                 yield file, fields[5]

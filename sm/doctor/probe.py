@@ -19,16 +19,15 @@ from msgspec import structs
 
 from sm.adapters.agent import profiles
 from sm.adapters.agent.profile import Profile
-from sm.adapters.process import ANY_CODE, run
 from sm.adapters.tmux import Tmux, TmuxBusyError, TmuxError
 from sm.config.schema import Agent, Config
 from sm.doctor.assumptions import CHECKS, FULL, LAST
-from sm.doctor.finding import Finding, fail, guard, ok
+from sm.doctor.finding import Finding, guard
 from sm.doctor.probed import Subject
-from sm.errors import SmError
+from sm.doctor.version import check_version
 from sm.nonce import make_nonce
 from sm.sessions import agent_process, registry
-from sm.sessions.launch import Launch, split_command
+from sm.sessions.launch import Launch
 from sm.sessions.record import AdHocRecord
 from sm.sessions.session import AdHocSession
 from sm.store.files import ensure_private_dir
@@ -71,7 +70,7 @@ def probe(root: Root, agent: Agent, profile: Profile, *, full: bool) -> Iterator
 
 def _probe(root: Root, agent: Agent, profile: Profile, full: bool) -> Iterator[Finding]:
     profiles.check_terminal(profile, "a probe")
-    yield _version(agent, profile)
+    yield check_version(agent, profile)
     ensure_private_dir(root.private)
     cwd = ensure_private_dir(root.probe)
     with _ending_in_order() as told, _place() as place, _server() as tmux:
@@ -85,19 +84,6 @@ def _probe(root: Root, agent: Agent, profile: Profile, full: bool) -> Iterator[F
                     break
         finally:
             agent_process.stop(tmux, session)
-
-
-def _version(agent: Agent, profile: Profile) -> Finding:
-    words = split_command(agent.command or profile.command)
-    path = shutil.which(words[0], path=agent.env.get("PATH"))
-    if path is None:
-        raise SmError(f"agent '{words[0]}' is not on PATH: install it, or set 'agent.command'")
-    if Path(path).name not in {known.program for known in profiles.BUILTIN.values()}:
-        return ok(f"'{path}'")  # an unknown program is not started just to ask
-    done = run(path, "--version", timeout_s=20, accept=tuple(ANY_CODE))
-    if done.code:
-        return fail(f"'{path} --version' failed", "run it by hand, and install it anew")
-    return ok(f"'{path}', {done.stdout.strip()}")
 
 
 def _session(place: Root, cwd: Path, agent: Agent, profile: Profile) -> AdHocSession:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from sm.adapters.agent import profiles
 from sm.adapters.forge.webhook.secret import read_secret
-from sm.adapters.process import ANY_CODE, run
 from sm.config import duration
 from sm.config.forges import RemoteSettings
 from sm.doctor.finding import Finding, fail, ok, warn
+from sm.doctor.version import check_version
 from sm.errors import SmError
 from sm.foreign import read_number
 from sm.issues import claim, webhooks, worktrees
@@ -75,20 +73,9 @@ def check_webhooks(project: Project) -> Iterator[Finding]:
 
 
 def check_agent_cli(project: Project) -> Iterator[Finding]:
-    """Check the version of a known agent. An unknown program is not started just to ask."""
-    settings, overrides = project.settings.agent, project.config.profiles
-    words = shlex.split(profiles.make_command_line(settings, overrides))
-    path = shutil.which(words[0], path=settings.env.get("PATH")) if words else None
-    if path is None:
-        return  # the check of the settings reports it
-    if Path(path).name not in {known.program for known in profiles.BUILTIN.values()}:
-        yield ok(f"agent '{path}', profile '{profiles.resolve(settings, overrides).name}'")
-        return
-    done = run(path, "--version", timeout_s=20, accept=tuple(ANY_CODE))
-    if done.code:
-        yield fail(f"'{path} --version' failed", "run it by hand, and install it anew")
-    else:
-        yield ok(f"agent '{path}', {one_line(done.stdout)}")
+    """Check the agent's program and, if it is a known one, its version."""
+    agent = project.settings.agent
+    yield check_version(agent, profiles.resolve(agent, project.config.profiles))
 
 
 def check_first_questions(project: Project) -> Iterator[Finding]:

@@ -115,9 +115,11 @@ def split_command(line: str) -> list[str]:
     try:
         command = shlex.split(line)
     except ValueError as error:
-        raise UsageError(f"cannot read agent.command '{line}': {str(error).lower()}") from error
+        raise UsageError(
+            f"cannot read the agent's command '{line}': {str(error).lower()}"
+        ) from error
     if not command:
-        raise UsageError("agent.command is empty: set it")
+        raise UsageError("the agent has no command: set 'agent.command'")
     return command
 
 

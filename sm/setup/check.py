@@ -116,14 +116,9 @@ def _agent(agent: Agent, overrides: Overrides) -> Iterator[str]:
     try:
         profile = profiles.resolve(agent, overrides)
         profiles.check_terminal(profile, "work on issues")
-        words = shlex.split(agent.command or profile.command)
+        words = split_command(agent.command or profile.command)
     except SmError as error:
         yield error.message
         return
-    except ValueError as error:
-        yield f"the command of profile '{profile.name}' has unmatched quotes ({error})".lower()
-        return
-    if not words:
-        yield f"profile '{profile.name}' has no command: set 'agent.command'"
-    elif shutil.which(words[0], path=agent.env.get("PATH")) is None:
+    if shutil.which(words[0], path=agent.env.get("PATH")) is None:
         yield f"agent '{words[0]}' is not on PATH: install it, or set 'agent.command'"

@@ -56,12 +56,6 @@ def test_a_profile_is_named_or_known_by_its_program(agent: Agent, expected: str)
     assert profiles.resolve(agent, MINE).name == expected
 
 
-def test_a_command_of_ones_own_goes_before_the_profiles() -> None:
-    assert profiles.make_command_line(Agent(), {}) == "claude --dangerously-skip-permissions"
-    assert profiles.make_command_line(Agent(profile="mine"), MINE) == "mine --yes"
-    assert profiles.make_command_line(Agent(profile="mine", command="x"), MINE) == "x"
-
-
 def test_a_new_profile_starts_from_the_generic_one_or_from_what_it_is_like() -> None:
     mine, wrapped = profiles.find("mine", MINE), profiles.find("wrapped", MINE)
     assert structs.replace(mine, **MINE["mine"]) == mine

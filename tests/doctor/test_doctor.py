@@ -182,6 +182,28 @@ def test_the_age_at_which_a_system_clears_its_tmp_is_read(
     assert list(machine._ages(Path("/tmp"))) == []
 
 
+def test_a_file_of_the_system_that_cannot_be_read_ends_no_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone.conf").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "folder.conf").mkdir()
+    (tmp_path / "tmp.conf").write_text("q /tmp 1777 root root 10d\n")
+    monkeypatch.setattr(machine, "AGING", (tmp_path,))
+    assert list(machine._ages(Path("/tmp"))) == [(tmp_path / "tmp.conf", "10d")]
+
+
+def test_an_open_quote_in_a_profile_s_command_is_told_once(
+    project: Project, tmp_path: Path
+) -> None:
+    sm_yaml(tmp_path, agent={"profile": "odd"}, profiles={"odd": {"command": "odd 'x"}})
+    config = load(project.config.source, os.environ, tmp_path)
+    [(level, what, _)] = wrong(Project(config, config.projects[0]))
+    assert (level, what) == (
+        "fail",
+        "cannot read the agent's command 'odd 'x': no closing quotation",
+    )
+
+
 def test_an_agent_that_cannot_tell_its_version_is_named(
     project: Project, programs: Callable[[str, str], None]
 ) -> None:

@@ -83,7 +83,7 @@ def test_every_assumption_that_holds_is_told_with_what_was_measured(
     assert failures(found) == []
     said = "\n".join(finding.what for finding in found)
     for beginning in (
-        f"'{sys.executable}'\n",
+        f"agent '{sys.executable}', profile 'mine'\n",
         "glyph '>': the composer shows after ",
         "a line: pasted, and read back after ",
         "erase_key 'C-u': empties the composer",

@@ -133,7 +133,7 @@ def agent_line() -> list[str]:
         (["--dir", "/none/such"], "cannot start in '/none/such': it is no directory"),
         (["--provider", "none"], "no profile 'none': there are"),
         (["--provider", "generic"], "the profile 'generic' has no command"),
-        (["--provider", "mute", "--command", "a 'b"], "cannot read agent.command"),
+        (["--provider", "mute", "--command", "a 'b"], "cannot read the agent's command"),
     ],
 )
 def test_new_says_what_cannot_be_used(company: Company, args: list[str], message: str) -> None:

@@ -152,7 +152,7 @@ def test_a_missing_program_is_named_here_and_in_the_transcript(
 
 @pytest.mark.parametrize(
     ("command", "message"),
-    [("  ", "is empty"), ("claude 'x", "no closing quotation")],
+    [("  ", "has no command"), ("claude 'x", "no closing quotation")],
 )
 def test_an_unusable_command_is_a_clear_error(
     root: Root, tmux: Tmux, session: IssueSession, tmp_path: Path, command: str, message: str

@@ -58,16 +58,6 @@ def resolve(agent: Agent, overrides: Overrides) -> Profile:
     return find_by_command(agent.command, overrides) if agent.command else find(DEFAULT, overrides)
 
 
-def make_command_line(agent: Agent, overrides: Overrides) -> str:
-    """Return the command line of the agent: its own, else its profile's.
-
-    Raises:
-        UsageError: as `resolve`.
-
-    """
-    return agent.command or resolve(agent, overrides).command
-
-
 def find_by_command(command: str, overrides: Overrides) -> Profile:
     """Return the profile of the program at the start of a command line, else the generic.
 
