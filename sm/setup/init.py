@@ -16,7 +16,7 @@ from sm.adapters.git import Git
 from sm.adapters.git_call import call
 from sm.config.check import check_path
 from sm.config.forges import ForgeSettings
-from sm.config.load import find_user_folder, list_files, load
+from sm.config.load import find_user_folder, list_files, load_any
 from sm.config.read import SUFFIXES
 from sm.config.write import Values, check_values, format_text
 from sm.errors import SmError, UsageError
@@ -142,11 +142,10 @@ def check(setup: Setup, *, force: bool) -> None:
     check_values(setup.values, setup.output)
     if setup.output.suffix not in SUFFIXES:
         raise UsageError(f"'{setup.output}' must end in .yaml or .toml")
-    if setup.output.exists():
-        if not force and _content(setup.output) != format_text(setup.values, setup.output):
-            raise UsageError(f"'{setup.output}' exists: use --force to replace it, or --output")
-    else:
-        _check_name_is_free(setup)
+    text = format_text(setup.values, setup.output)
+    if not force and setup.output.exists() and _content(setup.output) != text:
+        raise UsageError(f"'{setup.output}' exists: use --force to replace it, or --output")
+    _check_name_is_free(setup)
     if setup.hub.is_new:
         _source(setup)
     else:
@@ -163,9 +162,10 @@ def _content(path: Path) -> str:
 def _check_name_is_free(setup: Setup) -> None:
     """Refuse a known project name: all files of the user's folder hold together."""
     folder = find_user_folder(os.environ)
-    if setup.output.parent != folder or not list_files(folder):
+    if setup.output.parent != folder:
         return
-    for project in load(folder, {}, folder).projects:
+    others = [file for file in list_files(folder) if file != setup.output]
+    for project in (one for file in others for one in load_any(file, {}, folder).projects):
         if name_session(project.name, 1) == name_session(setup.name, 1):
             raise UsageError(
                 f"project '{project.name}' is in '{folder}' already: choose another --name"

@@ -338,6 +338,26 @@ def test_the_only_configuration_may_be_elsewhere(
     assert f"  export SM_CONFIG={output}\n" in capsys.readouterr().out
 
 
+def test_what_to_do_next_is_said_when_no_other_configuration_can_be_found(
+    clone: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    sealed: Path,
+) -> None:
+    here = f"  export SM_CONFIG={sealed}/.config/sm/reef.yaml\n"
+    monkeypatch.setenv("SM_CONFIG", str(tmp_path / "gone.yaml"))
+    assert run(["init", "--yes"]) == 0
+    assert here in capsys.readouterr().out
+    monkeypatch.delenv("SM_CONFIG")
+    for suffix in ("yaml", "toml"):
+        (clone / f"sm.{suffix}").write_text("")
+    assert run(["init", "--yes"]) == 0
+    said = capsys.readouterr().out
+    assert here in said
+    assert "--loop" in said
+
+
 # -- the questions -------------------------------------------------------------------------------
 
 
