@@ -13,10 +13,10 @@ from sm.cli.invocation import find_project
 from sm.config.check import check_path
 from sm.config.convert import make_absolute
 from sm.config.forges import AnyForgeSettings, LocalSettings
-from sm.config.load import NoConfigError, find, find_user_folder, load
+from sm.config.load import find, find_user_folder, load
 from sm.config.schema import Agent
 from sm.errors import SmError, UsageError
-from sm.output import ask, confirm, say, say_text
+from sm.output import ask, confirm, say, say_text, warn
 from sm.redact import redact
 from sm.sessions.hidden_variables import describe, list_hidden
 from sm.setup import discover, elsewhere, init
@@ -151,7 +151,10 @@ def _offer_ci(setup: Setup, cwd: Path, wanted: bool | None, yes: bool) -> None:
     if wanted is None and not yes:
         wanted = _agrees(f"run the CI command once now, on '{setup.primary}', to see it pass?")
     if wanted:
-        _try_ci(setup, cwd)
+        try:
+            _try_ci(setup, cwd)
+        except SmError as error:  # all is set up
+            warn(f"CI was not tried: {error.message}")
     else:
         say(f"CI was not tried: {spell_command('sm', cwd)} doctor --ci runs it once")
 
@@ -259,15 +262,15 @@ def _announce_agent(setup: Setup) -> None:
 
 
 def _say_next(setup: Setup, cwd: Path) -> None:
-    which = ""
     say("next:")
     try:
         found = find(None, os.environ, cwd)
-    except NoConfigError:  # it is written to where no command looks
-        found = None
-    if found not in (setup.output, setup.output.parent):
+        is_found = found in (setup.output, setup.output.parent)
+        is_only = not is_found or len(load(found, os.environ, cwd).projects) == 1
+    except UsageError:  # no command finds one, or can use what it finds
+        is_found, is_only = False, True
+    if not is_found:
         say(f"  export SM_CONFIG={shlex.quote(str(setup.output))}")
-    elif found and len(load(found, os.environ, cwd).projects) > 1:
-        which = f"--project {setup.name} "
+    which = "" if is_only else f"--project {setup.name} "
     say(f'  {spell_command("sm", cwd)} issue add {which}"…"')
     say(f"  {spell_command('dev-poll', cwd)} --loop")

@@ -15,9 +15,12 @@ from sm.config.load import load
 from sm.config.read import read_document
 from sm.config.schema import ProjectSettings
 from sm.config.write import Values, format_text
+from sm.sessions.project import Project
 from sm.setup import discover
 from sm.setup.check import list_project_problems
+from sm.store import lock
 from tests.helpers import Repository, git, make_repository
+from tests.hub import local_forge
 
 
 @pytest.fixture(autouse=True)
@@ -289,6 +292,18 @@ def test_names_are_apart_in_the_users_folder(
     assert not (sealed / ".config/sm/a_b.yaml").exists()
 
 
+def test_a_file_that_is_replaced_gets_no_name_of_another(
+    clone: Path, capsys: pytest.CaptureFixture[str], sealed: Path
+) -> None:
+    assert run(["init", "--yes"]) == 0
+    old = sealed / ".config/sm/old.yaml"
+    old.write_text("# mine\n")
+    assert "project 'reef' is in" in refused(capsys, "--output", str(old), "--force")
+    assert old.read_text() == "# mine\n"
+    assert run(["init", "--yes", "--output", str(old), "--force", "--name", "other"]) == 0
+    assert {project("reef").name, project("other").name} == {"reef", "other"}
+
+
 # -- the file ------------------------------------------------------------------------------------
 
 
@@ -543,3 +558,19 @@ def test_with_yes_ci_is_not_tried_but_by_its_option(
     said = capsys.readouterr()
     assert "boom zebra\n" in said.err
     assert "mend 'ci.command' in" in said.err
+
+
+def test_ci_that_cannot_be_tried_now_keeps_nothing_from_being_said(
+    clone: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["init", "--yes", "--ci", "true"]) == 0
+    config = load(None, os.environ, clone)
+    forge = local_forge(Project(config, config.projects[0]))
+    check = forge.checks.folder(git(clone, "rev-parse", "HEAD"))
+    check.path.mkdir(parents=True, mode=0o700)
+    capsys.readouterr()
+    with lock.hold(check.lock):
+        assert run(["init", "--yes", "--ci", "true", "--try-ci"]) == 0
+    said = capsys.readouterr()
+    assert "CI is at work" in said.err
+    assert "--loop" in said.out
