@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.cli.live import show_live
-from sm.cli.options import json_option, load_machine
+from sm.cli.options import json_option, load_machine, name_target
 from sm.cli.words import print_json
 from sm.context import settings
 from sm.errors import UsageError
@@ -27,7 +27,7 @@ PERCENTAGE = click.IntRange(1, 100)
 
 
 @click.command("context")
-@click.argument("words", metavar="[enable | disable] [TARGET]", nargs=-1)
+@click.argument("words", metavar="[enable | disable] [TARGET | PROJECT ISSUE]", nargs=-1)
 @json_option
 @click.option("--watch", "-w", is_flag=True, help="Show it live, until Ctrl-C.")
 @click.option("--warning", type=PERCENTAGE, metavar="N", help="Enable: tell the agent at N %.")
@@ -63,7 +63,8 @@ def command(
     --warning and --critical the warnings, --cycle the cycle. An agent may set its own context and
     those of sessions that it has begun.
     """
-    verb, target = _parse(words)
+    verb = words[0] if words and words[0] in VERBS else ""
+    target = name_target(click_context, words[1:] if verb else words)
     given = {
         "warning_percentage": warning,
         "critical_percentage": critical,
@@ -82,15 +83,6 @@ def command(
         _set(_own(click_context, target), verb, values)
     else:
         _show(_looker(click_context, target), as_json=as_json, watch=watch, one=bool(target))
-
-
-def _parse(words: tuple[str, ...]) -> tuple[str, str]:
-    """The verb and the target, each '' for none."""
-    verb = words[0] if words and words[0] in VERBS else ""
-    rest = words[1:] if verb else words
-    if len(rest) > 1:
-        raise UsageError(f"expected one session, got '{' '.join(rest)}'")
-    return verb, rest[0] if rest else ""
 
 
 def _hearers(names: tuple[str, ...]) -> tuple[str, ...] | None:

@@ -37,12 +37,17 @@ file_option: Decorator = click.option(
 """`file: Path | None`."""
 
 
-def _number(ctx: click.Context, _param: click.Parameter, text: str) -> int:
-    """The number in `7`, `#7` or `PROJECT#7`; the last names the project for `project_option`."""
+def _number(ctx: click.Context, _param: click.Parameter, words: tuple[str, ...]) -> int:
+    """The number in `7`, `#7`, `PROJECT 7` or `PROJECT#7`; `project_option` has the project."""
     from sm.cli.options import name_project
     from sm.sessions.address import OF_ISSUE
 
-    if found := OF_ISSUE.fullmatch(text):
+    *names, text = words
+    if len(names) > 1:
+        raise UsageError("expected a number, or a project and a number, such as 'harb 7'")
+    if names:
+        name_project(ctx, names[0])
+    elif found := OF_ISSUE.fullmatch(text):
         name_project(ctx, found[1])
         return int(found[2])
     if not ISSUE.fullmatch(text.removeprefix("#")):
@@ -51,9 +56,14 @@ def _number(ctx: click.Context, _param: click.Parameter, text: str) -> int:
 
 
 number_argument: Decorator = click.argument(
-    "number", metavar="NUMBER", callback=_number, is_eager=True
+    "number",
+    metavar="[PROJECT] NUMBER",
+    callback=_number,
+    is_eager=True,
+    nargs=-1,
+    required=True,
 )
-"""`number: int`, which may name the project as well: `shop#7`."""
+"""`number: int`; the project may be named before it, also as `shop#7`."""
 
 WIDTH_OF_A_PIPE = 10_000
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import json_option, pass_machine
+from sm.cli.options import json_option, optional_target_name, pass_machine
 from sm.cli.times import format_age, format_moment, format_span
 from sm.cli.words import print_json
 from sm.output import console, say, say_lines
@@ -23,7 +23,7 @@ SHOWN = 20
 
 
 @click.command("health")
-@click.argument("target", metavar="[TARGET]", required=False)
+@optional_target_name
 @click.option(
     "--lines",
     "-n",
@@ -40,7 +40,7 @@ SHOWN = 20
 )
 @json_option
 @pass_machine
-def command(machine: Machine, target: str | None, lines: int, check: bool, as_json: bool) -> None:
+def command(machine: Machine, target: str, lines: int, check: bool, as_json: bool) -> None:
     """Show what became of each replacement of a context, of all sessions or of TARGET.
 
     The status is 'confirmed' if the new context has named its task, 'unconfirmed' if it has only

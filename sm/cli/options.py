@@ -248,10 +248,30 @@ def project_issue(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def _target(ctx: click.Context, _param: click.Parameter, text: str | None) -> AnySession | None:
+def _target(
+    ctx: click.Context, _param: click.Parameter, words: str | tuple[str, ...]
+) -> AnySession | None:
     from sm.sessions.address import find
 
-    return None if text is None else find(load_machine(ctx).root, _in_full(ctx, text))
+    given = (words,) if isinstance(words, str) else words
+    return find(load_machine(ctx).root, name_target(ctx, given)) if given else None
+
+
+def name_target(ctx: click.Context, words: tuple[str, ...]) -> str:
+    """What a session is called, from `TARGET` or `PROJECT ISSUE`; '' for no words.
+
+    Raises:
+        UsageError: it is neither.
+
+    """
+    match words:
+        case ():
+            return ""
+        case (text,):
+            return _in_full(ctx, text)
+        case (project, issue) if ISSUE.fullmatch(issue):
+            return f"{project}#{issue}"
+    raise UsageError("expected a session, or a project and an issue, such as 'harb 7'")
 
 
 def _in_full(ctx: click.Context, text: str) -> str:
@@ -269,16 +289,31 @@ def _in_full(ctx: click.Context, text: str) -> str:
         return text
 
 
-target_argument: Decorator = click.argument("session", metavar="TARGET", callback=_target)
-"""`session: AnySession`, by id, name, `PROJECT#ISSUE` or the start of an id.
+target_argument: Decorator = click.argument(
+    "session", metavar="TARGET | PROJECT ISSUE", callback=_target, nargs=-1, required=True
+)
+"""`session: AnySession`, by id, name, project and issue, or the start of an id.
 
 Where there is one project, the number of the issue is enough.
 """
 
+target_in_one_word: Decorator = click.argument("session", metavar="TARGET", callback=_target)
+"""The same, but the issue is `PROJECT#ISSUE`: other words follow."""
+
 optional_target: Decorator = click.argument(
-    "session", metavar="[TARGET]", callback=_target, required=False
+    "session", metavar="[TARGET | PROJECT ISSUE]", callback=_target, nargs=-1
 )
 """`session: AnySession | None`."""
+
+
+def _target_name(ctx: click.Context, _param: click.Parameter, words: tuple[str, ...]) -> str:
+    return name_target(ctx, words)
+
+
+optional_target_name: Decorator = click.argument(
+    "target", metavar="[TARGET | PROJECT ISSUE]", callback=_target_name, nargs=-1
+)
+"""`target: str`, what a session is called, which may be over; '' for none."""
 
 
 def find_place(

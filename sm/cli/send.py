@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import json_option, target_argument
+from sm.cli.options import json_option, target_in_one_word
 from sm.cli.words import TIME_UP, print_json, read_text
 from sm.output import say
 
@@ -19,7 +19,7 @@ MODES = ("sequential", "important", "steer", "urgent")
 
 
 @click.command("send")
-@target_argument
+@target_in_one_word
 @click.option(
     "--mode",
     type=click.Choice(MODES),

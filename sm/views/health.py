@@ -20,7 +20,7 @@ class Recorded(Struct, frozen=True):
     name: str
 
 
-def list_records(root: Root, target: str | None) -> Iterator[Recorded]:
+def list_records(root: Root, target: str) -> Iterator[Recorded]:
     """The records of a session, or of all, the newest first.
 
     Raises:
@@ -39,7 +39,7 @@ def _name(entry: Health) -> str:
     return f"{entry.project}#{number}" if entry.project else entry.session
 
 
-def list_given_up(root: Root, target: str | None) -> list[Recorded]:
+def list_given_up(root: Root, target: str) -> list[Recorded]:
     """The last record of each session that there is, where its rotation was given up."""
     last: dict[str, Recorded] = {}
     for one in list_records(root, target):

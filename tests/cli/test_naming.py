@@ -65,11 +65,36 @@ def test_a_verb_that_begins_work_asks_the_forge_for_the_issue(
     assert "f/" in told or "/f'" in told  # the forge, which is not there
 
 
-@pytest.mark.parametrize("verb", ["send", "tail", "queue", "wait", "cycle"])
+OF_SESSIONS = ("tail", "queue", "wait", "cycle", "children", "context", "context enable", "health")
+
+
+@pytest.mark.parametrize("verb", OF_SESSIONS)
+@pytest.mark.parametrize("called", ["7", "harb 7", "harb#7"])
 @pytest.mark.usefixtures("config")
-def test_a_number_alone_is_a_session_too(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    more = ["text"] if verb == "send" else []
-    assert "no session 'harb#7'" in complaint(capsys, verb, "7", *more)
+def test_an_issue_is_a_session_too(
+    verb: str, called: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "no session 'harb#7'" in complaint(capsys, *verb.split(), *called.split())
+
+
+@pytest.mark.usefixtures("config")
+def test_a_message_goes_to_one_word_as_its_text_follows(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert "no session 'harb#7'" in complaint(capsys, "send", "7", "text")
+    assert "no session 'harb'" in complaint(capsys, "send", "harb", "7", "text")
+
+
+@pytest.mark.parametrize("verb", ["tail", "queue", "children", "logs"])
+@pytest.mark.usefixtures("config")
+def test_an_empty_word_is_no_session(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no session ''" in complaint(capsys, verb, "")
+
+
+@pytest.mark.usefixtures("config")
+def test_more_words_than_an_issue_has_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for args in ("tail harb x", "context harb 7 8", "issue show harb 7 8"):
+        assert "such as 'harb 7'" in complaint(capsys, *args.split())
 
 
 def test_with_several_projects_a_number_alone_names_none(
@@ -102,6 +127,8 @@ def test_the_forges_verbs_take_the_project_with_the_number(
     config.write_text(BOTH)
     assert "which project?" in complaint(capsys, "issue", "show", "7")
     assert "which project?" not in complaint(capsys, "issue", "show", "reef#7")
+    assert "which project?" not in complaint(capsys, "issue", "show", "reef", "7")
+    assert "no project 'rief'" in complaint(capsys, "pr", "show", "rief", "7")
     assert "no project 'rief'" in complaint(capsys, "pr", "show", "rief#7")
     told = complaint(capsys, "pr", "show", "harb#7", "--project", "reef")
     assert "--project names 'reef', the argument 'harb'" in told

@@ -396,7 +396,7 @@ def test_switched_on_where_all_is_done_it_is_not_said_that_nothing_is(
     ("arguments", "message"),
     [
         (["nobody"], "no session 'nobody'"),
-        (["ann", "bob"], "expected one session, got 'ann bob'"),
+        (["ann", "bob"], "expected a session, or a project and an issue"),
         (["enable"], "which session? name one: 'sm context' lists them"),
         (["disable", "ann", "--warning", "5"], "thresholds are set by 'sm context enable'"),
         (["ann", "--warning", "5"], "thresholds are set by 'sm context enable'"),
