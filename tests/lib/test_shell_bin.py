@@ -4,8 +4,9 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -153,13 +154,13 @@ def test_cron_s_environment_is_enough(clone: Path, tmp_path: Path) -> None:
 
 
 class Loop:
-    """A `dev-poll --loop` whose ticks run `body`."""
+    """A `dev-poll --loop`, or `--once`, whose ticks run `body`."""
 
-    def __init__(self, folder: Path, body: str) -> None:
+    def __init__(self, folder: Path, body: str, mode: str) -> None:
         self.ticks = folder / "ticks"
         core = stand_in(folder / "core", f'echo tick >>"{self.ticks}"\n{body}')
         self.process = subprocess.Popen(
-            [str(BIN / "dev-poll"), "--loop"],
+            [str(BIN / "dev-poll"), mode],
             env=os.environ | {"SM_PYTHON": str(core)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -184,15 +185,18 @@ class Loop:
         return self.process.returncode, out, err
 
 
-StartLoop = Callable[[str], Loop]
+class StartLoop(Protocol):
+    """Starts one; it is killed after the test."""
+
+    def __call__(self, body: str, mode: str = "--loop") -> Loop: ...
 
 
 @pytest.fixture
 def start_loop(tmp_path: Path) -> Iterator[StartLoop]:
     loops: list[Loop] = []
 
-    def start(body: str) -> Loop:
-        loops.append(Loop(tmp_path, body))
+    def start(body: str, mode: str = "--loop") -> Loop:
+        loops.append(Loop(tmp_path, body, mode))
         return loops[-1]
 
     yield start
@@ -287,12 +291,13 @@ def test_loop_tells_the_news_and_goes_on_from_there(start_loop: StartLoop, tmp_p
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("mode", ["--loop", "--once"])
 def test_tick_under_way_is_finished_first(
-    start_loop: StartLoop, tmp_path: Path, how: signal.Signals
+    start_loop: StartLoop, tmp_path: Path, how: signal.Signals, mode: str
 ) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
-    loop = start_loop(f'read -r word <"{gate}"; echo "$word"; echo 1')
+    loop = start_loop(f'read -r word <"{gate}"; echo "$word"; echo 1', mode)
     loop.wait_for_ticks(1)
     # As a terminal does it: everybody in the group gets the signal.
     os.killpg(loop.process.pid, how) if how == signal.SIGINT else loop.process.send_signal(how)
@@ -309,8 +314,9 @@ def _caught(pid: int) -> bool:
     return all(int(mask, 16) == 0 for mask in pending)
 
 
-def test_second_signal_ends_the_tick(start_loop: StartLoop) -> None:
-    loop = start_loop("exec sleep 60")
+@pytest.mark.parametrize("mode", ["--loop", "--once"])
+def test_second_signal_ends_the_tick(start_loop: StartLoop, mode: str) -> None:
+    loop = start_loop("exec sleep 60", mode)
     loop.wait_for_ticks(1)
 
     def ended() -> bool:
