@@ -58,7 +58,8 @@ def command(
             unable |= isinstance(line, Unable)
     if loop:
         _tell_loop(root, begins_at, _signs(projects), projects)
-    say(f"{min(project.settings.poll_interval_s for project in projects):g}")
+    interval_s = min(project.settings.poll_interval_s for project in projects)
+    say(f"{interval_s:.3f}".rstrip("0").rstrip("."))  # dev-poll reads no exponent
     click_context.exit(code or (1 if unable and not loop else 0))
 
 
