@@ -37,6 +37,24 @@ def make_levels(settings: Settings, raised_by: float = 0.0) -> Levels:
 def switch(session: Session, *, on: bool, values: Mapping[str, object]) -> None:
     """Switch monitor and cycle on or off; with `values`, by keys of `OwnSettings`, only those.
 
+    The caller holds the session's lock.
+
+    Raises:
+        UsageError: the warning would come after the critical percentage.
+
+    """
+    save(session, find_switched(session, on=on, values=values))
+
+
+def save(session: Session, after: OwnSettings) -> None:
+    """Have these settings hold from now on."""
+    save_own(session.dir, after)
+    registry.poke(session.dir)
+
+
+def find_switched(session: Session, *, on: bool, values: Mapping[str, object]) -> OwnSettings:
+    """Return what `switch` sets.
+
     Raises:
         UsageError: the warning would come after the critical percentage.
 
@@ -51,8 +69,7 @@ def switch(session: Session, *, on: bool, values: Mapping[str, object]) -> None:
         switched = dict.fromkeys(("monitor", "cycle"), on)
     after = structs.replace(before, **(switched | dict(values)))
     _check(session, after)
-    save_own(session.dir, after)
-    registry.poke(session.dir)
+    return after
 
 
 def _check(session: Session, after: OwnSettings) -> None:

@@ -10,43 +10,50 @@ from sm.sessions.session import AdHocSession, AnySession
 from sm.store import events, journal, lock
 
 
-def rename(session: AnySession, name: str) -> AnySession:
-    """Give a session without an issue another name, or none; return its new record.
+def change(
+    session: AnySession, *, name: str | None = None, parent: str | None = None
+) -> AnySession:
+    """Give a session another name or parent, '' for none, None as it is; return its new record.
 
     Raises:
-        UsageError: the name is invalid or taken, or the session works on an issue.
+        UsageError: one of them cannot be; then neither is changed.
 
     """
+    root, told = session.root, list[events.Event]()
+    with lock.hold(root.new_lock):
+        changed = registry.load(root, session.name)  # others may have changed it by now
+        if name is not None and name != _name(changed):
+            changed = _rename(changed, name)
+            told.append(events.Renamed(session=session.name, name=name))
+        if parent is not None:
+            _check_parent(session, parent)
+            changed = changed.change(parent=parent)
+            told.append(events.Adopted(session=session.name, parent=parent))
+        if told:
+            registry.rewrite(changed)
+    for event in told:
+        journal.record(root.journal, event)
+    return changed
+
+
+def _name(session: AnySession) -> str | None:
+    return session.record.alias if isinstance(session, AdHocSession) else None
+
+
+def _rename(session: AnySession, name: str) -> AnySession:
+    """Return the session without an issue under another name."""
     if not isinstance(session, AdHocSession):
         raise UsageError(f"'{session.label}' is called after its issue: it has no other name")
-    if name == session.record.alias:
-        return session
     check_new_name(name)
-    with lock.hold(session.root.new_lock):
-        check_free(session.root, name)
-        # As it is by now: another process may have changed it.
-        changed = registry.load(session.root, session.name).change(alias=name)
-        registry.rewrite(changed)
-    journal.record(session.root.journal, events.Renamed(session=session.name, name=name))
-    return changed
+    check_free(session.root, name)
+    return session.change(alias=name)
 
 
-def adopt(session: AnySession, parent: str) -> AnySession:
-    """Make the session with this id the parent, '' for none; return the child's new record.
-
-    Raises:
-        UsageError: there is no such session, or it is the child itself or its descendant.
-
-    """
-    root = session.root
-    with lock.hold(root.new_lock):
-        known = registry.list_all(root, lambda _: None)
-        above = next((one for one in known if one.name == parent), None)
-        if parent and above is None:
-            raise UsageError(f"no session '{parent}': name its parent by the whole id")
-        if above and session.name in trace_lineage(above, known):
-            raise UsageError(f"'{above.label}' is '{session.label}' or below it: it is no parent")
-        changed = registry.load(root, session.name).change(parent=parent)
-        registry.rewrite(changed)
-    journal.record(root.journal, events.Adopted(session=session.name, parent=parent))
-    return changed
+def _check_parent(session: AnySession, parent: str) -> None:
+    """Refuse a parent that there is not, or that is the session itself or its descendant."""
+    known = registry.list_all(session.root, lambda _: None)
+    above = next((one for one in known if one.name == parent), None)
+    if parent and above is None:
+        raise UsageError(f"no session '{parent}': name its parent by the whole id")
+    if above and session.name in trace_lineage(above, known):
+        raise UsageError(f"'{above.label}' is '{session.label}' or below it: it is no parent")

@@ -23,6 +23,7 @@ from sm.sessions.address import check_living
 from sm.sessions.caller import Caller
 from sm.sessions.machine import Machine
 from sm.sessions.session import AdHocSession, AnySession
+from sm.store import lock
 from sm.store.paths import Root
 
 B = TypeVar("B")
@@ -71,16 +72,20 @@ def begin_session(call: Call[shapes.NewSession]) -> shapes.Session:
 
 
 def change_session(call: Call[shapes.SessionChange]) -> shapes.Session:
-    """Change the record of a session in the named fields."""
+    """Change the record of a session in the named fields; if one cannot be changed, none is."""
     session, wish = views.find_exactly(call.root, call.ident), call.body
     caller = _caller(call.root, wish.requester_session_id)
     caller.check_may_change(session, registry.list_all(call.root, lambda _: None))
-    if wish.name is not UNSET:
-        session = edit.rename(session, wish.name or "")
-    if wish.parent_session_id is not UNSET:
-        session = edit.adopt(session, wish.parent_session_id or "")
-    if wish.context_monitor is not UNSET:
-        settings.switch(session, on=wish.context_monitor, values={})
+    on, name, parent = wish.context_monitor, wish.name, wish.parent_session_id
+    with lock.hold(session.dir.lock, timeout_s=120):
+        switched = None if on is UNSET else settings.find_switched(session, on=on, values={})
+        session = edit.change(
+            session,
+            name=None if name is UNSET else name or "",
+            parent=None if parent is UNSET else parent or "",
+        )
+        if switched:
+            settings.save(session, switched)
     return views.show_session(session)
 
 

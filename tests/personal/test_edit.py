@@ -13,8 +13,8 @@ from tests.residents import settle
 def test_two_changes_at_once_are_both_made(root: Root, tmp_path: Path) -> None:
     """Each process has read the record before the other one changed it."""
     ann, child = settle(root, tmp_path, "s-1"), settle(root, tmp_path, "s-2")
-    edit.rename(child, "bob")
-    edit.adopt(child, ann.name)
-    edit.rename(child, "carl")
+    edit.change(child, name="bob")
+    edit.change(child, parent=ann.name)
+    edit.change(child, name="carl")
     found = registry.load(root, child.name)
     assert (found.address, found.record.parent) == ("carl", ann.name)

@@ -786,8 +786,12 @@ def test_a_change_that_cannot_be_is_refused(company: Company, served: Served) ->
         (bob, {"context_monitor": "off"}, 422),
         (ann, {"name": "x", "requester_session_id": bob}, 403),
         ("s-nobody", {"name": "x"}, 404),
+        (bob, {"name": "x", "parent_session_id": "s-nobody", "context_monitor": False}, 422),
+        (bob, {"name": "ann", "parent_session_id": None}, 422),
     ):
         assert changed(served, session, **what).status == status, (session, what)
+    assert company.session(bob).record.parent == ann
+    assert not company.session(bob).dir.context_settings.exists()
     assert [company.session(one).label for one in (ann, bob)] == ["ann", "bob"]
 
 
