@@ -33,10 +33,9 @@ class Looks:
         """Have a look begin after now: at once, or after the one under way."""
         with self._lock:
             self._is_asked = True
-            if self._is_running:
-                return
-            self._is_running = True
-        threading.Thread(target=self._run, daemon=True).start()
+            if not self._is_running:
+                threading.Thread(target=self._run, daemon=True).start()
+                self._is_running = True  # only now: without a thread the next one asks anew
 
     def _run(self) -> None:
         while self._take():

@@ -78,3 +78,22 @@ def test_a_look_that_fails_does_not_keep_the_next_one_from_it(
         wait_for(lambda count=count: len(forge.pauses) == count, "its end")  # type: ignore[misc]
         forge.pause_over.release()
     assert capsys.readouterr().err.endswith(said)
+
+
+def test_a_thread_that_cannot_be_started_does_not_keep_the_next_one_from_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    forge = Forge()
+    looks = Looks(forge.look, forge.sleep)
+
+    def fail(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", fail)
+        with pytest.raises(RuntimeError):
+            looks.ask()
+    looks.ask()
+    wait_for(lambda: forge.started == 1, "the look")
+    forge.look_over.release()
+    forge.pause_over.release(10)
