@@ -107,10 +107,27 @@ def restore(file: SettingsFile, content: bytes) -> None:
     """Replace the file's content by `content`, and keep its mode; see `write`."""
     mode = stat.S_IMODE(file.path.stat().st_mode) if file.raw is not None else 0o600
     _make_folder(file.path.parent)
+    write_atomic(file.path, content, durable=True, at_last=lambda: _check_unchanged(file))
+    file.path.chmod(mode)
+
+
+def remove(file: SettingsFile) -> None:
+    """Remove the file.
+
+    Raises:
+        SmError: it cannot be removed, or another program has changed it.
+
+    """
+    try:
+        _check_unchanged(file)
+        file.path.unlink()
+    except OSError as error:
+        raise SmError(f"cannot remove '{file.path}': {os.strerror(error.errno or 0)}") from error
+
+
+def _check_unchanged(file: SettingsFile) -> None:
     if (file.path.read_bytes() if file.path.exists() else None) != file.raw:
         raise SmError(f"'{file.path}' was changed meanwhile: try again")
-    write_atomic(file.path, content, durable=True)
-    file.path.chmod(mode)
 
 
 def _make_folder(folder: Path) -> None:

@@ -81,7 +81,7 @@ def uninstall(path: Path) -> str:
     if before is not None and settings_file.parse(before, file.backup) == wanted:
         settings_file.restore(file, before)
     elif before is None and not wanted:
-        file.path.unlink()  # install has made it
+        settings_file.remove(file)  # install has made it
     else:
         settings_file.write(file, wanted)
     return f"removed the hooks and the status line from '{file.path}'"

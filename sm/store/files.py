@@ -11,7 +11,7 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -180,12 +180,13 @@ def write_atomic(
     durable: bool = False,
     mtime_ns: int | None = None,
     limit: int = FILE_LIMIT,
+    at_last: Callable[[], object] = lambda: None,
 ) -> None:
     """Replace `path` (0600): a reader finds the old content or the new one, never half.
 
     With `durable` the content survives a power cut. `mtime_ns` (since the epoch) sets the file's
     time; by default it is now. `limit` is the reader's limit in bytes. On a full disk the old file
-    stays.
+    stays; also if `at_last`, which is called right before the replacement, raises an error.
 
     Raises:
         StateError: the file could not be written, or is too large; `path` is unchanged.
@@ -198,6 +199,7 @@ def write_atomic(
         _create(temporary, data, durable=durable)
         if mtime_ns is not None:
             os.utime(temporary, ns=(mtime_ns, mtime_ns))
+        at_last()
         temporary.replace(path)
         if durable:
             sync_dir(path.parent)

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from sm.adapters import settings_file
+from sm.errors import SmError
 from sm.sessions.hooks import HOOKS
 from tests.shell import BIN
 
@@ -237,6 +239,36 @@ def test_a_full_disk_leaves_the_file_as_it_was(settings: Path) -> None:
     refused = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
     assert refused.returncode == 1, refused.stderr
     assert settings.read_bytes() == before
+
+
+def test_a_change_by_another_program_while_ours_is_written_is_kept(
+    settings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, sync = settings_file.read(settings), os.fsync
+
+    def sync_late(fd: int) -> None:
+        settings.write_text('{"model": "theirs"}')
+        sync(fd)
+
+    monkeypatch.setattr(os, "fsync", sync_late)
+    with pytest.raises(SmError, match="was changed meanwhile: try again"):
+        settings_file.write(file, {"model": "ours"})
+    assert content(settings) == {"model": "theirs"}
+    assert folder(settings.parent) == {"settings.json", "settings.json.sm-backup"}
+
+
+def test_a_file_is_removed_only_as_it_was_read(sealed: Path) -> None:
+    path = sealed / "settings.json"
+    path.write_text("{}")
+    file = settings_file.read(path)
+    path.write_text('{"model": "theirs"}')
+    with pytest.raises(SmError, match="was changed meanwhile: try again"):
+        settings_file.remove(file)
+    assert content(path) == {"model": "theirs"}
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(SmError, match="cannot remove"):
+        settings_file.remove(file)
 
 
 def test_show_tells_what_would_be_and_what_is(settings: Path) -> None:
