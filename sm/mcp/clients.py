@@ -15,6 +15,8 @@ from sm.sessions.machine import Machine
 
 SERVERS = "mcpServers"
 NAME = "sm"
+PLACES = ("SM_STATE_ROOT", "SM_TMUX_SOCKET", "SM_BRIDGE_DATABASE")
+"""The variables of an entry that are ours; a person may have added others."""
 
 
 class McpClient(StrEnum):
@@ -29,16 +31,14 @@ def make_entry(machine: Machine, env: Mapping[str, str]) -> dict[str, Any]:
     named = ["--config", str(machine.source)] if machine.source else []
     # The places that our environment names: a client may start with another environment, and
     # in another folder.
-    places = {
-        "SM_STATE_ROOT": machine.settings.state_root,
-        "SM_TMUX_SOCKET": machine.settings.tmux_socket,
-        "SM_BRIDGE_DATABASE": machine.settings.bridge_database,
-    }
+    settings = machine.settings
+    values = (settings.state_root, settings.tmux_socket, settings.bridge_database)
+    places = zip(PLACES, values, strict=True)
     return {
         "type": "stdio",
         "command": sys.executable,
         "args": ["-Im", "sm", *named, "mcp"],
-        "env": {name: str(place) for name, place in places.items() if env.get(name)},
+        "env": {name: str(place) for name, place in places if env.get(name)},
     }
 
 
@@ -66,7 +66,7 @@ def install(client: McpClient, machine: Machine, env: Mapping[str, str]) -> str:
     """
     file = settings_file.read(find_configuration(client, env))
     servers = _servers(file)
-    ours = servers.get(NAME, {}) | make_entry(machine, env)
+    ours = _update(servers.get(NAME, {}), make_entry(machine, env))
     wanted = file.settings | {SERVERS: servers | {NAME: ours}}
     if wanted == file.settings:
         return f"{client}: already in '{file.path}'"
@@ -74,6 +74,14 @@ def install(client: McpClient, machine: Machine, env: Mapping[str, str]) -> str:
     settings_file.write(file, wanted)
     backup = f" (before: '{file.backup}')" if is_first else ""
     return f"{client}: added the server '{NAME}' to '{file.path}'{backup}; restart the client"
+
+
+def _update(before: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
+    """Return the entry with what a person has added to it, such as variables for a proxy."""
+    known = before.get("env")
+    theirs = known if isinstance(known, dict) else {}
+    kept = {name: value for name, value in theirs.items() if name not in PLACES}
+    return before | entry | {"env": kept | entry["env"]}
 
 
 def uninstall(client: McpClient, env: Mapping[str, str]) -> str:

@@ -63,6 +63,8 @@ def test_the_server_of_a_clone_that_was_moved_is_brought_up_to_date(sealed: Path
     moved["mcpServers"]["sm"]["args"] = ["-Im", "sm", "--config", "/gone/sm.yaml", "mcp"]
     for server in (now, moved):
         server["mcpServers"]["sm"]["timeout"] = 60_000  # the person's own
+        server["mcpServers"]["sm"]["env"]["HTTPS_PROXY"] = "http://proxy:3128"
+    moved["mcpServers"]["sm"]["env"]["SM_STATE_ROOT"] = "/gone/state"
     (sealed / CODE).write_text(json.dumps(moved))
     sm("mcp", "install", "claude-code")
     assert settings(sealed / CODE) == now
