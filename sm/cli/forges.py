@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sm.cli.invocation import ISSUE
-from sm.cli.words import read_stdin, read_up_to
+from sm.cli.words import read_stdin, read_stream
 from sm.errors import UsageError
 from sm.output import Styled, console, say, say_text, warn
 from sm.text import normalise, one_line
@@ -88,15 +88,14 @@ def read_text(text: str | None, file: Path | None) -> str:
     if file is None:
         return text or ""
     try:
-        data = read_stdin() if str(file) == "-" else _read_file(file)
+        return read_stdin() if str(file) == "-" else _read_file(file)
     except OSError as error:
         raise UsageError(f"cannot read '{file}': {(error.strerror or '').lower()}") from error
-    return data.decode("utf-8", "replace")
 
 
-def _read_file(file: Path) -> bytes:
+def _read_file(file: Path) -> str:
     with file.open("rb") as stream:
-        return read_up_to(stream, f"'{file}'")
+        return read_stream(stream, f"'{file}'")
 
 
 def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -20,31 +20,24 @@ def read_text(words: tuple[str, ...]) -> str:
         UsageError: what was read is not UTF-8, or too large.
 
     """
-    if words != ("-",):
-        return " ".join(words)
-    try:
-        return read_stdin().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise UsageError(
-            f"standard input is not UTF-8 (byte {error.start}): convert it, or send the path"
-        ) from error
+    return read_stdin() if words == ("-",) else " ".join(words)
 
 
-def read_stdin() -> bytes:
+def read_stdin() -> str:
     """Standard input to its end.
 
     Raises:
-        UsageError: it is larger than any text may be; the rest of it is not read.
+        UsageError: as `read_stream`.
 
     """
-    return read_up_to(sys.stdin.buffer, "standard input")
+    return read_stream(sys.stdin.buffer, "standard input")
 
 
-def read_up_to(stream: BinaryIO, what: str) -> bytes:
-    """What is left in `stream`, which errors call `what`.
+def read_stream(stream: BinaryIO, what: str) -> str:
+    """The text that is left in `stream`, which errors call `what`.
 
     Raises:
-        UsageError: it is larger than any text may be; the rest of it is not read.
+        UsageError: it is not UTF-8, or larger than any text may be; then the rest is not read.
 
     """
     data = stream.read(TEXT_BYTES + 1)
@@ -53,7 +46,12 @@ def read_up_to(stream: BinaryIO, what: str) -> bytes:
             f"{what} is larger than {TEXT_BYTES:,} bytes: put it into a file that can be read "
             "where it is needed, and name that"
         )
-    return data
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{what} is not UTF-8 (byte {error.start}): convert it, or send the path"
+        ) from error
 
 
 def print_json(value: object) -> None:

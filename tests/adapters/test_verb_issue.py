@@ -105,6 +105,11 @@ def test_bad_input_is_told_in_one_line(hub: Hub) -> None:
     assert "there is no issue 9" in refused(hub, "show", "9")
     assert "the text is given twice" in refused(hub, "add", "a", "-b", "b", "-F", "x")
     assert "cannot read 'gone': no such file" in refused(hub, "add", "a", "-F", "gone")
+    latin_1 = hub.folder.parent / "latin1.txt"
+    latin_1.write_bytes("a café\n".encode("latin-1"))
+    said = refused(hub, "add", "a", "-F", str(latin_1))
+    assert f"'{latin_1}' is not UTF-8 (byte 5): convert it" in said
+    assert hub.open().issues()[0] == []
     assert "the comment is empty" in refused(hub, "comment", "1")
     assert "0" in refused(hub, "show", "0")
     assert "--as is empty" in refused(hub, "add", "a", "--as", "")
