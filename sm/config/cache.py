@@ -47,7 +47,7 @@ def recall(path: Path, found: os.stat_result) -> Content | None:
     """Return what the file at `path` held when it was `found` so before; None if unknown."""
     try:
         entry = msgspec.json.decode(read_harmless(_place(path)), type=Entry)
-    except (msgspec.MsgspecError, ValueError, OSError):
+    except (msgspec.MsgspecError, ValueError, OSError, RuntimeError):
         return None
     if (entry.format, entry.stamp) != (FORMAT, _stamp(found)):
         return None
@@ -65,12 +65,17 @@ def keep(path: Path, found: os.stat_result, content: Content) -> None:
             return
         ensure_private_dir(find_folder(), parents=True)
         write_atomic(_place(path), encoded)
-    except (StateError, OSError, TypeError, ValueError, OverflowError, RecursionError):
+    except (StateError, OSError, TypeError, ValueError, OverflowError, RuntimeError):
         return
 
 
 def find_folder() -> Path:
-    """Return the folder of the entries. All of it may be removed at any time."""
+    """Return the folder of the entries. All of it may be removed at any time.
+
+    Raises:
+        RuntimeError: the user has no home.
+
+    """
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "sm" / "config"
 

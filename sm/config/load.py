@@ -91,8 +91,19 @@ def make_default_machine(env: Mapping[str, str], cwd: Path) -> MachineSettings:
 
 
 def find_user_folder(env: Mapping[str, str]) -> Path:
-    """Return the folder of the user's own configuration."""
-    return Path(env.get("HOME") or Path.home()) / ".config" / "sm"
+    """Return the folder of the user's own configuration.
+
+    Raises:
+        NoConfigError: the user has no home.
+
+    """
+    try:
+        return Path(env.get("HOME") or Path.home()) / ".config" / "sm"
+    except RuntimeError as error:
+        raise NoConfigError(
+            "no configuration: HOME is not set, and this user has no home: set it, or name one "
+            "with --config"
+        ) from error
 
 
 def find(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Path:

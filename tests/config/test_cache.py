@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import pwd
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from sm.config import cache, read
+from sm.config.load import NoConfigError, find
 from sm.config.read import read_document
 from sm.errors import UsageError
 
@@ -144,3 +147,18 @@ def test_a_configuration_that_is_known_loads_no_parser(path: Path) -> None:
         [sys.executable, "-Ic", code, str(path)], capture_output=True, text=True, check=True
     )
     assert done.stdout == "False\n"
+
+
+def test_a_user_without_a_home_has_no_cache_and_no_configuration_of_his_own(
+    path: Path, parsed: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def forget(uid: int) -> NoReturn:
+        raise KeyError(uid)
+
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(pwd, "getpwuid", forget)
+    for _ in range(2):
+        assert read_document(path, "sm.yaml").data["projects"]
+    assert len(parsed) == 2
+    with pytest.raises(NoConfigError, match="no configuration: HOME is not set"):
+        find(None, os.environ, tmp_path / "elsewhere")
