@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from sm.sessions.session import AnySession
 
 EVENTS = {
-    "idle": "its turn is over and no message waits for it",
-    "end": "it has ended",
-    "dialog": "it asks a person something",
+    "idle": "is still busy, or messages are waiting",
+    "end": "has not ended",
+    "dialog": "has asked nothing",
 }
+"""What is waited for, and what a session is or has done as long as it has not come."""
 
 
 @click.command("wait")
@@ -50,7 +51,7 @@ def command(
 
     found = await_event(session, Event(event), timeout_s)
     if found is None:
-        warn(f"after {timeout_s:g} s it is not so that {EVENTS[event]}")
+        warn(f"timed out after {timeout_s:g} s: {session.address} {EVENTS[event]}")
         click_context.exit(TIME_UP)
     if not found:
         raise SmError(f"'{session.address}' has ended before: see 'sm tail {session.address}'")

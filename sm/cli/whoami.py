@@ -26,7 +26,9 @@ def command(machine: Machine, as_json: bool) -> None:
 
     session = identify(machine.root, os.environ).session
     if session is None:
-        raise SmError("this is no session of sm: a person's shell may act on any")
+        raise SmError(
+            "you are not inside an sm session: from this shell you may control all of them"
+        )
     found = make_relative(session)
     if as_json:
         print_json(found)
