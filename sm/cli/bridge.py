@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import select
-import sys
 import textwrap
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from sm.cli.live import pause_for_reader
 from sm.cli.options import about_argument, json_option, pass_machine
 from sm.cli.words import print_json, read_text
 from sm.output import say, say_json, say_text
@@ -103,7 +101,7 @@ def get(machine: Machine, ident: str, client: str | None, watch: bool, as_json: 
     for entry in () if as_json and not watch else thread.entries:
         show(entry, is_new=thread.is_new(entry))
     if watch:
-        for entry in bridge.follow(machine, thread, pause=_pause):
+        for entry in bridge.follow(machine, thread, pause=pause_for_reader):
             show(entry, is_new=entry.from_client is not thread.client)
         say("closed", err=True)
 
@@ -200,15 +198,6 @@ def _told(handoff: Handoff, what: str, *, as_json: bool) -> None:
 def _head(handoff: Handoff) -> str:
     about = f" · {handoff.project}" if handoff.project else ""
     return f"{one_line(handoff.title)} · {handoff.id}{about} · {handoff.status}"
-
-
-def _pause(seconds: float) -> None:
-    """Sleep, and end as soon as the reader is gone: with `| head`, not only at the next entry."""
-    time.sleep(seconds)
-    reader = select.poll()
-    reader.register(sys.stdout, 0)
-    if any(event & (select.POLLERR | select.POLLHUP) for _, event in reader.poll(0)):
-        raise BrokenPipeError
 
 
 def _print_entry(entry: Entry, *, is_new: bool) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import select
-import sys
 import time
 from typing import TYPE_CHECKING
 
 import click
 
+from sm.cli.live import pause_for_reader
 from sm.cli.options import json_option, load_machine, optional_past_name
 from sm.cli.times import format_moment
 from sm.output import say, say_json
@@ -79,14 +78,4 @@ def _print(event: Event, as_json: bool) -> None:
 
 
 def _pause() -> None:
-    """Wait a moment.
-
-    Raises:
-        BrokenPipeError: the reader of the output has gone, who would not be missed before the next
-            event otherwise.
-
-    """
-    gone = select.poll()
-    gone.register(sys.stdout.fileno(), 0)
-    if gone.poll(LOOK_S * 1000):
-        raise BrokenPipeError
+    pause_for_reader(LOOK_S)

@@ -1,7 +1,8 @@
-"""A table that is drawn anew every second, until Ctrl-C."""
+"""Output that goes on until Ctrl-C: a table drawn anew every second, lines as they come."""
 
 from __future__ import annotations
 
+import select
 import sys
 import time
 from collections.abc import Callable
@@ -35,3 +36,17 @@ def show_live(verb: str, draw: Callable[[int, int], RenderableType], *, as_json:
                 time.sleep(REFRESH_S)
     except KeyboardInterrupt:
         return  # the way to end it, so no error
+
+
+def pause_for_reader(seconds: float) -> None:
+    """Wait so long between two looks for something to print.
+
+    Raises:
+        BrokenPipeError: the reader of the output has gone. With `| head`, it would not be missed
+            before the next line otherwise.
+
+    """
+    gone = select.poll()
+    gone.register(sys.stdout.fileno(), 0)
+    if gone.poll(seconds * 1000):
+        raise BrokenPipeError
