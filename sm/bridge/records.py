@@ -22,11 +22,6 @@ class Client(StrEnum):
     CHAT = "chat"
     CODE = "code"
 
-    @property
-    def cursor(self) -> str:
-        """The column with the last entry that it has seen."""
-        return f"{self}_last_seen"
-
 
 class EntryType(StrEnum):
     """The purpose of an entry."""

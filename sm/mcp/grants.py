@@ -29,7 +29,7 @@ MOST_OLDER = 8
 """Tokens of a kind besides the newest, because a client may run in several places."""
 GRACE_S = 60.0
 """How long an exchanged refresh token is accepted once more: the answer may be lost, or the
-client\nhas asked twice at once."""
+client has asked twice at once."""
 
 
 class Token(Struct, frozen=True):

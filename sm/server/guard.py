@@ -30,7 +30,7 @@ ORIGIN = re.compile(r"https?://(.+)")
 DRAIN_S = 1.0
 DRAIN_LIMIT = 8 * 1024 * 1024
 """How much of an unwanted body we read. Otherwise a client that still writes would find
-the\nconnection reset, and would never read why."""
+the connection reset, and would never read why."""
 
 
 class Rules(Struct, frozen=True):

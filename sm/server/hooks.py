@@ -33,7 +33,7 @@ OVER_HTTP = {"SM_HOOKS": "http"}
 HOOK_S = 10.0
 LATE_S = 1.0
 """A reading names no context. If it comes so soon after a clear or a compaction, it may be
-about\nthe old context. During a rotation, every reading may be."""
+about the old context. During a rotation, every reading may be."""
 SAME_S, LOOK_S = 0.3, 0.02
 """How long a compaction's own hook may take to report it, too."""
 RECENT_S = 5.0
