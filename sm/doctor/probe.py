@@ -19,12 +19,13 @@ from msgspec import structs
 
 from sm.adapters.agent import profiles
 from sm.adapters.agent.profile import Profile
-from sm.adapters.tmux import Tmux, TmuxBusyError, TmuxError
+from sm.adapters.tmux import Tmux, TmuxError
 from sm.config.schema import Agent, Config
 from sm.doctor.assumptions import CHECKS, FULL, LAST
 from sm.doctor.finding import Finding, guard
 from sm.doctor.probed import Subject
 from sm.doctor.version import check_version
+from sm.errors import TemporaryError
 from sm.nonce import make_nonce
 from sm.sessions import agent_process, registry
 from sm.sessions.launch import Launch
@@ -137,7 +138,7 @@ def _server() -> Iterator[Tmux]:
     try:
         yield (tmux := Tmux(name))
     finally:
-        with contextlib.suppress(TmuxError, TmuxBusyError):
+        with contextlib.suppress(TmuxError, TemporaryError):
             tmux.command("kill-server")
         folder = Path(os.environ.get("TMUX_TMPDIR") or "/tmp")  # noqa: S108 - tmux's own place
         (folder / f"tmux-{os.geteuid()}" / name).unlink(missing_ok=True)
