@@ -14,6 +14,7 @@ from msgspec import structs
 from sm.adapters.composer import forget, press
 from sm.adapters.process import CommandTimeoutError
 from sm.adapters.tmux import MissingPaneError, NoServerError, TmuxBusyError, TmuxError
+from sm.errors import StateError
 from sm.messages import hold, observe, offers, queue
 from sm.messages.decide import Act, Start, decide_handed, decide_waiting
 from sm.messages.interrupt import erase, interrupt, settle_interrupted
@@ -31,7 +32,7 @@ from sm.refusal import Outcome, Refusal, Status
 from sm.sessions import agent as agents
 from sm.sessions.agent import Agent
 from sm.sessions.session import Session
-from sm.store import lock
+from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
 from sm.text import clean
 
@@ -105,7 +106,10 @@ def drain_held(session: Session) -> Refusal | None:
         return _drain(session)
     except (NoServerError, MissingPaneError):
         return Refusal.GONE
-    except (TmuxError, TmuxBusyError, CommandTimeoutError):
+    except (TmuxError, TmuxBusyError, CommandTimeoutError) as error:
+        problem = events.Problem(session=session.name, text=error.message)
+        with contextlib.suppress(StateError):
+            journal.record_once(session.root.journal, problem)
         return Refusal.NO_TMUX
     finally:
         queue.tidy(session.dir)

@@ -223,15 +223,17 @@ def _observe_typed(
     pane, screen = sight
     is_idle = screen.prompt is Prompt.IDLE
     begins = begins_like(screen, typed)
-    is_ours = holds_only(session.profile, screen, "".join(find_way(session, message).pieces))
+    text = "".join(find_way(session, message).pieces)
     return Typed(
         typed=is_typed(session.tmux, pane, typed.key),
         confirms=bool(session.profile.hooks),
-        stands=begins and is_ours and (is_idle or screen.scrolled),
+        stands=begins
+        and holds_only(session.profile, screen, text, least=0)
+        and (is_idle or screen.scrolled),
         passes=passes,
         is_early=not is_idle or is_within(_patience(session, message), typed.at),
         exhausted=typed.attempt >= ATTEMPTS,
-        is_left=begins or is_ours,
+        is_left=begins or holds_only(session.profile, screen, text),
     )
 
 

@@ -159,6 +159,20 @@ def test_a_message_that_stands_there_is_not_submitted_with_what_a_person_has_add
     assert added.is_left, "to type it again would have it there twice"
 
 
+def test_a_short_first_line_is_enough_where_the_others_are_not_shown(target: Session) -> None:
+    """Codex has no frame: what is read of its composer is the row with the glyph."""
+    ident, text = "aaaaaaaa", "[sm] message from ann:\nthe tests are green"
+    message = Message(id=ident, text=text)
+    queue.put(target.dir, message)
+    queue.move(target.dir, message, Place.WAITING, Place.HANDED)
+    write_json(target.dir.typed, TypedMessage(ident, 1, text.split("\n")[0], time.time()))
+    pane, _ = target.tmux.look(agent_of(target).pane_id)
+    screen = Screen(Prompt.IDLE, "[sm] message from ann:")
+    facts = observe.observe_handed(target, Sight(pane, screen), message, passes=True).facts
+    assert isinstance(facts, Typed)
+    assert facts.stands
+
+
 def test_a_draft_of_a_person_alone_does_not_hold_up_a_message_that_was_not_heard(
     target: Session,
 ) -> None:

@@ -29,6 +29,9 @@ CUT = "line 7[...Truncated text #1 +20 lines...]28 of it\nline 29 of"
         (f"line 6 of it\n{CUT}", True, True),
         (f"line 6 of it\n{CUT} mine", True, False),
         (f"line 0 of it\n{CUT}", False, False),
+        ("line 0 of it\nline 201~1 of it\nline 2", False, True),  # of a paste's end mark
+        ("line 0 of it\nline 1 of it\n[201~li1~ne 2", False, True),
+        ("line 0 of it\nline 201~1 of it, no", False, False),
         ("", False, False),
         (".", True, False),
     ],
