@@ -30,11 +30,8 @@ def find_agent(project: Project) -> IssueSession | None:
         CallerError: the environment names another session than the process is in.
 
     """
-    from sm.sessions.caller import identify
-    from sm.sessions.session import IssueSession
-
-    session = identify(project.root, os.environ).session
-    if not isinstance(session, IssueSession):
+    session = _identify_agent(project)
+    if session is None:
         return None
     if session.record.project != project.name:
         raise UsageError(
@@ -43,20 +40,28 @@ def find_agent(project: Project) -> IssueSession | None:
     return session.provide(project=project)
 
 
+def _identify_agent(project: Project) -> IssueSession | None:
+    from sm.sessions.caller import identify
+    from sm.sessions.session import IssueSession
+
+    session = identify(project.root, os.environ).session
+    return session if isinstance(session, IssueSession) else None
+
+
 def leave_to_others(project: Project, act: str, *, issue: int = 0, pull: int = 0) -> None:
     """Refuse the agent that works on `issue`, or whose pull request is `pull`, what `act` says.
 
     On its own work it speaks by comments and merges; it does not pass as a person who decides.
 
     Raises:
-        UsageError: it is that agent, or one of another project.
+        UsageError: it is that agent.
         CallerError: the environment names another session than the process is in.
 
     """
-    agent = find_agent(project)
-    if agent is None:
+    agent = _identify_agent(project)
+    if agent is None or agent.record.project != project.name:
         return
-    own = agent.project.forge.pull_for(agent.record.branch) if pull else None
+    own = project.forge.pull_for(agent.record.branch) if pull else None
     if own and own.number == pull:
         thing = f"pull request {pull}"
     elif issue == agent.issue:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct, structs
 
+from sm.adapters.forge.errors import AtWorkError, BaseMovedError, MergeRefusedError
 from sm.adapters.forge.web.errors import UnknownOutcomeError
 from sm.adapters.forge.web.ledger import spend_for
 from sm.adapters.git_call import GitLockedError
@@ -70,6 +71,8 @@ Where hooks tell when a busy agent is free again, nothing has to be tried often.
 
 UNKNOWN_S = 30.0
 """So long a forge that has not answered may still be at work on what it was to write."""
+OVERTAKEN = (AtWorkError, BaseMovedError)
+"""A merge is made later for these."""
 
 PATIENT = (Refusal.BUSY, Refusal.HOLD)
 """Of these no person is told: the first ends by itself, of the second a rotation tells."""
@@ -89,9 +92,15 @@ ELSEWHERE = TELLING | {
     Verb.REMOVE_WORKTREE,
     Verb.DELETE_BRANCH,
     Verb.DELETE_EMPTY_BRANCH,
-    Verb.RELEASE_CLAIM,
 }
-"""The forge, the remote or the clone can refuse these, and the session can go on without them."""
+"""The forge, the remote or the clone can refuse these, and the session can go on without them.
+
+The claim is none of them: if it were left behind, the issue would be taken up again.
+"""
+EARLY = frozenset({Verb.OPEN_PULL, Verb.NOTIFY})
+REFUSED_FOR_S = 30.0
+"""So long these are tried although they are refused: a forge may learn only a moment later what was
+pushed to its remote, and a question should not miss its comment for one bad answer."""
 TRY_FOR_S = 600.0
 """So long such a step is tried that fails and is not refused, such as on a full disk."""
 
@@ -210,7 +219,7 @@ def _pending(session: IssueSession) -> Plan | None:
     waits = put_off and verb is Verb.INJECT
     # A merge that was killed may be done: only one that was put off is looked at anew.
     merges = put_off and verb is Verb.MERGE
-    passing = merges or (plan.row in BY_NAME and BY_NAME[plan.row].passing)
+    passing = plan.row in BY_NAME and (merges or BY_NAME[plan.row].passing)
     if not passing and not waits and verb not in FINAL:
         return plan
     facts = observe(session, newer_than=time.time() if verb in FINAL else 0.0).facts
@@ -381,14 +390,15 @@ def _try(session: IssueSession, plan: Plan, number: int) -> Receipt:
 def _is_given_up(plan: Plan, verb: Verb, error: SmError) -> bool:
     """Whether the session goes on without the step: it was refused, or tried for long.
 
-    What the forge cannot take for now is tried on, but a person can be told and answer elsewhere.
+    What the forge cannot take for now is tried on, but a person can be told and answer elsewhere,
+    and does not wait for ever for a merge that others always come before.
     """
-    if verb not in ELSEWHERE:
-        return False
+    if verb not in ELSEWHERE or isinstance(error, MergeRefusedError):
+        return verb in ELSEWHERE
     if isinstance(error, REFUSALS):
-        return True
-    tried_on = isinstance(error, TemporaryError) and verb not in TELLING
-    return not tried_on and time.time() - plan.created_at > TRY_FOR_S
+        return verb not in EARLY or time.time() - plan.created_at > REFUSED_FOR_S
+    passes = isinstance(error, TemporaryError) and not isinstance(error, OVERTAKEN)
+    return (verb in TELLING or not passes) and time.time() - plan.created_at > TRY_FOR_S
 
 
 def _retry_later(session: IssueSession, error: SmError, started: Moment) -> None:
@@ -400,7 +410,7 @@ def _retry_later(session: IssueSession, error: SmError, started: Moment) -> None
     hooks_tell = session.profile.hooks and problem.refusal is Refusal.BUSY
     typing = isinstance(error, NotNowError) and not hooks_tell
     shortest, longest = TYPING_RETRY_S if typing else RETRY_S
-    if isinstance(error, UnknownOutcomeError):
+    if isinstance(error, (UnknownOutcomeError, *OVERTAKEN)):
         shortest = UNKNOWN_S
     age = time.time() - session.dir.problem.stat().st_mtime
     _rest(session.dir, started, time.time() + min(max(age / 4, shortest), longest))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 from sm.adapters.forge.errors import PullClosedError
 from sm.adapters.forge.model import BOT, PullState
+from sm.adapters.forge.web.errors import RefusedError
 from sm.adapters.git_push import PushRefusedError, RefMovedError
 from sm.errors import SmError
 from sm.issues import claim, worktrees
@@ -24,7 +26,8 @@ def close_pull(project: Project, issue: int, branch: str) -> str:
     # The comment comes first: a try after one that failed finds the pull request open.
     text = f"Closed, as issue #{issue} was closed. Branch `{pull.branch}` keeps the work."
     marker = f"closed-with-{issue}"
-    project.forge.comment(pull.number, text, author=BOT, marker=marker, on_pull=True)
+    with contextlib.suppress(RefusedError):  # it is closed all the same
+        project.forge.comment(pull.number, text, author=BOT, marker=marker, on_pull=True)
     try:
         project.forge.close_pull(pull.number)
     except PullClosedError:  # it has just been merged

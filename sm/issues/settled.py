@@ -34,6 +34,8 @@ def _do(session: IssueSession, step: PlannedStep) -> None:
     try:
         EFFECTS[step.verb](session, step, "")
     except REFUSALS as error:  # nor does it hold up the end of a session on record
+        if step.verb is Verb.RELEASE_CLAIM:
+            raise
         told = events.Problem(session=session.name, text=f"{step.verb}: {error.message}")
         journal.record_once(session.root.journal, told)
 

@@ -22,6 +22,7 @@ from sm.adapters.forge.model import (
     ReviewState,
 )
 from sm.adapters.forge.protocol import Forge
+from sm.adapters.forge.rest import checks
 from sm.adapters.forge.web import client
 from sm.adapters.forge.web.errors import LimitedError, TokenRefusedError, UnreachableError
 from sm.errors import SmError, TemporaryError
@@ -333,7 +334,10 @@ def test_lists_that_change_while_they_are_read_are_right_in_the_end(side: Remote
 
 
 @pytest.mark.parametrize("status", [401, 404, 500])
-def test_a_log_that_is_lost_keeps_no_failure_from_the_agent(side: RemoteSide, status: int) -> None:
+def test_a_log_that_is_lost_keeps_no_failure_from_the_agent(
+    side: RemoteSide, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "LOG_S", 0.0)
     number, head = opened(side)
     side.finish(head, CheckState.FAILURE, "unit", "it broke\n")
     part = {"github": "/store/", "gitlab": "/trace"}.get(side.kind, "/logs")
@@ -342,6 +346,17 @@ def test_a_log_that_is_lost_keeps_no_failure_from_the_agent(side: RemoteSide, st
     assert found.state is CheckState.FAILURE
     assert "cannot read the log: " in found.log
     assert str(status) in found.log or "token" in found.log
+
+
+def test_a_log_that_is_not_to_be_had_for_a_moment_is_asked_for_again(side: RemoteSide) -> None:
+    number, head = opened(side)
+    side.finish(head, CheckState.FAILURE, "unit", "it broke\n")
+    part = {"github": "/store/", "gitlab": "/trace"}.get(side.kind, "/logs")
+    side.site.faults = [Fault(part=part, reply=Reply(500, {"message": "no"}), times=99)]
+    with pytest.raises(UnreachableError):
+        side.open().pull(number)
+    side.site.faults = []
+    assert "it broke" in side.open().pull(number).check.log
 
 
 def test_a_pull_request_that_was_deleted_stops_no_look(side: RemoteSide) -> None:

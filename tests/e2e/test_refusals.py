@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from sm.adapters.forge.model import IssueState
-from sm.issues import claim
+from sm.issues import claim, reactor
 from sm.issues.poll import tick
 from sm.issues.start import put_on_record
 from sm.store import journal
@@ -43,8 +45,9 @@ def refuse_deletions(stage: Stage) -> None:
 
 @GITHUB
 def test_pull_request_that_may_not_be_opened_is_told_to_a_person_and_not_tried_for_ever(
-    play: Play,
+    play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(reactor, "REFUSED_FOR_S", 0.0)
     issue, site = play.start(), side_of(play).site
     site.faults = [Fault("/pulls", "POST", times=99, reply=FORBIDDEN)]
     play.push(issue, "good\n", "PHASE:awaiting_ci")
@@ -59,6 +62,21 @@ def test_pull_request_that_may_not_be_opened_is_told_to_a_person_and_not_tried_f
     play.stage.write_phase(issue, "PHASE:awaiting_ci")
     play.react(issue)
     assert play.pull_of(issue)
+
+
+@GITHUB
+def test_pull_request_that_a_forge_refuses_for_a_moment_is_opened(play: Play) -> None:
+    """It may not know the branch yet that was pushed to its remote."""
+    issue = play.start()
+    side_of(play).site.faults = [Fault("/pulls", "POST", reply=FORBIDDEN)]
+    play.push(issue, "good\n", "PHASE:awaiting_ci")
+
+    def opened() -> bool:
+        play.react(issue)
+        return play.side.open().pull_for(f"fix/{issue}") is not None
+
+    wait_for(opened, "the pull request")
+    assert marks(play, issue) == []
 
 
 def test_merged_session_ends_although_its_branch_is_protected(stage_of: MakeStage) -> None:

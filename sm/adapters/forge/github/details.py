@@ -51,8 +51,8 @@ T = TypeVar("T")
 
 FLOOR = 100
 """With fewer points left, GraphQL is spared: REST has a limit of its own."""
-ONE_BY_ONE = 100
-"""Pull requests of own branches that are read over REST in one observation: the newest."""
+ONE_BY_ONE = 40
+"""Pull requests that are read whole over REST in one observation: the newest of own branches."""
 DISCUSSED = 25
 """Issues whose comments are."""
 CLOSED_PAGES = 4
@@ -296,11 +296,8 @@ class Details:
     # Over REST
 
     def _pulls_one_by_one(self, numbers: Sequence[int]) -> dict[int, PullRequest]:
-        """Those of forks as the list has them: nothing becomes of them here."""
-        if not numbers:
-            return {}
-        listed = map(convert.make_pull, self._reader.pull_shapes({"state": "open"}, OBSERVE))
-        forks = {pull.number: pull for pull in listed if convert.is_of_fork(pull)}
+        """All of a few; of many the own ones, and those of forks as the list has them."""
+        forks = self._list_forks() if len(numbers) > ONE_BY_ONE else {}
         own = sorted(set(numbers) - set(forks), reverse=True)
         if left := own[ONE_BY_ONE:]:
             self.unsure |= {*left}
@@ -308,6 +305,10 @@ class Details:
             self._reader.pass_over([said])
         found = {number: forks[number] for number in numbers if number in forks}
         return found | self._reader.read_each(own[:ONE_BY_ONE], self._read_whole)
+
+    def _list_forks(self) -> dict[int, PullRequest]:
+        listed = map(convert.make_pull, self._reader.pull_shapes({"state": "open"}, OBSERVE))
+        return {pull.number: pull for pull in listed if convert.is_of_fork(pull)}
 
     def _pulls_in_list(self, numbers: Sequence[int]) -> dict[int, PullRequest]:
         """Closed ones."""

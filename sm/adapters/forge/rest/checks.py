@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import cache
 
@@ -17,10 +18,12 @@ from sm.adapters.forge.rest.rules import BranchRules
 from sm.adapters.forge.rest.settings import RestSettings
 from sm.adapters.forge.rest.state import StateFiles
 from sm.adapters.forge.woodpecker.ci import Woodpecker
-from sm.errors import SmError
+from sm.errors import SmError, TemporaryError
 
 LOGS = 3
 """Failed jobs whose logs are read."""
+LOG_S = 600.0
+"""So long after a failure a forge that does not give its log is asked again."""
 
 
 class Checks(Struct, frozen=True):
@@ -82,6 +85,8 @@ class Checks(Struct, frozen=True):
             if log := known.read_log() if known.read_log else "":
                 return structs.replace(known, log=log)
         except SmError as error:
+            if isinstance(error, TemporaryError) and time.time() - part.at < LOG_S:
+                raise
             lost = f"cannot read the log: {error.message}"
         said = known.log or part.text or f"no log is to be had here: see {part.url}"
         lines = "\n".join(filter(None, [said, lost]))

@@ -69,7 +69,13 @@ class Woodpecker:
         return Report(said, ", ".join(names), _outage(failed), read_log)
 
     def _log(self, number: int, step: Step) -> str:
-        lines = self._get(f"{self._at}/logs/{number}/{step.id}", list[LogEntry])
+        """The log of a step, '' for one that is kept no more: others may have theirs."""
+        try:
+            lines = self._get(f"{self._at}/logs/{number}/{step.id}", list[LogEntry])
+        except RefusedError as error:
+            if error.status not in GONE:
+                raise
+            return ""
         ordered = sorted(lines, key=lambda one: one.line)
         data = b"\n".join((one.data or b"").rstrip(b"\n") for one in ordered)
         return clean_log(data[-BYTES:] + b"\n")
