@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sys
 import time
 from collections.abc import Collection, Iterator
@@ -151,6 +150,8 @@ class Checks(Struct, frozen=True):
                 return
         if len(folders) <= KEPT:
             return
+        import shutil  # each poll loads this module, and hardly one gets here
+
         for path in sorted(folders, key=_changed_at, reverse=True)[KEPT:]:
             folder = CheckFolder(path)
             if path.name in needed or not COMMIT.fullmatch(path.name):

@@ -17,8 +17,9 @@ from sm.adapters.forge.rest.report import Report
 from sm.adapters.forge.rest.rules import BranchRules
 from sm.adapters.forge.rest.settings import RestSettings
 from sm.adapters.forge.rest.state import StateFiles
+from sm.adapters.forge.web.errors import LimitedError, UnreachableError
 from sm.adapters.forge.woodpecker.ci import Woodpecker
-from sm.errors import SmError, TemporaryError
+from sm.errors import SmError
 
 LOGS = 3
 """Failed jobs whose logs are read."""
@@ -85,7 +86,10 @@ class Checks(Struct, frozen=True):
             if log := known.read_log() if known.read_log else "":
                 return structs.replace(known, log=log)
         except SmError as error:
-            if isinstance(error, TemporaryError) and time.time() - part.at < LOG_S:
+            if (
+                isinstance(error, (UnreachableError, LimitedError))
+                and time.time() - part.at < LOG_S
+            ):
                 raise
             lost = f"cannot read the log: {error.message}"
         said = known.log or part.text or f"no log is to be had here: see {part.url}"
