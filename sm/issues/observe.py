@@ -78,6 +78,19 @@ def observe(session: IssueSession, *, newer_than: float = 0.0) -> Observation:
         TemporaryError: the forge or the remote cannot be reached.
 
     """
+    found = _observe(session, newer_than)
+    if _may_be_merged(found.facts):
+        # A look asks for the branches last: the merge may have come in between.
+        found = _observe(session, time.time())
+    return found
+
+
+def _may_be_merged(facts: Facts) -> bool:
+    """Whether the base has all that an open pull request offers."""
+    return facts.awaits and facts.pull is PullState.OPEN and not facts.pushed
+
+
+def _observe(session: IssueSession, newer_than: float) -> Observation:
     phase_file.correct_time(
         session.root,
         session.record.project,

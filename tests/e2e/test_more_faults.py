@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import which
 
 import pytest
 import yaml
@@ -307,6 +309,39 @@ def test_branch_merged_by_hand_with_git_ends_the_session_as_merged(stage_of: Mak
     assert stage.merged(issue)
     assert_nothing_left(stage, issue)
     assert stage.project.forge.pulls(PullState.MERGED)[0]
+
+
+def test_branch_merged_by_hand_while_the_forge_is_looked_at_is_not_taken_for_one_without_work(
+    stage_of: MakeStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The look has seen the pull request open, and then the branches after the merge."""
+    program, armed, git_itself = tmp_path / "program" / "git", tmp_path / "armed", which("git")
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {git_itself} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    stage = stage_of()
+    issue = started(stage)
+    clone = shlex.quote(str(stage.repository.clone))
+    merge = f"{git_itself} -C {clone} merge -q --no-ff -m 'by hand' origin/fix/{issue}"
+    program.write_text(
+        f"""#!/bin/sh
+case " $* " in *" ls-remote "*)
+    if ls {stage.folder}/forge/pulls/*.md && rm {armed}; then
+        {git_itself} -C {clone} fetch -q && {merge} && {git_itself} -C {clone} push -q origin main
+    fi >/dev/null 2>&1
+esac
+exec {git_itself} "$@"
+"""
+    )
+    armed.touch()
+    stage.push_work(issue, f"work-{issue}.txt")
+    stage.write_phase(issue, "PHASE:awaiting_review")
+    wait_for(lambda: stage.is_over(issue), "the session's end")
+    assert not armed.exists()
+    assert stage.merged(issue)
+    assert not [text for text in stage.told() if "lacks your work" in text]
+    assert_nothing_left(stage, issue)
 
 
 def test_worktree_that_somebody_deleted_stops_neither_review_nor_merge(stage_of: MakeStage) -> None:
