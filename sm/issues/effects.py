@@ -259,7 +259,8 @@ def _restore_backlog(session: IssueSession, step: PlannedStep, ident: str) -> st
 
 
 def _why_not_in_backlog(session: IssueSession) -> str:
-    # That label vouches for the text, and nobody has read what a stranger has put there since.
+    # An issue with the label is worked on as it stands. A stranger may have changed its text, and
+    # no trusted person has read that.
     if not taken.is_untouched(session):
         return "the text was edited by an account that is not trusted"
     if any(one.verb is Verb.LABEL_BLOCKED and one.trouble for one in read_receipts(session.dir)):

@@ -27,6 +27,7 @@ from sm.adapters.forge.model import (
 )
 from sm.adapters.forge.trust import Trust
 from sm.adapters.forge.web.ledger import spend_for
+from sm.clock import is_within
 from sm.config.schema import ProjectSettings
 from sm.errors import StateError
 from sm.foreign import read_seconds
@@ -135,7 +136,7 @@ def _usable(project: Project, newer_than: float) -> Snapshot | None:
     if last is None or last.taken_at < newer_than + CLOCK_SLACK_S:
         return None
     # One from the future is of before the clock was set back.
-    if not 0 <= time.time() - last.taken_at < find_interval(project, last):
+    if not is_within(find_interval(project, last), last.taken_at):
         return None
     if last.basis != _basis(project.settings) or project.forge.is_stale(last.batch):
         return None

@@ -6,8 +6,7 @@ looked for in vain. They stay under way until a person decides.
 
 from __future__ import annotations
 
-import time
-
+from sm.clock import is_within
 from sm.errors import SmError
 from sm.messages import queue, subscriptions
 from sm.messages.queue import Message, Place
@@ -63,7 +62,7 @@ def _withdraw(caller: Caller, directory: SessionDir, ident: str, place: Place) -
 def _check_given_up(directory: SessionDir, message: Message) -> None:
     if queue.is_accepted(directory, message.id):
         raise _refusal(directory, message.id)
-    if 0 <= time.time() - _handed_at(directory, message) < HANDED_S:
+    if is_within(HANDED_S, _handed_at(directory, message)):
         raise SmError(
             f"message '{message.id}' cannot be taken back now, it is just being handed over: "
             "if it is still under way in a minute, try again"

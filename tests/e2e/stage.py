@@ -181,6 +181,14 @@ def make_stage(folder: Path, *, auto: bool, settings: dict[str, object] | None =
     return Stage(folder, repository, path)
 
 
+def started(stage: Stage) -> int:
+    """An issue whose agent has had its first prompt and waits."""
+    issue = stage.file_issue()
+    stage.poll()
+    wait_for(stage.told, "the first prompt")
+    return issue
+
+
 def kill(pid: int) -> None:
     """End a process that this test has started, as a crash would."""
     os.kill(pid, signal.SIGKILL)

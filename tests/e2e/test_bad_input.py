@@ -12,19 +12,11 @@ import pytest
 
 from sm.sessions import plan
 from tests.e2e.conftest import MakeStage
-from tests.e2e.stage import REPOSITORY, Stage
+from tests.e2e.stage import REPOSITORY, Stage, started
 from tests.helpers import git, wait_for
 
 NOBODY = 65534
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-
-
-def started(stage: Stage) -> int:
-    """An issue whose agent has had its first prompt and waits."""
-    issue = stage.file_issue()
-    stage.poll()
-    wait_for(stage.told, "the first prompt")
-    return issue
 
 
 def comments(stage: Stage, issue: int) -> list[str]:

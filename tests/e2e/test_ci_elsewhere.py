@@ -72,25 +72,33 @@ def test_ci_is_run_again_once_whatever_is_killed(
     assert "line 7 is wrong" in Path(log.partition("the whole log: ")[2]).read_text()
 
 
-@pytest.mark.parametrize("play", ["github", "gitlab"], indirect=True)
-def test_a_merge_queue_merges_and_what_it_drops_is_told_to_the_agent(
-    play: Play, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    issue, side = play.start(), play.side
+def approve_unseen(play: Play, issue: int) -> tuple[RemoteSide, str]:
+    """Approve what the agent has pushed, before a session has seen its pull request; its head."""
+    side = play.side
     assert isinstance(side, RemoteSide)
-    side.state.has_queue = True
     head = play.push(issue, "good\n", "PHASE:awaiting_review")
     side.finish(head, CheckState.SUCCESS)
     pull = side.open().pull_for(f"fix/{issue}")
     assert pull
     side.open().submit_review(pull.number, ReviewState.APPROVED, author="rita")
     seen_anew(play)
+    return side, head
+
+
+@pytest.mark.parametrize("play", ["github", "gitlab"], indirect=True)
+def test_a_merge_queue_merges_and_what_it_drops_is_told_to_the_agent(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    issue = play.start()
+    assert isinstance(play.side, RemoteSide)
+    play.side.state.has_queue = True
+    side, _ = approve_unseen(play, issue)
     play.react(issue)
     assert play.decided() == ["open-pull", "approved-merge"]
     [(entry, found)] = side.state.pulls()
     assert found.place == 1
     if isinstance(side.dialect, Gitlab):
-        leave_train(side.dialect, pull.number, "failed checks")
+        leave_train(side.dialect, play.pull_of(issue).number, "failed checks")
     found.place, found.dropped = 0, "failed checks"
     seen_anew(play)
     play.react(issue)
@@ -110,19 +118,6 @@ def test_a_merge_queue_merges_and_what_it_drops_is_told_to_the_agent(
     wait_for(is_over, "the end of the session")
 
 
-def approved(play: Play, issue: int) -> tuple[RemoteSide, str]:
-    """A pull request that is to be merged, before anybody has seen it."""
-    side = play.side
-    assert isinstance(side, RemoteSide)
-    head = play.push(issue, "good\n", "PHASE:awaiting_review")
-    side.finish(head, CheckState.SUCCESS)
-    pull = side.open().pull_for(f"fix/{issue}")
-    assert pull
-    side.open().submit_review(pull.number, ReviewState.APPROVED, author="rita")
-    seen_anew(play)
-    return side, head
-
-
 def is_merged(play: Play, issue: int) -> bool:
     """Whether it is merged after one more pass."""
     play.react(issue)
@@ -132,7 +127,7 @@ def is_merged(play: Play, issue: int) -> bool:
 @GITHUB
 def test_a_merge_that_meets_another_one_is_made_later_and_nobody_is_asked(play: Play) -> None:
     issue = play.start()
-    side, _ = approved(play, issue)
+    side, _ = approve_unseen(play, issue)
     words = {"message": "Base branch was modified. Review and try the merge again."}
     side.site.faults = [Fault(part="/merge", method="PUT", reply=Reply(405, words))]
     assert not is_merged(play, issue)
@@ -143,7 +138,7 @@ def test_a_merge_that_meets_another_one_is_made_later_and_nobody_is_asked(play: 
 @GITHUB
 def test_ci_that_begins_just_before_the_merge_and_fails_is_told_to_the_agent(play: Play) -> None:
     issue = play.start()
-    side, head = approved(play, issue)
+    side, head = approve_unseen(play, issue)
     side.state.run_of(head, "late")  # the last look does not know it
     assert not is_merged(play, issue)
     side.state.run_of(head, "late").word = "failure"

@@ -28,7 +28,7 @@ from sm.store import lock
 from sm.store.files import write_json
 from sm.store.lock import is_held
 from tests.e2e.conftest import MakeStage
-from tests.e2e.stage import REPOSITORY, Stage, kill
+from tests.e2e.stage import REPOSITORY, Stage, kill, started
 from tests.e2e.test_faults import (
     assert_commented_once,
     assert_told_once,
@@ -37,14 +37,6 @@ from tests.e2e.test_faults import (
 )
 from tests.e2e.test_journeys import assert_nothing_left
 from tests.helpers import git, kill_monitor, monitor_of, remove_tree, wait_for
-
-
-def started(stage: Stage) -> int:
-    """An issue whose agent has had its first prompt."""
-    issue = stage.file_issue()
-    stage.poll()
-    wait_for(stage.told, "the first prompt")
-    return issue
 
 
 def heard(stage: Stage, words: str) -> list[str]:

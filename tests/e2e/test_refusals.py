@@ -14,7 +14,7 @@ from sm.store import journal
 from sm.views.event_words import describe, name_event
 from tests.e2e.conftest import MakeStage
 from tests.e2e.play import GITHUB, Play, seen_anew
-from tests.e2e.stage import Stage
+from tests.e2e.stage import Stage, started
 from tests.e2e.test_faults_of_forges import marks, side_of
 from tests.forges.server import Fault, Reply
 from tests.helpers import git, wait_for
@@ -71,11 +71,11 @@ def test_pull_request_that_a_forge_refuses_for_a_moment_is_opened(play: Play) ->
     side_of(play).site.faults = [Fault("/pulls", "POST", reply=FORBIDDEN)]
     play.push(issue, "good\n", "PHASE:awaiting_ci")
 
-    def opened() -> bool:
+    def is_offered() -> bool:
         play.react(issue)
         return play.side.open().pull_for(f"fix/{issue}") is not None
 
-    wait_for(opened, "the pull request")
+    wait_for(is_offered, "the pull request")
     assert marks(play, issue) == []
 
 
@@ -108,9 +108,7 @@ def test_tick_tries_to_delete_one_of_the_branches_that_the_remote_protects(
 
 def test_session_of_a_deleted_issue_is_ended_by_sm_kill(stage_of: MakeStage) -> None:
     stage = stage_of()
-    issue = stage.file_issue()
-    stage.poll()
-    wait_for(stage.told, "the first prompt")
+    issue = started(stage)
     delete_issue(stage, issue)
     done = stage.sm("kill", "harb", str(issue))
     assert f"ended dev-harb-{issue}" in done.stdout
@@ -120,9 +118,7 @@ def test_session_of_a_deleted_issue_is_ended_by_sm_kill(stage_of: MakeStage) -> 
 
 def test_session_of_a_deleted_issue_ends_when_its_agent_gives_up(stage_of: MakeStage) -> None:
     stage = stage_of()
-    issue = stage.file_issue()
-    stage.poll()
-    wait_for(stage.told, "the first prompt")
+    issue = started(stage)
     delete_issue(stage, issue)
     stage.write_phase(issue, "PHASE:failed\nReason: no such thing")
     wait_for(lambda: not stage.sessions(), "the session's end")

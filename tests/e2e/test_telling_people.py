@@ -17,7 +17,7 @@ from sm.store import lock
 from sm.store.files import write_json
 from tests.disks import fill, small_disk
 from tests.e2e.conftest import MakeStage
-from tests.e2e.stage import Stage
+from tests.e2e.stage import Stage, started
 from tests.helpers import wait_for
 
 OWN = "# My notes\n\n## Answer\n\nnothing that concerns the agent\n"
@@ -150,21 +150,25 @@ def test_question_is_asked_although_the_disk_of_the_vault_is_full(
         answered(stage, issue)
 
 
+def ask_in_vault_alone(stage: Stage, file: Path) -> tuple[int, Path]:
+    """Have a question asked while the forge takes no change; the issue, and what is in the way."""
+    issue = started(stage)
+    blocked = stage.folder / "forge" / ".lock"
+    blocked.unlink()
+    blocked.mkdir()
+    stage.write_phase(issue, "PHASE:escalate\nReason: which colour?")
+    wait_for(file.exists, "the question in the vault")
+    return issue, blocked
+
+
 def test_forge_that_takes_no_comment_keeps_no_answer_from_the_agent(
     stage_of: MakeStage, tmp_path: Path
 ) -> None:
     """The question is in the vault, and after a while the session goes on without the comment."""
     file = tmp_path / "vault" / "dev-harb-1.md"
     stage = stage_of(settings={"escalation": {"vault": str(file.parent)}})
-    issue = stage.file_issue()
-    stage.poll()
-    wait_for(stage.told, "the first prompt")
+    issue, _ = ask_in_vault_alone(stage, file)
     directory = stage.session(issue).dir
-    blocked = stage.folder / "forge" / ".lock"  # what is there stops every change of the forge
-    blocked.unlink()
-    blocked.mkdir()
-    stage.write_phase(issue, "PHASE:escalate\nReason: which colour?")
-    wait_for(file.exists, "the question in the vault")
     wait_for(lambda: '"waiting"' in stage.project.root.journal.read_text(), "the first failure")
 
     def long_ago() -> Plan | None:
@@ -189,14 +193,7 @@ def test_answer_in_the_vault_counts_though_the_forge_takes_the_question_later(
     """The answer was older than the comment, and no one came in time."""
     file = tmp_path / "vault" / "dev-harb-1.md"
     stage = stage_of(settings={"escalation": {"vault": str(file.parent)}})
-    issue = stage.file_issue()
-    stage.poll()
-    wait_for(stage.told, "the first prompt")
-    blocked = stage.folder / "forge" / ".lock"  # what is there stops every change of the forge
-    blocked.unlink()
-    blocked.mkdir()
-    stage.write_phase(issue, "PHASE:escalate\nReason: which colour?")
-    wait_for(file.exists, "the question in the vault")
+    _, blocked = ask_in_vault_alone(stage, file)
     file.write_text(file.read_text() + "\nblue, please\n")
     os.utime(file, (time.time() - 5, time.time() - 5))
     blocked.rmdir()

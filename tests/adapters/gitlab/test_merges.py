@@ -33,7 +33,7 @@ def ready(side: RemoteSide) -> tuple[int, str]:
 
 
 def push_in_the_midst(side: RemoteSide, part: str) -> None:
-    """Have somebody push when the request for the merge comes."""
+    """Have another commit pushed as soon as the forge is asked to merge."""
     respond = side.site.respond
 
     def answer(asked: Asked) -> Reply:

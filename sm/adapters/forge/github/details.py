@@ -148,11 +148,11 @@ class Details:
     def one(self, number: int) -> PullNode | None:
         """How it stands in the merge queue, and its whole reviews; None without GraphQL."""
         try:
-            return self.queueing(number)
+            return self.read_queueing(number)
         except NOT_TO_BE_HAD:
             return None
 
-    def queueing(self, number: int) -> PullNode | None:
+    def read_queueing(self, number: int) -> PullNode | None:
         """The same; None if the server is known to have no merge queues, as it is too old for them.
 
         Raises:
@@ -203,7 +203,7 @@ class Details:
             return self._comments_at_once(numbers[:half]) | self._comments_at_once(numbers[half:])
         return {node.number: make_comments(node) for node in nodes}
 
-    def said(self, number: int, *, on_pull: bool) -> tuple[Comment, ...]:
+    def read_comments(self, number: int, *, on_pull: bool) -> tuple[Comment, ...]:
         """The last comments on an issue or pull request. REST does not say who has edited them.
 
         Raises:

@@ -70,7 +70,7 @@ class GithubForge(RestForge):
 
     def read_comments(self, number: int, *, on_pull: bool = False) -> tuple[Comment, ...]:
         """The last comments, with who has edited them last: one query."""
-        return self._details(self.checks.rules).said(number, on_pull=on_pull)
+        return self._details(self.checks.rules).read_comments(number, on_pull=on_pull)
 
     def _details(self, rules: Callable[[str], BranchRules]) -> Details:
         return Details(self.reader, find_graphql(self.web.base), rules, has_ci=self.settings.has_ci)
@@ -112,7 +112,7 @@ class GithubForge(RestForge):
 
         """
         details = self._details(self.checks.rules)
-        node = details.queueing(pull.number)
+        node = details.read_queueing(pull.number)
         if node is None or not node.is_merge_queue_enabled:
             return None
         if node.is_in_merge_queue and node.head_ref_oid == pull.head:
