@@ -129,7 +129,7 @@ def _fill_forge(project: Project, repository: Repository, forge: Path) -> None:
 def _fill_session(root: Root, session: IssueSession) -> None:
     session.dir.problem.write_text(HOSTILE)
     session.dir.problem.chmod(0o600)
-    for log in (root.transcript("harb", 1), session.dir.monitor_log):
+    for log in (root.terminal_log("harb", 1), session.dir.monitor_log):
         log.write_text(f"{HOSTILE}\n" * 50)
         log.chmod(0o600)
     message = queue.Message(id=MESSAGE, text=HOSTILE, sender=HOSTILE, summary=HOSTILE)

@@ -135,7 +135,7 @@ class Tmux(Struct, frozen=True, dict=True):
         size: tuple[int, int] = (200, 50),
         mark: str = "",
         title: str = "",
-        transcript: Path | None = None,
+        log: Path | None = None,
     ) -> Pane:
         """Run `argv` in a new detached session, with `cwd` as its directory.
 
@@ -159,7 +159,7 @@ class Tmux(Struct, frozen=True, dict=True):
             *[("set-option", "-t", target, name, value) for name, value in OPTIONS],
             *[("set-option", "-t", target, *option) for option in _status_line(title)],
             ("set-option", "-p", "-t", target, "@sm_mark", mark),
-            *([_pipe(target, transcript)] if transcript else []),
+            *([_pipe(target, log)] if log else []),
             ("list-panes", "-t", target, "-F", FORMAT),
         ]
         try:

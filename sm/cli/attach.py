@@ -27,7 +27,7 @@ def command(place: AnySession | tuple[Project, int], read_only: bool) -> None:
     Name the session by id, name or PROJECT#ISSUE, or give PROJECT ISSUE.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("attach needs a terminal: sm logs shows the transcript without one")
+        raise UsageError("attach needs a terminal: sm logs shows the terminal log without one")
     way = _way(place, read_only)
     if way.note:
         say(way.note, err=True)

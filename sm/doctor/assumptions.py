@@ -51,7 +51,7 @@ def check_prompt(subject: Subject) -> Iterator[Finding]:
         shown = " / ".join(rows[-6:])
         yield fail(f"{what}: no composer begins so; it shows: {shown}", f"set it, {DOCUMENT}")
     else:
-        said = " / ".join(read_tail(subject.session.transcript, 3).splitlines())
+        said = " / ".join(read_tail(subject.session.terminal_log, 3).splitlines())
         yield fail(f"it ended before it showed a prompt: {said or 'it said nothing'}")
 
 

@@ -256,7 +256,7 @@ def read_git_state(session: IssueSession) -> GitState:
 
 
 def _tail(session: IssueSession, seen: Observation) -> str:
-    """The end of the terminal's transcript, for people: only where a session failed."""
+    """The end of the terminal log, for people: only where a session failed."""
     if not (seen.facts.crashed or seen.write.phase in (Phase.FAILED, Phase.NONE)):
         return ""
-    return redact(terminal.read_tail(session.transcript, TAIL_LINES))
+    return redact(terminal.read_tail(session.terminal_log, TAIL_LINES))

@@ -46,6 +46,6 @@ def _watch_screen(session: Session, refusal: Refusal | None) -> None:
     if not decides and not screen_state.is_unsure(session, agent_state.read(directory)):
         discard(directory.screen)
         return
-    log = f"{session.transcript}\n".encode()
+    log = f"{session.terminal_log}\n".encode()
     if read_guarded(directory.screen) != log:
         write_atomic(directory.screen, log)

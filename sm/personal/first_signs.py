@@ -42,5 +42,5 @@ def read_last_line(session: Session) -> str:
     line, until = "", time.monotonic() + WORDS_S
     while not line and time.monotonic() < until:
         time.sleep(LOOK_S)
-        line = one_line(terminal.read_tail(session.transcript, 1), 200).strip()
+        line = one_line(terminal.read_tail(session.terminal_log, 1), 200).strip()
     return f'"{line}"' if line else "it said nothing"

@@ -60,7 +60,7 @@ def launch(tmux: Tmux, session: Session, start: Launch, *, generation: int) -> A
             f"tmux session '{session.name}' runs something else already (process {pane.pid}): "
             "end it first, or rename it"
         )
-    process = _await_launcher(directory, pane, session.transcript)
+    process = _await_launcher(directory, pane, session.terminal_log)
     return _put_on_record(directory, _agent(pane, process, generation))
 
 
@@ -96,8 +96,8 @@ def adopt(tmux: Tmux, session: Session) -> Agent | None:
         return None
     if read_process(directory) != process:
         write_atomic(directory.agent_pid, f"{process.pid} {process.started}\n")
-    if not session.transcript.exists():
-        tmux.pipe_to(pane.id, _transcript(session))
+    if not session.terminal_log.exists():
+        tmux.pipe_to(pane.id, _find_terminal_log(session))
     generation = read_number(pane.mark.rpartition("-")[2]) or 1
     return _put_on_record(directory, _agent(pane, process, generation))
 
@@ -211,31 +211,29 @@ def _start(tmux: Tmux, session: Session, mark: str) -> Pane:
     # -p ignores BASH_ENV and functions in the environment of the tmux server.
     launcher = find_shell_root() / "lib" / "launch"
     argv = ["bash", "-p", str(launcher), str(session.dir.path)]
-    name, transcript = session.name, _transcript(session)
+    name, log = session.name, _find_terminal_log(session)
     try:
-        return tmux.start(
-            name, session.record.cwd, argv, mark=mark, title=session.label, transcript=transcript
-        )
+        return tmux.start(name, session.record.cwd, argv, mark=mark, title=session.label, log=log)
     except SessionExistsError as error:
         raise AgentError(error.message) from error
 
 
-def _transcript(session: Session) -> Path:
+def _find_terminal_log(session: Session) -> Path:
     """Return the path of the terminal log: in the session's directory if the usual one is taken."""
     flags = os.O_WRONLY | os.O_CREAT
     try:
-        with open_guarded(session.transcript, flags):
-            return session.transcript
+        with open_guarded(session.terminal_log, flags):
+            return session.terminal_log
     except StateError as error:
-        own = session.dir.transcript
-        detail = f"{error.message}: the transcript is in '{own}'"
+        own = session.dir.terminal_log
+        detail = f"{error.message}: the terminal log is in '{own}'"
         problem = events.Problem(session=session.name, text=detail)
         journal.record_once(session.root.journal, problem)
         with open_guarded(own, flags):
             return own
 
 
-def _await_launcher(directory: SessionDir, pane: Pane, transcript: Path) -> Process:
+def _await_launcher(directory: SessionDir, pane: Pane, log: Path) -> Process:
     def outcome() -> Process | bytes | None:
         if (process := read_process(directory)) and process.pid == pane.pid:
             return process
@@ -252,8 +250,8 @@ def _await_launcher(directory: SessionDir, pane: Pane, transcript: Path) -> Proc
         return found
     reason = found or b"its launcher ended early"
     # tmux sometimes drops the last words of a pane whose program ends at once.
-    if reason not in (read_guarded(transcript) or b""):
-        append_line(transcript, b"sm: " + reason + b"\r")  # as a terminal ends its lines
+    if reason not in (read_guarded(log) or b""):
+        append_line(log, b"sm: " + reason + b"\r")  # as a terminal ends its lines
     said = reason.decode("utf-8", "replace").strip()
     raise AgentError(f"'{pane.session}' did not start: {said}")
 

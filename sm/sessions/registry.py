@@ -178,7 +178,7 @@ def forget(root: Root, session: Session, logs: Logs | None = None) -> list[str]:
     which the next call clears.
     """
     if logs is not None:
-        terminal_log.keep(root, session.name, session.transcript, logs)
+        terminal_log.keep(root, session.name, session.terminal_log, logs)
     left = [problem for path in session.files if (problem := _remove(path))]
     with contextlib.suppress(FileNotFoundError):
         remnant = root.sessions / f"{REMOVED}{session.name}-{make_nonce(4)}"

@@ -189,9 +189,9 @@ class Session(Struct, frozen=True, dict=True):
         return ""
 
     @property
-    def transcript(self) -> Path:
+    def terminal_log(self) -> Path:
         """The terminal log, which tmux writes."""
-        return self.dir.transcript
+        return self.dir.terminal_log
 
     @property
     def environment(self) -> dict[str, str]:
@@ -336,10 +336,10 @@ class IssueSession(Session, frozen=True, dict=True):
         )
 
     @property
-    def transcript(self) -> Path:
+    def terminal_log(self) -> Path:
         """The terminal log where the protocol has it, else in the session's directory."""
-        own = super().transcript
-        return own if own.exists() else self.root.transcript(self.record.project, self.issue)
+        own = super().terminal_log
+        return own if own.exists() else self.root.terminal_log(self.record.project, self.issue)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -359,7 +359,7 @@ class IssueSession(Session, frozen=True, dict=True):
             root.phase(project, issue),
             root.ci_result(project, issue),
             root.renotify(project, issue),
-            root.transcript(project, issue),
+            root.terminal_log(project, issue),
             *super().files,
         )
 

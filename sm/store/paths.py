@@ -86,7 +86,7 @@ class Root(Struct, frozen=True):
         """The last output of CI, as the agent got it."""
         return self.path / f"ci-result-{project}-{issue}.txt"
 
-    def transcript(self, project: str, issue: int) -> Path:
+    def terminal_log(self, project: str, issue: int) -> Path:
         """The terminal log, which tmux writes."""
         return self.path / f"dev-{project}-{issue}.log"
 
@@ -300,7 +300,7 @@ class SessionDir(Folder, frozen=True):
     """Of which thresholds the agent was told in its present context."""
     context_settings = Entry("context-settings.json")
     """A person's settings for the context of this session alone."""
-    transcript = Entry("transcript.log")
+    terminal_log = Entry("transcript.log")
     """The terminal log of a session without an issue, written by tmux."""
     typed = Entry("typed.json")
     """The last typed message, and its line."""

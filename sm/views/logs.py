@@ -40,7 +40,7 @@ def find_log_file(project: Project, issue: int, *, monitor: bool = False) -> Pat
 
     """
     directory = project.root.session(name_session(project.name, issue))
-    path = directory.monitor_log if monitor else _transcript(project, directory, issue)
+    path = directory.monitor_log if monitor else _find_terminal_log(project, directory, issue)
     if path.exists():
         return path
     if directory.identity.exists():
@@ -71,10 +71,10 @@ def find_kept_file(root: Root, name: str, otherwise: str = "", *, monitor: bool 
     )
 
 
-def _transcript(project: Project, directory: SessionDir, issue: int) -> Path:
-    """As `IssueSession.transcript`, also where the session has ended."""
-    own = directory.transcript
-    return own if own.exists() else project.root.transcript(project.name, issue)
+def _find_terminal_log(project: Project, directory: SessionDir, issue: int) -> Path:
+    """As `IssueSession.terminal_log`, also where the session has ended."""
+    own = directory.terminal_log
+    return own if own.exists() else project.root.terminal_log(project.name, issue)
 
 
 def find_ad_hoc_file(session: AdHocSession, *, monitor: bool = False) -> Path:
@@ -84,7 +84,7 @@ def find_ad_hoc_file(session: AdHocSession, *, monitor: bool = False) -> Path:
         SmError: there is none.
 
     """
-    path = session.dir.monitor_log if monitor else session.transcript
+    path = session.dir.monitor_log if monitor else session.terminal_log
     if path.exists():
         return path
     what = "monitor" if monitor else "agent"
@@ -121,7 +121,7 @@ def read_screen_lines(session: AnySession, count: int) -> str:
     """The last lines of its screen that are not blank; without a screen those of its log."""
     known = agent.load(session.dir)
     if known is None or not agent.is_alive(session.dir):
-        return terminal.read_tail(session.transcript, count)
+        return terminal.read_tail(session.terminal_log, count)
     try:
         shown = clean(session.tmux.capture(known.pane_id))
     except (MissingPaneError, NoServerError):
@@ -157,7 +157,7 @@ def ends_within_line(path: Path, end: int) -> bool:
 
 
 def read_last_lines(path: Path, count: int, *, end: int, raw: bool = False) -> str:
-    """The last `count` lines before byte `end`; of a cleaned transcript those that are left."""
+    """The last `count` lines before byte `end`; of a cleaned log those that are left."""
     wanted = BLOCK
     while count > 0:
         start = max(0, end - wanted)

@@ -218,7 +218,7 @@ def _last_words(state: State, session: IssueSession) -> str:
     """What the terminal of an agent that is gone said last."""
     if state is not State.CRASHED:
         return ""
-    line = one_line(terminal.read_tail(session.transcript, 1), LAST_WORDS).strip()
+    line = one_line(terminal.read_tail(session.terminal_log, 1), LAST_WORDS).strip()
     return f', as its agent ended: "{line}"' if line else ""
 
 

@@ -87,7 +87,7 @@ def test_odd_paths_and_arguments_arrive_as_they_are(tmux: Tmux, tmp_path: Path, 
     folder.mkdir()
     log = folder / f"{odd}.log"
     script = 'pwd; printf "<%s>\\n" "$@"; sleep 100'
-    pane = tmux.start("odd", folder, ["bash", "-c", script, "x", odd], transcript=log)
+    pane = tmux.start("odd", folder, ["bash", "-c", script, "x", odd], log=log)
     shows(tmux, pane.id, f"<{odd}>")
     assert str(folder) in tmux.capture(pane.id).replace("\n", "")
     wait_for(lambda: f"<{odd}>" in log.read_text(), "the transcript")
@@ -97,7 +97,7 @@ def test_transcript_has_the_very_first_output_and_is_private(tmux: Tmux, tmp_pat
     log = tmp_path / "log"
     log.write_text("before\n")
     log.chmod(0o600)
-    tmux.start("t", tmp_path, ["bash", "-c", "echo first; echo second; sleep 100"], transcript=log)
+    tmux.start("t", tmp_path, ["bash", "-c", "echo first; echo second; sleep 100"], log=log)
     wait_for(lambda: "second" in log.read_text(), "the transcript")
     assert log.read_text().split() == ["before", "first", "second"]
     other = tmp_path / "other"
@@ -109,7 +109,7 @@ def test_transcript_has_the_very_first_output_and_is_private(tmux: Tmux, tmp_pat
 def test_a_link_is_no_transcript(tmux: Tmux, tmp_path: Path) -> None:
     (tmp_path / "log").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StateError):
-        tmux.start("t", tmp_path, ["cat"], transcript=tmp_path / "log")
+        tmux.start("t", tmp_path, ["cat"], log=tmp_path / "log")
     assert tmux.panes() == {}
 
 

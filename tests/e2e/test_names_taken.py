@@ -23,7 +23,7 @@ def names(stage: Stage) -> list[Path]:
     return [
         root.ci_result("harb", 1),
         root.renotify("harb", 1),
-        root.transcript("harb", 1),
+        root.terminal_log("harb", 1),
         root.idle_marker("dev-harb-1"),
     ]
 
@@ -58,16 +58,16 @@ def test_an_issue_ends_merged_though_all_names_are_taken(stage_of: MakeStage) ->
     wait_for(lambda: tells_of_all(stage, taken), "a word of each that could not be removed")
 
 
-def test_a_transcript_whose_name_is_taken_is_kept_in_the_sessions_own_directory(
+def test_a_terminal_log_whose_name_is_taken_is_kept_in_the_sessions_own_directory(
     stage_of: MakeStage,
 ) -> None:
     stage = stage_of()
     stage.file_issue()
-    stage.project.root.transcript("harb", 1).mkdir()
+    stage.project.root.terminal_log("harb", 1).mkdir()
     stage.poll()
-    own = stage.session(1).dir.transcript
+    own = stage.session(1).dir.terminal_log
     wait_for(lambda: own.exists() and own.stat().st_size, "what the agent shows")
-    assert stage.session(1).transcript == own
+    assert stage.session(1).terminal_log == own
     assert stage.sm("logs", "harb", "1").stdout
 
 

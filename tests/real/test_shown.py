@@ -128,7 +128,7 @@ def test_the_log_of_a_run_tells_each_line_once(managed: Managed) -> None:
         managed.wait_state(State.IDLE)
 
     def logged() -> list[str]:
-        found = [line.strip() for line in show(managed.session.transcript.read_bytes())]
+        found = [line.strip() for line in show(managed.session.terminal_log.read_bytes())]
         _, told, after = "\n".join(found).rpartition("says: turn 5\n")
         return found if told and "row 11 of" in after else []
 

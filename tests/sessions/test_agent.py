@@ -69,9 +69,9 @@ def test_the_agent_is_the_panes_own_program_in_its_worktree(
     assert agents.is_alive(session.dir)
     assert agents.runs_in_pane(tmux.pane(session.name), agent)
     assert agents.read_process(session.dir) == agent.process
-    transcript = root.transcript("harb", 7)
-    wait_for(lambda: "hello" in transcript.read_text(), "the transcript")
-    assert transcript.stat().st_mode & 0o777 == 0o600
+    shown = root.terminal_log("harb", 7)
+    wait_for(lambda: "hello" in shown.read_text(), "the terminal log")
+    assert shown.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_person_is_shown_how_the_task_begins(
@@ -137,14 +137,14 @@ def test_the_agent_gets_exactly_the_environment_that_is_named(
     }
 
 
-def test_a_missing_program_is_named_here_and_in_the_transcript(
+def test_a_missing_program_is_named_here_and_in_the_terminal_log(
     root: Root, tmux: Tmux, session: IssueSession, tmp_path: Path
 ) -> None:
     project = make_project(tmp_path, ["no-such-agent", "--flag"])
     with pytest.raises(AgentError, match="cannot start 'no-such-agent': no such program on PATH"):
         agent_process.launch(tmux, session, launch_of(project, "p"), generation=1)
-    transcript = root.transcript("harb", 7)
-    wait_for(lambda: "cannot start 'no-such-agent'" in transcript.read_text(), "the reason")
+    shown = root.terminal_log("harb", 7)
+    wait_for(lambda: "cannot start 'no-such-agent'" in shown.read_text(), "the reason")
     wait_for(lambda: tmux.pane(session.name) is None, "the end of the session")
     assert agents.load(session.dir) is None
     assert not agents.is_alive(session.dir)
@@ -259,7 +259,7 @@ def test_an_agent_is_adopted_when_all_files_of_its_session_are_lost(
     assert agent_process.adopt(tmux, session) == agent
     assert agents.is_alive(session.dir)
     tmux.command("send-keys", "-t", agent.pane_id, "x", "Enter")
-    assert root.transcript("harb", 7).stat().st_mode & 0o777 == 0o600
+    assert root.terminal_log("harb", 7).stat().st_mode & 0o777 == 0o600
 
 
 def test_a_crashed_agent_is_not_alive(
@@ -300,7 +300,9 @@ def test_a_stop_leaves_no_process_even_of_the_stubborn(
     assert not [process for process in family if proc.is_running(process)]
     assert tmux.panes() == {"stranger": stranger}
     children = Path(f"/proc/{server_pid(tmux)}/task/{server_pid(tmux)}/children")
-    wait_for(lambda: children.read_text().split() == [str(stranger.pid)], "the transcript's end")
+    wait_for(
+        lambda: children.read_text().split() == [str(stranger.pid)], "the end of the terminal log"
+    )
     agent_process.stop(tmux, session)
 
 

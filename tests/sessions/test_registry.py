@@ -57,7 +57,7 @@ def test_forgetting_leaves_nothing_behind(root: Root, tmp_path: Path) -> None:
         root.phase("harb", 7),
         root.ci_result("harb", 7),
         root.renotify("harb", 7),
-        root.transcript("harb", 7),
+        root.terminal_log("harb", 7),
         root.idle_marker(session.name),
     ]
     for path in [*mine, root.phase("harb", 8)]:

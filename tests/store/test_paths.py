@@ -15,7 +15,7 @@ def test_the_names_of_the_protocol_are_kept() -> None:
     root = Root(DEFAULT_ROOT)
     assert root.phase("harb", 42) == Path("/tmp/dev-session-harb-42.phase")
     assert root.ci_result("harb", 42) == Path("/tmp/ci-result-harb-42.txt")
-    assert root.transcript("harb", 42) == Path("/tmp/dev-harb-42.log")
+    assert root.terminal_log("harb", 42) == Path("/tmp/dev-harb-42.log")
     assert root.renotify("harb", 42) == Path("/tmp/dev-renotify-harb-42")
     assert root.idle_marker("dev-harb-42") == Path("/tmp/claude-idle-dev-harb-42.ts")
     assert name_session("harb", 42) == "dev-harb-42"

@@ -37,7 +37,7 @@ def project(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Proj
 @pytest.fixture
 def transcript(project: Project) -> Path:
     put_session(project, 7)
-    path = project.root.transcript("harb", 7)
+    path = project.root.terminal_log("harb", 7)
     path.touch(0o600)
     return path
 
@@ -303,7 +303,7 @@ def test_a_log_that_takes_too_long_to_draw_is_shown_all_the_same(
 def end(project: Project, text: str, kept: Logs | None = None, issue: int = 7) -> None:
     """A session whose terminal showed `text`, and which has ended."""
     session = put_session(project, issue)
-    path = project.root.transcript("harb", issue)
+    path = project.root.terminal_log("harb", issue)
     path.touch(0o600)
     add(path, text.encode())
     registry.forget(project.root, session, kept or project.config.logs)
@@ -373,7 +373,7 @@ def test_a_log_that_somebody_else_has_put_there_is_not_taken(
     session = put_session(project, 7)
     theirs = tmp_path / "theirs"
     theirs.write_text("secret\n")
-    project.root.transcript("harb", 7).symlink_to(theirs)
+    project.root.terminal_log("harb", 7).symlink_to(theirs)
     registry.forget(project.root, session, project.config.logs)
     assert not terminal_log.list_kept(project.root, "dev-harb-7")
     assert theirs.read_text() == "secret\n"

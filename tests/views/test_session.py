@@ -454,8 +454,8 @@ def test_a_reader_that_goes_away_is_no_error(project: Project) -> None:
 
 def test_an_agent_that_has_ended_is_told_by_its_last_line(project: Project) -> None:
     session = put_session(project, 1, alive=False)
-    session.transcript.write_text("hello\r\n\x1b[31mcannot run as root\x1b[0m\r\n")
-    session.transcript.chmod(0o600)
+    session.terminal_log.write_text("hello\r\n\x1b[31mcannot run as root\x1b[0m\r\n")
+    session.terminal_log.chmod(0o600)
     (row,) = read_overview(project, time.time()).sessions
     assert row.waits_for == 'its restart, as its agent ended: "cannot run as root"'
 
