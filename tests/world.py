@@ -175,7 +175,9 @@ class World:
         steps = tuple(PlannedStep(step.verb, step.text) for step in row.steps)
         facts = self.facts()
         tells = any(step.verb is Verb.INJECT for step in row.steps)
-        assert not tells or row.name == "reply" or not facts.held, f"{row.name} to a held agent"
+        assert not tells or row.name == "reply" or not facts.unreachable, (
+            f"{row.name} to an unreachable agent"
+        )
         for text in (step.text or str(step.verb) for step in row.steps):
             assert text not in TRUTHS or TRUTHS[text](self), f"'{text}' is not true"
         about = row.about(facts)

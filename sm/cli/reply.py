@@ -20,9 +20,9 @@ def command(project: Project, issue: int, text: str) -> None:
     The agent gets TEXT as a message, and the issue gets it as a comment. '-' reads it from standard
     input. An agent may not answer its own questions.
     """
-    from sm.issues.answer import answer
+    from sm.issues.reply import reply
     from sm.sessions.project import find_person
 
     leave_to_others(project, "answer its questions", issue=issue)
-    answer(project, issue, find_person(), read_text((text,)))
+    reply(project, issue, find_person(), read_text((text,)))
     say(f"answered #{issue}: the agent gets it as soon as it can be typed")

@@ -38,11 +38,11 @@ def answer_asks(session: IssueSession) -> float | None:
     Returns when to try again what the forge has not taken, None if there is no such thing.
     """
     again_at = None
-    for question in list_asks(session.dir):
+    for asked in list_asks(session.dir):
         try:
-            data = ANSWERS[question.verb](session, question)
+            data = ANSWERS[asked.verb](session, asked)
         except TemporaryError as error:
-            if question.verb is Verb.COMMENT:  # its mark tells whether it is there already
+            if asked.verb is Verb.COMMENT:  # its mark tells whether it is there already
                 again_at = time.time() + AGAIN_S
                 continue
             given = Answer(time.time(), error=error.message, code=error.exit_code)
@@ -51,7 +51,7 @@ def answer_asks(session: IssueSession) -> float | None:
         else:
             given = Answer(time.time(), data=msgspec.json.encode(data).decode())
         crash_point("ask:done")
-        answer(session.dir, question, given)
+        answer(session.dir, asked, given)
     clear_answers(session.dir)
     return again_at
 
@@ -59,26 +59,26 @@ def answer_asks(session: IssueSession) -> float | None:
 # What it reads
 
 
-def _show_issue(session: IssueSession, question: Ask) -> Issue:
+def _show_issue(session: IssueSession, asked: Ask) -> Issue:
     project, trust = session.project, _seen(session).trust(session.project.settings)
-    found = project.forge.issue(question.number)
-    if question.number == session.issue:
+    found = project.forge.issue(asked.number)
+    if asked.number == session.issue:
         known = taken.issue_of(session)
         title, body = known.title, known.body
     else:
-        source = project.forge.read_source(question.number)
-        taken.check_source(project, question.number, source)
+        source = project.forge.read_source(asked.number)
+        taken.check_source(project, asked.number, source)
         title, body = source.title, source.body
-    said = project.forge.read_comments(question.number) if found.comments else ()
+    said = project.forge.read_comments(asked.number) if found.comments else ()
     comments = tuple(_spoken(said, trust))
     return structs.replace(found, title=title, body=body, comments=comments)
 
 
-def _show_pull(session: IssueSession, question: Ask) -> PullRequest:
+def _show_pull(session: IssueSession, asked: Ask) -> PullRequest:
     trust = _seen(session).trust(session.project.settings)
-    found = session.project.forge.pull(question.number)
+    found = session.project.forge.pull(asked.number)
     _check_readable(session, found, trust)
-    forge, number = session.project.forge, question.number
+    forge, number = session.project.forge, asked.number
     said = forge.read_comments(number, on_pull=True) if found.comments else ()
     return structs.replace(
         found,
@@ -92,16 +92,16 @@ def _judged(found: Iterable[Review], trust: Trust) -> Iterable[Review]:
     return (reviews.leave_out(one, trust) for one in found if trust.includes(one.author))
 
 
-def _show_diff(session: IssueSession, question: Ask) -> bytes:
+def _show_diff(session: IssueSession, asked: Ask) -> bytes:
     project, seen = session.project, _seen(session)
-    _check_readable(session, _find_pull(seen, question.number), seen.trust(project.settings))
-    return project.forge.diff(question.number, *question.text.split())
+    _check_readable(session, _find_pull(seen, asked.number), seen.trust(project.settings))
+    return project.forge.diff(asked.number, *asked.text.split())
 
 
-def _check(session: IssueSession, question: Ask) -> Check:
+def _check(session: IssueSession, asked: Ask) -> Check:
     """What the last look at the forge has shown; a failed check with its log."""
     project, seen = session.project, _seen(session)
-    pull = _find_pull(seen, question.number)
+    pull = _find_pull(seen, asked.number)
     _check_readable(session, pull, seen.trust(project.settings))
     if pull.check.state in (CheckState.FAILURE, CheckState.BROKEN):
         return full_check(project, pull)
@@ -142,27 +142,27 @@ def _spoken(comments: Iterable[Comment], trust: Trust) -> Iterable[Comment]:
 # What it writes
 
 
-def _comment(session: IssueSession, question: Ask) -> bool:
-    body = redact(question.text)
+def _comment(session: IssueSession, asked: Ask) -> bool:
+    body = redact(asked.text)
     # With a mark it is ours: an agent's words are no answer to what it has asked a person.
     return session.project.forge.comment(
-        question.number, body, author=BOT, marker=question.id, on_pull=question.on_pull
+        asked.number, body, author=BOT, marker=asked.id, on_pull=asked.on_pull
     )
 
 
-def _merge(session: IssueSession, question: Ask) -> PullRequest:
+def _merge(session: IssueSession, asked: Ask) -> PullRequest:
     """Merge the session's own pull request, as the rules of the project have it."""
     settings, record = session.project.settings, session.record
     if settings.merge.by != "agent":
         raise UsageError("sm merges pull requests here itself, once they are approved: wait")
     pull = session.project.forge.pull_for(record.branch)
-    if pull is None or pull.number != question.number:
+    if pull is None or pull.number != asked.number:
         raise UsageError(
-            f"pull request {question.number} is not the one of '{record.branch}': "
+            f"pull request {asked.number} is not the one of '{record.branch}': "
             "an agent merges only its own"
         )
     return session.project.forge.merge(
-        pull.number, head=question.head, message=redact(question.text), author=BOT
+        pull.number, head=asked.head, message=redact(asked.text), author=BOT
     )
 
 

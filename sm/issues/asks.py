@@ -1,4 +1,4 @@
-"""What an agent asks of the forge: a file each, which the reactor of its session answers.
+"""What an agent asks of the forge: each request in a file, which its reactor answers.
 
 So one process writes to the forge for a session, with a token that the agent need not have. What an
 agent reads costs its account one request in an interval, however often it asks.
@@ -45,7 +45,7 @@ WRITES = (Verb.COMMENT, Verb.MERGE)
 
 
 class Ask(Struct, frozen=True):
-    """One question, asked `at`; with the same `id` it is the same question.
+    """One request, made `at`; with the same `id` it is the same request.
 
     `text` is a comment, the message of a merge, or options of diff. `on_pull`: it is a comment on
     a pull request.
@@ -80,7 +80,7 @@ class RefusedAskError(SmError):
 def make_ask(
     verb: Verb, number: int, *, text: str = "", head: str = "", on_pull: bool = False
 ) -> Ask:
-    """Return a question: each time another one if it writes, else always the same."""
+    """Return a request: each time another one if it writes, else always the same."""
     now = time.time()
     ident = make_nonce(8)
     if verb not in WRITES:
@@ -88,7 +88,7 @@ def make_ask(
     return Ask(ident, verb, number, now, text, head, on_pull)
 
 
-def ask(session: IssueSession, question: Ask, *, wait_s: float = WAIT_S) -> str:
+def ask(session: IssueSession, asked: Ask, *, wait_s: float = WAIT_S) -> str:
     """Have the session's reactor answer; return the data. A recent answer to the same will do.
 
     Raises:
@@ -97,39 +97,39 @@ def ask(session: IssueSession, question: Ask, *, wait_s: float = WAIT_S) -> str:
 
     """
     kept_s = session.project.settings.ci.poll_s
-    known = read_answer(session.dir, question.id)
-    if known is None or known.error or not 0 <= question.at - known.at < kept_s:
+    known = read_answer(session.dir, asked.id)
+    if known is None or known.error or not 0 <= asked.at - known.at < kept_s:
         ensure_private_dir(session.dir.asks, parents=False)
-        write_json(_asked(session.dir, question.id), question, durable=question.verb in WRITES)
-        known = _await(session, question, wait_s)
+        write_json(_file(session.dir, asked.id), asked, durable=asked.verb in WRITES)
+        known = _await(session, asked, wait_s)
     if known.error:
         raise RefusedAskError(known.error, known.code)
     return known.data
 
 
-def _await(session: IssueSession, question: Ask, wait_s: float) -> Answer:
+def _await(session: IssueSession, asked: Ask, wait_s: float) -> Answer:
     deadline = time.monotonic() + wait_s
     registry.poke(session.dir)
     while time.monotonic() < deadline:
-        found = read_answer(session.dir, question.id)
-        if found and not _asked(session.dir, question.id).exists():
+        found = read_answer(session.dir, asked.id)
+        if found and not _file(session.dir, asked.id).exists():
             return found
         time.sleep(LOOK_S)
-    if question.verb is Verb.COMMENT:
+    if asked.verb is Verb.COMMENT:
         raise TemporaryError(
             "the forge has not taken the comment yet: sm goes on trying, do not send it again"
         )
-    discard(_asked(session.dir, question.id))
-    if question.verb is Verb.MERGE:  # the reactor may be in the midst of it
+    discard(_file(session.dir, asked.id))
+    if asked.verb is Verb.MERGE:  # the reactor may be in the midst of it
         raise TemporaryError(
             f"no answer in {wait_s:.0f} s: it may be merged all the same, look at it by sm pr show "
-            f"{question.number} before you try again"
+            f"{asked.number} before you try again"
         )
     raise TemporaryError(f"no answer in {wait_s:.0f} s: try again later")
 
 
 def list_asks(directory: SessionDir) -> list[Ask]:
-    """Return the questions without an answer, oldest first."""
+    """Return the requests without an answer, oldest first."""
     if not directory.asks.is_dir():
         return []
     names = [name for name in list_names(directory.asks) if name.endswith(ASKED)]
@@ -137,14 +137,14 @@ def list_asks(directory: SessionDir) -> list[Ask]:
     return sorted(filter(None, found), key=lambda one: one.at)
 
 
-def answer(directory: SessionDir, question: Ask, given: Answer) -> None:
-    """Give the answer; then the question is over."""
-    write_json(directory.asks / f"{question.id}{ANSWERED}", given)
-    discard(_asked(directory, question.id))
+def answer(directory: SessionDir, asked: Ask, given: Answer) -> None:
+    """Give the answer; then the request is over."""
+    write_json(directory.asks / f"{asked.id}{ANSWERED}", given)
+    discard(_file(directory, asked.id))
 
 
 def read_answer(directory: SessionDir, ident: str) -> Answer | None:
-    """Return the last answer to that question."""
+    """Return the last answer to that request."""
     return read_rebuildable(directory.asks / f"{ident}{ANSWERED}", Answer)
 
 
@@ -158,7 +158,7 @@ def clear_answers(directory: SessionDir) -> None:
             discard(file)
 
 
-def _asked(directory: SessionDir, ident: str) -> Path:
+def _file(directory: SessionDir, ident: str) -> Path:
     return directory.asks / f"{ident}{ASKED}"
 
 

@@ -10,7 +10,7 @@ import msgspec
 from sm.adapters.forge.model import CheckState, Comment, Issue, PullRequest
 from sm.bridge import lookup
 from sm.errors import SmError
-from sm.issues import asking, reviews
+from sm.issues import question, reviews
 from sm.issues.decide import Decision
 from sm.issues.facts import Facts, Life
 from sm.issues.material import SOURCES, Edited, EditedReview, GitState, Material, Source
@@ -143,7 +143,7 @@ def gather(
         answered=seen.facts.answered and seen.write.phase is not Phase.NONE,
         reason=redact(seen.write.reason),
         reply="\n\n".join(read_texts(seen.replies, said)),
-        trouble=asking.describe_trouble(session, seen),
+        trouble=question.describe_trouble(session, seen),
         remark=_remark(session, seen),
         git=work,
         tail=_tail(session, seen),
@@ -154,11 +154,11 @@ def gather(
         dialog=turn.read_question(session.dir, seen.question)
         if facts.dialog_at is not None
         else "",
-        failure=asking.describe_failed_turn(session, seen),
+        failure=question.describe_failed_turn(session, seen),
         until=turn.format_until(facts.failure) if facts.failure else "",
         asked_row=facts.escalation.row if facts.escalation else "escalate",
-        locked_out=asking.is_locked_out(facts),
-        stuck=asking.is_stuck(facts),
+        locked_out=question.is_locked_out(facts),
+        stuck=question.is_stuck(facts),
         attach_command=_attach_command(session),
         edited=seen.edited or Edited(),
         edited_review=seen.edited_review or EditedReview(),

@@ -50,8 +50,8 @@ def _deadlines_elsewhere(f: Facts) -> Iterator[float]:
         yield f.dropped_at
     if f.awaits_review:
         yield f.written_at + f.limits.review_timeout_s
-    if f.is_held:
-        yield f.held_until
+    if f.merge_held:
+        yield f.merge_held_until
 
 
 def _deadlines(f: Facts) -> Iterator[float]:

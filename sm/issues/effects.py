@@ -15,10 +15,10 @@ from sm.adapters.forge.web.errors import RefusedError
 from sm.adapters.git_push import RefMovedError
 from sm.errors import SmError, StateError, TemporaryError, UsageError
 from sm.issues import claim, phase_file, remnants, reviews, taken, threads, worktree
-from sm.issues.asking import list_asked
 from sm.issues.compose import launch_with
 from sm.issues.material import Edited, EditedReview
 from sm.issues.problem import Problem
+from sm.issues.question import list_asked
 from sm.issues.remnants import KEPT_FOR_OTHERS
 from sm.issues.replies import locate_question
 from sm.issues.snapshot import last_snapshot

@@ -160,7 +160,7 @@ class Facts(Struct, frozen=True):
         return failure is not None and not failure.for_person and self.now < failure.until
 
     @property
-    def held(self) -> bool:
+    def unreachable(self) -> bool:
         """Whether a message to the agent would be useless now."""
         failed = self.failure is not None and self.failure.for_person
         return self.parked or failed or self.dialog_at is not None
@@ -179,7 +179,7 @@ class Facts(Struct, frozen=True):
     @property
     def resumable(self) -> bool:
         """Whether the agent worked when its turn failed, and a retry may help now."""
-        if self.failure is None or self.held or self.open:
+        if self.failure is None or self.unreachable or self.open:
             return False
         return self.write not in self.history.escalations
 
@@ -283,14 +283,14 @@ class Facts(Struct, frozen=True):
         return self.pull is PullState.OPEN and self.hold is Hold.QUEUED
 
     @property
-    def held_until(self) -> float:
+    def merge_held_until(self) -> float:
         """When a person is told of what keeps the forge from merging; a queue takes its time."""
         limits = self.limits
         patience_s = limits.review_timeout_s if self.queued else limits.merge_remind_s
         return max(self.written_at, self.check_at, self.review_at) + patience_s
 
     @property
-    def is_held(self) -> bool:
+    def merge_held(self) -> bool:
         """Whether the forge keeps back what waits for nothing else."""
         if self.open and self.phase is Phase.DONE:
             return self.queued

@@ -236,7 +236,7 @@ _STOPPED = (
         counts=Count.RESUME,
         passing=True,
     ),
-    Row("parked", "any", "not over yet, or a person has to see to it", lambda f: f.held, ()),
+    Row("parked", "any", "not over yet, or a person has to see to it", lambda f: f.unreachable, ()),
 )
 """The agent cannot go on. Messages to it wait."""
 
@@ -278,14 +278,14 @@ _SIGNALLED = (
         "merge-held",
         "awaiting_review, done",
         "approved and green, and the forge holds it back for a while (30 min, in a queue 3 h)",
-        lambda f: f.is_held and f.now >= f.held_until,
+        lambda f: f.merge_held and f.now >= f.merge_held_until,
         (Step(NOTIFY, "merge-held"),),
     ),
     Row(
         "merge-queued",
         "awaiting_review, done",
         "in the merge queue of the forge",
-        lambda f: f.is_held and f.queued,
+        lambda f: f.merge_held and f.queued,
         (),
     ),
     Row(
@@ -461,7 +461,9 @@ _REVIEW = (
         "review-timeout",
         "awaiting_review",
         "timeout (3 h)",
-        lambda f: f.awaits_review and not f.is_held and f.waited_s() >= f.limits.review_timeout_s,
+        lambda f: (
+            f.awaits_review and not f.merge_held and f.waited_s() >= f.limits.review_timeout_s
+        ),
         (Step(INJECT, "review-timeout"), Step(NOTIFY, "review-timeout")),
         provisional=True,
     ),

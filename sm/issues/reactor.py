@@ -19,7 +19,6 @@ from sm.errors import SmError, StateError, TemporaryError
 from sm.foreign import read_seconds
 from sm.issues import locks, reviews, taken
 from sm.issues.answer_asks import answer_asks
-from sm.issues.asking import STUCK
 from sm.issues.compose import compose, launch_with
 from sm.issues.decide import decide
 from sm.issues.effects import (
@@ -35,6 +34,7 @@ from sm.issues.matrix import BY_NAME, INTERRUPTING, OVERTAKING
 from sm.issues.observe import Observation, observe
 from sm.issues.outage import OutageError
 from sm.issues.problem import Problem, read_problem, write_problem
+from sm.issues.question import STUCK
 from sm.issues.refusals import REFUSALS
 from sm.issues.snapshot import snapshot
 from sm.issues.threads import hand_over

@@ -14,7 +14,7 @@ from sm.bridge import bindings, place, texts
 from sm.bridge.handoffs import open_bridge
 from sm.bridge.records import Client, Entry, EntryType
 from sm.errors import SmError
-from sm.issues import answer, replies
+from sm.issues import replies, reply
 from sm.issues.observe import recall
 from sm.issues.refusals import REFUSALS
 from sm.issues.snapshot import Snapshot, last_snapshot
@@ -136,8 +136,8 @@ def _hand(session: IssueSession, entry: Entry) -> None:
 def _answer(session: IssueSession, author: str, text: str, ident: str) -> None:
     """Give the answer; an issue that takes no comment on it keeps no other entry waiting."""
     try:
-        answer.give(session, author, text, key=ident)
-    except answer.UntoldError as error:
+        reply.give(session, author, text, key=ident)
+    except reply.UntoldError as error:
         if not isinstance(error.__cause__, REFUSALS):
             raise
         session.project.record(events.Problem(session=session.name, text=error.message))

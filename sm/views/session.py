@@ -8,7 +8,7 @@ from functools import partial
 from msgspec import Struct, structs
 
 from sm.adapters.forge.model import CheckState, PullState, ReviewState
-from sm.issues import asking
+from sm.issues import question
 from sm.issues.facts import Facts, Life
 from sm.issues.observe import Observation, recall
 from sm.issues.problem import read_problem
@@ -150,7 +150,7 @@ def _filled(row: StatusRow, one: Known, session: IssueSession, known: Observatio
     state = next(state for state, holds in STATES if holds(facts))
     since, proof = _proof(state, facts, known, one)
     asked = facts.escalation if state is State.ESCALATED else None
-    need = asking.find_need(session, known, asked.row) if asked else None
+    need = question.find_need(session, known, asked.row) if asked else None
     verdict = VERDICTS.get(facts.review, "") if facts.review else ""
     return structs.replace(
         row,
@@ -246,7 +246,7 @@ def _waits_for(state: State, facts: Facts, row: StatusRow, known: Observation) -
         case State.AWAITING_CI:
             return f"CI of {pull}"
         case State.AWAITING_REVIEW:
-            held = f": {known.pull.held}" if facts.is_held and known.pull else ""
+            held = f": {known.pull.held}" if facts.merge_held and known.pull else ""
             return f"{_of_review(facts)} {pull}{held}"
         case State.WORKING if facts.pull is PullState.OPEN and _to_merge(facts):
             return f"the agent to merge {pull}"

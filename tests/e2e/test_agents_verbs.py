@@ -158,9 +158,9 @@ def test_what_an_agent_asks_is_counted_for_it_and_asked_once_in_an_interval(
 @pytest.mark.parametrize("play", ["local"], indirect=True)
 def test_an_agent_is_not_told_that_nothing_was_merged_while_that_is_unknown(play: Play) -> None:
     session = registry.load_for(play.project, play.start())
-    question = make_ask(asks.Verb.MERGE, 8)
+    asked = make_ask(asks.Verb.MERGE, 8)
     with pytest.raises(TemporaryError, match="it may be merged all the same"):
-        asks.ask(session, question, wait_s=0)
+        asks.ask(session, asked, wait_s=0)
     with pytest.raises(TemporaryError, match="try again later"):
         asks.ask(session, make_ask(asks.Verb.PULL, 8), wait_s=0)
 
@@ -173,9 +173,9 @@ def test_a_comment_of_an_agent_stands_there_once_whatever_happens(
     issue = play.start()
     play.hears(issue, "You work on issue")
     session = registry.load_for(play.project, issue)
-    question = make_ask(asks.Verb.COMMENT, issue, text="Half of it is done.")
+    asked = make_ask(asks.Verb.COMMENT, issue, text="Half of it is done.")
     with pytest.raises(TemporaryError, match="do not send it again"):
-        asks.ask(session, question, wait_s=0)
+        asks.ask(session, asked, wait_s=0)
     assert isinstance(play.side, RemoteSide)
     play.side.site.faults.append(Fault("POST /repos/harbor/harb/issues", drop=True, after=True))
     with monkeypatch.context() as killed:

@@ -249,7 +249,7 @@ def test_a_dialog_that_was_answered_is_over_while_its_tool_runs(hooked: Hooked) 
     session = hooked.stage.session(hooked.issue)
     facts = observe(session).facts
     assert facts.dialog_at is None
-    assert not facts.held
+    assert not facts.unreachable
     hooked.stage.sm("react", session.name)
     assert not hooked.comments()
 

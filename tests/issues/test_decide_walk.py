@@ -277,7 +277,7 @@ def at_rest(facts: Facts, decision: Decision) -> None:
         patience_until = {
             Phase.AWAITING_CI: max(facts.ci_due_at, facts.rerun_until),
             Phase.AWAITING_REVIEW: facts.written_at + facts.limits.review_timeout_s,
-            Phase.DONE: facts.held_until,
+            Phase.DONE: facts.merge_held_until,
         }.get(facts.phase, facts.written_at)
     else:
         patience_until = facts.life_at + facts.limits.agent_timeout_s

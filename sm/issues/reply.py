@@ -1,4 +1,4 @@
-"""Takes a person's answer to an escalation from the command line."""
+"""Takes a person's reply to an escalation: from the command line, or from a chat."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class UntoldError(SmError):
     """The answer is on its way to the agent, but could not be put on the issue."""
 
 
-def answer(project: Project, issue: int, author: str, text: str) -> None:
+def reply(project: Project, issue: int, author: str, text: str) -> None:
     """Give `text` to the session of `issue`, and leave a comment on record.
 
     Raises:
@@ -47,16 +47,16 @@ def give(session: IssueSession, author: str, text: str, *, key: str | None = Non
         UntoldError: the answer is on its way, but the forge could not take it.
 
     """
-    reply = replies.find(session.dir, key) if key else None
-    if reply is None:
-        reply = replies.add(session.dir, author, text, key)
+    kept = replies.find(session.dir, key) if key else None
+    if kept is None:
+        kept = replies.add(session.dir, author, text, key)
         session.project.record(events.Reply(session=session.name, author=author, text=text))
         # Before the forge is told: that may fail, and the agent waits for the answer.
         monitors.ensure(session)
         registry.poke(session.dir)
     body = f"{author} answered:\n\n{text}"
     try:
-        session.project.forge.comment(session.issue, body, author=author, marker=reply.id)
+        session.project.forge.comment(session.issue, body, author=author, marker=kept.id)
     except SmError as error:
         raise UntoldError(
             f"the agent gets the answer, but issue #{session.issue} does not show it: "
