@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import place_argument
+from sm.cli.arguments import place_argument
 from sm.errors import UsageError
 from sm.output import say
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sm.cli.arguments import about_argument
 from sm.cli.live import pause_for_reader
-from sm.cli.options import about_argument, json_option, pass_machine
+from sm.cli.options import json_option, pass_machine
 from sm.cli.words import print_json, read_text
 from sm.output import say, say_json, say_text
 from sm.text import clean, one_line

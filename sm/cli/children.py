@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import json_option, optional_target, pass_machine
+from sm.cli.arguments import optional_target
+from sm.cli.options import json_option, pass_machine
 from sm.cli.times import format_age
 from sm.cli.words import print_json
 from sm.output import say, say_lines

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.cli.arguments import name_target
 from sm.cli.live import show_live
-from sm.cli.options import json_option, load_machine, name_target
+from sm.cli.options import json_option, load_machine
 from sm.cli.words import print_json
 from sm.context import settings
 from sm.errors import UsageError

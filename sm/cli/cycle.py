@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import json_option, target_argument
+from sm.cli.arguments import target_argument
+from sm.cli.options import json_option
 from sm.cli.times import format_age, format_span
 from sm.cli.words import print_json
 from sm.errors import SmError, UsageError

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import json_option, optional_target_name, pass_machine
+from sm.cli.arguments import optional_target_name
+from sm.cli.options import json_option, pass_machine
 from sm.cli.times import format_age, format_moment, format_span
 from sm.cli.words import print_json
 from sm.output import console, say, say_lines

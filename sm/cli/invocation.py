@@ -109,6 +109,13 @@ def find_project(config: Config, name: str) -> Project:
     raise UsageError(f"no project '{name}' in '{config.source}': {advice}")
 
 
+def find_only_project(config: Config) -> Project | None:
+    """The one project that there is; None if there are several."""
+    from sm.sessions.project import Project
+
+    return Project(config, config.projects[0]) if len(config.projects) == 1 else None
+
+
 def list_names(names: list[str]) -> str:
     """Each of them in quotes."""
     return ", ".join(f"'{name}'" for name in names)

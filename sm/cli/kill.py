@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import place_argument
+from sm.cli.arguments import place_argument
 from sm.output import say
 
 if TYPE_CHECKING:

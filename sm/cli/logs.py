@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import load_machine, past_place_argument
+from sm.cli.arguments import past_place_argument
+from sm.cli.options import load_machine
 from sm.output import pass_on, say_text
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from sm.cli.agent_forge import leave_to_others
-from sm.cli.options import project_issue
+from sm.cli.arguments import project_issue
 from sm.output import say
 from sm.sessions.project import Project
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import json_option, target_in_one_word
+from sm.cli.arguments import target_in_one_word
+from sm.cli.options import json_option
 from sm.cli.words import TIME_UP, print_json, read_text
 from sm.output import say
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sm.cli.options import project_issue
+from sm.cli.arguments import project_issue
 from sm.output import say
 from sm.sessions.project import Project
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import target_argument
+from sm.cli.arguments import target_argument
 from sm.output import say, say_text
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import json_option, load_machine, past_place_argument
+from sm.cli.arguments import past_place_argument
+from sm.cli.options import json_option, load_machine
 from sm.cli.times import format_moment, format_span
 from sm.cli.words import print_json
 from sm.output import Styled, say

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.cli.options import target_argument
+from sm.cli.arguments import target_argument
 from sm.cli.words import TIME_UP
 from sm.errors import SmError
 from sm.output import warn

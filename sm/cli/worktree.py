@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
+from sm.cli.arguments import project_issue
 from sm.cli.forges import print_table
-from sm.cli.options import json_option, project_issue, projects_option
+from sm.cli.options import json_option, projects_option
 from sm.cli.words import print_json
 from sm.output import say
 from sm.sessions.project import Project

@@ -11,7 +11,8 @@ import pytest
 
 from sm.__main__ import run
 from sm.cli import root as root_module
-from sm.cli.options import project_issue, project_option, projects_option
+from sm.cli.arguments import project_issue
+from sm.cli.options import project_option, projects_option
 from sm.cli.root import COMMANDS, Verb, cli
 from sm.config.schema import ProjectSettings
 from sm.errors import SmError, TemporaryError

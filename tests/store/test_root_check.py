@@ -203,8 +203,8 @@ def crash(command: str, monkeypatch: pytest.MonkeyPatch, *, keep_root: bool = Fa
     if not keep_root:
         monkeypatch.delenv("SM_STATE_ROOT")
     program = (
-        "import os, sys, pathlib, sm.__main__, sm.cli.options, sm.cli.root\n"
-        "sm.cli.options.DEFAULT_ROOT = pathlib.Path(os.environ['TMPDIR'], 'default')\n"
+        "import os, sys, pathlib, sm.__main__, sm.cli.root, sm.store.paths\n"
+        "sm.store.paths.DEFAULT_ROOT = pathlib.Path(os.environ['TMPDIR'], 'default')\n"
         "def fall(*_, **__): raise RuntimeError('bang')\n"
         "sm.cli.root.cli.main = fall\n"
         "sys.exit(sm.__main__.run(sys.argv[1:]))\n"

@@ -1,0 +1,251 @@
+"""The arguments that name a session, an issue or a pull request, each defined once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sm.cli.invocation import ISSUE, find_only_project, find_project, list_names
+from sm.cli.options import Decorator, load_config, load_machine
+from sm.errors import UsageError
+
+if TYPE_CHECKING:
+    from sm.sessions.project import Project
+    from sm.sessions.session import AnySession
+
+
+# An issue or a pull request
+
+
+def _numbered(
+    ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
+) -> tuple[Project, int]:
+    name, number = _named(ctx, param, words)
+    project = find_project(load_config(ctx), name) if name else _sole_project(ctx, number)
+    return project, _issue(number)
+
+
+def _named(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> tuple[str, str]:
+    """The project's name, '' where it goes without saying, and the number."""
+    from sm.sessions.address import OF_ISSUE
+
+    match words:
+        case (word,) if found := OF_ISSUE.fullmatch(word):
+            return found[1], found[2]
+        case (number,) if ISSUE.fullmatch(number):
+            return "", number
+        case (name, number):
+            return name, number
+    more = "".join(f", then {one.make_metavar(ctx)}" for one in _arguments_after(ctx, param))
+    raise UsageError(f"expected a project and a number, such as 'harb 7' or 'harb#7'{more}")
+
+
+def _arguments_after(ctx: click.Context, param: click.Parameter) -> list[click.Argument]:
+    arguments = [one for one in ctx.command.params if isinstance(one, click.Argument)]
+    return arguments[arguments.index(param) + 1 :] if isinstance(param, click.Argument) else []
+
+
+def _sole_project(ctx: click.Context, number: str) -> Project:
+    """The project that a number alone is of.
+
+    Raises:
+        UsageError: there are several.
+
+    """
+    config = load_config(ctx)
+    if only := find_only_project(config):
+        return only
+    names = [project.name for project in config.projects]
+    raise UsageError(
+        f"'{number}' of which project? there is {list_names(names)}: write '{names[0]}#{number}'"
+    )
+
+
+def _issue(text: str) -> int:
+    if not ISSUE.fullmatch(text):
+        raise UsageError(f"'{text}' is no issue number: use a whole number from 1 up")
+    return int(text)
+
+
+numbered_argument: Decorator = click.argument(
+    "numbered", metavar="PROJECT ISSUE|PR", callback=_numbered, nargs=-1
+)
+"""`numbered: tuple[Project, int]`, an issue or a pull request.
+
+Also as `PROJECT#NUMBER`, and as `NUMBER` where there is one project.
+"""
+
+
+def project_issue(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The arguments PROJECT ISSUE, in any of these ways: `project: Project, issue: int`."""
+
+    @click.argument("numbered", metavar="PROJECT ISSUE", callback=_numbered, nargs=-1)
+    @functools.wraps(function)
+    def wrapper(*args: Any, numbered: tuple[Project, int], **kwargs: Any) -> Any:
+        return function(*args, project=numbered[0], issue=numbered[1], **kwargs)
+
+    return wrapper
+
+
+def _about(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> tuple[str, int]:
+    name, number = _named(ctx, param, words)
+    return name or _sole_project(ctx, number).name, _issue(number)
+
+
+about_argument: Decorator = click.argument(
+    "about", metavar="PROJECT ISSUE", callback=_about, nargs=-1
+)
+"""`about: tuple[str, int]`: a project's name, which need not be configured here, and an issue."""
+
+
+# A session
+
+
+def _target(
+    ctx: click.Context, _param: click.Parameter, words: str | tuple[str, ...]
+) -> AnySession | None:
+    from sm.sessions.address import find
+
+    given = (words,) if isinstance(words, str) else words
+    return find(load_machine(ctx).root, name_target(ctx, given)) if given else None
+
+
+def name_target(ctx: click.Context, words: tuple[str, ...]) -> str:
+    """What a session is called, from `TARGET` or `PROJECT ISSUE`; '' for no words.
+
+    Raises:
+        UsageError: it is neither.
+
+    """
+    match words:
+        case ():
+            return ""
+        case (text,):
+            return _in_full(ctx, text)
+        case (project, issue) if ISSUE.fullmatch(issue):
+            return f"{project}#{issue}"
+    raise UsageError("expected a session, or a project and an issue, such as 'harb 7'")
+
+
+def _in_full(ctx: click.Context, text: str) -> str:
+    """`7` as `PROJECT#7`, unless a session has that name; any other text as it is."""
+    from sm.config.load import NoConfigError
+    from sm.sessions import registry
+
+    if not ISSUE.fullmatch(text):
+        return text
+    if any(one.address == text for one in registry.list_all(load_machine(ctx).root)):
+        return text
+    try:
+        return f"{_sole_project(ctx, text).name}#{text}"
+    except NoConfigError:
+        return text
+
+
+target_argument: Decorator = click.argument(
+    "session", metavar="TARGET | PROJECT ISSUE", callback=_target, nargs=-1, required=True
+)
+"""`session: AnySession`, by id, name, project and issue, or the start of an id.
+
+Where there is one project, the number of the issue is enough.
+"""
+
+
+target_in_one_word: Decorator = click.argument("session", metavar="TARGET", callback=_target)
+"""The same, but the issue is `PROJECT#ISSUE`: other words follow."""
+
+
+optional_target: Decorator = click.argument(
+    "session", metavar="[TARGET | PROJECT ISSUE]", callback=_target, nargs=-1
+)
+"""`session: AnySession | None`."""
+
+
+def _target_name(ctx: click.Context, _param: click.Parameter, words: tuple[str, ...]) -> str:
+    return name_target(ctx, words)
+
+
+optional_target_name: Decorator = click.argument(
+    "target", metavar="[TARGET | PROJECT ISSUE]", callback=_target_name, nargs=-1
+)
+"""`target: str`, what a session is called, which may be over; '' for none."""
+
+
+# Any of these; one that is over, too
+
+
+def find_place(
+    ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
+) -> AnySession | tuple[Project, int]:
+    """A session by what it is called, or a project and an issue.
+
+    Raises:
+        UsageError: there is no such thing.
+
+    """
+    if len(words) == 1:
+        if ISSUE.fullmatch(words[0]) and _in_full(ctx, words[0]) != words[0]:
+            return _numbered(ctx, param, words)
+        found = _target(ctx, param, words[0])
+        assert found is not None
+        return found
+    if len(words) != 2:
+        raise UsageError("expected a session, or a project and an issue, such as 'harb 7'")
+    return find_project(load_config(ctx), words[0]), _issue(words[1])
+
+
+place_argument: Decorator = click.argument(
+    "place", metavar="TARGET | PROJECT ISSUE", callback=find_place, nargs=-1, required=True
+)
+"""`place: AnySession | tuple[Project, int]`: a session, or an issue that may have none."""
+
+
+def _past_place(
+    ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
+) -> AnySession | tuple[Project, int] | str:
+    """As any command has it; else the id of a session that is over, if the journal knows it."""
+    try:
+        return find_place(ctx, param, words)
+    except UsageError:
+        if len(words) == 1 and (name := _past(ctx, words[0])):
+            return name
+        raise
+
+
+def _past(ctx: click.Context, text: str) -> str:
+    from sm.sessions.address import resolve_id
+    from sm.store import journal
+
+    name = resolve_id(text)
+    known = name and next(iter(journal.read(load_machine(ctx).root.journal, name)), None)
+    return name if known else ""
+
+
+past_place_argument: Decorator = click.argument(
+    "place",
+    metavar="TARGET | PROJECT ISSUE",
+    callback=_past_place,
+    nargs=-1,
+    required=True,
+)
+"""`place: AnySession | tuple[Project, int] | str`: the same, or the id of a past one."""
+
+
+def _past_name(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> str:
+    from sm.store.paths import name_session
+
+    if not words:
+        return ""
+    place = _past_place(ctx, param, words)
+    if isinstance(place, tuple):
+        return name_session(place[0].name, place[1])
+    return place if isinstance(place, str) else place.name
+
+
+optional_past_name: Decorator = click.argument(
+    "name", metavar="[TARGET | PROJECT ISSUE]", callback=_past_name, nargs=-1
+)
+"""`name: str`, the id of any session, also of one that is over or is to come; '' for none."""
