@@ -137,10 +137,6 @@ class Git(Struct, frozen=True):
         """Count the commits that `rev` has and `base` lacks."""
         return int(self._out("rev-list", "--count", f"{base}..{rev}"))
 
-    def unpushed(self, remote: str) -> tuple[str, ...]:
-        """Return commits of HEAD that no tracking ref of `remote` has, newest first."""
-        return tuple(self._out("rev-list", "HEAD", "--not", f"--remotes={remote}").split())
-
     def missing_from(self, tips: Iterable[str], holders: Iterable[str]) -> tuple[str, ...]:
         """Return commits of `tips` that none of `holders` contains, newest first.
 
