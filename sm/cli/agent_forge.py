@@ -92,8 +92,8 @@ def ask_for(
     """
     from sm.issues.asks import ask, make_ask
 
-    question = make_ask(verb, number, text=text, head=head, on_pull=on_pull)
-    return msgspec.json.decode(ask(session, question), type=shape)
+    asked = make_ask(verb, number, text=text, head=head, on_pull=on_pull)
+    return msgspec.json.decode(ask(session, asked), type=shape)
 
 
 def list_issues(
