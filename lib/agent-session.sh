@@ -217,7 +217,8 @@ _monitor_unnamed_file() {
 # Needs SM_PYTHON, and SM_CONFIG as any command does. What it and its reactors say goes to monitor.log.
 agent_session_monitor() {
   local dir=$1 turn='' mask ask='' answer='' asked_at=0
-  local due=yes failures=0 not_before=0 next_unset=0 verified='' gone='' gone_handled='' drawing=0
+  local due=yes failures=0 not_before=0 next_unset=0 drawing=0
+  local verified='' looks=0 gone='' gone_handled=''
   local -A existed=()
   [[ -d $dir && -O $dir && ! -L $dir ]] || return 0
   # Its own files are private, whatever the caller's umask is. Its children get that umask back.
@@ -319,12 +320,16 @@ _look_at_clock() {
   ((EPOCHSECONDS < 10#$next)) || due=yes
 }
 
+_VERIFY_EVERY=15 # looks, after which the agent's start time and state are compared again
+
 # Due once for each agent that is gone. The clock decides about everything later.
-# The start time is compared after a pass of the reactor. Within a second the kernel reuses no
-# process number, and a regular expression each time would double the cost of a look.
+# A regular expression at each look would double its cost. So most looks only ask whether there is
+# a process of that number, which a dead one that nobody has collected and its successor have, too.
 _look_at_agent() {
   local agent='' client=''
   gone=
+  looks=$((looks + 1))
+  ((looks % _VERIFY_EVERY)) || verified=
   read -r agent <"$dir/agent.pid" || :
   [[ -n $agent ]] || return 0
   if [[ $agent == "$verified" && -d /proc/${agent% *} ]]; then

@@ -28,6 +28,10 @@ class Process(Struct, frozen=True, eq=False):
         """Say whether it is the same process, even with another parent."""
         return isinstance(other, Process) and self._key == other._key
 
+    def __ne__(self, other: object) -> bool:
+        """The opposite: without this, msgspec calls every other object another process."""
+        return not self == other
+
     def __hash__(self) -> int:
         return hash(self._key)
 

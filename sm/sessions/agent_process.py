@@ -91,15 +91,24 @@ def adopt(tmux: Tmux, session: Session) -> Agent | None:
     pane = tmux.pane(session.name)
     if pane is None or not pane.mark.startswith(_mark(directory)):
         return None
-    process = proc.find(pane.pid)
-    if process is None:
+    process, known = proc.find(pane.pid), read_process(directory)
+    if process is None or pane.dead or _is_a_later_one(process, known):
         return None
-    if read_process(directory) != process:
+    if known != process:
         write_atomic(directory.agent_pid, f"{process.pid} {process.started}\n")
     if not session.terminal_log.exists():
         tmux.pipe_to(pane.id, _find_terminal_log(session))
     generation = read_number(pane.mark.rpartition("-")[2]) or 1
     return _put_on_record(directory, _agent(pane, process, generation))
+
+
+def _is_a_later_one(process: Process, known: Process | None) -> bool:
+    """Whether it only got the number of the pane's program, which has ended.
+
+    That one leads a session. A thread's number, too, is found in /proc.
+    """
+    is_leader = process.session == process.pid
+    return not is_leader or (known is not None and known.pid == process.pid and known != process)
 
 
 def _agent(pane: Pane, process: Process, generation: int) -> Agent:

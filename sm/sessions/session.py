@@ -169,7 +169,10 @@ class Session(Struct, frozen=True, dict=True):
         """Whether its agent runs, or will run again."""
         from sm.sessions import agent
 
-        return not self.is_over and (agent.is_alive(self.dir) or self._is_being_restarted)
+        # The last look: the new agent may have come between the first two.
+        return not self.is_over and (
+            agent.is_alive(self.dir) or self._is_being_restarted or agent.is_alive(self.dir)
+        )
 
     @property
     def _is_being_restarted(self) -> bool:
@@ -182,7 +185,8 @@ class Session(Struct, frozen=True, dict=True):
     def has_ended(self) -> bool:
         """Whether nothing more is to be expected of it."""
         gone = not self.dir.identity.exists() or self.is_over
-        return gone or not (self.is_living or self.is_being_begun)
+        # In this order: an agent that is not about to be started is there already.
+        return gone or not (self.is_being_begun or self.is_living)
 
     def explain_protocol(self) -> str:
         """How its agent is to signal, '' if it has no one to signal to."""

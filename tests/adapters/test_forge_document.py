@@ -156,3 +156,10 @@ def test_times_are_written_to_the_millisecond() -> None:
     assert show_time(1767323045.1234) == "2026-01-02T03:04:05.123Z"
     assert read_time("2026-01-02T03:04:05.123Z") == 1767323045.123
     assert read_time("2026-01-02 04:04+01:00") == read_time("2026-01-02T03:04")
+
+
+def test_a_document_is_the_same_whenever_it_was_written() -> None:
+    first, again = Document({"number": 1}, at=1.0), Document({"number": 1}, at=2.0)
+    assert first == again
+    assert not first != again  # noqa: SIM202 -- msgspec answers it by its own rule
+    assert first != Document({"number": 2}, at=1.0)

@@ -21,6 +21,18 @@ def test_a_process_is_told_from_a_later_one_with_its_pid() -> None:
     assert proc.is_running(structs.replace(mine, started=0))
 
 
+def test_a_process_is_the_same_under_another_parent() -> None:
+    mine = proc.find(os.getpid())
+    assert mine
+    adopted = structs.replace(mine, parent=1, session=1)
+    assert adopted == mine
+    assert not adopted != mine  # noqa: SIM202 -- msgspec answers it by its own rule
+    assert len({adopted, mine}) == 1
+    later = structs.replace(mine, started=mine.started + 1)
+    assert later != mine
+    assert not later == mine  # noqa: SIM201
+
+
 def test_names_with_blanks_and_parentheses_are_read_past() -> None:
     child = subprocess.Popen(
         ["bash", "-c", "printf 'a) R (b' > /proc/$$/comm; echo ok; read -r x"],

@@ -69,11 +69,11 @@ class Monitor:
 
         wait_for(touched, "the clock to go on")
 
-    def start(self, umask: int = -1, rest_s: int | None = None) -> subprocess.Popen[bytes]:
-        """`rest_s`: after how many seconds without a pass its server ends."""
+    def start(self, umask: int = -1, settings: str = "") -> subprocess.Popen[bytes]:
+        """`settings`: other values for its constants."""
         argv = [str(BIN / "agent-session"), "monitor", "ha.rb", "42"]
-        if rest_s is not None:
-            script = strict(f'_SERVER_REST_S={rest_s}\nagent_session_monitor "$1"')
+        if settings:
+            script = strict(f'{settings}\nagent_session_monitor "$1"')
             argv = ["bash", "-c", script, "monitor", str(self.dir.path)]
         process = subprocess.Popen(
             argv,
@@ -301,6 +301,20 @@ def test_another_process_with_its_number_is_not_the_agent(monitor: Monitor) -> N
     monitor.wait_for_calls(1)
 
 
+def test_a_dead_agent_whose_number_is_not_free_is_noticed(monitor: Monitor) -> None:
+    """Nobody has collected it, or its number was given to another: /proc has it still."""
+    with subprocess.Popen(["sleep", "60"]) as agent:
+        (monitor.dir.path / "agent.pid").write_text(f"{agent.pid} {start_ticks(agent.pid)}\n")
+        monitor.start(settings="_VERIFY_EVERY=4")
+        wait_for(lambda: lines(monitor.folder / "ends"), "its first call")
+        monitor.wait_for_looks()
+        monitor.calls_before = 1
+        assert not monitor.calls
+        agent.kill()
+        monitor.wait_for_calls(1)
+        assert Path(f"/proc/{agent.pid}").exists()
+
+
 def test_failing_reactor_is_tried_again_with_pauses(monitor: Monitor) -> None:
     (monitor.folder / "fail").touch()
     monitor.start()
@@ -374,7 +388,7 @@ def test_idle_monitor_starts_no_process(monitor: Monitor) -> None:
 
 
 def test_server_of_passes_ends_when_nothing_has_happened_for_a_while(monitor: Monitor) -> None:
-    process = monitor.start(rest_s=2)
+    process = monitor.start(settings="_SERVER_REST_S=2")
     monitor.wait_for_calls(1)
     wait_for(lambda: not children(process), "the server's end")
     monitor.wake()

@@ -346,6 +346,8 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PHASE_POLL_INTERVAL", "0.1")
     monkeypatch.setenv("TMUX_TMPDIR", str(tmp_path))
     monkeypatch.chdir(tmp_path)
+    # A server that loses its last session ends, and may take with it who comes at that moment.
+    subprocess.run(["tmux", "-f", "/dev/null", "new-session", "-d", "-s", "other"], check=True)
     yield tmp_path / "example"
     subprocess.run(["tmux", "kill-server"], capture_output=True, check=False)
 

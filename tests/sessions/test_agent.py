@@ -262,6 +262,44 @@ def test_an_agent_is_adopted_when_all_files_of_its_session_are_lost(
     assert root.terminal_log("harb", 7).stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("is_on_record", [True, False])
+def test_a_later_process_with_the_number_of_a_dead_agent_is_not_adopted(
+    tmux: Tmux,
+    session: IssueSession,
+    project: ProjectSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    is_on_record: bool,
+) -> None:
+    """On a busy machine the numbers come round within minutes, and threads take some, too."""
+    agent = agent_process.launch(tmux, session, launch_of(project, "p"), generation=1)
+    if not is_on_record:
+        session.dir.agent_pid.unlink()
+    leader = agent.pid if is_on_record else 1
+    later = Process(agent.pid, agent.started + 500, parent=1, session=leader)
+    with monkeypatch.context() as given_away:
+        given_away.setattr(proc, "find", lambda pid: later if pid == agent.pid else None)
+        assert agent_process.adopt(tmux, session) is None
+        assert not agent_process.is_reachable(tmux, session)
+    assert agent_process.adopt(tmux, session) == agent
+
+
+def test_a_pane_that_stays_after_its_program_has_nothing_to_adopt(
+    tmux: Tmux, session: IssueSession, project: ProjectSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = agent_process.launch(tmux, session, launch_of(project, "p"), generation=1)
+    tmux.command("set-option", "-w", "-t", agent.pane_id, "remain-on-exit", "on")
+    os.kill(agent.pid, signal.SIGKILL)
+
+    def is_dead() -> bool:
+        pane = tmux.pane(session.name)
+        return pane is not None and pane.dead
+
+    wait_for(is_dead, "the end of its pane")
+    session.dir.agent_pid.unlink()
+    monkeypatch.setattr(proc, "find", lambda pid: Process(pid, 1, parent=1, session=pid))
+    assert agent_process.adopt(tmux, session) is None
+
+
 def test_a_crashed_agent_is_not_alive(
     root: Root, tmux: Tmux, session: IssueSession, project: ProjectSettings
 ) -> None:

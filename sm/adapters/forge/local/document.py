@@ -69,6 +69,10 @@ class Document(Struct, frozen=True, eq=False):
         """Whether the content is the same, wherever and whenever it was written."""
         return isinstance(other, Document) and self._content == other._content
 
+    def __ne__(self, other: object) -> bool:
+        """The opposite: without this, msgspec calls every other object another document."""
+        return not self == other
+
     @property
     def _content(self) -> tuple[object, ...]:
         return self.front, self.body, self.sections
