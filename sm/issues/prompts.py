@@ -221,20 +221,26 @@ def _rebase(m: Material) -> str:
     return f"git fetch {m.remote} && git rebase {m.remote}/{m.base}"
 
 
-PUSH_AGAIN = f"push with --force-with-lease, and write {Phase.AWAITING_CI} again."
+def _push_again(m: Material) -> str:
+    """How to push what was rebased. A fetch moves the lease, which alone would protect nobody."""
+    push = f"push by git push --force-with-lease --force-if-includes {m.remote} HEAD:{m.branch}"
+    return (
+        f"{push} (if git refuses, others have pushed to your branch: take their commits in by "
+        f"git pull --rebase {m.remote} {m.branch}), and write {Phase.AWAITING_CI} again."
+    )
 
 
 def _conflict(m: Material) -> str:
     return (
         f"[sm] Pull request {name_pull(m)} conflicts with {m.base}. Rebase: {_rebase(m)}, solve "
-        f"the conflicts, {PUSH_AGAIN}"
+        f"the conflicts, {_push_again(m)}"
     )
 
 
 def _behind(m: Material) -> str:
     return (
         f"[sm] Pull request {name_pull(m)} is approved and green, but the forge merges only what "
-        f"has the last commit of {m.base}. Bring it up to date: {_rebase(m)}, {PUSH_AGAIN}"
+        f"has the last commit of {m.base}. Bring it up to date: {_rebase(m)}, {_push_again(m)}"
     )
 
 
@@ -243,7 +249,7 @@ def _queue_dropped(m: Material) -> str:
     return (
         f"[sm] The forge has removed pull request {name_pull(m)} from its merge queue, unmerged. "
         f"It says:\n{said}\nThe queue tests the work together with the base's last commits. Find "
-        f"out what does not fit: {_rebase(m)}, mend it, {PUSH_AGAIN} If the work is not to "
+        f"out what does not fit: {_rebase(m)}, mend it, {_push_again(m)} If the work is not to "
         f"blame, write {Phase.AWAITING_REVIEW} again."
     )
 
