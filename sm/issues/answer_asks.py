@@ -19,9 +19,9 @@ from sm.adapters.forge.model import (
     Review,
 )
 from sm.adapters.forge.trust import Trust
-from sm.errors import SmError, TemporaryError, UsageError
+from sm.errors import SmError, StateError, TemporaryError, UsageError
 from sm.issues import reviews, taken
-from sm.issues.asks import Answer, Ask, Verb, answer, clear_answers, list_asks
+from sm.issues.asks import Answer, Ask, Verb, answer, clear_answers, list_asks, put_off
 from sm.issues.snapshot import Snapshot, full_check, last_snapshot
 from sm.redact import redact
 from sm.sessions.project import Project
@@ -39,11 +39,15 @@ def answer_asks(session: IssueSession) -> float | None:
     """
     again_at = None
     for asked in list_asks(session.dir):
+        if 0 < asked.not_before - time.time() <= AGAIN_S:
+            again_at = asked.not_before
+            continue
         try:
             data = ANSWERS[asked.verb](session, asked)
         except TemporaryError as error:
             if asked.verb is Verb.COMMENT:  # its mark tells whether it is there already
                 again_at = time.time() + AGAIN_S
+                put_off(session.dir, asked, again_at)
                 continue
             given = Answer(time.time(), error=error.message, code=error.exit_code)
         except SmError as error:
@@ -51,9 +55,19 @@ def answer_asks(session: IssueSession) -> float | None:
         else:
             given = Answer(time.time(), data=msgspec.json.encode(data).decode())
         crash_point("ask:done")
-        answer(session.dir, asked, given)
+        _give(session, asked, given)
     clear_answers(session.dir)
     return again_at
+
+
+def _give(session: IssueSession, asked: Ask, given: Answer) -> None:
+    """Give the answer, or say that no file can hold it: others wait behind it."""
+    try:
+        answer(session.dir, asked, given)
+    except StateError:
+        size = len(given.data)
+        words = f"the answer is too large ({size:,} bytes): ask for less, or look at it by git"
+        answer(session.dir, asked, Answer(time.time(), error=words, code=1))
 
 
 # What it reads

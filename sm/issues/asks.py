@@ -12,7 +12,7 @@ import time
 from enum import StrEnum
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from sm.errors import SmError, TemporaryError
 from sm.nonce import make_nonce
@@ -48,7 +48,7 @@ class Ask(Struct, frozen=True):
     """One request, made `at`; with the same `id` it is the same request.
 
     `text` is a comment, the message of a merge, or options of diff. `on_pull`: it is a comment on
-    a pull request.
+    a pull request. The forge may still be at work on it until `not_before`.
     """
 
     id: str
@@ -58,6 +58,7 @@ class Ask(Struct, frozen=True):
     text: str = ""
     head: str = ""
     on_pull: bool = False
+    not_before: float = 0.0
 
 
 class Answer(Struct, frozen=True):
@@ -135,6 +136,11 @@ def list_asks(directory: SessionDir) -> list[Ask]:
     names = [name for name in list_names(directory.asks) if name.endswith(ASKED)]
     found = [read_rebuildable(directory.asks / name, Ask) for name in names]
     return sorted(filter(None, found), key=lambda one: one.at)
+
+
+def put_off(directory: SessionDir, asked: Ask, until: float) -> None:
+    """Have the request wait until then, in seconds since 1970."""
+    write_json(_file(directory, asked.id), structs.replace(asked, not_before=until), durable=True)
 
 
 def answer(directory: SessionDir, asked: Ask, given: Answer) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from msgspec import Struct
 
 from sm.errors import StateError
@@ -11,10 +13,15 @@ from sm.store.paths import SessionDir
 
 
 class Problem(Struct, frozen=True, omit_defaults=True):
-    """What went wrong; `refusal` where it is a message that cannot be handed over."""
+    """What went wrong; `refusal` where it is a message that cannot be handed over.
+
+    `not_before` is when it may be tried again at the earliest, in seconds since 1970: what a forge
+    may still be at work on would be done twice. 0 where nothing speaks against an earlier try.
+    """
 
     text: str
     refusal: Refusal | None = None
+    not_before: float = 0.0
 
     @property
     def sentence(self) -> str:
@@ -45,11 +52,13 @@ def _told(sentence: str) -> Problem:
     return Problem(text, refusal) if refusal else Problem(sentence)
 
 
-def write_problem(directory: SessionDir, problem: Problem) -> None:
-    """Write it down; the file's time is since when it is so.
+def write_problem(directory: SessionDir, problem: Problem, since: float | None = None) -> None:
+    """Write it down; the file's time is since when it is so (seconds since 1970; default: now).
 
     Raises:
         StateError: it cannot be written.
 
     """
     write_json(directory.problem, problem)
+    if since is not None:
+        os.utime(directory.problem, (since, since))

@@ -10,7 +10,12 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct, structs
 
-from sm.adapters.forge.errors import AtWorkError, BaseMovedError, MergeRefusedError
+from sm.adapters.forge.errors import (
+    AtWorkError,
+    BaseMovedError,
+    MergeRefusedError,
+    QueueUnknownError,
+)
 from sm.adapters.forge.web.errors import UnknownOutcomeError
 from sm.adapters.forge.web.ledger import spend_for
 from sm.adapters.git_call import GitLockedError
@@ -71,7 +76,7 @@ Where hooks tell when a busy agent is free again, nothing has to be tried often.
 
 UNKNOWN_S = 30.0
 """So long a forge that has not answered may still be at work on what it was to write."""
-OVERTAKEN = (AtWorkError, BaseMovedError)
+OVERTAKEN = (AtWorkError, BaseMovedError, QueueUnknownError)
 """A merge is made later for these."""
 
 PATIENT = (Refusal.BUSY, Refusal.HOLD)
@@ -187,6 +192,9 @@ def _passes(session: IssueSession, directory: SessionDir) -> Iterator[None]:
     newer_than = 0.0
     for _ in range(ROUNDS):
         started = Moment.now(session)
+        if again_at := _is_too_early(session):
+            _rest(directory, started, again_at)
+            return
         try:
             plan = _pending(session) or _decide(session, newer_than, started)
             if plan is None or not _carry_out(session, plan):
@@ -200,6 +208,17 @@ def _passes(session: IssueSession, directory: SessionDir) -> Iterator[None]:
             newer_than = time.time()
         yield
     raise SmError(f"'{session.name}' did not come to rest in {ROUNDS} decisions: see sm trace")
+
+
+def _is_too_early(session: IssueSession) -> float:
+    """When the plan may be tried again, 0 for now: its forge may still be at work on the last try.
+
+    Whatever calls for a pass meanwhile, such as the look at the forge after each write, must wait.
+    """
+    problem = read_problem(session.dir)
+    wait_s = problem.not_before - time.time() if problem else 0.0
+    # More than any pause: the clock was set back.
+    return problem.not_before if problem and 0 < wait_s <= RETRY_S[1] else 0.0
 
 
 def _is_unlocked(session: IssueSession, error: SmError) -> bool:
@@ -330,7 +349,8 @@ def _carry_out(session: IssueSession, plan: Plan) -> bool:
     for number in range(first, len(plan.steps)):
         verb = plan.steps[number].verb
         crash_point(f"{verb}:before")
-        tell_of_step(session, plan, number)
+        if not tell_of_step(session, plan, number) and verb is Verb.FORGET and _is_young(plan):
+            raise TemporaryError("who waits for the session cannot be told that it ends")
         try:
             receipt = _do(session, plan, number)
         except PointlessError as error:
@@ -349,6 +369,10 @@ def _carry_out(session: IssueSession, plan: Plan) -> bool:
     crash_point("plan:before-drop")
     plans.drop(directory)
     return True
+
+
+def _is_young(plan: Plan) -> bool:
+    return time.time() - plan.created_at <= TRY_FOR_S
 
 
 def _done(session: IssueSession, receipt: Receipt) -> events.StepDone:
@@ -398,22 +422,28 @@ def _is_given_up(plan: Plan, verb: Verb, error: SmError) -> bool:
     if isinstance(error, REFUSALS):
         return verb not in EARLY or time.time() - plan.created_at > REFUSED_FOR_S
     passes = isinstance(error, TemporaryError) and not isinstance(error, OVERTAKEN)
-    return (verb in TELLING or not passes) and time.time() - plan.created_at > TRY_FOR_S
+    return (verb in TELLING or not passes) and not _is_young(plan)
 
 
 def _retry_later(session: IssueSession, error: SmError, started: Moment) -> None:
     """Note what is in the way, and look again: the longer it has been, the later."""
     problem = error.problem if isinstance(error, NotNowError) else Problem(error.message)
-    if read_problem(session.dir) != problem:
-        session.project.record(events.Waiting(session=session.name, reason=error.message))
-        write_problem(session.dir, problem)
+    known, now = read_problem(session.dir), time.time()
+    is_known = known is not None and structs.replace(known, not_before=0.0) == problem
+    since = session.dir.problem.stat().st_mtime if is_known else now
     hooks_tell = session.profile.hooks and problem.refusal is Refusal.BUSY
     typing = isinstance(error, NotNowError) and not hooks_tell
     shortest, longest = TYPING_RETRY_S if typing else RETRY_S
-    if isinstance(error, (UnknownOutcomeError, *OVERTAKEN)):
+    may_be_at_it = isinstance(error, (UnknownOutcomeError, *OVERTAKEN))
+    if may_be_at_it:
         shortest = UNKNOWN_S
-    age = time.time() - session.dir.problem.stat().st_mtime
-    _rest(session.dir, started, time.time() + min(max(age / 4, shortest), longest))
+    again_at = now + min(max((now - since) / 4, shortest), longest)
+    if not is_known:
+        session.project.record(events.Waiting(session=session.name, reason=error.message))
+    if may_be_at_it or not is_known:
+        problem = structs.replace(problem, not_before=again_at if may_be_at_it else 0.0)
+        write_problem(session.dir, problem, since)
+    _rest(session.dir, started, again_at)
 
 
 def _sooner(directory: SessionDir, at: float) -> None:

@@ -21,25 +21,29 @@ from sm.store import events, journal
 from sm.store.paths import Root
 
 
-def tell_parent(session: Session, what: str, key: str) -> None:
+def tell_parent(session: Session, what: str, key: str) -> bool:
     """Tell the session that began this one; `key` stands for the event, once and for all."""
     notice = word_notice(session.address, what)
-    tell(session.root, session.record.parent, make_event_id(session, key), notice)
+    return tell(session.root, session.record.parent, make_event_id(session, key), notice)
 
 
-def tell_all(session: Session, what: str, key: str) -> None:
-    """Tell the parent, and everybody who still waits for the end of a turn."""
-    tell_parent(session, what, key)
+def tell_all(session: Session, what: str, key: str) -> bool:
+    """Tell the parent, and everybody who still waits for the end of a turn; whether all were."""
+    are_told = tell_parent(session, what, key)
     ident, notice = make_event_id(session, key), word_notice(session.address, what)
     for waiter in subscriptions.list_waiters(session.dir):
         if tell(session.root, waiter.session, ident, notice):
             subscriptions.remove(session.dir, waiter.ident)
+        else:
+            are_told = False
+    return are_told
 
 
-def tell_of_step(session: Session, plan: Plan, number: int) -> None:
-    """Tell of a step of the matrix that changes what others may expect of the session."""
-    if what := _STEPS.get(plan.steps[number].verb):
-        tell_all(session, f"{what} ({plan.row})", f"step:{plan.key}#{number}@{plan.created_at}")
+def tell_of_step(session: Session, plan: Plan, number: int) -> bool:
+    """Tell of a step of the matrix that changes what others may expect; whether all were told."""
+    what = _STEPS.get(plan.steps[number].verb)
+    key = f"step:{plan.key}#{number}@{plan.created_at}"
+    return what is None or tell_all(session, f"{what} ({plan.row})", key)
 
 
 _STEPS = {
@@ -59,7 +63,7 @@ def tell(root: Root, name: str, ident: str, text: str) -> bool:
     """Queue a notification for session `name`, once; False where it could not be queued.
 
     There is nothing to queue where the session has ended, or is unknown. A full disk, or damage to
-    the receiver's files, must not hold up the session that the notification is about.
+    the receiver's files, must not hold up the session that the notification is about for long.
     """
     try:
         receiver = registry.load(root, name) if name else None

@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters.forge.errors import ChecksNotPassedError, MergeRefusedError
+from sm.adapters.forge.errors import (
+    ChecksNotPassedError,
+    MergeRefusedError,
+    QueueUnknownError,
+)
 from sm.adapters.forge.model import (
     BOT,
     Batch,
@@ -18,7 +22,7 @@ from sm.adapters.forge.model import (
     PullState,
     ReviewState,
 )
-from sm.errors import TemporaryError
+from sm.adapters.forge.web.errors import LimitedError
 from tests.forges.github import Github
 from tests.forges.server import Fault, Reply
 from tests.forges.sides import RemoteSide, remote_side
@@ -247,13 +251,23 @@ def test_without_graphql_no_merge_queue_is_passed_by(side: RemoteSide) -> None:
     ran(side, head, "unit")
     assert isinstance(side.dialect, Github)
     side.dialect.has_graphql = False
-    with pytest.raises(TemporaryError):
+    with pytest.raises(QueueUnknownError, match="cannot learn whether 'main' has a merge queue"):
         side.open().merge(number, head=head, author=BOT)
     assert not [line for line in side.site.lines() if line.startswith("PUT")]
     side.dialect.has_graphql = True
     said = {"message": "Field 'isMergeQueueEnabled' doesn't exist on type 'PullRequest'"}
     side.site.faults = [Fault(part="/graphql", reply=Reply(data={"errors": [said]}))]
     assert side.open().merge(number, head=head, author=BOT).state is PullState.MERGED
+
+
+@ON_GITHUB
+def test_a_limit_is_waited_for_before_a_merge_queue_is_known(side: RemoteSide) -> None:
+    number, head = opened(side)
+    ran(side, head, "unit")
+    limit = Reply(403, headers={"retry-after": "60"})
+    side.site.faults = [Fault(part="/graphql", times=9, reply=limit)]
+    with pytest.raises(LimitedError):
+        side.open().merge(number, head=head, author=BOT)
 
 
 @ON_GITHUB

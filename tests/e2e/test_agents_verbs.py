@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sys
+import time
 
 import pytest
 import yaml
@@ -17,6 +18,7 @@ from sm.issues.asks import make_ask
 from sm.messages import queue
 from sm.messages.queue import Message
 from sm.sessions import registry
+from sm.store.files import FILE_LIMIT
 from tests.adapters.forge_sides import LocalSide
 from tests.e2e.play import GITHUB, Play, seen_anew
 from tests.forges.server import Fault
@@ -185,6 +187,47 @@ def test_a_comment_of_an_agent_stands_there_once_whatever_happens(
     play.react(issue)
     bodies = [one.body for one in play.side.open().issue(issue).comments]
     assert bodies == ["Half of it is done."]
+    assert asks.list_asks(session.dir) == []
+
+
+@GITHUB
+def test_a_comment_whose_answer_was_lost_is_not_sent_again_at_once(configured: Play) -> None:
+    """The forge may be at it still, and show it a moment later."""
+    play = configured
+    issue = play.start()
+    play.hears(issue, "You work on issue")
+    session = registry.load_for(play.project, issue)
+    asked = make_ask(asks.Verb.COMMENT, issue, text="Half of it is done.")
+    with pytest.raises(TemporaryError):
+        asks.ask(session, asked, wait_s=0)
+    assert isinstance(play.side, RemoteSide)
+    site = play.side.site
+    site.faults.append(Fault("/comments", "POST", drop=True))
+    for _ in range(3):
+        play.react(issue)
+    assert (
+        len([line for line in site.lines() if line.startswith("POST") and "/comments" in line]) == 1
+    )
+    [waiting] = asks.list_asks(session.dir)
+    asks.put_off(session.dir, waiting, time.time() - 1)
+    play.react(issue)
+    bodies = [one.body for one in play.side.open().issue(issue).comments]
+    assert bodies == ["Half of it is done."]
+    assert asks.list_asks(session.dir) == []
+
+
+@pytest.mark.parametrize("play", ["local"], indirect=True)
+def test_an_answer_that_no_file_can_hold_is_told_and_holds_up_no_other(configured: Play) -> None:
+    play, forge = configured, configured.side.open()
+    issue = play.start()
+    play.hears(issue, "You work on issue")
+    play.push(issue, "good\n" * (FILE_LIMIT // 5), "PHASE:awaiting_ci")
+    number = play.pull_of(issue).number
+    said = has_run(play, issue, f"pr diff {number}")
+    assert "the answer is too large" in said, said[:300]
+    session = registry.load_for(play.project, issue)
+    forge.comment(issue, "The left one.", author="ada")
+    assert "The left one." in has_run(play, issue, f"issue show {issue}")
     assert asks.list_asks(session.dir) == []
 
 

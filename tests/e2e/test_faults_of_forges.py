@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 
 import pytest
+from msgspec import structs
 
 from sm.adapters.forge.model import BOT, IssueState, PullState, ReviewState
 from sm.errors import TemporaryError
 from sm.issues.poll import tick
-from sm.issues.problem import read_problem
+from sm.issues.problem import read_problem, write_problem
 from sm.sessions import registry
 from tests.e2e.play import GITHUB, Play, seen_anew
 from tests.forges.server import Fault, Reply
@@ -113,6 +114,30 @@ def test_a_journey_ends_merged_through_the_faults_of_its_forge(play: Play) -> No
     assert forge.pull(number).state is PullState.MERGED
     assert forge.issue(issue).state is IssueState.CLOSED
     assert len(marks(play, issue)) == len(set(marks(play, issue))) == 1
+
+
+@OVER_HTTP
+def test_what_a_forge_may_still_be_at_work_on_is_not_sent_again_at_once(play: Play) -> None:
+    """Passes come at any time: each write has the forge looked at, and that calls for one."""
+    site, issue = side_of(play).site, play.start()
+    play.hears(issue, "You work on issue")
+    part = "/merge_requests" if side_of(play).kind == "gitlab" else "/pulls"
+    site.faults = [Fault(part, "POST", drop=True)]
+    play.push(issue, "good\n", "PHASE:awaiting_ci")
+    for _ in range(3):
+        seen_anew(play)
+        play.react(issue)
+    sent = [line for line in site.lines() if line.startswith("POST") and line.endswith(part)]
+    assert len(sent) == 1
+    directory = registry.load_for(play.project, issue).dir
+    problem = read_problem(directory)
+    assert problem
+    assert problem.not_before > time.time()
+    since = directory.problem.stat().st_mtime
+    write_problem(directory, structs.replace(problem, not_before=time.time() - 1), since)
+    play.react(issue)
+    assert play.pull_of(issue)
+    assert in_the_way(play, issue) == ""
 
 
 @OVER_HTTP

@@ -41,5 +41,9 @@ class AtWorkError(TemporaryError):
     """CI is at work on the commit, or has not begun."""
 
 
+class QueueUnknownError(TemporaryError):
+    """The forge does not say whether the base has a merge queue, which must not be passed by."""
+
+
 class BaseMovedError(TemporaryError):
     """Others are merged into the base in this moment, or were: merge again."""

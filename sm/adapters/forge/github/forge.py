@@ -8,7 +8,7 @@ from functools import partial
 from msgspec import structs
 
 from sm.adapters.forge.combine import PASSED, Part
-from sm.adapters.forge.errors import AtWorkError
+from sm.adapters.forge.errors import AtWorkError, QueueUnknownError
 from sm.adapters.forge.github.convert import make_whole_reviews, read_hold
 from sm.adapters.forge.github.details import Details
 from sm.adapters.forge.github.observe import Observer
@@ -33,8 +33,8 @@ from sm.adapters.forge.rest.reader import GONE, READ, WRITE
 from sm.adapters.forge.rest.report import Report
 from sm.adapters.forge.rest.rules import BranchRules
 from sm.adapters.forge.rest.shapes import Annotation, Job, Merged, Run, Runs
-from sm.adapters.forge.web.errors import RefusedError
-from sm.errors import UsageError
+from sm.adapters.forge.web.errors import LimitedError, RefusedError
+from sm.errors import TemporaryError, UsageError
 from sm.text import one_line
 
 LOG = "log"
@@ -108,11 +108,19 @@ class GithubForge(RestForge):
         A second try finds it there.
 
         Raises:
-            TemporaryError: GraphQL is not to be had now, and REST would pass the queue by.
+            LimitedError: the forge takes no more queries for now.
+            QueueUnknownError: GraphQL is not to be had, and REST would pass the queue by.
 
         """
         details = self._details(self.checks.rules)
-        node = details.read_queueing(pull.number)
+        try:
+            node = details.read_queueing(pull.number)
+        except LimitedError:
+            raise
+        except TemporaryError as error:
+            raise QueueUnknownError(
+                f"cannot learn whether '{pull.base}' has a merge queue: {error.message}"
+            ) from None
         if node is None or not node.is_merge_queue_enabled:
             return None
         if node.is_in_merge_queue and node.head_ref_oid == pull.head:
