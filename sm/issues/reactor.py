@@ -434,8 +434,8 @@ def _retry_later(session: IssueSession, error: SmError, started: Moment) -> None
     hooks_tell = session.profile.hooks and problem.refusal is Refusal.BUSY
     typing = isinstance(error, NotNowError) and not hooks_tell
     shortest, longest = TYPING_RETRY_S if typing else RETRY_S
-    may_be_at_it = isinstance(error, (UnknownOutcomeError, *OVERTAKEN))
-    if may_be_at_it:
+    may_be_at_it = isinstance(error, UnknownOutcomeError)
+    if may_be_at_it or isinstance(error, OVERTAKEN):
         shortest = UNKNOWN_S
     again_at = now + min(max((now - since) / 4, shortest), longest)
     if not is_known:

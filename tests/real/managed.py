@@ -137,6 +137,10 @@ class Managed:
         message = Message(id=ident or queue.make_id(), text=text, mode=mode)
         return delivery.deliver(self.session, message)
 
+    def note_of(self, ident: str) -> str:
+        """What an agent is told of a text that was damaged."""
+        return f"`sm queue {self.session.name} --show {ident}`"
+
     def drain_until_empty(self) -> None:
         """What a monitor does: try again until nothing waits."""
 

@@ -53,6 +53,16 @@ def wait_heard(managed: Managed, *texts: str) -> None:
     wait_for(heard, f"{[text[:60] for text in texts]} once")
 
 
+def wait_heard_or_told(managed: Managed, text: str, ident: str) -> None:
+    """The same for a text that is typed in pieces: if one is damaged, the agent must be told."""
+
+    def heard() -> bool:
+        times = [managed.api.appearances(one) for one in (text, managed.note_of(ident))]
+        return sum(times) == 1
+
+    wait_for(heard, f"'{text[:60]}' once, whole or as damaged")
+
+
 def test_an_idle_agent_accepts_a_plain_message_as_it_is(managed: Managed) -> None:
     assert managed.send("[sm] CI passed.\nGo on.") == ACCEPTED
     wait_heard(managed, "[sm] CI passed.\nGo on.")
@@ -137,13 +147,15 @@ def test_a_message_that_an_interruption_takes_back_comes_again(
 
     managed.api.model = model
     told = "".join(f"line {number} {line}\n" for number in range(lines)) + "all of it"
-    managed.send(told)
+    ident = queue.make_id()
+    managed.send(told, ident=ident)
     wait_for(lambda: managed.api.main, "its request")
     managed.send("Stop that.", Mode.URGENT)
     begins.set()
     managed.drain_until_empty()
     managed.wait_state(State.IDLE)
-    wait_heard(managed, told, "Stop that.")
+    wait_heard(managed, "Stop that.")
+    wait_heard_or_told(managed, told, ident)
 
 
 def test_a_long_text_that_is_given_back_is_erased_however_long_it_takes(
@@ -159,13 +171,15 @@ def test_a_long_text_that_is_given_back_is_erased_however_long_it_takes(
 
     managed.api.model = model
     told = "".join(f"line {number}{' of it' * 14}\n" for number in range(100)) + "all of it"
-    managed.send(told)
+    ident = queue.make_id()
+    managed.send(told, ident=ident)
     wait_for(lambda: managed.api.main, "its request")
     assert managed.send("Stop that.", Mode.URGENT).status is Status.WAITING
     begins.set()
     managed.drain_until_empty()
     managed.wait_state(State.IDLE)
-    wait_heard(managed, told, "Stop that.")
+    wait_heard(managed, "Stop that.")
+    wait_heard_or_told(managed, told, ident)
     managed.wait_screen(lambda screen: screen.prompt == "idle" and not screen.draft, "no draft")
 
 

@@ -110,15 +110,10 @@ def arrives_whole(managed: Managed, text: str) -> None:
         managed.wait_state(State.IDLE)
         assert "pasted_content" not in "".join(managed.api.main[-1].texts)
         is_whole = managed.api.appearances(text) == 1
-        assert managed.api.appearances(note_of(managed, ident)) == (not is_whole)
+        assert managed.api.appearances(managed.note_of(ident)) == (not is_whole)
         if is_whole:
             return
     raise AssertionError("it was damaged twice")
-
-
-def note_of(managed: Managed, ident: str) -> str:
-    """What an agent is told of a text that was damaged."""
-    return f"`sm queue {managed.session.name} --show {ident}`"
 
 
 def test_long_text_arrives_whole_and_unmarked(managed: Managed) -> None:
@@ -183,6 +178,6 @@ def test_of_a_text_that_was_damaged_on_its_way_the_agent_is_told(
     assert managed.send(IN_PIECES, ident=ident) == ACCEPTED
     managed.wait_state(State.IDLE)
     managed.wait_screen(lambda screen: screen.draft == draft, "the draft again")
-    assert managed.api.appearances(note_of(managed, ident)) == 1
+    assert managed.api.appearances(managed.note_of(ident)) == 1
     told = [told for said in managed.api.main[-1].texts for told in NOTE.findall(said)]
     assert told.count(ident) == 1
