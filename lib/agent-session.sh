@@ -218,7 +218,7 @@ _monitor_unnamed_file() {
 agent_session_monitor() {
   local dir=$1 turn='' mask ask='' answer='' asked_at=0
   local due=yes failures=0 not_before=0 next_unset=0 drawing=0
-  local verified='' looks=0 gone='' gone_handled=''
+  local verified='' gone='' gone_handled=''
   local -A existed=()
   [[ -d $dir && -O $dir && ! -L $dir ]] || return 0
   # Its own files are private, whatever the caller's umask is. Its children get that umask back.
@@ -320,7 +320,7 @@ _look_at_clock() {
   ((EPOCHSECONDS < 10#$next)) || due=yes
 }
 
-_VERIFY_EVERY=15 # looks, after which the agent's start time and state are compared again
+_VERIFY_S=30 # how often the agent's start time and state are compared again
 
 # Due once for each agent that is gone. The clock decides about everything later.
 # A regular expression at each look would double its cost. So most looks only ask whether there is
@@ -328,8 +328,7 @@ _VERIFY_EVERY=15 # looks, after which the agent's start time and state are compa
 _look_at_agent() {
   local agent='' client=''
   gone=
-  looks=$((looks + 1))
-  ((looks % _VERIFY_EVERY)) || verified=
+  ((EPOCHSECONDS % _VERIFY_S)) || verified=
   read -r agent <"$dir/agent.pid" || :
   [[ -n $agent ]] || return 0
   if [[ $agent == "$verified" && -d /proc/${agent% *} ]]; then

@@ -305,7 +305,7 @@ def test_a_dead_agent_whose_number_is_not_free_is_noticed(monitor: Monitor) -> N
     """Nobody has collected it, or its number was given to another: /proc has it still."""
     with subprocess.Popen(["sleep", "60"]) as agent:
         (monitor.dir.path / "agent.pid").write_text(f"{agent.pid} {start_ticks(agent.pid)}\n")
-        monitor.start(settings="_VERIFY_EVERY=4")
+        monitor.start(settings="_VERIFY_S=1")
         wait_for(lambda: lines(monitor.folder / "ends"), "its first call")
         monitor.wait_for_looks()
         monitor.calls_before = 1
