@@ -13,16 +13,24 @@ from sm.sessions import agent_state, window
 from sm.sessions.session import Session
 
 
+def is_kept(session: Session) -> bool:
+    """Say whether the agent CLI writes a transcript that is understood: only Claude Code's is.
+
+    The file comes a moment after the first prompt of a context.
+    """
+    context = agent_state.read(session.dir).context
+    known = window.read(session.dir).conversation
+    return session.profile.hooks == "claude" and bool(context) and known is not None
+
+
 def is_readable(session: Session) -> bool:
-    """Say whether the transcript can be looked into: only that of Claude Code is understood.
+    """Say whether the transcript can be looked into.
 
     A file that is not there tells nothing, except of a context that has not had a prompt yet.
     """
-    now = agent_state.read(session.dir)
-    path = window.read(session.dir).conversation
-    if session.profile.hooks != "claude" or not now.context or path is None:
+    if not is_kept(session):
         return False
-    return path.is_file() or not now.prompt
+    return _path(session).is_file() or not agent_state.read(session.dir).prompt
 
 
 def look_up_typed(session: Session, message: Message, *, since: float) -> Heard:

@@ -113,8 +113,8 @@ def _lags(session: Session, screen: Screen) -> bool:
 
 
 def _may_be_stopped(session: Session, begun_at: float) -> bool:
-    """Whether a person may have interrupted the turn: the transcript says it, or is unreadable."""
-    return not conversation.is_readable(session) or conversation.is_interrupted(session, begun_at)
+    """Whether a person may have interrupted the turn: the transcript says it, or there is none."""
+    return not conversation.is_kept(session) or conversation.is_interrupted(session, begun_at)
 
 
 def _as_told(session: Session, pane: Pane, screen: Screen) -> Screen:

@@ -370,11 +370,18 @@ def test_a_dialog_that_was_answered_is_none(root: Root, tmux: Tmux, tmp_path: Pa
     assert delivery.drain(target) is Refusal.DIALOG
 
 
+@pytest.mark.parametrize("is_first", [False, True])
 def test_a_turn_that_is_drawn_late_is_not_typed_into(
-    target: Session, transcript: Path, log: Path
+    target: Session, transcript: Path, log: Path, is_first: bool
 ) -> None:
-    """The client kept what was typed in a queue of its own: a later message was heard before it."""
-    writes_down(transcript, "before")
+    """The client kept what was typed in a queue of its own: a later message was heard before it.
+
+    In the first turn of a context its transcript is not there yet.
+    """
+    if is_first:
+        transcript.unlink()
+    else:
+        writes_down(transcript, "before")
     says(target, "busy", since=time.time())
     late = threading.Timer(3 * observe.REDRAW_S, draw, (target, "\r\nworking …\r\n❯\u00a0"))
     late.start()
