@@ -11,3 +11,8 @@ def is_within(seconds: float, since: float) -> bool:
     `since` is in seconds since 1970.
     """
     return 0 <= time.time() - since < seconds
+
+
+def is_ahead(at: float, seconds: float) -> bool:
+    """Whether `at` (seconds since 1970) is to come within `seconds`; what is later says nothing."""
+    return 0 < at - time.time() <= seconds

@@ -19,6 +19,7 @@ from sm.adapters.forge.model import (
     Review,
 )
 from sm.adapters.forge.trust import Trust
+from sm.clock import is_ahead
 from sm.errors import SmError, StateError, TemporaryError, UsageError
 from sm.issues import reviews, taken
 from sm.issues.asks import Answer, Ask, Verb, answer, clear_answers, list_asks, put_off
@@ -39,7 +40,7 @@ def answer_asks(session: IssueSession) -> float | None:
     """
     again_at = None
     for asked in list_asks(session.dir):
-        if 0 < asked.not_before - time.time() <= AGAIN_S:
+        if is_ahead(asked.not_before, AGAIN_S):
             again_at = asked.not_before
             continue
         try:

@@ -222,7 +222,10 @@ def _rebase(m: Material) -> str:
 
 
 def _push_again(m: Material) -> str:
-    """How to push what was rebased. A fetch moves the lease, which alone would protect nobody."""
+    """How to push what was rebased, without overwriting what others have pushed to the branch.
+
+    With `--force-with-lease` alone git would overwrite it: the fetch before the rebase has seen it.
+    """
     push = f"push by git push --force-with-lease --force-if-includes {m.remote} HEAD:{m.branch}"
     return (
         f"{push} (if git refuses, others have pushed to your branch: take their commits in by "

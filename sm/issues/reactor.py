@@ -10,19 +10,12 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct, structs
 
-from sm.adapters.forge.errors import (
-    AtWorkError,
-    BaseMovedError,
-    MergeRefusedError,
-    QueueUnknownError,
-)
-from sm.adapters.forge.web.errors import UnknownOutcomeError
 from sm.adapters.forge.web.ledger import spend_for
 from sm.adapters.git_call import GitLockedError
 from sm.context.monitor import tend_context
 from sm.errors import SmError, StateError, TemporaryError
 from sm.foreign import read_seconds
-from sm.issues import locks, reviews, taken
+from sm.issues import locks, retry, reviews, taken
 from sm.issues.answer_asks import answer_asks
 from sm.issues.compose import compose, launch_with
 from sm.issues.decide import decide
@@ -38,9 +31,8 @@ from sm.issues.facts import Facts
 from sm.issues.matrix import BY_NAME, INTERRUPTING, OVERTAKING
 from sm.issues.observe import Observation, observe
 from sm.issues.outage import OutageError
-from sm.issues.problem import Problem, read_problem, write_problem
+from sm.issues.problem import read_problem
 from sm.issues.question import STUCK
-from sm.issues.refusals import REFUSALS
 from sm.issues.snapshot import snapshot
 from sm.issues.threads import hand_over
 from sm.messages.follow_up import tend_messages
@@ -67,47 +59,10 @@ FORGE_VERBS = frozenset({Verb.OPEN_PULL, Verb.RERUN_CI, Verb.MERGE, Verb.CLOSE_I
 FINAL = frozenset({Verb.OPEN_PULL, Verb.MERGE})
 """What cannot be taken back: before it is tried once more, it is asked whether it is overtaken."""
 
-RETRY_S = (0.5, 300.0)
-TYPING_RETRY_S = (0.5, 5.0)
-"""Shortest and longest pause before another try; it grows with the time that it has been so.
-
-Where hooks tell when a busy agent is free again, nothing has to be tried often.
-"""
-
-UNKNOWN_S = 30.0
-"""So long a forge that has not answered may still be at work on what it was to write."""
-OVERTAKEN = (AtWorkError, BaseMovedError, QueueUnknownError)
-"""A merge is made later for these."""
-
 PATIENT = (Refusal.BUSY, Refusal.HOLD)
 """Of these no person is told: the first ends by itself, of the second a rotation tells."""
 
 MESSAGE_RETRY_S = 15.0
-
-TELLING = frozenset({Verb.NOTIFY, Verb.REMIND, Verb.COMMENT})
-ELSEWHERE = TELLING | {
-    Verb.OPEN_PULL,
-    Verb.RERUN_CI,
-    Verb.MERGE,
-    Verb.LABEL_BLOCKED,
-    Verb.RESTORE_BACKLOG,
-    Verb.CLEAN_LABELS,
-    Verb.CLOSE_ISSUE,
-    Verb.CLOSE_PULL,
-    Verb.REMOVE_WORKTREE,
-    Verb.DELETE_BRANCH,
-    Verb.DELETE_EMPTY_BRANCH,
-}
-"""The forge, the remote or the clone can refuse these, and the session can go on without them.
-
-The claim is none of them: if it were left behind, the issue would be taken up again.
-"""
-EARLY = frozenset({Verb.OPEN_PULL, Verb.NOTIFY})
-REFUSED_FOR_S = 30.0
-"""So long these are tried although they are refused: a forge may learn only a moment later what was
-pushed to its remote, and a question should not miss its comment for one bad answer."""
-TRY_FOR_S = 600.0
-"""So long such a step is tried that fails and is not refused, such as on a full disk."""
 
 STUCK_S = 600.0
 """So long a message may wait to be typed before a person is told; a busy agent takes its time, and
@@ -192,7 +147,7 @@ def _passes(session: IssueSession, directory: SessionDir) -> Iterator[None]:
     newer_than = 0.0
     for _ in range(ROUNDS):
         started = Moment.now(session)
-        if again_at := _is_too_early(session):
+        if again_at := retry.find_earliest(session):
             _rest(directory, started, again_at)
             return
         try:
@@ -201,24 +156,13 @@ def _passes(session: IssueSession, directory: SessionDir) -> Iterator[None]:
                 return
         except SmError as error:
             if not _is_unlocked(session, error):
-                _retry_later(session, error, started)
+                _rest(directory, started, retry.note_obstacle(session, error))
                 return
             plan = None
         if plan and any(step.verb in FORGE_VERBS for step in plan.steps):
             newer_than = time.time()
         yield
     raise SmError(f"'{session.name}' did not come to rest in {ROUNDS} decisions: see sm trace")
-
-
-def _is_too_early(session: IssueSession) -> float:
-    """When the plan may be tried again, 0 for now: its forge may still be at work on the last try.
-
-    Whatever calls for a pass meanwhile, such as the look at the forge after each write, must wait.
-    """
-    problem = read_problem(session.dir)
-    wait_s = problem.not_before - time.time() if problem else 0.0
-    # More than any pause: the clock was set back.
-    return problem.not_before if problem and 0 < wait_s <= RETRY_S[1] else 0.0
 
 
 def _is_unlocked(session: IssueSession, error: SmError) -> bool:
@@ -349,7 +293,7 @@ def _carry_out(session: IssueSession, plan: Plan) -> bool:
     for number in range(first, len(plan.steps)):
         verb = plan.steps[number].verb
         crash_point(f"{verb}:before")
-        if not tell_of_step(session, plan, number) and verb is Verb.FORGET and _is_young(plan):
+        if not tell_of_step(session, plan, number) and verb is Verb.FORGET and retry.is_young(plan):
             raise TemporaryError("who waits for the session cannot be told that it ends")
         try:
             receipt = _do(session, plan, number)
@@ -369,10 +313,6 @@ def _carry_out(session: IssueSession, plan: Plan) -> bool:
     crash_point("plan:before-drop")
     plans.drop(directory)
     return True
-
-
-def _is_young(plan: Plan) -> bool:
-    return time.time() - plan.created_at <= TRY_FOR_S
 
 
 def _done(session: IssueSession, receipt: Receipt) -> events.StepDone:
@@ -406,44 +346,9 @@ def _try(session: IssueSession, plan: Plan, number: int) -> Receipt:
         if verb is Verb.RECOVER:
             # A restart that fails is a crash like any other: counted, paused for, given up at last.
             return plan.receipt(number, detail=f"{plans.FAILED}{error.message}")
-        if not _is_given_up(plan, verb, error):
+        if not retry.is_given_up(plan, verb, error):
             raise
         return plan.receipt(number, trouble=error.message)
-
-
-def _is_given_up(plan: Plan, verb: Verb, error: SmError) -> bool:
-    """Whether the session goes on without the step: it was refused, or tried for long.
-
-    What the forge cannot take for now is tried on, but a person can be told and answer elsewhere,
-    and does not wait for ever for a merge that others always come before.
-    """
-    if verb not in ELSEWHERE or isinstance(error, MergeRefusedError):
-        return verb in ELSEWHERE
-    if isinstance(error, REFUSALS):
-        return verb not in EARLY or time.time() - plan.created_at > REFUSED_FOR_S
-    passes = isinstance(error, TemporaryError) and not isinstance(error, OVERTAKEN)
-    return (verb in TELLING or not passes) and not _is_young(plan)
-
-
-def _retry_later(session: IssueSession, error: SmError, started: Moment) -> None:
-    """Note what is in the way, and look again: the longer it has been, the later."""
-    problem = error.problem if isinstance(error, NotNowError) else Problem(error.message)
-    known, now = read_problem(session.dir), time.time()
-    is_known = known is not None and structs.replace(known, not_before=0.0) == problem
-    since = session.dir.problem.stat().st_mtime if is_known else now
-    hooks_tell = session.profile.hooks and problem.refusal is Refusal.BUSY
-    typing = isinstance(error, NotNowError) and not hooks_tell
-    shortest, longest = TYPING_RETRY_S if typing else RETRY_S
-    may_be_at_it = isinstance(error, UnknownOutcomeError)
-    if may_be_at_it or isinstance(error, OVERTAKEN):
-        shortest = UNKNOWN_S
-    again_at = now + min(max((now - since) / 4, shortest), longest)
-    if not is_known:
-        session.project.record(events.Waiting(session=session.name, reason=error.message))
-    if may_be_at_it or not is_known:
-        problem = structs.replace(problem, not_before=again_at if may_be_at_it else 0.0)
-        write_problem(session.dir, problem, since)
-    _rest(session.dir, started, again_at)
 
 
 def _sooner(directory: SessionDir, at: float) -> None:

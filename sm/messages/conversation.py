@@ -10,6 +10,7 @@ from sm.messages.decide import Heard
 from sm.messages.queue import Message
 from sm.messages.typing import find_way
 from sm.sessions import agent_state, window
+from sm.sessions.agent_state import AgentState
 from sm.sessions.session import Session
 
 
@@ -18,9 +19,7 @@ def is_kept(session: Session) -> bool:
 
     The file comes a moment after the first prompt of a context.
     """
-    context = agent_state.read(session.dir).context
-    known = window.read(session.dir).conversation
-    return session.profile.hooks == "claude" and bool(context) and known is not None
+    return _find_transcript(session, agent_state.read(session.dir)) is not None
 
 
 def is_readable(session: Session) -> bool:
@@ -28,9 +27,14 @@ def is_readable(session: Session) -> bool:
 
     A file that is not there tells nothing, except of a context that has not had a prompt yet.
     """
-    if not is_kept(session):
-        return False
-    return _path(session).is_file() or not agent_state.read(session.dir).prompt
+    now = agent_state.read(session.dir)
+    path = _find_transcript(session, now)
+    return path is not None and (path.is_file() or not now.prompt)
+
+
+def _find_transcript(session: Session, now: AgentState) -> Path | None:
+    is_understood = session.profile.hooks == "claude" and now.context
+    return window.read(session.dir).conversation if is_understood else None
 
 
 def look_up_typed(session: Session, message: Message, *, since: float) -> Heard:

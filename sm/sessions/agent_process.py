@@ -103,9 +103,9 @@ def adopt(tmux: Tmux, session: Session) -> Agent | None:
 
 
 def _is_a_later_one(process: Process, known: Process | None) -> bool:
-    """Whether it only got the number of the pane's program, which has ended.
+    """Whether the pane's program has ended, and this process or thread has got its number.
 
-    That one leads a session. A thread's number, too, is found in /proc.
+    The program leads a session of the kernel, as no thread does, and its start may be on record.
     """
     is_leader = process.session == process.pid
     return not is_leader or (known is not None and known.pid == process.pid and known != process)

@@ -30,7 +30,7 @@ def test_a_process_is_the_same_under_another_parent() -> None:
     assert len({adopted, mine}) == 1
     later = structs.replace(mine, started=mine.started + 1)
     assert later != mine
-    assert not later == mine  # noqa: SIM201
+    assert not later == mine  # noqa: SIM201 -- both operators
 
 
 def test_names_with_blanks_and_parentheses_are_read_past() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.forge.model import IssueState
-from sm.issues import claim, reactor
+from sm.issues import claim, retry
 from sm.issues.poll import tick
 from sm.issues.start import put_on_record
 from sm.store import journal
@@ -47,7 +47,7 @@ def refuse_deletions(stage: Stage) -> None:
 def test_pull_request_that_may_not_be_opened_is_told_to_a_person_and_not_tried_for_ever(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reactor, "REFUSED_FOR_S", 0.0)
+    monkeypatch.setattr(retry, "REFUSED_FOR_S", 0.0)
     issue, site = play.start(), side_of(play).site
     site.faults = [Fault("/pulls", "POST", times=99, reply=FORBIDDEN)]
     play.push(issue, "good\n", "PHASE:awaiting_ci")

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from sm.issues import reactor
+from sm.issues import retry
 from sm.messages import queue, subscriptions
 from sm.messages.queue import Message, Place
 from sm.sessions import registry
@@ -50,6 +50,6 @@ def test_who_cannot_be_told_of_an_end_is_told_later(play: Play) -> None:
 def test_a_session_does_not_wait_for_ever_to_tell_of_its_end(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reactor, "TRY_FOR_S", 0.0)
+    monkeypatch.setattr(retry, "TRY_FOR_S", 0.0)
     session, _ = begin_to_wait(play)
     assert not session.dir.identity.exists()

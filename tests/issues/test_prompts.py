@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 from msgspec import structs
@@ -302,33 +303,47 @@ def test_a_text_quotes_of_the_forge_just_what_it_is_said_to(source: Source) -> N
     assert quoting == {name for name, sources in SOURCES.items() if source in sources}
 
 
+PUSH = re.compile(r"git push --force\S+(?: [\w/:-]+)*")
+PULL = re.compile(r"git pull(?: [\w/-]+)*")
+
+
+def push_beside_others(repository: Repository) -> tuple[Path, Path]:
+    """An agent's clone with a pushed commit on its branch, and a person's; the base has gone on."""
+    ours, theirs = repository.clone, repository.clone.with_name("theirs")
+    git(ours, "switch", "-q", "-c", "fix/7")
+    repository.commit("mine.txt", "mine\n")
+    git(repository.bare, "clone", "-q", str(repository.bare), str(theirs))
+    git(theirs, "commit", "-q", "--allow-empty", "-m", "the base goes on")
+    git(theirs, "push", "-q", "origin", "HEAD:main")
+    return ours, theirs
+
+
+def fetch_and_rebase(clone: Path) -> None:
+    """What an agent is told to do before it pushes. The fetch moves the lease."""
+    git(clone, "fetch", "-q", "origin")
+    git(clone, "rebase", "-q", "origin/main")
+
+
 @pytest.mark.parametrize("text", ["conflict", "behind", "queue-dropped"])
 def test_a_rebase_that_is_pushed_overwrites_nobodys_commits(
     repository: Repository, text: str
 ) -> None:
-    """The command is tried as the agent runs it: a fetch before it has moved the lease."""
-    ours, theirs = repository.clone, repository.clone.with_name("theirs")
-    git(ours, "switch", "-q", "-c", "fix/7")
-    mine = repository.commit("mine.txt", "mine\n")
-    git(repository.bare, "clone", "-q", str(repository.bare), str(theirs))
-    git(theirs, "commit", "-q", "--allow-empty", "-m", "the base goes on")
-    git(theirs, "push", "-q", "origin", "HEAD:main")
+    ours, theirs = push_beside_others(repository)
     git(theirs, "switch", "-q", "fix/7")
     (theirs / "theirs.txt").write_text("theirs\n")
     git(theirs, "add", "-A")
     git(theirs, "commit", "-q", "-m", "a person helps")
     git(theirs, "push", "-q", "origin", "fix/7")
     said = write_prompt(text, material(branch="fix/7"))
-    push = re.findall(r"git push --force\S+(?: [\w/:-]+)*", said)
-    again = re.findall(r"git pull(?: [\w/-]+)*", said)
+    push, pull = PUSH.findall(said), PULL.findall(said)
     assert push == ["git push --force-with-lease --force-if-includes origin HEAD:fix/7"]
-    assert again == ["git pull --rebase origin fix/7"]
+    assert pull == ["git pull --rebase origin fix/7"]
 
-    git(ours, "fetch", "-q", "origin")
-    git(ours, "rebase", "-q", "origin/main")
+    mine = git(ours, "rev-parse", "HEAD")
+    fetch_and_rebase(ours)
     refused = subprocess.run(push[0].split(), cwd=ours, capture_output=True, check=False)
     assert refused.returncode == 1, refused.stderr
-    git(ours, *again[0].split()[1:])
+    git(ours, *pull[0].split()[1:])
     assert mine != git(ours, "rev-parse", "HEAD")
     git(ours, *push[0].split()[1:])
     kept = git(repository.bare, "ls-tree", "--name-only", "fix/7").split()
@@ -336,16 +351,8 @@ def test_a_rebase_that_is_pushed_overwrites_nobodys_commits(
 
 
 def test_a_rebase_is_pushed_at_once_where_nobody_else_has_pushed(repository: Repository) -> None:
-    ours, theirs = repository.clone, repository.clone.with_name("theirs")
-    git(ours, "switch", "-q", "-c", "fix/7")
-    repository.commit("mine.txt", "mine\n")
-    git(repository.bare, "clone", "-q", str(repository.bare), str(theirs))
-    git(theirs, "commit", "-q", "--allow-empty", "-m", "the base goes on")
-    git(theirs, "push", "-q", "origin", "HEAD:main")
-    git(ours, "fetch", "-q", "origin")
-    git(ours, "rebase", "-q", "origin/main")
-    [push] = re.findall(
-        r"git push --force\S+(?: [\w/:-]+)*", write_prompt("conflict", material(branch="fix/7"))
-    )
+    ours, _ = push_beside_others(repository)
+    fetch_and_rebase(ours)
+    [push] = PUSH.findall(write_prompt("conflict", material(branch="fix/7")))
     git(ours, *push.split()[1:])
     assert git(repository.bare, "rev-parse", "fix/7") == git(ours, "rev-parse", "HEAD")

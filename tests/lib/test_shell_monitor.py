@@ -302,7 +302,7 @@ def test_another_process_with_its_number_is_not_the_agent(monitor: Monitor) -> N
 
 
 def test_a_dead_agent_whose_number_is_not_free_is_noticed(monitor: Monitor) -> None:
-    """Nobody has collected it, or its number was given to another: /proc has it still."""
+    """/proc still has its number: its parent has not noticed its end, or another process got it."""
     with subprocess.Popen(["sleep", "60"]) as agent:
         (monitor.dir.path / "agent.pid").write_text(f"{agent.pid} {start_ticks(agent.pid)}\n")
         monitor.start(settings="_VERIFY_S=1")

@@ -25,18 +25,18 @@ Look = Callable[[SessionDir], object]
 def has_ended_while(
     session: AdHocSession, monkeypatch: pytest.MonkeyPatch, look: str, come: Callable[[], None]
 ) -> bool:
-    """Whether it "has ended" to somebody who looks just as its agent comes: after `look`."""
+    """Whether the session says that it has ended if its agent comes (`come`) right after `look`."""
     real: Look = getattr(agent, look)
     left = [come]
 
-    def looked(directory: SessionDir) -> object:
+    def look_and_come(directory: SessionDir) -> object:
         found = real(directory)
         if left:
             left.pop()()
         return found
 
     with monkeypatch.context() as patched:
-        patched.setattr(agent, look, looked)
+        patched.setattr(agent, look, look_and_come)
         return session.has_ended
 
 
