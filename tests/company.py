@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import secrets
@@ -17,13 +16,13 @@ from types import MappingProxyType
 import yaml
 
 from sm.messages import wait as until
-from sm.sessions import address, agent_process, registry
+from sm.sessions import address
 from sm.sessions.session import AnySession
-from sm.store import lock
 from sm.store.paths import Root
 from tests.forked import run_sm
 from tests.helpers import HANG_S, wait_for
 from tests.helpers import REPOSITORY as REPOSITORY
+from tests.teardown import end_sessions
 
 PEER = Path(__file__).with_name("peer.py")
 DEAF = "trap '' HUP; printf '❯ '; exec tail -f /dev/null"
@@ -108,16 +107,7 @@ class Company:
 
     def end(self) -> None:
         """End all agents and monitors."""
-        for session in registry.list_all(self.root, report=lambda _: None):
-            held = session.dir.monitor_lock
-            with lock.hold(session.dir.lock, timeout_s=60):
-                agent_process.stop(session.tmux, session)
-                registry.forget(self.root, session)
-            wait_for(functools.partial(_is_free, held), "the monitor's end")
-
-
-def _is_free(path: Path) -> bool:
-    return not lock.is_held(path)
+        end_sessions(self.root)
 
 
 def peers_log(folder: Path) -> list[dict[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import re
@@ -20,13 +19,13 @@ from sm.adapters.forge.local.check_folder import CheckFolder
 from sm.adapters.forge.local.command import end_leftovers
 from sm.adapters.forge.model import ReviewState
 from sm.config.load import load
-from sm.sessions import agent, agent_process, registry
+from sm.sessions import agent, registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
-from sm.store import lock
 from tests.forked import run_sm
 from tests.helpers import REPOSITORY as REPOSITORY
 from tests.helpers import Repository, git, make_repository, wait_for
+from tests.teardown import end_sessions
 
 Env = dict[str, str]
 PUPPET = Path(__file__).with_name("puppet.py")
@@ -142,20 +141,10 @@ class Stage:
         return f"work-{issue}.txt" in listing.split()
 
     def end(self) -> None:
-        """End the CI commands and the monitors: these go when their session's directory goes."""
+        """End the CI commands, the agents and the monitors."""
         for place in (self.folder / "forge" / "checks").glob("*"):
             end_leftovers(CheckFolder(place))
-        project = self.project
-        for session in registry.list_all(project.root, report=lambda _: None):
-            held = session.dir.monitor_lock
-            with lock.hold(session.dir.lock, timeout_s=60):  # or its monitor restarts the agent
-                agent_process.stop(project.tmux, session)
-                registry.forget(project.root, session)
-            wait_for(functools.partial(_is_free, held), "the monitor's end")
-
-
-def _is_free(path: Path) -> bool:
-    return not lock.is_held(path)
+        end_sessions(self.project.root)
 
 
 def make_stage(folder: Path, *, auto: bool, settings: dict[str, object] | None = None) -> Stage:

@@ -32,6 +32,7 @@ from sm.store.paths import Root
 from tests.helpers import HANG_S, wait_for
 from tests.real.api import Api
 from tests.real.client import environment, seal
+from tests.teardown import end_session
 
 
 @dataclass
@@ -100,12 +101,10 @@ class Managed:
 
     def end(self) -> None:
         """End the client and all that it has started, and its monitor if it has one."""
-        directory = self.session.dir
-        with lock.hold(directory.lock, timeout_s=60):
+        if lock.is_held(self.session.dir.monitor_lock):
+            end_session(self.session)
+        else:
             agent_process.stop(self.tmux, self.session)
-            if lock.is_held(directory.monitor_lock):
-                registry.forget(self.root, self.session)
-        wait_for(lambda: not lock.is_held(directory.monitor_lock), "the monitor's end")
 
     @property
     def state(self) -> State:
