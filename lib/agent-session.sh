@@ -224,6 +224,9 @@ agent_session_monitor() {
   # Its own files are private, whatever the caller's umask is. Its children get that umask back.
   mask=$(umask)
   umask 077
+  # Whoever opens a FIFO that stands in a file's place waits for ever. So all that is opened without
+  # a look at its kind is asked about first, here and at each look.
+  [[ ! -p $dir/monitor.lock && ! -p $dir/monitor.log ]] || return 1
   # Fixed numbers, because only those can be closed for a single command.
   exec 9>>"$dir/monitor.lock"
   # 1: the lock is held. A process that only asks for a monitor shares it for a moment; another
@@ -268,7 +271,7 @@ _sleep_until_woken() {
 # A file as old as the stamp may have been written after it, within one tick of the kernel's clock.
 _look_at_files() {
   local paths=() path exists
-  mapfile -t paths <"$dir/watch" || :
+  [[ -p $dir/watch ]] || mapfile -t paths <"$dir/watch" || :
   for path in "${paths[@]}"; do
     [[ -n $path ]] || continue
     exists=no
@@ -304,9 +307,13 @@ _look_at_screen() {
 # runs removes the file, and writes the next time into `due`.
 _look_at_forge() {
   local shared=() next=
+  [[ ! -p $dir/shared ]] || return 0
   mapfile -t shared <"$dir/shared" || return 0
+  ((${#shared[@]} == 2)) || return 0
+  [[ ! -p ${shared[0]}/due ]] || return 0
   read -r next <"${shared[0]}/due" || return 0
   ((EPOCHSECONDS >= 10#$next)) || [[ ${shared[1]} -nt ${shared[0]}/forge.json ]] || return 0
+  [[ ! -p ${shared[0]}/turn ]] || return 0
   set -o noclobber
   { : >"${shared[0]}/turn"; } 2>/dev/null && due=yes turn=${shared[0]}/turn
   set +o noclobber
@@ -315,7 +322,7 @@ _look_at_forge() {
 # Without a time, ask the reactor for one, but not over and over.
 _look_at_clock() {
   local next=
-  read -r next <"$dir/next" || :
+  [[ -p $dir/next ]] || read -r next <"$dir/next" || :
   [[ -n $next && $next != *[!0-9]* && ${#next} -le 12 ]] || next=$next_unset
   ((EPOCHSECONDS < 10#$next)) || due=yes
 }
@@ -329,7 +336,7 @@ _look_at_agent() {
   local agent='' client=''
   gone=
   ((EPOCHSECONDS % _VERIFY_S)) || verified=
-  read -r agent <"$dir/agent.pid" || :
+  [[ -p $dir/agent.pid ]] || read -r agent <"$dir/agent.pid" || :
   [[ -n $agent ]] || return 0
   if [[ $agent == "$verified" && -d /proc/${agent% *} ]]; then
     :

@@ -44,7 +44,7 @@ def fail_in_ci(play: Play, issue: int) -> list[str]:
 
 def want_changes(play: Play, issue: int) -> list[str]:
     play.check(play.push(issue, "work\n", "PHASE:awaiting_ci"))
-    play.hears(issue, "CI passed")
+    play.hears(issue, "CI passed for")
     play.stage.write_phase(issue, "PHASE:awaiting_review")
     remark, wish = InlineComment("work.txt", 1, "Say it better."), ReviewState.CHANGES_REQUESTED
     number = play.pull_of(issue).number
@@ -89,7 +89,7 @@ def test_the_five_journeys_end_merged_on_any_forge(play: Play) -> None:
         decided = journey(play, issue)
         head = play.pull_of(issue).head
         play.check(head)
-        play.hears(issue, "CI passed")
+        play.hears(issue, "CI passed for")
         play.stage.write_phase(issue, "PHASE:awaiting_review")
         number = play.pull_of(issue).number
         forge.submit_review(number, ReviewState.APPROVED, author="rita")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sm.__main__ import run
-from sm.sessions import agent
+from sm.sessions import agent, monitors
 from sm.store import journal
 from sm.store.paths import PRIVATE, QUEUE, Kind, ProjectDir, Root, SessionDir, layout
 from sm.views.event_words import describe, name_event
@@ -88,6 +88,19 @@ def go_on(stage: Stage) -> None:
     assert run([*config, "react", "harb", "1"]) == 0
 
 
+def hears_of_ci(stage: Stage) -> bool:
+    """Whether the agent has heard; ticks go on, because a lost `watch` leaves no other sign."""
+    stage.poll()
+    return any("CI passed for" in each for each in stage.told())
+
+
+def keeps_its_monitor(stage: Stage) -> bool:
+    """Whether a second tick finds the monitor that the first one has found or started."""
+    stage.poll()
+    wait_for(lambda: monitors.is_watched(stage.session(1)), "a monitor")
+    return "restart the monitor" not in stage.poll().stdout
+
+
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("damage", IN_A_FILE + IN_PLACE)
 def test_no_damaged_file_stops_a_tick_a_session_or_its_agent(
@@ -106,8 +119,8 @@ def test_no_damaged_file_stops_a_tick_a_session_or_its_agent(
         damage(path, before)
         look(stage)
         go_on(stage)
-        if path.name == "crash.log":
-            path.unlink(missing_ok=True)  # what stands there at the end, a test has failed for
+        if path.name in {"crash.log", "over"}:
+            path.unlink(missing_ok=True)  # a test has failed for the one; the other says it is over
         known = agent.load(stage.session(1).dir)
         assert known, path
         assert known.pid == pid, path
@@ -119,4 +132,5 @@ def test_no_damaged_file_stops_a_tick_a_session_or_its_agent(
     assert told
     stage.push_work(1)
     stage.write_phase(1, "PHASE:awaiting_ci")
-    wait_for(lambda: any("CI passed" in each for each in stage.told()), "CI", timeout_s=120)
+    wait_for(lambda: hears_of_ci(stage), "CI", timeout_s=120)
+    wait_for(lambda: keeps_its_monitor(stage), "a monitor that stays")

@@ -86,7 +86,7 @@ def test_an_edit_answers_no_phase(play: Play) -> None:
     play.hears(issue, "was edited")
     play.side.finish(head, CheckState.SUCCESS)
     seen_anew(play)
-    assert play.hears(issue, "CI passed")
+    assert play.hears(issue, "CI passed for")
     assert play.decided() == ["open-pull", "edited", "ci-passed"]
 
 

@@ -84,7 +84,7 @@ def test_a_journey_ends_merged_through_the_faults_of_its_forge(play: Play) -> No
     side.site.faults = []
     assert len(list(side.state.pulls())) == 1
     play.check(head)
-    play.hears(issue, "CI passed")
+    play.hears(issue, "CI passed for")
 
     # The repository gets another name.
     side.configured = side.state.name
@@ -147,7 +147,7 @@ def test_what_people_take_away_on_the_forge_ends_the_work_and_is_told(play: Play
     issue, forge = play.start(), side.open()
     play.hears(issue, "You work on issue")
     play.check(play.push(issue, "good\n", "PHASE:awaiting_ci"))
-    play.hears(issue, "CI passed")
+    play.hears(issue, "CI passed for")
     number = play.pull_of(issue).number
 
     # The branch is deleted: the agent, which has the work, is asked to push it.

@@ -62,7 +62,7 @@ def test_failing_ci_is_handed_to_the_agent_with_its_log(stage_of: MakeStage) -> 
     assert "grep good work.txt" in failed[0]
     stage.push_work(issue, content="good\n")
     stage.write_phase(issue, "PHASE:awaiting_ci")
-    wait_for(lambda: [t for t in stage.told() if "CI passed" in t], "the second CI result")
+    wait_for(lambda: [t for t in stage.told() if "CI passed for" in t], "the second CI result")
 
 
 def test_requested_changes_reach_the_agent_with_file_and_line(stage_of: MakeStage) -> None:

@@ -51,7 +51,7 @@ def test_an_issue_ends_merged_though_all_names_are_taken(stage_of: MakeStage) ->
     stage.approve(1)
     wait_for(lambda: stage.is_over(1), "the end", timeout_s=120)
     assert stage.merged(1)
-    assert any("CI passed" in each for each in stage.told())
+    assert any("CI passed for" in each for each in stage.told())
     assert len(remarks(stage)) == 1
     assert str(taken[0]) in remarks(stage)[0]
     assert all(path.is_dir() for path in taken)

@@ -359,6 +359,44 @@ def test_it_ends_when_the_directory_is_gone(monitor: Monitor) -> None:
     assert process.wait(10) == 0
 
 
+@pytest.mark.parametrize("name", ["watch", "next", "agent.pid", "shared", "due", "turn"])
+def test_a_fifo_in_the_place_of_a_file_does_not_keep_it(monitor: Monitor, name: str) -> None:
+    project = monitor.folder / "project"
+    project.mkdir()
+    monitor.dir.shared.write_text(f"{project}\n{monitor.watched}\n")
+    (project / "due").write_text(f"{FAR}\n")
+    (project / "forge.json").touch()
+    process = monitor.begin()
+    (monitor.folder / "timeless").touch()  # the reactor removes what stands there for `next`
+    place = (project if name in {"due", "turn"} else monitor.dir.path) / name
+    place.unlink(missing_ok=True)
+    os.mkfifo(place)
+    if name == "turn":
+        (project / "due").write_text("0\n")
+    monitor.wait_for_looks()
+    remove_tree(monitor.dir.path)
+    assert process.wait(10) == 0
+
+
+@pytest.mark.parametrize("left", ["", "{project}\n"])
+def test_a_file_that_was_cut_off_does_not_end_it(monitor: Monitor, left: str) -> None:
+    (monitor.folder / "due").write_text(f"{FAR}\n")
+    process = monitor.begin()
+    for path in (monitor.dir.watch, monitor.dir.next, monitor.dir.path / "agent.pid"):
+        path.write_text("")
+    monitor.dir.shared.write_text(left.format(project=monitor.folder))
+    monitor.wait_for_looks()
+    assert process.poll() is None
+
+
+@pytest.mark.parametrize("name", ["monitor.lock", "monitor.log"])
+def test_it_does_not_begin_beside_a_fifo_in_the_place_of_its_own_files(
+    monitor: Monitor, name: str
+) -> None:
+    os.mkfifo(monitor.dir.path / name)
+    assert monitor.start().wait(10) == 1
+
+
 def test_it_ends_when_the_directory_was_made_anew(monitor: Monitor) -> None:
     process = monitor.begin()
     monitor.dir.path.rename(monitor.folder / "old")
