@@ -224,8 +224,7 @@ agent_session_monitor() {
   # Its own files are private, whatever the caller's umask is. Its children get that umask back.
   mask=$(umask)
   umask 077
-  # Whoever opens a FIFO that stands in a file's place waits for ever. So all that is opened without
-  # a look at its kind is asked about first, here and at each look.
+  # A FIFO in a file's place would hold us for ever as we open it. So we ask before, here and later.
   [[ ! -p $dir/monitor.lock && ! -p $dir/monitor.log ]] || return 1
   # Fixed numbers, because only those can be closed for a single command.
   exec 9>>"$dir/monitor.lock"

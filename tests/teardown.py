@@ -22,7 +22,7 @@ def end_sessions(root: Root) -> None:
 
 
 def end_session(session: Session) -> None:
-    """End a session and wait for its monitor's end. It may end by itself at the same time."""
+    """End a session, and wait for its monitor's end. The session may end by itself meanwhile."""
     with contextlib.ExitStack() as stack:
         monitor = _open(session.dir.monitor_lock)  # now: the file goes with the session
         if monitor is not None:
