@@ -107,6 +107,7 @@ _monitor_check_arguments() {
 _monitor_look() {
   if ! _monitor_alive && ! _monitor_has_ended; then
     _MONITOR_LOOP_EXIT=crashed
+    _monitor_await_server
     "${_loop[callback]}" PHASE:crashed || :
     _monitor_alive || return 1
     _MONITOR_LOOP_EXIT=
@@ -185,11 +186,24 @@ _monitor_restart_timers() {
   _loop[looks]=0
 }
 
-_monitor_tmux() { tmux ${SM_TMUX_SOCKET:+-L "$SM_TMUX_SOCKET"} "$@" 2>/dev/null; }
+# What tmux complains of comes on standard output.
+_monitor_tmux() { tmux ${SM_TMUX_SOCKET:+-L "$SM_TMUX_SOCKET"} "$@" 2>&1; }
 
-_monitor_alive() { _monitor_tmux has-session -t "=$_MONITOR_SESSION"; }
+_monitor_alive() { _monitor_tmux has-session -t "=$_MONITOR_SESSION" >/dev/null; }
 
-_monitor_kill() { _monitor_tmux kill-session -t "=$_MONITOR_SESSION" || :; }
+# A tmux server ends when its last session has, and refuses in that moment what would bring the
+# session back. So this waits until there is no server, or one that has other sessions: at most two
+# seconds, as an empty server may stay.
+_monitor_await_server() {
+  local tries=40 said
+  while ((tries--)); do
+    ! said=$(_monitor_tmux has-session) || return 0
+    [[ $said != *'no server running'* && $said != *'No such file'* ]] || return 0
+    read -r -t 0.05 -u "$_pause" || :
+  done
+}
+
+_monitor_kill() { _monitor_tmux kill-session -t "=$_MONITOR_SESSION" >/dev/null || :; }
 
 # REPLY: the seconds $1, a decimal number, as microseconds.
 _monitor_microseconds() {

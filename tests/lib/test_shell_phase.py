@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -156,7 +158,9 @@ class Loop:
     def alive(self) -> bool:
         return self.tmux("has-session", "-t", f"={SESSION}") == 0
 
-    def start(self, callback: str = ":", idle_timeout: str = "60", interval: str = "0.05") -> None:
+    def start(
+        self, callback: str = ":", idle_timeout: str = "60", interval: str = "0.05", **env: str
+    ) -> None:
         """Run the loop; `callback` is the body of a function that gets the phase as `$1`."""
         script = strict(
             f"""
@@ -174,7 +178,8 @@ class Loop:
         self.process = subprocess.Popen(
             ["bash", "-c", script, "script", str(self.phase_file)],
             env=os.environ
-            | {"CALLS": str(self.calls), "ENDED": str(self.ended), "PHASE_POLL_INTERVAL": interval},
+            | {"CALLS": str(self.calls), "ENDED": str(self.ended), "PHASE_POLL_INTERVAL": interval}
+            | env,
         )
 
     def write(self, text: str) -> None:
@@ -195,7 +200,7 @@ class Loop:
     def end(self) -> str:
         """Wait for the end; returns the reason and the status of the loop."""
         assert self.process is not None
-        self.process.wait(20)
+        self.process.wait(HANG_S)
         return self.ended.read_text().strip()
 
 
@@ -269,6 +274,38 @@ def test_callback_may_bring_the_session_back(loop: Loop) -> None:
     loop.write("PHASE:awaiting_ci\n")
     loop.wait_for_calls("PHASE:awaiting_ci")
     loop.tmux("kill-session", "-t", f"={SESSION}")
+    loop.wait_for_calls("PHASE:awaiting_ci", "PHASE:crashed")
+    loop.write("PHASE:done\n")
+    assert loop.end() == "done 0"
+
+
+def test_session_is_brought_back_when_its_server_has_ended(loop: Loop, tmp_path: Path) -> None:
+    # A server that is ending for its next four calls: the real one is so for too short a time.
+    ending = tmp_path / "ending"
+    tmux = tmp_path / "bin/tmux"
+    tmux.parent.mkdir()
+    tmux.write_text(
+        f"""#!/bin/bash
+        read -r left <'{ending}' || exec {shutil.which("tmux")} "$@"
+        if ((left > 1)); then echo $((left - 1)) >'{ending}'; else rm '{ending}'; fi
+        echo 'server exited unexpectedly' >&2
+        exit 1
+        """
+    )
+    tmux.chmod(0o700)
+    loop.session()
+    loop.start(
+        callback="[[ $1 != PHASE:crashed ]] ||"
+        ' tmux -L "$SM_TMUX_SOCKET" new-session -d -s "$SESSION_NAME" cat',
+        PATH=f"{tmux.parent}:{os.environ['PATH']}",
+    )
+    loop.write("PHASE:awaiting_ci\n")
+    loop.wait_for_calls("PHASE:awaiting_ci")
+    assert loop.process is not None
+    loop.process.send_signal(signal.SIGSTOP)  # or it may look in between
+    loop.tmux("kill-session", "-t", f"={SESSION}")
+    ending.write_text("4\n")
+    loop.process.send_signal(signal.SIGCONT)
     loop.wait_for_calls("PHASE:awaiting_ci", "PHASE:crashed")
     loop.write("PHASE:done\n")
     assert loop.end() == "done 0"
@@ -374,7 +411,7 @@ def test_nothing_is_left_behind(loop: Loop) -> None:
     before = set(loop.folder.iterdir())
     loop.start(callback="exit 7")
     assert loop.process is not None
-    assert loop.process.wait(20) == 7
+    assert loop.process.wait(HANG_S) == 7
     assert set(loop.folder.iterdir()) - before == {loop.calls}
 
 
