@@ -21,7 +21,7 @@ from sm.config.schema import Ci
 from sm.errors import StateError
 from sm.store import lock
 from sm.store.paths import Root
-from tests.helpers import wait_for
+from tests.helpers import HANG_S, wait_for
 from tests.hub import Hub, make_hub
 
 
@@ -133,7 +133,7 @@ def test_many_observers_start_one_runner(tmp_path: Path) -> None:
     for observer in observers:
         observer.start()
     for observer in observers:
-        observer.join(60)
+        observer.join(HANG_S)
     (tmp_path / "go").write_text("go\n")
     assert hub.checked(head) == "success"
     assert len((tmp_path / "runners").read_text().splitlines()) == 1

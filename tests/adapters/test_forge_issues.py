@@ -12,6 +12,7 @@ from sm.adapters.forge.local.forge import open_forge
 from sm.adapters.forge.model import IssueState
 from sm.config.schema import ProjectSettings
 from sm.errors import StateError, UsageError
+from tests.helpers import HANG_S
 from tests.hub import Hub, make_hub
 
 PROCESSES, ROUNDS = 8, 5
@@ -88,7 +89,7 @@ def test_many_processes_write_at_once_and_nothing_is_lost(hub: Hub) -> None:
     for writer in writers:
         writer.start()
     for writer in writers:
-        writer.join(60)
+        writer.join(HANG_S)
     found, problems = hub.open().issues()
     assert not problems
     assert [issue.number for issue in found] == list(range(1, PROCESSES * ROUNDS + 2))

@@ -19,7 +19,7 @@ from sm.adapters.forge.errors import (
 )
 from sm.adapters.forge.model import PullState, ReviewState
 from sm.errors import SmError
-from tests.helpers import git
+from tests.helpers import HANG_S, git
 from tests.hub import Hub, make_hub
 
 CI = "test ! -e bad"
@@ -145,7 +145,7 @@ def test_merges_at_the_same_time_all_get_in(hub: Hub) -> None:
         run.start()
     merged = [ends.get() for _ in runs]
     for run in runs:
-        run.join(60)
+        run.join(HANG_S)
     assert len(set(merged)) == 4, merged
     log = git(hub.repository.bare, "rev-list", "--merges", "main").split()
     assert sorted(log) == sorted(set(merged))

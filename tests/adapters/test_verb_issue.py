@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sm.cli.editor import keep
-from tests.helpers import git
+from tests.helpers import HANG_S, git
 from tests.hub import Hub, make_hub
 
 
@@ -171,7 +171,7 @@ def in_terminal(hub: Hub, editor: str, *args: str) -> tuple[int, str]:
         while data := os.read(main, 4096):
             said += data
     os.close(main)
-    return process.wait(60), said.decode()
+    return process.wait(HANG_S), said.decode()
 
 
 def shown_in_editor(hub: Hub) -> str:

@@ -19,7 +19,7 @@ from sm.context.rotation import Cause, Rotation, Step, begin
 from sm.errors import StateError
 from sm.store import journal
 from sm.store.paths import Root
-from tests.helpers import REPOSITORY, wait_for
+from tests.helpers import HANG_S, REPOSITORY, wait_for
 
 NOW = 1_767_000_000.0
 STEPS = (
@@ -198,7 +198,7 @@ def test_many_sessions_may_end_theirs_at_the_same_time(root: Root, tmp_path: Pat
     argv = [sys.executable, str(script), str(root.path)]
     with_path = os.environ | {"PYTHONPATH": str(REPOSITORY)}
     writers = [subprocess.Popen([*argv, f"s-{n}"], env=with_path) for n in range(4)]
-    assert [writer.wait(60) for writer in writers] == [0] * 4
+    assert [writer.wait(HANG_S) for writer in writers] == [0] * 4
     assert len(list(history.read_recent(root))) == 200
     assert len(list(history.read_recent(root, "s-2"))) == 50
 

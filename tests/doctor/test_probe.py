@@ -18,7 +18,7 @@ from sm.config.schema import Agent
 from sm.doctor.finding import Finding, Level
 from sm.doctor.probe import probe
 from sm.store.paths import Root
-from tests.helpers import make_repository, sm_yaml, wait_for
+from tests.helpers import HANG_S, make_repository, sm_yaml, wait_for
 
 pytestmark = pytest.mark.long_lived
 
@@ -125,7 +125,7 @@ def test_a_probe_that_is_stopped_leaves_nothing_either(
     log = tmp_path / "log"
     pid, _, socket = wait_for(lambda: log.read_text() if log.exists() else "", "its start").split()
     process.send_signal(number)
-    assert process.wait(20) == 128 + number
+    assert process.wait(HANG_S) == 128 + number
     assert proc.find(int(pid)) is None
     assert not Path(socket).exists()
     assert not list(tmp_path.glob("sm-probe-*"))

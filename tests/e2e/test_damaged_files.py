@@ -132,5 +132,5 @@ def test_no_damaged_file_stops_a_tick_a_session_or_its_agent(
     assert told
     stage.push_work(1)
     stage.write_phase(1, "PHASE:awaiting_ci")
-    wait_for(lambda: hears_of_ci(stage), "CI", timeout_s=120)
+    wait_for(lambda: hears_of_ci(stage), "CI")
     wait_for(lambda: keeps_its_monitor(stage), "a monitor that stays")

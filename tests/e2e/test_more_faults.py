@@ -36,7 +36,7 @@ from tests.e2e.test_faults import (
     crash_at,
 )
 from tests.e2e.test_journeys import assert_nothing_left
-from tests.helpers import git, kill_monitor, monitor_of, remove_tree, wait_for
+from tests.helpers import HANG_S, git, kill_monitor, monitor_of, remove_tree, wait_for
 
 
 def heard(stage: Stage, words: str) -> list[str]:
@@ -56,7 +56,7 @@ def looping(stage: Stage) -> Iterator[subprocess.Popen[bytes]]:
         yield process
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(30)
+        process.wait(HANG_S)
 
 
 @contextmanager

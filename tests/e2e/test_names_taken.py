@@ -49,7 +49,7 @@ def test_an_issue_ends_merged_though_all_names_are_taken(stage_of: MakeStage) ->
         path.mkdir()
     stage.poll()
     stage.approve(1)
-    wait_for(lambda: stage.is_over(1), "the end", timeout_s=120)
+    wait_for(lambda: stage.is_over(1), "the end")
     assert stage.merged(1)
     assert any("CI passed for" in each for each in stage.told())
     assert len(remarks(stage)) == 1
@@ -80,7 +80,7 @@ def test_a_person_is_reminded_though_the_file_that_tells_of_it_cannot_be_written
     stage.poll()
     wait_for(lambda: stage.told(), "the first prompt")
     stage.write_phase(1, "PHASE:escalate\nwhich one?")
-    wait_for(lambda: len(comments(stage)) > 3, "a question, a word, two reminders", timeout_s=60)
+    wait_for(lambda: len(comments(stage)) > 3, "a question, a word, two reminders")
     assert len(remarks(stage)) == 1
     stage.sm("reply", "harb", "1", "the left one")
     wait_for(lambda: any("the left one" in each for each in stage.told()), "the answer")

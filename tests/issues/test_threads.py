@@ -35,7 +35,7 @@ from sm.store.files import write_atomic
 from sm.store.paths import Root, name_session
 from sm.views.event_words import describe, name_event
 from tests.e2e.stage import make_stage
-from tests.helpers import put_session, wait_for
+from tests.helpers import HANG_S, put_session, wait_for
 
 HOSTILE = "red\x1b[201~\r/exit\x1b[2J\x03\x04\x9b31m\x00 text"
 ASKED = "PHASE:escalate\nReason: which colour?\n"
@@ -238,7 +238,7 @@ def test_closing_is_not_held_up_by_a_session_that_ends_meanwhile(
         other.start()
         wait_for(lambda: openings(session.dir.lock) == 2, "the other to wait for the lock")
         registry.forget(project.root, session)
-    other.join(20)
+    other.join(HANG_S)
     assert not faults
 
 

@@ -16,7 +16,7 @@ import pytest
 from sm.adapters import proc
 from sm.store.lock import is_held
 from sm.store.paths import Root, SessionDir
-from tests.helpers import remove_tree, wait_for
+from tests.helpers import HANG_S, remove_tree, wait_for
 from tests.shell import BIN, lines, stand_in_server, strict
 
 FAR = 4_000_000_000
@@ -334,7 +334,7 @@ def test_failing_reactor_is_tried_again_with_pauses(monitor: Monitor) -> None:
 
 def test_second_monitor_leaves_at_once_and_a_killed_one_is_replaced(monitor: Monitor) -> None:
     first = monitor.start()
-    assert monitor.start().wait(10) == 0
+    assert monitor.start().wait(HANG_S) == 0
     assert first.poll() is None
     first.send_signal(signal.SIGKILL)
     first.wait()
@@ -356,7 +356,7 @@ def test_who_only_asks_for_a_monitor_keeps_none_from_beginning(monitor: Monitor)
 def test_it_ends_when_the_directory_is_gone(monitor: Monitor) -> None:
     process = monitor.begin()
     remove_tree(monitor.dir.path)
-    assert process.wait(10) == 0
+    assert process.wait(HANG_S) == 0
 
 
 @pytest.mark.parametrize("name", ["watch", "next", "agent.pid", "shared", "due", "turn"])
@@ -375,7 +375,7 @@ def test_a_fifo_in_the_place_of_a_file_does_not_keep_it(monitor: Monitor, name: 
         (project / "due").write_text("0\n")
     monitor.wait_for_looks()
     remove_tree(monitor.dir.path)
-    assert process.wait(10) == 0
+    assert process.wait(HANG_S) == 0
 
 
 @pytest.mark.parametrize("left", ["", "{project}\n"])
@@ -394,7 +394,7 @@ def test_it_does_not_begin_beside_a_fifo_in_the_place_of_its_own_files(
     monitor: Monitor, name: str
 ) -> None:
     os.mkfifo(monitor.dir.path / name)
-    assert monitor.start().wait(10) == 1
+    assert monitor.start().wait(HANG_S) == 1
 
 
 def test_it_ends_when_the_directory_was_made_anew(monitor: Monitor) -> None:
@@ -402,12 +402,12 @@ def test_it_ends_when_the_directory_was_made_anew(monitor: Monitor) -> None:
     monitor.dir.path.rename(monitor.folder / "old")
     monitor.dir.path.mkdir(mode=0o700)
     monitor.dir.monitor_lock.touch()
-    assert process.wait(10) == 0
+    assert process.wait(HANG_S) == 0
 
 
 def test_there_is_nothing_to_watch_without_a_directory(monitor: Monitor) -> None:
     shutil.rmtree(monitor.dir.path)
-    assert monitor.start().wait(10) == 0
+    assert monitor.start().wait(HANG_S) == 0
     assert not monitor.dir.path.exists()
 
 

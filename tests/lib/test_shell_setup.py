@@ -154,7 +154,7 @@ def test_changed_dependencies_are_installed_and_a_mere_checkout_is_not(prepared:
 def test_several_first_calls_set_up_once(prepared: Clone) -> None:
     (prepared.path / "hang").touch()
     first = prepared.start("first")
-    wait_for(lambda: prepared.builds, "the first set-up", timeout_s=60)
+    wait_for(lambda: prepared.builds, "the first set-up")
     others = [prepared.start("other") for _ in range(3)]
     for other in others:
         assert other.stderr
@@ -181,7 +181,7 @@ def test_killed_set_up_is_begun_anew(clone: Clone) -> None:
     clone.give_environment()
     (clone.path / "hang").touch()
     process = clone.start()
-    wait_for(lambda: clone.builds, "the set-up", timeout_s=60)
+    wait_for(lambda: clone.builds, "the set-up")
     half = clone.path / ".venv" / "half"
     half.touch()
     os.killpg(process.pid, signal.SIGKILL)

