@@ -1,7 +1,7 @@
 """The scripts that the document on context-aware handoffs prints, as people have them installed.
 
 They are no code of ours: what they ask of `sm serve` is a promise, so they run as they are. Only
-the port is another one.
+the port is another one, and they wait as long as a test does.
 """
 
 # ruff: noqa: E501 - the document's own lines

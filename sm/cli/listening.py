@@ -99,7 +99,7 @@ def listening(
 def _ending_quietly() -> Iterator[None]:
     """Let SIGTERM and Ctrl-C end the process without an error: a server is stopped by them.
 
-    The server has its own way once it runs. Before that it still loads what it needs.
+    The server has its own way once it runs.
     """
 
     def end(_number: int, _frame: FrameType | None) -> None:

@@ -26,11 +26,10 @@ def command(machine: Machine, address: str, port: int, token_file: Path | None) 
     for webhooks, it also takes the webhooks of its forge: docs/FORGES.md.
     """
     from sm.cli.root import version
+    from sm.server.app import serve  # before it says that it listens: scripts wait half a second
 
     receivers = _make_receivers(machine)
     with listening(machine, address, port, token_file) as (listener, rules):
-        from sm.server.app import serve
-
         serve(machine, version(), listener, rules, receivers)
 
 

@@ -630,6 +630,32 @@ def test_a_server_that_is_stopped_before_it_has_begun_ends(root: Root, tmp_path:
         assert served.process.returncode == 0
 
 
+LOADED = """
+import sys
+from sm.__main__ import main
+from sm.cli import serve
+class Told:
+    def find_spec(self, name, path, target=None):
+        if name.partition(".")[0] in ("sm", "starlette"):
+            sys.stderr.write(f"{name} is loaded late\\n")
+opened = serve.listening
+def listening(*given):
+    sys.meta_path.insert(0, Told())
+    return opened(*given)
+serve.listening = listening
+main()
+"""
+
+
+def test_it_has_loaded_what_answers_before_it_listens(company: Company) -> None:
+    """The first script after a start waited for that, and scripts wait half a second."""
+    ann = company.new("ann")
+    env = {"SM_CONFIG": str(company.config)}
+    with serving(company.folder, env=env, program=("-Ic", LOADED)) as served:
+        assert served.get(f"/sessions/{ann}").status == 200
+        assert served.stop() == (0, "")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_it_cleanly(company: Company, number: signal.Signals) -> None:
     with serving(company.folder) as served:
