@@ -13,7 +13,7 @@ from sm.context.texts import ask_for_task
 from sm.store import lock
 from sm.store.paths import SessionDir
 from tests.company import PEER, SM, Company
-from tests.helpers import wait_for
+from tests.helpers import HANG_S, wait_for
 
 
 def folder_of(company: Company, name: str) -> Path:
@@ -82,7 +82,7 @@ def test_a_dry_run_says_what_is_in_the_way(company: Company) -> None:
     (session.record.cwd / ".sm").symlink_to(company.folder.parent)
     answered = company.folder / "answered"
     company.sm("send", "ann", f"ask: {answered}")
-    company.sm("wait", "ann", "--for", "dialog", "--timeout", "60")
+    company.sm("wait", "ann", "--for", "dialog", "--timeout", str(HANG_S))
     said = company.sm("cycle", "ann", "--dry-run").stdout.splitlines()
     assert said[0].endswith("its agent is dialog")
     assert "how full its context is, is not known" in said[0]
@@ -207,7 +207,7 @@ def test_a_session_acts_on_itself_and_its_children_alone(company: Company) -> No
 def test_a_session_that_has_ended_is_refused(company: Company) -> None:
     company.new("ann")
     company.sm("send", "ann", "leave:", code=None)
-    company.sm("wait", "ann", "--for", "end", "--timeout", "60")
+    company.sm("wait", "ann", "--for", "end", "--timeout", str(HANG_S))
     wait_for(company.session("ann").dir.over.exists, "its end to be noted")
     assert "'ann' has ended" in company.sm("cycle", "ann", code=1).stderr
     assert "it would not begin: " in company.sm("cycle", "ann", "--dry-run").stdout

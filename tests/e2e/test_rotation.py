@@ -16,7 +16,7 @@ from sm.store.lock import is_held
 from sm.views.event_words import describe, name_event
 from tests.company import SM, Company, peers_log, transcripts
 from tests.e2e.conftest import MakeStage
-from tests.helpers import kill_monitor, wait_for
+from tests.helpers import HANG_S, kill_monitor, wait_for
 
 GO_ON = "Read {} and continue from where you left off."
 SCHEDULED = "Handoff scheduled — will execute after current turn completes"
@@ -140,7 +140,7 @@ def test_nobody_else_hears_of_it(company: Company) -> None:
     hand_off(company, "kid")
     company.hears("kid", "continue from")
     wait_over(company, "kid")
-    company.sm("send", "grandchild", "Are you there?", "--wait", "20")
+    company.sm("send", "grandchild", "Are you there?", "--wait", str(HANG_S))
     company.run_in("kid", f"{SM} send grandchild Hello.")
     company.run_in("ann", "true")  # whatever waits for her comes before
     assert not [text for text in company.noted("ann") if "[sm] kid" in text]
@@ -165,7 +165,7 @@ def test_who_waits_for_the_turn_s_end_hears_once_of_that_in_the_new_context(
     gate.touch()
     assert "\ndone\n" in company.hears("ann", "[sm] bob has ended its turn")
     assert prompts(company, "bob") == [GO_ON.format(path)]
-    company.sm("send", "bob", "Anything else?", "--wait", "20")
+    company.sm("send", "bob", "Anything else?", "--wait", str(HANG_S))
     company.run_in("ann", "true")  # whatever waits for her comes before
     assert len([text for text in company.noted("ann") if "[sm] bob" in text]) == 1
 
@@ -581,7 +581,7 @@ def test_what_a_context_began_with_is_told_again_after_a_compaction(company: Com
     path = hand_off(company, "ann")
     company.hears("ann", "continue from")
     wait_over(company, "ann")
-    company.sm("send", "ann", "compact:", "--wait", "20")
+    company.sm("send", "ann", "compact:", "--wait", str(HANG_S))
     (added,) = wait_for(lambda: company.noted("ann", "added"), "what the hook adds")
     assert path.read_text().strip() in added
 

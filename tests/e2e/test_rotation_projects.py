@@ -17,7 +17,7 @@ from sm.sessions.session import IssueSession
 from tests.company import peers_log, profiles
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage
-from tests.helpers import git, make_repository, wait_for
+from tests.helpers import HANG_S, git, make_repository, wait_for
 
 PROJECTS = {"harb": 85, "mole": 60, "pier": None}
 """At how many percent a cycle begins in each."""
@@ -73,7 +73,7 @@ def told(stage: Stage, name: str, part: str = "") -> list[str]:
 
 def fill(stage: Stage, name: str, percent: float) -> None:
     """Have the status line tell how full the context is, in a turn that ends with it."""
-    stage.sm("send", f"{name}#1", f"gauge: {percent}\nThat is {percent}.", "--wait", "20")
+    stage.sm("send", f"{name}#1", f"gauge: {percent}\nThat is {percent}.", "--wait", str(HANG_S))
 
 
 def is_over(stage: Stage, name: str) -> bool:

@@ -15,7 +15,7 @@ from sm.store.paths import Root
 from tests.company import SM, Company, make_company
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage
-from tests.helpers import kill_monitor, wait_for
+from tests.helpers import HANG_S, kill_monitor, wait_for
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_a_session_of_an_issue_is_reached_by_its_number(
     stage_of: MakeStage, company: Company
 ) -> None:
     stage = at_work(stage_of)
-    said = stage.sm("send", "harb#1", "Hello.", "--wait", "20").stdout
+    said = stage.sm("send", "harb#1", "Hello.", "--wait", str(HANG_S)).stdout
     assert said == "typed to harb#1 (its client cannot confirm)\n"
     wait_for(lambda: "Hello." in stage.told(), "the message")
     company.new("ann")

@@ -20,7 +20,7 @@ from sm.sessions.session import AdHocSession
 from sm.store.files import write_atomic
 from sm.store.lock import is_held
 from tests.company import PEER, Company, profiles
-from tests.helpers import kill_monitor, wait_for
+from tests.helpers import HANG_S, kill_monitor, wait_for
 
 # Targets
 
@@ -60,7 +60,7 @@ def test_an_ambiguous_start_of_an_id_names_the_candidates(company: Company) -> N
 def test_a_name_means_the_living_one(company: Company) -> None:
     company.new("ann")
     company.sm("send", "ann", "leave:")
-    company.sm("wait", "ann", "--for", "end", "--timeout", "60")
+    company.sm("wait", "ann", "--for", "end", "--timeout", str(HANG_S))
     wait_for(company.session("ann").dir.over.exists, "its end to be noted")
     again = company.new("ann", provider="mute")
     assert company.session("ann").name == again
@@ -326,7 +326,7 @@ def test_an_agent_whose_context_is_being_replaced_is_not_idle(company: Company) 
 def test_waiting_for_an_agent_that_dies_fails_and_for_its_end_succeeds(company: Company) -> None:
     company.new("ann")
     with subprocess.Popen(
-        [*sm_line(), "wait", "ann", "--for", "end", "--timeout", "60"]
+        [*sm_line(), "wait", "ann", "--for", "end", "--timeout", str(HANG_S)]
     ) as waiting:
         company.sm("send", "ann", "die:", code=None)
     assert waiting.returncode == 0
@@ -338,7 +338,7 @@ def test_the_end_of_the_screen_is_shown_and_later_of_the_transcript(company: Com
     company.new("ann", provider="mute")
     assert company.sm("tail", "ann").stdout == "❯\n"
     company.sm("send", "ann", "die:")
-    company.sm("wait", "ann", "--for", "end", "--timeout", "60")
+    company.sm("wait", "ann", "--for", "end", "--timeout", str(HANG_S))
     assert "working ..." in company.sm("tail", "ann", "-n", "3").stdout
     assert "working ..." in company.sm("logs", "ann").stdout
 
@@ -367,7 +367,7 @@ def test_a_message_whose_sender_is_killed_is_delivered_once_or_was_never_queued(
 ) -> None:
     company.new("ann")
     company.sm("send", "ann", "First.", code=-signal.SIGKILL, env={"SM_CRASH_AT": point})
-    company.sm("send", "ann", "Second.", "--wait", "20")
+    company.sm("send", "ann", "Second.", "--wait", str(HANG_S))
     got = [text for text in company.noted("ann") if "First." in text]
     assert len(got) == (0 if point == "send:noted" else 1)
 
@@ -397,7 +397,7 @@ def test_a_terminal_is_entered_by_name_and_a_lost_one_is_told(company: Company) 
     assert way.argv[-4:] == ["attach-session", "-t", f"={session.name}", "-r"]
     assert "attach needs a terminal" in company.sm("attach", "ann", code=2).stderr
     company.sm("send", "ann", "die:")
-    company.sm("wait", "ann", "--for", "end", "--timeout", "60")
+    company.sm("wait", "ann", "--for", "end", "--timeout", str(HANG_S))
     with pytest.raises(SmError, match="the terminal of 'ann' is gone: sm tail ann shows"):
         prepare_ad_hoc_attachment(session, {})
 

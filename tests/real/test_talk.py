@@ -20,7 +20,7 @@ from sm.store import journal
 from sm.store.paths import Root
 from sm.views.event_words import describe, name_event
 from tests.company import Company, make_company
-from tests.helpers import wait_for
+from tests.helpers import HANG_S, wait_for
 from tests.real.api import Api, Reply, Tool
 from tests.real.client import environment, hooks, seal
 
@@ -65,7 +65,7 @@ def pair(only_ann: Pair, claude: Path) -> Pair:
 
 def begin(company: Company, claude: Path, name: str, api: Api) -> None:
     company.sm(*order(company, [str(claude)], name, api))
-    company.sm("wait", name, "--timeout", "30")
+    company.sm("wait", name, "--timeout", str(HANG_S))
 
 
 def order(company: Company, program: list[str], name: str, api: Api) -> list[str]:
@@ -87,7 +87,7 @@ def begin_child(pair: Pair, program: list[str]) -> AnySession:
     pair.ann.say(Reply("", (Tool.bash(shlex.join(["sm", *given])),)), "Begun.")
     pair.company.sm("send", "ann", "Begin.")
     wait_for(lambda: find(pair.company, "kid"), "the child")
-    pair.company.sm("wait", "kid", "--timeout", "30")
+    pair.company.sm("wait", "kid", "--timeout", str(HANG_S))
     return pair.company.session("kid")
 
 
@@ -126,7 +126,7 @@ def test_waiting_right_after_the_start_is_for_the_end_of_the_first_turn(
     slow = hooks(SessionStart="python3 -c 'import time; time.sleep(3)'")
     settings.write_text(json.dumps(json.loads(settings.read_text()) | slow))
     company.sm(*given, "--", "Go.")
-    company.sm("wait", "kid", "--timeout", "60")
+    company.sm("wait", "kid", "--timeout", str(HANG_S))
     said = company.session("kid").dir.events.read_text().split()
     assert "Stop" in said, said
 

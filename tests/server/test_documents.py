@@ -199,7 +199,7 @@ def test_a_recovery_script_beside_our_hook_does_not_tell_the_document_twice(
     directory.compacting.write_text(f"{time.time():.6f}\n")
     directory.compacting.chmod(0o600)
     assert recover() == ""
-    company.sm("send", "ann", "compact:", "--wait", "30")
+    company.sm("send", "ann", "compact:", "--wait", str(HANG_S))
     (added,) = wait_for(lambda: company.noted("ann", "added"), "what our hook adds")
     assert "What is to be done next" in added
     assert not directory.compacting.read_text()

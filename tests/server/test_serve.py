@@ -342,7 +342,7 @@ def test_input_that_cannot_be_sent_is_refused(company: Company, served: Served) 
 def test_input_to_a_session_that_has_ended_is_refused(company: Company, served: Served) -> None:
     company.new("ann")
     company.sm("send", "ann", "leave:")
-    company.sm("wait", "ann", "--for", "end", "--timeout", "60")
+    company.sm("wait", "ann", "--for", "end", "--timeout", str(HANG_S))
     wait_for(company.session("ann").dir.over.exists, "its end to be noted")
     said = served.post("/sessions/ann/input", {"text": "Hello?"})
     assert said.status == 409
@@ -709,7 +709,9 @@ def test_everything_works_when_it_is_killed(company: Company) -> None:
         assert served.stop(signal.SIGKILL)[0] == -signal.SIGKILL
         gate.touch()
         company.hears("ann", "Taken over HTTP.")
-    assert company.sm("send", "ann", "--wait", "20", "Without it.").stdout.startswith("accepted")
+    assert company.sm("send", "ann", "--wait", str(HANG_S), "Without it.").stdout.startswith(
+        "accepted"
+    )
     assert company.run_in("ann", f"{sys.executable} -Im sm whoami --json").startswith("0")
 
 
