@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 
 from msgspec import Struct, structs
 
@@ -91,13 +92,6 @@ def _may_be_merged(facts: Facts) -> bool:
 
 
 def _observe(session: IssueSession, newer_than: float) -> Observation:
-    phase_file.correct_time(
-        session.root,
-        session.record.project,
-        session.issue,
-        not_before=session.record.created_at,
-        is_known=lambda write: any(write == one.write for one in plan.read_receipts(session.dir)),
-    )
     # Before the phase, so that the last phase of an agent that has died or stopped counts.
     life = _life(session)
     screen_state.correct(session)
@@ -105,7 +99,7 @@ def _observe(session: IssueSession, newer_than: float) -> Observation:
     shown = _screen(session) if told and _shows_more(told) else None
     if told and shown:
         told = _corrected(told, shown)
-    written = _read_phase(session)
+    written = _read_phase(session, _read_corrected)
     seen = snapshot(session.project, newer_than=max(newer_than, written.at))
     found = _gather(session, told, written, seen)
     facts = structs.replace(found.facts, session=life)
@@ -122,7 +116,7 @@ def recall(session: IssueSession, seen: Snapshot) -> Observation:
     told = _signs(session)
     if told and told.starting_at is not None:
         told = _asked_before(session, told)
-    return _gather(session, told, _read_phase(session), seen)
+    return _gather(session, told, _read_phase(session, _read_as_it_is), seen)
 
 
 def _asked_before(session: IssueSession, told: Signs) -> Signs:
@@ -148,12 +142,28 @@ class _Written(Struct, frozen=True):
         return min(self.write.at, time.time())  # a clock set back must not stop timers
 
 
-def _read_phase(session: IssueSession) -> _Written:
+def _read_phase(
+    session: IssueSession, read: Callable[[IssueSession], PhaseWrite | None]
+) -> _Written:
     try:
-        write = phase_file.read(session.root, session.record.project, session.issue)
+        write = read(session)
     except StateError as error:
         return _Written(problem=error.message)
     return _Written(lost=True) if write is None else _Written(write)
+
+
+def _read_as_it_is(session: IssueSession) -> PhaseWrite | None:
+    return phase_file.read(session.root, session.record.project, session.issue)
+
+
+def _read_corrected(session: IssueSession) -> PhaseWrite | None:
+    return phase_file.read_corrected(
+        session.root,
+        session.record.project,
+        session.issue,
+        not_before=session.record.created_at,
+        is_known=lambda write: any(write == one.write for one in plan.read_receipts(session.dir)),
+    )
 
 
 def _shows_more(told: Signs) -> bool:

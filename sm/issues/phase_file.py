@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -47,38 +46,45 @@ def read(root: Root, project: str, issue: int) -> PhaseWrite | None:
     path = root.phase(project, issue)
     try:
         with open_guarded(path, os.O_RDONLY) as fd:
-            content, found = _steady(fd)
+            return _read(path, fd)
     except FileNotFoundError:
         return None
-    if found.st_mode & OTHERS_MAY_WRITE:
-        raise StateError(f"'{path}' can be written by other users: run chmod go-w on it")
-    return _parse(content, found)
 
 
-def correct_time(
+def read_corrected(
     root: Root, project: str, issue: int, *, not_before: float, is_known: Callable[[str], bool]
-) -> None:
-    """Give a write the present time if its own time is impossible, for the timers.
+) -> PhaseWrite | None:
+    """Read as `read` does, but first give a write of an impossible time the present one.
 
-    Impossible is a time before the session began (`not_before`, seconds since 1970), such as a
-    copied file's, or a time in the future, as after a clock was set back. After that, the session's
-    own beginning may be in the future, too, and says nothing.
+    Timers start at that time. Impossible is a time before the session began (`not_before`, seconds
+    since 1970), such as a copied file's, or a time in the future, as after a clock was set back.
+    After that, the session's own beginning may be in the future, too, and says nothing.
 
-    With another time it is another write. So one that `is_known` by its id stays as it is.
+    With another time it is another write. So one that `is_known` by its id stays as it is. That is
+    why no write may come between the correction and the reading: it would become known as it is.
     """
+    path = root.phase(project, issue)
+    try:
+        with open_guarded(path, os.O_RDONLY) as fd:
+            write = _read(path, fd)
+            if _is_possible(write.at, not_before) or is_known(write.id):
+                return write
+            os.utime(fd)
+            return _read(path, fd)
+    except FileNotFoundError:
+        return None
+
+
+def _is_possible(at: float, not_before: float) -> bool:
     now = time.time()
     earliest = not_before - SLACK_S if not_before <= now else 0.0
-    with (
-        contextlib.suppress(FileNotFoundError, StateError),
-        open_guarded(root.phase(project, issue), os.O_RDONLY) as fd,
-    ):
-        if earliest <= os.fstat(fd).st_mtime <= now + SLACK_S:
-            return
-        if not is_known(_parse(*_steady(fd)).id):
-            os.utime(fd)
+    return earliest <= at <= now + SLACK_S
 
 
-def _parse(content: bytes, found: os.stat_result) -> PhaseWrite:
+def _read(path: Path, fd: int) -> PhaseWrite:
+    content, found = _steady(fd)
+    if found.st_mode & OTHERS_MAY_WRITE:
+        raise StateError(f"'{path}' can be written by other users: run chmod go-w on it")
     return parse(content, mtime_ns=found.st_mtime_ns, inode=found.st_ino, size=found.st_size)
 
 

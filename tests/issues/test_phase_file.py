@@ -9,7 +9,7 @@ import pytest
 
 from sm.errors import StateError
 from sm.issues import phase_file
-from sm.phase import Phase
+from sm.phase import Phase, PhaseWrite
 from sm.store.paths import Root
 
 
@@ -28,8 +28,8 @@ def phase(root: Root) -> Phase | None:
     return write.phase if write else None
 
 
-def correct_time(root: Root, *, not_before: float, known: str = "") -> None:
-    phase_file.correct_time(
+def read_corrected(root: Root, *, not_before: float, known: str = "") -> PhaseWrite | None:
+    return phase_file.read_corrected(
         root, "harb", 42, not_before=not_before, is_known=lambda ident: ident == known
     )
 
@@ -128,8 +128,10 @@ def test_anothers_file_is_refused(root: Root, path: Path) -> None:
 def test_time_that_cannot_be_true_becomes_the_present_one(root: Root, mtime: float) -> None:
     path = phase_file.create(root, "harb", 42)
     os.utime(path, (mtime, mtime))
-    correct_time(root, not_before=time.time() - 100)
-    assert abs(path.stat().st_mtime - time.time()) < 50
+    write = read_corrected(root, not_before=time.time() - 100)
+    assert write is not None
+    assert write == phase_file.read(root, "harb", 42)
+    assert abs(write.at - time.time()) < 50
 
 
 def test_time_within_the_session_is_left_alone(root: Root) -> None:
@@ -137,7 +139,7 @@ def test_time_within_the_session_is_left_alone(root: Root) -> None:
     at = time.time() - 50
     os.utime(path, (at, at))
     before = path.stat().st_mtime_ns
-    correct_time(root, not_before=at - 50)
+    read_corrected(root, not_before=at - 50)
     assert path.stat().st_mtime_ns == before
 
 
@@ -147,7 +149,7 @@ def test_clock_set_back_since_the_session_began_makes_no_other_write_of_one(root
     at = time.time() - 50
     os.utime(path, (at, at))
     before = path.stat().st_mtime_ns
-    correct_time(root, not_before=time.time() + 3600)
+    read_corrected(root, not_before=time.time() + 3600)
     assert path.stat().st_mtime_ns == before
 
 
@@ -157,15 +159,16 @@ def test_time_in_the_future_of_a_write_that_was_dealt_with_is_left_alone(root: R
     os.utime(path, (4e9, 4e9))
     write = phase_file.read(root, "harb", 42)
     assert write is not None
-    correct_time(root, not_before=0, known=write.id)
+    assert read_corrected(root, not_before=0, known=write.id) == write
     assert path.stat().st_mtime == 4e9
 
 
 def test_time_of_what_is_no_phase_file_is_nobodys_business(root: Root) -> None:
-    correct_time(root, not_before=0)
+    assert read_corrected(root, not_before=0) is None
     target = root.path / "target"
     target.touch()
     os.utime(target, (4e9, 4e9))
     root.phase("harb", 42).symlink_to(target)
-    correct_time(root, not_before=0)
+    with pytest.raises(StateError):
+        read_corrected(root, not_before=0)
     assert target.stat().st_mtime == 4e9
