@@ -60,8 +60,10 @@ def read_corrected(
     since 1970), such as a copied file's, or a time in the future, as after a clock was set back.
     After that, the session's own beginning may be in the future, too, and says nothing.
 
-    With another time it is another write. So one that `is_known` by its id stays as it is. That is
-    why no write may come between the correction and the reading: it would become known as it is.
+    With another time it is another write. So one that `is_known` by its id stays as it is.
+
+    Both are done on one open file. Were the file corrected earlier, a write that comes in between
+    would be read with its impossible time, and be known with it as soon as it is answered.
     """
     path = root.phase(project, issue)
     try:

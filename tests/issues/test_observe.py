@@ -1,42 +1,40 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from pathlib import Path
 
 import pytest
 
 from sm.issues.observe import observe
-from sm.sessions import agent_process
-from sm.sessions.session import IssueSession
+from sm.phase import Phase
 from sm.store.paths import Root
 from tests.e2e.stage import make_stage
 from tests.helpers import put_session
 
 
-@pytest.fixture
-def session(tmp_path: Path, root: Root) -> IssueSession:
-    """Of an agent whose phase file is empty, and whose worktree is the clone."""
-    project = make_stage(tmp_path, auto=False, settings=None).project
-    issue = project.forge.add_issue("Mend it", body="", labels=(), author="ada").number
-    made = put_session(project, issue)
-    made.worktree.mkdir(parents=True)
-    return made
-
-
-@pytest.mark.parametrize("mtime", [1.0, 4e9], ids=["1970", "future"])
-def test_phase_of_an_impossible_time_that_is_written_during_the_look_waits_from_now_on(
-    session: IssueSession, monkeypatch: pytest.MonkeyPatch, mtime: float
+@pytest.mark.parametrize("mtime", [1, 4_000_000_000], ids=["1970", "future"])
+def test_phase_of_an_impossible_time_that_comes_during_the_look_waits_from_now_on(
+    tmp_path: Path, root: Root, tmux_socket: str, monkeypatch: pytest.MonkeyPatch, mtime: int
 ) -> None:
     """Else it is answered with that time, is known from then on, and CI is said to be late."""
-    path = session.root.phase("harb", session.issue)
-
-    def write(*_: object) -> bool:
-        path.write_text("PHASE:awaiting_ci\n")
-        os.utime(path, (mtime, mtime))
-        return True
-
-    monkeypatch.setattr(agent_process, "is_reachable", write)
+    project = make_stage(tmp_path, auto=False, settings=None).project
+    session = put_session(project, project.forge.add_issue("Mend it", author="ada").number)
+    session.worktree.mkdir(parents=True)
+    phase = root.phase("harb", session.issue)
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "tmux").write_text(
+        "#!/bin/sh\n"
+        f"echo {Phase.AWAITING_CI} >'{tools}/phase'\n"
+        f"touch -d @{mtime} '{tools}/phase'\n"
+        f"mv '{tools}/phase' '{phase}'\n"
+        f"exec '{shutil.which('tmux')}' \"$@\"\n"
+    )
+    (tools / "tmux").chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     found = observe(session)
+    assert found.write.phase is Phase.AWAITING_CI
     assert abs(found.write.at - time.time()) < 50
     assert found.facts.now < found.facts.ci_due_at
