@@ -29,6 +29,20 @@ def start(tmux: Tmux, folder: Path, log: Path, style: str) -> Pane:
     return pane
 
 
+def show(tmux: Tmux, folder: Path, text: str) -> Pane:
+    """Start a program that shows the text, then is `cat`; returns its pane once it is both."""
+    pane = tmux.start("t", folder, ["bash", "-c", 'printf "%s" "$1"; exec cat', "x", text])
+    last = text.split()[-1]
+
+    def shown() -> Pane | None:
+        found, screen = tmux.look(pane.id)
+        return found if found.command == "cat" and last in screen else None
+
+    found = wait_for(shown, f"'{last}', shown by a program that is no shell any more")
+    assert found
+    return found
+
+
 TEXTS = {
     "plain": "hello",
     "lines": "one\n  two\n\nthree\ttabbed",
@@ -118,9 +132,7 @@ def test_a_pane_or_server_that_is_gone_is_refused(tmux: Tmux, pane: Pane, tmp_pa
 
 @pytest.mark.parametrize("odd", ["#", ",", "}", "{a,b}", "$", ">>>", "[x]", ":", "(", "\\", "#("])
 def test_any_prompt_can_be_looked_for(tmux: Tmux, tmp_path: Path, odd: str) -> None:
-    pane = tmux.start("t", tmp_path, ["bash", "-c", 'printf "%s" "$1"; exec cat', "x", odd])
-    wait_for(lambda: odd in tmux.capture(pane.id), "the prompt")
-    wait_for(lambda: tmux.panes()["t"].command == "cat", "the program")
+    pane = show(tmux, tmp_path, odd)
     assert type_once(tmux, pane, "a", ["x"], row="Z" + odd) is Refusal.CHANGED
     assert type_once(tmux, pane, "a", ["x"], row=odd) is None
 
@@ -152,20 +164,17 @@ def test_a_draft_is_put_aside_and_any_keys_submit(tmux: Tmux, pane: Pane, log: P
 def test_a_composer_that_is_as_it_was_seen_is_typed_into(
     tmux: Tmux, tmp_path: Path, draft: str
 ) -> None:
-    show = f"❯\u00a0{draft}"
-    program = 'printf "%s" "$1"; stty -echo; exec cat'
-    pane = tmux.start("t", tmp_path, ["bash", "-c", program, "x", show])
-    wait_for(lambda: draft.strip() in tmux.capture(pane.id), "the draft")
+    text = f"❯\u00a0{draft}"
+    pane = show(tmux, tmp_path, text)
     seen = row(tmux, pane)
-    assert seen == show.rstrip(" ")
+    assert seen == text.rstrip(" ")
     assert type_once(tmux, pane, "a", ["x"], row=seen + "y") is Refusal.CHANGED
     assert type_once(tmux, pane, "a", ["x"], row=seen[1:]) is Refusal.CHANGED
     assert type_once(tmux, pane, "a", ["x"], row=seen) is None
 
 
 def test_a_person_who_begins_to_type_in_between_is_left_alone(tmux: Tmux, tmp_path: Path) -> None:
-    pane = tmux.start("t", tmp_path, ["bash", "-c", 'printf "❯ "; exec cat'])
-    wait_for(lambda: "❯" in tmux.capture(pane.id), "the prompt")
+    pane = show(tmux, tmp_path, "❯ ")
     seen = row(tmux, pane)
     tmux.command("send-keys", "-t", pane.id, "-l", "y")
     wait_for(lambda: "❯ y" in tmux.capture(pane.id), "a key")
@@ -178,9 +187,7 @@ def test_a_person_who_begins_to_type_in_between_is_left_alone(tmux: Tmux, tmp_pa
 
 def test_of_a_tall_draft_the_first_and_the_last_rows_count(tmux: Tmux, tmp_path: Path) -> None:
     lines = [f"line {number}" for number in range(20)]
-    program = 'printf "%s\n" "$@"; exec cat'
-    pane = tmux.start("t", tmp_path, ["bash", "-c", program, "x", *lines])
-    wait_for(lambda: lines[-1] in tmux.capture(pane.id), "the draft")
+    pane = show(tmux, tmp_path, "\n".join(lines) + "\n")
     changed = [*lines[:-1], "line"]
     assert type_once(tmux, pane, "a", ["x"], row="\n".join(changed)) is Refusal.CHANGED
     assert type_once(tmux, pane, "a", ["x"], row="\n".join(lines)) is None
