@@ -32,15 +32,10 @@ def start(tmux: Tmux, folder: Path, log: Path, style: str) -> Pane:
 def show(tmux: Tmux, folder: Path, text: str) -> Pane:
     """Start a program that shows the text, then is `cat`; returns its pane once it is both."""
     pane = tmux.start("t", folder, ["bash", "-c", 'printf "%s" "$1"; exec cat', "x", text])
+    wait_for(lambda: tmux.look(pane.id)[0].command == "cat", "the program that is no shell")
     last = text.split()[-1]
-
-    def shown() -> Pane | None:
-        found, screen = tmux.look(pane.id)
-        return found if found.command == "cat" and last in screen else None
-
-    found = wait_for(shown, f"'{last}', shown by a program that is no shell any more")
-    assert found
-    return found
+    wait_for(lambda: last in tmux.capture(pane.id), f"'{last}' on the screen")
+    return tmux.look(pane.id)[0]
 
 
 TEXTS = {
