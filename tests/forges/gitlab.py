@@ -27,7 +27,9 @@ LISTS = f"state order_by sort updated_after labels scope {PAGES}"
 WORDS = {"": "running", "failure": "failed", "cancelled": "canceled"}
 SOURCES = {"ci": "push"}
 OVER = ("success", "failed", "canceled", "skipped")
-COMMAND = re.compile(r"^/([a-z_]+)(?: ([^\n]*))?(?:\s*\n|$)", re.MULTILINE)
+COMMAND = re.compile(r"^[^\S\n]*/([a-z_]+)(?: ([^\n]*))?(?:\s*\n|$)", re.MULTILINE)
+OWN, FORK = 4711, 999
+"""The ids of the project, and of everybody's fork of it."""
 DRAFT = re.compile(r"^(\[draft\]|\(draft\)|draft:)", re.IGNORECASE)
 Handler = Callable[["Gitlab", Asked, str, tuple[str, ...]], Reply]
 
@@ -85,13 +87,17 @@ class Talk:
 
 @dataclass
 class Request:
-    """What GitLab keeps of a merge request beyond other forges."""
+    """What GitLab keeps of a merge request beyond other forges.
+
+    `fork_pipeline` has run in the fork that it is of.
+    """
 
     approved_by: dict[str, float] = field(default_factory=dict)
     reviewers: dict[str, str] = field(default_factory=dict)
     told: list[Said] = field(default_factory=list)
     talks: list[Talk] = field(default_factory=list)
     versions: list[tuple[str, float]] = field(default_factory=list)
+    fork_pipeline: Pipe | None = None
 
 
 @dataclass
@@ -104,6 +110,7 @@ class Pipe:
     ref: str
     jobs: list[Run]
     head: str
+    project: int = OWN
 
     @property
     def status(self) -> str:
@@ -238,7 +245,11 @@ class Gitlab:
         self.state.touch(entry)
 
     def obey(self, entry: Entry, who: str, text: str) -> str:
-        """Do what the commands in a text say; the rest of it."""
+        """Do what the commands in a text say; the rest of it.
+
+        Carriage returns are removed before (`lib/gitlab/quick_actions/extractor.rb`).
+        """
+        text = text.replace("\r", "")
         for found in COMMAND.finditer(text):
             self.commanded.append((who, found[0].strip()))
             if not entry.pull:
@@ -266,21 +277,30 @@ class Gitlab:
         return sorted(found, key=lambda one: one.id)
 
     def _pipe(self, head: str, source: str, jobs: list[Run]) -> Pipe:
+        """The pipeline of these jobs.
+
+        A `source` that ends in a number is of that merge request: a member has it run here, though
+        the branch may be one of a fork (`Ci::CreatePipelineService` in the parent project).
+        """
         ref, sha = self.branch_of(head), head
+        source, _, number = source.partition(" ")
         if source == "merge_request_event":
             sha = self.merged_results.get(head, head)
-            ref = f"refs/merge-requests/1/{'head' if sha == head else 'merge'}"
+            ref = f"refs/merge-requests/{number or 1}/{'head' if sha == head else 'merge'}"
         return Pipe(5000 + jobs[0].id, sha, source, ref, jobs, head)
 
     def branch_of(self, head: str) -> str:
         return next((p.branch for _, p in self.state.pulls() if p.head == head), "main")
 
-    def head_pipeline(self, pull: Pull) -> Pipe | None:
+    def head_pipeline(self, entry: Entry, pull: Pull) -> Pipe | None:
         """The one by which it merges: that of the merge request, else the newest of the branch."""
         if self.late_pipeline:
             return self.late_pipeline
+        if pull.fork:
+            return self.request(entry).fork_pipeline
         own = [one for one in self.pipelines() if one.head == pull.head]
-        of_request = [one for one in own if one.source == "merge_request_event"]
+        refs = f"refs/merge-requests/{entry.number}/"
+        of_request = [one for one in own if one.ref.startswith(refs)]
         of_branch = [one for one in own if one.source == "push"] or own
         return next(reversed(of_request or of_branch), None)
 
@@ -333,11 +353,11 @@ class Gitlab:
     def request_data(self, entry: Entry, *, single: bool = False) -> dict[str, Any]:
         pull = entry.pull
         assert pull
-        head, own = self.head_pipeline(pull), self.state.id
+        head, own = self.head_pipeline(entry, pull), self.state.id
         found = self.basic(entry) | {
             "source_branch": pull.branch,
             "target_branch": pull.base,
-            "source_project_id": 999 if pull.fork else own,
+            "source_project_id": FORK if pull.fork else own,
             "target_project_id": own,
             "sha": pull.head,
             "merge_commit_sha": pull.merged_as or None,
@@ -365,7 +385,7 @@ class Gitlab:
             return "not_open"
         if DRAFT.match(entry.title):
             return "draft_status"
-        head = self.head_pipeline(pull)
+        head = self.head_pipeline(entry, pull)
         if self.must_pass and (head is None or head.status != "success"):
             return "ci_still_running" if head and head.status not in OVER else "ci_must_pass"
         if pull.conflicts:
@@ -407,7 +427,7 @@ def pipe_data(pipe: Pipe) -> dict[str, Any]:
     """A pipeline."""
     return {
         "id": pipe.id,
-        "project_id": 4711,
+        "project_id": pipe.project,
         "sha": pipe.sha,
         "ref": pipe.ref,
         "source": pipe.source,
@@ -743,6 +763,10 @@ def commit(gitlab: Gitlab, asked: Asked, who: str, at: tuple[str, ...]) -> Reply
 
 @route("GET", "/repository/commits/([0-9a-f]+)/merge_requests", PAGES)
 def of_commit(gitlab: Gitlab, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    """Those that are to be merged into this project, from wherever they come.
+
+    That is what `MergeRequestsFinder` selects for `lib/api/commits.rb`.
+    """
     found = [entry for entry, pull in gitlab.state.pulls() if pull.head == at[0]]
     return gitlab.page(asked, list(map(gitlab.request_data, found)))
 
@@ -801,7 +825,7 @@ def jobs(gitlab: Gitlab, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
 def bridge_data(gitlab: Gitlab, job: Run) -> dict[str, Any]:
     """A trigger job; the pipeline of another project has its number there."""
     if job.child == "elsewhere":
-        child: dict[str, Any] = {"id": 1, "sha": "0" * 40, "status": "failed", "project_id": 999}
+        child: dict[str, Any] = {"id": 1, "sha": "0" * 40, "status": "failed", "project_id": FORK}
         child |= {"web_url": "https://gitlab.example.com/other/-/pipelines/1"}
     else:
         pipes = gitlab.pipelines()

@@ -18,10 +18,10 @@ from sm.adapters.forge.model import (
 from sm.adapters.forge.web.errors import UnknownOutcomeError
 from sm.errors import UsageError
 from tests.adapters.gitlab.offers import dialect_of, offered
-from tests.forges.gitlab import Pipe
+from tests.forges.gitlab import FORK, Pipe
 from tests.forges.server import Fault, Reply
 from tests.forges.sides import RemoteSide, opened
-from tests.forges.state import Run, Status
+from tests.forges.state import Pull, Run, Status
 
 VERDICTS: list[tuple[list[str], CheckState, str]] = [
     ([], CheckState.PENDING, ""),
@@ -39,6 +39,9 @@ VERDICTS: list[tuple[list[str], CheckState, str]] = [
     (["runner_system_failure"], CheckState.BROKEN, "job0"),
     (["failure", "runner_system_failure"], CheckState.FAILURE, "job0"),
     (["job_execution_timeout"], CheckState.FAILURE, "job0"),
+    (["stuck_pending_no_matching_runners"], CheckState.BROKEN, "job0"),
+    (["runner_interrupted"], CheckState.BROKEN, "job0"),
+    (["server_timeout_running"], CheckState.FAILURE, "job0"),
 ]
 
 
@@ -89,8 +92,8 @@ def job_of(at: int, head: str, word: str) -> Run:
         "may fail": {"word": "failure", "may_fail": True},
         "optional": {"word": "manual", "may_fail": True},
     }
-    reasons = ("runner_system_failure", "job_execution_timeout")
-    fields = kinds.get(word, {"word": "failure", "reason": word} if word in reasons else {})
+    is_reason = "_" in word
+    fields = kinds.get(word, {"word": "failure", "reason": word} if is_reason else {})
     return Run(at + 1, head, f"job{at}", **({"word": word, "at": time.time()} | fields))  # type: ignore[arg-type]
 
 
@@ -209,3 +212,43 @@ def test_what_has_failed_runs_again_or_everything_if_nothing_has(side: RemoteSid
     side.state.runs.clear()
     with pytest.raises(UsageError, match="has not run"):
         side.open().rerun_check(head)
+
+
+def test_what_a_fork_runs_on_our_commit_says_nothing(side: RemoteSide) -> None:
+    """Everybody can fork the project and offer the same commit from there."""
+    number, head = offered(side)
+    forked = side.state.add("Mine", "", "mallory", Pull("fix/1", "main", head, fork="mallory"))
+    theirs = Run(50, head, "test", "success", time.time(), workflow="push")
+    dialect_of(side).request(forked).fork_pipeline = Pipe(
+        9077, head, "push", "fix/1", [theirs], head, FORK
+    )
+    here = Run(60, head, "test", "success", workflow=f"merge_request_event {forked.number}")
+    for word, state in (("failure", CheckState.FAILURE), ("success", CheckState.SUCCESS)):
+        side.state.runs = [Run(1, head, "test", word, time.time(), log="ours\n"), here]
+        theirs.word = here.word = "" if word == "success" else "success"
+        found = side.open().check(head)
+        assert found.state is state
+        assert found.log == ("ours\n" if word == "failure" else "")
+        [pull] = [one for one in side.open().observe().pulls if one.number == number]
+        assert pull.check.state is state
+
+
+def test_only_a_pipeline_of_our_own_project_decides(side: RemoteSide) -> None:
+    _, head = offered(side)
+    side.state.runs = [Run(1, head, "test", "failure", time.time())]
+    green = Run(50, head, "test", "success", time.time())
+    dialect_of(side).late_pipeline = Pipe(9077, head, "push", "fix/1", [green], head, FORK)
+    assert side.open().check(head).state is CheckState.FAILURE
+    assert side.open().observe().pulls[0].check.state is CheckState.FAILURE
+
+
+def test_a_fork_keeps_nothing_from_running_again(side: RemoteSide) -> None:
+    _, head = offered(side)
+    forked = side.state.add("Mine", "", "mallory", Pull("fix/1", "main", head, fork="mallory"))
+    busy = Run(50, head, "test", "", time.time(), workflow="push")
+    dialect_of(side).request(forked).fork_pipeline = Pipe(
+        9077, head, "push", "fix/1", [busy], head, FORK
+    )
+    side.state.runs = [Run(1, head, "test", "failure", time.time())]
+    side.open().rerun_check(head)
+    assert side.state.reruns == ["retry"]

@@ -64,6 +64,7 @@ def test_while_gitlab_does_not_find_out_the_merge_stays_to_be_done(side: RemoteS
     [
         ("not_approved", "405 Method Not Allowed: the project asks for an approval"),
         ("discussions_not_resolved", "a thread is not resolved"),
+        ("code_owners_approval", "an approval by an owner of the code is missing"),
         ("a_new_word", "405 Method Not Allowed: a_new_word"),
     ],
 )

@@ -27,7 +27,7 @@ from tests.forges.sides import RemoteSide, age, asked_for, opened
 from tests.forges.state import Pull
 from tests.helpers import git
 
-COMMANDS = "Look:\n/merge\n  /close\n/label ~x\n"
+COMMANDS = "Look:\n/merge\n  /close\n/label ~x\n/\rmerge\n"
 
 
 # What an observation costs
@@ -117,6 +117,8 @@ def test_no_text_of_others_is_a_command(side: RemoteSide) -> None:
     [
         ("/merge", r"\/merge"),
         ("a\r\n\t/Close now", "a\r\n\t\\/Close now"),
+        ("/\rmerge", "\\/\rmerge"),
+        ("\r /mer\rge\r", "\r \\/mer\rge\r"),
         ("/usr/bin/env is there\nand/or", "/usr/bin/env is there\nand/or"),
         ("/ alone", "/ alone"),
         ("\n" * 60_000 + "/merge", "\n" * 60_000 + r"\/merge"),

@@ -4,6 +4,9 @@ A commit may have several pipelines: of its branch, of its merge request, of the
 tries with the target, and one that holds what other programs say. GitLab merges by one of them, the
 head pipeline of the merge request. So that one counts here, and what other programs say besides.
 
+Whoever can read the project can fork it and offer the same commit. So only the project's own merge
+requests and pipelines count.
+
 The word of a pipeline already leaves out jobs that may fail, and waits for manual ones only where
 they block. Jobs are read to name what has failed.
 """
@@ -30,6 +33,8 @@ WAITING = frozenset({"manual", "scheduled"})
 OF_REQUEST, EXTERNAL = "merge_request_event", "external"
 BESIDES = frozenset({EXTERNAL, "parent_pipeline", "ondemand_dast_scan", "ondemand_dast_validation"})
 """The sources of pipelines that GitLab does not merge by."""
+REQUESTS = "refs/merge-requests/"
+"""What the `ref` of a pipeline of a merge request begins with."""
 NEWEST = 20
 """Pipelines of one commit that are looked at."""
 CHILDREN, DEPTH = 5, 2
@@ -40,16 +45,24 @@ BROKEN = frozenset(
         *("data_integrity_failure", "runner_unsupported", "no_matching_runner", "user_blocked"),
         *("ci_quota_exceeded", "builds_disabled", "archived_failure", "project_deleted"),
         *("runner_provisioning_timeout", "job_router_failure", "stale_schedule"),
+        *("stuck_pending_no_matching_runners", "stuck_pending_with_matching_runners"),
+        *("no_updates_running", "no_updates_canceling", "server_timeout_canceling"),
+        *("runner_interrupted", "runner_external_dependency_failure", "runner_configuration_error"),
     }
 )
-"""Reasons for which a job has failed, and not by the commit."""
+"""Reasons for which a job has failed, and not by the commit.
+
+They are those of GitLab's `Enums::Ci::CommitStatus`, with its `CommitStatusPresenter` for what they
+mean. A script that takes too long (`job_execution_timeout`, `server_timeout_running`) is the
+commit's.
+"""
 OWN_END, UNKNOWN = "killed", "stale"
 """Words of `combine` for CI that has failed itself, or has said nothing."""
 SKIPPED = "the pipeline was skipped ([skip ci]), so nothing is known of the commit"
 
 
 def find_request(reader: GitlabProject, head: str, purpose: str) -> MergeRequest | None:
-    """The open merge request whose head the commit is, with its pipeline."""
+    """The open merge request of our own branch whose head the commit is, with its pipeline."""
     path = f"/repository/commits/{head}/merge_requests"
     try:
         found = list(reader.entries(path, MergeRequest, {}, purpose))
@@ -57,7 +70,8 @@ def find_request(reader: GitlabProject, head: str, purpose: str) -> MergeRequest
         if error.status not in GONE:
             raise
         return None
-    numbers = [one.iid for one in found if one.sha == head and one.state == "opened"]
+    own = [one for one in found if one.source_project_id == one.target_project_id]
+    numbers = [one.iid for one in own if one.sha == head and one.state == "opened"]
     return reader.request(max(numbers), purpose) if numbers else None
 
 
@@ -74,12 +88,12 @@ def _choose(
 ) -> Iterator[Pipeline]:
     """The pipeline that decides, and the last one of other programs."""
     own = request.head_pipeline if request else None
-    if own and not _is_of(reader, own, head, purpose):
+    if own and not (_is_ours(own, request) and _is_of(reader, own, head, purpose)):
         own = None
     if own and own.status not in OVER:
         yield own  # whatever others say, it is not over
         return
-    listed = list(_list_pipelines(reader, head, purpose))
+    listed = [one for one in _list_pipelines(reader, head, purpose) if _counts(one, request)]
     own = own or _newest(listed, request.source_branch if request else "")
     others = [one for one in listed if one.source == EXTERNAL and one.id != (own.id if own else 0)]
     yield from [one for one in (own, *others[:1]) if one]
@@ -90,6 +104,22 @@ def _list_pipelines(reader: GitlabProject, head: str, purpose: str) -> Iterator[
     asked: dict[str, str | int]
     asked = {"sha": head, "order_by": "id", "sort": "desc", "per_page": NEWEST}
     return iter(reader.web.get(f"{reader.at}/pipelines", purpose, asked).read(list[Pipeline]))
+
+
+def _is_ours(pipeline: Pipeline, request: MergeRequest | None) -> bool:
+    """Whether it has run in the project that the merge request is to be merged into."""
+    return request is None or pipeline.project_id in (0, request.target_project_id)
+
+
+def _counts(pipeline: Pipeline, request: MergeRequest | None) -> bool:
+    """Whether a pipeline in our project is of a branch of ours, or of our own merge request.
+
+    For another merge request, such as one of a fork, a pipeline may run here as well.
+    """
+    ref = pipeline.ref or ""
+    return not ref.startswith(REQUESTS) or bool(
+        request and ref.startswith(f"{REQUESTS}{request.iid}/")
+    )
 
 
 def _is_of(reader: GitlabProject, pipeline: Pipeline, head: str, purpose: str) -> bool:

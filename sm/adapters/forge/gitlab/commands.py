@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import re
 
-COMMAND = re.compile(r"^([^\S\n]*+)/(?=[A-Za-z_]+(?:\s|$))", re.MULTILINE)
+COMMAND = re.compile(r"^([^\S\n]*+)/(?=[A-Za-z_\r]+(?:\s|$))", re.MULTILINE)
+"""GitLab removes carriage returns before it looks, so one may stand anywhere, also within a name:
+`Gitlab::QuickActions::Extractor`.
+"""
 DRAFT = re.compile(
     r"^(?:\s*(?:\[draft\]|\(draft\)|draft:|draft -|\[wip\]|wip:))+\s*", re.IGNORECASE
 )

@@ -26,6 +26,7 @@ REASONS = {
     RUNNING: "its pipeline is still running",
     "ci_must_pass": "its pipeline has to pass",
     "not_approved": "the project asks for an approval that is missing",
+    "code_owners_approval": "an approval by an owner of the code is missing",
     "requested_changes": "a reviewer wants changes",
     "discussions_not_resolved": "a thread is not resolved",
     "draft_status": "it is a draft",
