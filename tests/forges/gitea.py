@@ -1,7 +1,11 @@
-"""The dialect of Forgejo and Gitea of a stateful forge: as Forgejo's own description says."""
+"""The dialect of Forgejo and Gitea of a stateful forge: as Forgejo's own description says.
+
+What that leaves open is as their sources have it. The places are named: of both, if no other is.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,6 +22,12 @@ MOST = 30
 Handler = Callable[["Gitea", Asked, str, tuple[str, ...]], Reply]
 ROUTES: list[tuple[str, re.Pattern[str], Handler]] = []
 EVENTS = ("APPROVED", "REQUEST_CHANGES", "COMMENT")
+ORG_LABEL = 900
+"""Added to the place of a label of the organisation: its id."""
+TIMELINE = 3
+"""Entries of a page of a timeline, whatever is asked for."""
+CANCELLED = {"forgejo": "Has been cancelled", "gitea": "Canceled after 3s"}
+"""What their Actions say of a cancelled job: `services/actions/commit_status.go`."""
 
 
 def route(method: str, path: str) -> Callable[[Handler], Handler]:
@@ -41,6 +51,12 @@ class Gitea:
     is_old: bool = False
     asked_until_sure: int = 0
     """So often a pull request is not mergeable, as the forge is finding out whether it is."""
+    org_labels: list[str] = field(default_factory=list)
+    """Labels of the organisation that owns the repository."""
+    asked_again: dict[int, list[str]] = field(default_factory=dict)
+    """Whose review is asked for, of each pull request; '' is a team."""
+    waits_for: dict[int, list[int]] = field(default_factory=dict)
+    """What each issue or pull request depends on."""
 
     def respond(self, asked: Asked) -> Reply:
         """The answer to a request; there are no validators."""
@@ -62,6 +78,8 @@ class Gitea:
         if path == "/user":
             return Reply(data=user(who))
         self.description.check_request(asked.method, path, asked.query, asked.data)
+        if path == f"/orgs/{self.state.name.partition('/')[0]}/labels" and self.org_labels:
+            return self.page(asked, [self.label_data(name) for name in self.org_labels])
         below = path.removeprefix(f"/repos/{self.state.name}")
         for method, pattern, handler in ROUTES if below != path else ():
             if method == asked.method and (found := pattern.fullmatch(below)):
@@ -85,8 +103,30 @@ class Gitea:
         link = {"Link": '<https://inner.example.com/next>; rel="next"'} if more else {}
         return Reply(data=shown, headers=link | {"X-Total-Count": str(len(items))})
 
-    def label_id(self, name: str) -> int:
-        return self.state.labels.index(name) + 1
+    def label_data(self, name: str) -> dict[str, Any]:
+        """A label of the repository, or of the organisation."""
+        if name in self.state.labels:
+            return {"name": name, "id": self.state.labels.index(name) + 1}
+        return {"name": name, "id": ORG_LABEL + self.org_labels.index(name)}
+
+    def label_name(self, ident: int) -> str:
+        """The label with that id: `GetLabelInRepoOrOrgByID`."""
+        if ident >= ORG_LABEL:
+            return self.org_labels[ident - ORG_LABEL]
+        return self.state.labels[ident - 1]
+
+    def give(self, entry: Entry, names: list[str]) -> None:
+        """Give labels, which are there."""
+        known = list(self.state.labels)
+        self.state.label(entry, names)
+        self.state.labels = known
+
+    def is_official(self, number: int, author: str) -> bool:
+        """Whether an approval counts: to ask for another review takes that away.
+
+        `IsOfficialReviewer` and `AddReviewRequest` in `models/issues/review.go`.
+        """
+        return author in self.state.writers and author not in self.asked_again.get(number, ())
 
     def issue_data(self, entry: Entry) -> dict[str, Any]:
         pull = entry.pull
@@ -97,7 +137,7 @@ class Gitea:
             "body": entry.body,
             "state": "open" if entry.is_open else "closed",
             "user": user(entry.author),
-            "labels": [{"name": name, "id": self.label_id(name)} for name in entry.labels],
+            "labels": [self.label_data(name) for name in entry.labels],
             "comments": len(entry.comments),
             "assignees": [user(login) for login in entry.assignees],
             "created_at": iso(entry.at),
@@ -106,7 +146,13 @@ class Gitea:
             "pull_request": merged if pull else None,
         }
 
-    def pull_data(self, entry: Entry) -> dict[str, Any]:
+    def pull_data(self, entry: Entry, *, is_listed: bool = False) -> dict[str, Any]:
+        """A pull request.
+
+        One that was pushed to `refs/for/main` is in the repository itself, and has no label. In a
+        list its ref is that of a branch of ours, if there is one of that name: `ToAPIPullRequest`,
+        and in Gitea `ToAPIPullRequests`, in `services/convert/pull.go`.
+        """
         pull = entry.pull
         assert pull
         name = self.state.name.partition("/")[2]
@@ -114,8 +160,11 @@ class Gitea:
         theirs = {"id": 999, "full_name": f"{pull.fork}/{name}"} if pull.fork else ours
         heads = self.state.heads()
         is_there = bool(pull.fork) or pull.branch in heads
+        if pull.is_agit:
+            is_there = is_there and is_listed and self.kind == "gitea"
         ref = pull.branch if is_there else f"refs/pull/{entry.number}/head"
-        head = {"label": pull.branch, "ref": ref, "sha": pull.head, "repo": theirs}
+        label = "" if pull.is_agit else pull.branch
+        head = {"label": label, "ref": ref, "sha": pull.head, "repo": theirs}
         found = self.issue_data(entry)
         del found["pull_request"]
         return found | {
@@ -142,14 +191,14 @@ def repository(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Repl
 
 @route("GET", "/labels")
 def labels(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
-    found = [{"name": name, "id": gitea.label_id(name)} for name in gitea.state.labels]
-    return gitea.page(asked, found)
+    """Those of the repository alone: `GetLabelsByRepoID` in `routers/api/v1/repo/label.go`."""
+    return gitea.page(asked, list(map(gitea.label_data, gitea.state.labels)))
 
 
 @route("POST", "/labels")
 def make_label(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
     gitea.state.labels.append(asked.data["name"])
-    return Reply(201, {"name": asked.data["name"], "id": gitea.label_id(asked.data["name"])})
+    return Reply(201, gitea.label_data(asked.data["name"]))
 
 
 @route("GET", "/collaborators")
@@ -204,7 +253,7 @@ def issues(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
 @route("POST", "/issues")
 def add_issue(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
     entry = gitea.state.add(asked.data["title"], asked.data.get("body", ""), who)
-    gitea.state.label(entry, [gitea.state.labels[one - 1] for one in asked.data.get("labels", [])])
+    gitea.give(entry, list(map(gitea.label_name, asked.data.get("labels", []))))
     return Reply(201, gitea.issue_data(entry))
 
 
@@ -224,10 +273,10 @@ def edit_issue(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Rep
 
 @route("POST", "/issues/([0-9]+)/labels")
 def add_labels(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
-    entry, known = gitea.entry(at[0]), gitea.state.labels
-    names = [known[one - 1] if isinstance(one, int) else one for one in asked.data["labels"]]
-    gitea.state.label(entry, [name for name in names if name in known])
-    return Reply(data=[{"name": name, "id": gitea.label_id(name)} for name in entry.labels])
+    """By ids, also of the organisation's: `prepareForReplaceOrAdd` in `issue_label.go`."""
+    entry = gitea.entry(at[0])
+    gitea.give(entry, list(map(gitea.label_name, asked.data["labels"])))
+    return Reply(data=list(map(gitea.label_data, entry.labels)))
 
 
 @route("DELETE", "/issues/([0-9]+)/labels/(.+)")
@@ -235,7 +284,7 @@ def remove_label(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> R
     entry = gitea.entry(at[0])
     if not at[1].isdigit():  # Forgejo takes a name as well, Gitea does not
         raise RefusalError(422, "no such label")
-    name = gitea.state.labels[int(at[1]) - 1]
+    name = gitea.label_name(int(at[1]))
     if name in entry.labels:
         entry.labels.remove(name)
         gitea.state.touch(entry)
@@ -256,7 +305,7 @@ def comment(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
 def pulls(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
     state = asked.query.get("state", "open")
     found = [
-        gitea.pull_data(entry)
+        gitea.pull_data(entry, is_listed=True)
         for entry, _ in gitea.state.pulls()
         if state in ("all", "open" if entry.is_open else "closed")
     ]
@@ -265,14 +314,19 @@ def pulls(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
 
 @route("POST", "/pulls")
 def open_pull(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
+    """Also without a change: only one name for both is refused (`routers/api/v1/repo/pull.go`).
+
+    An open one that was pushed to `refs/for/main` is no other one of the branch.
+    """
     data, heads = asked.data, gitea.state.heads()
     head, base = data["head"], data["base"]
-    if any(e.is_open and (p.branch, p.fork) == (head, "") for e, p in gitea.state.pulls()):
+    if head == base:
+        raise RefusalError(422, "There are no changes between the head and the base")
+    ours = [(e, p) for e, p in gitea.state.pulls() if not (p.fork or p.is_agit)]
+    if any(e.is_open and p.branch == head for e, p in ours):
         raise RefusalError(409, "pull request already exists for these targets")
     if head not in heads or base not in heads:
         raise RefusalError(404, "The target couldn't be found.")
-    if gitea.state.repository.contains(heads[base], heads[head]):
-        raise RefusalError(422, "There are no changes between the head and the base")
     made = Pull(head, base, heads[head])
     return Reply(201, gitea.pull_data(gitea.state.add(data["title"], data["body"], who, made)))
 
@@ -313,7 +367,14 @@ def merge(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
         raise RefusalError(405, "Please try again later")
     if asked.data.get("head_commit_id", found.head) != found.head:
         raise RefusalError(409, "head out of date")
-    agreed = {one.author for one in found.reviews if one.state == "APPROVED"}
+    agreed = {
+        one.author
+        for one in found.reviews
+        if one.state == "APPROVED" and gitea.is_official(entry.number, one.author)
+    }
+    if any(gitea.entry(str(one)).is_open for one in gitea.waits_for.get(entry.number, ())):
+        # `ErrDependenciesLeft` is no error that the handler knows; the words are an admin's alone.
+        raise RefusalError(500, "")
     if len(agreed) < gitea.state.approvals:
         raise RefusalError(405, "Does not have enough approvals")
     gitea.state.merge(entry, asked.data.get("MergeTitleField", "Merge"), who)
@@ -322,24 +383,48 @@ def merge(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
 
 @route("GET", "/pulls/([0-9]+)/reviews")
 def reviews(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
-    """With the texts that they had first: an edit changes only what the page shows."""
-    more = {"dismissed": False, "stale": False, "official": True}
+    """With the texts that they had first: an edit changes only what the page shows.
+
+    A review that is asked for is in the list as well; of a team it has no user
+    (`services/convert/pull_review.go`).
+    """
+    number, more = int(at[0]), {"dismissed": False, "stale": False}
     found = [
-        review_data(one) | more | {"body": one.body if one.filed is None else one.filed}
+        review_data(one)
+        | more
+        | {"body": one.body if one.filed is None else one.filed}
+        | {"official": gitea.is_official(number, one.author)}
         for one in gitea.pull(at[0])[1].reviews
     ]
+    for place, name in enumerate(gitea.asked_again.get(number, ())):
+        asked_for = {"id": 80_000 + place, "state": "REQUEST_REVIEW", "commit_id": "", "body": ""}
+        asked_for |= {"user": user(name) if name else None, "submitted_at": iso(0)}
+        found.append(asked_for | more | {"official": True})
     return gitea.page(asked, found)
+
+
+@route("GET", "/issues/([0-9]+)/dependencies")
+def dependencies(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    found = [gitea.entry(str(one)) for one in gitea.waits_for.get(int(at[0]), ())]
+    return Reply(data=list(map(gitea.issue_data, found)))
 
 
 @route("GET", "/issues/([0-9]+)/timeline")
 def timeline(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
-    """All that has happened, but for remarks on lines."""
+    """All that has happened. A page is without its remarks on lines, and counts only itself.
+
+    `ListIssueCommentsAndTimeline` in `routers/api/v1/repo/issue_comment.go`.
+    """
     entry, found = gitea.pull(at[0])
-    said = [said_data(one) | {"type": "comment", "review_id": 0} for one in entry.comments]
+    said: list[Any] = [None] * len(found.inline)
+    said += [said_data(one) | {"type": "comment", "review_id": 0} for one in entry.comments]
     for one in found.reviews:
         shown = {"id": 90_000 + one.id, "type": "review", "review_id": one.id, "body": one.body}
         said.append(shown | {"user": user(one.author), "created_at": iso(one.at)})
-    return gitea.page(asked, said)
+    whole, _ = page_of(said, asked.query, TIMELINE)
+    shown_ones = [one for one in whole if one]
+    total = {"X-Total-Count": str(len(shown_ones))}
+    return Reply(raw=json.dumps(shown_ones or None).encode(), headers=total)
 
 
 @route("POST", "/pulls/([0-9]+)/reviews")
@@ -361,12 +446,16 @@ def review(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
 
 @route("GET", "/pulls/([0-9]+)/reviews/([0-9]+)/comments")
 def inline(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    """`position` is a line of the new side, `original_position` one of the old side.
+
+    Nothing says that the code has changed: `services/convert/pull_review.go`.
+    """
     shown = [
         {
             "id": one.id,
             "path": one.path,
-            "position": 0 if one.outdated else one.line,
-            "original_position": one.line,
+            "position": 0 if one.is_old_side else one.line,
+            "original_position": one.line if one.is_old_side else 0,
             "body": one.body,
             "diff_hunk": f"@@ -0,0 +1 @@\n+line {one.line} of {one.path}",
             "resolver": user("rita") if one.resolved else None,
@@ -380,21 +469,40 @@ def inline(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
 
 @route("GET", "/commits/([^/]+)/status")
 def status(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    """A page of the last status of each context, and of each workflow file in newer ones of Gitea.
+
+    `total_count` is that of the page (`services/convert/status.go`), the whole is in the header
+    (`routers/api/v1/repo/status.go`). An address of its own Actions is relative.
+    """
     found = [
         {
             "context": one.name,
-            "status": one.word or "pending",
+            "status": "failure" if one.word == "cancelled" else one.word or "pending",
             "id": one.id,
             "updated_at": iso(one.at),
-            "description": one.text,
+            "description": CANCELLED[gitea.kind] if one.word == "cancelled" else one.text,
             "target_url": f"/{gitea.state.name}/actions/runs/{one.id}/jobs/0",
         }
         for one in gitea.state.runs
         if one.head == at[0]
     ]
+    found += [
+        {
+            "context": one.context,
+            "status": one.word,
+            "id": one.id,
+            "updated_at": iso(one.at),
+            "description": one.text,
+            "target_url": one.url,
+        }
+        for one in gitea.state.statuses
+        if one.head == at[0]
+    ]
+    found.sort(key=lambda one: -one["id"])  # type: ignore[operator]  # the values have no one type
     shown, _ = page_of(found, asked.query, MOST)
-    whole = {"state": "pending", "sha": at[0], "total_count": len(found)}
-    return Reply(data=whole | {"statuses": shown or None})
+    whole = {"state": "pending", "sha": at[0], "total_count": len(shown)}
+    total = {"X-Total-Count": str(len(found))} if shown else {}
+    return Reply(data=whole | {"statuses": shown or None}, headers=total)
 
 
 @route("GET", "/actions/runs")

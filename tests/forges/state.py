@@ -40,6 +40,8 @@ class Inline:
     id: int = 0
     resolved: bool = False
     outdated: bool = False
+    is_old_side: bool = False
+    """The line is one that was removed."""
     author: str = ""
     saved: tuple[float, str] | None = None
 
@@ -61,12 +63,17 @@ class Opinion:
 
 @dataclass
 class Pull:
-    """What a pull request has beyond an issue. `fork` is its owner, if it is one of a fork."""
+    """What a pull request has beyond an issue. `fork` is its owner, if it is one of a fork.
+
+    `is_agit`: on Forgejo and Gitea, its commits were pushed to `refs/for/…` of the repository. Then
+    `branch` is `USER/TOPIC`, and there is no such branch.
+    """
 
     branch: str
     base: str
     head: str
     fork: str = ""
+    is_agit: bool = False
     merged_at: float = 0.0
     merged_as: str = ""
     conflicts: bool = False
@@ -265,7 +272,7 @@ class State:
         """What a push changes: the head of a pull request, and whether it conflicts."""
         heads = self.heads()
         for entry, pull in self.pulls():
-            if entry.is_open and not pull.fork:
+            if entry.is_open and not (pull.fork or pull.is_agit):
                 head = heads.get(pull.branch, pull.head)
                 if head != pull.head:
                     pull.head = head

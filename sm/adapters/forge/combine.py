@@ -9,11 +9,11 @@ is still to come. What the others say is told beside it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from fnmatch import fnmatchcase
 
 from msgspec import Struct, structs
 
 from sm.adapters.forge.model import Check, CheckState
+from sm.adapters.forge.patterns import matches
 
 PASSED = frozenset({"success", "neutral", "skipped"})
 FAILED = frozenset({"failure", "error", "timed_out", "startup_failure", "warning"})
@@ -54,7 +54,7 @@ def combine(
 ) -> Check:
     """What the parts say of the commit `head`; without any it is PENDING if CI is `expected`.
 
-    `required` are the names of the parts that decide, as the forge has them: with `*` and `?`.
+    `required` are the names of the parts that decide, as the forge has them: see `patterns`.
     """
     latest = list(_latest(parts).values())
     missing = find_missing(latest, required)
@@ -90,17 +90,12 @@ def find_required(parts: list[Part], required: Collection[str]) -> list[Part]:
     """The parts that decide: all, if none is required."""
     if not required:
         return parts
-    return [part for part in parts if any(_is_meant(part.name, name) for name in required)]
+    return [part for part in parts if any(matches(part.name, name) for name in required)]
 
 
 def find_missing(parts: Collection[Part], required: Collection[str]) -> tuple[str, ...]:
     """What is required and has not begun."""
-    return tuple(name for name in required if not any(_is_meant(part.name, name) for part in parts))
-
-
-def _is_meant(name: str, required: str) -> bool:
-    """Whether a required name means that one: Forgejo and Gitea take patterns."""
-    return name == required or fnmatchcase(name, required)
+    return tuple(name for name in required if not any(matches(part.name, name) for part in parts))
 
 
 def _latest(parts: Iterable[Part]) -> dict[str, Part]:

@@ -179,7 +179,8 @@ class Review(Struct, frozen=True):
     """One review of one commit (`head`, a full SHA).
 
     `editor` has edited its text last, as in `Comment`. `revision` is another word once one of its
-    texts was edited, also where they are left out; '' if that is not known.
+    texts was edited, also where they are left out; '' if that is not known. `official`: the forge
+    counts it among the approvals that a branch asks for.
     """
 
     id: str
@@ -191,6 +192,7 @@ class Review(Struct, frozen=True):
     comments: tuple[InlineComment, ...] = ()
     editor: str = ""
     revision: str = ""
+    official: bool = True
 
 
 def hash_review(review: Review) -> str:

@@ -18,6 +18,7 @@ from sm.adapters.forge.rest.reader import GONE, READ, WRITE, Reader
 from sm.adapters.forge.rest.report import Report
 from sm.adapters.forge.rest.shapes import Job, Jobs, Run, Runs
 from sm.adapters.forge.web.answer import Answer
+from sm.adapters.forge.web.errors import RefusedError
 from sm.errors import UsageError
 
 LOG = "log"
@@ -27,6 +28,9 @@ EVENTS = {
     ReviewState.COMMENTED: "COMMENT",
 }
 """Any other word would make a draft of the review, without an error."""
+NEEDED = 5
+"""What a pull request depends on: so many are named."""
+NOT_ALLOWED = 405
 FAILED = "failure"
 EVENT = re.compile(r" \([a-z_]{1,40}\)\Z")
 """What stands behind the job in the name of a status."""
@@ -64,7 +68,17 @@ class GiteaForge(RestForge):
         return self.web.get(path, READ, media="text/plain").body
 
     def send_merge(self, pull: PullRequest, message: str) -> str:
-        """Have it merge at exactly this head. It is a POST, but a second one finds it merged."""
+        """Have it merge at exactly this head. It is a POST, but a second one finds it merged.
+
+        Raises:
+            RefusedError: it does not merge. While something is open that the pull request depends
+                on, it would answer with an error of its own, and without a word.
+
+        """
+        assert isinstance(self.reader, GiteaReader)
+        if needed := ", ".join(self.reader.needed(pull.number)[:NEEDED]):
+            said = f"it depends on {needed}, still open"
+            raise RefusedError(f"the merge is refused: {said}", NOT_ALLOWED, said)
         data: dict[str, object] = {
             "Do": self.settings.merge_method,
             "head_commit_id": pull.head,

@@ -5,34 +5,42 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import ClassVar
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
-from msgspec import structs
+from msgspec import Raw, structs
 
 from sm.adapters.forge.combine import Part
-from sm.adapters.forge.model import Comment, Review
-from sm.adapters.forge.rest.convert import make_comment, make_status_part, space_out
-from sm.adapters.forge.rest.reader import GONE, READ, Reader
+from sm.adapters.forge.gitea.shapes import Needed, Statuses
+from sm.adapters.forge.model import Comment, IssueState, Review
+from sm.adapters.forge.rest.convert import make_comment, make_status_part, read_login, space_out
+from sm.adapters.forge.rest.pulls import refuse_nothing
+from sm.adapters.forge.rest.reader import GONE, PAGES, READ, WRITE, Reader
 from sm.adapters.forge.rest.rules import BranchRules, name_checks
 from sm.adapters.forge.rest.shapes import (
     Branch,
     CommentShape,
     InlineShape,
+    IssueShape,
     Label,
     PullShape,
     ReviewShape,
-    Statuses,
+    StatusShape,
     TimelineShape,
+    User,
 )
-from sm.adapters.forge.web.answer import Answer
+from sm.adapters.forge.web.answer import Answer, read_part
 from sm.adapters.forge.web.client import Params
-from sm.adapters.forge.web.errors import RefusedError
+from sm.adapters.forge.web.errors import BadShapeError, RefusedError
 from sm.foreign import read_number
 
 LIMIT = 50
 """Entries of a page; a server may give fewer."""
-STATUS_PAGES = 10
+STATUS_PAGES = 20
 TOTAL = "x-total-count"
+EMPTY_PAGES = 2
+"""Pages of a timeline without an entry, one after the other, before it is taken to be over."""
+NOT_ORGANISED = (403, 404, 410)
+"""The owner is a person, or the token may not read organisations."""
 RECENT_PAGES = 4
 """Pages of pull requests in which a closed one of a branch is looked for."""
 LOOKS = 8
@@ -40,6 +48,8 @@ UNCERTAIN_S = 1.0
 """A pull request is not `mergeable` either while the forge is finding out, as after each merge into
 its base: how often it is asked again before that is a conflict, and how far apart.
 """
+UNREAD = "unread"
+"""The word of a part of which nothing is known: it keeps a commit from having passed."""
 ACTIONS = "/actions/runs/"
 """Part of the address of what their own CI has run."""
 
@@ -62,27 +72,56 @@ class GiteaReader(Reader):
 
     # Labels go by their ids: a name that is unknown would be dropped without a word.
 
+    def labels(self) -> Iterator[Label]:
+        """Those of the repository, and those of the organisation that owns it."""
+        yield from self.entries("/labels", Label)
+        path, seen = f"/orgs/{quote(self.repository.partition('/')[0], safe='')}/labels", 0
+        for number in range(1, PAGES + 1):
+            asked = {"limit": LIMIT, "page": number}
+            answer = self.web.get(path, READ, asked, accept=NOT_ORGANISED)
+            if answer.status in NOT_ORGANISED:
+                return
+            page = answer.read_page(Label)
+            yield from page.found
+            seen += page.size
+            if not self.has_more(page, seen):
+                return
+
     def label_ref(self, label: str) -> str | int:
         """The id of a label, which is made if there is none of that name."""
-        for known in self.entries("/labels", Label):
+        for known in self.labels():
             if known.name == label:
                 return known.id
         return self.make_label(label).id
+
+    def remove_label(self, number: int, label: str) -> None:
+        """Take a label off an issue. Which one of that name it has, the issue itself says."""
+        for one in self.issue_shape(number).labels:
+            if isinstance(one, Label) and one.name == label:
+                path = f"{self.at}/issues/{number}/labels/{one.id}"
+                self.web.write("DELETE", path, WRITE, accept=(404,))
+
+    def issue_shapes(self, state: IssueState | None, labels: Iterable[str]) -> Iterator[IssueShape]:
+        """All issues in that state: the list is by labels of the repository alone."""
+        return super().issue_shapes(state, ())
 
     # Texts
 
     def comments(self, number: int, *, on_pull: bool = False) -> tuple[Comment, ...]:
         """The comments on an issue or a pull request, which come all at once."""
         path = f"{self.at}/issues/{number}/comments"
-        found = self.web.get(path, READ).read(list[CommentShape])
-        return space_out(make_comment(one, self.account) for one in found)
+        found = self.web.get(path, READ).read_page(CommentShape)
+        self.pass_over(found.bad)
+        return space_out(make_comment(one, self.account) for one in found.found)
 
     def inline(self, number: int, reviews: Iterable[ReviewShape]) -> Iterable[InlineShape]:
         """The remarks on lines, of each review."""
         for review in reviews:
             path = f"{self.at}/pulls/{number}/reviews/{review.id}/comments"
-            for one in self.web.get(path, READ).read(list[InlineShape]):
-                yield structs.replace(one, pull_request_review_id=review.id)
+            found = self.web.get(path, READ).read_page(InlineShape)
+            self.pass_over(found.bad)
+            for one in found.found:
+                yield structs.replace(tidy_remark(one), pull_request_review_id=review.id)
 
     # Pull requests
 
@@ -98,7 +137,7 @@ class GiteaReader(Reader):
     def _read_texts(self, number: int) -> dict[str, str]:
         """The texts of reviews by their ids; none if the server has no timeline."""
         try:
-            found = list(self.entries(f"/issues/{number}/timeline", TimelineShape))
+            found = list(self._timeline(number))
         except RefusedError as error:
             if error.status in GONE:
                 return {}
@@ -108,6 +147,20 @@ class GiteaReader(Reader):
             for one in found
             if one.type == "review" and one.review_id
         }
+
+    def _timeline(self, number: int) -> Iterator[TimelineShape]:
+        """What happened to a pull request.
+
+        The header counts the page. What is left out of a page leaves a shorter one, or `null`.
+        """
+        empty, path = 0, f"{self.at}/issues/{number}/timeline"
+        for page in range(1, PAGES + 1):
+            answer = self.web.get(path, READ, {"limit": LIMIT, "page": page})
+            found = answer.read(list[TimelineShape] | None)  # type: ignore[arg-type]  # a union
+            yield from found or ()
+            empty = 0 if found else empty + 1
+            if empty >= EMPTY_PAGES:
+                return
 
     def pull_shape(self, number: int) -> PullShape:
         """A pull request as the forge has it."""
@@ -131,6 +184,25 @@ class GiteaReader(Reader):
         """The pull requests of a list."""
         return map(tidy_pull, self.entries("/pulls", PullShape, asked, purpose))
 
+    def offer(
+        self, branch: str, base: str, title: str, body: str, landed: Callable[[], bool]
+    ) -> PullShape | None:
+        """Open a pull request; None if one was opened by a try whose answer was lost.
+
+        Raises:
+            NothingToMergeError: the branch has no commits of its own, which the forge would allow.
+
+        """
+        refuse_nothing(self, branch, base)
+        return super().offer(branch, base, title, body, landed)
+
+    def needed(self, number: int) -> list[str]:
+        """What is open and a pull request depends on; nothing if the server has no such list."""
+        path = f"{self.at}/issues/{number}/dependencies"
+        answer = self.web.get(path, READ, {"limit": LIMIT}, accept=NOT_ORGANISED)
+        found = [] if answer.status in NOT_ORGANISED else answer.read_page(Needed).found
+        return [one.name(self.repository) for one in found if one.state == "open"]
+
     def pulls_of(self, branch: str, state: str) -> Iterable[PullShape]:
         """Those that are open, then the last others; Gitea has no filter by branch."""
         found = self.pull_shapes({"state": "open"})
@@ -147,18 +219,41 @@ class GiteaReader(Reader):
         return {f"{self.at}/branches/{quote(branch, safe='/')}": _read_rules}
 
     def status_parts(self, head: str, purpose: str = READ) -> list[Part]:
-        """What the statuses say: their own CI writes those, too."""
-        found: list[Part] = []
+        """What the statuses say: their own CI writes those, too.
+
+        `total_count` is that of the page. Each has an id of its own, and there is none of an
+        earlier run: two workflow files may write the same context.
+        """
+        found, seen = dict[str, Part](), 0
         for page in range(1, STATUS_PAGES + 1):
             asked = {"limit": LIMIT, "page": page}
             answer = self.web.get(f"{self.at}/commits/{head}/status", purpose, asked, accept=GONE)
-            if answer.status in GONE:
-                return []
-            read = answer.read(Statuses)
-            found += map(make_status_part, read.statuses or [])
-            if not read.statuses or len(found) >= (read.total_count or 0):
-                break
-        return [structs.replace(part, has_log=ACTIONS in part.url) for part in found]
+            shown = [] if answer.status in GONE else answer.read(Statuses).statuses or []
+            found |= {part.key: part for part in map(self._make_part, shown)}
+            seen += len(shown)
+            if not shown or not self.tells_more(answer.headers, seen):
+                return list(found.values())
+        return [*found.values(), Part(f"statuses beyond the first {seen}", UNREAD)]
+
+    def _make_part(self, data: Raw) -> Part:
+        """A status as a part. Of one that cannot be read nothing is known yet."""
+        try:
+            part = make_status_part(read_part(data, StatusShape, "of the statuses"))
+        except BadShapeError as error:
+            key = f"unread {hash(bytes(data))}"
+            return Part("a status that cannot be read", UNREAD, key=key, text=error.message)
+        return structs.replace(
+            part,
+            key=f"{part.key} {part.id}",
+            url=self._absolute(part.url),
+            has_log=ACTIONS in part.url,
+        )
+
+    def _absolute(self, url: str) -> str:
+        """An address as a whole: of their own CI they give only the path."""
+        if not url.startswith("/"):
+            return url
+        return urlsplit(self.web.base)._replace(path=url).geturl()
 
     def run_parts(self, head: str, purpose: str = READ) -> list[Part]:
         """None: there are no check runs."""
@@ -175,9 +270,19 @@ def _read_rules(answer: Answer) -> BranchRules:
 def tidy_pull(shape: PullShape) -> PullShape:
     """With its branch also after that was deleted, and without a conflict that is none.
 
-    A draft is never `mergeable`.
+    A draft is never `mergeable`. What was pushed to `refs/for/…` has no label, and whoever can read
+    the repository can do that. So it is foreign, although it is in the repository itself, and
+    although a list may give it the name of one of our branches.
     """
     head = shape.head
-    if head.ref.startswith("refs/pull/") and head.label:
+    if not head.label:
+        ref = f"refs/pull/{shape.number}/head"
+        head = structs.replace(head, ref=ref, repo=None, user=User(read_login(shape.user)))
+    elif head.ref.startswith("refs/pull/"):
         head = structs.replace(head, ref=head.label)
     return structs.replace(shape, head=head, mergeable=None if shape.draft else shape.mergeable)
+
+
+def tidy_remark(shape: InlineShape) -> InlineShape:
+    """With its line, of the new side or the old one. Nothing says that the code has changed."""
+    return structs.replace(shape, line=shape.position or shape.original_position)

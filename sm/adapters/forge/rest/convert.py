@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import structs
 
-from sm.adapters.forge.combine import Part
+from sm.adapters.forge.combine import FAILED, Part
 from sm.adapters.forge.marker import split_marker
 from sm.adapters.forge.model import (
     Comment,
@@ -44,9 +44,20 @@ REVIEWS = {
     "COMMENT": ReviewState.COMMENTED,
 }
 """The words for reviews. Any other is of one that does not count: pending, or dismissed."""
+UNSUBMITTED = ("PENDING", "REQUEST_REVIEW")
+"""Words of what is in the list of reviews, and is none yet: a draft, one that is asked for."""
 HUNK_LINES, HUNK_WIDTH = 8, 300
 """Of the diff above a remark that are shown: lines, and characters of each."""
 ACTIONS = "github-actions"
+CANCELLED = (
+    *("has been cancelled", "canceled after "),  # Forgejo; Gitea: services/actions/commit_status.go
+    *("pipeline was canceled", "pipeline was rejected", "unknown status"),
+)
+"""How the description of a status begins that is a failure, but of nobody's code.
+
+The last ones are Woodpecker's of pipelines that were killed, declined, or cancelled before they
+began: `server/forge/common/status.go`.
+"""
 
 
 def read_login(user: User | None) -> str:
@@ -141,7 +152,7 @@ def is_of_fork(pull: PullRequest) -> bool:
 def make_review(shape: ReviewShape, comments: Iterable[InlineComment] = ()) -> Review | None:
     """A review, None if it has not been submitted. A dismissed one is a remark: see `stand`."""
     state = REVIEWS.get(shape.state.upper(), ReviewState.COMMENTED)
-    if shape.submitted_at is None or shape.state.upper() == "PENDING":
+    if shape.submitted_at is None or shape.state.upper() in UNSUBMITTED:
         return None
     return Review(
         id=str(shape.id),
@@ -151,6 +162,7 @@ def make_review(shape: ReviewShape, comments: Iterable[InlineComment] = ()) -> R
         head=(shape.commit_id or "")[:NAME_LIMIT],
         body=(shape.body or "").replace("\r\n", "\n"),
         comments=tuple(comments),
+        official=shape.official,
     )
 
 
@@ -245,10 +257,17 @@ def make_status_part(shape: StatusShape) -> Part:
     """A commit status as a part of what CI says."""
     return Part(
         name=tidy(shape.context)[:NAME_LIMIT] or "status",
-        word=(shape.state or shape.status).lower(),
+        word=_read_word(shape),
         url=(shape.target_url or "")[:1000],
         at=read_moment(shape.updated_at),
         id=shape.id,
         key=f"status {shape.context}",
         text=shape.description or "",
     )
+
+
+def _read_word(shape: StatusShape) -> str:
+    """The word of a status. No word of a forge's says that it was cancelled."""
+    word = (shape.state or shape.status).lower()
+    is_cancelled = (shape.description or "").strip().lower().startswith(CANCELLED)
+    return "killed" if word in FAILED and is_cancelled else word

@@ -38,7 +38,7 @@ from sm.adapters.forge.rest.convert import is_of_fork, make_issue, make_pull
 from sm.adapters.forge.rest.reader import OBSERVE, Reader
 from sm.adapters.forge.rest.report import Report
 from sm.adapters.forge.rest.settings import RestSettings
-from sm.adapters.forge.rest.shapes import IssueShape, Label
+from sm.adapters.forge.rest.shapes import IssueShape
 from sm.adapters.forge.rest.state import Known, StateFiles
 from sm.adapters.forge.trust import Trust
 from sm.adapters.forge.web.client import Client
@@ -199,8 +199,8 @@ class RestForge(ABC):
         )
 
     def labels(self) -> set[str]:
-        """Every label of the repository."""
-        return {label.name or "" for label in self.reader.entries("/labels", Label)}
+        """Every label that an issue of the repository can have."""
+        return {label.name or "" for label in self.reader.labels()}
 
     def close_issue(self, number: int) -> Issue:
         """Close an issue; a closed one stays so."""

@@ -49,12 +49,12 @@ def queue_up(pull: PullRequest, place: int, state: str) -> PullRequest:
 
 
 def count_approvals(pull: PullRequest, rules: BranchRules) -> PullRequest:
-    """`pull`, held if fewer reviewers agree than the branch wants."""
-    latest = {}
-    for review in sorted(pull.reviews, key=lambda review: review.at):
-        if review.state is not ReviewState.COMMENTED:
-            latest[review.author] = review.state
-    agreed = sum(state is ReviewState.APPROVED for state in latest.values())
+    """`pull`, held if fewer reviewers agree than the branch wants.
+
+    Only official approvals count. To ask for a review anew makes the earlier ones unofficial.
+    """
+    approvals = [one for one in pull.reviews if one.state is ReviewState.APPROVED and one.official]
+    agreed = len({one.author for one in approvals})
     if agreed >= rules.approvals:
         return pull
     held = f"it waits for approvals: the branch wants {rules.approvals}, and {agreed} are there"

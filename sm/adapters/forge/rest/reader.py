@@ -197,6 +197,10 @@ class Reader:
     lists_writers: ClassVar[bool] = True
     """Whether the forge can list those who may push, and no others."""
 
+    def labels(self) -> Iterator[Label]:
+        """Every label that an issue of the repository can have."""
+        return self.entries("/labels", Label)
+
     def label_ref(self, label: str) -> str | int:
         """What stands for a label in a request: here its name."""
         return label

@@ -106,7 +106,7 @@ class PullShape(Struct, frozen=True):
 
 
 class ReviewShape(Struct, frozen=True):
-    """A review. A pending one has no time."""
+    """A review. A pending one has no time. Forgejo and Gitea count only `official` approvals."""
 
     id: Whole
     state: str
@@ -115,6 +115,7 @@ class ReviewShape(Struct, frozen=True):
     submitted_at: str | None = None
     commit_id: str | None = None
     dismissed: bool = False
+    official: bool = True
 
 
 class InlineShape(Struct, frozen=True):
