@@ -29,4 +29,5 @@ def command(
     if operation != "get":
         return
     source = TokenSource(token_command, token_file, token_env)
-    pass_on(answer(Place(url), source, sys.stdin.read(LIMIT)).encode())
+    question = sys.stdin.buffer.read(LIMIT).decode("utf-8", "surrogateescape")  # "\r" as it is
+    pass_on(answer(Place(url), source, question).encode())

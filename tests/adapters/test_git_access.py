@@ -25,6 +25,7 @@ from sm.sessions.project import Project
 from sm.sessions.record import IssueRecord
 from sm.sessions.session import IssueSession
 from tests.forges.git_http import GitSite, serving_git
+from tests.forked import run_sm
 from tests.helpers import Repository, git, make_repository
 
 TOKEN = "t0ken" + "-of-the-forge"
@@ -161,6 +162,10 @@ ASKED = "protocol=https\nhost=codeberg.org\npath=harbor/harb.git\n"
         (ASKED.replace("harbor", "mallory"), False),
         (ASKED.replace("harb.git", "harb.git/../../mallory/harb"), False),
         ("protocol=https\nhost=codeberg.org\n", False),
+        *(
+            (ASKED.replace("path=", f"path=mallory/x{sign}path="), False)
+            for sign in ("\v", "\f", "\r", "\x1c", "\x85", "\u2028")
+        ),
         ("", False),
         ("nothing\n\n", False),
     ],
@@ -176,6 +181,17 @@ def test_the_helper_answers_for_one_repository(
     if is_answered:
         with pytest.raises(TokenError):
             answer(Place("https://codeberg.org/harbor/harb"), source, question)
+
+
+def test_a_carriage_return_from_git_ends_no_line(tmp_path: Path) -> None:
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TOKEN": TOKEN}
+    place = ("--place", "https://codeberg.org/harbor/harb", "--token-env", "TOKEN", "get")
+    asked = ASKED.replace("path=", "path=mallory/x\rpath=")
+    said = [
+        run_sm("git-credential", *place, env=env, cwd=tmp_path, stdin=one).stdout
+        for one in (ASKED, asked)
+    ]
+    assert said == [f"username=x-access-token\npassword={TOKEN}\n", ""]
 
 
 @pytest.mark.parametrize(

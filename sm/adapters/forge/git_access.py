@@ -83,13 +83,16 @@ def _command(forge: RemoteSettings, place: Place) -> str:
 def answer(place: Place, source: TokenSource, question: str) -> str:
     """Return what git is told that asks `question`, '' if it asks for something else.
 
+    Its lines end in a newline and in nothing else: other signs that end lines may stand in a path,
+    and what follows must not be taken for a second one.
+
     Raises:
         TokenError: there is no token.
 
     """
     from sm.adapters.forge.web.token import read_token
 
-    asked = dict(line.split("=", 1) for line in question.splitlines() if "=" in line)
+    asked = dict(line.split("=", 1) for line in question.split("\n") if "=" in line)
     if not place.takes(asked):
         return ""
     return f"username={USER}\npassword={read_token(source).secret}\n"
