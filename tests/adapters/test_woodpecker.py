@@ -94,6 +94,33 @@ def test_a_clone_that_failed_is_no_fault_of_the_commit(
     assert forge.check(said(side, server, "failure")).outage == "the step 'clone' failed"
 
 
+def test_a_step_without_a_log_says_why_and_costs_no_other_log(
+    side: RemoteSide, server: tuple[Woodpecker, Site], wood: Woodpecker, forge: Forge
+) -> None:
+    wood.steps[5] = [
+        Made(71, "lint", "failure", "bad line"),
+        Made(72, "unit", "failure", None, error="image 'python:3.99' not found"),
+    ]
+    found = forge.check(said(side, server, "failure"))
+    assert found.step == "ci/woodpecker/pr/test: lint, unit"
+    assert found.log == "bad line\n\nunit: image 'python:3.99' not found"
+
+
+def test_a_combination_of_a_matrix_is_told_from_the_others(
+    side: RemoteSide, server: tuple[Woodpecker, Site], wood: Woodpecker, forge: Forge
+) -> None:
+    wood.steps[5] = [
+        Made(71, "unit", "failure", "one\n", axis=1),
+        Made(72, "unit", "failure", "two\n", axis=2),
+    ]
+    head = said(side, server, "failure")
+    status = side.state.statuses[0]
+    status.context = "ci/woodpecker/pr/test/2"
+    assert forge.check(head).log == "one\n\ntwo\n", "the workflows of that name"
+    status.url += "/3"
+    assert forge.check(head).log == "two\n"
+
+
 def test_a_configuration_that_cannot_be_read_says_why(
     side: RemoteSide, server: tuple[Woodpecker, Site], wood: Woodpecker, forge: Forge
 ) -> None:

@@ -21,13 +21,19 @@ PAGE = b"<!DOCTYPE html><html><title>Woodpecker</title></html>"
 
 @dataclass
 class Made:
-    """A step; its id is not its place in the pipeline."""
+    """A step; its id is not its place in the pipeline.
+
+    `log` is None for one that has never begun. Then `error` says why (`server/model/step.go`).
+    """
 
     id: int
     name: str
     state: str
-    log: str = ""
+    log: str | None = ""
     type: str = "commands"
+    error: str = ""
+    axis: int = 0
+    """Of which combination of the matrix; each is a workflow of its own."""
 
 
 @dataclass
@@ -37,7 +43,7 @@ class Woodpecker:
     name: str = "harbor/harb"
     token: str = "wood-token-77"
     steps: dict[int, list[Made]] = field(default_factory=dict)
-    """Of each pipeline, whose only workflow is called `test`."""
+    """Of each pipeline. All of its workflows are called `test`."""
     errors: list[str] = field(default_factory=list)
     reruns: list[int] = field(default_factory=list)
     may_rerun: bool = True
@@ -70,24 +76,37 @@ class Woodpecker:
             return Reply(data=self._pipeline(number))
         if found := re.fullmatch(rf"/repos/{REPOSITORY}/logs/(\d+)/(\d+)", path):
             steps = [one for one in self.steps[int(found[1])] if one.id == int(found[2])]
-            return Reply(data=list(_lines(steps[0]))) if steps else Reply(404)
+            return _answer_log(steps[0]) if steps else Reply(404)
         return Reply(raw=PAGE, headers={"Content-Type": "text/html"})
 
     def _pipeline(self, number: int) -> dict[str, Any]:
-        children = [
-            {"id": one.id, "pid": place, "name": one.name, "state": one.state, "type": one.type}
-            for place, one in enumerate(self.steps[number], 2)
-        ]
-        bad = any(one.state == "failure" for one in self.steps[number])
+        steps = self.steps[number]
+        bad = any(one.state == "failure" for one in steps)
         state = "failure" if bad else "success"
-        flow = {"id": 1, "pid": 1, "name": "test", "state": state, "children": children}
+        flows = [
+            {"id": axis + 1, "pid": axis + 1, "name": "test", "state": state}
+            | {"children": [_step_data(one) for one in steps if one.axis == axis]}
+            for axis in sorted({one.axis for one in steps} or {0})
+        ]
         errors = [{"message": said, "is_warning": False} for said in self.errors]
-        found = {"id": 900 + number, "number": number, "status": state, "workflows": [flow]}
+        found = {"id": 900 + number, "number": number, "status": state, "workflows": flows}
         return found | {"errors": errors}
 
 
-def _lines(step: Made) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(step.log.splitlines()):
+def _step_data(step: Made) -> dict[str, Any]:
+    found = {"id": step.id, "pid": step.id - 60, "name": step.name, "state": step.state}
+    return found | {"type": step.type, "error": step.error}
+
+
+def _answer_log(step: Made) -> Reply:
+    """A step that has no log is `null`: `LogFind` in `server/services/log/file/file.go`."""
+    if step.log is None:
+        return Reply(raw=b"null")
+    return Reply(data=list(_lines(step, step.log)))
+
+
+def _lines(step: Made, log: str) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(log.splitlines()):
         data = base64.b64encode(line.encode()).decode()
         yield {"id": number + 1, "step_id": step.id, "line": number, "data": data, "time": 1}
 

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlsplit
 
 from msgspec import Raw, structs
 
-from sm.adapters.forge.combine import Part
+from sm.adapters.forge.combine import FAILED, Part
 from sm.adapters.forge.gitea.shapes import Needed, Statuses
 from sm.adapters.forge.model import Comment, IssueState, Review
 from sm.adapters.forge.rest.convert import make_comment, make_status_part, read_login, space_out
@@ -48,8 +48,19 @@ UNCERTAIN_S = 1.0
 """A pull request is not `mergeable` either while the forge is finding out, as after each merge into
 its base: how often it is asked again before that is a conflict, and how far apart.
 """
-UNREAD = "unread"
-"""The word of a part of which nothing is known: it keeps a commit from having passed."""
+CANCELLED = (
+    *("has been cancelled", "canceled after "),  # Forgejo; Gitea: services/actions/commit_status.go
+    *("pipeline was canceled", "pipeline was rejected", "unknown status"),
+)
+"""How the description of a status begins that is a failure, but of nobody's code.
+
+The last ones are Woodpecker's of pipelines that were killed, declined, or cancelled before they
+began: `server/forge/common/status.go`.
+"""
+UNREAD, KILLED = "unread", "killed"
+"""Words of a part: nothing is known of it, which keeps a commit from having passed; CI itself has
+ended it.
+"""
 ACTIONS = "/actions/runs/"
 """Part of the address of what their own CI has run."""
 
@@ -242,8 +253,10 @@ class GiteaReader(Reader):
         except BadShapeError as error:
             key = f"unread {hash(bytes(data))}"
             return Part("a status that cannot be read", UNREAD, key=key, text=error.message)
+        is_cancelled = part.word in FAILED and part.text.strip().lower().startswith(CANCELLED)
         return structs.replace(
             part,
+            word=KILLED if is_cancelled else part.word,
             key=f"{part.key} {part.id}",
             url=self._absolute(part.url),
             has_log=ACTIONS in part.url,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import structs
 
-from sm.adapters.forge.combine import FAILED, Part
+from sm.adapters.forge.combine import Part
 from sm.adapters.forge.marker import split_marker
 from sm.adapters.forge.model import (
     Comment,
@@ -49,15 +49,6 @@ UNSUBMITTED = ("PENDING", "REQUEST_REVIEW")
 HUNK_LINES, HUNK_WIDTH = 8, 300
 """Of the diff above a remark that are shown: lines, and characters of each."""
 ACTIONS = "github-actions"
-CANCELLED = (
-    *("has been cancelled", "canceled after "),  # Forgejo; Gitea: services/actions/commit_status.go
-    *("pipeline was canceled", "pipeline was rejected", "unknown status"),
-)
-"""How the description of a status begins that is a failure, but of nobody's code.
-
-The last ones are Woodpecker's of pipelines that were killed, declined, or cancelled before they
-began: `server/forge/common/status.go`.
-"""
 
 
 def read_login(user: User | None) -> str:
@@ -257,17 +248,10 @@ def make_status_part(shape: StatusShape) -> Part:
     """A commit status as a part of what CI says."""
     return Part(
         name=tidy(shape.context)[:NAME_LIMIT] or "status",
-        word=_read_word(shape),
+        word=(shape.state or shape.status).lower(),
         url=(shape.target_url or "")[:1000],
         at=read_moment(shape.updated_at),
         id=shape.id,
         key=f"status {shape.context}",
         text=shape.description or "",
     )
-
-
-def _read_word(shape: StatusShape) -> str:
-    """The word of a status. No word of a forge's says that it was cancelled."""
-    word = (shape.state or shape.status).lower()
-    is_cancelled = (shape.description or "").strip().lower().startswith(CANCELLED)
-    return "killed" if word in FAILED and is_cancelled else word

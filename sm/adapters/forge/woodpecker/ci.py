@@ -25,7 +25,10 @@ from sm.foreign import NAME_LIMIT, tidy
 T = TypeVar("T")
 
 PURPOSE = "woodpecker"
-PIPELINE = re.compile(r"/repos/[0-9]{1,18}/pipeline/([0-9]{1,18})(?:/|$)")
+PIPELINE = re.compile(r"/repos/[0-9]{1,18}/pipeline/([0-9]{1,18})(?:/([0-9]{1,9}))?(?:/|$)")
+"""The page of a pipeline, or of a workflow in it: `server/forge/common/status.go`."""
+AXIS = re.compile(r"/[0-9]{1,9}\Z")
+"""What the context of a status ends in, behind the workflow, if that has a matrix."""
 FAILED = ("failure", "error", "killed")
 CLONE = "clone"
 STEPS = 3
@@ -59,7 +62,9 @@ class Woodpecker:
         flows = _of_part(pipeline.workflows or [], part)
         failed = [step for flow in flows for step in flow.children or () if step.state in FAILED]
         errors = [one.message for one in pipeline.errors or () if not one.is_warning]
-        said = "\n".join([*errors, *(flow.error for flow in flows if flow.error)])
+        errors += [flow.error for flow in flows if flow.error]
+        errors += [f"{step.name}: {step.error}" for step in failed[:STEPS] if step.error]
+        said = "\n".join(errors)
         names = dict.fromkeys(tidy(step.name)[:NAME_LIMIT] for step in failed[:STEPS])
 
         def read_log() -> str:
@@ -69,14 +74,17 @@ class Woodpecker:
         return Report(said, ", ".join(names), _outage(failed), read_log)
 
     def _log(self, number: int, step: Step) -> str:
-        """The log of a step, '' for one that is kept no more: others may have theirs."""
+        """The log of a step, '' for one that has none, or none any more: others may have theirs."""
+        at = f"{self._at}/logs/{number}/{step.id}"
         try:
-            lines = self._get(f"{self._at}/logs/{number}/{step.id}", list[LogEntry])
+            lines = self._get(at, list[LogEntry | None] | None)  # type: ignore[arg-type]  # a union
         except RefusedError as error:
             if error.status not in GONE:
                 raise
             return ""
-        ordered = sorted(lines, key=lambda one: one.line)
+        ordered = sorted((one for one in lines or () if one), key=lambda one: one.line)
+        if not ordered:
+            return ""
         data = b"\n".join((one.data or b"").rstrip(b"\n") for one in ordered)
         return clean_log(data[-BYTES:] + b"\n")
 
@@ -112,9 +120,13 @@ class Woodpecker:
 
 
 def _of_part(flows: Sequence[Workflow], part: Part) -> list[Workflow]:
-    """The workflows that a status is of: its name ends with theirs."""
-    named = [flow for flow in flows if part.name.rpartition("/")[2] == flow.name]
-    return named or list(flows)
+    """The workflows that a status is of: it links to one, or its name ends with theirs."""
+    found = PIPELINE.search(part.url)
+    pid = int(found[2] or 0) if found else 0
+    if linked := [flow for flow in flows if pid and flow.pid == pid]:
+        return linked
+    ends = {name.rpartition("/")[2] for name in (part.name, AXIS.sub("", part.name))}
+    return [flow for flow in flows if flow.name in ends] or list(flows)
 
 
 def _outage(failed: Iterable[Step]) -> str:

@@ -12,18 +12,23 @@ class Repo(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True):
-    """A step of a workflow. Its log goes by its `id`, which is not its place (`pid`)."""
+    """A step of a workflow. Its log goes by its `id`, which is not its place (`pid`).
+
+    `error` says why it could not even begin, if that is so: then it has no log.
+    """
 
     id: int
     name: str = ""
     state: str = ""
     type: str = ""
+    error: str = ""
 
 
 class Workflow(Struct, frozen=True):
-    """One file of a pipeline, or one combination of its matrix."""
+    """One file of a pipeline, or one combination of its matrix: then others have its name."""
 
     name: str = ""
+    pid: int = 0
     error: str = ""
     children: list[Step] | None = None
 
