@@ -16,7 +16,7 @@ from sm.adapters.forge.errors import (
     NotFoundError,
 )
 from sm.adapters.forge.github import observe
-from sm.adapters.forge.github.forge import find_graphql
+from sm.adapters.forge.github.graphql import find_graphql
 from sm.adapters.forge.kinds import kind_of, open_forge
 from sm.adapters.forge.model import (
     BOT,

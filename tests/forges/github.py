@@ -14,9 +14,13 @@ from urllib.parse import unquote, urlencode
 from tests.forges import github_graphql
 from tests.forges.description import Description, describe
 from tests.forges.server import Asked, Reply, Site
-from tests.forges.state import Entry, Inline, Opinion, Pull, State, iso, page_of
+from tests.forges.state import Entry, Inline, Opinion, Pull, Run, State, iso, page_of
 
 LIMIT = 5000
+FORK = 999
+"""The id of every fork."""
+FORBIDDEN = "Resource not accessible by personal access token"
+"""What a fine-grained token is told of what it may not read (cli/cli#8843)."""
 Handler = Callable[["Github", Asked, str, tuple[str, ...]], Reply]
 ROUTES: list[tuple[str, re.Pattern[str], Handler]] = []
 
@@ -44,15 +48,42 @@ def route(method: str, path: str) -> Callable[[Handler], Handler]:
     return keep
 
 
+def describe_github() -> Description:
+    """GitHub's own description, corrected where it is known to be wrong.
+
+    `position` and `line` of a review comment are null once its code has changed:
+    octokit/webhooks, payload-schemas/api.github.com/common/pull-request-review-comment.schema.json;
+    google/go-github, github/pulls_comments.go (`*int`).
+    """
+    found = describe("github.json")
+    remark = found.data["components"]["schemas"]["pull-request-review-comment"]["properties"]
+    remark |= {name: {"type": ["integer", "null"]} for name in ("position", "line")}
+    return found
+
+
 @dataclass
 class Github:
     """The server's side. `problems` are exchanges that GitHub's description does not allow."""
 
     state: State
-    description: Description = field(default_factory=lambda: describe("github.json"))
+    description: Description = field(default_factory=describe_github)
     used: dict[str, int] = field(default_factory=dict)
     site: Site | None = None
     has_graphql: bool = True
+    hides_checks: bool = False
+    """The token is a fine-grained one, which cannot have the permission "Checks", and the
+    repository is private (cli/cli#8843; orgs/community, discussion 179545).
+    """
+    hides_actions: bool = False
+    """It was not given the permission "Actions" either."""
+    is_limited: bool = False
+    """No points are left for GraphQL: that is an answer of 200 (yanyongyu/githubkit#271)."""
+    holes: bool = False
+    """Lists of GraphQL have an element that is null: the schema has `nodes: [T]` everywhere
+    (octokit/graphql-schema, schema.graphql).
+    """
+    transferred: dict[int, tuple[str, int]] = field(default_factory=dict)
+    """Issues that are in another repository now: its name, and their number there."""
 
     def respond(self, asked: Asked) -> Reply:
         """The answer to a request."""
@@ -74,7 +105,7 @@ class Github:
         if who is None:
             raise RefusalError(401, "Bad credentials")
         if asked.path == "/graphql":
-            return github_graphql.answer(self.state, asked, who, self.has_graphql)
+            return github_graphql.answer(self, asked, who)
         if asked.path == "/user":
             return Reply(data={"login": who, "id": 1})
         return self._in_repository(asked, who)
@@ -86,6 +117,8 @@ class Github:
                 query = f"?{urlencode(asked.query)}" if asked.query else ""
                 where = f"{self._base(asked)}/repositories/{self.state.id}{rest}{query}"
                 return Reply(301, {"message": "Moved"}, {"Location": where})
+        if reply := self._elsewhere(asked):
+            return reply
         path = self._canonical(asked.path)
         self.description.check_request(asked.method, path, asked.query, asked.data)
         below = path.removeprefix(f"/repos/{self.state.name}")
@@ -95,6 +128,23 @@ class Github:
             if method == asked.method and (found := pattern.fullmatch(below)):
                 return handler(self, asked, who, tuple(map(unquote, found.groups())))
         raise RefusalError(404, "Not Found")
+
+    def _elsewhere(self, asked: Asked) -> Reply | None:
+        """A request for an issue that was transferred leads to it (GitHub's description: 301).
+
+        So do recorded moves: PyGithub, tests/ReplayData/PullRequest2408.setUp.txt.
+        """
+        found = re.fullmatch(r"/repos/[^/]+/[^/]+/issues/([0-9]+)", asked.path)
+        if found and int(found[1]) in self.transferred:
+            name, number = self.transferred[int(found[1])]
+            where = f"{self._base(asked)}/repositories/{zlib.crc32(name.encode())}/issues/{number}"
+            return Reply(301, {"message": "Moved Permanently"}, {"Location": where})
+        for name, number in self.transferred.values():
+            if asked.path == f"/repositories/{zlib.crc32(name.encode())}/issues/{number}":
+                data = self.issue_data(Entry(number, "moved", "", "ada", 0.0, 0.0))
+                data["repository_url"] = f"{self._base(asked)}/repos/{name}"
+                return Reply(data=data)
+        return None
 
     def _canonical(self, path: str) -> str:
         """The path with the repository's present name."""
@@ -162,6 +212,7 @@ class Github:
             "created_at": iso(entry.at),
             "updated_at": iso(entry.updated),
             "closed_at": iso(entry.closed_at) if entry.closed_at else None,
+            "repository_url": f"https://api.github.com/repos/{self.state.name}",
         } | ({"pull_request": merged} if pull else {})
 
     def _merging(self, entry: Entry, *, mergeable: bool | None) -> dict[str, Any]:
@@ -179,11 +230,11 @@ class Github:
         assert pull
         owner, _, name = self.state.name.partition("/")
         ours = {"id": self.state.id, "full_name": self.state.name}
-        theirs = {"id": 999, "full_name": f"{pull.fork}/{name}"} if pull.fork else ours
+        theirs = {"id": FORK, "full_name": f"{pull.fork}/{name}"} if pull.fork else ours
         sha = self.state.heads().get(pull.base, "")
         mergeable = None if self.state.unsure else not pull.conflicts
         found = self.issue_data(entry)
-        for key in ("pull_request", "comments"):
+        for key in ("pull_request", "comments", "repository_url"):
             del found[key]
         head = {"ref": pull.branch, "sha": pull.head, "repo": theirs}
         return found | {
@@ -446,8 +497,10 @@ def inline_data(one: Inline) -> dict[str, Any]:
     return {
         "id": one.id,
         "path": one.path,
-        **({} if one.outdated else {"line": one.line}),
-        "original_line": one.line,
+        **dict.fromkeys(("line", "position"), None if one.outdated or one.on_file else one.line),
+        "original_line": None if one.on_file else one.line,
+        "original_position": one.line,
+        "subject_type": "file" if one.on_file else "line",
         "body": one.body,
         "diff_hunk": f"@@ -0,0 +1 @@\n+line {one.line} of {one.path}",
         "pull_request_review_id": one.review,
@@ -475,11 +528,15 @@ def status(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply
         | {"description": one.text, "target_url": one.url}
         for one in latest.values()
     ]
-    return Reply(data={"state": "pending", "sha": at[0], "statuses": found})
+    shown, more = page_of(found, asked.query)
+    link = github.page(asked, found).headers if more else {}
+    return Reply(data={"state": "pending", "sha": at[0], "statuses": shown}, headers=link)
 
 
 @route("GET", "/commits/([^/]+)/check-runs")
 def check_runs(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    if github.hides_checks:
+        raise RefusalError(403, FORBIDDEN)
     found = [
         {
             "id": one.id,
@@ -497,24 +554,38 @@ def check_runs(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> R
         for one in github.state.runs
         if one.head == at[0]
     ]
-    return Reply(data={"total_count": len(found), "check_runs": found})
+    return listed(github, asked, "check_runs", found)
 
 
 @route("GET", "/actions/jobs/([0-9]+)")
 def job(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
-    run = next(one for one in github.state.runs if one.id == int(at[0]))
+    return Reply(data=job_data(next(one for one in github.state.runs if one.id == int(at[0]))))
+
+
+def job_data(run: Run) -> dict[str, Any]:
     implied = [("Set up job", "success"), ("Run tests", run.word)]
     steps = implied if run.steps is None else run.steps
-    found = {"id": run.id, "run_id": run.id, "name": run.name, "status": "completed"}
     shown = [
         {"name": name, "status": "completed", "conclusion": word, "number": number}
         for number, (name, word) in enumerate(steps, 1)
     ]
-    return Reply(data=found | {"conclusion": run.word or None, "steps": shown})
+    return {
+        "id": run.id,
+        "run_id": run.id,
+        "name": run.name,
+        "status": "completed" if run.word else "in_progress",
+        "conclusion": run.word or None,
+        "started_at": iso(run.at),
+        "completed_at": iso(run.at) if run.word else None,
+        "html_url": f"https://ci.example.com/{run.id}",
+        "steps": shown,
+    }
 
 
 @route("GET", "/check-runs/([0-9]+)/annotations")
 def job_annotations(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    if github.hides_checks:
+        raise RefusalError(403, FORBIDDEN)
     run = next(one for one in github.state.runs if one.id == int(at[0]))
     found = [
         {"path": ".github", "start_line": 1, "end_line": 1, "annotation_level": "failure"}
@@ -536,7 +607,19 @@ def job_log(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Repl
 
 @route("GET", "/actions/runs")
 def workflow_runs(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
-    runs = [one for one in github.state.runs if one.head == asked.query.get("head_sha")]
+    """The runs on a commit, those for pull requests of forks among them.
+
+    `head_repository` tells them apart (octokit/webhooks,
+    payload-schemas/api.github.com/common/workflow-run.schema.json).
+    """
+    if github.hides_actions:
+        raise RefusalError(403, FORBIDDEN)
+    runs = [
+        one
+        for one in github.state.runs
+        if one.head == asked.query.get("head_sha") and one.app == "github-actions"
+    ]
+    ours = {"id": github.state.id, "full_name": github.state.name}
     found = [
         {
             "id": one.id,
@@ -545,11 +628,28 @@ def workflow_runs(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -
             "head_sha": one.head,
             "check_suite_id": one.suite,
             "workflow_id": zlib.crc32(one.workflow.encode()),
-            "event": "push",
+            "event": one.event,
+            "name": one.workflow,
+            "repository": ours,
+            "head_repository": {"id": FORK, "full_name": "mallory/harb"} if one.of_fork else ours,
         }
         for one in runs
     ]
-    return Reply(data={"total_count": len(found), "workflow_runs": found})
+    return listed(github, asked, "workflow_runs", found)
+
+
+def listed(github: Github, asked: Asked, name: str, items: list[Any]) -> Reply:
+    """A page of a list that stands in an object, with the number of all."""
+    reply = github.page(asked, items)
+    reply.data = {"total_count": len(items), name: reply.data}
+    return reply
+
+
+@route("GET", "/actions/runs/([0-9]+)/jobs")
+def run_jobs(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    """The jobs of a run: each is the check run of its id (octokit/webhooks, `check_run_url`)."""
+    run = next(one for one in github.state.runs if one.id == int(at[0]))
+    return listed(github, asked, "jobs", [job_data(run)])
 
 
 @route("POST", "/actions/runs/([0-9]+)/(rerun|rerun-failed-jobs)")

@@ -3,38 +3,83 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from tests.forges import graphql
 from tests.forges.server import Asked, Reply
-from tests.forges.state import Entry, Inline, Pull, Run, State, Status, iso
+from tests.forges.state import Entry, Inline, Opinion, Pull, Run, State, Status, iso
+
+if TYPE_CHECKING:
+    from tests.forges.github import Github
 
 WORDS = {"success": "SUCCESS", "failure": "FAILURE", "pending": "PENDING", "error": "ERROR"}
 
 
-def answer(state: State, asked: Asked, who: str, is_there: bool) -> Reply:
+def answer(github: Github, asked: Asked, who: str) -> Reply:
     """The answer to a query; 502 while the interface is not to be had."""
-    if not is_there:
+    state = github.state
+    if not github.has_graphql:
         return Reply(502, {"message": "Something went wrong while executing your query."})
+    if github.is_limited:
+        message = "API rate limit already exceeded for user ID 1."
+        fault = {"type": "RATE_LIMIT", "code": "graphql_rate_limit", "message": message}
+        return Reply(data={"errors": [fault]})
     assert asked.method == "POST"
+    view = View(github, who)
 
     def repository(owner: str, name: str) -> dict[str, Any] | None:
         if f"{owner}/{name}" not in (state.name, *state.former):
             return None
         return {
             "__typename": "Repository",
-            "pullRequest": lambda number: _pull(state, number, who),
-            "issue": lambda number: _issue(state, number, who),
+            "pullRequest": view.pull,
+            "issue": view.issue,
+            "object": view.commit,
         }
 
     def enqueue(input: dict[str, str]) -> dict[str, Any]:  # GitHub's name
         return _enqueue(state, input["pullRequestId"], input["expectedHeadOid"])
 
     root = {"rateLimit": {"__typename": "RateLimit", "cost": 1}, "repository": repository}
-    root |= {"enqueuePullRequest": enqueue}
+    root |= {"enqueuePullRequest": enqueue, "nodes": view.nodes}
     data = asked.data
     return Reply(data=graphql.run(data["query"], data.get("variables", {}), root))
+
+
+def connect(
+    kind: str,
+    nodes: list[Any],
+    *,
+    holes: bool = False,
+    first: int = 0,
+    last: int = 0,
+    after: str = "",
+    before: str = "",
+) -> dict[str, Any]:
+    """A page of a connection. A cursor is the place of an element.
+
+    With `holes`, an element is null, as the schema allows.
+    """
+    assert bool(first) is not bool(last), "GitHub asks for exactly one of them"
+    assert max(first, last) <= 100, "GitHub refuses more"
+    begin = int(after) + 1 if after else 0
+    end = int(before) if before else len(nodes)
+    if first:
+        end = min(end, begin + first)
+    else:
+        begin = max(begin, end - last)
+    info = {
+        "__typename": "PageInfo",
+        "hasNextPage": end < len(nodes),
+        "hasPreviousPage": begin > 0,
+        "startCursor": str(begin) if end > begin else None,
+        "endCursor": str(end - 1) if end > begin else None,
+    }
+    shown = [*nodes[begin:end], *([None] if holes else [])]
+    return {"__typename": kind, "nodes": shown, "pageInfo": info}
 
 
 def actor(login: str) -> dict[str, Any] | None:
@@ -45,95 +90,203 @@ def actor(login: str) -> dict[str, Any] | None:
     return {"__typename": kind, "login": login.removesuffix("[bot]")}
 
 
-def _issue(state: State, number: int, who: str) -> dict[str, Any] | None:
-    entry = state.entries.get(number)
-    if entry is None or entry.pull:
-        return None
-    return {
-        "__typename": "Issue",
-        "number": number,
-        "title": entry.title,
-        "body": entry.body,
-        "createdAt": iso(entry.at),
-        "author": actor(entry.author),
-        "lastEditedAt": iso(entry.written[0]) if entry.written else None,
-        "editor": actor(entry.written[1]) if entry.written else None,
-        "timelineItems": lambda last, itemTypes: _timeline(entry, last, itemTypes),  # noqa: N803
-        "comments": lambda last: _comments(entry, last, who),
-    }
+ROLLUP = "statusCheckRollup"
 
 
-def _comments(entry: Entry, last: int, who: str) -> dict[str, Any]:
-    return {
-        "__typename": "IssueCommentConnection",
-        "nodes": [
+@dataclass
+class View:
+    """What an account sees of the repository."""
+
+    github: Github
+    who: str
+
+    @property
+    def state(self) -> State:
+        return self.github.state
+
+    def _connection(self, kind: str, nodes: list[Any]) -> Callable[..., dict[str, Any]]:
+        """A connection, whose pages are asked for by arguments."""
+        return partial(connect, kind, nodes, holes=self.github.holes)
+
+    def commit(self, oid: str) -> dict[str, Any]:
+        return {"__typename": "Commit", "oid": oid, ROLLUP: self._rollup_of(oid)}
+
+    def nodes(self, ids: list[str]) -> list[Any]:
+        """Reviews by their ids."""
+        assert len(ids) <= 100, "GitHub refuses more"
+        found: dict[str, Any] = {}
+        for _, pull in self.state.pulls():
+            found |= {f"PRR_{one.id}": self._review(pull, one) for one in pull.reviews}
+        return [found.get(ident) for ident in ids]
+
+    def issue(self, number: int) -> dict[str, Any] | None:
+        entry = self.state.entries.get(number)
+        if entry is None or entry.pull:
+            return None
+        return {
+            "__typename": "Issue",
+            "number": number,
+            "title": entry.title,
+            "body": entry.body,
+            "createdAt": iso(entry.at),
+            "author": actor(entry.author),
+            "lastEditedAt": iso(entry.written[0]) if entry.written else None,
+            "editor": actor(entry.written[1]) if entry.written else None,
+            "timelineItems": lambda itemTypes, **page: self._timeline(  # noqa: N803
+                entry, itemTypes, page
+            ),
+            "comments": self._comments(entry),
+        }
+
+    def _comments(self, entry: Entry) -> Callable[..., dict[str, Any]]:
+        nodes = [
             {
                 "__typename": "IssueComment",
                 "body": one.body,
                 "createdAt": iso(one.at),
-                "viewerDidAuthor": one.author == who,
+                "viewerDidAuthor": one.author == self.who,
                 "author": actor(one.author),
                 "lastEditedAt": iso(one.at) if one.editor else None,
                 "editor": actor(one.editor),
             }
-            for one in entry.comments[-last:]
-        ],
-    }
+            for one in entry.comments
+        ]
+        return self._connection("IssueCommentConnection", nodes)
 
+    def _timeline(self, entry: Entry, kinds: list[str], page: dict[str, Any]) -> dict[str, Any]:
+        titled, labelled = entry.titled, entry.labelled
+        found = {
+            "RENAMED_TITLE_EVENT": [_done("RenamedTitleEvent", *titled)] if titled else [],
+            "LABELED_EVENT": [
+                _done("LabeledEvent", at, who) | {"label": {"__typename": "Label", "name": name}}
+                for at, who, name in labelled
+            ],
+        }
+        nodes = [node for kind in kinds for node in found[kind]]
+        return connect("IssueTimelineItemsConnection", nodes, holes=self.github.holes, **page)
 
-def _timeline(entry: Entry, last: int, kinds: list[str]) -> dict[str, Any]:
-    titled, labelled = entry.titled, entry.labelled
-    found = {
-        "RENAMED_TITLE_EVENT": [_done("RenamedTitleEvent", *titled)] if titled else [],
-        "LABELED_EVENT": [
-            _done("LabeledEvent", at, who) | {"label": {"__typename": "Label", "name": name}}
-            for at, who, name in labelled
-        ],
-    }
-    nodes = [node for kind in kinds for node in found[kind]]
-    return {"__typename": "IssueTimelineItemsConnection", "nodes": nodes[-last:]}
+    def pull(self, number: int) -> dict[str, Any] | None:
+        state, entry = self.state, self.state.entries.get(number)
+        if entry is None or entry.pull is None:
+            return None
+        pull, owner = entry.pull, state.name.partition("/")[0]
+        closed = "MERGED" if pull.merged_at else "CLOSED"
+        mergeable = "CONFLICTING" if pull.conflicts else "MERGEABLE"
+        oid = {"__typename": "Commit", "oid": pull.merged_as}
+        commit = {"__typename": "PullRequestCommit", "commit": self.commit(pull.head)}
+        reviews = [self._review(pull, one) for one in pull.reviews]
+        dropped = {"__typename": "RemovedFromMergeQueueEvent", "reason": pull.dropped}
+        return {
+            "__typename": "PullRequest",
+            "number": number,
+            "state": "OPEN" if entry.is_open else closed,
+            "title": entry.title,
+            "isCrossRepository": bool(pull.fork),
+            "createdAt": iso(entry.at),
+            "closedAt": iso(entry.closed_at) if entry.closed_at else None,
+            "headRefName": pull.branch,
+            "headRefOid": pull.head,
+            "baseRefName": pull.base,
+            "mergeable": "UNKNOWN" if state.unsure else mergeable,
+            "author": actor(entry.author),
+            "headRepositoryOwner": actor(pull.fork or owner),
+            "mergeCommit": oid if pull.merged_as else None,
+            "reviews": self._connection("PullRequestReviewConnection", reviews),
+            "commits": self._connection("PullRequestCommitConnection", [commit]),
+            ROLLUP: self._rollup_of(pull.head),
+            "mergeStateStatus": "UNKNOWN" if state.unsure else merge_state(state, entry),
+            "reviewDecision": pull.decision or None,
+            "isInMergeQueue": bool(pull.place),
+            "isMergeQueueEnabled": state.has_queue,
+            "mergeQueueEntry": _queue_entry(pull),
+            "id": f"PR_{number}",
+            "timelineItems": lambda itemTypes, **page: connect(  # noqa: N803
+                "PullRequestTimelineItemsConnection",
+                [dropped] if pull.dropped else [],
+                holes=self.github.holes,
+                **page,
+            ),
+            "reviewThreads": self._threads(pull),
+            "comments": self._comments(entry),
+        }
 
+    # Reviews
 
-def _done(kind: str, at: float, who: str) -> dict[str, Any]:
-    return {"__typename": kind, "createdAt": iso(at), "actor": actor(who)}
+    def _review(self, pull: Pull, one: Opinion) -> dict[str, Any]:
+        remarks = [self._remark(each) for each in pull.inline if each.review == one.id]
+        return _saved(one.saved) | {
+            "__typename": "PullRequestReview",
+            "id": f"PRR_{one.id}",
+            "body": one.body,
+            "fullDatabaseId": str(one.id),
+            "state": one.state,
+            "submittedAt": iso(one.at),
+            "author": actor(one.author),
+            "authorCanPushToRepository": one.author in self.state.writers,
+            "commit": {"__typename": "Commit", "oid": one.head},
+            "comments": self._connection("PullRequestReviewCommentConnection", remarks),
+        }
 
+    def _threads(self, pull: Pull) -> Callable[..., dict[str, Any]]:
+        nodes = [
+            {
+                "__typename": "PullRequestReviewThread",
+                "isResolved": first.resolved,
+                "comments": self._connection(
+                    "PullRequestReviewCommentConnection",
+                    [self._remark(one) for one in pull.inline if first.id in (one.id, one.answers)],
+                ),
+            }
+            for first in pull.inline
+            if not first.answers
+        ]
+        return self._connection("PullRequestReviewThreadConnection", nodes)
 
-def _pull(state: State, number: int, who: str) -> dict[str, Any] | None:
-    entry = state.entries.get(number)
-    if entry is None or entry.pull is None:
-        return None
-    pull, owner = entry.pull, state.name.partition("/")[0]
-    closed = "MERGED" if pull.merged_at else "CLOSED"
-    mergeable = "CONFLICTING" if pull.conflicts else "MERGEABLE"
-    oid = {"__typename": "Commit", "oid": pull.merged_as}
-    return {
-        "__typename": "PullRequest",
-        "number": number,
-        "state": "OPEN" if entry.is_open else closed,
-        "title": entry.title,
-        "isCrossRepository": bool(pull.fork),
-        "createdAt": iso(entry.at),
-        "closedAt": iso(entry.closed_at) if entry.closed_at else None,
-        "headRefName": pull.branch,
-        "headRefOid": pull.head,
-        "baseRefName": pull.base,
-        "mergeable": "UNKNOWN" if state.unsure else mergeable,
-        "author": actor(entry.author),
-        "headRepositoryOwner": actor(pull.fork or owner),
-        "mergeCommit": oid if pull.merged_as else None,
-        "reviews": lambda last: _reviews(entry, last),
-        "commits": lambda last: _commits(state, pull.head),
-        "statusCheckRollup": _rollup_of(state, pull.head),
-        "mergeStateStatus": "UNKNOWN" if state.unsure else merge_state(state, entry),
-        "reviewDecision": pull.decision or None,
-        "isInMergeQueue": bool(pull.place),
-        "isMergeQueueEnabled": state.has_queue,
-        "mergeQueueEntry": _queue_entry(pull),
-        "id": f"PR_{number}",
-        "timelineItems": lambda last, itemTypes: _dropped(pull),  # noqa: N803
-        "reviewThreads": lambda first: _threads(pull),
-        "comments": lambda last: _comments(entry, last, who),
-    }
+    def _remark(self, one: Inline) -> dict[str, Any]:
+        first = {"__typename": "PullRequestReviewComment", "fullDatabaseId": str(one.answers)}
+        return _saved(one.saved) | {
+            "__typename": "PullRequestReviewComment",
+            "fullDatabaseId": str(one.id),
+            "path": one.path,
+            "line": None if one.outdated or one.on_file else one.line,
+            "originalLine": None if one.on_file else one.line,
+            "outdated": one.outdated,
+            "body": one.body,
+            "diffHunk": f"@@ -0,0 +1 @@\n+line {one.line} of {one.path}",
+            "author": actor(one.author),
+            "replyTo": first if one.answers else None,
+        }
+
+    # Checks
+
+    def _rollup_of(self, head: str) -> dict[str, Any] | None:
+        runs = [one for one in self.state.runs if one.head == head]
+        statuses = {one.context: one for one in self.state.statuses if one.head == head}
+        return self._rollup(runs, list(statuses.values())) if runs or statuses else None
+
+    def _rollup(self, runs: list[Run], statuses: list[Status]) -> dict[str, Any]:
+        words = [one.word or "pending" for one in runs] + [one.word for one in statuses]
+        bad = {"failure", "error", "cancelled", "timed_out"}
+        state = "FAILURE" if bad & set(words) else "PENDING" if "pending" in words else "SUCCESS"
+        nodes: list[Any] = [
+            graphql.Refused() if self.github.hides_checks else _run(one) for one in runs
+        ]
+        nodes += map(_status, statuses)
+        counts = {
+            "checkRunCountsByState": _count(
+                "CheckRunStateCount", (one.word.upper() or "IN_PROGRESS" for one in runs)
+            ),
+            "statusContextCountsByState": _count(
+                "StatusContextStateCount", (WORDS[one.word] for one in statuses)
+            ),
+        }
+        kind = "StatusCheckRollupContextConnection"
+        contexts = self._connection(kind, nodes)
+        return {
+            "__typename": "StatusCheckRollup",
+            "state": state,
+            "contexts": lambda **page: contexts(**page) | counts,
+        }
 
 
 def merge_state(state: State, entry: Entry) -> str:
@@ -168,29 +321,8 @@ def _queue_entry(pull: Pull) -> dict[str, Any] | None:
     return entry | {"state": "AWAITING_CHECKS"}
 
 
-def _dropped(pull: Pull) -> dict[str, Any]:
-    node = {"__typename": "RemovedFromMergeQueueEvent", "reason": pull.dropped}
-    nodes = [node] if pull.dropped else []
-    return {"__typename": "PullRequestTimelineItemsConnection", "nodes": nodes}
-
-
-def _threads(pull: Pull) -> dict[str, Any]:
-    nodes = [
-        {
-            "__typename": "PullRequestReviewThread",
-            "isResolved": one.resolved,
-            "isOutdated": one.outdated,
-            "path": one.path,
-            "line": None if one.outdated else one.line,
-            "originalLine": one.line,
-            "comments": lambda first, one=one: {
-                "__typename": "PullRequestReviewCommentConnection",
-                "nodes": [_remark(one)],
-            },
-        }
-        for one in pull.inline
-    ]
-    return {"__typename": "PullRequestReviewThreadConnection", "nodes": nodes}
+def _done(kind: str, at: float, who: str) -> dict[str, Any]:
+    return {"__typename": kind, "createdAt": iso(at), "actor": actor(who)}
 
 
 def _saved(saved: tuple[float, str] | None) -> dict[str, Any]:
@@ -198,77 +330,14 @@ def _saved(saved: tuple[float, str] | None) -> dict[str, Any]:
     return {"lastEditedAt": iso(at) if saved else None, "editor": actor(who)}
 
 
-def _remark(one: Inline) -> dict[str, Any]:
-    return _saved(one.saved) | {
-        "__typename": "PullRequestReviewComment",
-        "databaseId": one.id,
-        "body": one.body,
-        "diffHunk": f"@@ -0,0 +1 @@\n+line {one.line} of {one.path}",
-        "author": actor(one.author),
-        "pullRequestReview": {"__typename": "PullRequestReview", "databaseId": one.review},
-    }
-
-
-def _reviews(entry: Entry, last: int) -> dict[str, Any]:
-    assert entry.pull
-    nodes = [
-        _saved(one.saved)
-        | {
-            "__typename": "PullRequestReview",
-            "body": one.body,
-            "databaseId": one.id,
-            "state": one.state,
-            "submittedAt": iso(one.at),
-            "author": actor(one.author),
-            "commit": {"__typename": "Commit", "oid": one.head},
-        }
-        for one in entry.pull.reviews[-last:]
-    ]
-    return {"__typename": "PullRequestReviewConnection", "nodes": nodes}
-
-
-def _commits(state: State, head: str) -> dict[str, Any]:
-    commit = {"__typename": "Commit", "oid": head, "statusCheckRollup": _rollup_of(state, head)}
-    node = {"__typename": "PullRequestCommit", "commit": commit}
-    return {"__typename": "PullRequestCommitConnection", "nodes": [node]}
-
-
-def _rollup_of(state: State, head: str) -> dict[str, Any] | None:
-    runs = [one for one in state.runs if one.head == head]
-    statuses = list({one.context: one for one in state.statuses if one.head == head}.values())
-    return _rollup(runs, statuses) if runs or statuses else None
-
-
 def _count(kind: str, words: Iterable[str]) -> list[dict[str, Any]]:
     counts = Counter(words)
     return [{"__typename": kind, "state": word, "count": counts[word]} for word in counts]
 
 
-def _rollup(runs: list[Run], statuses: list[Status]) -> dict[str, Any]:
-    words = [one.word or "pending" for one in runs] + [one.word for one in statuses]
-    bad = {"failure", "error", "cancelled", "timed_out"}
-    state = "FAILURE" if bad & set(words) else "PENDING" if "pending" in words else "SUCCESS"
-    nodes = [*map(_run, runs), *map(_status, statuses)]
-    return {
-        "__typename": "StatusCheckRollup",
-        "state": state,
-        "contexts": lambda first: {
-            "__typename": "StatusCheckRollupContextConnection",
-            "nodes": nodes[:first],
-            "checkRunCountsByState": _count(
-                "CheckRunStateCount", (one.word.upper() or "IN_PROGRESS" for one in runs)
-            ),
-            "statusContextCountsByState": _count(
-                "StatusContextStateCount", (WORDS[one.word] for one in statuses)
-            ),
-            "pageInfo": {"__typename": "PageInfo", "hasNextPage": len(nodes) > first},
-        },
-    }
-
-
 def _run(run: Run) -> dict[str, Any]:
-    workflow = {"__typename": "Workflow", "name": run.workflow}
-    of = {"__typename": "WorkflowRun", "event": "push", "workflow": workflow}
+    workflow = {"__typename": "Workflow", "id": f"W_{run.workflow}"}
+    of = {"__typename": "WorkflowRun", "event": run.event, "workflow": workflow}
     app = {"__typename": "App", "slug": run.app}
     return {
         "__typename": "CheckRun",

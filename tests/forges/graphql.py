@@ -19,6 +19,17 @@ class GraphqlError(Exception):
     """The query is wrong."""
 
 
+@dataclass(frozen=True)
+class Refused:
+    """Stands for a value that is null, with an error of this type beside the data.
+
+    An error nulls only what it is about (GraphQL's specification, 6.4.4).
+    """
+
+    type: str = "FORBIDDEN"
+    message: str = "Resource not accessible by personal access token"
+
+
 @dataclass
 class Selection:
     """One field with its alias, arguments and what is asked for below; or a fragment."""
@@ -119,10 +130,13 @@ def run(text: str, variables: Mapping[str, Any], root: Object) -> dict[str, Any]
     try:
         parser = _Parser(text, variables)
         selections = parser.document()
-        data = _select(root, selections, parser.fragments, errors)
+        data = _select(root, selections, parser.fragments, errors, ())
     except GraphqlError as error:
         return {"errors": [{"message": str(error)}]}
     return {"data": data} | ({"errors": errors} if errors else {})
+
+
+Path = tuple[str | int, ...]
 
 
 def _select(
@@ -130,16 +144,17 @@ def _select(
     selections: list[Selection],
     fragments: Mapping[str, list[Selection]],
     errors: list[dict[str, Any]],
+    path: Path,
 ) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for one in selections:
         if one.spread:
-            found |= _select(value, fragments[one.spread], fragments, errors)
+            found |= _select(value, fragments[one.spread], fragments, errors, path)
         elif one.on:
             if value.get("__typename") == one.on:
-                found |= _select(value, one.below, fragments, errors)
+                found |= _select(value, one.below, fragments, errors, path)
         else:
-            found[one.alias] = _field(value, one, fragments, errors)
+            found[one.alias] = _field(value, one, fragments, errors, (*path, one.alias))
     return found
 
 
@@ -148,6 +163,7 @@ def _field(
     one: Selection,
     fragments: Mapping[str, list[Selection]],
     errors: list[dict[str, Any]],
+    path: Path,
 ) -> Any:
     if one.name not in value:
         kind = value.get("__typename", "Query")
@@ -157,8 +173,8 @@ def _field(
         got = got(**one.arguments)
         if got is None:
             message = f"Could not resolve to a {one.name}"
-            errors.append({"type": "NOT_FOUND", "path": [one.alias], "message": message})
-    return _below(got, one, fragments, errors)
+            errors.append({"type": "NOT_FOUND", "path": list(path), "message": message})
+    return _below(got, one, fragments, errors, path)
 
 
 def _below(
@@ -166,11 +182,15 @@ def _below(
     one: Selection,
     fragments: Mapping[str, list[Selection]],
     errors: list[dict[str, Any]],
+    path: Path,
 ) -> Any:
+    if isinstance(got, Refused):
+        errors.append({"type": got.type, "path": list(path), "message": got.message})
+        return None
     if isinstance(got, list):
-        return [_below(each, one, fragments, errors) for each in got]
+        return [_below(each, one, fragments, errors, (*path, at)) for at, each in enumerate(got)]
     if isinstance(got, Mapping):
         if not one.below:
             raise GraphqlError(f"Field '{one.name}' must have a selection of subfields")
-        return _select(got, one.below, fragments, errors)
+        return _select(got, one.below, fragments, errors, path)
     return got

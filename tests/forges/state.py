@@ -44,6 +44,10 @@ class Inline:
     """The line is one that was removed."""
     author: str = ""
     saved: tuple[float, str] | None = None
+    answers: int = 0
+    """The id of the first remark of its thread, if it is not that."""
+    on_file: bool = False
+    """It is on no line, but on the whole file."""
 
 
 @dataclass
@@ -136,11 +140,15 @@ class Run:
     """Its name in the list of jobs, if that is another one than in the list of statuses."""
     child: str = ""
     """The `workflow` of the pipeline that it has begun, on GitLab."""
+    of_fork: bool = False
+    """It has run for a pull request of a fork that is at the same commit."""
+    event: str = "pull_request"
 
     @property
     def suite(self) -> int:
         """The id of its suite on GitHub, where each run of a workflow has one."""
-        return zlib.crc32(f"{self.app} {self.workflow} {self.again}".encode())
+        origin = f"{self.app} {self.workflow} {self.again} {self.of_fork}"
+        return zlib.crc32(f"{self.head} {origin}".encode())
 
 
 @dataclass

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec import structs
 
 from sm.adapters.forge.combine import Part, combine
 from sm.adapters.forge.github.shapes import (
+    ActionsJob,
+    ActionsRun,
     Actor,
+    CheckRunShape,
     CommentNode,
     Context,
     IssueNode,
@@ -18,10 +21,12 @@ from sm.adapters.forge.github.shapes import (
     ReviewNode,
     Thread,
     TimelineNode,
+    there,
 )
 from sm.adapters.forge.marker import split_marker
 from sm.adapters.forge.model import (
     Check,
+    CheckState,
     Comment,
     InlineComment,
     PullRequest,
@@ -46,6 +51,15 @@ from sm.foreign import NAME_LIMIT, TITLE_LIMIT, tidy
 
 STATES = {"OPEN": PullState.OPEN, "MERGED": PullState.MERGED, "CLOSED": PullState.CLOSED}
 CONFLICTING, UNKNOWN = "CONFLICTING", "UNKNOWN"
+WORDS = {
+    "PENDING": CheckState.PENDING,
+    "EXPECTED": CheckState.PENDING,
+    "SUCCESS": CheckState.SUCCESS,
+    "FAILURE": CheckState.FAILURE,
+    "ERROR": CheckState.FAILURE,
+}
+"""GitHub's words for all checks of a commit."""
+ACTIONS = "github-actions"
 
 
 def read_actor(actor: Actor | None) -> str:
@@ -74,7 +88,7 @@ def make_pull(node: PullNode, rules: Callable[[str], BranchRules], *, has_ci: bo
         conflicts=is_open and node.mergeable == CONFLICTING,
         merged_as=node.merge_commit.oid if node.merge_commit and node.state == "MERGED" else "",
         closed_at=read_moment(node.closed_at),
-        reviews=stand([one for each in _reviews(node) if (one := _review(each))]),
+        reviews=make_reviews(node.reviews.nodes if node.reviews else ()),
     )
     if not is_open or not node.commits or node.is_cross_repository:
         return pull
@@ -91,8 +105,9 @@ def read_hold(pull: PullRequest, node: PullNode, rules: BranchRules) -> PullRequ
     return hold_back(pull, node.merge_state_status, node.review_decision or "", rules)
 
 
-def _reviews(node: PullNode) -> list[ReviewNode]:
-    return node.reviews.nodes if node.reviews else []
+def make_reviews(nodes: Iterable[ReviewNode | None] | None) -> tuple[Review, ...]:
+    """The reviews that stand."""
+    return stand([one for each in there(nodes) if (one := _review(each))])
 
 
 def _review(node: ReviewNode) -> tuple[Review, bool] | None:
@@ -101,7 +116,7 @@ def _review(node: ReviewNode) -> tuple[Review, bool] | None:
         return None
     state = REVIEWS.get(node.state, ReviewState.COMMENTED)
     review = Review(
-        id=str(node.database_id or 0),
+        id=str(node.full_database_id or 0),
         author=read_actor(node.author),
         at=read_moment(node.submitted_at),
         state=state,
@@ -129,33 +144,59 @@ def _editor(node: ReviewNode | Remark | CommentNode) -> str:
     return read_actor(node.editor) if node.last_edited_at else ""
 
 
-def make_whole_reviews(node: PullNode) -> tuple[Review, ...]:
-    """The reviews that stand, with their texts, without threads that are settled."""
-    remarks: dict[str, list[InlineComment]] = {}
-    for thread in node.review_threads.nodes if node.review_threads else []:
-        for said in [] if thread.is_resolved else thread.comments.nodes:
-            of = said.pull_request_review
-            remarks.setdefault(str(of.database_id if of else 0), []).append(_remark(thread, said))
-    found = stand([one for each in _reviews(node) if (one := _review(each))])
-    return tuple(structs.replace(one, comments=tuple(remarks.get(one.id, ()))) for one in found)
+def list_settled(threads: Iterable[Thread]) -> frozenset[str]:
+    """The ids of the first remarks of those threads that are resolved."""
+    firsts = (
+        one for thread in threads if thread.is_resolved for one in there(thread.comments.nodes)
+    )
+    return frozenset(str(one.full_database_id) for one in firsts)
 
 
-def _remark(thread: Thread, remark: Remark) -> InlineComment:
+def add_texts(
+    reviews: Iterable[Review],
+    texts: Mapping[str, ReviewNode],
+    remarks: Mapping[str, Sequence[Remark]],
+    settled: Collection[str],
+) -> tuple[Review, ...]:
+    """The reviews with their texts and remarks, by their ids; without `settled` threads."""
+    found = []
+    for one in reviews:
+        if (node := texts.get(one.id)) is None:
+            found.append(one)
+            continue
+        said = [each for each in remarks.get(one.id, ()) if not _is_settled(each, settled)]
+        found.append(
+            structs.replace(
+                one,
+                body=node.body.replace("\r\n", "\n"),
+                editor=_editor(node),
+                comments=tuple(map(_remark, said)),
+            )
+        )
+    return tuple(found)
+
+
+def _is_settled(remark: Remark, settled: Collection[str]) -> bool:
+    first = remark.reply_to or remark
+    return str(first.full_database_id) in settled
+
+
+def _remark(remark: Remark) -> InlineComment:
     return InlineComment(
-        path=thread.path[:1000],
-        line=max(thread.line or thread.original_line or 0, 0),
+        path=remark.path[:1000],
+        line=max(remark.line or remark.original_line or 0, 0),
         body=remark.body.replace("\r\n", "\n"),
         hunk=cut_hunk(remark.diff_hunk),
-        outdated=thread.is_outdated,
-        id=str(remark.database_id or ""),
+        outdated=remark.outdated,
+        id=str(remark.full_database_id or ""),
         editor=_editor(remark),
     )
 
 
 def make_check(node: PullNode, rules: BranchRules, *, has_ci: bool) -> Check:
     """What CI says of the head."""
-    contexts = node.rollup.contexts.nodes if node.rollup and node.rollup.contexts else []
-    parts = map(make_part, contexts)
+    contexts = node.rollup.contexts.nodes if node.rollup and node.rollup.contexts else ()
+    parts = map(make_part, there(contexts))
     found = combine(parts, node.head_ref_oid, expected=has_ci, required=rules.checks)
     return structs.replace(found, progress=node.progress if rules.checks else "")
 
@@ -178,13 +219,63 @@ def _owner(context: Context) -> str:
     suite = context.check_suite
     if suite and suite.workflow_run:
         run = suite.workflow_run
-        return f"{run.workflow.name if run.workflow else ''}/{run.event}"
-    return suite.app.slug if suite and suite.app else ""
+        return f"{run.workflow.id if run.workflow else ''}/{run.event}"
+    return (suite.app.slug or "") if suite and suite.app else ""
 
 
-def make_comments(node: IssueNode) -> tuple[Comment, ...]:
-    """The comments on an issue."""
-    return space_out(map(_comment, node.comments.nodes if node.comments else []))
+def make_run_part(shape: CheckRunShape, workflows: Mapping[int, str]) -> Part:
+    """A check run as a part of what CI says; `workflows` has that of each suite, if it is known.
+
+    Each run of a workflow has a suite of its own, and an app has one for each push.
+    """
+    suite, app = shape.check_suite.id if shape.check_suite else 0, shape.app and shape.app.slug
+    owner = workflows.get(suite) or (app if app and app != ACTIONS else suite)
+    is_over = shape.status == "completed"
+    moment = shape.completed_at if is_over else shape.started_at
+    output = shape.output
+    said = [output.title, output.summary, output.text] if output else []
+    return Part(
+        name=tidy(shape.name)[:NAME_LIMIT],
+        word=(shape.conclusion or "") if is_over else shape.status,
+        url=(shape.html_url or "")[:1000],
+        at=read_moment(moment),
+        id=shape.id,
+        key=f"run {owner} {shape.name}",
+        has_log=app == ACTIONS,
+        text="\n".join(filter(None, said)),
+    )
+
+
+def is_of_actions(shape: CheckRunShape) -> bool:
+    """Whether it is a job of GitHub Actions."""
+    return bool(shape.app and shape.app.slug == ACTIONS)
+
+
+def make_job_part(job: ActionsJob, run: ActionsRun) -> Part:
+    """A job of a run of Actions as a part of what CI says: the check run with its id."""
+    is_over = job.status == "completed"
+    moment = job.completed_at if is_over else job.started_at
+    return Part(
+        name=tidy(job.name)[:NAME_LIMIT],
+        word=(job.conclusion if is_over else job.status) or "",
+        url=(job.html_url or "")[:1000],
+        at=read_moment(moment),
+        id=job.id,
+        key=f"run {run.key} {job.name}",
+        has_log=True,
+    )
+
+
+def make_bare_run_part(run: ActionsRun) -> Part:
+    """A run of Actions that has no job, as a part: it waits, or could not begin."""
+    word = (run.conclusion if run.status == "completed" else run.status) or ""
+    name, url = tidy(run.name or "")[:NAME_LIMIT], (run.html_url or "")[:1000]
+    return Part(name, word, url, read_moment(run.updated_at), run.id, f"run {run.key}")
+
+
+def make_comments(nodes: Iterable[CommentNode | None] | None) -> tuple[Comment, ...]:
+    """The comments on an issue or a pull request."""
+    return space_out(map(_comment, there(nodes)))
 
 
 def _comment(node: CommentNode) -> Comment:
@@ -197,7 +288,7 @@ def make_source(node: IssueNode) -> SourcedText:
     """An issue's title and text, who has saved them last, and who has set its labels."""
     author = read_actor(node.author)
     filed = Saved(read_moment(node.created_at), author)
-    renamed = [_done(one) for one in node.renamed.nodes] if node.renamed else []
+    renamed = [_done(one) for one in there(node.renamed.nodes)] if node.renamed else []
     edited = Saved(read_moment(node.last_edited_at), read_actor(node.editor))
     return SourcedText(
         title=tidy(node.title)[:TITLE_LIMIT],
@@ -207,7 +298,7 @@ def make_source(node: IssueNode) -> SourcedText:
         body_saved=edited if node.last_edited_at else filed,
         labelled={
             tidy(one.label.name)[:NAME_LIMIT]: _done(one)
-            for one in (node.labelled.nodes if node.labelled else [])
+            for one in there(node.labelled.nodes if node.labelled else ())
             if one.label
         },
     )

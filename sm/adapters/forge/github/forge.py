@@ -8,11 +8,13 @@ from functools import partial
 from msgspec import structs
 
 from sm.adapters.forge.combine import PASSED, Part
-from sm.adapters.forge.errors import AtWorkError, QueueUnknownError
-from sm.adapters.forge.github.convert import make_whole_reviews, read_hold
+from sm.adapters.forge.errors import AtWorkError, NotFoundError, QueueUnknownError
+from sm.adapters.forge.github.convert import read_hold
 from sm.adapters.forge.github.details import Details
+from sm.adapters.forge.github.graphql import NOT_TO_BE_HAD
 from sm.adapters.forge.github.observe import Observer
-from sm.adapters.forge.github.shapes import PullNode
+from sm.adapters.forge.github.reader import FORBIDDEN, GithubReader
+from sm.adapters.forge.github.shapes import ActionsRun, Annotation
 from sm.adapters.forge.model import (
     Comment,
     Hold,
@@ -29,10 +31,10 @@ from sm.adapters.forge.rest.held import queue_up
 from sm.adapters.forge.rest.log import BYTES, clean_log
 from sm.adapters.forge.rest.outage import find_outage, name_step
 from sm.adapters.forge.rest.pulls import send_review
-from sm.adapters.forge.rest.reader import GONE, READ, WRITE
+from sm.adapters.forge.rest.reader import GONE, PAGE, READ, WRITE
 from sm.adapters.forge.rest.report import Report
 from sm.adapters.forge.rest.rules import BranchRules
-from sm.adapters.forge.rest.shapes import Annotation, Job, Merged, Run, Runs
+from sm.adapters.forge.rest.shapes import Job, Merged
 from sm.adapters.forge.web.errors import LimitedError, RefusedError
 from sm.errors import TemporaryError, UsageError
 from sm.text import one_line
@@ -43,17 +45,17 @@ EVENTS = {
     ReviewState.CHANGES_REQUESTED: "REQUEST_CHANGES",
     ReviewState.COMMENTED: "COMMENT",
 }
-FORBIDDEN = 403
-NOT_TO_BE_HAD = (FORBIDDEN, *GONE)
-
-
-def find_graphql(base: str) -> str:
-    """The address of GraphQL beside that of REST; on GitHub Enterprise it is not below it."""
-    return f"{base.removesuffix('/v3')}/graphql"
+NOT_TOLD = (FORBIDDEN, *GONE)
 
 
 class GithubForge(RestForge):
     """One repository on GitHub."""
+
+    reader: GithubReader
+
+    def make_reader(self, repository: str) -> GithubReader:
+        """What reads the repository of that name."""
+        return GithubReader(self.web, repository)
 
     # Observing
 
@@ -73,17 +75,17 @@ class GithubForge(RestForge):
         return self._details(self.checks.rules).read_comments(number, on_pull=on_pull)
 
     def _details(self, rules: Callable[[str], BranchRules]) -> Details:
-        return Details(self.reader, find_graphql(self.web.base), rules, has_ci=self.settings.has_ci)
+        return Details(self.reader, rules, has_ci=self.settings.has_ci)
 
     # Pull requests
 
     def pull(self, number: int) -> PullRequest:
         """One pull request with its texts, its check with the failing log, and what holds it."""
         details = self._details(self.checks.rules)
-        node = details.one(number)
-        found = self._whole_pull(number, node)
+        found = self._whole_pull(number, details)
         found = structs.replace(found, check=self.check(found.head, found.base))
-        if node is None or found.state is not PullState.OPEN:
+        node = details.one(number) if found.state is PullState.OPEN else None
+        if node is None:
             return found
         found = read_hold(found, node, self.checks.rules(found.base))
         if node.dropped and found.hold is not Hold.QUEUED:
@@ -91,16 +93,17 @@ class GithubForge(RestForge):
             found = structs.replace(found, held="; ".join(filter(None, [words, found.held])))
         return found
 
-    def _whole_pull(self, number: int, node: PullNode | None) -> PullRequest:
+    def _whole_pull(self, number: int, details: Details) -> PullRequest:
         """The texts of all; those of reviews come over REST only without GraphQL."""
-        if node is None:
+        try:
+            reviews = details.reviews(number, self.settings.trusted)
+        except (NotFoundError, *NOT_TO_BE_HAD):
             return self.reader.whole_pull(number)
-        shape = self.reader.pull_shape(number)
-        return make_pull(shape, make_whole_reviews(node), self.reader.comments(number))
+        return make_pull(self.reader.pull_shape(number), reviews, self.reader.comments(number))
 
     def read_reviews(self, number: int) -> tuple[Review, ...]:
-        """The reviews with their texts, and who has edited each text last: one query."""
-        return self._details(self.checks.rules).reviews(number)
+        """The reviews with their texts, and who has edited each text last."""
+        return self._details(self.checks.rules).reviews(number, self.settings.trusted)
 
     def enqueue(self, pull: PullRequest) -> PullRequest | None:
         """Put it into the merge queue of its base; None if that has none.
@@ -171,16 +174,16 @@ class GithubForge(RestForge):
     def _job(self, part: Part) -> Job:
         """The job with its steps; an empty one if GitHub tells nothing of it."""
         path = f"{self.reader.at}/actions/jobs/{part.id}"
-        answer = self.web.get(path, LOG, accept=NOT_TO_BE_HAD)
-        return Job(part.id) if answer.status in NOT_TO_BE_HAD else answer.read(Job)
+        answer = self.web.get(path, LOG, accept=NOT_TOLD)
+        return Job(part.id) if answer.status in NOT_TOLD else answer.read(Job)
 
     def _notes(self, part: Part) -> list[str]:
         """What GitHub itself says of a job, such as that its runner was lost: no log has that."""
-        path = f"{self.reader.at}/check-runs/{part.id}/annotations"
-        answer = self.web.get(path, LOG, accept=NOT_TO_BE_HAD)
-        if answer.status in NOT_TO_BE_HAD:
+        path = f"{self.reader.at}/check-runs/{part.id}/annotations?per_page={PAGE}"
+        answer = self.web.get(path, LOG, accept=NOT_TOLD)
+        if answer.status in NOT_TOLD:
             return []
-        found = answer.read(list[Annotation])
+        found = answer.read_page(Annotation).found
         return [one.message for one in found if one.message and one.annotation_level == "failure"]
 
     def rerun_jobs(self, head: str) -> None:
@@ -191,8 +194,7 @@ class GithubForge(RestForge):
             UsageError: it has never run on it.
 
         """
-        asked = {"head_sha": head}
-        runs = self.reader.ask("/actions/runs", Runs, f"commit '{head}'", asked).workflow_runs
+        runs = [one for one in self.reader.actions_runs(head) or () if one.is_ours]
         if not runs:
             raise UsageError(f"GitHub Actions has not run on {head[:12]}: start CI where it runs")
         if any(run.status != "completed" for run in runs):
@@ -201,7 +203,7 @@ class GithubForge(RestForge):
         what = "rerun-failed-jobs" if failed else "rerun"
         self._written(lambda: self._rerun(failed or runs, what))
 
-    def _rerun(self, runs: Iterable[Run], what: str) -> None:
+    def _rerun(self, runs: Iterable[ActionsRun], what: str) -> None:
         for run in runs:
             path = f"{self.reader.at}/actions/runs/{run.id}/{what}"
             try:

@@ -16,12 +16,14 @@ from msgspec import Struct, structs
 from sm.adapters.forge.github.convert import (
     CONFLICTING,
     UNKNOWN,
+    WORDS,
     join_revision,
     read_hold,
     split_revision,
 )
 from sm.adapters.forge.github.details import Details
-from sm.adapters.forge.github.shapes import PullNode
+from sm.adapters.forge.github.reader import GithubReader
+from sm.adapters.forge.github.shapes import PullNode, Remarked
 from sm.adapters.forge.model import (
     Batch,
     CheckState,
@@ -37,9 +39,9 @@ from sm.adapters.forge.rest.convert import is_of_fork, make_issue, read_moment
 from sm.adapters.forge.rest.issues import read_dependencies
 from sm.adapters.forge.rest.observe import DISCUSSED, OVERLAP_S, RECENT_S, Found, recall_comments
 from sm.adapters.forge.rest.people import find_people, keep_people, list_people, recall_people
-from sm.adapters.forge.rest.reader import OBSERVE, PAGE, Reader
+from sm.adapters.forge.rest.reader import OBSERVE, PAGE
 from sm.adapters.forge.rest.settings import RestSettings
-from sm.adapters.forge.rest.shapes import Changed, InlineShape, IssueShape
+from sm.adapters.forge.rest.shapes import Changed, IssueShape
 from sm.adapters.forge.web.limits import read_date
 from sm.foreign import format_utc
 
@@ -47,13 +49,8 @@ RACY_S = 2.0
 """An entry may change again within the second that its list shows: then its ETag says nothing."""
 NEWEST_FIRST = {"sort": "updated", "direction": "desc"}
 OLDEST_FIRST = {"sort": "updated", "direction": "asc"}
-WORDS = {
-    "PENDING": CheckState.PENDING,
-    "EXPECTED": CheckState.PENDING,
-    "SUCCESS": CheckState.SUCCESS,
-    "FAILURE": CheckState.FAILURE,
-    "ERROR": CheckState.FAILURE,
-}
+REMARK_PAGES = 10
+"""Of the remarks on lines that were edited since the last look."""
 
 
 class Guard(Struct, frozen=True):
@@ -67,7 +64,7 @@ class Guard(Struct, frozen=True):
 class Observer:
     """Makes one observation of `reader`'s repository."""
 
-    def __init__(self, reader: Reader, details: Details, settings: RestSettings) -> None:
+    def __init__(self, reader: GithubReader, details: Details, settings: RestSettings) -> None:
         """Nothing is asked yet."""
         self._reader, self._details, self._settings = reader, details, settings
         self._problems: list[str] = []
@@ -84,12 +81,13 @@ class Observer:
             self._reader, self._settings, issues, [one.number for one in changed]
         )
         pulls = {pull.number: pull for pull in since.pulls}
+        self._details.of_forks |= {pull.head for pull in since.pulls if is_of_fork(pull)}
         fresh = self._details.pulls(_pull_numbers(changed))
         pulls |= self._keep_known(fresh, pulls)
         everyone = bool(changed) or is_written
         asked = _list_restless(pulls, fresh, known.get("unsure", ""), everyone=everyone)
         pulls |= self._keep_known(self._look_again(pulls, asked), pulls)
-        pulls |= {} if guard.is_unchanged else self._mark_remarks(pulls)
+        pulls |= {} if guard.is_unchanged else self._mark_remarks(pulls, cursor)
         cursor = max([cursor, *(read_moment(one.updated_at) for one in changed)])
         return self._batch(Found(issues, pulls, recall_people(since)), guard, cursor)
 
@@ -105,7 +103,7 @@ class Observer:
         open_ones = [one for one in newest if one.state == "open"]
         closed_ones = [one for one in newest if one.state != "open"]
         pulls = self._details.pulls(_pull_numbers(open_ones), _pull_numbers(closed_ones))
-        pulls |= self._mark_remarks(pulls)
+        pulls |= self._mark_remarks(pulls, guard.date)
         authors = authors_in(issues.values(), pulls.values())
         known = list_people(self._reader, self._settings, authors)
         # From the beginning: what was changed between the lists may be older than what they show.
@@ -159,7 +157,9 @@ class Observer:
         """The issues among the entries, open ones with their comments."""
         shapes = [one for one in entries if one.pull_request is None]
         discussed = [one.number for one in shapes if one.comments and one.state == "open"]
-        said = self._details.comments(discussed[:DISCUSSED]) if discussed else {}
+        labels = set(self._settings.labels)
+        ours = {one.number for one in shapes if labels.intersection(make_issue(one).labels)}
+        said = self._details.comments(discussed[:DISCUSSED], ours) if discussed else {}
         said |= recall_comments(set(discussed) - set(said), known)
         return {one.number: make_issue(one, said.get(one.number, ())) for one in shapes}
 
@@ -210,7 +210,9 @@ class Observer:
             pull = structs.replace(pull, conflicts=known.conflicts)
         return _mark(pull, {one.id: split_revision(one.revision)[1] for one in known.reviews})
 
-    def _mark_remarks(self, pulls: Mapping[int, PullRequest]) -> dict[int, PullRequest]:
+    def _mark_remarks(
+        self, pulls: Mapping[int, PullRequest], since: float
+    ) -> dict[int, PullRequest]:
         """Those in which changes are asked for, with when remarks of each review were edited last.
 
         GitHub has one list for all, those that were edited last before the others.
@@ -221,14 +223,20 @@ class Observer:
             if is_in_play(pull)
             and any(one.state is ReviewState.CHANGES_REQUESTED for one in pull.reviews)
         ]
-        if not meant:
-            return {}
-        asked: dict[str, str | int] = {"per_page": PAGE, **NEWEST_FIRST}
-        answer = self._reader.web.get(f"{self._reader.at}/pulls/comments", OBSERVE, asked)
-        remarked: dict[str, str] = {}
-        for one in answer.read(list[InlineShape]):
-            remarked.setdefault(str(one.pull_request_review_id), one.updated_at)
-        return {pull.number: _mark(pull, remarked) for pull in meant}
+        remarked = self._list_remarked(since) if meant else {}
+        return {pull.number: _mark(pull, remarked) for pull in meant} if remarked else {}
+
+    def _list_remarked(self, since: float) -> dict[str, str]:
+        """When a remark of each review was edited last: the last page, and all edited `since`."""
+        found: dict[str, str] = {}
+        for number in range(1, REMARK_PAGES + 1):
+            page = self._reader.page("/pulls/comments", Remarked, NEWEST_FIRST, OBSERVE, number)
+            for one in page.found:
+                found.setdefault(str(one.pull_request_review_id), one.updated_at)
+            last = read_moment(page.found[-1].updated_at) if page.found else 0.0
+            if not self._reader.has_more(page) or last < since - OVERLAP_S:
+                break
+        return found
 
     def _batch(self, found: Found, guard: Guard, cursor: float) -> Batch:
         issues, pulls = found.issues, found.pulls

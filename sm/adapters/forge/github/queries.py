@@ -16,7 +16,7 @@ ACTOR = "{ __typename login }"
 ROLLUP = """\
 statusCheckRollup { state contexts(first: 100) { ...counts pageInfo { hasNextPage } nodes { \
 __typename ... on CheckRun { name status conclusion detailsUrl startedAt completedAt \
-checkSuite { app { slug } workflowRun { event workflow { name } } } } \
+checkSuite { app { slug } workflowRun { event workflow { id } } } } \
 ... on StatusContext { context state targetUrl createdAt } } } }"""
 COUNTS = """\
 fragment counts on StatusCheckRollupContextConnection { checkRunCountsByState { state count } \
@@ -27,28 +27,34 @@ BRIEF = f"""\
 fragment brief on PullRequest {{ number state title isCrossRepository createdAt closedAt \
 headRefName headRefOid baseRefName mergeable {MERGING} author {ACTOR} headRepositoryOwner {ACTOR} \
 mergeCommit {{ oid }} }}"""
+BEFORE = "pageInfo { hasPreviousPage startCursor }"
+AFTER = "pageInfo { hasNextPage endCursor }"
+EDITED = f"lastEditedAt editor {ACTOR}"
+JUDGED = f"""\
+{{ {BEFORE} nodes {{ id fullDatabaseId state submittedAt author {ACTOR} \
+authorCanPushToRepository commit {{ oid }} {EDITED} }} }}"""
+"""Reviews without their texts: whoever may write there can make these too long for an answer."""
 WHOLE = f"""\
-fragment whole on PullRequest {{ ...brief reviews(last: 100) {{ nodes {{ databaseId state \
-submittedAt lastEditedAt author {ACTOR} commit {{ oid }} }} }} \
+fragment whole on PullRequest {{ ...brief reviews(last: 100) {JUDGED} \
 commits(last: 1) {{ nodes {{ commit {{ oid {ROLLUP} }} }} }} }}"""
 SHORT = f"""\
 fragment short on PullRequest {{ number state headRefOid mergeable {MERGING} \
 statusCheckRollup {{ state contexts(first: 1) {{ ...counts }} }} }}"""
 """One connection for each pull request, so that a hundred of them cost one point."""
-EDITED = f"lastEditedAt editor {ACTOR}"
-REVIEWED = f"""\
-fragment reviewed on PullRequest {{ number state reviews(last: 100) {{ nodes {{ databaseId state \
-submittedAt author {ACTOR} commit {{ oid }} body {EDITED} }} }} \
-reviewThreads(first: 100) {{ nodes {{ isResolved isOutdated path line originalLine \
-comments(first: 100) {{ nodes {{ databaseId body diffHunk author {ACTOR} {EDITED} \
-pullRequestReview {{ databaseId }} }} }} }} }} }}"""
-ONE = f"""\
-fragment one on PullRequest {{ id headRefOid mergeable isMergeQueueEnabled {MERGING} ...reviewed \
-timelineItems(last: 1, itemTypes: [REMOVED_FROM_MERGE_QUEUE_EVENT]) {{ nodes {{ __typename \
-... on RemovedFromMergeQueueEvent {{ reason }} }} }} }}"""
+SETTLED = f"""\
+{{ {AFTER} nodes {{ isResolved comments(first: 1) {{ nodes {{ fullDatabaseId }} }} }} }}"""
+"""Threads by their first remarks: those that answer it name it."""
+REMARKS = f"""\
+{{ {AFTER} nodes {{ fullDatabaseId path line originalLine outdated body diffHunk {EDITED} \
+replyTo {{ fullDatabaseId }} }} }}"""
+QUEUEING = f"""\
+fragment queueing on PullRequest {{ id number state headRefOid mergeable isMergeQueueEnabled \
+{MERGING} timelineItems(last: 1, itemTypes: [REMOVED_FROM_MERGE_QUEUE_EVENT]) {{ nodes {{ \
+__typename ... on RemovedFromMergeQueueEvent {{ reason }} }} }} }}"""
+KINDS = {"Issue": "issue", "PullRequest": "pullRequest"}
+"""The types that have comments, and their fields."""
 COMMENTS = f"""\
-{{ number comments(last: 100) {{ nodes {{ body createdAt viewerDidAuthor \
-author {ACTOR} lastEditedAt editor {ACTOR} }} }} }}"""
+{{ {BEFORE} nodes {{ body createdAt viewerDidAuthor author {ACTOR} {EDITED} }} }}"""
 LABELLINGS = 100
 """Times that an issue was given a label which are read: the last ones."""
 SOURCE = f"""\
@@ -72,15 +78,28 @@ def ask_states(numbers: Iterable[int]) -> str:
     return _query(_aliases("short", numbers), [SHORT, COUNTS])
 
 
-def ask_comments(numbers: Iterable[int]) -> str:
-    """The last comments on these issues."""
-    aliases = [f"i{number}: issue(number: {number}) {{ ...said }}" for number in numbers]
-    return _query(aliases, [f"fragment said on Issue {COMMENTS}"])
+def ask_comments(kind: str, numbers: Iterable[int], size: int = 100) -> str:
+    """The last comments on these issues or pull requests, so many of each; `kind` says which."""
+    field = KINDS[kind]
+    aliases = [f"i{number}: {field}(number: {number}) {{ ...said }}" for number in numbers]
+    said = f"fragment said on {kind} {{ number comments(last: {size}) {COMMENTS} }}"
+    return _query(aliases, [said])
 
 
-def ask_pull_comments(number: int) -> str:
-    """The last comments on a pull request."""
-    return _query(_aliases("said", [number]), [f"fragment said on PullRequest {COMMENTS}"])
+def ask_comments_before(kind: str, number: int, size: int) -> str:
+    """The comments on one of them before the variable `cursor`."""
+    found = f"comments(last: {size}, before: $cursor) {COMMENTS}"
+    aliases = [f"i{number}: {KINDS[kind]}(number: {number}) {{ number {found} }}"]
+    return _query(aliases, [], "cursor")
+
+
+def ask_rollup() -> str:
+    """The word for all checks of the commit in the variable `head`."""
+    found = "object(oid: $head) { __typename ... on Commit { statusCheckRollup { state } } }"
+    return (
+        "query($owner: String!, $name: String!, $head: GitObjectID) { rateLimit { cost } "
+        f"repository(owner: $owner, name: $name) {{ {found} }} }}"
+    )
 
 
 def ask_source(number: int) -> str:
@@ -88,16 +107,38 @@ def ask_source(number: int) -> str:
     return _query([f"i{number}: issue(number: {number}) {{ ...source }}"], [SOURCE])
 
 
-def ask_one(number: int) -> str:
-    """Of one pull request: its merge queue, and its reviews with their texts."""
-    return _query([f"p{number}: pullRequest(number: {number}) {{ ...one }}"], [ONE, REVIEWED])
+def ask_queueing(number: int) -> str:
+    """Of one pull request: how it stands in its merge queue."""
+    return _query(_aliases("queueing", [number]), [QUEUEING])
 
 
 def ask_reviews(number: int) -> str:
-    """The reviews of one pull request with their texts, and who has edited these."""
-    return _query([f"p{number}: pullRequest(number: {number}) {{ ...reviewed }}"], [REVIEWED])
+    """The last reviews of one pull request, and the first threads, without texts."""
+    found = f"reviews(last: 100) {JUDGED} reviewThreads(first: 100) {SETTLED}"
+    return _query([f"p{number}: pullRequest(number: {number}) {{ number state {found} }}"], [])
 
 
+def ask_reviews_before(number: int) -> str:
+    """Its reviews before the variable `cursor`."""
+    found = f"reviews(last: 100, before: $cursor) {JUDGED}"
+    aliases = [f"p{number}: pullRequest(number: {number}) {{ number state {found} }}"]
+    return _query(aliases, [], "cursor")
+
+
+def ask_threads_after(number: int) -> str:
+    """Its threads after the variable `cursor`."""
+    found = f"reviewThreads(first: 100, after: $cursor) {SETTLED}"
+    aliases = [f"p{number}: pullRequest(number: {number}) {{ number state {found} }}"]
+    return _query(aliases, [], "cursor")
+
+
+ASK_TEXTS = f"""\
+query($ids: [ID!]!) {{ rateLimit {{ cost }} nodes(ids: $ids) {{ __typename \
+... on PullRequestReview {{ id state body {EDITED} comments(first: 100) {REMARKS} }} }} }}"""
+"""The texts of reviews: their own, and their remarks on lines. No other person adds to these."""
+ASK_REMARKS_AFTER = f"""\
+query($ids: [ID!]!, $cursor: String) {{ rateLimit {{ cost }} nodes(ids: $ids) {{ __typename \
+... on PullRequestReview {{ id state comments(first: 100, after: $cursor) {REMARKS} }} }} }}"""
 ENQUEUE = """\
 mutation($input: EnqueuePullRequestInput!) { enqueuePullRequest(input: $input) \
 { mergeQueueEntry { position state } } }"""
@@ -107,8 +148,9 @@ def _aliases(fragment: str, numbers: Iterable[int]) -> list[str]:
     return [f"p{n}: pullRequest(number: {n}) {{ ...{fragment} }}" for n in numbers]
 
 
-def _query(aliases: Iterable[str], fragments: Iterable[str]) -> str:
+def _query(aliases: Iterable[str], fragments: Iterable[str], *cursors: str) -> str:
     inner = "\n".join(aliases)
-    head = "query($owner: String!, $name: String!) { rateLimit { cost }"
+    more = "".join(f", ${name}: String" for name in cursors)
+    head = f"query($owner: String!, $name: String!{more}) {{ rateLimit {{ cost }}"
     body = f"{head}\nrepository(owner: $owner, name: $name) {{\n{inner}\n}} }}"
     return "\n".join([body, *fragments])

@@ -5,7 +5,7 @@ Every word was written by others, so it is bounded here, where it enters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import structs
 
@@ -22,7 +22,6 @@ from sm.adapters.forge.model import (
     ReviewState,
 )
 from sm.adapters.forge.rest.shapes import (
-    CheckRunShape,
     CommentShape,
     InlineShape,
     IssueShape,
@@ -46,9 +45,9 @@ REVIEWS = {
 """The words for reviews. Any other is of one that does not count: pending, or dismissed."""
 UNSUBMITTED = ("PENDING", "REQUEST_REVIEW")
 """Words of what is in the list of reviews, and is none yet: a draft, one that is asked for."""
+WHOLE_FILE = "file"
 HUNK_LINES, HUNK_WIDTH = 8, 300
 """Of the diff above a remark that are shown: lines, and characters of each."""
-ACTIONS = "github-actions"
 
 
 def read_login(user: User | None) -> str:
@@ -186,7 +185,7 @@ def make_remark(shape: InlineShape) -> InlineComment:
         line=max(line or 0, 0),
         body=shape.body.replace("\r\n", "\n"),
         hunk=cut_hunk(shape.diff_hunk),
-        outdated=not (shape.line or shape.position),
+        outdated=not (shape.line or shape.position or shape.subject_type == WHOLE_FILE),
         id=str(shape.id or ""),
     )
 
@@ -221,37 +220,17 @@ def stand(reviews: Iterable[tuple[Review, bool]]) -> tuple[Review, ...]:
     )
 
 
-def make_run_part(shape: CheckRunShape, workflows: Mapping[int, str]) -> Part:
-    """A check run as a part of what CI says; `workflows` has that of each suite, if it is known.
-
-    Each run of a workflow has a suite of its own, and an app has one for each push.
-    """
-    suite, app = shape.check_suite.id if shape.check_suite else 0, shape.app and shape.app.slug
-    owner = workflows.get(suite) or (app if app and app != ACTIONS else suite)
-    is_over = shape.status == "completed"
-    moment = shape.completed_at if is_over else shape.started_at
-    output = shape.output
-    said = [output.title, output.summary, output.text] if output else []
-    return Part(
-        name=tidy(shape.name)[:NAME_LIMIT],
-        word=(shape.conclusion or "") if is_over else shape.status,
-        url=(shape.html_url or "")[:1000],
-        at=read_moment(moment),
-        id=shape.id,
-        key=f"run {owner} {shape.name}",
-        has_log=app == ACTIONS,
-        text="\n".join(filter(None, said)),
-    )
-
-
 def make_status_part(shape: StatusShape) -> Part:
-    """A commit status as a part of what CI says."""
+    """A commit status as a part of what CI says.
+
+    A forge gives the last one of each: two with one context are of two workflows.
+    """
     return Part(
         name=tidy(shape.context)[:NAME_LIMIT] or "status",
         word=(shape.state or shape.status).lower(),
         url=(shape.target_url or "")[:1000],
         at=read_moment(shape.updated_at),
         id=shape.id,
-        key=f"status {shape.context}",
+        key=f"status {shape.context} {shape.id}",
         text=shape.description or "",
     )

@@ -15,8 +15,6 @@ from sm.adapters.forge.rest.convert import (
     make_issue,
     make_pull,
     make_reviews,
-    make_run_part,
-    make_status_part,
     read_login,
     shorten,
     space_out,
@@ -25,8 +23,6 @@ from sm.adapters.forge.rest.pages import read_page
 from sm.adapters.forge.rest.rules import BranchRules, name_checks
 from sm.adapters.forge.rest.shapes import (
     Branch,
-    CheckRuns,
-    CheckRunShape,
     CommentShape,
     Comparison,
     File,
@@ -39,9 +35,7 @@ from sm.adapters.forge.rest.shapes import (
     ReviewShape,
     Rule,
     RuleParameters,
-    Statuses,
     User,
-    WorkflowRuns,
 )
 from sm.adapters.forge.web.answer import Answer, Page, has_next
 from sm.adapters.forge.web.client import Client, Params
@@ -130,9 +124,9 @@ class Reader:
     ) -> Page[T]:
         """Page `number` of a list below the repository.
 
-        An issue or a pull request that cannot be read is noted and passed over, so that it stands
-        in the way of no other. Other things decide together about one of them, such as reviews:
-        then one that cannot be read makes the whole page unreadable.
+        What cannot be read is noted and passed over, so that it stands in the way of no other.
+        Only reviews decide together: one that cannot be read may be the one that counts, so it
+        makes the whole page unreadable.
         """
         is_apart = shape in self.apart
 
@@ -162,7 +156,9 @@ class Reader:
     """The parameter for the entries of a page."""
     page_size: ClassVar[int] = PAGE
     """How many a page has, if there are as many."""
-    apart: ClassVar[frozenset[type]] = frozenset({IssueShape, PullShape})
+    apart: ClassVar[frozenset[type]] = frozenset(
+        {IssueShape, PullShape, CommentShape, InlineShape, Label, File, User}
+    )
     """The shapes of entries of which each is read for itself."""
 
     def pass_over(self, reasons: Iterable[str]) -> None:
@@ -304,7 +300,7 @@ class Reader:
             "sort": "created",
             "direction": "desc",
         }
-        return self.web.get(f"{self.at}/pulls", READ, asked).read(list[PullShape])
+        return self.web.get(f"{self.at}/pulls", READ, asked).read_page(PullShape).found
 
     def offer(
         self, branch: str, base: str, title: str, body: str, landed: Callable[[], bool]
@@ -358,7 +354,7 @@ class Reader:
         name = quote(branch, safe="/")
         return {
             f"{self.at}/branches/{name}": _read_protection,
-            f"{self.at}/rules/branches/{name}": _read_rulesets,
+            f"{self.at}/rules/branches/{name}?per_page={PAGE}": _read_rulesets,
         }
 
     def branch_head(self, branch: str) -> str:
@@ -375,42 +371,11 @@ class Reader:
 
     def status_parts(self, head: str, purpose: str = READ) -> list[Part]:
         """What the statuses say."""
-        found: list[Part] = []
-        for answer in self._of_commit(f"/commits/{head}/status", purpose):
-            found += map(make_status_part, answer.read(Statuses).statuses or [])
-        return found
+        return []
 
     def run_parts(self, head: str, purpose: str = READ) -> list[Part]:
         """What the check runs say."""
-        found: list[CheckRunShape] = []
-        for answer in self._of_commit(f"/commits/{head}/check-runs", purpose):
-            found += answer.read(CheckRuns).check_runs
-        recurs = len({run.name for run in found}) < len(found)
-        workflows = self._workflows(head, purpose) if recurs else {}
-        return [make_run_part(run, workflows) for run in found]
-
-    def _workflows(self, head: str, purpose: str) -> dict[int, str]:
-        """The workflow and the event of each suite; none if the token may not read Actions.
-
-        They tell a check that has run again from another one of the same name.
-        """
-        asked: Params = {"head_sha": head, "per_page": PAGE}
-        answer = self.web.get(f"{self.at}/actions/runs", purpose, asked, accept=(403, *GONE))
-        runs = answer.read(WorkflowRuns).workflow_runs if answer.status < 300 else []
-        return {run.check_suite_id: f"{run.workflow_id}/{run.event}" for run in runs}
-
-    def _of_commit(self, path: str, purpose: str) -> Iterator[Answer]:
-        """The pages; none for a commit that the forge does not have."""
-        try:
-            for number in range(1, PAGES + 1):
-                asked = {"per_page": PAGE, "page": number}
-                answer = self.web.get(f"{self.at}{path}", purpose, asked)
-                yield answer
-                if not has_next(answer.headers):
-                    return
-        except RefusedError as error:
-            if error.status not in (*GONE, 422):
-                raise
+        return []
 
 
 def _read_protection(answer: Answer) -> BranchRules:
@@ -426,7 +391,7 @@ def _read_protection(answer: Answer) -> BranchRules:
 def _read_rulesets(answer: Answer) -> BranchRules:
     """What all rulesets together ask for."""
     found = BranchRules()
-    for rule in answer.read(list[Rule]):
+    for rule in answer.read_page(Rule).found:
         asked = rule.parameters or RuleParameters()
         found = found.join(
             BranchRules(

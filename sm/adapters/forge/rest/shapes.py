@@ -49,6 +49,7 @@ class IssueShape(Struct, frozen=True):
     comments: Whole = 0
     assignees: list[User] | None = None
     pull_request: PullLink | None = None
+    repository_url: str | None = None
 
 
 class Changed(Struct, frozen=True):
@@ -119,8 +120,9 @@ class ReviewShape(Struct, frozen=True):
 
 
 class InlineShape(Struct, frozen=True):
-    """A remark on a line; `line` is null once the code it was about is gone.
+    """A remark on a line; `line` and `position` are null once the code it was about is gone.
 
+    One on a whole file has neither: its `subject_type` is "file".
     `resolver` has ended its thread, on Forgejo and Gitea. `user` is null if that account is gone.
     """
 
@@ -133,9 +135,9 @@ class InlineShape(Struct, frozen=True):
     pull_request_review_id: Whole | None = None
     line: Whole | None = None
     original_line: Whole | None = None
-    position: Whole = 0
-    original_position: Whole = 0
-    updated_at: str = ""
+    position: Whole | None = None
+    original_position: Whole | None = None
+    subject_type: str | None = None
 
 
 class TimelineShape(Struct, frozen=True):
@@ -144,47 +146,6 @@ class TimelineShape(Struct, frozen=True):
     type: str | None = ""
     body: str | None = None
     review_id: Whole = 0
-
-
-class App(Struct, frozen=True):
-    """The program that a check run is of."""
-
-    slug: str | None = ""
-
-
-class Suite(Struct, frozen=True):
-    """The check runs of one push and one program."""
-
-    id: Whole = 0
-
-
-class Output(Struct, frozen=True):
-    """What a check run says itself."""
-
-    title: str | None = None
-    summary: str | None = None
-    text: str | None = None
-
-
-class CheckRunShape(Struct, frozen=True):
-    """One check run."""
-
-    id: Whole
-    name: str
-    status: str
-    conclusion: str | None = None
-    started_at: str | None = None
-    completed_at: str | None = None
-    html_url: str | None = None
-    check_suite: Suite | None = None
-    app: App | None = None
-    output: Output | None = None
-
-
-class CheckRuns(Struct, frozen=True):
-    """A page of check runs."""
-
-    check_runs: list[CheckRunShape] = []
 
 
 class StatusShape(Struct, frozen=True):
@@ -220,20 +181,6 @@ class Runs(Struct, frozen=True):
     workflow_runs: list[Run] = []
 
 
-class WorkflowRun(Struct, frozen=True):
-    """Which workflow the checks of a suite on GitHub are of."""
-
-    check_suite_id: Whole = 0
-    workflow_id: Whole = 0
-    event: str | None = ""
-
-
-class WorkflowRuns(Struct, frozen=True):
-    """The workflows that GitHub Actions has run on a commit."""
-
-    workflow_runs: list[WorkflowRun] = []
-
-
 class StepShape(Struct, frozen=True):
     """A step of a job."""
 
@@ -249,13 +196,6 @@ class Job(Struct, frozen=True):
     status: str = ""
     conclusion: str | None = None
     steps: list[StepShape] | None = None
-
-
-class Annotation(Struct, frozen=True):
-    """What a check run says of a line, or of itself."""
-
-    annotation_level: str | None = None
-    message: str | None = None
 
 
 class Jobs(Struct, frozen=True):
