@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from sm.adapters.agent import profiles
+from sm.adapters.forge.rest.forge import RestForge
 from sm.adapters.forge.webhook.secret import read_secret
 from sm.config import duration
 from sm.config.forges import RemoteSettings
@@ -46,6 +47,9 @@ def check_forge(project: Project) -> Iterator[Finding]:
         yield warn(one_line(problem), "the others go on without it")
     if not found.problems:
         yield ok(f"forge: {len(found.issues)} issues, {len(found.pulls)} pull requests")
+    if isinstance(project.forge, RestForge):
+        for limit in project.forge.find_limits():
+            yield warn(limit, "docs/FORGES.md says what a token needs")
 
 
 def check_webhooks(project: Project) -> Iterator[Finding]:

@@ -134,16 +134,21 @@ class Github:
 
         So do recorded moves: PyGithub, tests/ReplayData/PullRequest2408.setUp.txt.
         """
-        found = re.fullmatch(r"/repos/[^/]+/[^/]+/issues/([0-9]+)", asked.path)
+        found = re.fullmatch(r"/repos/[^/]+/[^/]+/issues/([0-9]+)(/.*)?", asked.path)
         if found and int(found[1]) in self.transferred:
             name, number = self.transferred[int(found[1])]
-            where = f"{self._base(asked)}/repositories/{zlib.crc32(name.encode())}/issues/{number}"
-            return Reply(301, {"message": "Moved Permanently"}, {"Location": where})
+            below = f"{number}{found[2] or ''}"
+            where = f"{self._base(asked)}/repositories/{zlib.crc32(name.encode())}/issues/{below}"
+            status = 301 if asked.method == "GET" else 307
+            return Reply(status, {"message": "Moved Permanently"}, {"Location": where})
         for name, number in self.transferred.values():
-            if asked.path == f"/repositories/{zlib.crc32(name.encode())}/issues/{number}":
+            place = f"/repositories/{zlib.crc32(name.encode())}/issues/{number}"
+            if asked.path == place:
                 data = self.issue_data(Entry(number, "moved", "", "ada", 0.0, 0.0))
                 data["repository_url"] = f"{self._base(asked)}/repos/{name}"
                 return Reply(data=data)
+            if asked.path.startswith(place):
+                return Reply(data=[] if asked.method == "GET" else {})
         return None
 
     def _canonical(self, path: str) -> str:

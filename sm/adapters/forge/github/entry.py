@@ -31,7 +31,9 @@ def open_forge(
 
 def find_problems(project: ProjectSettings, url: str) -> Iterator[str]:
     """What is wrong with the token, the repository, its labels, or the remote."""
-    yield from find_rest_problems(open_forge(project), project, url)
+    forge = open_forge(project)
+    yield from find_rest_problems(forge, project, url)
+    yield from forge.find_blindness()
 
 
 def choose_dialect(settings: ForgeSettings) -> Dialect:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from msgspec import structs
@@ -36,7 +36,7 @@ from sm.adapters.forge.rest.report import Report
 from sm.adapters.forge.rest.rules import BranchRules
 from sm.adapters.forge.rest.shapes import Job, Merged
 from sm.adapters.forge.web.errors import LimitedError, RefusedError
-from sm.errors import TemporaryError, UsageError
+from sm.errors import SmError, TemporaryError, UsageError
 from sm.text import one_line
 
 LOG = "log"
@@ -158,6 +158,32 @@ class GithubForge(RestForge):
         return self.web.write("PUT", path, WRITE, data).read(Merged).sha or ""
 
     # Checks
+
+    def find_limits(self) -> Iterator[str]:
+        """That a token may not read check runs: the rest of CI is seen without them."""
+        head = self._blind_at()
+        if head and self.reader.actions_runs(head) is not None:
+            yield (
+                "the token may not read check runs, as no fine-grained one can: jobs of GitHub "
+                "Actions and statuses count, and of other checks only whether they pass"
+            )
+
+    def find_blindness(self) -> Iterator[str]:
+        """That the token may read nothing of GitHub Actions."""
+        head = self._blind_at()
+        if head and self.reader.actions_runs(head) is None:
+            yield (
+                "the token may read neither check runs nor GitHub Actions, so no commit passes: "
+                "give it read access to Actions"
+            )
+
+    def _blind_at(self) -> str:
+        """The last commit of the base, if its check runs may not be read; else ''."""
+        try:
+            head = self.branch_head(self.settings.base) if self.settings.has_ci else ""
+            return "" if not head or self.reader.may_read_runs(head) else head
+        except SmError:
+            return ""  # what is wrong there is told elsewhere
 
     def read_report(self, part: Part, head: str) -> Report:
         """What a job of GitHub Actions says, or else what the check says of itself."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import ClassVar, TypeVar
 
@@ -104,9 +104,11 @@ class GithubReader(Reader):
         found = self.status_parts(head, purpose)
         if (runs := self._run_parts(head, purpose)) is not None:
             return [*found, *runs]
-        jobs = self._jobs_parts(head, purpose)
-        found += jobs or []
-        return [*found, *self._stand_in(found, head, is_dark=jobs is None)]
+        actions = self.actions_runs(head, purpose)
+        found += self._jobs_parts(actions or (), purpose)
+        if any(not one.is_ours for one in actions or ()):
+            return found  # GitHub's word for all checks counts those of the fork
+        return [*found, *self._stand_in(found, head, is_dark=actions is None)]
 
     def _run_parts(self, head: str, purpose: str) -> list[Part] | None:
         """What the check runs say; None if the token may not read them.
@@ -123,6 +125,10 @@ class GithubReader(Reader):
         keys = {run.check_suite_id: run.key for run in runs}
         ours = [one for one in found if not (one.check_suite and one.check_suite.id in foreign)]
         return [*(make_run_part(one, keys) for one in ours), *unread]
+
+    def may_read_runs(self, head: str) -> bool:
+        """Whether the token may read check runs."""
+        return self._check_runs(head, READ) is not None
 
     def _check_runs(self, head: str, purpose: str) -> list[Raw] | None:
         """The check runs, None if the token may not read them."""
@@ -151,10 +157,8 @@ class GithubReader(Reader):
 
     # Without check runs
 
-    def _jobs_parts(self, head: str, purpose: str) -> list[Part] | None:
-        """What the jobs of each workflow's last run say; None if the token may not read them."""
-        if (runs := self.actions_runs(head, purpose)) is None:
-            return None
+    def _jobs_parts(self, runs: Iterable[ActionsRun], purpose: str) -> list[Part]:
+        """What the jobs of each workflow's last run say."""
         ours = sorted((run for run in runs if run.is_ours), key=lambda run: run.id)
         newest = {run.key: run for run in ours}
         return [part for run in newest.values() for part in self._job_parts(run, purpose)]

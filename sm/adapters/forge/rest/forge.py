@@ -7,7 +7,7 @@ accounts.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -85,7 +85,9 @@ class RestForge(ABC):
     @cached_property
     def reader(self) -> Reader:
         """The repository under its present name."""
-        return self.make_reader(self.files.present_name(self.settings.repository))
+        known = self.files.read_known(self.settings.repository)
+        self.web.home = known.id if known else 0
+        return self.make_reader(known.name if known else self.settings.repository)
 
     def make_reader(self, repository: str) -> Reader:
         """What reads the repository of that name."""
@@ -125,6 +127,7 @@ class RestForge(ABC):
         known = self.files.read_known(configured)
         found = self.reader.repository_shape(OBSERVE, known.id if known else 0)
         self.files.remember(Known(configured, found.id, found.full_name))
+        self.web.home = found.id
         if found.full_name.lower() == configured.lower():
             return []
         self.__dict__.pop("reader", None)
@@ -384,6 +387,10 @@ class RestForge(ABC):
     def check(self, head: str, base: str = "") -> Check:
         """What CI says of a commit that is to be merged into `base`, with the failing log."""
         return self.checks.read(head, base or self.settings.base)
+
+    def find_limits(self) -> Iterator[str]:
+        """What the token cannot do that stops nothing, and is good to know."""
+        yield from ()
 
     @abstractmethod
     def read_report(self, part: Part, head: str) -> Report:

@@ -39,7 +39,7 @@ from sm.adapters.forge.rest.shapes import (
 )
 from sm.adapters.forge.web.answer import Answer, Page, has_next
 from sm.adapters.forge.web.client import Client, Params
-from sm.adapters.forge.web.errors import BadShapeError, RefusedError
+from sm.adapters.forge.web.errors import BadShapeError, MovedAwayError, RefusedError
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -99,7 +99,8 @@ class Reader:
             return self.web.get(f"{self.at}{path}", purpose, params).read(shape)
         except RefusedError as error:
             if error.status in GONE:
-                raise NotFoundError(f"there is no {what} in '{self.repository}'") from None
+                away = f": {error.said}" if isinstance(error, MovedAwayError) else ""
+                raise NotFoundError(f"there is no {what} in '{self.repository}'{away}") from None
             raise
 
     def entries(

@@ -7,10 +7,12 @@ it. Who calls repeats it later, and looks for its trace before.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin
 
 import msgspec
 from msgspec import Struct, structs
@@ -21,6 +23,7 @@ from sm.adapters.forge.web.answer import Answer
 from sm.adapters.forge.web.errors import (
     BadAnswerError,
     LimitedError,
+    MovedAwayError,
     RefusedError,
     TokenRefusedError,
     TooLongError,
@@ -43,6 +46,8 @@ BODY_LIMIT = 16 * 1024 * 1024
 REDIRECTS = 3
 MOVED = (301, 302, 307, 308)
 TRANSIENT = (500, 502, 503, 504)
+THING = re.compile(r"/(?:repos/[^/?]+/[^/?]+|repositories/(?P<id>[0-9]+))(?P<rest>[^?]*)")
+"""An address in a repository, by its name or its id, and what it is of there."""
 
 Params = Mapping[str, str | int]
 
@@ -89,6 +94,8 @@ class Client:
         self._read_token, self._scheme = read_token, scheme
         self._headers = dict(headers or {})
         self._token: Token | None = None
+        self.home = 0
+        """The id of the repository that all requests are about, if it is known."""
 
     @property
     def token(self) -> Token:
@@ -157,7 +164,7 @@ class Client:
         answer = self.send(Request("GET", path, purpose, accept=MOVED, limit=-limit))
         if answer.status not in MOVED:
             return answer.body
-        where = answer.headers.get("location", "")
+        where = urljoin(f"{self.base}{path}", answer.headers.get("location", ""))
         if not where.startswith(("https://", f"{self.base}/")):
             raise BadAnswerError(f"the answer to GET {path} leads nowhere safe")
         return repeat(lambda: self._try_elsewhere(where, path, limit)).body
@@ -266,8 +273,25 @@ class Client:
             answer = self._exchange(request, url)
             if answer.status not in MOVED or answer.status in request.accept:
                 return answer
-            url = self._within(answer.headers.get("location", ""))
+            url = self._within(urljoin(url, answer.headers.get("location", "")))
+            self._refuse_elsewhere(request, url)
         raise BadAnswerError(f"{request.what} leads round in a circle")
+
+    def _refuse_elsewhere(self, request: Request, url: str) -> None:
+        """A repository may have another name by now; what is in it is still the same.
+
+        Raises:
+            MovedAwayError: it is another thing, as an issue is that was transferred.
+
+        """
+        asked, found = THING.search(request.path), THING.search(url)
+        if not asked or not found:
+            return
+        is_ours = not self.home or found["id"] in (None, str(self.home))
+        if asked["rest"] == found["rest"] and is_ours:
+            return
+        said = f"it was moved to '{one_line(url, 200)}'"
+        raise MovedAwayError(f"{request.what} is refused: {said}", 410, said)
 
     def _exchange(self, request: Request, url: str) -> Answer:
         import httpx2

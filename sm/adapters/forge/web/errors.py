@@ -44,3 +44,7 @@ class RefusedError(SmError):
         super().__init__(message)
         self.status = status
         self.said = said
+
+
+class MovedAwayError(RefusedError):
+    """What was asked for is another thing in another repository now."""
