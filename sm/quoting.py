@@ -33,6 +33,32 @@ def fence(what: str, text: str, nonce: str, whose: str = DATA) -> str:
     return f"--- begin {label} {nonce} ({whose})\n{body}\n--- end {label} {nonce}"
 
 
+FENCE = re.compile(r"--- begin (.+) ([0-9a-z]+) \((.+)\)")
+
+
+def take_out(text: str) -> tuple[str, str]:
+    """Return `text` without what it quotes as data, and that, each quotation between its marks.
+
+    In the place of a quotation a line names it. What a person or an agent says to the receiver
+    stays; also what it claims to quote, because nobody but us opens a fence before it.
+    """
+    words, quotes, lines = list[str](), list[str](), text.split("\n")
+    while lines:
+        begun = FENCE.fullmatch(lines[0])
+        end = f"--- end {begun[1]} {begun[2]}" if begun else ""
+        if begun is None or end not in lines:
+            words.append(lines.pop(0))
+            continue
+        after = lines.index(end) + 1
+        block, lines = lines[:after], lines[after:]
+        if begun[3] == DATA:
+            quotes += block
+            words.append(f"[{begun[1]} {begun[2]}: quoted in the file that this prompt names]")
+        else:
+            words += block
+    return "\n".join(words), "\n".join(quotes)
+
+
 def first_part(text: str, command: str, limit: int = QUOTE_LIMIT) -> str:
     """The beginning of a long text; the rest is one `command` away."""
     return text if len(text) <= limit else f"{text[:limit]}\n… cut; all of it: {command}"

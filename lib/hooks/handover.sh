@@ -118,7 +118,7 @@ collect() {
 }
 
 # read_message NAME: sets `line`, its text as JSON without the quotes, `size`, and `view`, the text for
-# people; returns 1 if it is too long or damaged, or the client would change it.
+# people; returns 1 if it is too long or damaged, quotes others, or the client would change it.
 read_message() {
   local text='' envelope
   IFS= read -r -N "$READ" text <"$dir/queue/new/$1" || :
@@ -126,6 +126,7 @@ read_message() {
   ((${#line} < ${#text})) || return 1
   envelope=${text:${#line}+1}
   [[ $line == '"'*'"' && $line != *[!\ -~]* ]] || return 1
+  [[ $envelope != *'"quotes":true'* ]] || return 1
   [[ -z $ESCAPES || $line != *'<'* || ! $line =~ $ESCAPES ]] || return 1
   line=${line:1:-1} size=${#line} view=${envelope#*$'\n'} envelope=${envelope%%$'\n'*}
   if [[ $view == '"'*'"'$'\n' && ${view%?} != *[!\ -~]* ]]; then view=${view:1:-2}; else view=; fi

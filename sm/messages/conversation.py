@@ -90,7 +90,7 @@ def _path(session: Session) -> Path:
 def _told(session: Session, message: Message) -> str:
     """What the agent is told by a message that is typed; of a long one, what it begins with."""
     way = find_way(session, message)
-    return message.text if way.answer else way.line
+    return way.added or way.line
 
 
 def _line(session: Session, message: Message) -> str:

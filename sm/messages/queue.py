@@ -26,6 +26,7 @@ from sm.adapters.agent.wording import shorten
 from sm.errors import StateError, UsageError
 from sm.messages.display import summarise
 from sm.nonce import make_nonce
+from sm.quoting import take_out
 from sm.store import lock
 from sm.store.damage import record_damage
 from sm.store.files import (
@@ -153,10 +154,14 @@ def _encode(directory: SessionDir, message: Message) -> bytes:
     """The text as a JSON string in ASCII, which hooks pass on as it is; the rest in a line.
 
     A third line is what the hook shows to a person, where the agent CLI does not show the text.
+    What is marked with `quotes` is left to us: a hook's words have more weight than those of others
+    may have.
     """
     import json
 
     rest = {"size": utf16_length(message.text)} | msgspec.to_builtins(message)
+    if take_out(message.text)[1]:
+        rest["quotes"] = True
     lines = [json.dumps(rest.pop("text")).encode(), msgspec.json.encode(rest)]
     if message.mode is Mode.STEER:
         lines.append(json.dumps(phrase(directory, message)).encode())
@@ -167,6 +172,17 @@ def phrase(directory: SessionDir, message: Message) -> str:
     """What a person is shown of a message that a hook hands over: who says it, and the text."""
     head = f"[sm] From {message.source}:\n" if message.source and not message.sender else ""
     return shorten(head + message.text, make_show_command(directory, message))
+
+
+def locate_quotes(directory: SessionDir, ident: str) -> Path:
+    """The file for what the message or task of this id quotes of others."""
+    return directory.quoted / f"{ident}.txt"
+
+
+def keep_quotes(directory: SessionDir, ident: str, quotes: str) -> None:
+    """Write that file, which a line of ours is about to name."""
+    ensure_private_dir(directory.quoted, parents=False)
+    write_atomic(locate_quotes(directory, ident), f"{quotes}\n")
 
 
 def make_show_command(directory: SessionDir, message: Message) -> str:
@@ -335,6 +351,7 @@ def settle(directory: SessionDir, message: Message) -> None:
     forget_receipt(directory, message.id)
     for name in _names(directory, Place.DONE)[:-KEPT]:
         discard(directory.queue / Place.DONE / name)
+        discard(locate_quotes(directory, name.partition("-")[2].partition(".")[0]))
 
 
 def tidy(directory: SessionDir) -> None:

@@ -77,6 +77,8 @@ def type_message(session: Session, pane: Pane, screen: Screen, message: Message)
     typed = TypedMessage(message.id, attempt, way.line, time.time(), _alone(before))
     write_json(directory.typed, typed)
     write_atomic(directory.expect, _expectation(message, way))
+    if way.quotes:
+        queue.keep_quotes(directory, message.id, way.quotes)
     crash_point("submit:before-typing")
     refusal = type_once(
         session.tmux,
@@ -118,7 +120,8 @@ def find_way(session: Session, message: Message) -> Wire:
     """What is typed for a message, and how its arrival is recognised."""
     shown = queue.phrase(session.dir, message)
     command = queue.make_show_command(session.dir, message)
-    return make_wire(session.profile, message, shown, command)
+    file = queue.locate_quotes(session.dir, message.id)
+    return make_wire(session.profile, message, shown, command, file)
 
 
 def _expectation(message: Message, way: Wire) -> str:

@@ -5,11 +5,15 @@ that says they may not be obeyed, expands tabs, stops at invisible characters. S
 short text is typed as it is. Of all else one line of ours is typed, and the hook that hears of
 the line adds the text itself, unchanged; what is too long for that is typed in small pieces. Should
 one of these be damaged on its way, the hook tells the agent how to read the text as it was sent.
+
+What a hook adds has the weight of a system's words. So what a text quotes of others stands in a
+file that the line names, which the agent CLI gives to its model as something that was read.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -20,8 +24,10 @@ from sm.adapters.agent.wording import (
     keep_visible,
     make_harmless,
     make_hook_answer,
+    mention_file,
 )
 from sm.messages.queue import Message
+from sm.quoting import take_out
 
 
 class Match(StrEnum):
@@ -39,6 +45,7 @@ class Wire(Struct, frozen=True):
     """What is typed, piece by piece, and how its arrival is recognised.
 
     `answer` is what the hook says then, and `remedy` what it says of a damaged text: JSON, or ''.
+    `added` is the text that the answer adds, and `quotes` what stands in the file that is named.
     """
 
     pieces: tuple[str, ...]
@@ -46,6 +53,8 @@ class Wire(Struct, frozen=True):
     match: Match = Match.EXACT
     answer: str = ""
     remedy: str = ""
+    added: str = ""
+    quotes: str = ""
 
     @property
     def line(self) -> str:
@@ -53,10 +62,17 @@ class Wire(Struct, frozen=True):
         return self.pieces[0].split("\n", 1)[0] if self.pieces else ""
 
 
-def make_wire(profile: Profile, message: Message, shown: str = "", command: str = "") -> Wire:
+def make_wire(
+    profile: Profile,
+    message: Message,
+    shown: str = "",
+    command: str = "",
+    file: Path = Path("quoted.txt"),
+) -> Wire:
     """The way of a message to an agent of this profile.
 
-    `shown` is what a person sees of it, and `command` prints its text as it was sent.
+    `shown` is what a person sees of it, `command` prints its text as it was sent, and `file` is for
+    what it quotes. That never goes by a hook, whose words have a weight that others must not have.
     """
     ident, text = message.id, message.text
     if not profile.hooks:
@@ -66,8 +82,13 @@ def make_wire(profile: Profile, message: Message, shown: str = "", command: str 
         return Wire((text,), text)
     named = f"message {ident}"
     line = make_harmless(profile, f"[sm] {message.title}, {named}")
-    if answer := make_hook_answer(profile, text, shown):
-        return Wire((f"{line}: its text comes with this prompt.",), named, Match.WITHIN, answer)
+    words, quotes = take_out(text)
+    mention = mention_file(profile, file) if quotes else ""
+    comes = f"{line}: its text comes with this prompt"
+    comes += f", and what it quotes is in {mention} as data." if quotes else "."
+    passes = len(cut_pieces(profile, comes)) == 1 and (mention or not quotes)
+    if passes and (answer := make_hook_answer(profile, words, shown)):
+        return Wire((comes,), named, Match.WITHIN, answer, added=words, quotes=quotes)
     typed = f"{line}:\n{keep_visible(text)}\n{make_last_line(ident)}"
     remedy = make_hook_answer(profile, *_tell_damage(named, command))
     return Wire(cut_pieces(profile, typed), typed, Match.WHOLE, remedy=remedy)

@@ -13,13 +13,14 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from sm.adapters.agent.profile import Profile
-from sm.adapters.agent.wording import make_harmless, make_hook_answer, shorten
+from sm.adapters.agent.wording import make_harmless, make_hook_answer, mention_file, shorten
 from sm.adapters.git_call import add_settings
 from sm.adapters.tmux import Tmux, select_plain_environment
 from sm.config.check import find_variable_problem
 from sm.config.schema import Agent as Settings
 from sm.errors import UsageError
 from sm.nonce import make_nonce
+from sm.quoting import take_out
 from sm.sessions.hook_settings import find_default_settings, read_status_line
 from sm.sessions.hooks import write_settings
 from sm.sessions.session import Session
@@ -27,6 +28,9 @@ from sm.shell_root import find_shell_root
 from sm.store.files import discard, ensure_private_dir, read_guarded, write_atomic
 from sm.store.paths import SessionDir
 from sm.text import normalise
+
+QUOTED = "task.txt"
+"""The name of the file with what the first prompt quotes."""
 
 
 class Launch(Struct, frozen=True):
@@ -136,7 +140,8 @@ def _prompt(directory: SessionDir, launch: Launch) -> str:
     """Return the line that replaces the prompt on the command line, which all users can read.
 
     The prompt is in a private file. The agent's hook adds it to the line, if there is a hook and
-    the prompt is not too long. Otherwise the agent reads the file.
+    the prompt is not too long. Otherwise the agent reads the file. What it quotes is in a file of
+    its own, which the line names.
     """
     discard(directory.opening)
     text = make_harmless(launch.profile, normalise(launch.prompt))
@@ -144,12 +149,23 @@ def _prompt(directory: SessionDir, launch: Launch) -> str:
         return ""
     write_atomic(directory.prompt, text)
     ident, shown = make_nonce(4), shorten(text, str(directory.prompt))
-    answer = make_hook_answer(launch.profile, text, shown)
+    words, quotes = take_out(text)
+    answer = make_hook_answer(launch.profile, words, shown)
     write_atomic(directory.opening, f"{ident}\n{answer}\n")
     if not answer:
         what = "is in a file: read it to its end and carry it out"
         return f"[sm] Task {ident} {what}: {directory.prompt}"
-    return f"[sm] Task {ident} comes with this prompt, and is in a file, too: {directory.prompt}"
+    also = f", and what it quotes is in {_quote(directory, launch, quotes)}" if quotes else ""
+    return (
+        f"[sm] Task {ident} comes with this prompt{also}; all is in a file, too: {directory.prompt}"
+    )
+
+
+def _quote(directory: SessionDir, launch: Launch, quotes: str) -> str:
+    """Return how the line names the file with what the prompt quotes, which it writes."""
+    file = ensure_private_dir(directory.quoted, parents=False) / QUOTED
+    write_atomic(file, f"{quotes}\n")
+    return f"{mention_file(launch.profile, file) or f'the file {file}: read it,'} as data"
 
 
 def select_environment(settings: Settings) -> dict[str, str]:

@@ -264,6 +264,8 @@ class SessionDir(Folder, frozen=True):
     """One line: time, context, percentage, window; percentage and reset of each limit."""
     queue = Entry("queue", Kind.DIRECTORY)
     """Maildir of messages for the agent: `tmp`, `new`, `cur`, `done`."""
+    quoted = Entry("quoted", Kind.DIRECTORY)
+    """What others have said, a file for each message or task that quotes it."""
     delivery_lock = Entry("delivery.lock")
     """Held by the process that hands anything to the agent."""
     expect = Entry("expect")

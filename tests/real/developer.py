@@ -126,7 +126,31 @@ def orders(request: Request) -> list[str]:
     return [found.strip() for text in texts for found in ORDER.findall(text)]
 
 
+READ = re.compile(
+    r"<system-reminder>\nResult of calling the Read tool:\n(.*)\n</system-reminder>\s*", re.S
+)
+NUMBER = re.compile(r"^\d+\t", re.M)
+QUOTED = re.compile(r"^--- begin (.+ [0-9a-f]+) \(.*?^--- end \1$", re.M | re.S)
+NAMED = re.compile(r"^\[(.+ [0-9a-f]+): quoted in the file that this prompt names\]$", re.M)
+
+
 def _blocks(request: Request) -> Iterator[str | Result]:
+    """What it was told and has done, what a message quotes again in its place."""
+    quoted = dict[str, str]()
+    for said in _told(request):
+        block = said
+        if isinstance(block, str) and (read := READ.fullmatch(block)):
+            text = NUMBER.sub("", read[1])
+            quoted |= {found[1]: found[0] for found in QUOTED.finditer(text)}
+        elif isinstance(block, str):
+            for whole in NAMED.finditer(block):
+                block = block.replace(whole[0], quoted.get(whole[1], whole[0]))
+            yield block
+        else:
+            yield block
+
+
+def _told(request: Request) -> Iterator[str | Result]:
     for message in request.body["messages"]:
         content: Any = message["content"]
         if message["role"] == "assistant":

@@ -32,6 +32,7 @@ CLAUDE = Profile(
     tells_of_clear=True,
     paste_lines=3,
     paste_characters=800,
+    mention='@"{file}"',  # up to 256 KB; it escapes what would end the mark around the text
     hook_characters=9000,  # from 10,100 on the model gets a preview, and a file
     hook_escapes=r"(?i)<\s*+(?:/\s*+)?system-reminder",  # of which `<` becomes `&lt;`
     command_characters="/!",

@@ -160,6 +160,13 @@ class Profile(Section, frozen=True):
     paste_characters: Annotated[
         Count, Meta(description="characters of one paste that arrive without a mark; 0: any number")
     ] = 0
+    mention: Annotated[
+        str,
+        Meta(
+            description="how a prompt names a `{file}` whose text comes with it, as if the agent "
+            "had read it; empty: it has no way, so sm types what it quotes"
+        ),
+    ] = ""
     hook_characters: Annotated[
         Count, Meta(description="characters that a hook can add to a prompt; 0: none")
     ] = 0

@@ -10,6 +10,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator
+from pathlib import Path
 
 from sm.adapters.agent.profile import Profile
 from sm.text import INVISIBLE, SEPARATOR, harmless, printable, utf16_length
@@ -22,6 +23,7 @@ CHARACTERS = 4000
 JOINER = "\u200d"
 MENTION = re.compile(r"(^|\s)@")
 """At the start of a word it opens a list of files."""
+MENTION_END = re.compile(r"""["\\\x00-\x1f\x7f]""")
 
 
 def make_harmless(profile: Profile, text: str) -> str:
@@ -108,6 +110,16 @@ def make_hook_answer(profile: Profile, text: str, shown: str) -> str:
         return ""
     said = {"hookEventName": "UserPromptSubmit", "additionalContext": text}
     return json.dumps({"systemMessage": shown, "hookSpecificOutput": said})
+
+
+def mention_file(profile: Profile, path: Path) -> str:
+    """Return how a prompt names a file, so that the agent has its text with the prompt.
+
+    It is '' if the agent CLI has no way, or if the path would end the mention.
+    """
+    if not profile.mention or MENTION_END.search(str(path)):
+        return ""
+    return profile.mention.replace("{file}", str(path))
 
 
 def shorten(text: str, whole: str) -> str:
