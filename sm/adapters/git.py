@@ -174,6 +174,18 @@ class Git(Struct, frozen=True):
         """Create the local branch `name`, which must not exist, at `sha`."""
         call(self.repo, "update-ref", f"refs/heads/{name}", sha, "0" * len(sha))
 
+    def find_branch_in_the_way(self, branch: str, where: str = "refs/heads") -> str:
+        """Return the branch beside which git cannot make `branch`; '' for none.
+
+        A ref is a file, or a folder of others: no `fix/7` can be beside `fix` or `fix/7/a`.
+        """
+        parts = branch.split("/")
+        above = ["/".join(parts[:count]) for count in range(1, len(parts))]
+        patterns = (f"{where}/{name}" for name in (*above, f"{branch}/"))
+        found = call(self.repo, "for-each-ref", "--format=%(refname)", *patterns).lines
+        names = (ref.removeprefix(f"{where}/") for ref in found)
+        return next((n for n in names if n in above or n.startswith(f"{branch}/")), "")
+
     def move_branch(self, name: str, new: str, expected: str) -> None:
         """Move the local branch `name`, which no worktree may have checked out."""
         call(self.repo, "update-ref", f"refs/heads/{name}", new, expected)
@@ -186,12 +198,19 @@ class Git(Struct, frozen=True):
     def track(self, branch: str, remote: str) -> None:
         """Let `branch` pull from and push to the branch of the same name on `remote`.
 
-        Settings are written because `--track` refuses in a clone that fetches a single branch.
+        Settings are written because `--track` refuses in a clone that fetches a single branch. The
+        last one is for a person's `remote.pushDefault`, which would lead a push elsewhere.
         """
-        for key, value in (("remote", remote), ("merge", f"refs/heads/{branch}")):
+        values = (("remote", remote), ("merge", f"refs/heads/{branch}"), ("pushRemote", remote))
+        for key, value in values:
             name = f"branch.{branch}.{key}"
-            if call(self.repo, "config", "--get", name, accept=(0, 1)).stdout != f"{value}\n":
+            if self.setting(name) != value:
                 call(self.repo, "config", "--replace-all", name, value)
+
+    def setting(self, name: str) -> str:
+        """Return the value that git's configuration has for `name`, the last of several; or ''."""
+        said = call(self.repo, "config", "--get", name, accept=(0, 1)).stdout
+        return said.removesuffix("\n")
 
     def worktrees(self) -> tuple[WorktreeEntry, ...]:
         """Return every worktree on record, the clone itself first."""

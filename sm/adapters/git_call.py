@@ -226,8 +226,11 @@ def _named_remote(error: CommandError, folder: Path, remote: str) -> SmError:
 
 
 def read_first_line(result: Result) -> str:
-    """Return git's first complaint, without credentials."""
-    for line in result.stderr.splitlines():
-        if line.strip() and not line.lower().startswith("warning:"):
-            return redact(line.strip().removeprefix("fatal: ").removeprefix("error: "))
+    """Return git's first complaint, without credentials; with its next line if that is a list."""
+    lines = [line.strip() for line in result.stderr.splitlines() if line.strip()]
+    for number, line in enumerate(lines):
+        if not line.lower().startswith("warning:"):
+            listed = " ".join(lines[number + 1 : number + 2]) if line.endswith(":") else ""
+            said = line.removeprefix("fatal: ").removeprefix("error: ")
+            return redact(f"{said} {listed}".strip())
     return f"exit code {result.code}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from sm.adapters.git_call import make_environment, read_first_line
@@ -39,8 +40,40 @@ def list_tracked(folder: Path, pattern: str) -> frozenset[str]:
     return frozenset(name for name in found.stdout.split("\0") if name)
 
 
-def _git(folder: Path, *args: str) -> Result:
+def list_ignored(folder: Path, patterns: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the files in a work tree that git ignores, of those that match one of the patterns.
+
+    A pattern is a name or a glob (gitglossary(7), pathspec "glob"), or a folder for all in it.
+    Without one, a folder that is ignored as a whole stands for its files, with a slash at its end.
+
+    Raises:
+        SmError: git does not tell.
+
+    """
+    specs = [f":(glob){pattern.rstrip('/')}" for pattern in patterns]
+    args = ("--others", "--ignored", "--exclude-standard", "-z")
+    found = _git(folder, "ls-files", *args, *([] if specs else ["--directory"]), "--", *specs)
+    if found.code:
+        raise SmError(f"git does not know of '{folder}': {read_first_line(found)}")
+    return tuple(name for name in found.stdout.split("\0") if name)
+
+
+def select_ignored(folder: Path, names: Iterable[str]) -> tuple[str, ...]:
+    """Return those of `names`, which need not exist, that git would ignore in the work tree.
+
+    Raises:
+        SmError: git does not tell.
+
+    """
+    asked = "".join(f"{name}\0" for name in names).encode("utf-8", "surrogateescape")
+    found = _git(folder, "check-ignore", "-z", "--stdin", stdin=asked) if asked else None
+    if found is not None and found.code == 128:
+        raise SmError(f"git does not know of '{folder}': {read_first_line(found)}")
+    return tuple(name for name in found.stdout.split("\0") if name) if found else ()
+
+
+def _git(folder: Path, *args: str, stdin: bytes | None = None) -> Result:
     env = make_environment(folder, os.environ)
     del env["GIT_CEILING_DIRECTORIES"]  # the question here is about the repository around a folder
     argv = ("git", "-C", str(folder), *args)
-    return ask(*argv, env=env, timeout_s=TIMEOUT_S, accept=(0, 1, 128))
+    return ask(*argv, env=env, stdin=stdin, timeout_s=TIMEOUT_S, accept=(0, 1, 128))

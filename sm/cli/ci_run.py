@@ -21,7 +21,7 @@ def command(project: Project, locked: bool, commit: str) -> None:
     """Run the project's CI command on COMMIT and keep the result, also where there is one."""
     from sm.adapters.forge.local.forge import open_forge
 
-    work = project.root.project(project.name).ci
+    work = project.ci_folder
     verdict = open_forge(project.settings).run_check(
         commit, project.settings.ci, work, locked=locked
     )

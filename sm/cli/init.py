@@ -19,10 +19,11 @@ from sm.errors import SmError, UsageError
 from sm.output import ask, confirm, say, say_text, warn
 from sm.redact import redact
 from sm.sessions.hidden_variables import describe, list_hidden
-from sm.setup import discover, elsewhere, init
+from sm.setup import discover, elsewhere, init, provisions
 from sm.setup.check import list_first_questions
 from sm.setup.elsewhere import KINDS, Wish
 from sm.setup.init import Setup
+from sm.setup.repository import find_branch_prefix, list_troubles
 from sm.shell_root import spell_command
 
 PATH = click.Path(path_type=Path)
@@ -41,6 +42,13 @@ PATH = click.Path(path_type=Path)
     help="A variable of your environment that agents may see; may be given several times.",
 )
 @click.option("--ci", metavar="COMMAND", help="How a push is tested; 'none' for no CI.")
+@click.option("--setup", metavar="COMMAND", help="Run in each new worktree; 'none' for nothing.")
+@click.option(
+    "--copy",
+    metavar="FILE",
+    multiple=True,
+    help="An ignored file that each new worktree gets a copy of; may be given several times.",
+)
 @click.option("--try-ci/--no-try-ci", default=None, help="Run the CI command once; default: ask.")
 @click.option("--forge-path", type=PATH, help="The embedded forge's folder.")
 @click.option(
@@ -71,6 +79,7 @@ def command(
     token_file: Path | None,
     output: Path | None,
     pass_env: tuple[str, ...],
+    copy: tuple[str, ...],
     try_ci: bool | None,
     toml: bool,
     force: bool,
@@ -115,13 +124,18 @@ def command(
         forge=forge,
         output=_output(cwd, output, name, toml),
         pass_env=pass_env,
+        branch_prefix=find_branch_prefix(clone, hub.remote, init.DEFAULT_PREFIX),
+        worktree_setup=_worktree_setup(clone, given, yes),
+        worktree_copy=copy or _worktree_copy(clone, yes),
     )
     init.check(setup, force=force)
     _announce(setup)
+    _announce_changes(setup)
     if not (yes or confirm("go ahead?")):
         raise SmError("nothing was changed")
     for line in init.carry_out(setup):
         say(line)
+    _warn_of_troubles(setup)
     _offer_ci(setup, cwd, try_ci, yes)
     _say_next(setup, cwd)
 
@@ -142,6 +156,39 @@ def _ci(clone: Path, given: Mapping[str, str | None], yes: bool) -> str:
     """How a push is tested, if the forge does not know that itself."""
     found = discover.guess_ci_command(clone) or init.NO_CI
     return _answer("CI command", "ci", given, found, yes)
+
+
+def _worktree_setup(clone: Path, given: Mapping[str, str | None], yes: bool) -> str:
+    """What is run in each new worktree; asked only if the clone has lock files."""
+    found = provisions.guess_setup(clone)
+    return _answer("setup of each new worktree", "setup", given, found, yes or not found)
+
+
+def _worktree_copy(clone: Path, yes: bool) -> tuple[str, ...]:
+    """The ignored files that each new worktree gets a copy of; asked only if there are some."""
+    found = provisions.find_ignored(clone)
+    if yes or not found:
+        return found
+    said = ask("ignored files that each new worktree gets", shlex.join(found))
+    return () if said == init.NO_CI else tuple(shlex.split(said))
+
+
+def _warn_of_troubles(setup: Setup) -> None:
+    """What keeps agents from working on the clone as its owner does, before one meets it."""
+    for trouble in list_troubles(setup.project):
+        warn(f"{trouble.what}: {trouble.advice}")
+
+
+def _announce_changes(setup: Setup) -> None:
+    """What is done to the clone's configuration, and what each new worktree gets."""
+    if setup.branch_prefix != init.DEFAULT_PREFIX:
+        say(f"branches: {setup.branch_prefix}/…, as '{init.DEFAULT_PREFIX}/…' cannot be made")
+    if setup.worktree_copy:
+        say(f"copied into each new worktree: {shlex.join(setup.worktree_copy)}")
+    if setup.worktree_setup:
+        say(f"run in each new worktree: {setup.worktree_setup}")
+    for change in init.list_changes(setup):
+        say(change.what)
 
 
 def _offer_ci(setup: Setup, cwd: Path, wanted: bool | None, yes: bool) -> None:

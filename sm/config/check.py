@@ -106,6 +106,17 @@ def _command(project: ProjectSettings) -> str | None:
     return None if words and words[0] else "it names no program"
 
 
+def _copy(project: ProjectSettings) -> str | None:
+    """Patterns are git's, without its magic words, and stay in the clone."""
+    for pattern in project.new_worktree.copy:
+        parts = pattern.split("/")
+        if not pattern.strip() or "\0" in pattern or pattern.startswith((":", "/", "~")):
+            return f"'{pattern}' is no name of a file in the clone"
+        if ".." in parts or ".git" in parts:
+            return f"'{pattern}' leads out of the clone's files"
+    return None
+
+
 def _env(project: ProjectSettings) -> str | None:
     for name, value in project.agent.env.items():
         if problem := find_variable_problem(name):
@@ -154,6 +165,8 @@ CHECKS: tuple[tuple[KeyPath, Callable[[ProjectSettings], str | None]], ...] = (
     (("agent", "command"), _command),
     (("agent", "env"), _env),
     (("agent", "pass_env"), _pass_env),
+    (("worktree", "copy"), _copy),
+    (("worktree", "timeout"), lambda project: _pause(project.new_worktree.timeout_s)),
     (("poll_interval",), lambda project: _pause(project.poll_interval_s)),
     (("ci", "poll"), lambda project: _pause(project.ci.poll_s)),
     (("ci", "timeout"), lambda project: _pause(project.ci.timeout_s)),

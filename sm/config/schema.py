@@ -50,6 +50,25 @@ class Agent(Section, frozen=True, rename={"timeout_s": "timeout"}):
     ] = ()
 
 
+class NewWorktree(Section, frozen=True, rename={"timeout_s": "timeout"}):
+    """What a new worktree gets before an agent works in it, beside what git has."""
+
+    copy: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="files of your clone that git ignores, by name or glob, such as `.env` or "
+            "`apps/*/.env`"
+        ),
+    ] = ()
+    setup: Annotated[
+        str | None,
+        Meta(description="a shell runs it in each new worktree, as `npm ci`; empty: nothing"),
+    ] = None
+    timeout_s: Annotated[Seconds, Meta(description="a setup that takes longer has failed")] = (
+        Seconds(600)
+    )
+
+
 INFRASTRUCTURE = (
     "The runner has received a shutdown signal",
     "lost communication with the server",
@@ -238,7 +257,11 @@ class Logs(Section, frozen=True, rename={"keep_s": "keep"}):
     ] = 500
 
 
-class ProjectSettings(Section, frozen=True, rename={"poll_interval_s": "poll_interval"}):
+class ProjectSettings(
+    Section,
+    frozen=True,
+    rename={"poll_interval_s": "poll_interval", "new_worktree": "worktree"},
+):
     """One repository and the forge that its issues come from."""
 
     name: Annotated[str, Meta(description="part of session and file names")]
@@ -262,6 +285,7 @@ class ProjectSettings(Section, frozen=True, rename={"poll_interval_s": "poll_int
     ] = ()
     labels: Labels = msgspec.field(default_factory=Labels)
     agent: Agent = msgspec.field(default_factory=Agent)
+    new_worktree: NewWorktree = msgspec.field(default_factory=NewWorktree)
     ci: Ci = msgspec.field(default_factory=Ci)
     review: Review = msgspec.field(default_factory=Review)
     merge: Merge = msgspec.field(default_factory=Merge)

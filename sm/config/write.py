@@ -17,6 +17,8 @@ COMMENTS = {
     "primary_branch": "what their work is merged into",
     "forge": "issues, pull requests and reviews, as files that you may edit",
     "agent": "run as it stands, its prompt added; one that sm does not know: docs/PROFILES.md",
+    "branch_prefix": "git cannot have 'fix/7' beside a branch that is there",
+    "worktree": "what a new worktree gets that git does not hold",
     "ci": "run in a clean checkout of each push; without a command there is no CI",
 }
 

@@ -20,8 +20,9 @@ from sm.context.flags import read_flags
 from sm.doctor.finding import Finding, fail, ok, warn
 from sm.errors import SmError
 from sm.sessions import agent, registry, strays
+from sm.sessions.project import find_cache
 from sm.store.paths import Root
-from sm.store.root_check import find_private_fault, find_root_fault
+from sm.store.root_check import find_private_fault, find_root_fault, is_noexec
 
 PYTHON = (3, 11)
 PROGRAMS = (
@@ -91,6 +92,13 @@ def check_state_root(here: Installation) -> Iterator[Finding]:
         return
     fault = find_root_fault(path)
     yield fail(*fault) if fault else ok(f"state root '{path}'")
+    if is_noexec(path) and is_noexec(cache := find_cache()):
+        yield fail(
+            f"no program can be run in '{path}' or in '{cache}' (noexec): CI would fail there",
+            "set 'state_root', or XDG_CACHE_HOME, to a folder on another file system",
+        )
+    elif is_noexec(path):
+        yield ok(f"no program can be run there (noexec): CI runs in '{cache}'")
 
 
 def check_private_dir(here: Installation) -> Iterator[Finding]:

@@ -22,6 +22,7 @@ from sm.redact import redact
 from sm.sessions import hidden_variables, launch, monitors, registry
 from sm.sessions.project import Project
 from sm.setup.check import list_first_questions, list_project_problems
+from sm.setup.repository import list_troubles
 from sm.setup.trial import try_ci
 from sm.store.paths import name_session
 from sm.text import one_line
@@ -38,6 +39,12 @@ def check_settings(project: Project) -> Iterator[Finding]:
     if not problems:
         settings = project.settings
         yield ok(f"'{settings.repo}', {settings.remote}/{settings.primary_branch}")
+
+
+def check_repository(project: Project) -> Iterator[Finding]:
+    """Look for what keeps agents from working on the clone as its owner does."""
+    for trouble in list_troubles(project.settings):
+        yield warn(trouble.what, trouble.advice)
 
 
 def check_forge(project: Project) -> Iterator[Finding]:
@@ -207,6 +214,7 @@ LAST_LINES = 3
 
 CHECKS: tuple[Callable[[Project], Iterator[Finding]], ...] = (
     check_settings,
+    check_repository,
     check_agent_cli,
     check_first_questions,
     check_environment,

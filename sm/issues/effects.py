@@ -16,6 +16,7 @@ from sm.adapters.git_push import RefMovedError
 from sm.errors import SmError, StateError, TemporaryError, UsageError
 from sm.issues import claim, phase_file, remnants, reviews, taken, threads, worktree
 from sm.issues.compose import launch_with
+from sm.issues.furnish import make_ready
 from sm.issues.material import Edited, EditedReview
 from sm.issues.problem import Problem
 from sm.issues.question import list_asked
@@ -291,11 +292,11 @@ def _kill(session: IssueSession, step: PlannedStep, ident: str) -> str:
 
 def _recover(session: IssueSession, step: PlannedStep, ident: str) -> str:
     project = session.project
-    made = worktree.ensure(project.git, session.own_settings, session.issue)
+    note = make_ready(session)
     phase_file.create(project.root, session.record.project, session.issue)
     launch = launch_with(session, step.text, resume=step.resume)
     agent_process.launch(session.tmux, session, launch, generation=step.generation)
-    return made.note
+    return note
 
 
 def _remove_worktree(session: IssueSession, step: PlannedStep, ident: str) -> str:

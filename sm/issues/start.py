@@ -18,6 +18,7 @@ from sm.errors import SmError, TemporaryError
 from sm.issues import claim, phase_file, taken, worktree
 from sm.issues.claim import Claim
 from sm.issues.compose import gather, launch_with, read_git_state
+from sm.issues.furnish import make_ready
 from sm.issues.material import SOURCES
 from sm.issues.observe import recall
 from sm.issues.problem import Problem, write_problem
@@ -193,14 +194,14 @@ def _begin(session: IssueSession) -> None:
     """Make the worktree and launch the agent, or adopt one that still lives."""
     project = session.project
     directory = session.dir
-    made = worktree.ensure(project.git, session.own_settings, session.issue)
+    note = make_ready(session)
     crash_point("start:worktree")
     if agent_process.adopt(session.tmux, session) is None:
         phase_file.create(project.root, session.record.project, session.issue)
         agent_process.launch(session.tmux, session, _launch(session), generation=1)
     crash_point("start:launched")
     _write_watch(session)
-    receipt = Receipt(time.time(), "start", "start", verb=Verb.START, detail=made.note)
+    receipt = Receipt(time.time(), "start", "start", verb=Verb.START, detail=note)
     plan.add_receipt(directory, receipt)
     project.record(events.Started(session=session.name, title=session.record.title))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from sm.adapters import submodules
 from sm.adapters.git import Git, WorktreeEntry
 from sm.adapters.git_call import NoSuchBranchError
 from sm.adapters.process import CommandError
@@ -16,6 +17,7 @@ from sm.errors import SmError
 from sm.issues import leftovers
 from sm.store.failpoint import crash_point
 from sm.store.files import follow_links
+from sm.text import one_line
 
 NAMED = 3
 """How many files or commits a refusal lists."""
@@ -74,9 +76,29 @@ def ensure(git: Git, project: ProjectSettings, issue: int) -> Worktree:
     note = _local_branch(git, branch, remote)
     git.track(branch, project.remote)
     crash_point("worktree:before-add")
-    git.add_worktree(path, branch)
+    trouble = _add(git, path, branch)
     crash_point("worktree:after-add")
-    return Worktree(path, note)
+    return Worktree(path, "; ".join(filter(None, (note, trouble))))
+
+
+def _add(git: Git, path: Path, branch: str) -> str:
+    """Check the branch out; return what its post-checkout hook had to complain about, or ''.
+
+    Git makes the worktree, then runs that hook, and fails as the hook does (git-worktree(1)). Where
+    files cannot be checked out, git removes the worktree again.
+    """
+    try:
+        git.add_worktree(path, branch)
+    except CommandError as error:
+        said = one_line(error.result.stderr.strip().rpartition("\n")[2])
+        whole = (e.path for e in git.worktrees()[1:] if e.locked is None and _has_files(e.path))
+        if follow_links(path) not in map(follow_links, whole):
+            raise WorktreeError(
+                f"git cannot check '{branch}' out in a new worktree of '{git.repo}': {said}: try "
+                f"git worktree add there yourself (sm doctor says what it knows of)"
+            ) from error
+        return f"your post-checkout hook failed in it ({error.result.code}): {said}"
+    return ""
 
 
 def _remote_head(git: Git, project: ProjectSettings, branch: str) -> str:
@@ -136,12 +158,22 @@ def _local_branch(git: Git, branch: str, remote: str) -> str:
     """Make the local branch, or move it forward while it has nothing of its own."""
     local = git.rev_parse(f"refs/heads/{branch}")
     if local is None:
+        _check_branch_name(git, branch)
         git.create_branch(branch, remote)
         return ""
     if remote and local != remote and git.is_ancestor(local, remote):
         git.move_branch(branch, remote, local)
         return ""
     return _difference(git, branch, local, remote)
+
+
+def _check_branch_name(git: Git, branch: str) -> None:
+    """Refuse a branch that git cannot have beside the clone's others: `fix/7` beside `fix`."""
+    if other := git.find_branch_in_the_way(branch):
+        raise WorktreeError(
+            f"branch '{branch}' cannot exist beside '{other}' of your clone '{git.repo}': rename "
+            f"that one (git branch -m {other} NEW), or set another 'branch_prefix'"
+        )
 
 
 def _forward(tree: Git, entry: WorktreeEntry, branch: str, remote: str) -> str:
@@ -206,6 +238,8 @@ def list_losses(
     """
     if dirty := _uncommitted(git, found.entry):
         yield f"it has uncommitted work: {_some(dirty)}"
+    if unsaved := _unsaved_submodules(git, found.entry):
+        yield f"a submodule has commits that are nowhere else: {_some(unsaved)}"
     if lost := _unpushed(git, project, project.branch(issue), found.heads, merged_head):
         shas = _some(sha[:12] for sha in lost)
         yield f"it has commits that are on no branch of '{project.remote}': {shas}"
@@ -259,7 +293,9 @@ def _remove_empty(project: ProjectSettings, path: Path) -> None:
 
 def _remove(git: Git, entry: WorktreeEntry, *, force: bool) -> None:
     if _has_files(entry.path):
-        git.remove_worktree(entry.path, force=force)
+        # With a submodule git wants to be forced even if nothing can be lost, as was found out.
+        has_submodules = submodules.has_any(git.at(entry.path).git_dir())
+        git.remove_worktree(entry.path, force=force or has_submodules)
     else:
         leftovers.forget_missing(git, entry)
 
@@ -282,6 +318,13 @@ def _uncommitted(git: Git, entry: WorktreeEntry | None) -> tuple[str, ...]:
     tree = git.at(entry.path)
     leftovers.mend(tree, entry)
     return tree.status()
+
+
+def _unsaved_submodules(git: Git, entry: WorktreeEntry | None) -> tuple[str, ...]:
+    """The submodules whose commits would go with the worktree, which has clones of its own."""
+    if entry is None or not _has_files(entry.path):
+        return ()
+    return tuple(submodules.list_unsaved(git.at(entry.path).git_dir(), git.common_dir()))
 
 
 def _unpushed(

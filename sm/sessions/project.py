@@ -61,6 +61,21 @@ class Project(Struct, frozen=True, dict=True):
         ensure_private_dir(directory.path)
         return directory
 
+    @cached_property
+    def ci_folder(self) -> Path:
+        """Where CI checks commits out: with the state, unless no program can be run there.
+
+        Many machines mount /tmp `noexec`; there each script of a checkout would be refused.
+        """
+        from sm.store.root_check import is_noexec
+
+        if not is_noexec(self.directory.path):
+            return self.directory.ci
+        from hashlib import sha256
+
+        place = sha256(os.fsencode(self.root.path)).hexdigest()[:12]
+        return find_cache() / f"ci-{place}" / self.name
+
     @property
     def tmux(self) -> Tmux:
         """The tmux server that the agents run on."""
@@ -116,6 +131,12 @@ def load_project(record: IssueRecord) -> Project:
             f"'{config.source}' any more: put it back, or end the session's agent by hand"
         )
     return Project(config, settings)
+
+
+def find_cache() -> Path:
+    """Return the user's folder for what can be made anew (XDG Base Directory Specification)."""
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(named) if named.startswith("/") else Path.home() / ".cache") / "sm"
 
 
 def find_person() -> str:

@@ -314,13 +314,20 @@ class IssueSession(Session, frozen=True, dict=True):
 
     @property
     def git_settings(self) -> tuple[tuple[str, str], ...]:
-        """How it reaches the forge over HTTPS, if the configuration gives agents the token."""
+        """How it reaches the forge over HTTPS, if the configuration gives agents the token.
+
+        And that it pushes its own branch: a person may have set that `git push` pushes nothing, or
+        all branches that the remote has, too, among them that person's own.
+        """
         from sm.adapters.forge.git_access import list_git_settings
 
         try:
-            return list_git_settings(self.project.settings, for_agent=True)
+            settings = list_git_settings(self.project.settings, for_agent=True)
+            if self.project.git.setting("push.default") in ("nothing", "matching"):
+                settings += (("push.default", "simple"),)
         except SmError:  # the reactor tells what is wrong
             return ()
+        return settings
 
     @property
     def is_living(self) -> bool:

@@ -17,7 +17,7 @@ from sm.adapters.git import Git
 from sm.config.schema import Agent, Config, ProjectSettings
 from sm.errors import SmError
 from sm.sessions.launch import select_environment, split_command
-from sm.setup.discover import remote_url
+from sm.setup.discover import advise_on_branch, remote_url
 
 
 def list_project_problems(project: ProjectSettings, overrides: Overrides) -> Iterator[str]:
@@ -97,7 +97,8 @@ def _has_branch(git: Git, project: ProjectSettings) -> None:
     if ref not in git.ls_remote(project.remote, ref):
         raise SmError(
             f"remote '{project.remote}' of '{project.repo}' has no branch "
-            f"'{project.primary_branch}': push it, or set 'primary_branch'"
+            f"'{project.primary_branch}': "
+            f"{advise_on_branch(project.repo, project.remote, project.primary_branch)}"
         )
 
 

@@ -19,6 +19,9 @@ from sm.adapters.process import ANY_CODE
 from sm.errors import SmError, UsageError
 from sm.store.bounded import parse_json
 
+ASK_S = 20.0
+"""Seconds for a question that the clone can answer, too."""
+
 HUB = "hub"
 """The remote that is added if `origin` is on another machine."""
 
@@ -84,16 +87,41 @@ def find_shared_remote(remotes: tuple[Remote, ...], used: str) -> str | None:
 
 
 def find_primary_branch(repo: Path, remote: str | None) -> str | None:
-    """Return the branch to start from: the remote's, else the one checked out, or None."""
+    """Return the branch to start from: the remote's, else the one checked out, or None.
+
+    The remote itself is asked first: what the clone has noted may have been renamed since.
+    """
     if remote is not None:
+        if found := ask_primary_branch(repo, remote):
+            return found
         head = _ask(repo, "symbolic-ref", "--quiet", f"refs/remotes/{remote}/HEAD")
-        if head is not None:
+        if head is not None and _ask(repo, "rev-parse", "--verify", "--quiet", head):
             return head.removeprefix(f"refs/remotes/{remote}/")
-        with contextlib.suppress(SmError):  # not reachable now; the clone knows enough
-            said = call(repo, "ls-remote", "--symref", "--", remote, "HEAD", remote=remote).stdout
-            if found := re.search(r"^ref: refs/heads/(\S+)\tHEAD$", said, re.MULTILINE):
-                return found[1]
     return _ask(repo, "symbolic-ref", "--quiet", "--short", "HEAD")
+
+
+def ask_primary_branch(repo: Path, remote: str) -> str | None:
+    """Return the remote's own primary branch; None if it has none, or is out of reach."""
+    args = ("ls-remote", "--symref", "--", remote, "HEAD")
+    with contextlib.suppress(SmError):
+        said = call(repo, *args, remote=remote, timeout_s=ASK_S).stdout
+        if found := re.search(r"^ref: refs/heads/(\S+)\tHEAD$", said, re.MULTILINE):
+            return found[1]
+    return None
+
+
+def advise_on_branch(repo: Path, remote: str, branch: str) -> str:
+    """Return what helps if the remote has no branch `branch`: it may have got another name.
+
+    One that the remote once had is not to be pushed again: that would bring a dead branch back.
+    """
+    push = f"run git push {remote} {branch}"
+    theirs = ask_primary_branch(repo, remote)
+    if theirs in (None, branch):
+        return push
+    instead = f"take '{theirs}', its primary branch (--primary-branch, or 'primary_branch')"
+    had = _ask(repo, "rev-parse", "--verify", "--quiet", f"refs/remotes/{remote}/{branch}")
+    return instead if had else f"{push}, or {instead}"
 
 
 def find_agent_command() -> str | None:

@@ -18,15 +18,23 @@ from sm.config.check import check_path
 from sm.config.forges import ForgeSettings
 from sm.config.load import find_user_folder, list_files, load_any
 from sm.config.read import SUFFIXES
+from sm.config.schema import ProjectSettings
 from sm.config.write import Values, check_values, format_text
 from sm.errors import SmError, UsageError
-from sm.setup import discover
+from sm.redact import redact
+from sm.setup import discover, mend
 from sm.setup.discover import HUB, Remote, find_agent
+from sm.setup.mend import Change
 from sm.store.files import write_atomic
 from sm.store.paths import name_session
 
 NO_CI = "none"
-"""The answer for no CI; an empty answer takes the guess."""
+"""The answer for no CI, or no setup; an empty answer takes the guess."""
+
+DEFAULT_PREFIX = "fix"
+
+SEED = "refs/sm/seed"
+"""Holds in a new hub what a partial clone lacks, until the branch is there."""
 
 COPY_S = 3600.0
 """Seconds for the first copy of a repository, which may be large."""
@@ -57,6 +65,9 @@ class Setup(Struct, frozen=True):
     forge: ForgeSettings
     output: Path
     pass_env: tuple[str, ...] = ()
+    branch_prefix: str = DEFAULT_PREFIX
+    worktree_setup: str = ""
+    worktree_copy: tuple[str, ...] = ()
 
     @property
     def command(self) -> str:
@@ -77,10 +88,38 @@ class Setup(Struct, frozen=True):
             "repo": str(self.repo),
             "remote": self.hub.remote,
             "primary_branch": self.primary,
+            **self._own_prefix,
             "forge": _said(self.forge),
             "agent": {"command": self.command, **passed},
+            **self._new_worktrees,
             "ci": {"command": "" if self.ci == NO_CI else self.ci},
         }
+
+    @property
+    def _own_prefix(self) -> Values:
+        """Where git cannot have the usual branches beside one that is there."""
+        if self.branch_prefix == DEFAULT_PREFIX:
+            return {}
+        return {"branch_prefix": self.branch_prefix}
+
+    @property
+    def _new_worktrees(self) -> Values:
+        copy: dict[str, str | list[str]] = {}
+        if self.worktree_copy:
+            copy["copy"] = list(self.worktree_copy)
+        line = {"setup": "" if self.worktree_setup == NO_CI else self.worktree_setup}
+        both = copy | (line if self.worktree_setup else {})
+        return {"worktree": both} if both else {}
+
+    @property
+    def project(self) -> ProjectSettings:
+        """The project that this makes.
+
+        Raises:
+            UsageError: a value cannot be used.
+
+        """
+        return check_values(self.values, self.output)
 
 
 def _said(forge: ForgeSettings) -> dict[str, str | list[str]]:
@@ -177,7 +216,7 @@ def _check_branch(setup: Setup) -> None:
     if ref not in Git(setup.repo).ls_remote(setup.hub.remote, ref):
         raise UsageError(
             f"remote '{setup.hub.remote}' has no branch '{setup.primary}': "
-            f"run git push {setup.hub.remote} {setup.primary}"
+            f"{discover.advise_on_branch(setup.repo, setup.hub.remote, setup.primary)}"
         )
 
 
@@ -191,6 +230,9 @@ def carry_out(setup: Setup) -> Iterator[str]:
     try:
         if setup.hub.is_new:
             yield from _make_hub(setup)
+        for change in list_changes(setup):
+            change.make()
+            yield change.what
         yield from kind_of(setup.forge).prepare(setup.forge, setup.hub.bare)
         setup.output.parent.mkdir(parents=True, exist_ok=True)
         text = format_text(setup.values, setup.output)
@@ -203,6 +245,11 @@ def carry_out(setup: Setup) -> Iterator[str]:
         ) from error
 
 
+def list_changes(setup: Setup) -> Iterator[Change]:
+    """What the clone's configuration needs, once there is a hub."""
+    return mend.list_changes(setup.repo, setup.hub.remote, setup.primary)
+
+
 def _make_hub(setup: Setup) -> Iterator[str]:
     hub, primary = setup.hub, setup.primary
     # We fetch instead of push: then no hook of the user's clone runs, and tags come along.
@@ -213,12 +260,39 @@ def _make_hub(setup: Setup) -> Iterator[str]:
         objects = call(setup.repo, "rev-parse", "--show-object-format").stdout.strip()
         options = (f"--object-format={objects}", f"--initial-branch={primary}", "--template=")
         call(hub.bare, "init", "--quiet", "--bare", *options)
+        _fill_up(setup)
         fetch = ("fetch", "--quiet", "--no-write-fetch-head", "--update-shallow", "--")
         call(hub.bare, *fetch, str(setup.repo), *refs, timeout_s=COPY_S)
+        call(hub.bare, "update-ref", "-d", SEED)
         yield f"made the bare repository '{hub.bare}'"
     call(setup.repo, "remote", "add", hub.remote, str(hub.bare))
     Git(setup.repo).fetch_branch(hub.remote, primary)
     yield f"added it to '{setup.repo}' as remote '{hub.remote}'"
+    beside = hub.beside.name if hub.beside else ""
+    yield from mend.bring_large_files(setup.repo, hub.remote, primary, beside)
+
+
+def _fill_up(setup: Setup) -> None:
+    """Give the hub what a clone without all contents (a partial clone) cannot give it.
+
+    Git serves no object from such a clone that it has still to fetch itself.
+
+    Raises:
+        SmError: the contents cannot be fetched.
+
+    """
+    if not (url := mend.find_promisor(setup.repo)):
+        return
+    args = ("fetch", "--quiet", "--no-write-fetch-head", "--no-tags", "--", url)
+    refs = (f"+refs/heads/{setup.primary}:{SEED}", "refs/tags/*:refs/tags/*")
+    at_hub = f"--git-dir={setup.hub.bare}"
+    try:  # in the clone, where a relative path begins
+        call(setup.repo, at_hub, *args, *refs, timeout_s=COPY_S)
+    except SmError as error:
+        raise SmError(
+            f"'{setup.repo}' is a partial clone, and what it lacks cannot be fetched from "
+            f"'{redact(url)}': {error.message}"
+        ) from error
 
 
 def _holds(setup: Setup) -> bool:

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from sm.adapters import lfs
 from sm.adapters.forge.git_access import list_git_settings
 from sm.adapters.git import Git
 from sm.adapters.git_push import PushRefusedError, RefMovedError, Update
@@ -177,6 +178,10 @@ def _commits(git: Git, standing: Standing) -> tuple[str, ...]:
 def _carry(project: ProjectSettings, standing: Standing) -> None:
     is_out = standing.direction is Direction.OUT
     git = Git(project.repo, list_git_settings(project))
+    if lfs.is_installed() and lfs.is_used(project.repo, standing.update.new):
+        giver = standing.hub if is_out else standing.beside
+        ref = f"refs/remotes/{giver}/{standing.branch}"
+        lfs.carry(project.repo, giver, standing.receiver, ref)
     try:
         # A push to another machine runs the person's own hook, like a push of their own.
         git.push(standing.receiver, standing.update, verify=is_out, timeout_s=TRANSFER_S)

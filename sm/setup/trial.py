@@ -40,7 +40,7 @@ def try_ci(project: Project) -> Trial:
     branch = project.settings.primary_branch
     if not (head := project.forge.branch_head(branch)):
         raise NotFoundError(f"there is no branch '{branch}' on the forge: push it first")
-    verdict = project.forge.run_check(head, project.settings.ci, project.directory.ci)
+    verdict = project.forge.run_check(head, project.settings.ci, project.ci_folder)
     if verdict is None:
         raise TemporaryError(f"CI is at work on {head[:12]}: wait for what it says")
     if verdict.state is CheckState.SUCCESS:

@@ -312,6 +312,12 @@ class SessionDir(Folder, frozen=True):
     """The lines of `events` before it was begun anew."""
     told = Entry("told")
     """The last compaction that the parent was told of: its time as in `events`."""
+    setup_log = Entry("setup.log")
+    """What the setup command of the worktree said, its end where it said too much."""
+    setup_process = Entry("setup.process")
+    """Which process it is, while it runs."""
+    setup_failed = Entry("setup-failed")
+    """How often it has failed in a row, and how it did last; its mtime is when."""
     over = Entry("over")
     """How a session without an issue has ended; its monitor has nothing more to do."""
 

@@ -75,6 +75,16 @@ def find_private_fault(path: Path) -> Fault | None:
     return None
 
 
+def is_noexec(path: Path) -> bool:
+    """Say whether the file system of `path`, or of the folder above it, runs no programs."""
+    for place in (path, *path.parents):
+        try:
+            return bool(os.statvfs(place).f_flag & os.ST_NOEXEC)
+        except OSError:
+            continue
+    return False
+
+
 def _out_of_reach(path: Path, error: OSError) -> Fault:
     return Fault(f"cannot look at '{path}': {os.strerror(error.errno or 0).lower()}", ELSEWHERE)
 

@@ -203,7 +203,7 @@ def test_runner_that_cannot_read_the_configuration_tells_it_in_the_log(tmp_path:
 def test_overdue_command_is_ended_with_all_that_it_started(
     tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sm.adapters.forge.local.command.GRACE_S", 0.2)
+    monkeypatch.setattr("sm.adapters.shell_command.GRACE_S", 0.2)
     ci = f"trap '' TERM; echo begun; sleep 1000 & echo $! >{tmp_path}/sleeper; wait; wait"
     hub = make_hub(tmp_path, ci=ci)
     head = hub.push("fix/1")

@@ -92,7 +92,10 @@ def test_check_says_ok(capsys: pytest.CaptureFixture[str]) -> None:
     ("more", "expected"),
     [
         ("remote: upstream", "'{0}/clone' has no remote 'upstream'"),
-        ("primary_branch: trunk", "remote 'origin' of '{0}/clone' has no branch 'trunk': push it"),
+        (
+            "primary_branch: trunk",
+            "remote 'origin' of '{0}/clone' has no branch 'trunk': run git push",
+        ),
         ("remote: other", "remote 'other' of '{0}/clone' is not '{0}/hub.git', the repository of"),
         ("escalation: {vault: v}", "'escalation.vault' is '{0}/v', which is no directory"),
     ],

@@ -16,8 +16,8 @@ import yaml
 
 from sm.adapters.forge.local import forge
 from sm.adapters.forge.local.check_folder import CheckFolder
-from sm.adapters.forge.local.command import end_leftovers
 from sm.adapters.forge.model import ReviewState
+from sm.adapters.shell_command import end_leftovers
 from sm.config.load import load
 from sm.sessions import agent, registry
 from sm.sessions.project import Project
@@ -143,7 +143,7 @@ class Stage:
     def end(self) -> None:
         """End the CI commands, the agents and the monitors."""
         for place in (self.folder / "forge" / "checks").glob("*"):
-            end_leftovers(CheckFolder(place))
+            end_leftovers(CheckFolder(place).process)
         end_sessions(self.project.root)
 
 

@@ -423,17 +423,75 @@ def test_locked_worktree_is_kept(clone: Git, project: ProjectSettings) -> None:
     assert kept == Kept(path, "it is locked ('mine')")
 
 
-def test_worktree_with_submodules_is_kept_with_gits_reason(
+def test_worktree_with_submodules_is_removed_once_nothing_of_them_is_nowhere_else(
     repository: Repository, clone: Git, project: ProjectSettings
 ) -> None:
+    """Git refuses to remove one that has submodules, even if nothing in it would be lost."""
     path = ensure(clone, project, 7).path
     git(path, "submodule", "--quiet", "add", str(repository.bare), "sub")
+    commit(path / "sub", "of the agent")
+    git(path, "add", "sub")
     git(path, "commit", "-q", "-m", "add a submodule")
     git(path, "push", "-q")
     kept = remove(clone, project, 7)
-    assert isinstance(kept, Kept)
-    assert "submodules cannot be" in kept.reason
-    assert clone.rev_parse("refs/heads/fix/7")
+    assert kept == Kept(path, "a submodule has commits that are nowhere else: 'sub'")
+    git(path / "sub", "push", "-q", "origin", "HEAD:refs/heads/of-the-agent")
+    assert remove(clone, project, 7) == Removed(path)
+    assert clone.rev_parse("refs/heads/fix/7") is None
+
+
+def test_hook_that_fails_after_the_checkout_keeps_nobody_from_working(
+    clone: Git, project: ProjectSettings
+) -> None:
+    """Git makes the worktree, and then ends as its post-checkout hook does."""
+    put_hook(clone, "post-checkout", "echo husky: not found >&2; exit 127")
+    made = ensure(clone, project, 7)
+    assert made.note == "your post-checkout hook failed in it (127): husky: not found"
+    assert git(made.path, "rev-parse", "--abbrev-ref", "HEAD") == "fix/7"
+
+
+def put_hook(clone: Git, name: str, body: str) -> None:
+    hook = clone.common_dir() / "hooks" / name
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\n{body}\n")
+    hook.chmod(0o755)
+
+
+def test_worktree_that_cannot_be_checked_out_is_refused_in_words(
+    repository: Repository, clone: Git, project: ProjectSettings
+) -> None:
+    repository.commit(".gitattributes", "*.md filter=crypt\n")
+    claim(clone, project, 8, Root(repository.bare.parent))
+    for key, value in (("smudge", "no-such-program"), ("required", "true")):
+        git(clone.repo, "config", f"filter.crypt.{key}", value)
+    with pytest.raises(
+        WorktreeError, match="cannot check 'fix/8' out .*smudge filter crypt failed"
+    ):
+        ensure(clone, project, 8)
+    assert not project.worktree(8).exists()
+
+
+@pytest.mark.parametrize("name", ["fix", "fix/7/attempt"])
+def test_branch_that_git_cannot_have_beside_another_is_refused_in_words(
+    clone: Git, project: ProjectSettings, name: str
+) -> None:
+    git(clone.repo, "branch", name)
+    with pytest.raises(WorktreeError, match=f"'fix/7' cannot exist beside '{name}' of your clone"):
+        ensure(clone, project, 7)
+    git(clone.repo, "branch", "-m", name, "mine")
+    assert ensure(clone, project, 7)
+
+
+def test_push_goes_to_the_hub_whatever_the_clone_pushes_to_by_default(
+    clone: Git, project: ProjectSettings, tmp_path: Path
+) -> None:
+    git(tmp_path, "init", "-q", "--bare", "fork.git")
+    git(clone.repo, "remote", "add", "fork", str(tmp_path / "fork.git"))
+    git(clone.repo, "config", "remote.pushDefault", "fork")
+    path = ensure(clone, project, 7).path
+    head = commit(path)
+    git(path, "push", "-q")
+    assert clone.ls_remote("origin", "refs/heads/fix/7") == {"refs/heads/fix/7": head}
 
 
 def test_nothing_is_removed_while_the_remote_is_away(

@@ -92,9 +92,9 @@ def test_a_repository_without_a_remote_gets_a_hub_and_a_forge(
 def test_the_working_tree_is_not_touched(clone: Path) -> None:
     (clone / "Makefile").write_text("changed\n")
     (clone / "new").write_text("new\n")
-    before = git(clone, "status", "--porcelain=v2", "--branch"), sorted(clone.iterdir())
+    before = git(clone, "status", "--porcelain=v2"), sorted(clone.iterdir())
     assert run(["init", "--yes"]) == 0
-    after = git(clone, "status", "--porcelain=v2", "--branch"), sorted(clone.iterdir())
+    after = git(clone, "status", "--porcelain=v2"), sorted(clone.iterdir())
     assert after == before
 
 

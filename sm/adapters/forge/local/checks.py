@@ -17,10 +17,10 @@ from msgspec import Struct
 
 from sm.adapters.forge.errors import AtWorkError, NotFoundError
 from sm.adapters.forge.local.check_folder import CheckFolder, Verdict, fingerprint
-from sm.adapters.forge.local.command import end_leftovers
 from sm.adapters.forge.local.fields import COMMIT
 from sm.adapters.forge.model import NO_CHECK, Check, CheckState
 from sm.adapters.process import spawn
+from sm.adapters.shell_command import end_leftovers
 from sm.adapters.surroundings import select_lasting_environment
 from sm.errors import StateError
 from sm.store.files import append_line, discard, open_guarded, read_guarded, write_json
@@ -158,7 +158,7 @@ class Checks(Struct, frozen=True):
                 continue
             with try_hold(folder.lock) as free:
                 if free:
-                    end_leftovers(folder)
+                    end_leftovers(folder.process)
                     shutil.rmtree(path, ignore_errors=True)
 
     def _start(self, folder: CheckFolder, head: str, lock: int) -> None:
@@ -196,7 +196,7 @@ def _forget(folder: CheckFolder) -> None:
 
 def give_up(folder: CheckFolder, command: str) -> None:
     """Say that CI itself has failed, because its runners keep dying."""
-    end_leftovers(folder)
+    end_leftovers(folder.process)
     step = f"CI itself: its runner died {MAX_STARTS} times before it could tell a result"
     append_line(folder.log, f"sm: {step}".encode())
     verdict = Verdict(CheckState.BROKEN, step, -1, time.time(), of=fingerprint(command))

@@ -67,6 +67,7 @@ def open_forge(project: ProjectSettings, config: Path | None = None) -> LocalFor
         checks,
         Pulls(folder, repository, checks, conflicts),
         merge.Rules(project.review.required, project.trusted),
+        project.repo,
     )
 
 
@@ -78,6 +79,7 @@ class LocalForge(Struct, frozen=True):
     checks: Checks
     requests: Pulls
     rules: merge.Rules
+    clone: Path
 
     # Observing
 
@@ -320,7 +322,7 @@ class LocalForge(Struct, frozen=True):
 
         if not ci.command:
             raise UsageError(NO_CI)
-        job = Job(ci.command, ci.timeout_s, self.repository, work)
+        job = Job(ci.command, ci.timeout_s, self.repository, work, self.clone)
         verdict = run_if_free(job, self.checks, head, locked=locked)
         self.folder.touch()
         return verdict

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import os
 import re
-import selectors
 import shutil
-import subprocess
 import time
 from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import Struct
 
+from sm.adapters import lfs, submodules
 from sm.adapters.forge.local.check_folder import LOG_LIMIT, CheckFolder, Verdict, fingerprint
 from sm.adapters.forge.local.checks import Checks
 from sm.adapters.forge.local.clean_log import CleanLog, clean_log
-from sm.adapters.forge.local.command import end_leftovers, running
 from sm.adapters.forge.local.killed import count_oom_kills, killer
 from sm.adapters.forge.local.repository import BareRepository
 from sm.adapters.forge.model import CheckState
+from sm.adapters.git import Git
 from sm.adapters.process import run
+from sm.adapters.shell_command import copy_output, end_leftovers, running
 from sm.errors import SmError
 from sm.redact import redact
 from sm.store.files import (
@@ -36,19 +36,21 @@ STEP = re.compile(rb"^step: *(\S[^\r\n]*)", re.MULTILINE)
 """How a CI command may tell what it is at; the last one before a failure is its name."""
 
 KEPT_VARIABLES = ("HOME", "PATH", "LANG", "USER")
-LOOK_S = 0.1
-CHUNK = 1 << 16
 OVERDUE = 124
 """The exit code of `timeout(1)` for a command that took too long."""
 
 
 class Job(Struct, frozen=True):
-    """What to run, on which repository, in which private folder; `timeout_s` in seconds."""
+    """What to run, on which repository, in which private folder; `timeout_s` in seconds.
+
+    `clone` is the user's, which knows where submodules come from.
+    """
 
     command: str
     timeout_s: float
     repository: BareRepository
     work: Path
+    clone: Path
 
 
 class Outcome(NamedTuple):
@@ -74,7 +76,7 @@ def run_check(job: Job, checks: Checks, head: str) -> Verdict:
     """
     folder = checks.folder(head)
     started = time.time()
-    end_leftovers(folder)
+    end_leftovers(folder.process)
     _sweep(job, checks, head)
     with open_guarded(folder.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC):
         pass  # emptied and not replaced: what this program itself says goes there too
@@ -101,18 +103,21 @@ def _check_out(job: Job, head: str, place: Path, folder: CheckFolder) -> Outcome
     """What there is to say where that fails: no commit of the forge's is to blame for it."""
     try:
         job.repository.check_out(head, place / "checkout")
+        if submodules.list_submodules(place / "checkout"):
+            submodules.fill(place / "checkout", Git(job.clone).common_dir())
     except SmError as error:
-        _note(folder, error.message)
+        _note(folder, f"{error.message}{lfs.advise(error, job.clone)}")
         return Outcome(CheckState.BROKEN, "CI itself: the commit could not be checked out", 1)
     return None
 
 
 def _run(job: Job, place: Path, folder: CheckFolder) -> Outcome:
     (place / "tmp").mkdir(mode=0o700)
+    record = folder.process
     deadline, oom_kills = time.monotonic() + job.timeout_s, count_oom_kills()
-    with running(job.command, place / "checkout", _environment(place / "tmp"), folder) as process:
+    with running(job.command, place / "checkout", _environment(place / "tmp"), record) as process:
         log = CleanLog(lambda lines: _append(folder.log, lines))
-        in_time = _copy(process, log, deadline)
+        in_time = copy_output(process, log.write, deadline)
         log.close()
     if not in_time:
         _note(folder, f"stopped after {job.timeout_s:g} s, the project's CI timeout")
@@ -130,33 +135,6 @@ def _environment(temporary: Path) -> dict[str, str]:
     """Nothing of the caller's that a command could leak or depend on."""
     kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
     return {"LANG": "C.UTF-8"} | kept | {"TMPDIR": str(temporary), "CI": "true"}
-
-
-def _copy(process: subprocess.Popen[bytes], log: CleanLog, deadline: float) -> bool:
-    """Copy the command's output to its log until it ends; False where it has to be ended."""
-    pipe = process.stdout
-    assert pipe is not None
-    with selectors.DefaultSelector() as selector:
-        selector.register(pipe, selectors.EVENT_READ)
-        while True:
-            # A child left in the background may keep the pipe open for ever.
-            ended = process.poll() is not None
-            ready = bool(selector.select(0 if ended else LOOK_S))
-            chunk = os.read(pipe.fileno(), CHUNK) if ready else b""
-            if chunk:
-                log.write(chunk)
-            elif ready or ended:
-                return _ends_by(process, deadline)
-            if time.monotonic() >= deadline:
-                return False
-
-
-def _ends_by(process: subprocess.Popen[bytes], deadline: float) -> bool:
-    try:
-        process.wait(max(0.0, deadline - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        return False
-    return True
 
 
 def _append(log: Path, chunk: bytes) -> None:
@@ -197,7 +175,7 @@ def _sweep(job: Job, checks: Checks, head: str) -> None:
     """End and remove what runners that were killed have left, of this commit and of others."""
     for place in ensure_private_dir(job.work).iterdir():
         if place.name == head or not is_held(checks.path / place.name / "lock"):
-            end_leftovers(CheckFolder(checks.path / place.name))
+            end_leftovers(CheckFolder(checks.path / place.name).process)
             _remove(place)
 
 

@@ -1,20 +1,24 @@
-"""The process of a CI command: whatever becomes of its runner, it can be found and ended."""
+"""A shell command of the configuration: whatever becomes of us, it can be found and ended."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import selectors
 import signal
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from sm.adapters import proc
-from sm.adapters.forge.local.check_folder import CheckFolder
 from sm.store.files import read_json, write_json
 
 GATE = 'read -r go || exit 125; exec /bin/sh -c "$1" </dev/null'
 """Waits until it has been written down which process it is; ends where that never happens."""
 
+LOOK_S = 0.1
+CHUNK = 1 << 16
 GRACE_S = 5.0
 """Between the polite end of an overdue command and the other one."""
 
@@ -23,11 +27,12 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 @contextlib.contextmanager
 def running(
-    command: str, cwd: Path, env: dict[str, str], folder: CheckFolder
+    command: str, cwd: Path, env: dict[str, str], record: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run a shell command in a session of its own; whatever of it is left in the end is ended.
 
-    Both its outputs are in `stdout` of what is yielded.
+    Both its outputs are in `stdout` of what is yielded. While it runs, the file `record` says which
+    process it is.
     """
     with subprocess.Popen(  # noqa: S603 - the project's own command, from its configuration
         ["/bin/sh", "-c", GATE, "sh", command],
@@ -41,12 +46,12 @@ def running(
     ) as process:
         leader = proc.find(process.pid) or proc.Process(process.pid, 0)
         try:
-            write_json(folder.process, (leader.pid, leader.started, _boot()))
+            write_json(record, (leader.pid, leader.started, _boot()))
             _let_go(process)
             yield process
         finally:
             _end(process, leader)
-            folder.process.unlink(missing_ok=True)
+            record.unlink(missing_ok=True)
 
 
 def _let_go(process: subprocess.Popen[bytes]) -> None:
@@ -72,14 +77,43 @@ def _kill(leader: proc.Process) -> None:
         proc.send(proc.find_family([leader]), signal.SIGKILL)
 
 
-def end_leftovers(folder: CheckFolder) -> None:
-    """End what a killed runner has left running, all of it and nothing else."""
-    found = read_json(folder.process, tuple[int, int, str])
+def copy_output(
+    process: subprocess.Popen[bytes], write: Callable[[bytes], None], deadline: float
+) -> bool:
+    """Give `write` what the command says until it ends; False where it has to be ended."""
+    pipe = process.stdout
+    assert pipe is not None
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        while True:
+            # A child left in the background may keep the pipe open for ever.
+            ended = process.poll() is not None
+            ready = bool(selector.select(0 if ended else LOOK_S))
+            chunk = os.read(pipe.fileno(), CHUNK) if ready else b""
+            if chunk:
+                write(chunk)
+            elif ready or ended:
+                return _ends_by(process, deadline)
+            if time.monotonic() >= deadline:
+                return False
+
+
+def _ends_by(process: subprocess.Popen[bytes], deadline: float) -> bool:
+    try:
+        process.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def end_leftovers(record: Path) -> None:
+    """End the command of that record if a kill has left it running, all of it and nothing else."""
+    found = read_json(record, tuple[int, int, str])
     if found is not None:
         pid, started, boot = found
         if boot == _boot():  # else its numbers belong to others now
             _kill(proc.Process(pid, started))
-        folder.process.unlink(missing_ok=True)
+        record.unlink(missing_ok=True)
 
 
 def _boot() -> str:

@@ -1,0 +1,81 @@
+"""Git LFS: which filters a commit asks for, and large files brought to where a branch is."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+from sm.adapters.git_call import call
+from sm.adapters.process import CommandError
+from sm.errors import SmError
+
+TRANSFER_S = 3600.0
+"""Seconds for large files, which may be slow to come."""
+FILTER = re.compile(r"(?:^|\s)filter=([A-Za-z0-9_-]+)", re.MULTILINE)
+NAME = "lfs"
+
+
+class LfsError(SmError):
+    """Large files could not be brought along."""
+
+
+def list_filters(repo: Path, rev: str) -> frozenset[str]:
+    """Return the filters that the `.gitattributes` of a commit name (gitattributes(5))."""
+    args = ("-h", "-I", "-E", "filter=", rev, "--", ":(glob)**/.gitattributes")
+    said = call(repo, "grep", "--no-color", *args, accept=(0, 1, 128)).stdout
+    return frozenset(FILTER.findall(said))
+
+
+def is_used(repo: Path, rev: str) -> bool:
+    """Say whether a commit has files of Git LFS."""
+    return NAME in list_filters(repo, rev)
+
+
+def is_installed() -> bool:
+    """Say whether git can call `git lfs`."""
+    return shutil.which("git-lfs") is not None
+
+
+def carry(repo: Path, source: str, target: str, ref: str) -> None:
+    """Bring the large files of `ref` from the remote `source`, '' for none, to the remote `target`.
+
+    A push without the user's hooks carries none of them. Those of its past go along as far as the
+    clone has them: `--all`, as git-lfs takes what the tracking branch has for pushed.
+
+    Raises:
+        LfsError: Git LFS says that it cannot be done.
+
+    """
+    steps: list[tuple[str, ...]] = [("lfs", "fetch", source, ref)] if source else []
+    steps.append(("lfs", "push", "--all", target, ref))
+    for step in steps:
+        try:
+            call(repo, "-c", "lfs.allowincompletepush=true", *step, timeout_s=TRANSFER_S)
+        except CommandError as error:
+            raise LfsError(
+                f"the files of Git LFS did not reach '{target}': {error.message}: when that is "
+                f"mended, run git lfs push --all {target} {ref} in '{repo}'"
+            ) from error
+
+
+def advise(error: SmError, clone: Path) -> str:
+    """Return what helps if a checkout has failed for a large file, as the end of a sentence."""
+    said = error.result.stderr if isinstance(error, CommandError) else ""
+    if "smudge filter lfs failed" not in said and "git-lfs" not in said:
+        return ""
+    if not is_installed():
+        return ": install git-lfs"
+    return f": its large files were not pushed: run git lfs push --all REMOTE BRANCH in '{clone}'"
+
+
+def list_missing(repo: Path, bare: Path, rev: str) -> tuple[str, ...]:
+    """Return the files of a commit whose contents the repository `bare` on this machine lacks."""
+    lines = call(repo, "lfs", "ls-files", "--long", rev, accept=(0, 1, 2, 128)).lines
+    rows = (line.split(" ", 2) for line in lines if line.count(" ") >= 2)
+    return tuple(path for oid, _, path in rows if not _locate(bare, oid).is_file())
+
+
+def _locate(bare: Path, oid: str) -> Path:
+    """Where Git LFS keeps an object (git-lfs: its specification, "The Server")."""
+    return bare / "lfs" / "objects" / oid[:2] / oid[2:4] / oid
