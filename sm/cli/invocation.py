@@ -41,6 +41,8 @@ class Invocation:
     def __init__(self) -> None:
         self.explicit: Path | None = None
         self.config: Config | None = None
+        self.tells_left_out = True
+        """A program that begins anew at each tick has told it already."""
 
     @property
     def root(self) -> Root:
@@ -76,6 +78,7 @@ class Invocation:
 
         if self.config is None:
             self.config = load(self.explicit, os.environ, Path.cwd())
+            self.tell_left_out()
         return self.config
 
     def load_any_config(self) -> Config:
@@ -87,7 +90,25 @@ class Invocation:
         """
         from sm.config.load import load_any
 
-        return self.config or load_any(self.explicit, os.environ, Path.cwd())
+        found = self.config or load_any(self.explicit, os.environ, Path.cwd())
+        self.tell_left_out()
+        return found
+
+    def find_left_out(self) -> str:
+        """What to say of a configuration that lies here and does not count, '' if there is none."""
+        from sm.config.allowed import explain
+        from sm.config.load import find_left_out
+
+        left = find_left_out(self.explicit, os.environ, Path.cwd())
+        return explain(left, left.name) if left else ""
+
+    def tell_left_out(self) -> None:
+        """Warn of it, once."""
+        from sm.output import warn
+
+        if self.tells_left_out and (text := self.find_left_out()):
+            warn(text)
+        self.tells_left_out = False
 
 
 def find_project(config: Config, name: str) -> Project:

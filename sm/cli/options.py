@@ -60,7 +60,10 @@ def load_machine(ctx: click.Context) -> Machine:
     """
     from sm.sessions.machine import load_here
 
-    return load_here(ctx.ensure_object(Invocation).explicit)
+    invocation = ctx.ensure_object(Invocation)
+    machine = load_here(invocation.explicit)
+    invocation.tell_left_out()
+    return machine
 
 
 def pass_machine(function: Callable[Concatenate[Machine, P], R]) -> Callable[P, R]:

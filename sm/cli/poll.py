@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from sm.cli.invocation import Invocation
 from sm.cli.options import pass_config, projects_option
 from sm.config.schema import Config
 from sm.errors import SmError, TemporaryError
@@ -19,9 +20,25 @@ from sm.store.paths import Root
 from sm.store.root_check import check_root
 
 
+def _repeat(ctx: click.Context, _param: click.Parameter, loop: bool) -> bool:
+    """Of a loop each line on stdout is shown once; what goes to stderr is shown at each tick."""
+    invocation = ctx.ensure_object(Invocation)
+    if loop and (text := invocation.find_left_out()):
+        say(f"{time.strftime('%H:%M:%S')} {text}")
+    invocation.tells_left_out = not loop
+    return loop
+
+
 @click.command("poll", help="One tick; the last line is the seconds until the next one is due.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@click.option("--loop", is_flag=True, hidden=True, help="Tell what makes a tick due earlier, too.")
+@click.option(
+    "--loop",
+    is_flag=True,
+    is_eager=True,
+    hidden=True,
+    callback=_repeat,
+    help="Tell what makes a tick due earlier, too.",
+)
 @projects_option
 @pass_config
 @click.pass_context

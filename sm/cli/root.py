@@ -24,7 +24,7 @@ class Verb(NamedTuple):
 
 COMMANDS: dict[str, Verb] = {
     "init": Verb("init", "Set a repository up: finds what it can, asks for the rest."),
-    "config": Verb("config", "Check or show the configuration."),
+    "config": Verb("config", "Check, show or allow the configuration."),
     "doctor": Verb("doctor", "Look at the whole installation and say what to do."),
     "issue": Verb("issue", "File, list, show, edit and close issues."),
     "pr": Verb("pr", "List, show, check out and merge pull requests."),

@@ -9,11 +9,11 @@ from typing import Any
 
 from msgspec import structs
 
-from sm.config import duration
+from sm.config import allowed, duration
 from sm.config.cache import KeyPath
 from sm.config.check import check_machine, check_path, check_together, make_project
 from sm.config.convert import Entry, make_absolute
-from sm.config.read import SUFFIXES, Document, read_document
+from sm.config.read import SUFFIXES, Document, read_document, read_raw
 from sm.config.schema import SHARED, Config, MachineSettings
 from sm.errors import UsageError
 from sm.store.paths import check_name
@@ -28,6 +28,8 @@ MACHINE_KEYS = tuple(field.encode_name for field in structs.fields(MachineSettin
 
 def load(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Config:
     """Read the configuration: `explicit`, else SM_CONFIG, else `sm.yaml` in `cwd`, else the user's.
+
+    One in `cwd` that lies in a work tree counts only if the user has allowed it (`allowed.py`).
 
     The user's configuration is the folder `~/.config/sm` with all its files; `explicit` and
     SM_CONFIG may name such a folder, too. SM_STATE_ROOT and SM_TMUX_SOCKET override the files.
@@ -53,7 +55,7 @@ def load_any(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Config
     """
     source = find(explicit, env, cwd)
     check_path(source)
-    documents = [read_document(path, _shown(path, cwd)) for path in _files(source, cwd)]
+    documents = _read(source, cwd)
     machine = _from_env(_machine(documents), env, cwd)
     shared: dict[str, Any] = _timeout(env)
     for document in documents:
@@ -81,8 +83,15 @@ def load_machine(
         source = find(explicit, env, cwd)
     except NoConfigError:
         return make_default_machine(env, cwd), None
-    documents = [read_document(path, _shown(path, cwd)) for path in _files(source, cwd)]
-    return _from_env(_machine(documents), env, cwd), source
+    return _from_env(_machine(_read(source, cwd)), env, cwd), source
+
+
+def _read(source: Path, cwd: Path) -> list[Document]:
+    return [
+        read_document(path, shown, allowed.find_check(path, shown))
+        for path in _files(source, cwd)
+        for shown in [_shown(path, cwd)]
+    ]
 
 
 def make_default_machine(env: Mapping[str, str], cwd: Path) -> MachineSettings:
@@ -117,7 +126,7 @@ def find(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Path:
         return _named(explicit, "--config", cwd)
     if from_env := env.get("SM_CONFIG"):
         return _named(Path(from_env), "SM_CONFIG", cwd)
-    here = [path for suffix in SUFFIXES if (path := cwd / f"sm{suffix}").exists()]
+    here = [path for path in list_here(cwd) if _may_count(path)]
     if len(here) > 1:
         raise UsageError(f"both '{here[0].name}' and '{here[1].name}' are here: remove one")
     if here:
@@ -125,10 +134,33 @@ def find(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Path:
     folder = find_user_folder(env)
     if list_files(folder):
         return folder
+    if left := find_left_out(explicit, env, cwd):
+        raise NoConfigError(f"no configuration: {allowed.explain(left, left.name)}")
     raise NoConfigError(
         f"no configuration: no sm.yaml or sm.toml here and none in '{folder}': run 'sm init' "
         "to make one, or name one with --config"
     )
+
+
+def list_here(cwd: Path) -> list[Path]:
+    """Return the files in `cwd` that have the name of a configuration."""
+    return [path for suffix in SUFFIXES if (path := cwd / f"sm{suffix}").exists()]
+
+
+def find_left_out(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Path | None:
+    """Return the file in `cwd` that `find` leaves out because the user has not allowed it."""
+    if explicit is not None or env.get("SM_CONFIG"):
+        return None
+    return next((path for path in list_here(cwd) if not _may_count(path)), None)
+
+
+def _may_count(path: Path) -> bool:
+    if not allowed.is_in_work_tree(path):
+        return True
+    try:
+        return allowed.is_allowed(path, read_raw(path, path.name))
+    except UsageError:  # whoever put it there: it keeps no command from working
+        return False
 
 
 def _named(path: Path, by: str, cwd: Path) -> Path:

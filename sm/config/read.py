@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from msgspec import Struct, field
 
@@ -40,14 +41,14 @@ class Document(Struct, frozen=True):
         return f"'{self.shown}'" + (f" (line {line})" if line else "")
 
 
-def read_document(path: Path, shown: str) -> Document:
-    """Read one file.
+def read_document(path: Path, shown: str, check: Callable[[bytes], None] | None = None) -> Document:
+    """Read one file; `check` may refuse its bytes before anything is made of them.
 
     Raises:
         UsageError: the file is no readable text, does not parse, or holds no keys.
 
     """
-    content = _read_content(path, shown)
+    content = _read_content(path, shown, check)
     data = content.data
     if data is None or data == {}:
         raise UsageError(f"'{shown}' is empty: run 'sm init', or see config.example.yaml")
@@ -56,27 +57,52 @@ def read_document(path: Path, shown: str) -> Document:
     return Document(path, shown, data, content.lines)
 
 
-def _read_content(path: Path, shown: str) -> cache.Content:
-    try:
-        # Without blocking, because opening a FIFO would wait.
-        with open(path, "rb", opener=_open_nonblocking) as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode):
-                raise UsageError(f"cannot read '{shown}': it is not a regular file")
-            if known := cache.recall(path, found):
-                return known
-            text = _decode(file.read(SIZE_LIMIT + 1), shown)
-    except OSError as error:
-        raise UsageError(f"cannot read '{shown}': {_reason(error)}") from error
+def _read_content(path: Path, shown: str, check: Callable[[bytes], None] | None) -> cache.Content:
+    with _open(path, shown) as (file, found):
+        if not check and (known := cache.recall(path, found)):
+            return known
+        raw = _read_bytes(file, shown)
+    if check:
+        check(raw)
+    text = _decode(raw, shown)
     parse = _parse_toml if path.suffix == ".toml" else _parse_yaml
     content = parse(text, shown)
     cache.keep(path, found, content)
     return content
 
 
-def _decode(content: bytes, shown: str) -> str:
+def read_raw(path: Path, shown: str) -> bytes:
+    """Return what is in a file that may be a configuration.
+
+    Raises:
+        UsageError: it cannot be read, or is no plain file, or too large.
+
+    """
+    with _open(path, shown) as (file, _):
+        return _read_bytes(file, shown)
+
+
+@contextlib.contextmanager
+def _open(path: Path, shown: str) -> Iterator[tuple[BinaryIO, os.stat_result]]:
+    try:
+        # Without blocking, because opening a FIFO would wait.
+        with open(path, "rb", opener=_open_nonblocking) as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise UsageError(f"cannot read '{shown}': it is not a regular file")
+            yield file, found
+    except OSError as error:
+        raise UsageError(f"cannot read '{shown}': {_reason(error)}") from error
+
+
+def _read_bytes(file: BinaryIO, shown: str) -> bytes:
+    content = file.read(SIZE_LIMIT + 1)
     if len(content) > SIZE_LIMIT:
         raise UsageError(f"cannot read '{shown}': it is too large for a configuration")
+    return content
+
+
+def _decode(content: bytes, shown: str) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -50,6 +50,7 @@ EXAMPLES = {
 EXAMPLE_HEAD = """\
 # Every key of sm, with its default; only name, repo and forge have none.
 # Looked for: --config FILE, SM_CONFIG, ./sm.yaml (or sm.toml), then all of ~/.config/sm/*.yaml.
+# In a work tree ./sm.yaml counts only after 'sm config allow': a commit may have put it there.
 # 'sm init' writes a short one for you, 'sm config check' tells whether yours is sound.
 """
 
@@ -62,6 +63,12 @@ The first of these is used: the file or folder named by `--config`, the one name
 `sm.yaml`, `sm.yml` or `sm.toml` in the working directory, and last all `*.yaml`, `*.yml` and
 `*.toml` files of `~/.config/sm` together. `sm config check` tells whether it is sound,
 `sm config show` prints it with all defaults.
+
+A configuration names commands, and in a work tree any commit may put a file. So `sm.yaml` there, or
+its like, counts only if you have allowed it: read it, then call `sm config allow`. Until then `sm`
+says that it lies there, and goes on with your own. If its content changes, it has to be allowed
+again, also where `--config`, `SM_CONFIG` or a session at work names it. A file that you name and
+have never allowed counts as it is.
 
 - A file holds one project, with its keys at the top, or a list of projects under `projects`.
 - In a file with such a list, project keys beside `projects` are defaults for all its projects.

@@ -67,6 +67,19 @@ class Caller(Struct, frozen=True):
                 "decided by a person, in a shell of his own"
             )
 
+    def check_may_allow(self) -> None:
+        """Refuse an agent: a configuration names commands, and a person vouches for them.
+
+        Raises:
+            UsageError: the caller is an agent.
+
+        """
+        if self.session:
+            raise UsageError(
+                f"this is the session '{self.session.label}': which configuration may run "
+                "commands is decided by a person, in a shell of his own"
+            )
+
     def check_may_end(self, target: AnySession, known: Sequence[AnySession]) -> None:
         """Refuse unless `target` is the caller itself or its descendant. A person may.
 

@@ -14,6 +14,7 @@ from sm.adapters.forge.kinds import kind_of
 from sm.adapters.forge.local.repository import is_bare
 from sm.adapters.git import Git
 from sm.adapters.git_call import call
+from sm.config import allowed
 from sm.config.check import check_path
 from sm.config.forges import ForgeSettings
 from sm.config.load import find_user_folder, list_files, load_any
@@ -239,6 +240,8 @@ def carry_out(setup: Setup) -> Iterator[str]:
         if not setup.output.exists() or _content(setup.output) != text:
             write_atomic(setup.output, text, durable=True)
             yield f"wrote '{setup.output}'"
+        if setup.output.stem == "sm" and allowed.is_in_work_tree(setup.output):
+            allowed.allow(setup.output, text.encode())  # the person has just agreed to it
     except OSError as error:
         raise SmError(
             f"cannot create '{error.filename}': {(error.strerror or '').lower()}"

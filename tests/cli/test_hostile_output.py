@@ -32,6 +32,7 @@ JSON_LINES = {"events"}
 """What prints a value on each line with --json."""
 
 CALLS: dict[str, tuple[str, ...]] = {
+    "config allow": ("", "{hostile}"),
     "config check": ("",),
     "config show": ("",),
     "doctor": ("", "--profile x"),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from sm.store.paths import Root
+from tests.forked import run_sm
 from tests.hub import make_hub
 
 
@@ -22,3 +24,20 @@ def test_the_interval_is_a_plain_number(
         file.write(f"poll_interval: {interval}\n")
     said = hub.sm("poll", "--dry-run")
     assert (said.stdout.splitlines()[-1:], said.stderr) == ([expected], "")
+
+
+def test_a_loop_tells_once_of_a_configuration_that_does_not_count(
+    tmp_path: Path, root: Root, sealed: Path
+) -> None:
+    assert root.path.is_dir()
+    hub = make_hub(tmp_path)
+    own = sealed / ".config" / "sm"
+    own.mkdir(parents=True)
+    hub.config.rename(own / "harb.yaml")
+    (tmp_path / ".git").mkdir()
+    hub.config.write_text("name: theirs\n")
+    env = {name: value for name, value in os.environ.items() if name != "SM_CONFIG"}
+    for loop in ((), ("--loop",)):
+        said = run_sm("poll", "--dry-run", *loop, env=env, cwd=hub.config.parent)
+        told = [said.stderr, said.stdout]
+        assert [text.count("'sm.yaml' is not used") for text in told] == [not loop, bool(loop)]

@@ -11,6 +11,7 @@ import pytest
 from sm.__main__ import run
 from sm.adapters.agent import profiles
 from sm.adapters.forge.local.setup import read_settings
+from sm.config.allowed import allow
 from sm.config.load import load
 from sm.config.read import read_document
 from sm.config.schema import ProjectSettings
@@ -367,6 +368,7 @@ def test_what_to_do_next_is_said_when_no_other_configuration_can_be_found(
     monkeypatch.delenv("SM_CONFIG")
     for suffix in ("yaml", "toml"):
         (clone / f"sm.{suffix}").write_text("")
+        allow(clone / f"sm.{suffix}", b"")
     assert run(["init", "--yes"]) == 0
     said = capsys.readouterr().out
     assert here in said
@@ -574,3 +576,15 @@ def test_ci_that_cannot_be_tried_now_keeps_nothing_from_being_said(
     said = capsys.readouterr()
     assert "CI is at work" in said.err
     assert "--loop" in said.out
+
+
+def test_what_init_writes_into_the_clone_counts_until_it_is_changed(
+    clone: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["init", "--yes", "--output", "sm.yaml"]) == 0
+    assert "export SM_CONFIG" not in capsys.readouterr().out
+    assert load(None, os.environ, clone).source == clone / "sm.yaml"
+    with (clone / "sm.yaml").open("a") as file:
+        file.write("notify_command: touch x\n")
+    assert run(["issue", "list"]) == 2
+    assert "'sm.yaml' has changed since you allowed it" in capsys.readouterr().err

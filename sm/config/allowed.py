@@ -1,0 +1,116 @@
+"""Which configurations that lie in a work tree a person has allowed, and with which content.
+
+A configuration names commands. One in a work tree may come from a commit that anybody wrote: git
+writes it with the user as its owner. So it counts only if the user has named it, or has allowed
+exactly what is in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from sm.errors import UsageError
+from sm.store.files import ensure_private_dir, follow_links, read_guarded, write_atomic
+
+MARKS = (".git", ".hg", ".jj", ".svn")
+"""What lies at the top of a work tree, a file or a folder, whoever put it there."""
+FOLDER = Path(".local/share/sm/allowed")
+"""Below the user's home: a restart must not take back what a person has decided."""
+KEPT = 20
+"""Contents of one file: those of the branches that a person works on."""
+
+
+class Permit(Struct, frozen=True):
+    """A file, and the SHA-256 of each content that is allowed, the last one at the end."""
+
+    path: str
+    contents: tuple[str, ...] = ()
+
+
+def is_in_work_tree(path: Path) -> bool:
+    """Whether a commit may have put the file there, or what it is a link to."""
+    folders = {follow_links(path.parent), follow_links(path).parent}
+    return any(
+        os.path.lexists(above / mark)
+        for folder in folders
+        for above in (folder, *folder.parents)
+        for mark in MARKS
+    )
+
+
+def allow(path: Path, content: bytes) -> None:
+    """Have the file count for as long as it has this content.
+
+    Raises:
+        StateError: this cannot be written down.
+
+    """
+    digest = _digest(content)
+    path = _identify(path)
+    others = [one for one in _read(path).contents if one != digest]
+    permit = Permit(str(path), (*others[1 - KEPT :], digest))
+    ensure_private_dir(_place(path).parent, parents=True)
+    write_atomic(_place(path), msgspec.json.encode(permit), durable=True)
+
+
+def is_allowed(path: Path, content: bytes) -> bool:
+    """Whether a person has allowed the file with this content."""
+    return _digest(content) in _read(_identify(path)).contents
+
+
+def find_check(path: Path, shown: str) -> Callable[[bytes], None] | None:
+    """What refuses a content that was not allowed; None if the file never needed that.
+
+    A file that was allowed once is checked wherever it is read again, so that the sessions that
+    began with it do not go on with what a later commit has made of it.
+    """
+    if not _read(_identify(path)).contents:
+        return None
+
+    def check(content: bytes) -> None:
+        if not is_allowed(path, content):
+            raise UsageError(explain(path, shown))
+
+    return check
+
+
+def explain(path: Path, shown: str) -> str:
+    """Say in one sentence why a file is not used, and what helps."""
+    why = (
+        "has changed since you allowed it"
+        if _read(_identify(path)).contents
+        else "is not used, as it lies in a work tree, where a commit may have put it"
+    )
+    remedy = f"sm config allow {shlex.quote(shown)}"
+    return f"'{shown}' {why}, and it can run commands: read it, then allow it with '{remedy}'"
+
+
+def _identify(path: Path) -> Path:
+    """The file's own place, however it is named. A link stays: a commit may turn it elsewhere."""
+    return follow_links(path.parent) / path.name
+
+
+def _read(path: Path) -> Permit:
+    with contextlib.suppress(msgspec.MsgspecError, RuntimeError):  # the latter: there is no home
+        place = _place(path)
+        if place.parent.is_dir():
+            permit = msgspec.json.decode(read_guarded(place) or b"", type=Permit)
+            return permit if permit.path == str(path) else Permit(str(path))
+    return Permit(str(path))
+
+
+def _place(path: Path) -> Path:
+    return Path.home() / FOLDER / f"{_digest(os.fsencode(path))}.json"
+
+
+def _digest(content: bytes) -> str:
+    import hashlib  # two milliseconds that only those pay who have allowed something
+
+    return hashlib.sha256(content).hexdigest()
