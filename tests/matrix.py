@@ -15,7 +15,7 @@ BEYOND_SOURCE = frozenset(
         *("approved-merge", "merge-reminder", "merge-stuck", "merge-held", "merge-queued"),
         *("ci-rerun", "ci-rerunning", "ci-late", "behind", "queue-dropped"),
         *("dialog", "dialog-open", "turn-failed", "park", "parked-long", "resume", "parked"),
-        *("edited", "review-edited", "protocol-reminder"),
+        *("edited", "review-edited", "pull-comment", "protocol-reminder"),
     }
 )
 """Rows that the protocol as it was first written does not have."""

@@ -76,6 +76,7 @@ def brief_pull(pull: PullRequest) -> PullRequest:
         reviews=_verdicts(pull.reviews),
         check=_brief_check(pull.check),
         held=cut(pull.held),
+        touched=cut(pull.touched),
     )
 
 

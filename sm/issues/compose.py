@@ -10,7 +10,7 @@ import msgspec
 from sm.adapters.forge.model import CheckState, Comment, Issue, PullRequest
 from sm.bridge import lookup
 from sm.errors import SmError
-from sm.issues import question, reviews
+from sm.issues import discussion, question, reviews
 from sm.issues.decide import Decision
 from sm.issues.facts import Facts, Life
 from sm.issues.material import SOURCES, Edited, EditedReview, GitState, Material, Source
@@ -138,6 +138,10 @@ def gather(
         review=reviews.take(session, seen.pull, seen.review)
         if Source.REVIEW in needed
         else seen.review,
+        said=seen.heard.comments if seen.heard and seen.facts.said else (),
+        discussion=discussion.read_discussion(session, seen.pull.number)[-discussion.LATEST :]
+        if Source.DISCUSSION in needed and seen.pull
+        else (),
         phase=seen.write.phase,
         phase_text=seen.write.text,
         answered=seen.facts.answered and seen.write.phase is not Phase.NONE,

@@ -95,6 +95,8 @@ class Facts(Struct, frozen=True):
     """The id of a trusted person's edit of the issue that the agent does not know yet."""
     review_edit: str = ""
     """The same of an edit of a review that the agent was told of."""
+    said: str = ""
+    """The id of what trusted people have said on the pull request."""
 
     @property
     def answered(self) -> bool:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from sm.adapters.forge.model import (
     NO_CHECK,
     Check,
+    Comment,
     Issue,
     PullRequest,
     Review,
@@ -24,12 +25,13 @@ class Source(StrEnum):
     COMMENTS = "comments"
     LOG = "log"
     REVIEW = "review"
+    DISCUSSION = "discussion"
     MERGE = "merge"
 
 
 SOURCES: dict[str, tuple[Source, ...]] = {
     "start": (Source.ISSUE,),
-    "recovery": (Source.ISSUE, Source.LOG, Source.REVIEW),
+    "recovery": (Source.ISSUE, Source.LOG, Source.REVIEW, Source.DISCUSSION),
     "reply": (Source.COMMENTS,),
     "edited": (Source.ISSUE,),
     "ci-failed": (Source.LOG,),
@@ -95,6 +97,10 @@ class Material(Struct, frozen=True):
     pull: PullRequest | None = None
     check: Check = NO_CHECK
     review: Review | None = None
+    said: tuple[Comment, ...] = ()
+    """What trusted people have said on the pull request, and the agent is told now."""
+    discussion: tuple[Comment, ...] = ()
+    """All that they have said there lately."""
     phase: Phase = Phase.NONE
     phase_text: str = ""
     answered: bool = False

@@ -260,6 +260,15 @@ _SIGNALLED = (
         counts=Count.NEWS,
     ),
     Row(
+        "pull-comment",
+        "any",
+        "a trusted person commented on the pull request",
+        lambda f: bool(f.said) and f.pull is PullState.OPEN,
+        (Step(INJECT, "pull-comment"),),
+        lambda f: f.said,
+        counts=Count.NEWS,
+    ),
+    Row(
         "phase-lost",
         "(missing)",
         "the phase file is gone",

@@ -25,6 +25,7 @@ from sm.adapters.tmux import MissingPaneError, NoServerError
 from sm.config.schema import ProjectSettings
 from sm.errors import StateError
 from sm.issues import phase_file, reviews
+from sm.issues.discussion import Heard, read_heard
 from sm.issues.facts import Facts, Life, Limits, name_run
 from sm.issues.material import Edited, EditedReview
 from sm.issues.replies import Reply, explain_unread, list_replies
@@ -65,6 +66,8 @@ class Observation(Struct, frozen=True):
     """The issue as a trusted person has edited it, which the agent does not know yet."""
     edited_review: EditedReview | None = None
     """The same of a review."""
+    heard: Heard | None = None
+    """What trusted people have said on the pull request."""
 
     @property
     def check(self) -> Check:
@@ -205,6 +208,7 @@ def _gather(
         pull = structs.replace(pull, check=_judge(pull.check, head, history))
     check = pull.check if pull else NO_CHECK
     edited, edited_review = read_edited(directory), reviews.read_edited(directory)
+    heard = read_heard(directory)
     facts = Facts(
         now=time.time(),
         limits=read_limits(project.settings),
@@ -229,6 +233,7 @@ def _gather(
         review_at=review.at if review else 0.0,
         edit=edited.id if edited else "",
         review_edit=edited_review.id if edited_review else "",
+        said=heard.id if heard and pull and heard.pull == pull.number else "",
     )
     asked = facts.escalation
     answers = list_replies(session, issue, trust, asked) if asked else ()
@@ -248,6 +253,7 @@ def _gather(
         unreadable,
         edited=edited,
         edited_review=edited_review,
+        heard=heard,
     )
 
 

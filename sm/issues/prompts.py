@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from sm.adapters.forge.model import Check, InlineComment, Issue, Review
+from sm.adapters.forge.model import Check, Comment, InlineComment, Issue, Review
 from sm.bridge import texts
 from sm.issues.material import Edited, Material, cite_pull, name_pull
 from sm.phase import SENTINELS, Phase, explain_protocol
@@ -69,6 +69,8 @@ def _recovery(m: Material) -> str:
         parts.append(f"Last CI result ({m.check.state}):\n{_ci_log(m, m.check)}")
     if m.phase is Phase.AWAITING_REVIEW and m.review:
         parts.append(f"Latest review:\n{_review_text(m, m.review)}")
+    if m.discussion:
+        parts.append(f"Comments on {name_pull(m)}:\n{_comments(m, m.discussion)}")
     if m.reason:
         parts.append(f"Its reason:\n{fence('reason', m.reason, m.nonce)}")
     parts.append(_waiting_note(m))
@@ -171,6 +173,21 @@ def _review_changes(m: Material) -> str:
         f"[sm] Review of {name_pull(m)}: changes requested{_remarks(m.review)}.\n{review}\n"
         f"Address every point, push, and write {Phase.AWAITING_REVIEW} again."
     )
+
+
+def _pull_comment(m: Material) -> str:
+    return (
+        f"[sm] New on {name_pull(m)}:\n{_comments(m, m.said)}\n"
+        "If it asks for a change, make it, push, and write your phase again; to answer, use "
+        f"sm pr comment {cite_pull(m)} --project {m.project}. Else go on as before."
+    )
+
+
+def _comments(m: Material, said: Iterable[Comment]) -> str:
+    """What people say on a pull request outside of reviews."""
+    whole = f"sm pr show {cite_pull(m)} --project {m.project}"
+    texts = (fence(f"comment by {c.author}", first_part(c.body, whole), m.nonce) for c in said)
+    return "\n".join(texts)
 
 
 def _remarks(review: Review | None) -> str:
@@ -369,6 +386,7 @@ PROMPTS: dict[str, Callable[[Material], str]] = {
     "reply": _reply,
     "edited": _edited,
     "review-edited": _review_edited,
+    "pull-comment": _pull_comment,
 }
 
 

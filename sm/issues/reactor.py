@@ -15,7 +15,7 @@ from sm.adapters.git_call import GitLockedError
 from sm.context.monitor import tend_context
 from sm.errors import SmError, StateError, TemporaryError
 from sm.foreign import read_seconds
-from sm.issues import locks, retry, reviews, taken
+from sm.issues import discussion, locks, retry, reviews, taken
 from sm.issues.answer_asks import answer_asks
 from sm.issues.compose import compose, launch_with
 from sm.issues.decide import decide
@@ -127,6 +127,7 @@ def _tend(session: IssueSession) -> float:
         lambda: hand_over(session),
         lambda: taken.watch(session),
         lambda: reviews.watch(session),
+        lambda: discussion.watch(session),
         lambda: answer_asks(session),
         lambda: tend_messages(session),
     )

@@ -214,6 +214,8 @@ class SessionDir(Folder, frozen=True):
     """The reviews that the agent was told of, as it knows them."""
     review_edited = Entry("review-edited.json")
     """A review after an edit that the agent is still to be told of."""
+    pull_comments = Entry("pull-comments.json")
+    """What trusted people have said on the pull request, which the agent is told of."""
     replies = Entry("replies", Kind.DIRECTORY)
     """Answers of people that wait for the agent, one file each."""
     asks = Entry("asks", Kind.DIRECTORY)

@@ -25,6 +25,7 @@ ROWS: dict[str, str] = {
     "resume": "the agent can go on",
     "edited": "the issue was edited",
     "review-edited": "a review was edited",
+    "pull-comment": "a comment on the pull request",
     "phase-lost": "the phase file is gone",
     "unknown-sentinel": "unknown phase",
     "merge-held": "approved, held by the forge",

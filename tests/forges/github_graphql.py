@@ -184,6 +184,7 @@ class View:
             "isCrossRepository": bool(pull.fork),
             "createdAt": iso(entry.at),
             "closedAt": iso(entry.closed_at) if entry.closed_at else None,
+            "updatedAt": iso(entry.updated),
             "headRefName": pull.branch,
             "headRefOid": pull.head,
             "baseRefName": pull.base,

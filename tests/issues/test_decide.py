@@ -156,6 +156,7 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
         "ci-pending",
     ),
     "an edit of a review is told": (replace(REVIEW, review_edit="5-5.000"), "review-edited"),
+    "a comment on the pull request is told": (replace(REVIEW, said="3-5.000"), "pull-comment"),
     "a dead agent is restarted": (crashed(0, MINUTE), "recover"),
     "a silent agent is restarted": (
         replace(LIVING, history=History(started_at=NOW - 2 * HOUR)),

@@ -13,6 +13,7 @@ from sm.adapters.forge.model import (
     NO_CHECK,
     Check,
     CheckState,
+    Comment,
     InlineComment,
     Issue,
     IssueState,
@@ -288,6 +289,7 @@ def test_a_text_quotes_of_the_forge_just_what_it_is_said_to(source: Source) -> N
         Source.ISSUE: {"issue": Issue(7, words, IssueState.OPEN, "ada", 1.0, body=words)},
         Source.LOG: {"check": Check(CheckState.FAILURE, "c" * 40, "build", "", words)},
         Source.REVIEW: {"review": review},
+        Source.DISCUSSION: {"discussion": (Comment("bob", 1.0, words),)},
         Source.MERGE: {"pull": structs.replace(pull, held=words)},
         # An answer that was left as a comment is made of the comments before a text is.
         Source.COMMENTS: {"reply": words},

@@ -251,6 +251,8 @@ class PullRequest(Struct, frozen=True):
     hold: Hold = Hold.NONE
     held: str = ""
     sign: Sign = Sign.SHARED
+    touched: str = ""
+    """Another word once somebody has said something there; '' if that is not known."""
 
     @property
     def name(self) -> str:

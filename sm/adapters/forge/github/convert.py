@@ -88,6 +88,7 @@ def make_pull(node: PullNode, rules: Callable[[str], BranchRules], *, has_ci: bo
         conflicts=is_open and node.mergeable == CONFLICTING,
         merged_as=node.merge_commit.oid if node.merge_commit and node.state == "MERGED" else "",
         closed_at=read_moment(node.closed_at),
+        touched=node.updated_at,
         reviews=make_reviews(node.reviews.nodes if node.reviews else ()),
     )
     if not is_open or not node.commits or node.is_cross_repository:

@@ -24,7 +24,7 @@ statusContextCountsByState { state count } }"""
 MERGING = """\
 mergeStateStatus reviewDecision isInMergeQueue mergeQueueEntry { position state }"""
 BRIEF = f"""\
-fragment brief on PullRequest {{ number state title isCrossRepository createdAt closedAt \
+fragment brief on PullRequest {{ number state title isCrossRepository createdAt closedAt updatedAt \
 headRefName headRefOid baseRefName mergeable {MERGING} author {ACTOR} headRepositoryOwner {ACTOR} \
 mergeCommit {{ oid }} }}"""
 BEFORE = "pageInfo { hasPreviousPage startCursor }"

@@ -281,6 +281,7 @@ class PullNode(Struct, frozen=True, rename="camel"):
     is_cross_repository: bool = False
     created_at: str = ""
     closed_at: str | None = None
+    updated_at: str = ""
     head_ref_name: str = ""
     base_ref_name: str = ""
     author: Actor | None = None

@@ -193,6 +193,7 @@ class Pulls(Struct, frozen=True):
             closed_at=0.0 if state is PullState.OPEN else fields.time("closed"),
             reviews=document.reviews,
             comments=document.comments,
+            touched=f"{len(document.comments)}" if document.comments else "",
             check=self.checks.check(head, settled=state is not PullState.OPEN, logged=logged)
             if head
             else NO_CHECK,

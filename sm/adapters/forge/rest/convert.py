@@ -122,6 +122,7 @@ def make_pull(
         reviews=tuple(reviews),
         comments=tuple(comments),
         sign=shape.sign,
+        touched=shape.updated_at,
     )
 
 
