@@ -93,7 +93,8 @@ class Ci(Section, frozen=True, rename={"poll_s": "poll", "timeout_s": "timeout"}
         Seconds, Meta(description="how often sm asks the forge, once for all sessions")
     ] = Seconds(30)
     timeout_s: Annotated[
-        Seconds, Meta(description="after so long without a verdict sm tells a person")
+        Seconds,
+        Meta(description="without a verdict for so long: a person is asked, a local command ended"),
     ] = Seconds(1800)
     max_fixes: Annotated[
         Count, Meta(description="failures that go to the agent before sm tells a person")

@@ -83,6 +83,8 @@ class Facts(Struct, frozen=True):
     check: CheckState = CheckState.NONE
     check_at: float = 0.0
     """Since when CI has this result."""
+    check_overdue: bool = False
+    """Whether CI was stopped then, as it took too long."""
     hold: Hold = Hold.NONE
     """What keeps the forge itself from merging."""
     review: ReviewState | None = None
@@ -380,6 +382,8 @@ class Facts(Struct, frozen=True):
     @property
     def ci_due_at(self) -> float:
         """When a result of CI is late; a new run has the whole time again."""
+        if self.check_overdue:
+            return self.check_at
         started_at = self.check_at if self.check is CheckState.PENDING else 0.0
         return max(self.written_at, started_at) + self.limits.ci_timeout_s
 

@@ -76,6 +76,8 @@ def name_waits(check: Check) -> str:
     """What of a check that has no result yet has not even begun; '' if all of it has."""
     if check.state is not CheckState.PENDING:
         return ""
+    if check.overdue:
+        return check.step
     if check.missing:
         return f"required, and not begun: {', '.join(check.missing)}"
     return "" if check.at else "no check has begun"

@@ -228,6 +228,7 @@ def _gather(
         hold=pull.hold if pull else Hold.NONE,
         check=check.state,
         check_at=check.at,
+        check_overdue=check.overdue,
         review=review.state if review else None,
         review_id=review.id if review else "",
         review_at=review.at if review else 0.0,

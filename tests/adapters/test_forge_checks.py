@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from sm.adapters import proc
 from sm.adapters.forge.errors import AtWorkError, ChecksNotPassedError, NotFoundError
@@ -17,7 +18,6 @@ from sm.adapters.forge.local.checks import MAX_STARTS
 from sm.adapters.forge.local.killed import count_oom_kills, killer
 from sm.adapters.forge.model import CheckState
 from sm.config.load import load
-from sm.config.schema import Ci
 from sm.errors import StateError
 from sm.store import lock
 from sm.store.paths import Root
@@ -207,10 +207,13 @@ def test_overdue_command_is_ended_with_all_that_it_started(
     ci = f"trap '' TERM; echo begun; sleep 1000 & echo $! >{tmp_path}/sleeper; wait; wait"
     hub = make_hub(tmp_path, ci=ci)
     head = hub.push("fix/1")
-    limits = Ci(command=ci, timeout_s=type(hub.project.ci.timeout_s)(0.5))
+    limits = structs.replace(hub.project.ci, timeout_s=type(hub.project.ci.timeout_s)(0.5))
     verdict = hub.open().run_check(head, limits, work(hub, root))
     assert verdict is not None
-    assert (verdict.state, verdict.code) == (CheckState.FAILURE, 124)
+    assert (verdict.state, verdict.code) == (CheckState.PENDING, 124)
+    check = hub.open().check(head)
+    assert (check.state, check.overdue, check.step) == ("pending", True, "no result within 0.5 s")
+    assert hub.open().checks.ensure(head).overdue, "and it is not run again by itself"
     assert log_of(hub, head) == "begun\nsm: stopped after 0.5 s, the project's CI timeout\n"
     assert proc.find(pid_in(tmp_path / "sleeper")) is None
 

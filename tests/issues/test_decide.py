@@ -286,6 +286,14 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
         wrote(Phase.AWAITING_CI, 30 * MINUTE),
         "ci-timeout",
     ),
+    "CI that was stopped is told to a person at once, also where it had begun before": (
+        replace(CI, check=CheckState.PENDING, check_overdue=True, check_at=NOW - 1),
+        "ci-timeout",
+    ),
+    "the same of CI under review": (
+        replace(REVIEW, check=CheckState.PENDING, check_overdue=True, check_at=NOW - 1),
+        "ci-late",
+    ),
     "CI at work is waited for": (CI, "ci-pending"),
     "changes requested are passed on": (CHANGES, "review-changes"),
     "changes requested after an approval are passed on": (

@@ -221,6 +221,8 @@ class Check(Struct, frozen=True):
     progress: str = ""
     missing: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
+    overdue: bool = False
+    """Whether it was stopped without a result, as it took too long; then it is PENDING."""
 
 
 NO_CHECK = Check(CheckState.NONE)

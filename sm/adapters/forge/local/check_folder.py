@@ -29,6 +29,11 @@ class Verdict(Struct, frozen=True):
     took_s: float = 0.0
     of: str = ""
 
+    @property
+    def overdue(self) -> bool:
+        """Whether the command was stopped at the CI timeout, so that nothing is known."""
+        return self.state is CheckState.PENDING
+
     def is_of(self, command: str) -> bool:
         """Whether the result is of this command, as far as that is known."""
         return self.of in ("", fingerprint(command))

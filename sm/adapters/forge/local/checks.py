@@ -83,7 +83,8 @@ class Checks(Struct, frozen=True):
         failed = verdict.state is not CheckState.SUCCESS
         log = self._excerpt(folder) if failed and logged else ""
         url = folder.log.absolute().as_uri()
-        return Check(verdict.state, head, verdict.step if failed else "", url, log, verdict.at)
+        step = verdict.step if failed else ""
+        return Check(verdict.state, head, step, url, log, verdict.at, overdue=verdict.overdue)
 
     def ensure(self, head: str, *, logged: bool = True) -> Check:
         """As `check`; a runner is started where there is neither a result nor one at work."""

@@ -1,7 +1,7 @@
 """Whether a CI command was killed from outside, which says nothing of the commit that it tested.
 
 A command that ends itself, as by a segmentation fault or a failed assertion, has failed: that is
-the code's doing. So has one that took longer than the project's `ci.timeout`.
+the code's doing. Of one that took longer than the project's `ci.timeout` nothing is known.
 """
 
 from __future__ import annotations

@@ -123,8 +123,12 @@ def _run(job: Job, place: Path, folder: CheckFolder) -> Outcome:
         _note(folder, f"stopped after {job.timeout_s:g} s, the project's CI timeout")
     _cut(folder.log, LOG_LIMIT)
     _clean(folder.log)
-    code = process.returncode if in_time else OVERDUE
-    if in_time and (by := killer(code, count_oom_kills() - oom_kills)):
+    if not in_time:  # whether the code would pass is not known: a person is asked
+        at = _step(folder)
+        step = f"no result within {job.timeout_s:g} s" + (f", at step {at}" if at else "")
+        return Outcome(CheckState.PENDING, step, OVERDUE)
+    code = process.returncode
+    if by := killer(code, count_oom_kills() - oom_kills):
         step = f"CI itself: its command was killed by {by}"
         return Outcome(CheckState.BROKEN, step, code)
     state = CheckState.FAILURE if code else CheckState.SUCCESS
