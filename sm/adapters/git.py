@@ -151,8 +151,12 @@ class Git(Struct, frozen=True):
         return tuple(result.stdout.split())
 
     def diff_stat(self, base: str, rev: str = "HEAD") -> str:
-        """Return what changed between the two, a line for each file."""
-        return self._out("diff", "--no-ext-diff", "--no-textconv", "--stat", f"{base}..{rev}", "--")
+        """Return what `rev` has changed since it left `base`, a line for each file.
+
+        With two dots, what others have merged into `base` meanwhile would read as taken back.
+        """
+        args = ("diff", "--no-ext-diff", "--no-textconv", "--stat", f"{base}...{rev}", "--")
+        return self._out(*args)
 
     def log_oneline(self, base: str, rev: str = "HEAD", limit: int = 50) -> str:
         """Return short SHA and subject of the commits that `base` lacks, newest first."""
@@ -235,9 +239,20 @@ class Git(Struct, frozen=True):
 
     def status(self) -> tuple[str, ...]:
         """Return paths with uncommitted changes, with untracked ones that are not ignored."""
+        return tuple(line[3:] for line in self.status_lines())
+
+    def status_lines(self) -> tuple[str, ...]:
+        """Return the same as `git status --short` has it: two letters and a blank before each."""
         args = ("--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=none")
         result = call(self.repo, "status", "--no-renames", *args)
-        return tuple(entry[3:] for entry in result.stdout.split("\0") if entry)
+        return tuple(entry for entry in result.stdout.split("\0") if entry)
+
+    def find_conflicts(self, base: str, head: str) -> tuple[str, ...]:
+        """Return the files in which merging `head` into `base` would conflict."""
+        args = ("--write-tree", "--name-only", "--no-messages", "-z", base, head)
+        result = call(self.repo, "merge-tree", *args, accept=(0, 1))
+        files = result.stdout.split("\0")[1:] if result.code else ()
+        return tuple(dict.fromkeys(filter(None, files)))
 
     def git_dir(self) -> Path:
         """Return where git keeps what belongs to this worktree alone."""

@@ -167,7 +167,20 @@ def gather(
         edited=seen.edited or Edited(),
         edited_review=seen.edited_review or EditedReview(),
         handoffs=handoffs,
+        conflicts=_find_conflicts(session)
+        if facts.conflicts and Source.CONFLICTS in needed
+        else (),
     )
+
+
+def _find_conflicts(session: IssueSession) -> tuple[str, ...]:
+    """The files of the conflict, by the clone's own git: hardly a forge names them."""
+    git, record = session.project.git, session.record
+    try:
+        base = git.fetch_branch(record.remote, record.base)
+        return git.find_conflicts(base, git.fetch_branch(record.remote, record.branch))
+    except SmError:
+        return ()  # the agent sees them when it rebases
 
 
 def _has_log(seen: Observation, needed: Collection[Source]) -> bool:
@@ -253,7 +266,7 @@ def read_git_state(session: IssueSession) -> GitState:
         return GitState(
             diff_stat=git.diff_stat(base, tip),
             log=git.log_oneline(base, tip),
-            status="\n".join(git.status()) if there else "",
+            status="\n".join(git.status_lines()) if there else "",
         )
     except SmError:
         return GitState()

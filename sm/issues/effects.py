@@ -9,7 +9,7 @@ import msgspec
 from msgspec import structs
 
 from sm.adapters import vault
-from sm.adapters.forge.errors import AtWorkError
+from sm.adapters.forge.errors import AtWorkError, ConflictError
 from sm.adapters.forge.model import BOT, CheckState, Hold
 from sm.adapters.forge.web.errors import RefusedError
 from sm.adapters.git_push import RefMovedError
@@ -49,7 +49,7 @@ class PartlyToldError(SmError):
 
 
 class PointlessError(SmError):
-    """The step has no purpose any more, because its agent is gone; the plan is dropped."""
+    """The step has no purpose any more; the plan is dropped, and decided anew."""
 
 
 def make_effect_id(plan: Plan, step: int) -> str:
@@ -153,7 +153,14 @@ def _merge(session: IssueSession, step: PlannedStep, ident: str) -> str:
     pull = session.project.forge.pull_for(session.record.branch)
     if pull is None:
         raise PointlessError(f"there is no pull request of '{session.record.branch}'")
-    made = session.project.forge.merge(pull.number, head=step.text, author=BOT)
+    forge = session.project.forge
+    try:
+        made = forge.merge(pull.number, head=step.text, author=BOT)
+    except ConflictError as error:
+        # Others came first. A forge that shows it has the agent told; else a person is asked.
+        if forge.pull(pull.number).conflicts:
+            raise PointlessError(error.message) from error
+        raise
     return QUEUED if made.hold is Hold.QUEUED else made.merged_as[:10]
 
 

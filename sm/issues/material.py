@@ -27,6 +27,7 @@ class Source(StrEnum):
     REVIEW = "review"
     DISCUSSION = "discussion"
     MERGE = "merge"
+    CONFLICTS = "conflicts"
 
 
 SOURCES: dict[str, tuple[Source, ...]] = {
@@ -39,6 +40,9 @@ SOURCES: dict[str, tuple[Source, ...]] = {
     "review-changes": (Source.REVIEW,),
     "merge-held": (Source.MERGE,),
     "queue-dropped": (Source.MERGE,),
+    "conflict": (Source.CONFLICTS,),
+    "not-merged": (Source.CONFLICTS,),
+    "merge-reminder": (Source.CONFLICTS,),
 }
 """What the texts quote, by their names. A text that is not here quotes none of it."""
 
@@ -137,6 +141,8 @@ class Material(Struct, frozen=True):
     """The same of a review."""
     handoffs: tuple[str, ...] = ()
     """The ids of the threads about the issue."""
+    conflicts: tuple[str, ...] = ()
+    """The files in which its branch conflicts with the base."""
 
 
 def cite_pull(m: Material) -> str:

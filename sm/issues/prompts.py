@@ -13,6 +13,8 @@ from sm.text import one_line
 
 GIT_LIMIT = 5_000
 """Characters of the output of a git command."""
+CONFLICTS_LISTED = 20
+"""Files of a conflict that are named; the others are counted."""
 
 
 def _last_lines(text: str, count: int) -> str:
@@ -54,7 +56,7 @@ Do what the issue asks, with tests, commit, and push to {m.remote} {m.branch}.
 
 
 def _recovery(m: Material) -> str:
-    stat = f"git diff {m.remote}/{m.base}..HEAD --stat"
+    stat = f"git diff {m.remote}/{m.base}...HEAD --stat"
     parts = [
         f"You take over issue #{m.issue.number} of project {m.project}: the session before you "
         f"died. Its work is in this git worktree, on branch {m.branch}; git is the checkpoint. "
@@ -62,7 +64,7 @@ def _recovery(m: Material) -> str:
         _quoted_issue(m),
         _git_says(m, stat, m.git.diff_stat, "nothing committed"),
         _git_says(m, "git log", m.git.log, "no commits yet"),
-        _git_says(m, "git status", m.git.status, "clean"),
+        _git_says(m, "git status --short", m.git.status, "clean"),
         f"Last phase: {_phase(m)}",
     ]
     if m.phase is Phase.AWAITING_CI and m.check.log:
@@ -227,6 +229,7 @@ def _merge_reminder(m: Material) -> str:
         f"[sm] Reminder: pull request {name_pull(m)} is approved and green but not merged:\n"
         f"  {m.merge_command}\n"
         f'Then: echo "{Phase.DONE}" > "$PHASE_FILE". If something keeps you from it, escalate.'
+        f"{_why_unmerged(m)}"
     )
 
 
@@ -252,9 +255,26 @@ def _push_again(m: Material) -> str:
 
 def _conflict(m: Material) -> str:
     return (
-        f"[sm] Pull request {name_pull(m)} conflicts with {m.base}. Rebase: {_rebase(m)}, solve "
-        f"the conflicts, {_push_again(m)}"
+        f"[sm] Pull request {name_pull(m)} conflicts with {m.base}{_conflicting(m)} "
+        f"Rebase: {_rebase(m)}, solve the conflicts, {_push_again(m)}"
     )
+
+
+def _conflicting(m: Material) -> str:
+    """Where it conflicts, as the end of a sentence."""
+    if not m.conflicts:
+        return "."
+    shown = [one_line(file, SENTENCE_LIMIT) for file in m.conflicts[:CONFLICTS_LISTED]]
+    more = len(m.conflicts) - len(shown)
+    listed = "\n".join([*shown, *([f"… and {more} more"] if more else [])])
+    return f" in:\n{fence('files', listed, m.nonce)}\n"
+
+
+def _why_unmerged(m: Material) -> str:
+    """That a conflict is in the way of the merge, if one is."""
+    if not m.conflicts:
+        return ""
+    return f"\nIt conflicts with {m.base}{_conflicting(m)}Rebase: {_rebase(m)}, {_push_again(m)}"
 
 
 def _behind(m: Material) -> str:
@@ -294,6 +314,7 @@ def _not_merged(m: Material) -> str:
     return (
         f"[sm] PR not merged yet: the forge does not say that {m.branch} is merged.{how}\n"
         f"Write {Phase.DONE} only after the merge, {Phase.AWAITING_REVIEW} to ask for a review."
+        f"{_why_unmerged(m)}"
     )
 
 

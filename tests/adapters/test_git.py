@@ -208,6 +208,7 @@ def test_status_sees_untracked_files_whatever_the_user_has_set(clone: Git) -> No
     (clone.repo / "a.log").write_text("x")
     git(clone.repo, "mv", "README.md", "LIES MICH")
     assert set(clone.status()) == {"größe\n2.txt", "README.md", "LIES MICH"}
+    assert set(clone.status_lines()) == {"?? größe\n2.txt", "D  README.md", "A  LIES MICH"}
 
 
 def test_status_works_beside_a_git_that_holds_the_index(clone: Git) -> None:
@@ -226,6 +227,21 @@ def test_ancestry(repository: Repository, clone: Git) -> None:
     assert clone.ahead(first) == 1
     assert clone.log_oneline(first) == f"{second[:7]} zweite Änderung"
     assert "b | 1 +" in clone.diff_stat(first)
+
+
+def test_the_work_of_others_is_no_change_of_ones_own(repository: Repository, clone: Git) -> None:
+    git(clone.repo, "branch", "fix/7")
+    repository.commit("theirs", "theirs\n", "of others")
+    assert clone.diff_stat("main", "fix/7") == ""
+
+
+def test_files_of_a_conflict_are_named(repository: Repository, clone: Git) -> None:
+    git(clone.repo, "switch", "-q", "-c", "fix/7")
+    repository.commit("größe 1", "mine\n", "mine")
+    git(clone.repo, "switch", "-q", "main")
+    assert clone.find_conflicts("main", "fix/7") == ()
+    repository.commit("größe 1", "theirs\n", "theirs")
+    assert clone.find_conflicts("main", "fix/7") == ("größe 1",)
 
 
 def test_missing_commits_are_those_of_no_known_holder(clone: Git) -> None:

@@ -240,6 +240,23 @@ def test_a_recovery_tells_what_git_ci_and_reviewer_say() -> None:
     assert "Last CI result" not in review
 
 
+def test_a_recovery_does_not_show_the_work_of_others_as_taken_back() -> None:
+    said = write_prompt("recovery", material())
+    assert "git diff origin/main...HEAD --stat:" in said
+    assert "git status --short:\n" in said
+
+
+def test_who_has_to_rebase_is_told_in_which_files_it_conflicts() -> None:
+    files = ("src/a.py", *(f"file {number}" for number in range(30)))
+    for text in ("conflict", "not-merged", "merge-reminder"):
+        said = write_prompt(text, material(conflicts=files))
+        assert "conflicts with main in:\n--- begin files" in said
+        assert "\nsrc/a.py\n" in said
+        assert "… and 11 more" in said
+        assert "git rebase origin/main" in said
+    assert "conflicts with main. Rebase" in write_prompt("conflict", material())
+
+
 def test_a_recovered_agent_is_not_told_to_wait_for_what_was_said_to_the_one_before() -> None:
     waits = write_prompt("recovery", material())
     assert "do nothing: the CI result reaches you" in waits
@@ -291,6 +308,7 @@ def test_a_text_quotes_of_the_forge_just_what_it_is_said_to(source: Source) -> N
         Source.REVIEW: {"review": review},
         Source.DISCUSSION: {"discussion": (Comment("bob", 1.0, words),)},
         Source.MERGE: {"pull": structs.replace(pull, held=words)},
+        Source.CONFLICTS: {"conflicts": (words,)},
         # An answer that was left as a comment is made of the comments before a text is.
         Source.COMMENTS: {"reply": words},
     }
