@@ -23,8 +23,8 @@ def command(place: AnySession | tuple[Project, int]) -> None:
     """End a session: by id, name or PROJECT#ISSUE, or the one of PROJECT ISSUE.
 
     If it works on an issue, the issue is labelled blocked. Uncommitted and unpushed work stays in
-    the worktree, pushed work on its branch, and the pull request stays as it is. To have the issue
-    worked on again, take that label off and add the backlog label.
+    the worktree, pushed work on its branch, and the pull request stays as it is. It prints the
+    command by which the issue is worked on again.
 
     If sm new has begun it, its agent ends and its record is removed. What its terminal showed is
     kept for a while, as for any session: sm logs ID.
@@ -42,6 +42,7 @@ def command(place: AnySession | tuple[Project, int]) -> None:
 
 def _end(place: AnySession | tuple[Project, int]) -> Iterator[str]:
     from sm.issues.kill import kill
+    from sm.issues.unblock import spell_unblock
     from sm.personal import lifecycle
     from sm.sessions import registry
     from sm.sessions.caller import identify
@@ -54,3 +55,5 @@ def _end(place: AnySession | tuple[Project, int]) -> Iterator[str]:
         yield from lifecycle.end(session)
     else:
         yield from kill(session.project, session.issue)
+        again = spell_unblock(session.project.settings, session.issue)
+        yield f"to have the issue worked on again: {again}"

@@ -17,7 +17,8 @@ def command(project: Project, issue: int) -> None:
 
     What still runs for it is ended first. The new agent is told the issue, what git knows of the
     work, the last phase, and the last CI result or review. If no session here works on the issue,
-    it is taken over, even from another machine.
+    it is taken over, even from another machine. A blocked issue is refused, with the command that
+    unblocks it.
     """
     from sm.issues.recover import recover
 

@@ -6,6 +6,7 @@ from sm.adapters.forge.model import IssueState
 from sm.errors import TemporaryError, UsageError
 from sm.issues import claim
 from sm.issues.start import TakenError, start
+from sm.issues.unblock import spell_unblock
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 
@@ -26,7 +27,10 @@ def start_by_hand(project: Project, number: int) -> IssueSession:
     if issue.state is not IssueState.OPEN:
         raise UsageError(f"issue #{number} is closed: nothing to start")
     if blocked in issue.labels:
-        raise UsageError(f"issue #{number} is labelled '{blocked}': take that label off first")
+        raise UsageError(
+            f"issue #{number} is labelled '{blocked}': to have it worked on, "
+            f"{spell_unblock(project.settings, number)}"
+        )
     try:
         return start(project, issue, by_hand=True)
     except TakenError as error:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Iterable
 
 import msgspec
+from msgspec import structs
 
 from sm.adapters.forge.model import CheckState, Comment, Issue, PullRequest
 from sm.bridge import lookup
@@ -22,11 +23,12 @@ from sm.issues.replies import COMMENT, read_texts
 from sm.issues.rows import Step
 from sm.issues.snapshot import full_check
 from sm.issues.taken import find_trust, is_trusted_comment, issue_of, make_issue, read_taken
+from sm.issues.unblock import spell_unblock
 from sm.nonce import make_nonce
 from sm.phase import Phase
 from sm.redact import redact
 from sm.sessions import agent, terminal, turn
-from sm.sessions.history import Verb
+from sm.sessions.history import KILLED, Verb
 from sm.sessions.launch import Launch
 from sm.sessions.plan import Plan, PlannedStep, read_receipts
 from sm.sessions.project import Project
@@ -47,7 +49,7 @@ def compose(session: IssueSession, seen: Observation, decision: Decision) -> Pla
     restarts = any(step.verb is Verb.RECOVER for step in decision.row.steps)
     work = read_git_state(session) if restarts else GitState()  # no other text tells of it
     needed = _needed(decision.row.steps)
-    material = gather(session, seen, work, needed)
+    material = structs.replace(gather(session, seen, work, needed), row=decision.row.name)
     if seen.facts.red and Source.LOG in needed and not restarts:
         _refuse_outage(session.project, material, seen.facts)
     last = agent.load(session.dir)
@@ -167,10 +169,14 @@ def gather(
         edited=seen.edited or Edited(),
         edited_review=seen.edited_review or EditedReview(),
         handoffs=handoffs,
-        conflicts=_find_conflicts(session)
-        if facts.conflicts and Source.CONFLICTS in needed
-        else (),
+        killed=facts.history.has(KILLED),
+        unblock_command=spell_unblock(settings, session.issue),
+        conflicts=_find_conflicts(session) if _has_conflicts(facts, needed) else (),
     )
+
+
+def _has_conflicts(facts: Facts, needed: Collection[Source]) -> bool:
+    return facts.conflicts and Source.CONFLICTS in needed
 
 
 def _find_conflicts(session: IssueSession) -> tuple[str, ...]:

@@ -35,11 +35,12 @@ def kill(project: Project, issue: int) -> Iterator[str]:
 
 
 def _label(session: IssueSession) -> str:
-    """Label the issue, or note the end beside the session if the issue was deleted."""
+    """Label the issue, and note the end beside the session: a deleted issue takes no label."""
     blocked = session.project.settings.labels.blocked
+    said = f"issue #{session.issue} is labelled {blocked}"
     try:
         session.project.forge.add_label(session.issue, blocked)
     except REFUSALS as error:
-        plans.add_receipt(session.dir, Receipt(time.time(), KILLED, KILLED))
-        return f"issue #{session.issue} is not labelled {blocked}: {error.message}"
-    return f"issue #{session.issue} is labelled {blocked}"
+        said = f"issue #{session.issue} is not labelled {blocked}: {error.message}"
+    plans.add_receipt(session.dir, Receipt(time.time(), KILLED, KILLED))
+    return said

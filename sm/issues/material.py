@@ -141,6 +141,12 @@ class Material(Struct, frozen=True):
     """The same of a review."""
     handoffs: tuple[str, ...] = ()
     """The ids of the threads about the issue."""
+    row: str = ""
+    """The row of the matrix that the text is for."""
+    killed: bool = False
+    """Whether a person has ended the session by `sm kill`."""
+    unblock_command: str = ""
+    """What has the issue worked on again once its session has ended."""
     conflicts: tuple[str, ...] = ()
     """The files in which its branch conflicts with the base."""
 

@@ -132,10 +132,11 @@ def _ending(name: str) -> Callable[[Material], str]:
         )
         why = _why_ended(name, m)
         parts = [
-            f"**{ENDINGS[name]}.** The issue is blocked until a person takes that label off.",
+            f"**{ENDINGS[name]}.** The issue is blocked.",
             f"Reason: {code(why)}" if why else "",
             f"Last phase: {code(m.phase_text or 'none')}. CI: {ci}.",
             f"The work is on branch `{m.branch}` and in the worktree {code(m.worktree)}.",
+            f"To have it worked on again: `{m.unblock_command}`.",
             f"Last lines of the terminal:\n\n{_indent(m.tail)}" if m.tail else "",
         ]
         return "\n\n".join(part for part in parts if part)
@@ -152,7 +153,20 @@ def _indent(text: str) -> str:
 
 
 def _stopped(m: Material) -> str:
-    return f"The session of issue #{m.issue.number} was ended, as a person settled it."
+    again = "" if m.row == "issue-closed" else f" To go on with it: `{m.unblock_command}`."
+    return f"Session ended: {_why_stopped(m)}.{again}"
+
+
+def _why_stopped(m: Material) -> str:
+    """Who has stopped it: `sm kill` is told from the label that it sets."""
+    issue = f"issue #{m.issue.number}"
+    match m.row:
+        case "issue-closed":
+            return f"{issue} was closed"
+        case "pull-closed":
+            return f"the pull request of {issue} was closed unmerged"
+        case _:
+            return f"sm kill, which has blocked {issue}" if m.killed else f"{issue} was blocked"
 
 
 NOTICES: dict[str, Callable[[Material], str]] = {
@@ -189,7 +203,8 @@ def _remind_shortly(m: Material) -> str:
 
 def _end_shortly(name: str, m: Material) -> str:
     why = _why_ended(name, m)
-    return f"is blocked: {ENDINGS[name].lower()}{f' ({_cut(why)})' if why else ''}"
+    said = f"{ENDINGS[name].lower()}{f' ({_cut(why)})' if why else ''}"
+    return f"is blocked: {said}. {m.unblock_command}"
 
 
 def _cut(words: str) -> str:
@@ -199,7 +214,7 @@ def _cut(words: str) -> str:
 SHORTLY: dict[str, Callable[[Material], str]] = {
     **{name: partial(_ask_shortly, name) for name in CAUSES},
     **{name: partial(_end_shortly, name) for name in ENDINGS},
-    "stopped": lambda _: "was ended, as a person settled it",
+    "stopped": lambda m: f"session ended: {_why_stopped(m)}",
     "parked": lambda m: f"is parked until {m.until}: {_cut(m.failure)}",
     "reminder": _remind_shortly,
 }

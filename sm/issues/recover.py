@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from sm.errors import UsageError
+from sm.errors import SmError, UsageError
 from sm.issues import taken
 from sm.issues.compose import compose
 from sm.issues.decide import Decision
@@ -13,6 +13,7 @@ from sm.issues.facts import Facts
 from sm.issues.matrix import BY_NAME
 from sm.issues.observe import observe
 from sm.issues.start import start
+from sm.issues.unblock import spell_unblock
 from sm.sessions import monitors, registry
 from sm.sessions import plan as plans
 from sm.sessions.project import Project
@@ -29,6 +30,7 @@ def recover(project: Project, issue: int) -> IssueSession:
 
     Raises:
         UsageError: there is no such issue, or the issue is closed.
+        SmError: the issue is blocked, so the session would end at once.
 
     """
     name = name_session(project.name, issue)
@@ -36,10 +38,14 @@ def recover(project: Project, issue: int) -> IssueSession:
         found = project.forge.issue(issue)
         if found.state != "open":
             raise UsageError(f"issue #{issue} is closed: nothing to recover")
+        if project.settings.labels.blocked in found.labels:
+            raise _refuse_blocked(project, issue)
         return start(project, found, seize=True)
     repair(project.root, project.root.session(name))
     session = registry.load_for(project, issue)
     with lock.hold(session.dir.lock, timeout_s=120):
+        if observe(session).facts.blocked:
+            raise _refuse_blocked(project, issue)
         _take_back(session)
         taken.take(session, by_hand=True, anew=True)
         seen = observe(session)
@@ -48,6 +54,13 @@ def recover(project: Project, issue: int) -> IssueSession:
     monitors.ensure(session)
     registry.poke(session.dir)
     return session
+
+
+def _refuse_blocked(project: Project, issue: int) -> SmError:
+    return SmError(
+        f"issue #{issue} is labelled '{project.settings.labels.blocked}', and no agent works on "
+        f"it until that is taken off: {spell_unblock(project.settings, issue)}"
+    )
 
 
 def _take_back(session: IssueSession) -> None:

@@ -11,6 +11,7 @@ from sm.errors import SmError
 from sm.issues import claim, doubts, worktrees
 from sm.issues.poll import list_blockers
 from sm.issues.snapshot import Snapshot, find_longest_interval
+from sm.issues.unblock import spell_unblock
 from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
@@ -150,7 +151,7 @@ def _why(project: Project, known: Snapshot, issue: Issue) -> str:
     if labels.blocked in issue.labels:
         return (
             f"labelled {labels.blocked}: sm issue show {project.name}#{issue.number} says why; "
-            "a person has to take that label off"
+            f"to have it worked on: {spell_unblock(project.settings, issue.number)}"
         )
     if not known.trust(project.settings).includes(issue.author):
         return f"filed by '{issue.author}', who is not trusted"

@@ -53,7 +53,10 @@ def test_a_question_its_reminder_and_its_end_are_told(stage_of: MakeStage, heard
 def test_an_agent_that_gives_up_is_told(stage_of: MakeStage, heard: Path) -> None:
     stage, issue = begin(stage_of, heard)
     stage.write_phase(issue, "PHASE:failed\nReason: no such API")
-    told = "harb#1 is blocked: the agent gave up (no such API)"
+    told = (
+        "harb#1 is blocked: the agent gave up (no such API). "
+        "sm issue label harb#1 --remove blocked --add backlog"
+    )
     assert last(heard, "is blocked") == told
     wait_for(lambda: not stage.sessions(), "the end")
     assert lines(heard) == [told]
@@ -62,7 +65,10 @@ def test_an_agent_that_gives_up_is_told(stage_of: MakeStage, heard: Path) -> Non
 def test_an_agent_that_dies_again_and_again_is_told(stage_of: MakeStage, heard: Path) -> None:
     stage, issue = begin(stage_of, heard, recovery={"max": 0})
     kill(stage.agent_pid(issue))
-    assert last(heard, "is blocked") == "harb#1 is blocked: the agent died again and again"
+    assert last(heard, "is blocked") == (
+        "harb#1 is blocked: the agent died again and again. "
+        "sm issue label harb#1 --remove blocked --add backlog"
+    )
 
 
 def test_exhausted_ci_is_told_with_its_step(stage_of: MakeStage, heard: Path) -> None:
@@ -79,7 +85,7 @@ def test_exhausted_ci_is_told_with_its_step(stage_of: MakeStage, heard: Path) ->
 def test_a_session_that_a_label_ends_is_told(stage_of: MakeStage, heard: Path) -> None:
     stage, issue = begin(stage_of, heard)
     stage.project.forge.add_label(issue, "blocked")
-    assert last(heard, "harb#1") == "harb#1 was ended, as a person settled it"
+    assert last(heard, "harb#1") == "harb#1 session ended: issue #1 was blocked"
 
 
 @pytest.mark.parametrize("moment", ["before", "after", "receipt"])

@@ -24,7 +24,7 @@ from sm.adapters.forge.model import (
 )
 from sm.issues.material import SOURCES, EditedReview, GitState, Material, Source
 from sm.issues.matrix import ROWS
-from sm.issues.notices import NOTICES, write_notice
+from sm.issues.notices import ENDINGS, NOTICES, write_notice, write_short_notice
 from sm.issues.prompts import PROMPTS, write_prompt
 from sm.phase import SENTINELS, Phase
 from sm.sessions.history import Verb
@@ -73,6 +73,7 @@ def material(words: str = "words", **more: object) -> Material:
         tail=words,
         fixes_left=2,
         worktree="/w/demo-7",
+        unblock_command="sm issue label demo#7 --remove blocked --add backlog",
         edited_review=EditedReview(now=review, editors=("rita",)),
     )
     return replace(made, **more)
@@ -284,6 +285,30 @@ def test_a_question_says_what_helps_where_an_answer_does_not() -> None:
     assert "`sm reply demo 7 TEXT`" in said
     again = write_notice("reminder", material(failure="no access", asked_row="turn-failed"))
     assert "The agent cannot go on. Reason: `no access`" in again
+
+
+def test_a_blocked_issue_comes_with_the_command_that_unblocks_it() -> None:
+    for text in ENDINGS:
+        said = (write_notice(text, material()), write_short_notice(text, material()))
+        assert all("sm issue label demo#7 --remove blocked --add backlog" in one for one in said)
+
+
+@pytest.mark.parametrize(
+    ("row", "killed", "why", "goes_on"),
+    [
+        ("issue-closed", False, "issue #7 was closed", False),
+        ("pull-closed", False, "the pull request of issue #7 was closed unmerged", True),
+        ("blocked", False, "issue #7 was blocked", True),
+        ("blocked", True, "sm kill, which has blocked issue #7", True),
+    ],
+)
+def test_a_session_that_a_person_has_stopped_says_by_what(
+    row: str, killed: bool, why: str, goes_on: bool
+) -> None:
+    said = write_notice("stopped", material(row=row, killed=killed))
+    assert said.startswith(f"Session ended: {why}.")
+    assert ("--remove blocked" in said) is goes_on
+    assert write_short_notice("stopped", material(row=row, killed=killed)).endswith(why)
 
 
 def test_exhausted_ci_is_asked_with_the_end_of_its_log() -> None:

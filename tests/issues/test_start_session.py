@@ -38,6 +38,24 @@ def test_an_open_issue_is_started_whatever_its_labels(stage: Stage) -> None:
     assert stage.sm("status").stdout.splitlines()[2].split()[-1] == str(worktree)
 
 
+def test_a_blocked_issue_is_not_recovered_and_the_command_that_unblocks_it_does(
+    stage: Stage,
+) -> None:
+    forge = stage.project.forge
+    issue = forge.add_issue("Stuck", labels=("blocked",), author="ada").number
+    refused = stage.sm("recover", f"harb#{issue}", check=False)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    said, _, command = refused.stderr.partition(": sm issue label ")
+    assert f"issue #{issue} is labelled 'blocked'" in said.replace("sm: ", "")
+    stage.sm("issue", "label", *command.split())
+    assert forge.issue(issue).labels == ("backlog",)
+    assert stage.sm("recover", f"harb#{issue}").returncode == 0
+    killed = stage.sm("kill", f"harb#{issue}")
+    assert f"sm issue label harb#{issue} --remove blocked --add backlog" in killed.stdout
+    told = forge.issue(issue).comments[-1].body
+    assert told.startswith(f"Session ended: sm kill, which has blocked issue #{issue}.")
+
+
 def test_what_must_not_be_started_is_refused(stage: Stage, tmp_path: Path) -> None:
     forge = stage.project.forge
     closed = forge.add_issue("Over", author="ada").number
@@ -47,7 +65,8 @@ def test_what_must_not_be_started_is_refused(stage: Stage, tmp_path: Path) -> No
     claim.claim(stage.project.git, stage.project.settings, taken, Root(tmp_path / "elsewhere"))
     for issue, code, said in (
         (closed, 2, f"issue #{closed} is closed: nothing to start"),
-        (blocked, 2, f"issue #{blocked} is labelled 'blocked': take that label off first"),
+        (blocked, 2, f"issue #{blocked} is labelled 'blocked': to have it worked on, "),
+        (blocked, 2, f"sm issue label harb#{blocked} --remove blocked --add backlog"),
         (99, 2, "there is no issue 99"),
         (taken, 4, f"#{taken} is worked on elsewhere (host: "),
         (taken, 4, f"take it over with sm recover harb {taken}"),

@@ -1,0 +1,14 @@
+"""How a person has an issue worked on again whose session has ended."""
+
+from __future__ import annotations
+
+import shlex
+
+from sm.config.schema import ProjectSettings
+
+
+def spell_unblock(project: ProjectSettings, issue: int) -> str:
+    """Return the command that does that; a label that is not there is no error."""
+    labels = project.labels
+    off, on = shlex.quote(labels.blocked), shlex.quote(labels.backlog)
+    return f"sm issue label {project.name}#{issue} --remove {off} --add {on}"
