@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sm.cli.invocation import ISSUE, find_only_project, find_project, list_names
+from sm.cli.invocation import ISSUE, find_meant_project, find_project, list_names
 from sm.cli.options import Decorator, load_config, load_machine
 from sm.errors import UsageError
 
@@ -52,11 +52,11 @@ def _sole_project(ctx: click.Context, number: str) -> Project:
     """The project that a number alone is of.
 
     Raises:
-        UsageError: there are several.
+        UsageError: there are several, and we are in the clone of none.
 
     """
     config = load_config(ctx)
-    if only := find_only_project(config):
+    if only := find_meant_project(config):
         return only
     names = [project.name for project in config.projects]
     raise UsageError(
@@ -75,7 +75,7 @@ numbered_argument: Decorator = click.argument(
 )
 """`numbered: tuple[Project, int]`, an issue or a pull request.
 
-Also as `PROJECT#NUMBER`, and as `NUMBER` where there is one project.
+Also as `PROJECT#NUMBER`, and as `NUMBER` where there is one project, or within its clone.
 """
 
 

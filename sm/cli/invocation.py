@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from sm.errors import UsageError
 
 if TYPE_CHECKING:
-    from sm.config.schema import Config
+    from collections.abc import Callable
+
+    from sm.config.schema import Config, ProjectSettings
     from sm.sessions.project import Project
     from sm.store.paths import Root
 
@@ -130,11 +132,34 @@ def find_project(config: Config, name: str) -> Project:
     raise UsageError(f"no project '{name}' in '{config.source}': {advice}")
 
 
-def find_only_project(config: Config) -> Project | None:
-    """The one project that there is; None if there are several."""
+def find_meant_project(config: Config) -> Project | None:
+    """The one project that there is, else that of the clone or worktree around us; or None."""
     from sm.sessions.project import Project
 
-    return Project(config, config.projects[0]) if len(config.projects) == 1 else None
+    meant = config.projects if len(config.projects) == 1 else _list_projects_here(config)
+    return Project(config, meant[0]) if len(meant) == 1 else None
+
+
+def _list_projects_here(config: Config) -> list[ProjectSettings]:
+    """The projects whose clone, or worktree of an issue, is the nearest around us."""
+    from sm.store.files import follow_links
+
+    try:
+        here = Path.cwd()
+    except OSError:  # it was removed under our feet
+        return []
+    for folder in (here, *here.parents):
+        if found := [one for one in config.projects if _is_of(one, folder, follow_links)]:
+            return found
+    return []
+
+
+def _is_of(project: ProjectSettings, folder: Path, follow_links: Callable[[Path], Path]) -> bool:
+    """Whether `folder` is the project's clone, or where it has the worktree of some issue."""
+    if follow_links(project.repo) == folder:
+        return True
+    number = folder.name.removeprefix(f"{project.name}-")
+    return bool(ISSUE.fullmatch(number)) and follow_links(project.worktree(int(number))) == folder
 
 
 def list_names(names: list[str]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import click
 
-from sm.cli.invocation import Invocation, find_only_project, find_project, list_names
+from sm.cli.invocation import Invocation, find_meant_project, find_project, list_names
 from sm.errors import UsageError
 
 if TYPE_CHECKING:
@@ -91,10 +91,12 @@ def _default_project(ctx: click.Context, _param: click.Parameter, name: str | No
         raise UsageError(f"--project names '{name}', the argument '{named}': leave one of them out")
     if name := name or named:
         return find_project(config, name)
-    if only := find_only_project(config):
+    if only := find_meant_project(config):
         return only
     there = list_names([project.name for project in config.projects])
-    raise UsageError(f"which project? name one with --project: there is {there}")
+    raise UsageError(
+        f"which project? name one with --project, or be in its clone: there is {there}"
+    )
 
 
 def _projects(
@@ -127,7 +129,7 @@ project_option: Decorator = click.option(
     "--project",
     metavar="NAME",
     callback=_default_project,
-    help="The project; not needed where there is only one.",
+    help="The project; not needed where there is only one, or within its clone.",
 )
 """`project: Project`."""
 

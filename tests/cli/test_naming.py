@@ -106,6 +106,33 @@ def test_with_several_projects_a_number_alone_names_none(
         assert "'7' of which project? there is 'harb', 'reef': write 'harb#7'" in told
 
 
+@pytest.mark.parametrize("place", ["b", "b/src", "linked", "b-worktrees/reef-7/src"])
+def test_within_a_clone_or_a_worktree_its_project_is_meant(
+    config: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    place: str,
+) -> None:
+    config.write_text(BOTH)
+    (tmp_path / "linked").symlink_to(tmp_path / "b")
+    (tmp_path / "b").mkdir()
+    (tmp_path / place).mkdir(parents=True, exist_ok=True)
+    monkeypatch.chdir(tmp_path / place)
+    assert "issue #7 of 'reef'" in complaint(capsys, "trace", "7")
+    assert "which project?" not in complaint(capsys, "issue", "show", "7")
+
+
+def test_beside_the_clones_no_project_is_meant(
+    config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text(BOTH)
+    for place in ("b-worktrees/reef-x", "b-worktrees/harb-7", "bb"):
+        (config.parent / place).mkdir(parents=True)
+        monkeypatch.chdir(config.parent / place)
+        assert "which project?" in complaint(capsys, "issue", "show", "7")
+
+
 @pytest.mark.usefixtures("config")
 def test_a_kill_within_another_program_leaves_its_signals_alone(
     capsys: pytest.CaptureFixture[str],
