@@ -19,6 +19,7 @@ from sm.adapters.forge.model import (
     ReviewState,
 )
 from tests.forges.gitea import Gitea
+from tests.forges.server import Fault, Reply
 from tests.forges.sides import RemoteSide, opened, remote_side
 from tests.forges.state import Pull, Run, Status
 from tests.helpers import git
@@ -104,6 +105,42 @@ def test_a_status_that_cannot_be_read_costs_no_other_one(side: RemoteSide) -> No
     side.finish(head, CheckState.FAILURE)
     assert side.open().observe().pulls[0].check.state is CheckState.FAILURE
     side.dialect.description.problems.clear()  # no server does this
+
+
+@pytest.mark.parametrize("is_agit", [False, True])
+def test_what_a_pull_request_of_others_runs_on_our_commit_says_nothing(
+    side: RemoteSide, is_agit: bool
+) -> None:
+    """Everybody can offer the same commit, and its status takes the place of ours."""
+    number, head = opened(side)
+    theirs = Pull("fix/1", "main", head, "" if is_agit else "mallory", is_agit=is_agit)
+    forked = side.state.add("Mine", "", "mallory", theirs)
+    now, name = time.time(), "CI / test (pull_request)"
+    ours = Run(1, head, name, "failure", now, log="ours\n", job="test")
+    last = Run(9, head, name, "success", now + 9)
+    side.state.runs = [ours, last]
+    dialect_of(side).begun_by = {1: number, 9: forked.number}
+    for word, others, state in (
+        ("failure", "success", CheckState.FAILURE),
+        ("success", "failure", CheckState.SUCCESS),
+        ("success", "", CheckState.SUCCESS),
+        ("", "success", CheckState.PENDING),
+    ):
+        ours.word, last.word = word, others
+        found = side.open().check(head)
+        assert (found.state, found.log) == (state, "ours\n" if word == "failure" else "")
+        [pull] = [one for one in side.open().observe().pulls if one.number == number]
+        assert pull.check.state is state
+    ours.word, last.word = "failure", ""
+    side.open().rerun_check(head)
+    assert len(side.state.reruns) == 1, "only ours, and it does not wait for theirs"
+
+
+def test_a_server_that_does_not_say_what_has_run_is_believed(side: RemoteSide) -> None:
+    _, head = opened(side)
+    side.state.runs = [Run(1, head, "CI / test (pull_request)", "success", 1.0)]
+    side.site.faults = [Fault(part="/actions/runs", reply=Reply(404), times=9)]
+    assert side.open().check(head).state is CheckState.SUCCESS
 
 
 def test_the_address_of_a_job_is_a_whole_one(side: RemoteSide) -> None:

@@ -57,6 +57,8 @@ class Gitea:
     """Whose review is asked for, of each pull request; '' is a team."""
     waits_for: dict[int, list[int]] = field(default_factory=dict)
     """What each issue or pull request depends on."""
+    begun_by: dict[int, int] = field(default_factory=dict)
+    """Which pull request has begun each run; others were begun by a push."""
 
     def respond(self, asked: Asked) -> Reply:
         """The answer to a request; there are no validators."""
@@ -467,13 +469,8 @@ def inline(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     return Reply(data=shown)
 
 
-@route("GET", "/commits/([^/]+)/status")
-def status(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
-    """A page of the last status of each context, and of each workflow file in newer ones of Gitea.
-
-    `total_count` is that of the page (`services/convert/status.go`), the whole is in the header
-    (`routers/api/v1/repo/status.go`). An address of its own Actions is relative.
-    """
+def list_statuses(gitea: Gitea, head: str) -> list[dict[str, Any]]:
+    """All that were ever written, the last one first. An address of its own Actions is relative."""
     found = [
         {
             "context": one.name,
@@ -484,7 +481,7 @@ def status(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
             "target_url": f"/{gitea.state.name}/actions/runs/{one.id}/jobs/0",
         }
         for one in gitea.state.runs
-        if one.head == at[0]
+        if one.head == head
     ]
     found += [
         {
@@ -496,9 +493,28 @@ def status(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
             "target_url": one.url,
         }
         for one in gitea.state.statuses
-        if one.head == at[0]
+        if one.head == head
     ]
-    found.sort(key=lambda one: -one["id"])  # type: ignore[operator]  # the values have no one type
+    return sorted(found, key=lambda one: -one["id"])
+
+
+@route("GET", "/commits/([^/]+)/statuses")
+def statuses(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    return gitea.page(asked, list_statuses(gitea, at[0]))
+
+
+@route("GET", "/commits/([^/]+)/status")
+def status(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    """A page of the last status of each context, and of each workflow file in newer ones of Gitea.
+
+    `total_count` is that of the page (`services/convert/status.go`), the whole is in the header
+    (`routers/api/v1/repo/status.go`). Whose pull request has begun a run makes no difference.
+    """
+    files = {one.id: one.workflow for one in gitea.state.runs}
+    latest: dict[tuple[Any, str], dict[str, Any]] = {}
+    for one in list_statuses(gitea, at[0]):
+        latest.setdefault((one["context"], files.get(one["id"], "")), one)
+    found = list(latest.values())
     shown, _ = page_of(found, asked.query, MOST)
     whole = {"state": "pending", "sha": at[0], "total_count": len(shown)}
     total = {"X-Total-Count": str(len(found))} if shown else {}
@@ -507,19 +523,30 @@ def status(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
 
 @route("GET", "/actions/runs")
 def runs(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
+    """Gitea's `path` ends in the ref (`services/convert/action.go`).
+
+    Forgejo's `prettyref` is the number of a pull request (`models/actions/run.go`). One that was
+    pushed to `refs/for/main` is one of a fork for both (`services/actions/notifier_helper.go`).
+    """
     head = asked.query.get("head_sha")
-    found = [
-        {"id": 1000 + one.id, "status": one.word}
-        if gitea.kind == "forgejo"
-        else {
-            "id": 1000 + one.id,
-            "status": "completed" if one.word else "in_progress",
-            "conclusion": one.word or None,
-        }
-        for one in gitea.state.runs
-        if one.head == head
-    ]
-    return Reply(data={"total_count": len(found), "workflow_runs": found})
+    found = []
+    for one in gitea.state.runs:
+        if one.head != head:
+            continue
+        number = gitea.begun_by.get(one.id, 0)
+        pull = gitea.entry(str(number)).pull if number else None
+        url = f"https://inner.example.com/{gitea.state.name}/actions/runs/{one.id}"
+        shown: dict[str, Any] = {"id": 1000 + one.id, "html_url": url}
+        if gitea.kind == "forgejo":
+            shown |= {"status": one.word, "prettyref": f"#{number}" if number else "main"}
+            shown |= {"is_fork_pull_request": bool(pull and (pull.fork or pull.is_agit))}
+        else:
+            ref = f"refs/pull/{number}/head" if number else "refs/heads/main"
+            shown |= {"status": "completed" if one.word else "in_progress"}
+            shown |= {"conclusion": one.word or None, "path": f"ci.yml@{ref}"}
+        found.append(shown)
+    shown_ones, _more = page_of(found, asked.query, MOST)
+    return Reply(data={"total_count": len(found), "workflow_runs": shown_ones})
 
 
 @route("POST", "/actions/runs/([0-9]+)/(rerun|rerun-failed-jobs)")

@@ -16,7 +16,7 @@ from sm.adapters.forge.rest.outage import name_step
 from sm.adapters.forge.rest.pulls import send_review
 from sm.adapters.forge.rest.reader import GONE, READ, WRITE, Reader
 from sm.adapters.forge.rest.report import Report
-from sm.adapters.forge.rest.shapes import Job, Jobs, Run, Runs
+from sm.adapters.forge.rest.shapes import Job, Jobs, Run
 from sm.adapters.forge.web.answer import Answer
 from sm.adapters.forge.web.errors import RefusedError
 from sm.errors import UsageError
@@ -104,8 +104,8 @@ class GiteaForge(RestForge):
     def _find_job(self, part: Part, head: str) -> Job | None:
         """The failed job that the status is of."""
         found: list[Job] = []
-        runs = self.web.get(f"{self.reader.at}/actions/runs", LOG, {"head_sha": head})
-        for run in runs.read(Runs).workflow_runs:
+        assert isinstance(self.reader, GiteaReader)
+        for run in self.reader.own_runs(head, LOG):
             answer = self.web.get(f"{self.reader.at}/actions/runs/{run.id}/jobs", LOG)
             jobs = answer.read(Jobs | list[Job])  # type: ignore[arg-type]  # a union is no type
             found += jobs.jobs if isinstance(jobs, Jobs) else jobs
@@ -127,9 +127,8 @@ class GiteaForge(RestForge):
         refusal = UsageError(
             f"CI cannot be run again on {head[:12]} from here: do it on the forge's page, or push"
         )
-        path = f"{self.reader.at}/actions/runs"
-        asked = self.web.get(path, WRITE, {"head_sha": head}, accept=NOT_OFFERED)
-        runs = asked.read(Runs).workflow_runs if asked.status < 300 else []
+        assert isinstance(self.reader, GiteaReader)
+        runs = self.reader.own_runs(head, WRITE, NOT_OFFERED)
         if not all(map(_is_over, runs)):
             raise AtWorkError(f"CI is at work on {head[:12]}: wait for it")
         if not runs:

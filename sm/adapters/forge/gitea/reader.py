@@ -5,16 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import ClassVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
-from msgspec import Raw, structs
+from msgspec import structs
 
-from sm.adapters.forge.combine import FAILED, Part
-from sm.adapters.forge.gitea.shapes import Needed, Statuses
+from sm.adapters.forge.combine import Part
+from sm.adapters.forge.errors import NotFoundError
+from sm.adapters.forge.gitea.shapes import ActionRun, Needed
+from sm.adapters.forge.gitea.statuses import RunReader, list_runs, read_statuses
 from sm.adapters.forge.model import Comment, IssueState, Review
-from sm.adapters.forge.rest.convert import make_comment, make_status_part, read_login, space_out
+from sm.adapters.forge.rest.convert import make_comment, name_branch, read_login, space_out
 from sm.adapters.forge.rest.pulls import refuse_nothing
-from sm.adapters.forge.rest.reader import GONE, PAGES, READ, WRITE, Reader
+from sm.adapters.forge.rest.reader import GONE, PAGES, READ, WRITE
 from sm.adapters.forge.rest.rules import BranchRules, name_checks
 from sm.adapters.forge.rest.shapes import (
     Branch,
@@ -24,18 +26,16 @@ from sm.adapters.forge.rest.shapes import (
     Label,
     PullShape,
     ReviewShape,
-    StatusShape,
     TimelineShape,
     User,
 )
-from sm.adapters.forge.web.answer import Answer, read_part
-from sm.adapters.forge.web.client import Params
-from sm.adapters.forge.web.errors import BadShapeError, RefusedError
+from sm.adapters.forge.web.answer import Answer
+from sm.adapters.forge.web.client import Client, Params
+from sm.adapters.forge.web.errors import RefusedError
 from sm.foreign import read_number
 
 LIMIT = 50
 """Entries of a page; a server may give fewer."""
-STATUS_PAGES = 20
 TOTAL = "x-total-count"
 EMPTY_PAGES = 2
 """Pages of a timeline without an entry, one after the other, before it is taken to be over."""
@@ -48,24 +48,9 @@ UNCERTAIN_S = 1.0
 """A pull request is not `mergeable` either while the forge is finding out, as after each merge into
 its base: how often it is asked again before that is a conflict, and how far apart.
 """
-CANCELLED = (
-    *("has been cancelled", "canceled after "),  # Forgejo; Gitea: services/actions/commit_status.go
-    *("pipeline was canceled", "pipeline was rejected", "unknown status"),
-)
-"""How the description of a status begins that is a failure, but of nobody's code.
-
-The last ones are Woodpecker's of pipelines that were killed, declined, or cancelled before they
-began: `server/forge/common/status.go`.
-"""
-UNREAD, KILLED = "unread", "killed"
-"""Words of a part: nothing is known of it, which keeps a commit from having passed; CI itself has
-ended it.
-"""
-ACTIONS = "/actions/runs/"
-"""Part of the address of what their own CI has run."""
 
 
-class GiteaReader(Reader):
+class GiteaReader(RunReader):
     """One repository on Forgejo or Gitea."""
 
     oldest_first: ClassVar[Params] = {"sort": "oldest"}
@@ -75,6 +60,11 @@ class GiteaReader(Reader):
 
     size_key: ClassVar[str] = "limit"
     page_size: ClassVar[int] = LIMIT
+
+    def __init__(self, web: Client, repository: str) -> None:
+        """`repository` is its present name."""
+        super().__init__(web, repository)
+        self._are_foreign: dict[int, bool] = {}
 
     def tells_more(self, headers: Mapping[str, str], seen: int) -> bool:
         """Whether an answer with these headers has another page behind it."""
@@ -175,7 +165,7 @@ class GiteaReader(Reader):
 
     def pull_shape(self, number: int) -> PullShape:
         """A pull request as the forge has it."""
-        return tidy_pull(super().pull_shape(number))
+        return self._note(super().pull_shape(number))
 
     def settled_shape(self, number: int) -> PullShape:
         """The same, asked for again while it is not `mergeable`."""
@@ -193,7 +183,7 @@ class GiteaReader(Reader):
 
     def pull_shapes(self, asked: Params, purpose: str = READ) -> Iterator[PullShape]:
         """The pull requests of a list."""
-        return map(tidy_pull, self.entries("/pulls", PullShape, asked, purpose))
+        return map(self._note, self.entries("/pulls", PullShape, asked, purpose))
 
     def offer(
         self, branch: str, base: str, title: str, body: str, landed: Callable[[], bool]
@@ -221,7 +211,7 @@ class GiteaReader(Reader):
         if mine or state == "open":
             return mine
         asked = {"state": "all", "sort": "recentupdate"}
-        return map(tidy_pull, self.entries("/pulls", PullShape, asked, most=RECENT_PAGES))
+        return map(self._note, self.entries("/pulls", PullShape, asked, most=RECENT_PAGES))
 
     # Checks
 
@@ -230,43 +220,30 @@ class GiteaReader(Reader):
         return {f"{self.at}/branches/{quote(branch, safe='/')}": _read_rules}
 
     def status_parts(self, head: str, purpose: str = READ) -> list[Part]:
-        """What the statuses say: their own CI writes those, too.
+        """What the statuses say: their own CI writes those, too."""
+        return read_statuses(self, head, purpose)
 
-        `total_count` is that of the page. Each has an id of its own, and there is none of an
-        earlier run: two workflow files may write the same context.
-        """
-        found, seen = dict[str, Part](), 0
-        for page in range(1, STATUS_PAGES + 1):
-            asked = {"limit": LIMIT, "page": page}
-            answer = self.web.get(f"{self.at}/commits/{head}/status", purpose, asked, accept=GONE)
-            shown = [] if answer.status in GONE else answer.read(Statuses).statuses or []
-            found |= {part.key: part for part in map(self._make_part, shown)}
-            seen += len(shown)
-            if not shown or not self.tells_more(answer.headers, seen):
-                return list(found.values())
-        return [*found.values(), Part(f"statuses beyond the first {seen}", UNREAD)]
+    def own_runs(self, head: str, purpose: str, accept: tuple[int, ...] = ()) -> list[ActionRun]:
+        """What their own CI has run on a commit, but not for pull requests of others."""
+        return [run for run in list_runs(self, head, purpose, accept) if not self.is_foreign(run)]
 
-    def _make_part(self, data: Raw) -> Part:
-        """A status as a part. Of one that cannot be read nothing is known yet."""
-        try:
-            part = make_status_part(read_part(data, StatusShape, "of the statuses"))
-        except BadShapeError as error:
-            key = f"unread {hash(bytes(data))}"
-            return Part("a status that cannot be read", UNREAD, key=key, text=error.message)
-        is_cancelled = part.word in FAILED and part.text.strip().lower().startswith(CANCELLED)
-        return structs.replace(
-            part,
-            word=KILLED if is_cancelled else part.word,
-            key=f"{part.key} {part.id}",
-            url=self._absolute(part.url),
-            has_log=ACTIONS in part.url,
-        )
+    def is_foreign(self, run: ActionRun) -> bool:
+        """Whether a run was begun by a pull request whose branch is not one of ours."""
+        number = run.pull
+        if run.is_fork_pull_request or not number:
+            return run.is_fork_pull_request
+        if number not in self._are_foreign:
+            try:
+                self.pull_shape(number)
+            except NotFoundError:
+                return True
+        return self._are_foreign[number]
 
-    def _absolute(self, url: str) -> str:
-        """An address as a whole: of their own CI they give only the path."""
-        if not url.startswith("/"):
-            return url
-        return urlsplit(self.web.base)._replace(path=url).geturl()
+    def _note(self, shape: PullShape) -> PullShape:
+        """The pull request as it is to be used; whether it is foreign is remembered."""
+        found = tidy_pull(shape)
+        self._are_foreign[found.number] = ":" in name_branch(found)
+        return found
 
     def run_parts(self, head: str, purpose: str = READ) -> list[Part]:
         """None: there are no check runs."""

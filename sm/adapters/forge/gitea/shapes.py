@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from urllib.parse import urlsplit
+
 from msgspec import Raw, Struct
 
-from sm.adapters.forge.rest.shapes import Number
+from sm.adapters.forge.rest.shapes import Number, Run, Whole
+
+PULL = re.compile(r"@refs/pull/([0-9]{1,9})/head\Z|\A#([0-9]{1,9})\Z")
+"""The pull request that has begun a run: the end of Gitea's `path`, or Forgejo's `prettyref`."""
 
 
 class Statuses(Struct, frozen=True):
@@ -30,3 +36,30 @@ class Needed(Struct, frozen=True):
         """What it is called in `repository`."""
         there = self.repository.full_name if self.repository else ""
         return f"#{self.number}" if there in ("", repository) else f"{there}#{self.number}"
+
+
+class ActionRun(Run, frozen=True):
+    """A run of a workflow; whose pull request has begun it, the two forges say in other fields."""
+
+    html_url: str | None = None
+    path: str | None = None
+    prettyref: str | None = None
+    is_fork_pull_request: bool = False
+
+    @property
+    def pull(self) -> int:
+        """The number of the pull request that has begun it, 0 for none."""
+        found = PULL.search(self.path or "") or PULL.search(self.prettyref or "")
+        return int(found[1] or found[2]) if found else 0
+
+    @property
+    def place(self) -> str:
+        """The path of its page, which statuses link to."""
+        return urlsplit(self.html_url or "").path.rstrip("/")
+
+
+class ActionRuns(Struct, frozen=True):
+    """A page of the runs of workflows on a commit."""
+
+    workflow_runs: list[ActionRun] | None = None
+    total_count: Whole | None = None
