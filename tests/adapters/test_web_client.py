@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters.forge.web import again, client
+from sm.adapters.forge.web import again, client, deadline
 from sm.adapters.forge.web.client import Client
 from sm.adapters.forge.web.errors import (
     BadAnswerError,
     LimitedError,
+    MovedAwayError,
     RefusedError,
     TokenRefusedError,
     TooLongError,
@@ -27,8 +28,20 @@ from tests.forges.server import Asked, Fault, Reply, Site, serving
 SECRET = "zq" + "x7" * 19
 
 
+THINGS = {
+    "/repos/old/name/issues/7": Reply(307, headers={"Location": "/repos/new/name/issues/7"}),
+    "/repos/old/name/issues/8": Reply(301, headers={"Location": "/repositories/9/issues/1"}),
+    "/repos/old/name/issues/9": Reply(301, headers={"Location": "/repositories/9/issues/9"}),
+    "/repositories/9/issues/9": Reply(data={"a": 9}),
+}
+
+
 def respond(asked: Asked) -> Reply:
+    if asked.path in THINGS:
+        return THINGS[asked.path]
     match asked.path:
+        case "/repos/new/name/issues/7":
+            return Reply(data={"a": 7, "said": len(asked.body)})
         case "/thing":
             etag = '"one"'
             if asked.headers.get("if-none-match") == etag:
@@ -89,16 +102,40 @@ def test_an_answer_that_is_cut_off_is_asked_for_again(web: Client, site: Site) -
 
 
 @pytest.mark.parametrize("path", ["/thing", "/store"])
+@pytest.mark.parametrize("drops", [{"trickle_s": 0.01}, {"head_s": 0.01}])
 def test_an_answer_that_comes_in_drops_has_an_end(
-    web: Client, site: Site, monkeypatch: pytest.MonkeyPatch, path: str
+    web: Client, site: Site, monkeypatch: pytest.MonkeyPatch, path: str, drops: dict[str, float]
 ) -> None:
-    monkeypatch.setattr(client, "BODY_S", 0.1)
+    monkeypatch.setattr(client, "EXCHANGE_S", 0.1)
     long = Reply(raw=b" " * 10_000)
-    site.faults = [Fault(part=path, reply=long, trickle_s=0.01, times=9)]
+    site.faults = [Fault(part=path, reply=long, times=9, **drops)]  # type: ignore[arg-type]
     began = time.monotonic()
     with pytest.raises(UnreachableError, match=r"within 0\.1 s"):
         web.get("/thing", "test") if path == "/thing" else web.download("/log", "test", 4)
     assert time.monotonic() - began < 20
+
+
+def test_what_comes_before_an_answer_has_an_end(web: Client, site: Site) -> None:
+    site.faults = [Fault(early=3)]
+    assert web.get("/thing", "test").status == 200
+    site.faults = [Fault(early=2 * deadline.HEAD_LIMIT // 40, times=9)]
+    with pytest.raises(UnreachableError, match="head is longer than"):
+        web.get("/thing", "test")
+
+
+def test_a_proxy_has_the_same_deadline(
+    site: Site, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server is the proxy, too: it gets the whole address."""
+    monkeypatch.setattr(client, "EXCHANGE_S", 0.1)
+    monkeypatch.setenv("HTTP_PROXY", site.url)
+    made = Client("http://forge.example.com", lambda: Token(SECRET), ledger)
+    site.faults = [Fault(head_s=0.01, times=9)]
+    with pytest.raises(UnreachableError, match=r"within 0\.1 s"):
+        made.get("/thing", "test")
+    site.faults = []
+    made.close()
+    assert site.lines()
 
 
 def test_an_answer_that_is_no_json_is_no_answer(web: Client, site: Site) -> None:
@@ -234,6 +271,29 @@ def test_what_has_moved_is_followed_and_not_in_a_circle(web: Client) -> None:
     assert web.get("/old", "test").read(dict[str, int]) == {"a": 1}
     with pytest.raises(BadAnswerError, match="circle"):
         web.get("/round", "test")
+
+
+def test_a_repository_that_was_renamed_is_followed_also_by_a_relative_address(
+    web: Client, site: Site
+) -> None:
+    """So Forgejo and Gitea say it: their services/context/repo.go, `RedirectToRepo`."""
+    found = web.get("/repos/old/name/issues/7", "test", {"page": 1})
+    assert found.read(dict[str, int]) == {"a": 7, "said": 0}
+    assert site.asked[-1].query == {"page": "1"}
+    made = web.write("PATCH", "/repos/old/name/issues/7", "test", {"state": "closed"})
+    assert made.read(dict[str, int])["said"] > 0, "what is written goes with it"
+    assert site.asked[-1].method == "PATCH"
+
+
+def test_another_thing_is_not_taken_for_what_has_moved(web: Client) -> None:
+    with pytest.raises(MovedAwayError, match=r"was moved to '.*/repositories/9/issues/1'"):
+        web.get("/repos/old/name/issues/8", "test")
+    assert web.get("/repos/old/name/issues/9", "test").status == 200
+    web.home = 4
+    with pytest.raises(MovedAwayError, match="was moved to"):
+        web.get("/repos/old/name/issues/9", "test")
+    web.home = 9
+    assert web.get("/repos/old/name/issues/9", "test").status == 200
 
 
 def test_the_token_goes_nowhere_else(web: Client, site: Site) -> None:

@@ -61,8 +61,9 @@ class Fault:
     Only with those of `method`, if one is named.
 
     `after`: the request is carried out, and only its answer is lost. `late_s`: the answer comes
-    that late. `trickle_s`: so long it waits after each byte. `cut`: it ends in the midst of its
-    body. `garble`: half of its JSON is missing.
+    that late. `trickle_s`: so long it waits after each byte. `head_s`: the same of its head.
+    `early`: so many times it says before that it has hints (RFC 8297). `cut`: it ends in the midst
+    of its body. `garble`: half of its JSON is missing.
     """
 
     part: str = ""
@@ -75,6 +76,8 @@ class Fault:
     garble: bool = False
     late_s: float = 0.0
     trickle_s: float = 0.0
+    head_s: float = 0.0
+    early: int = 0
 
     def takes(self, asked: Asked) -> bool:
         """Whether it happens to this request; counts it."""
@@ -139,6 +142,7 @@ class Handler(BaseHTTPRequestHandler):
     site: Site
 
     protocol_version = "HTTP/1.1"
+    _headers_buffer: list[bytes]
     wbufsize = -1  # head and body in one packet: the second would wait 40 ms for the first one's
 
     def _serve(self) -> None:
@@ -169,6 +173,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def _send(self, reply: Reply, fault: Fault) -> None:
         body = reply.body[: len(reply.body) // 2] if fault.garble else reply.body
+        for _ in range(fault.early):
+            self.wfile.write(b"HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\n")
         self.send_response_only(reply.status)
         headers = {"Content-Type": "application/json; charset=utf-8"} | reply.headers
         headers.setdefault("Date", formatdate(self.site.clock(), usegmt=True))
@@ -176,6 +182,8 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         if has_body := reply.status not in (204, 304):
             self.send_header("Content-Length", str(len(body)))
+        if fault.head_s:
+            self._trickle_head(fault.head_s)
         self.end_headers()
         if fault.trickle_s:
             self.close_connection = True
@@ -187,6 +195,15 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(body[: len(body) // 2] if fault.cut else body)
         if fault.cut:
             self._drop()
+
+    def _trickle_head(self, pause_s: float) -> None:
+        """Send what there is of the head byte by byte."""
+        self.close_connection = True
+        head = b"".join(self._headers_buffer)
+        self._headers_buffer = []
+        for byte in head:
+            self.connection.sendall(bytes([byte]))
+            time.sleep(pause_s)
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # noqa: N815
 

@@ -39,8 +39,8 @@ from sm.text import one_line
 if TYPE_CHECKING:
     import httpx2
 
-CONNECT_S, READ_S, BODY_S = 5.0, 20.0, 60.0
-"""So long a connection may take, the next part of an answer, and all parts of it."""
+CONNECT_S, READ_S, EXCHANGE_S = 5.0, 20.0, 60.0
+"""So long a connection may take, the next part of an answer, and a request with all of it."""
 BODY_LIMIT = 16 * 1024 * 1024
 """Bytes of an answer."""
 REDIRECTS = 3
@@ -110,6 +110,8 @@ class Client:
 
         import httpx2
 
+        from sm.adapters.forge.web import deadline
+
         made = httpx2.Client(
             verify=certificates.load(),
             timeout=httpx2.Timeout(READ_S, connect=CONNECT_S),
@@ -118,7 +120,7 @@ class Client:
             follow_redirects=False,
         )
         weakref.finalize(self, made.close)  # a server opens forges again and again
-        return made
+        return deadline.guard(made)
 
     def close(self) -> None:
         """Close the connections."""
@@ -172,8 +174,11 @@ class Client:
     def _try_elsewhere(self, url: str, path: str, limit: int) -> Answer:
         import httpx2
 
+        from sm.adapters.forge.web import deadline
+
         try:
-            with self._http.stream("GET", url) as found:
+            with deadline.exchange(EXCHANGE_S) as now, self._http.stream("GET", url) as found:
+                now.head_left = None
                 body = _read_bounded(found, -limit, path)
                 status = found.status_code
         except httpx2.HTTPError as error:
@@ -296,15 +301,21 @@ class Client:
     def _exchange(self, request: Request, url: str) -> Answer:
         import httpx2
 
+        from sm.adapters.forge.web import deadline
+
         headers = dict(request.headers) | {"Authorization": f"{self._scheme} {self.token.secret}"}
         content = None if request.body is None else msgspec.json.encode(request.body)
         if content is not None:
             headers["Content-Type"] = "application/json"
         params: dict[str, Any] | None = dict(request.params) or None
         try:
-            with self._http.stream(
-                request.method, url, params=params, headers=headers, content=content
-            ) as found:
+            with (
+                deadline.exchange(EXCHANGE_S) as now,
+                self._http.stream(
+                    request.method, url, params=params, headers=headers, content=content
+                ) as found,
+            ):
+                now.head_left = None
                 names = {name.lower(): value for name, value in found.headers.items()}
                 answer = Answer(found.status_code, names, b"", request.what)
                 body = _read_bounded(found, request.limit, request.what)
@@ -382,15 +393,10 @@ def _read_bounded(found: httpx2.Response, limit: int, what: str) -> bytes:
 
     Raises:
         TooLongError: it is longer than `limit`.
-        ReadTimeout: not all of it came in time, though parts of it did.
 
     """
-    import httpx2
-
-    body, deadline = bytearray(), time.monotonic() + BODY_S
+    body = bytearray()
     for chunk in found.iter_bytes():
-        if time.monotonic() > deadline:
-            raise httpx2.ReadTimeout(f"not all of it came within {BODY_S:g} s")
         body += chunk
         if limit < 0:
             del body[: max(len(body) + limit, 0)]

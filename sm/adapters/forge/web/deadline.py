@@ -1,0 +1,144 @@
+"""One deadline for a whole exchange, and a bound for the head of its answer.
+
+The library's own limits are for each read alone: a server that sends a byte a second, or answers
+"100 Continue" without end, keeps them all. So each read and write of an exchange gets no more time
+than is left of it. Imported late: it needs the library.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+import time
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
+from typing import Any
+
+import httpcore2
+import httpx2
+from httpcore2 import NetworkBackend, NetworkStream
+
+HEAD_LIMIT = 1024 * 1024
+"""Bytes that may come before the body, together with "100 Continue" and its like."""
+
+
+class Exchange:
+    """A request and its answer, which must be over within `seconds`."""
+
+    def __init__(self, seconds: float) -> None:
+        """It begins now."""
+        self.seconds = seconds
+        self.until = time.monotonic() + seconds
+        self.head_left: int | None = HEAD_LIMIT
+        """None once the head has come."""
+
+    def limit(self, timeout: float | None) -> float:
+        """So long the next step may take.
+
+        Raises:
+            ReadTimeout: no time is left.
+
+        """
+        left = self.until - time.monotonic()
+        if left <= 0:
+            raise httpcore2.ReadTimeout(f"not all of it came within {self.seconds:g} s")
+        return left if timeout is None else min(timeout, left)
+
+    def count(self, data: bytes) -> None:
+        """Note what has come of the head.
+
+        Raises:
+            RemoteProtocolError: it is too long.
+
+        """
+        if self.head_left is None:
+            return
+        self.head_left -= len(data)
+        if self.head_left < 0:
+            raise httpcore2.RemoteProtocolError(f"its head is longer than {HEAD_LIMIT:,} bytes")
+
+
+CURRENT: ContextVar[Exchange] = ContextVar("exchange")
+
+
+@contextlib.contextmanager
+def exchange(seconds: float) -> Iterator[Exchange]:
+    """Have what is sent and received within the block be one exchange."""
+    token = CURRENT.set(Exchange(seconds))
+    try:
+        yield CURRENT.get()
+    finally:
+        CURRENT.reset(token)
+
+
+class _Stream(NetworkStream):
+    def __init__(self, inner: NetworkStream) -> None:
+        self._inner = inner
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        current = CURRENT.get()
+        try:
+            found = self._inner.read(max_bytes, current.limit(timeout))
+        except httpcore2.ReadTimeout:
+            current.limit(timeout)  # which says so if it was the deadline
+            raise
+        current.count(found)
+        return found
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._inner.write(buffer, CURRENT.get().limit(timeout))
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> NetworkStream:
+        limit = CURRENT.get().limit(timeout)
+        return _Stream(self._inner.start_tls(ssl_context, server_hostname, limit))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
+
+
+class _Backend(NetworkBackend):
+    def __init__(self, inner: NetworkBackend) -> None:
+        self._inner = inner
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> NetworkStream:
+        limit = CURRENT.get().limit(timeout)
+        return _Stream(self._inner.connect_tcp(host, port, limit, local_address, socket_options))
+
+    def connect_unix_socket(
+        self,
+        path: str,
+        timeout: float | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> NetworkStream:
+        limit = CURRENT.get().limit(timeout)
+        return _Stream(self._inner.connect_unix_socket(path, limit, socket_options))
+
+    def sleep(self, seconds: float) -> None:
+        self._inner.sleep(seconds)
+
+
+def guard(http: httpx2.Client) -> httpx2.Client:
+    """`http`, whose requests must be sent within an `exchange`, directly or by a proxy.
+
+    The library takes a backend for its pools, and its client does not hand one on.
+    """
+    for transport in (http._transport, *http._mounts.values()):
+        if isinstance(transport, httpx2.HTTPTransport):
+            pool = transport._pool
+            pool._network_backend = _Backend(pool._network_backend)
+    return http
