@@ -30,6 +30,20 @@ class Refusal(Enum):
     STARTING = "starting", "it is starting, and begins with the task that it was given"
     BUSY = "busy", "it is at work: it gets it at the end of its turn"
     COMPACTING = "compacting", "its context is being summed up"
+    BLOCKED = (
+        "blocked",
+        (
+            "a hook of the person's own has refused the prompt (UserPromptSubmit in the settings): "
+            "'sm doctor' says where"
+        ),
+    )
+    UNSENT = (
+        "unsent",
+        (
+            "its text stands in the input line, and the key that submits does not send it "
+            "(keybindings.json): 'sm doctor' says what to set"
+        ),
+    )
     UNSURE = "unsure", "the agent may have taken back what it was told before"
     DRAFT = "draft", "a person has half a line typed there"
     CHANGED = "changed", "a person typed at that moment"

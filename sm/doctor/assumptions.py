@@ -176,6 +176,11 @@ def check_clear(subject: Subject) -> Iterator[Finding]:
     subject.paste(text, submit=subject.profile.submit_keys)
     if before and subject.holds(lambda: subject.state.context != before):
         yield ok(f"clear '{text}': a new context after {time.monotonic() - began:.2f} s")
+    elif subject.screen.draft.startswith(text):
+        subject.is_hopeless = True
+        keys = "', '".join(subject.profile.submit_keys)
+        yield fail(f"submit_keys '{keys}': '{text}' stays in the input line", DOCUMENT)
+        return
     elif before:
         yield fail(f"clear '{text}': no SessionStart with a new session id", DOCUMENT)
     subject.holds(lambda: subject.screen.draft, BRIEF_S)  # it may still be on its way

@@ -22,8 +22,9 @@ from sm.adapters.agent.profile import Profile
 from sm.adapters.tmux import Tmux, TmuxError
 from sm.config.schema import Agent, Config
 from sm.doctor.assumptions import CHECKS, FULL, LAST
-from sm.doctor.finding import Finding, guard
+from sm.doctor.finding import Finding, Level, guard
 from sm.doctor.probed import Subject
+from sm.doctor.settings import warn_of_settings as name_causes
 from sm.doctor.version import check_version
 from sm.errors import TemporaryError
 from sm.nonce import make_nonce
@@ -79,10 +80,15 @@ def _probe(root: Root, agent: Agent, profile: Profile, full: bool) -> Iterator[F
         subject = Subject(tmux, session, profile, time.monotonic(), told)
         try:
             agent_process.launch(tmux, session, Launch(agent, profile), generation=1)
+            lacks = False
             for check in (*CHECKS, *(FULL if full else ()), *LAST):
-                yield from check(subject)
+                for finding in check(subject):
+                    lacks = lacks or finding.level is Level.FAIL
+                    yield finding
                 if subject.is_hopeless:
                     break
+            if lacks:
+                yield from name_causes(agent, profile, cwd)
         finally:
             agent_process.stop(tmux, session)
 

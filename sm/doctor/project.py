@@ -13,6 +13,7 @@ from sm.adapters.forge.webhook.secret import read_secret
 from sm.config import duration
 from sm.config.forges import RemoteSettings
 from sm.doctor.finding import Finding, fail, ok, warn
+from sm.doctor.settings import warn_of_settings
 from sm.doctor.version import check_version
 from sm.errors import SmError
 from sm.foreign import read_number
@@ -96,6 +97,14 @@ def check_first_questions(project: Project) -> Iterator[Finding]:
         settings.agent, project.config.profiles, settings.repo, settings.worktrees
     )
     yield from (warn(what, advice) for what, advice in found)
+
+
+def check_own_settings(project: Project) -> Iterator[Finding]:
+    """Look for settings of the person's that keep messages from the agent."""
+    settings = project.settings
+    yield from warn_of_settings(
+        settings.agent, profiles.resolve(settings.agent, project.config.profiles), settings.repo
+    )
 
 
 def check_environment(project: Project) -> Iterator[Finding]:
@@ -217,6 +226,7 @@ CHECKS: tuple[Callable[[Project], Iterator[Finding]], ...] = (
     check_repository,
     check_agent_cli,
     check_first_questions,
+    check_own_settings,
     check_environment,
     check_forge,
     check_webhooks,

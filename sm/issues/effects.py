@@ -27,7 +27,7 @@ from sm.messages import delivery, queue
 from sm.messages.alerts import alert, note
 from sm.messages.ids import make_id
 from sm.messages.queue import Message, Mode
-from sm.refusal import Status
+from sm.refusal import Refusal, Status
 from sm.sessions import agent, agent_process, registry
 from sm.sessions.history import BEGUN, QUEUED, Verb
 from sm.sessions.plan import Plan, PlannedStep, read_receipts
@@ -81,6 +81,8 @@ def _inject(session: IssueSession, step: PlannedStep, ident: str) -> str:
     outcome = delivery.deliver(session, message)
     if outcome.is_delivered:
         return step.name
+    if outcome.refusal is Refusal.BLOCKED:  # a person may change that
+        raise NotNowError(Problem("not delivered", outcome.refusal))
     if outcome.status is Status.REFUSED:
         raise PointlessError(f"not delivered: {outcome.sentence}")
     if outcome.refusal:

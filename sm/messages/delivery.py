@@ -15,8 +15,9 @@ from sm.adapters.composer import forget, press
 from sm.adapters.process import CommandTimeoutError
 from sm.adapters.tmux import MissingPaneError, NoServerError, TmuxBusyError, TmuxError
 from sm.errors import StateError
-from sm.messages import hold, observe, offers, queue
+from sm.messages import going_on, hold, observe, offers, queue
 from sm.messages.decide import Act, Start, decide_handed, decide_waiting
+from sm.messages.going_on import Fate
 from sm.messages.interrupt import erase, interrupt, settle_interrupted
 from sm.messages.observe import Sight
 from sm.messages.queue import Message, Mode, Place
@@ -25,6 +26,7 @@ from sm.messages.typing import (
     TypedMessage,
     await_receipt,
     list_keys,
+    read_last_typed,
     take_back,
     type_message,
 )
@@ -34,6 +36,7 @@ from sm.sessions.agent import Agent
 from sm.sessions.session import Session
 from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
+from sm.store.files import write_json
 from sm.text import clean
 
 TEXT_LIMIT = 250_000
@@ -79,12 +82,14 @@ def find_outcome(session: Session, ident: str, refusal: Refusal | None = None) -
         case Place.HANDED:
             offer = offers.read(directory).get(ident)
             handed = offer is not None and observe.may_confirm(session, offer)
+            if refusal is Refusal.UNSENT:
+                return Outcome(Status.WAITING, refusal)
             return Outcome(Status.WAITING, Refusal.HANDED) if handed else INDETERMINATE
         case Place.WAITING:
             return Outcome(Status.WAITING, refusal or Refusal.BEHIND)
         case None:
-            final = refusal if refusal is not None and refusal.is_final else Refusal.WITHDRAWN
-            return Outcome(Status.REFUSED, final)
+            is_known = refusal is not None and (refusal.is_final or refusal is Refusal.BLOCKED)
+            return Outcome(Status.REFUSED, refusal if is_known else Refusal.WITHDRAWN)
 
 
 INDETERMINATE = Outcome(Status.INDETERMINATE)
@@ -170,20 +175,19 @@ def _settle(session: Session, sight: Sight, message: Message, *, passes: bool) -
     that could be done has been done in vain (it stays in `cur`).
     """
     if queue.is_accepted(session.dir, message.id):
-        return await_receipt(session, message, 0)
+        return _close(session, sight, message)
     found = observe.observe_handed(session, sight, message, passes=passes)
     act = decide_handed(found.facts)
     if act is Act.LOOK_UP:
         act = decide_handed(observe.look_up(session, message, found))
     match act:
         case Act.WAIT:
-            return await_receipt(session, message, 0)
+            return _confirm(session, sight, message, 0)
         case Act.SUBMIT:
-            press(session.tmux, sight.pane, session.profile.submit_keys, row=sight.screen.row)
-            return await_receipt(session, message, RECEIPT_S)
+            return _submit(session, sight, message)
         case Act.PUT_AWAY:
             queue.accept(session.dir, message.id)
-            await_receipt(session, message, 0)
+            queue.settle(session.dir, message)
             offers.tidy(session.dir)
         case Act.PUT_BACK:
             forget(session.tmux, sight.pane.id, *list_keys(message.id))
@@ -193,6 +197,36 @@ def _settle(session: Session, sight: Sight, message: Message, *, passes: bool) -
             assert isinstance(found.record, TypedMessage), "it is of a typed message alone"
             take_back(session, found.record)
             queue.move(session.dir, message, Place.HANDED, Place.WAITING)
+    return None
+
+
+def _submit(session: Session, sight: Sight, message: Message) -> Refusal | None:
+    """Press the keys that submit what stands in the composer. In vain means: they do not."""
+    typed = read_last_typed(session.dir)
+    if typed and typed.pressed:
+        return _confirm(session, sight, message, 0) and Refusal.UNSENT
+    press(session.tmux, sight.pane, session.profile.submit_keys, row=sight.screen.row)
+    refusal = _confirm(session, sight, message, RECEIPT_S)
+    if refusal is Refusal.HANDED and typed and observe.look(session, sight.pane.id).screen.draft:
+        write_json(session.dir.typed, structs.replace(typed, pressed=True))
+        return Refusal.UNSENT
+    return refusal
+
+
+def _confirm(session: Session, sight: Sight, message: Message, wait_s: float) -> Refusal | None:
+    return await_receipt(session, message, wait_s) or _close(session, sight, message)
+
+
+def _close(session: Session, sight: Sight, message: Message) -> Refusal | None:
+    """Put a message away that the agent has confirmed, unless it does not go on with it."""
+    fate = going_on.find_fate(session, sight.pane, message)
+    if fate is not Fate.TAKEN:
+        going_on.note_idle(session)
+    if fate is Fate.REFUSED:
+        going_on.give_up(session, sight.pane, message)
+        return Refusal.BLOCKED
+    crash_point("submit:accepted")
+    queue.settle(session.dir, message)
     return None
 
 
@@ -216,7 +250,8 @@ def _hand_over(session: Session, sight: Sight, message: Message) -> Refusal | No
     if not queue.move(session.dir, message, Place.WAITING, Place.HANDED):
         return None  # a hook was quicker
     crash_point("deliver:claimed")
-    return type_message(session, sight.pane, sight.screen, message)
+    refusal = type_message(session, sight.pane, sight.screen, message)
+    return refusal or _close(session, sight, message)
 
 
 def _decide_start(session: Session, sight: Sight, *, urgent: bool) -> Start | Refusal:

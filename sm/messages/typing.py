@@ -36,6 +36,7 @@ class TypedMessage(Struct, frozen=True):
     """What was last typed: `line` is how it shows in the composer, `at` seconds since 1970.
 
     `before` is the message that was typed before this one, as long as this may not be typed yet.
+    `pressed`: the keys that submit were pressed once more, in vain.
     """
 
     id: str
@@ -43,6 +44,7 @@ class TypedMessage(Struct, frozen=True):
     line: str
     at: float
     before: TypedMessage | None = None
+    pressed: bool = False
 
     @property
     def key(self) -> str:
@@ -130,16 +132,13 @@ def _expectation(message: Message, way: Wire) -> str:
 
 
 def await_receipt(session: Session, message: Message, timeout_s: float) -> Refusal | None:
-    """Wait for the receipt of a message and put it away; HANDED if none comes in time."""
+    """Wait for the receipt of a message; HANDED if none comes in time."""
     directory = session.dir
     if not session.profile.hooks:
-        queue.settle(directory, message)
         return None
     deadline = time.monotonic() + timeout_s
     while not queue.is_accepted(directory, message.id):
         if time.monotonic() >= deadline:
             return Refusal.HANDED
         time.sleep(LOOK_S)
-    crash_point("submit:accepted")
-    queue.settle(directory, message)
     return None

@@ -64,7 +64,7 @@ def forget_context(directory: SessionDir, context: str) -> None:
         write_atomic(directory.state, f"{now.state} {now.since:.6f} - -\n")
 
 
-OVERRULED = (State.DIALOG, State.STARTING)
+OVERRULED = (State.DIALOG, State.STARTING, State.BUSY)
 """States that can end without a word from a hook."""
 
 

@@ -51,9 +51,11 @@ def make_entry(shell_command: str) -> dict[str, Any]:
 def make_settings(hooks_dir: Path, *, status_line: str = "") -> dict[str, Any]:
     """Return settings of Claude Code with all hooks and the status line.
 
-    `status_line` is the person's own command; its output replaces ours.
+    `status_line` is the person's own command; its output replaces ours. A person may have switched
+    all hooks off, and then nothing would be confirmed, and no text come with its prompt.
     """
     return {
+        "disableAllHooks": False,
         "hooks": {
             event: [make_entry(make_command(hooks_dir, name))] for event, name in HOOKS.items()
         },

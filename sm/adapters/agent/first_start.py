@@ -30,15 +30,15 @@ def list_questions(
     if profile.program != CLAUDE.program or not env.get("HOME"):
         return
     own = Path(env.get("CLAUDE_CONFIG_DIR") or env["HOME"])
-    state = _read(own / ".claude.json")
+    state = read_object(own / ".claude.json")
     folder = own if env.get("CLAUDE_CONFIG_DIR") else own / ".claude"
-    settings = _read(folder / "settings.json")
+    settings = read_object(folder / "settings.json")
     if state is None or settings is None:
         return
     if not state.get("hasCompletedOnboarding"):
         yield "how it looks, and to log in"
     key = env.get("ANTHROPIC_API_KEY", "")
-    if key and key[-KEY_END:] not in _list(_dict(state, "customApiKeyResponses"), "approved"):
+    if key and key[-KEY_END:] not in _list(read_dict(state, "customApiKeyResponses"), "approved"):
         yield "whether to use the ANTHROPIC_API_KEY of its environment"
     if not any(_is_trusted(state, folder) for folder in folders):
         yield f"whether '{folders[0]}' is trusted"
@@ -63,12 +63,14 @@ def _skips_permissions(command: Sequence[str]) -> bool:
 
 
 def _is_trusted(state: dict[str, Any], folder: Path) -> bool:
-    projects = _dict(state, "projects")
+    projects = read_dict(state, "projects")
     places = (folder, *folder.parents)
-    return any(_dict(projects, str(one)).get("hasTrustDialogAccepted") is True for one in places)
+    return any(
+        read_dict(projects, str(one)).get("hasTrustDialogAccepted") is True for one in places
+    )
 
 
-def _read(path: Path) -> dict[str, Any] | None:
+def read_object(path: Path) -> dict[str, Any] | None:
     """Return the object in a file; an empty one if there is no file, None if it cannot be read."""
     try:
         found = parse_json(path.read_bytes())
@@ -79,7 +81,8 @@ def _read(path: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _dict(place: dict[str, Any], key: str) -> dict[str, Any]:
+def read_dict(place: dict[str, Any], key: str) -> dict[str, Any]:
+    """Return the object at `key`; an empty one for anything else."""
     found = place.get(key)
     return found if isinstance(found, dict) else {}
 
