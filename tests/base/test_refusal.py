@@ -18,6 +18,10 @@ CODES = {
     "starting": "it is starting, and begins with the task that it was given",
     "busy": "it is at work: it gets it at the end of its turn",
     "compacting": "its context is being summed up",
+    "blocked": "a hook of the person's own has refused the prompt (UserPromptSubmit in the "
+    "settings): 'sm doctor' says where",
+    "unsent": "its text stands in the input line, and the key that submits does not send it "
+    "(keybindings.json): 'sm doctor' says what to set",
     "unsure": "the agent may have taken back what it was told before",
     "draft": "a person has half a line typed there",
     "changed": "a person typed at that moment",

@@ -154,7 +154,7 @@ def test_a_wrong_glyph_is_told_with_what_the_screen_shows(root: Root, tmp_path: 
         ({"stash_key": "C-u"}, "stash_key 'C-u': the draft is lost"),
         ({"stashed": ["put by"]}, "stashed: nothing on the screen tells that a draft is put asi"),
         ({"interrupt_key": "x"}, "interrupt_key 'x': not harmless when idle: idle x"),
-        ({"submit_keys": ["C-o"]}, "clear '/new': the prompt does not come back"),
+        ({"submit_keys": ["C-o"]}, "submit_keys 'C-o': '/new' stays in the input line"),
         ({"leave": ["exit"]}, "leave 'exit': does not end it"),
     ],
 )

@@ -14,8 +14,9 @@ from typing import Any
 
 from tests.real import emulator, inspector, npm
 
-CLAUDE_VERSION, CODEX_VERSION = "2.1.329", "0.169.0"
-PACKAGES = (f"@anthropic-ai/claude-code@{CLAUDE_VERSION}", f"@openai/codex@{CODEX_VERSION}")
+CLAUDE_VERSION, CODEX_VERSION = "2.1.332", "0.171.0"
+CLAUDE_PACKAGE, CODEX_PACKAGE = "@anthropic-ai/claude-code", "@openai/codex"
+PACKAGES = (f"{CLAUDE_PACKAGE}@{CLAUDE_VERSION}", f"{CODEX_PACKAGE}@{CODEX_VERSION}")
 KEY = "sk-ant-api03-a-key-of-a-test-that-opens-no-door"
 """No key: the scripted API takes any, and the client wants to have one."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -14,6 +15,8 @@ from pathlib import Path
 import pytest
 
 INSTALL_TIMEOUT_S = 900.0
+CACHE = Path(__file__).parents[2] / ".cache"
+RELEASE = re.compile(r"\d+\.\d+\.\d+")
 
 required = bool(os.environ.get("SM_REQUIRE_CLIENTS"))
 """Whether it is a failure that there is no npm, and no reason to leave tests out."""
@@ -25,6 +28,10 @@ _person = {
     for name, value in os.environ.items()
     if name.lower() in _kept or name.lower().startswith("npm_config_")
 }
+
+
+_given = set[Path]()
+"""Folders that the environment names. They are a person's own, and are not deleted."""
 
 
 class InstallError(Exception):
@@ -49,12 +56,21 @@ class Packages:
     def installed(self) -> bool:
         """Install what is not there yet; False where there is nothing to do it with.
 
+        A folder that the environment names is used as it is, whatever versions are in it.
+
         Raises:
-            InstallError: npm has failed.
+            InstallError: npm has failed, or that folder holds something else.
 
         """
         if self._is_there(self.folder):
             return True
+        if self.folder in _given and self.folder.exists() and any(self.folder.iterdir()):
+            if all((self.folder / program).exists() for program in self.programs):
+                return True
+            raise InstallError(
+                f"'{self.folder}' lacks {self.name}, and is left alone: name a folder with them, "
+                "or one that is not there yet"
+            )
         if not find("npm"):
             return False
         self._install_once()
@@ -86,13 +102,20 @@ class Packages:
             print(f"installing {self.name} that the tests are run with: once", flush=True)
             beside = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
             try:
-                self._install(beside)
-                shutil.rmtree(folder, ignore_errors=True)  # of an older pin, or half of one
+                self.install(beside)
+                if folder not in _given:
+                    shutil.rmtree(folder, ignore_errors=True)  # of an older pin, or half of one
                 beside.rename(folder)
             finally:
                 shutil.rmtree(beside, ignore_errors=True)
 
-    def _install(self, folder: Path) -> None:
+    def install(self, folder: Path) -> None:
+        """Install it into a new folder.
+
+        Raises:
+            InstallError: npm has failed.
+
+        """
         quiet = ("--no-audit", "--no-fund")
         command = ["npm", "install", *quiet, *self.options, "--prefix", str(folder), *self.pinned]
         try:
@@ -125,5 +148,21 @@ def _version(folder: Path, package: str) -> str:
 
 def folder(variable: str, name: str) -> Path:
     """Where packages belong: the folder that the environment names, or one in the clone."""
-    prepared = os.environ.get(variable)
-    return Path(prepared) if prepared else Path(__file__).parents[2] / ".cache" / name
+    if not (prepared := os.environ.get(variable)):
+        return CACHE / name
+    _given.add(Path(prepared))
+    return Path(prepared)
+
+
+def list_versions(package: str) -> list[str]:
+    """The released versions of a package, as the registry lists them, oldest first.
+
+    Raises:
+        InstallError: npm has failed.
+
+    """
+    command = ["npm", "view", package, "versions", "--json"]
+    done = subprocess.run(command, env=_person, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise InstallError(f"cannot list the versions of {package}: {done.stderr[-500:]}")
+    return [one for one in json.loads(done.stdout) if RELEASE.fullmatch(one)]

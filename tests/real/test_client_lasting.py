@@ -11,7 +11,7 @@ from tests.real.api import Api, Reply, Tool
 from tests.real.client import Clients
 from tests.real.lasting import begin_terminal_anew, lasting_terminal
 from tests.real.terminal import BUSY, IDLE, Terminal
-from tests.real.test_client import HOSTILE, asked
+from tests.real.test_client import asked
 
 
 @pytest.fixture(scope="module")
@@ -44,14 +44,6 @@ def test_prompt_glyph_tells_idle_from_busy_by_its_colour(client: Terminal, api: 
     )
     go.set()
     client.wait_screen(lambda screen: IDLE + "a draft" in screen, "an idle draft", colours=True)
-
-
-def test_reason_of_a_blocked_stop_arrives_unchanged_but_twice(client: Terminal, api: Api) -> None:
-    client.answer("Stop", {"decision": "block", "reason": HOSTILE})
-    client.paste("begin")
-    asked(api, 2)
-    assert api.main[1].said[-1] == f"Stop hook feedback:\n{HOSTILE}"
-    assert api.appearances(HOSTILE) == 2, "the client says it again as a blocking error"
 
 
 def test_stashed_draft_comes_back_after_the_prompt(client: Terminal, api: Api) -> None:

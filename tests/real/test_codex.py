@@ -36,15 +36,6 @@ def test_long_paste_arrives_unmarked(codex: Codex, api: Api) -> None:
     assert api.main[0].said[-1] == text
 
 
-def test_reason_of_a_blocked_stop_goes_on_with_the_turn_but_escaped(codex: Codex, api: Api) -> None:
-    codex.start()
-    codex.answer("Stop", {"decision": "block", "reason": "one <b> & more"})
-    codex.paste("begin")
-    first, second = codex.wait_events("Stop", 2)
-    assert api.main[1].said[-1].endswith(">one &lt;b&gt; &amp; more</hook_prompt>")
-    assert first.payload["turn_id"] == second.payload["turn_id"]
-
-
 @pytest.mark.parametrize("event", ["UserPromptSubmit", "PostToolUse"])
 @pytest.mark.parametrize(("size", "exact"), [(10_000, 1), (10_001, 0)])
 def test_added_context_has_a_limit_of_10000_bytes(
