@@ -25,7 +25,8 @@ Points = tuple[str, ...]
 
 STARTING = (
     *("start:recorded", "claim:before-push", "claim:after-push", "start:claimed"),
-    *("worktree:before-add", "worktree:after-add", "start:worktree"),
+    *("worktree:before-add", "worktree:after-add", "worktree:copied", "worktree:set-up"),
+    *("worktree:furnished", "start:worktree"),
     *("launch.before-start", "launch.after-start", "start:launched"),
 )
 PLANNING = ("plan:before-save", "plan:after-save", "plan:before-drop")
@@ -91,7 +92,7 @@ TOGETHER = [
 
 @pytest.mark.parametrize("points", TOGETHER, ids=lambda points: points[0])
 def test_issue_is_merged_although_a_process_dies_at(points: Points, stage_of: MakeStage) -> None:
-    stage = stage_of(auto=True)
+    stage = stage_of(auto=True, settings={"worktree": {"setup": "true"}})
     issue = stage.file_issue()
     carry_on(stage, issue, crash_at(stage, points))
     assert_died_at(stage, points)

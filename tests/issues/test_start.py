@@ -56,3 +56,21 @@ def test_start_that_was_cut_short_is_finished_whatever_the_labels(stage: Stage) 
     claim.claim(stage.project.git, stage.project.settings, seen.number, stage.project.root)
     take_out(stage, seen)
     assert start(stage.project, seen).issue == seen.number
+
+
+def test_no_agent_begins_before_the_setup_of_its_worktree_has_passed(
+    tmp_path: Path, root: Root, tmux_socket: str
+) -> None:
+    """The person hears its last lines, from the tick and from sm status."""
+    assert root.path
+    assert tmux_socket
+    settings: dict[str, object] = {"worktree": {"setup": "echo no such package; exit 3"}}
+    stage = make_stage(tmp_path, auto=False, settings=settings)
+    issue = stage.file_issue()
+    done = stage.poll(check=False)
+    assert done.returncode == 1
+    said = "worktree.setup failed (3): no such package: see '"
+    assert said in done.stdout
+    assert said in stage.sm("status").stdout
+    assert stage.project.tmux.panes() == {}
+    assert stage.session(issue).dir.setup_log.exists()

@@ -465,7 +465,7 @@ def test_worktree_that_cannot_be_checked_out_is_refused_in_words(
     for key, value in (("smudge", "no-such-program"), ("required", "true")):
         git(clone.repo, "config", f"filter.crypt.{key}", value)
     with pytest.raises(
-        WorktreeError, match="cannot check 'fix/8' out .*smudge filter crypt failed"
+        WorktreeError, match=r"cannot check 'fix/8' out .*smudge filter crypt failed"
     ):
         ensure(clone, project, 8)
     assert not project.worktree(8).exists()
