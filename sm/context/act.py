@@ -94,9 +94,7 @@ def _withdraw_others(session: Session, ident: str) -> None:
 def _text(session: Session, record: Rotation, key: Key) -> str:
     cycle, found = session.settings.cycle, None
     if record.step is Step.DOCUMENT:
-        found = documents.find_written(
-            Path(record.folder), record.before, cycle.sections, cycle.needed_lines
-        )
+        found = documents.find_document(session, record)
     text = texts.write_message(
         record,
         key,

@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 from sm.adapters import git_files
 from sm.config.schema import HandoffCycle
-from sm.context.rotation import Document
+from sm.context.rotation import Document, Rotation
 from sm.errors import SmError, StateError
+from sm.sessions import registry
 from sm.sessions.session import Session
 from sm.store.files import create_exclusive, read_foreign
 
@@ -123,6 +124,38 @@ def read_stamps(folder: Path) -> tuple[str, ...]:
         return tuple(one.stamp for one in _documents(folder))
     except OSError as error:
         raise StateError(f"cannot read '{folder}': {os.strerror(error.errno or 0)}") from error
+
+
+def read_stamps_beside(session: Session, folder: Path) -> tuple[str, ...] | None:
+    """The stamps of the folder that the session's own is in; None if that counts for nothing.
+
+    An agent that was told `handoff_cycle.folder` by others may write right there. It is that of the
+    working directory, so a document there is of the only session that works in it.
+    """
+    if folder.name != session.name or not _works_alone(session, folder):
+        return None
+    with contextlib.suppress(StateError):
+        return read_stamps(folder.parent)
+    return None
+
+
+def _works_alone(session: Session, folder: Path) -> bool:
+    cwd = _real(session.record.cwd)
+    if not folder.is_relative_to(cwd):
+        return False
+    others = (one for one in registry.list_all(session.root, lambda _: None) if one.is_living)
+    return all(one.name == session.name or _real(one.record.cwd) != cwd for one in others)
+
+
+def find_document(session: Session, record: Rotation) -> Document | None:
+    """The document that a rotation has asked for, once it is there."""
+    cycle, folder = session.settings.cycle, Path(record.folder)
+    needs = (cycle.sections, cycle.needed_lines)
+    found = find_written(folder, record.before, *needs)
+    if found or record.beside is None:
+        return found
+    beside = find_written(folder.parent, record.beside, *needs)
+    return beside if beside and _works_alone(session, folder) else None
 
 
 def find_written(

@@ -77,10 +77,7 @@ def _has_others(
 def _document(session: Session, record: Rotation) -> Document | None:
     if record.step not in (Step.REQUEST, Step.DOCUMENT) or not record.folder:
         return None
-    cycle = session.settings.cycle
-    return documents.find_written(
-        Path(record.folder), record.before, cycle.sections, cycle.needed_lines
-    )
+    return documents.find_document(session, record)
 
 
 def _is_relaunched(record: Rotation, state: AgentState, session: Session) -> bool:

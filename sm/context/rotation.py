@@ -136,6 +136,8 @@ class Rotation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """There is a copy of it."""
     before: tuple[str, ...] = ()
     """What was there already when the document was asked for."""
+    beside: tuple[str, ...] | None = None
+    """The same of the folder above, where the document counts as well; None if others use that."""
     found: str = ""
     """The stamp of the document that is there now, seen first at `found_at`."""
     found_at: float = 0.0

@@ -95,7 +95,10 @@ def begin_cycle(
         documents.prepare(folder)
         new = begin(make_nonce(8), cause, time.time(), present)
         before = documents.read_stamps(folder)
-        record = structs.replace(new, percent=percent, folder=str(folder), before=before)
+        beside = documents.read_stamps_beside(session, folder)
+        record = structs.replace(
+            new, percent=percent, folder=str(folder), before=before, beside=beside
+        )
         save(session, record)
     note(
         session,

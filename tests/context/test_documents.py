@@ -7,13 +7,16 @@ import os
 import time
 from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import cast
 
 import pytest
 from msgspec import structs
 
 from sm.config.schema import HandoffCycle
 from sm.context import documents
+from sm.context.rotation import Cause, begin
 from sm.errors import StateError
+from sm.sessions import registry
 from sm.sessions.record import AdHocRecord, IssueRecord
 from sm.sessions.session import AdHocSession, IssueSession, Session
 from sm.store.paths import Root
@@ -465,3 +468,29 @@ def test_where_git_does_not_tell_what_it_tracks_nothing_is_removed(tree: Path) -
     (tree / ".git" / "index").write_bytes(b"damaged")
     documents.prune(folder, 0, never=folder)
     assert [path.name for path in folder.iterdir()] == [asked_for(1)]
+
+
+# Right in the configured folder
+
+
+def test_a_document_right_in_the_folder_counts_if_no_other_session_works_there(
+    session: Session, folder: Path, root: Root
+) -> None:
+    old = write(folder.parent, "handoff-old.md")
+    record = structs.replace(begin("r", Cause.COMMAND, NOW, "c"), folder=str(folder))
+    record = structs.replace(record, beside=documents.read_stamps_beside(session, folder))
+    assert documents.find_document(session, record) is None
+    new = write(folder.parent, "handoff-new.md")
+    found = documents.find_document(session, record)
+    assert found
+    assert found.path == str(new)
+    own = write(folder, "handoff-own.md")
+    found = documents.find_document(session, record)
+    assert found
+    assert found.path == str(own), "the session's own folder goes first"
+    own.unlink()
+    other = structs.replace(cast("AdHocSession", session).record, name="s-00000002")
+    registry.create(root, AdHocSession(structs.replace(other, created_at=time.time())))
+    assert documents.find_document(session, record) is None, "it may be the other's"
+    assert documents.read_stamps_beside(session, folder) is None
+    assert old.exists()

@@ -17,7 +17,7 @@ from sm.adapters.forge.gitlab.log import clean_trace
 from sm.adapters.forge.gitlab.observe import Observer
 from sm.adapters.forge.gitlab.reader import GitlabReader
 from sm.adapters.forge.gitlab.shapes import DiffRefs, MergeRequest, Note, Reviewer
-from sm.adapters.forge.model import Hold, InlineComment, PullRequest, Review, ReviewState
+from sm.adapters.forge.model import Comment, Hold, InlineComment, PullRequest, Review, ReviewState
 from sm.adapters.forge.rest.forge import RestForge
 from sm.adapters.forge.rest.log import BYTES
 from sm.adapters.forge.rest.reader import COMMENT, GONE, READ, WRITE, Reader
@@ -65,6 +65,12 @@ class GitlabForge(RestForge):
                 ) from None
             return True
         return False
+
+    def read_comments(self, number: int, *, on_pull: bool = False) -> tuple[Comment, ...]:
+        """The comments; of a pull request those that are no part of a review."""
+        if on_pull:
+            return self.reader.whole_pull(number).comments
+        return super().read_comments(number)
 
     def send_review(
         self, number: int, state: ReviewState, body: str, comments: list[InlineComment], head: str
