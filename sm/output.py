@@ -82,11 +82,12 @@ def pass_on(content: bytes) -> None:
 
 
 def ask(question: str, default: str | None) -> str:
-    """A person's answer, by default `default`; the question goes to stderr."""
+    """A person's answer, by default `default`, or '' if there is none; it goes to stderr."""
     import click
 
-    shown = None if default is None else _line(default)
-    return str(click.prompt(_line(question), default=shown, err=True))
+    if default is None:  # click itself would ask until there is an answer
+        return str(click.prompt(_line(question), default="", show_default=False, err=True))
+    return str(click.prompt(_line(question), default=_line(default), err=True))
 
 
 def confirm(question: str) -> bool:

@@ -20,10 +20,11 @@ from sm.output import ask, confirm, say, say_text, warn
 from sm.redact import redact
 from sm.sessions.hidden_variables import describe, list_hidden
 from sm.setup import discover, elsewhere, init, provisions
-from sm.setup.check import list_first_questions
+from sm.setup.check import list_agent_problems, list_first_questions
 from sm.setup.elsewhere import KINDS, Wish
 from sm.setup.init import Setup
 from sm.setup.repository import find_branch_prefix, list_troubles
+from sm.setup.variables import Variables, recall
 from sm.shell_root import spell_command
 
 PATH = click.Path(path_type=Path)
@@ -113,17 +114,20 @@ def command(
         hub, url = elsewhere.choose_remote(clone, remotes, given["remote"])
         forge = elsewhere.choose_forge(_wish(kind, token_file, given), url)
     name = _answer("project name", "name", given, init.name_project(clone), yes)
-    primary = init.choose_primary_branch(clone, hub)
+    found = init.choose_primary_branch(clone, hub)
+    primary = _answer("primary branch", "primary_branch", given, found, yes)
+    file = _output(cwd, output, name, toml)
+    agent = _agent(given, yes)
     setup = Setup(
         name=name,
         repo=clone,
         hub=hub,
-        primary=_answer("primary branch", "primary_branch", given, primary, yes),
-        agent=_answer("agent command", "agent", given, discover.find_agent_command(), yes),
+        primary=primary,
+        agent=agent,
+        variables=_variables(recall(file, name, pass_env), agent, yes),
         ci=_ci(clone, given, yes) if kind == "local" else init.NO_CI,
         forge=forge,
-        output=_output(cwd, output, name, toml),
-        pass_env=pass_env,
+        output=file,
         branch_prefix=find_branch_prefix(clone, hub.remote, init.DEFAULT_PREFIX),
         worktree_setup=_worktree_setup(clone, given, yes),
         worktree_copy=copy or _worktree_copy(clone, yes),
@@ -150,6 +154,26 @@ def _wish(kind: str, token_file: Path | None, given: Mapping[str, str | None]) -
         token_file=make_absolute(Path.cwd(), str(token_file)) if token_file else None,
         token_env=given["token_env"] or "",
     )
+
+
+def _agent(given: Mapping[str, str | None], yes: bool) -> str:
+    """The agent's command line, or its name."""
+    found = discover.find_agent_command()
+    if not (found or yes or given["agent"]):
+        say(f"found none of {', '.join(discover.list_agents())} on PATH: install one, or name")
+        say("the command line of your agent; without an answer nothing is changed")
+    return _answer("agent command", "agent", given, found, yes)
+
+
+def _variables(known: Variables, agent: str, yes: bool) -> Variables:
+    """Which variables agents may see; a person is asked once of each."""
+    names = known.list_open(discover.find_agent(agent)[0])
+    if yes or not names:
+        return known
+    may_see = confirm(
+        f"agents do not see these variables of your environment: {', '.join(names)}; let them?"
+    )
+    return known.settle(names, may_see=may_see)
 
 
 def _ci(clone: Path, given: Mapping[str, str | None], yes: bool) -> str:
@@ -241,14 +265,14 @@ def _answer(
     """The option `name` if it was given, else what was found; the person confirms it unless `yes`.
 
     Raises:
-        UsageError: nothing was found, and the person is not to be asked.
+        UsageError: nothing was found, and the person is not to be asked, or does not know.
 
     """
     answer = given[name]
     if answer is not None:
         return answer
-    if not yes:
-        return ask(question, found)
+    if not yes and (answer := ask(question, found)):
+        return answer
     if found is None:
         raise UsageError(f"found no {question}: give it by --{name.replace('_', '-')}")
     return found
@@ -300,7 +324,10 @@ def _announce_agent(setup: Setup) -> None:
             f"  sm does not know this program: if its input line does not begin with "
             f"'{setup.profile.glyph}', give it a profile (docs/PROFILES.md)"
         )
-    agent = Agent(command=setup.command, pass_env=setup.pass_env)
+    variables = setup.variables
+    agent = Agent(command=setup.command, pass_env=variables.passed, withheld_env=variables.withheld)
+    for problem in list_agent_problems(agent, {}):
+        say(f"  {problem}")
     worktrees = setup.repo.with_name(setup.repo.name + "-worktrees")
     for what, advice in list_first_questions(agent, {}, setup.repo, worktrees):
         say(f"  {what}: {advice}")

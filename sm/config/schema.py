@@ -48,6 +48,10 @@ class Agent(Section, frozen=True, rename={"timeout_s": "timeout"}):
         tuple[str, ...],
         Meta(description="variables of your own environment that the agent may see"),
     ] = ()
+    withheld_env: Annotated[
+        tuple[str, ...],
+        Meta(description="those that it is not to have, of which sm init and doctor ask no more"),
+    ] = ()
 
 
 class NewWorktree(Section, frozen=True, rename={"timeout_s": "timeout"}):

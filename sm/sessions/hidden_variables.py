@@ -32,7 +32,10 @@ OURS = frozenset({"CLAUDE_SESSION_MANAGER_ID", "CLAUDE_TIMEOUT"})
 
 
 def list_hidden(settings: Settings, shell: Mapping[str, str] = os.environ) -> list[str]:
-    """Return the variables for agent CLIs in `shell` that an agent with `settings` lacks."""
+    """Return the variables for agent CLIs in `shell` that an agent with `settings` lacks.
+
+    Those that a person has said it is not to have are left out.
+    """
     given = select_environment(settings)
     own = tuple(prefix for name, prefix in CLIENTS.items() if name in shell)
     clouds = tuple(prefix for name, all_ in CLOUDS.items() if shell.get(name) for prefix in all_)
@@ -44,6 +47,7 @@ def list_hidden(settings: Settings, shell: Mapping[str, str] = os.environ) -> li
         and not name.startswith(own)
         and name not in OURS
         and name not in given
+        and name not in settings.withheld_env
     )
 
 

@@ -30,7 +30,7 @@ def list_project_problems(project: ProjectSettings, overrides: Overrides) -> Ite
     vault = project.escalation.vault
     if vault is not None and not vault.is_dir():
         yield f"'escalation.vault' is '{vault}', which is no directory: create it"
-    yield from _agent(project.agent, overrides)
+    yield from list_agent_problems(project.agent, overrides)
 
 
 def list_first_questions(
@@ -112,7 +112,7 @@ def _forge(project: ProjectSettings) -> Iterator[str]:
         yield from kind_of(project.forge).find_problems(project, url)
 
 
-def _agent(agent: Agent, overrides: Overrides) -> Iterator[str]:
+def list_agent_problems(agent: Agent, overrides: Overrides) -> Iterator[str]:
     """Check the agent's program, by the agent's own PATH if it has one."""
     try:
         profile = profiles.resolve(agent, overrides)

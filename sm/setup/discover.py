@@ -129,6 +129,11 @@ def find_agent_command() -> str | None:
     return next((agent.command for agent in _runnable() if shutil.which(agent.program)), None)
 
 
+def list_agents() -> list[str]:
+    """Return the programs of the agents that sm knows."""
+    return [profile.program for profile in _runnable()]
+
+
 def find_agent(text: str) -> tuple[str, Profile]:
     """Return command line and profile for a person's name of the agent.
 

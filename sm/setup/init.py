@@ -26,6 +26,7 @@ from sm.redact import redact
 from sm.setup import discover, mend
 from sm.setup.discover import HUB, Remote, find_agent
 from sm.setup.mend import Change
+from sm.setup.variables import Variables
 from sm.store.files import write_atomic
 from sm.store.paths import name_session
 
@@ -65,7 +66,7 @@ class Setup(Struct, frozen=True):
     ci: str
     forge: ForgeSettings
     output: Path
-    pass_env: tuple[str, ...] = ()
+    variables: Variables = Variables()
     branch_prefix: str = DEFAULT_PREFIX
     worktree_setup: str = ""
     worktree_copy: tuple[str, ...] = ()
@@ -83,7 +84,9 @@ class Setup(Struct, frozen=True):
     @property
     def values(self) -> Values:
         """The configuration file's keys."""
-        passed = {"pass_env": list(self.pass_env)} if self.pass_env else {}
+        chosen = self.variables
+        both = {"pass_env": list(chosen.passed), "withheld_env": list(chosen.withheld)}
+        passed = {key: names for key, names in both.items() if names}
         return {
             "name": self.name,
             "repo": str(self.repo),

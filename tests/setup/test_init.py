@@ -16,6 +16,7 @@ from sm.config.load import load
 from sm.config.read import read_document
 from sm.config.schema import ProjectSettings
 from sm.config.write import Values, format_text
+from sm.sessions.hidden_variables import list_hidden
 from sm.sessions.project import Project
 from sm.setup import discover
 from sm.setup.check import list_project_problems
@@ -246,11 +247,7 @@ def test_a_taken_remote(clone: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_no_agent(
     clone: Path, agent: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    agent.unlink()
-    tools = agent.parent
-    for name in ("git", "sh"):
-        (tools / name).symlink_to(shutil.which(name) or name)
-    monkeypatch.setenv("PATH", str(tools))
+    without_agent(agent, monkeypatch)
     assert "found no agent command: give it by --agent" in refused(capsys)
     assert not (clone.parent / "reef-hub").exists()
 
@@ -391,6 +388,63 @@ def test_questions_offer_what_was_found(clone: Path, monkeypatch: pytest.MonkeyP
     assert made.agent.command.startswith("codex --")
     assert profiles.resolve(made.agent, {}).glyph == "›"
     assert made.ci.command is None
+
+
+def without_agent(agent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent.unlink()
+    for name in ("git", "sh"):
+        (agent.parent / name).symlink_to(shutil.which(name) or name)
+    monkeypatch.setenv("PATH", str(agent.parent))
+
+
+def test_without_an_agent_an_empty_answer_ends_it_with_what_to_do(
+    clone: Path, agent: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    without_agent(agent, monkeypatch)
+    answer(monkeypatch, "", "", "")
+    assert run(["init"]) == 2
+    told = capsys.readouterr()
+    assert "found none of claude, codex on PATH: install one" in told.out
+    assert told.err.endswith("sm: found no agent command: give it by --agent\n")
+    assert not (clone.parent / "reef-hub").exists()
+
+
+@pytest.mark.usefixtures("clone")
+def test_an_agent_that_is_named_and_not_there_is_said_to_be_missing(
+    agent: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    without_agent(agent, monkeypatch)
+    answer(monkeypatch, "", "", "claude", "", "y", "n")
+    assert run(["init"]) == 0
+    said = capsys.readouterr().out
+    assert "agent: claude --dangerously-skip-permissions" in said
+    assert "agent 'claude' is not on PATH: install it, or set 'agent.command'" in said
+
+
+@pytest.mark.parametrize(
+    ("word", "passed", "withheld"),
+    [("y", ("IS_SANDBOX", "https_proxy"), ()), ("n", (), ("IS_SANDBOX", "https_proxy"))],
+)
+@pytest.mark.usefixtures("clone")
+def test_of_variables_that_agents_do_not_see_a_person_is_asked_once(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    word: str,
+    passed: tuple[str, ...],
+    withheld: tuple[str, ...],
+) -> None:
+    monkeypatch.setenv("IS_SANDBOX", "1")
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:1")
+    answer(monkeypatch, "", "", "", word, "", "y", "n")
+    assert run(["init"]) == 0
+    assert "your environment: IS_SANDBOX, https_proxy; let them?" in capsys.readouterr().err
+    agent = project().agent
+    assert (agent.pass_env, agent.withheld_env) == (passed, withheld)
+    assert list_hidden(agent) == []
+    answer(monkeypatch, "", "", "", "", "y", "n")
+    assert run(["init"]) == 0
+    assert "let them?" not in capsys.readouterr().err
+    assert project().agent == agent
 
 
 def test_no_means_nothing_is_changed(
