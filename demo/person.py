@@ -24,11 +24,15 @@ NO_ANSWER = "Decide it yourself, in the way that fits the issue best."
 
 @dataclass(frozen=True)
 class Deed:
-    """Something that a person did at `at`, seconds since the epoch: the command and why."""
+    """Something that a person did at `at`, seconds since the epoch: the command and why.
+
+    `asked` is the question that it answers, after the issue: `#3 asks: …`.
+    """
 
     at: float
     command: str
     why: str
+    asked: str = ""
 
 
 @dataclass
@@ -100,7 +104,8 @@ class People:
         asked = sum(comment.author == BOT for comment in comments)
         if asked and self._first("answer", row.issue, asked if self.stage.agent.own else 1):
             answer = part.answer or NO_ANSWER
-            self._sm("the agent has asked", "reply", row.project, str(row.issue), answer)
+            question = f"#{row.issue} asks: {row.reason}"
+            self._sm("an answer", "reply", row.project, str(row.issue), answer, asked=question)
 
     def _kill(self, row: StatusRow) -> None:
         """Pull the plug once the agent has edited all that it wants to, and committed nothing."""
@@ -126,8 +131,8 @@ class People:
         """Whether the agent of this issue was told what it had asked."""
         return any(deed[:2] == ("answer", issue) for deed in self._done)
 
-    def _sm(self, why: str, *args: str) -> None:
-        self.report(Deed(time.time(), shlex.join(["sm", *args]), why))
+    def _sm(self, why: str, *args: str, asked: str = "") -> None:
+        self.report(Deed(time.time(), shlex.join(["sm", *args]), why, asked))
         self.stage.run("sm", *args)
 
     def _first(self, *deed: object) -> bool:

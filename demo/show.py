@@ -22,8 +22,8 @@ from sm.store import journal
 from sm.views.event_words import name_event, tell
 from sm.views.states import State
 
-DEEDS = 3
-"""Deeds that are shown below the table."""
+DEEDS = 4
+"""Lines below the table: deeds, and the questions that they answer."""
 
 QUIET = frozenset(
     {
@@ -54,6 +54,8 @@ class Lines:
 
     def deed(self, deed: Deed) -> None:
         """Tell what a person does."""
+        if deed.asked:
+            self._line(deed.at, *deed.asked.split(" ", 1))
         self._line(deed.at, "you", f"$ {deed.command}  # {deed.why}")
 
     def update(self, progress: Progress) -> None:
@@ -106,22 +108,23 @@ class Board:
             (f"in {self._stage.path}", "dim"),
         )
         yield Text("")
-        shown = make_table(progress.rows, self._console.width, live=True)
-        for number in progress.next:
-            shown.add_row(str(number), PARTS[number - 1].title, style="dim")
-        yield shown
+        following = [(str(number), PARTS[number - 1].title) for number in progress.next]
+        yield make_table(progress.rows, self._console.width, live=True, below=following)
         yield Text("")
         if initials := explain(progress.rows, self._console.width):
             yield Text(f"tries: {initials}", "dim")
-        yield from (self._line(deed, progress) for deed in self._deeds)
-        yield from [Text("")] * (DEEDS - len(self._deeds))
+        lines = [line for deed in self._deeds for line in self._lines(deed, progress)][-DEEDS:]
+        yield from lines
+        yield from [Text("")] * (DEEDS - len(lines))
 
-    def _line(self, deed: Deed, progress: Progress) -> Text:
-        text = Text.assemble(
-            (f"{deed.at - progress.started_at:5.0f}s ", "dim"),
-            (f"$ {deed.command}", "" if deed is self._deeds[-1] else "dim"),
-            (f"  # {deed.why}", "dim"),
-        )
+    def _lines(self, deed: Deed, progress: Progress) -> Iterator[Text]:
+        at = (f"{deed.at - progress.started_at:5.0f}s ", "dim")
+        if deed.asked:
+            yield self._cut(Text.assemble(at, (deed.asked, STYLES["escalated"])))
+        now = "" if deed is self._deeds[-1] else "dim"
+        yield self._cut(Text.assemble(at, (f"$ {deed.command}", now), (f"  # {deed.why}", "dim")))
+
+    def _cut(self, text: Text) -> Text:
         text.truncate(self._console.width, overflow="ellipsis")
         return text
 

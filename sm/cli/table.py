@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from sm.cli.columns import Demand, allot, fit
 from sm.cli.times import format_age
 from sm.text import one_line
 from sm.views.session import CHECKS, STATES, VERDICTS, StatusRow
@@ -13,8 +14,10 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-NARROW, WIDE, VERY_WIDE = 0, 120, 200
+NARROW, WIDE, ROOMY, VERY_WIDE = 0, 120, 150, 200
 GAP = 2
+UNBOUNDED = 10**6
+"""The need of a column that takes whatever room there is."""
 
 STYLES = {
     **dict.fromkeys(("working", "starting", "pending"), "cyan"),
@@ -34,10 +37,12 @@ STYLES = {
 
 
 class Column(NamedTuple):
-    """A column, shown from `narrowest` up to below `widest`; `share` of the room that is left.
+    """A column, shown from `narrowest` up to below `widest`; `share` of room that is scarce.
 
     It is at least `least` characters wide: what grows by itself moves no other column. In a live
-    view it has room for `longest` characters, so that another word moves none either.
+    view it has room for `longest` characters, so that another word moves none either; one with a
+    share has just that there, unless its words are `steady`. By `grows` characters a cell may yet
+    grow while nothing happens.
     """
 
     header: str
@@ -47,6 +52,8 @@ class Column(NamedTuple):
     share: int = 0
     least: int = 0
     longest: int = 0
+    steady: bool = False
+    grows: Callable[[Any], int] | None = None
 
 
 def _longest(words: Iterable[str]) -> int:
@@ -101,29 +108,33 @@ def _last_event(row: StatusRow) -> str:
     return f"{format_age(row.last_event_age_s)} ago {_event(row)}" if row.last_event else ""
 
 
+def _growing(row: StatusRow) -> int:
+    return max(0, LONGEST_AGE - len(format_age(row.last_event_age_s))) if row.last_event else 0
+
+
 def _waits_for(row: StatusRow) -> str:
     return SEE_BELOW if row.problem else row.waits_for
 
 
 COLUMNS = (
     Column("#", lambda row: str(row.issue)),
-    Column("Title", lambda row: row.title, share=2),
-    Column("Session", lambda row: row.session, WIDE),
+    Column("Title", lambda row: row.title, share=6, steady=True),
+    Column("Session", lambda row: row.session, ROOMY),
     Column("Phase", lambda row: row.phase, longest=_longest(state for state, _ in STATES)),
     Column("CI", lambda row: row.ci, longest=_longest(CHECKS.values())),
     Column("Review", lambda row: row.review, longest=_longest(VERDICTS.values())),
-    Column("Tries", format_tries, widest=WIDE),
-    Column("Attempts", describe_attempts, WIDE),
+    Column("Tries", format_tries, widest=ROOMY),
+    Column("Attempts", describe_attempts, ROOMY),
     Column("Age", lambda row: format_age(row.age_s), least=LONGEST_AGE),
-    Column("Last event", _event, widest=WIDE, share=3),
-    Column("Last event", _last_event, WIDE, share=3),
+    Column("Last event", _event, widest=WIDE, share=5),
+    Column("Last event", _last_event, WIDE, share=3, grows=_growing),
     Column("Waits for", _waits_for, WIDE, share=3),
     Column("Worktree", lambda row: row.worktree, VERY_WIDE),
 )
 
 
 KIN = (
-    Column("Name", lambda row: row.name, share=2),
+    Column("Name", lambda row: row.name, share=2, steady=True),
     Column("State", lambda row: row.state),
     Column(
         "For",
@@ -152,10 +163,12 @@ def make_table(
     of: Sequence[Column] = COLUMNS,
     *,
     live: bool = False,
+    below: Sequence[Sequence[str]] = (),
 ) -> Table:
     """The rows as a table for a terminal of `width` characters, by default this one's.
 
-    The columns of a `live` one stay where they are while its rows go on.
+    The columns of a `live` one stay where they are while its rows go on. Dimmed `below` them come
+    lines that have only their first cells.
     """
     import shutil
 
@@ -164,28 +177,58 @@ def make_table(
     from rich.text import Text
 
     width = width or shutil.get_terminal_size().columns
+    pad = 1 if width >= WIDE else 0
+    shown = choose_columns(width, of)
+    found = list(rows)
+    lines = [[one_line(column.cell(row)) for column in shown] for row in found]
+    demands = [
+        _demand(
+            column,
+            [
+                line[index] + " " * _grows(column, row)
+                for line, row in zip(lines, found, strict=True)
+            ]
+            + [line[index] for line in below if index < len(line)],
+            live=live,
+        )
+        for index, column in enumerate(shown)
+    ]
+    widths = allot(demands, width - (len(shown) - 1) * (1 + pad))
     made = Table(
         box=box.SIMPLE_HEAD,
         show_edge=False,
         pad_edge=False,
-        padding=(0, 1 if width >= WIDE else 0, 0, 0),
-        width=width,
+        padding=(0, pad, 0, 0),
         header_style="bold",
     )
-    shown = choose_columns(width, of)
-    for column in shown:
+    for column, wide in zip(shown, widths, strict=True):
         made.add_column(
             column.header,
             no_wrap=True,
             overflow="ellipsis",
-            ratio=column.share or None,
-            min_width=max(column.least, column.longest if live else 0) or None,
+            width=wide,
             justify="right" if column.header in ("#", "Age") else "left",
         )
-    for row in rows:
-        cells = [one_line(column.cell(row)) for column in shown]
-        made.add_row(*(Text(cell, STYLES.get(cell, "")) for cell in cells))
+    for line in lines:
+        cells = [(cell, fit(cell, wide)) for cell, wide in zip(line, widths, strict=True)]
+        made.add_row(*(Text(cut, STYLES.get(cell, "")) for cell, cut in cells))
+    for few in below:
+        made.add_row(*map(fit, few, widths), style="dim")
     return made
+
+
+def _grows(column: Column, row: object) -> int:
+    return column.grows(row) if column.grows else 0
+
+
+def _demand(column: Column, cells: Sequence[str], *, live: bool) -> Demand:
+    """What a column with these cells needs; one that changes all the time takes its share."""
+    from rich.cells import cell_len
+
+    if live and column.share and not column.steady:
+        return Demand(UNBOUNDED, column.share)
+    longest = max(map(cell_len, [column.header, *cells]))
+    return Demand(max(longest, column.least, column.longest if live else 0), column.share)
 
 
 def make_notes(notes: Iterable[tuple[str, Text]]) -> Table:

@@ -266,10 +266,23 @@ def rendered(width: int) -> list[str]:
 
 def test_the_table_fits_eighty_columns() -> None:
     assert rendered(80) == [
-        " # Title         Phase           CI     Review   Tries    Age Last event",
+        " # Title             Phase           CI     Review   Tries    Age Last event",
         "─" * 80,
-        "12 Parse durati… awaiting review passed approved 1f 2r 1x  3h told: approved",
+        "12 Parse durations…  awaiting review passed approved 1f 2r 1x  3h told: approved",
     ]
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_a_title_is_whole_while_another_column_has_room(live: bool) -> None:
+    new = structs.replace(ROW, last_event="", waits_for="", phase=State.STARTING, ci="", review="")
+    console = Console(width=120, color_system=None, force_terminal=True)
+    with console.capture() as capture:
+        below = [("13", "Say which version it is")]
+        console.print(make_table([new], 120, live=live, below=below))
+    shown = capture.get()
+    assert "Parse durations like 1h30m" in shown
+    assert "Say which version it is" in shown
+    assert all(len(line.rstrip()) <= 120 for line in shown.splitlines())
 
 
 def test_a_wide_table_says_more() -> None:
