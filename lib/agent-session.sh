@@ -186,8 +186,9 @@ _monitor_restart_timers() {
   _loop[looks]=0
 }
 
-# What tmux complains of comes on standard output.
-_monitor_tmux() { tmux ${SM_TMUX_SOCKET:+-L "$SM_TMUX_SOCKET"} "$@" 2>&1; }
+# What tmux complains of comes on standard output. A name less its last letter is that command, and
+# never an alias that a person has given the name (command-alias).
+_monitor_tmux() { tmux ${SM_TMUX_SOCKET:+-L "$SM_TMUX_SOCKET"} "${1%?}" "${@:2}" 2>&1; }
 
 _monitor_alive() { _monitor_tmux has-session -t "=$_MONITOR_SESSION" >/dev/null; }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import groupby
 
 from sm.adapters.tmux import (
     MissingPaneError,
@@ -17,6 +18,7 @@ from sm.adapters.tmux import (
     Tmux,
     join_commands,
     join_conditions,
+    unaliased,
 )
 from sm.errors import UsageError
 from sm.nonce import make_nonce
@@ -24,6 +26,10 @@ from sm.refusal import Refusal
 
 MESSAGE_ID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 KEY = re.compile(r"[A-Za-z0-9-]+")
+BYTES = {f"C-{letter}": ord(letter) & 0x1F for letter in "abcdefghijklmnopqrstuvwxyz"}
+BYTES["BSpace"] = 0x7F
+"""Keys that go to the program as the byte that they have always been. Of their names a person's
+`extended-keys` or `backspace` would make something else."""
 
 SHELLS = ("sh", "ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "tcsh", "zsh")
 """What would run a text that is typed. An agent's own tools have terminals of their own."""
@@ -72,7 +78,7 @@ def type_once(
 
     """
     buffer = f"sm-{_checked(message_id)}-{make_nonce(4)}"
-    paste = f"paste-buffer {_flags(tmux, chunks)} -r -d -b {buffer} -t {pane.id}"
+    paste = f"{unaliased('paste-buffer')} {_flags(tmux, chunks)} -r -d -b {buffer} -t {pane.id}"
     do = [*_pressed(pane, [stash] if stash else []), paste, *_pressed(pane, submit)]
     return _guarded(tmux, pane, message_id, do, row, buffer=buffer, data=_data(chunks))
 
@@ -94,9 +100,9 @@ def press(
 
 def is_typed(tmux: Tmux, pane: Pane, message_id: str) -> bool:
     """Whether `type_once` has typed this message into the pane."""
-    option = f"@sm_typed_{_checked(message_id)}"
+    show = ("show-options", "-pqv", "-t", pane.id, f"@sm_typed_{_checked(message_id)}")
     try:
-        return tmux.command("show-options", "-pqv", "-t", pane.id, option).strip() == "1"
+        return tmux.command(*join_commands(show)).strip() == "1"
     except (NoServerError, MissingPaneError):
         return False
 
@@ -148,7 +154,13 @@ def _pressed(pane: Pane, keys: Sequence[str]) -> list[str]:
     for key in keys:
         if not KEY.fullmatch(key):
             raise UsageError(f"'{key}' cannot be a key: use tmux's names, C-s, Enter, Escape")
-    return [f"send-keys -t {pane.id} {' '.join(keys)}"] if keys else []
+    send = f"{unaliased('send-keys')} -t {pane.id}"
+    return [
+        f"{send} -H {' '.join(f'{BYTES[key]:x}' for key in some)}"
+        if plain
+        else f"{send} {' '.join(some)}"
+        for plain, some in groupby(keys, key=lambda key: key in BYTES)
+    ]
 
 
 def _guarded(
@@ -172,30 +184,36 @@ def _guarded(
         *([f"#{{==:{typed},}}"] if ident else []),
         *_showing(row),
     )
-    remember = [f"set-option -p -t {pane.id} @sm_typed_{ident} 1"] if ident else []
+    option = f"@sm_typed_{ident} 1"
+    remember = [f"{unaliased('set-option')} -p -t {pane.id} {option}"] if ident else []
     facts = (
-        f"{typed}:#{{pane_dead}}:#{{pane_pid}}:#{{pane_in_mode}}:#{{pane_input_off}}"
+        f"sm:{typed}:#{{pane_dead}}:#{{pane_pid}}:#{{pane_in_mode}}:#{{pane_input_off}}"
         ":#{pane_current_command}"
     )
-    refuse = [*([f"delete-buffer -b {buffer}"] if buffer else []), _say(pane, facts)]
+    refuse = [*([f"{unaliased('delete-buffer')} -b {buffer}"] if buffer else []), _say(pane, facts)]
     load = [("load-buffer", "-b", buffer, "-")] if buffer else []
     choose = ("if-shell", "-F", "-t", pane.id, guard)
-    branches = (" ; ".join([*do, *remember, "display-message -p typed"]), " ; ".join(refuse))
+    branches = (
+        " ; ".join([*do, *remember, f"{unaliased('display-message')} -p sm:typed"]),
+        " ; ".join(refuse),
+    )
     try:
         said = tmux.command(*join_commands(*load, (*choose, *branches)), stdin=data)
     except (NoServerError, MissingPaneError):
         return Refusal.GONE
-    return _verdict(said.strip(), pane)
+    return _verdict(said, pane)
 
 
 def _say(pane: Pane, facts: str) -> str:
-    return f"display-message -p -t {pane.id} '{facts}'"
+    return f"{unaliased('display-message')} -p -t {pane.id} '{facts}'"
 
 
 def _verdict(said: str, pane: Pane) -> Refusal | None:
-    if said == "typed":
+    # A hook of a person may say something, too.
+    answer = next((line for line in said.split("\n") if line.startswith("sm:")), "")
+    if answer == "sm:typed":
         return None
-    typed, dead, pid, in_mode, input_off, command = said.split(":", 5)
+    _, typed, dead, pid, in_mode, input_off, command = answer.split(":", 6)
     if typed:
         return None  # by an earlier call
     if dead != "0" or pid != str(pane.pid):

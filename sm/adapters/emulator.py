@@ -19,12 +19,10 @@ from types import TracebackType
 
 from sm.adapters.process import CommandError, ask
 from sm.adapters.redrawn import find_left_behind
-from sm.adapters.tmux import join_commands, select_plain_environment
+from sm.adapters.tmux import SIZE, join_commands, select_plain_environment
 from sm.errors import SmError
 from sm.nonce import make_nonce
 
-SIZE = (200, 50)
-"""Columns and rows of an agent's terminal, unless a person has attached a larger one."""
 LARGEST = (1000, 300)
 HISTORY_LINES = 50_000
 PIECE = 1024

@@ -2,13 +2,18 @@
 
 `-t NAME` would match a window's name or a prefix first. So panes are addressed by id and sessions
 as `=NAME`. `composer` types into panes.
+
+The server may be a person's own, with any configuration. What a session of ours needs is set on the
+session, its window and its pane; nothing is set for the whole server.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
+import time
 from functools import cached_property, reduce
 from pathlib import Path
 
@@ -30,9 +35,19 @@ RETRIES, RETRY_FOR_S = 8, 5.0
 
 SESSION = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
+SIZE = (200, 50)
+"""Columns and rows of an agent's terminal while nobody looks at it."""
+LEAST = (40, 16)
+"""What an agent CLI needs to show a whole input line: Claude Code 8 rows, and one for each row of
+what is typed there, measured from 30 columns on."""
+
+VIEWERS = "#{?session_grouped,#{session_group_attached},#{session_attached}}"
+"""How many clients show it."""
+
 FORMAT = ":".join(
     (
         *("#{pane_id}", "#{pane_pid}", "#{pane_dead}", "#{pane_in_mode}", "#{session_created}"),
+        *("#{pane_width}", "#{pane_height}", VIEWERS, "#{pane_mode}"),
         *("#{@sm_mark}", "#{session_name}"),
         # A program chooses its own name. A name with a line break could look like another pane.
         "#{s/[^A-Za-z0-9_.+-]/_/:pane_current_command}",
@@ -43,10 +58,21 @@ OPTIONS = (
     ("remain-on-exit", "off"),  # a paste into a dead pane ends a tmux 3.3a server
     ("allow-rename", "off"),
     ("automatic-rename", "off"),
-    ("window-size", "latest"),  # a person who attaches sees the whole window
+    ("aggressive-resize", "off"),
+    ("pane-border-status", "off"),  # it takes a row
+    ("pane-scrollbars", "off"),  # it takes columns
+    ("alternate-screen", "on"),  # else a closed menu of the agent CLI stays on the screen
     ("destroy-unattached", "off"),
+    ("detach-on-destroy", "on"),  # else what is typed for the agent goes on in another session
+    ("status", "on"),  # one row; it says what this is, and how to leave
 )
-"""Set for each session of ours, so that a person's own tmux.conf cannot change how we work."""
+"""Set for each session of ours, so that a person's own tmux.conf cannot change how we work. An
+older tmux does not know all of them."""
+
+PLACEHOLDER = ("sleep", "20")
+"""What runs in a session's first moment. It ends by itself if nobody goes on."""
+RESERVED, ORPHANED_S = "sm-reserved", 3.0
+"""The mark of a pane with a placeholder; so old, whoever began it is dead."""
 
 STATUS_LINE = (
     ("status-left-length", "100"),
@@ -55,6 +81,10 @@ STATUS_LINE = (
     ("window-status-current-format", ""),
 )
 """Beside the title nothing: the rest would be what the agent's programs call themselves."""
+
+
+CLIENT_HOOKS = ("client-attached", "client-detached", "client-resized", "client-session-changed")
+"""After these a window follows its clients again."""
 
 
 class TmuxError(SmError):
@@ -67,6 +97,22 @@ class TmuxBusyError(TemporaryError):
 
 class NoServerError(TmuxError):
     """No tmux server runs on this socket."""
+
+
+class UnfitServerError(TmuxError):
+    """No session of ours can last on this server, because of its configuration."""
+
+
+UNFIT = (
+    "your tmux ends as soon as nobody is attached ('exit-unattached' is on), and agents with it: "
+    "set that off, or 'tmux_socket: sm' in the configuration of sm, for a server of its own"
+)
+
+
+CRASHES = (
+    "this version of tmux ends, with all sessions, when one begins while 'window-size' is 'manual' "
+    "for all windows: tmux set-option -gw window-size latest"
+)
 
 
 class MissingPaneError(TmuxError):
@@ -98,7 +144,10 @@ ERRORS: tuple[tuple[str, type[TmuxError | TmuxBusyError]], ...] = (
 
 
 class Pane(Struct, frozen=True):
-    """A session's first pane. `mark` is the one given to `start`, `created` seconds since 1970."""
+    """A session's first pane. `mark` is the one given to `start`, `created` seconds since 1970.
+
+    `size` is in columns and rows. `mode` is tmux's name for what lies over the pane.
+    """
 
     session: str
     id: str
@@ -108,6 +157,20 @@ class Pane(Struct, frozen=True):
     command: str
     created: int
     mark: str = ""
+    size: tuple[int, int] = SIZE
+    mode: str = ""
+    viewers: int = 0
+    """So many clients show its window."""
+
+    @property
+    def is_cramped(self) -> bool:
+        """Whether an agent CLI may have no room for its input line."""
+        return self.size[0] < LEAST[0] or self.size[1] < LEAST[1]
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether tmux has put a text of its own over it, and nobody is there to close that."""
+        return self.mode == "view-mode" and not self.viewers
 
 
 class Tmux(Struct, frozen=True, dict=True):
@@ -132,7 +195,7 @@ class Tmux(Struct, frozen=True, dict=True):
         cwd: Path,
         argv: list[str],
         *,
-        size: tuple[int, int] = (200, 50),
+        size: tuple[int, int] = SIZE,
         mark: str = "",
         title: str = "",
         log: Path | None = None,
@@ -141,32 +204,113 @@ class Tmux(Struct, frozen=True, dict=True):
 
         An attached person sees `title` in the status line, and the keys to leave.
 
-        Options, `mark` and the log are set before the server reads the program's first output: it
-        does nothing else between the commands of one call.
+        A person's configuration may do anything to a new session: show its errors there, split it,
+        type into it, size it like a client that is attached elsewhere. So a placeholder is born and
+        then replaced, in a window of one pane, at its size. Options, `mark` and the log are set
+        before the server reads the program's first output: it does nothing else between the
+        commands of one call.
 
         Raises:
             SessionExistsError: the name is taken; nothing was changed.
+            UnfitServerError: no session can last on this server.
             TmuxError: `cwd` is no directory, or tmux refused.
 
         """
         if not cwd.is_dir():  # tmux would silently take another folder
             raise TmuxError(f"cannot start '{session}': '{cwd}' is not a directory")
-        target = f"={_checked(session)}:"
+        self._refuse_manual_size()
+        keep = _pipe_line(log) if log else ""
+        width, height = map(str, size)
+        self._end_orphan(_checked(session))
+        pane_id = self._reserve(session, cwd, ("-x", width, "-y", height))
+        target = ("-t", pane_id)
         commands = [
+            ("rename-session", *target, session),  # if something has given it another name
+            ("kill-window", "-a", *target),
+            ("kill-pane", "-a", *target),
+            ("select-pane", "-e", *target),
+            *[("set-option", "-q", *target, *option) for option in OPTIONS],
+            ("set-option", "-p", *target, "synchronize-panes", "off"),
+            ("resize-window", *target, "-x", width, "-y", height),
+            ("set-option", "-w", *target, "window-size", "latest"),
+            *[("set-option", *target, *option) for option in _status_line(title)],
+            ("set-option", "-p", *target, "@sm_mark", mark),
+            ("respawn-pane", "-k", *target, *argv),
+            *([("pipe-pane", *target, keep)] if keep else []),
+            ("list-panes", *target, "-F", FORMAT),
+        ]
+        try:
+            said = self.command(*join_commands(*commands), cwd=cwd)
+        except (TmuxError, TmuxBusyError):
+            self._drop(pane_id)
+            raise
+        return next(pane for pane in _panes(said) if pane.id == pane_id)
+
+    def _reserve(self, session: str, cwd: Path, size: tuple[str, ...]) -> str:
+        """Begin the session with a placeholder in it; return the pane's id."""
+        facts = "sm:#{pane_id}:#{exit-unattached}"
+        target = f"={session}:"
+        own, mark = f"{unaliased('set-option')} -t {target}", f"-p @sm_mark {RESERVED}"
+        commands = [
+            ("start-server",),
             # Only new panes get it, so set it before. We do not change a person's own server.
             *([("set-option", "-g", "history-limit", str(HISTORY_LINES))] if self.socket else []),
-            ("new-session", "-d", "-s", session, "-x", str(size[0]), "-y", str(size[1]), *argv),
-            *[("set-option", "-t", target, name, value) for name, value in OPTIONS],
-            *[("set-option", "-t", target, *option) for option in _status_line(title)],
-            ("set-option", "-p", "-t", target, "@sm_mark", mark),
-            *([_pipe(target, log)] if log else []),
-            ("list-panes", "-t", target, "-F", FORMAT),
+            ("new-session", "-d", "-P", "-F", facts, "-s", session, *size, *PLACEHOLDER),
+            # Else the server may end it at the end of this call. It may have another name already.
+            (
+                "if-shell",
+                "-F",
+                "-t",
+                target,
+                f"#{{==:#{{session_name}},{session}}}",
+                f"{own} destroy-unattached off ; {own} {mark}",
+            ),
         ]
         try:
             # tmux expands formats in `-c DIR`, but takes its client's directory as it is.
-            return _panes(self.command(*join_commands(("start-server",), *commands), cwd=cwd))[0]
+            said = self.command(*join_commands(*commands), cwd=cwd)
         except DuplicateSessionError:
             raise SessionExistsError(session, self.pane(session)) from None
+        found = re.search(r"^sm:(%\d+):(.*)$", said, re.MULTILINE)
+        if found is None:
+            raise TmuxError(f"cannot start '{session}': tmux began none, and said '{said.strip()}'")
+        if found[2] not in ("0", "off"):
+            self._drop(found[1])
+            raise UnfitServerError(UNFIT)
+        return found[1]
+
+    def _refuse_manual_size(self) -> None:
+        """Start nothing where that would end the server, and all sessions of a person with it.
+
+        These versions look for the size that somebody has given to a window which is not there yet.
+        """
+        try:
+            said = self.command(*join_commands(("show-options", "-gwv", "window-size")))
+            if said.strip() == "manual" and (3, 3) <= self.version < (3, 7):
+                raise UnfitServerError(CRASHES)
+        except NoServerError:
+            return
+
+    def _end_orphan(self, session: str) -> None:
+        """End a placeholder whose process has died."""
+        there = self.pane(session)
+        if there and there.mark == RESERVED and time.time() - there.created > ORPHANED_S:
+            self.kill(session, there.pid)
+
+    def _drop(self, pane_id: str) -> None:
+        """End the session of a placeholder."""
+        with contextlib.suppress(TmuxError, TmuxBusyError):
+            self.command(*join_commands(("kill-session", "-t", pane_id)))
+
+    @cached_property
+    def socket_path(self) -> str:
+        """Where the running server listens.
+
+        Raises:
+            NoServerError: no server runs.
+
+        """
+        return self._ask("#{socket_path}").strip()
 
     @cached_property
     def version(self) -> tuple[int, ...]:
@@ -176,12 +320,12 @@ class Tmux(Struct, frozen=True, dict=True):
             NoServerError: no server runs.
 
         """
-        found = re.findall(r"\d+", self.command("display-message", "-p", "#{version}"))
+        found = re.findall(r"\d+", self._ask("#{version}"))
         return tuple(int(number) for number in found[:2])
 
     def pipe_to(self, pane_id: str, path: Path) -> None:
         """From now on append the pane's output to `path` (0600)."""
-        self.command(*join_commands(_pipe(pane_id, path)))
+        self.command(*join_commands(("pipe-pane", "-t", pane_id, _pipe_line(path))))
 
     def call_on_mode(self, pane_id: str, fifo: Path) -> bool:
         """Write a byte into `fifo` when the pane's mode changes; say whether it is in one.
@@ -191,15 +335,59 @@ class Tmux(Struct, frozen=True, dict=True):
 
         """
         # The path is in an option, because tmux parses the hook twice, and then a shell parses it.
-        write = 'p=#{q:@sm_wake}; [ -p "$p" ] && printf . 1<>"$p"'
+        # Of what `if-shell` runs tmux shows nothing. Of `run-shell` it puts a word over the pane as
+        # soon as the line fails, and then the pane takes no input.
+        line = 'p=#{q:@sm_wake}; [ -p "$p" ] && printf . 1<>"$p"'
+        hook = f"{unaliased('if-shell')} -b -t {pane_id} '{line}' ''"
         said = self.command(
             *join_commands(
                 ("set-option", "-p", "-t", pane_id, "@sm_wake", str(fifo)),
-                ("set-hook", "-p", "-t", pane_id, "pane-mode-changed", _run(pane_id, write)),
+                ("set-hook", "-p", "-t", pane_id, "pane-mode-changed", hook),
                 ("display-message", "-p", "-t", pane_id, "#{pane_in_mode}"),
             )
         )
         return said.strip() != "0"
+
+    def uncover(self, pane_id: str) -> None:
+        """Remove what tmux has put over the pane.
+
+        Raises:
+            MissingPaneError: there is no such pane.
+
+        """
+        self.command(*join_commands(("copy-mode", "-q", "-t", pane_id)))
+
+    def give_room(self, pane: Pane) -> None:
+        """Make its window as large as an agent CLI needs it, until the next client comes or goes.
+
+        A client that is smaller shows the part around the cursor.
+
+        Raises:
+            MissingPaneError: there is no such pane.
+
+        """
+        size = map(max, pane.size, LEAST) if pane.viewers else SIZE
+        width, height = map(str, size)
+        target = ("-t", pane.id)
+        again = f"{unaliased('set-option')} -w -t {pane.id} window-size latest"
+        shown = [("set-hook", *target, hook, again) for hook in CLIENT_HOOKS]
+        self.command(
+            *join_commands(
+                # The other panes of a window that a person has split keep what is left.
+                ("resize-window", *target, "-x", width, "-y", height),
+                ("resize-pane", *target, "-x", width, "-y", height),
+                *(
+                    shown
+                    if pane.viewers
+                    else [("set-option", "-w", *target, "window-size", "latest")]
+                ),
+            )
+        )
+
+    def detach_at_end(self, session: str) -> None:
+        """Have the clients of the session end with it, whatever was set since its start."""
+        name = _checked(session)
+        self.command(*join_commands(("set-option", "-t", f"={name}:", "detach-on-destroy", "on")))
 
     def capture(self, pane_id: str, history: int = 0) -> str:
         """Return the visible screen, after up to `history` lines that have scrolled away.
@@ -208,7 +396,8 @@ class Tmux(Struct, frozen=True, dict=True):
             MissingPaneError: there is no such pane.
 
         """
-        return self.command("capture-pane", "-p", "-t", pane_id, "-S", str(-history))
+        capture = ("capture-pane", "-p", "-t", pane_id, "-S", str(-history))
+        return self.command(*join_commands(capture))
 
     def look(self, pane_id: str, *, escapes: bool = False) -> tuple[Pane, str]:
         """Return a pane and its visible screen at one moment, from one command.
@@ -221,9 +410,14 @@ class Tmux(Struct, frozen=True, dict=True):
         """
         facts = ("display-message", "-p", "-t", pane_id, FORMAT)
         capture = ("capture-pane", *(["-e"] if escapes else []), "-p", "-t", pane_id)
-        said = self.command(*join_commands(facts, capture))
-        line, _, screen = said.partition("\n")
+        # A pane that is gone has to be an error before its facts are asked: a tmux 3.2 server ends
+        # when it is asked when no session was created.
+        screen, _, line = self.command(*join_commands(capture, facts))[:-1].rpartition("\n")
         return _panes(line)[0], screen
+
+    def find_session(self, pane_id: str) -> str | None:
+        """Return the name of the session that a pane is in, None if there is no such pane."""
+        return next((pane.session for pane in self._list() if pane.id == pane_id), None)
 
     def kill(self, session: str, pid: int) -> None:
         """End the session if `pid` is one of its programs; a newer session of that name stays."""
@@ -234,13 +428,14 @@ class Tmux(Struct, frozen=True, dict=True):
                     f"#{{==:#{{pane_pid}},{pid}}}", f"#{{==:#{{session_name}},{name}}}"
                 )
                 try:
-                    self.command("if-shell", "-F", "-t", pane.id, guard, f"kill-session -t ={name}")
+                    kill = f"{unaliased('kill-session')} -t ={name}"
+                    self.command(*join_commands(("if-shell", "-F", "-t", pane.id, guard, kill)))
                 except (NoServerError, MissingPaneError):
                     return
 
     def attach_argv(self, session: str) -> list[str]:
         """Return the command that shows the session to a person."""
-        return [*self._argv(), "attach-session", "-t", f"={_checked(session)}"]
+        return [*self._argv(), unaliased("attach-session"), "-t", f"={_checked(session)}"]
 
     def drew_at(self, pane_id: str) -> float | None:
         """Return when the pane's window last changed, in whole seconds since 1970.
@@ -249,7 +444,7 @@ class Tmux(Struct, frozen=True, dict=True):
             MissingPaneError: there is no such pane.
 
         """
-        said = self.command("display-message", "-p", "-t", pane_id, "#{window_activity}").strip()
+        said = self._ask("#{window_activity}", "-t", pane_id).strip()
         return float(said) if said.isdigit() else None
 
     def command(self, *command: str, stdin: bytes | None = None, cwd: Path | None = None) -> str:
@@ -294,9 +489,12 @@ class Tmux(Struct, frozen=True, dict=True):
             )
             return again(once)
 
+    def _ask(self, what: str, *target: str) -> str:
+        return self.command(*join_commands(("display-message", "-p", *target, what)))
+
     def _list(self) -> list[Pane]:
         try:
-            return _panes(self.command("list-panes", "-a", "-F", FORMAT))
+            return _panes(self.command(*join_commands(("list-panes", "-a", "-F", FORMAT))))
         except NoServerError:
             return []
 
@@ -318,32 +516,50 @@ def select_plain_environment() -> dict[str, str]:
 
 def _panes(listing: str) -> list[Pane]:
     panes = []
-    for line in filter(None, listing.split("\n")):
-        id_, pid, dead, in_mode, created, mark, session, command = line.split(":", 7)
+    for line in listing.split("\n"):
+        if not line.startswith("%"):  # a hook of a person may say something, too
+            continue
+        id_, pid, dead, in_mode, created, width, height, viewers, mode, mark, session, command = (
+            line.split(":", 11)
+        )
         panes.append(
-            Pane(session, id_, int(pid), dead == "1", in_mode != "0", command, int(created), mark)
+            Pane(
+                session=session,
+                id=id_,
+                pid=int(pid),
+                dead=dead == "1",
+                in_mode=in_mode != "0",
+                command=command,
+                created=int(created),
+                mark=mark,
+                size=(int(width), int(height)),
+                mode=mode,
+                viewers=int(viewers or 0),
+            )
         )
     return panes
 
 
-def _pipe(target: str, path: Path) -> tuple[str, ...]:
+def _pipe_line(path: Path) -> str:
     with open_guarded(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND):
         pass  # it is ours and private before tmux writes to it
     # tmux expands '#', and '%' as in a date, before its shell sees the line.
-    line = f"exec cat >> {shlex.quote(str(path))}".replace("#", "##").replace("%", "%%")
-    return ("pipe-pane", "-t", target, line)
+    return f"exec cat >> {shlex.quote(str(path))}".replace("#", "##").replace("%", "%%")
 
 
-def _run(pane_id: str, line: str) -> str:
-    """Return the tmux command that runs a shell line without single quotes, and does not wait."""
-    return f"run-shell -b -t {pane_id} '{line}'"
+def unaliased(name: str) -> str:
+    """Return a name of the tmux command `name` that no `command-alias` of a person stands for.
+
+    tmux takes the beginning of a name for the whole, if it is the only one; an alias must be exact.
+    """
+    return name[:-1]
 
 
 def join_commands(*commands: tuple[str, ...]) -> list[str]:
     """Make one argument list of several commands; an argument's last ';' would end its command."""
     argv: list[str] = []
-    for command in commands:
-        argv += [*(re.sub(r";$", r"\\;", argument) for argument in command), ";"]
+    for name, *arguments in commands:
+        argv += [unaliased(name), *(re.sub(r";$", r"\\;", argument) for argument in arguments), ";"]
     return argv[:-1]
 
 

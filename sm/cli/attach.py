@@ -25,14 +25,25 @@ def command(place: AnySession | tuple[Project, int], read_only: bool) -> None:
     """Enter the terminal of a session's agent; leave it with the tmux prefix and d.
 
     Name the session by id, name or PROJECT#ISSUE, or give PROJECT ISSUE.
+
+    If the session ends while you are there, this waits for Enter. Nothing that you type for the
+    agent reaches your shell.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("attach needs a terminal: sm logs shows the terminal log without one")
+    from sm.adapters.foreground import run_in_foreground, swallow_typing
+
     way = _way(place, read_only)
     if way.note:
         say(way.note, err=True)
+    way.tmux.detach_at_end(way.pane.session)
     sys.stdout.flush()
-    os.execvpe(way.argv[0], way.argv, way.env)  # noqa: S606 - becomes tmux, argv only
+    code = run_in_foreground(way.argv, way.env)
+    if way.has_ended():
+        say(f"The terminal of '{way.pane.session}' has ended. Press Enter to leave.", err=True)
+        swallow_typing(sys.stdin.fileno())
+    elif code:
+        raise click.exceptions.Exit(1)
 
 
 def _way(place: AnySession | tuple[Project, int], read_only: bool) -> Attachment:

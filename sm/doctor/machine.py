@@ -6,19 +6,22 @@ import os
 import re
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
 
 from sm.adapters import proc
+from sm.adapters.composer import type_once
 from sm.adapters.process import ANY_CODE, run
-from sm.adapters.tmux import Tmux
+from sm.adapters.tmux import Tmux, UnfitServerError
 from sm.bridge import database, place, takeover
 from sm.context import usage
 from sm.context.flags import read_flags
 from sm.doctor.finding import Finding, fail, ok, warn
 from sm.errors import SmError
+from sm.nonce import make_nonce
 from sm.sessions import agent, registry, strays
 from sm.sessions.project import find_cache
 from sm.store.paths import Root
@@ -31,6 +34,12 @@ PROGRAMS = (
     ("bash", "--version", (5, 1)),
 )
 """Name, how it shows its version, the oldest sufficient version."""
+
+SHOWN_S, LOOK_S = 10.0, 0.02
+TMUX_ADVICE = (
+    "look for a hook in your tmux configuration (tmux show-hooks -g), or set 'tmux_socket: sm' in "
+    "the configuration of sm, for a server of its own that reads none"
+)
 
 SCARCE, TOO_SCARCE = 200 << 20, 10 << 20
 """Free bytes where the state is."""
@@ -152,10 +161,38 @@ def _ages(path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def check_tmux_server(here: Installation) -> Iterator[Finding]:
-    """Check whether the tmux server answers; it need not run yet."""
+    """Check whether the tmux server answers, and a session there works; it need not run yet."""
     where = f"on socket '{here.tmux.socket}'" if here.tmux.socket else "on your own socket"
     count = len(here.tmux.panes())
     yield ok(f"tmux {where}: " + (f"{count} sessions" if count else "no server needed so far"))
+    if count:
+        yield _try_session(here.tmux)
+
+
+def _try_session(tmux: Tmux) -> Finding:
+    """Have a session of a moment take a text: the configuration of tmux may keep it from that."""
+    text = make_nonce(8)
+    try:
+        pane = tmux.start(f"sm-doctor-{text}", Path("/"), ["cat"])
+    except UnfitServerError as error:
+        return fail("no agent can work on this tmux server", error.message)
+    try:
+        refusal = type_once(tmux, pane, text, [text])
+        if refusal is None and _is_shown(tmux, pane.id, text):
+            return ok("a tmux session takes messages, and ends")
+        said = refusal.sentence if refusal else "what is typed does not appear"
+        return fail(f"a tmux session takes no messages: {said}", TMUX_ADVICE)
+    finally:
+        tmux.kill(pane.session, pane.pid)
+
+
+def _is_shown(tmux: Tmux, pane_id: str, text: str) -> bool:
+    deadline = time.monotonic() + SHOWN_S
+    while text not in tmux.capture(pane_id):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(LOOK_S)
+    return True
 
 
 def check_left_running(here: Installation) -> Iterator[Finding]:

@@ -83,6 +83,9 @@ class Sight(NamedTuple):
 def look(session: Session, pane_id: str) -> Sight:
     """Look at the pane, and at its screen once that shows what the hooks have just told.
 
+    A pane that tmux has covered is uncovered. One that is too small for an input line gets room:
+    the next look will see it redrawn.
+
     Raises:
         NoServerError, MissingPaneError: there is no such pane.
         TmuxBusyError: tmux did not answer.
@@ -90,7 +93,12 @@ def look(session: Session, pane_id: str) -> Sight:
     """
     while True:
         pane, shown = session.tmux.look(pane_id, escapes=True)
+        if pane.is_covered:
+            session.tmux.uncover(pane.id)
+            continue
         screen = read_screen(session.profile, shown)
+        if screen.prompt is Prompt.NONE and pane.is_cramped:
+            session.tmux.give_room(pane)
         if not _lags(session, screen):
             return Sight(pane, _as_told(session, pane, screen))
         time.sleep(LOOK_S)

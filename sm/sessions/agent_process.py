@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sm.adapters import proc
 from sm.adapters.proc import Process
-from sm.adapters.tmux import Pane, SessionExistsError, Tmux
+from sm.adapters.tmux import RESERVED, Pane, SessionExistsError, Tmux
 from sm.errors import SmError, StateError
 from sm.foreign import read_number
 from sm.sessions import strays
@@ -50,7 +50,7 @@ def launch(tmux: Tmux, session: Session, start: Launch, *, generation: int) -> A
     """
     directory = session.dir
     pane = tmux.pane(session.name)
-    if pane is None:
+    if pane is None or pane.mark == RESERVED:
         write_launch_files(tmux, session, start)
         crash_point("launch.before-start")
         pane = _start(tmux, session, _mark(directory, generation))

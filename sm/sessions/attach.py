@@ -1,4 +1,8 @@
-"""Shows a person the terminal of a session."""
+"""Shows a person the terminal of a session.
+
+It is always a client of its own, which ends with the session, and never a person's own client that
+is switched over: that one would go on in another session, with a shell that takes what is typed.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +10,29 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from sm.adapters.tmux import Tmux
-from sm.errors import SmError
+from sm.adapters.tmux import Pane, Tmux, TmuxError
+from sm.errors import SmError, TemporaryError
 from sm.sessions.project import Project
 from sm.sessions.session import AdHocSession
 from sm.store.paths import name_session
 
 
 class Attachment(Struct, frozen=True):
-    """The command that shows it, its environment, and what to tell the person first."""
+    """The command that shows `pane`, its environment, and what to tell the person first."""
 
+    tmux: Tmux
+    pane: Pane
     argv: list[str]
     env: dict[str, str]
     note: str = ""
+
+    def has_ended(self) -> bool:
+        """Say whether the terminal has ended, or another agent's is there in its place."""
+        try:
+            now = self.tmux.pane(self.pane.session)
+        except (TmuxError, TemporaryError):
+            return True
+        return now is None or now.pid != self.pane.pid
 
 
 def prepare_attachment(
@@ -26,17 +40,16 @@ def prepare_attachment(
 ) -> Attachment:
     """Return how to show the terminal of `issue` to a person in the environment `env`.
 
-    A client of the agents' tmux server switches to the session. A client of another server gets a
-    second client inside.
+    Within tmux it is a client in a client.
 
     Raises:
-        SmError: there is no such terminal.
+        SmError: there is no such terminal, or the person is in it.
 
     """
     name = name_session(project.name, issue)
-    if project.tmux.pane(name) is None:
+    if (pane := project.tmux.pane(name)) is None:
         raise SmError(_missing(project, name, issue))
-    return _way(project.tmux, name, env, read_only=read_only)
+    return _way(project.tmux, pane, env, read_only=read_only)
 
 
 def prepare_ad_hoc_attachment(
@@ -45,36 +58,35 @@ def prepare_ad_hoc_attachment(
     """Return the same for a session without an issue.
 
     Raises:
-        SmError: its terminal is gone.
+        SmError: its terminal is gone, or the person is in it.
 
     """
     tmux = session.tmux
-    if tmux.pane(session.name) is None:
+    if (pane := tmux.pane(session.name)) is None:
         name = session.address
         raise SmError(
             f"the terminal of '{name}' is gone: sm tail {name} shows what it said last, "
             f"sm kill {name} removes it"
         )
-    return _way(tmux, session.name, env, read_only=read_only)
+    return _way(tmux, pane, env, read_only=read_only)
 
 
-def _way(tmux: Tmux, name: str, env: Mapping[str, str], *, read_only: bool) -> Attachment:
-    argv = tmux.attach_argv(name)
+def _way(tmux: Tmux, pane: Pane, env: Mapping[str, str], *, read_only: bool) -> Attachment:
+    argv = [*tmux.attach_argv(pane.session), *(["-r"] if read_only else [])]
     if not env.get("TMUX"):
-        return Attachment([*argv, *(["-r"] if read_only else [])], dict(env))
-    if _inside(tmux, env) and not read_only:
-        at = argv.index("attach-session")
-        note = "back with: tmux switch-client -l"
-        return Attachment([*argv[:at], "switch-client", *argv[at + 1 :]], dict(env), note)
+        return Attachment(tmux, pane, argv, dict(env))
+    if _is_shown_in(tmux, pane, env):
+        raise SmError(f"you are in the terminal of '{pane.session}': it cannot show itself")
     outer = {name: value for name, value in env.items() if name not in ("TMUX", "TMUX_PANE")}
     note = "a tmux within a tmux: press the prefix twice; detach with prefix prefix d"
-    return Attachment([*argv, *(["-r"] if read_only else [])], outer, note)
+    return Attachment(tmux, pane, argv, outer, note)
 
 
-def _inside(tmux: Tmux, env: Mapping[str, str]) -> bool:
-    """Say whether the person is in a client of the agents' own tmux server."""
-    ours = tmux.command("display-message", "-p", "#{socket_path}").strip()
-    return env["TMUX"].split(",")[0] == ours
+def _is_shown_in(tmux: Tmux, pane: Pane, env: Mapping[str, str]) -> bool:
+    """Say whether the terminal of the caller is one in the session of `pane`."""
+    if env["TMUX"].split(",")[0] != tmux.socket_path:
+        return False
+    return tmux.find_session(env.get("TMUX_PANE", "")) == pane.session
 
 
 def _missing(project: Project, name: str, issue: int) -> str:

@@ -56,6 +56,16 @@ def test_a_look_shows_the_pane_and_its_screen(tmux: Tmux, tmp_path: Path) -> Non
         tmux.look("%99")
 
 
+def test_a_start_whose_process_has_died_is_begun_again(
+    tmux: Tmux, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmux._reserve("dev-a-1", tmp_path, ("-x", "80", "-y", "24"))
+    with pytest.raises(SessionExistsError):  # it may still be under way
+        tmux.start("dev-a-1", tmp_path, ["sleep", "100"], mark="m")
+    monkeypatch.setattr("sm.adapters.tmux.ORPHANED_S", -1.0)
+    assert tmux.start("dev-a-1", tmp_path, ["sleep", "100"], mark="m").mark == "m"
+
+
 def test_two_starts_at_once_make_one_session(tmux: Tmux, tmp_path: Path) -> None:
     outcomes: list[str] = []
 

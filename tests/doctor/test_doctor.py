@@ -103,6 +103,18 @@ def test_json_lists_what_was_found(project: Project, capsys: pytest.CaptureFixtu
     ]
 
 
+def test_a_session_is_tried_on_a_tmux_server_that_runs(tmux: Tmux, root: Root) -> None:
+    here = Installation(root, tmux)
+    tmux.command("start-server", ";", "new-session", "-d", "-s", "person", "cat")
+    said = [finding.what for finding in machine.check_tmux_server(here)]
+    assert said[1:] == ["a tmux session takes messages, and ends"]
+    tmux.command("set-hook", "-g", "after-set-option", "select-pane -d")
+    (_, tried) = machine.check_tmux_server(here)
+    assert (tried.level, "your tmux configuration" in tried.advice) == (Level.FAIL, True)
+    tmux.command("set-hook", "-gu", "after-set-option")
+    assert list(tmux.panes()) == ["person"]
+
+
 @pytest.mark.usefixtures("root", "tmux_socket")
 def test_without_a_configuration_it_still_looks_at_the_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

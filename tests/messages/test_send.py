@@ -394,7 +394,7 @@ def test_a_terminal_is_entered_by_name_and_a_lost_one_is_told(company: Company) 
     session = company.session("ann")
     assert isinstance(session, AdHocSession)
     way = prepare_ad_hoc_attachment(session, {"HOME": "/"}, read_only=True)
-    assert way.argv[-4:] == ["attach-session", "-t", f"={session.name}", "-r"]
+    assert way.argv[-3:] == ["-t", f"={session.name}", "-r"]
     assert "attach needs a terminal" in company.sm("attach", "ann", code=2).stderr
     company.sm("send", "ann", "die:")
     company.sm("wait", "ann", "--for", "end", "--timeout", str(HANG_S))

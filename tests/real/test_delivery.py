@@ -19,6 +19,7 @@ from tests.real.api import Reply, Request, Tool
 from tests.real.client import Clients, hooks
 from tests.real.lasting import begin_anew, lasting_session
 from tests.real.managed import ACCEPTED, Managed
+from tests.viewer import Viewer, attached
 
 ADDED = "UserPromptSubmit hook additional context: "
 """What the client says before a text that a hook has added (2.1.329)."""
@@ -369,3 +370,19 @@ def test_an_urgent_message_does_not_take_back_another_one(managed: Managed) -> N
     managed.drain_until_empty()
     whole = "\n".join(managed.api.main[-1].texts)
     assert whole.index("First things") < whole.index("And then")
+
+
+def test_a_person_at_a_tiny_terminal_holds_up_no_message(managed: Managed) -> None:
+    name = managed.session.name
+    viewer = Viewer(managed.tmux.attach_argv(name), (30, 6))
+    try:
+        wait_for(lambda: attached(managed.tmux, viewer, name), "the person")
+        wait_for(lambda: managed.screen().prompt == "none", "a screen without an input line")
+        managed.send("From far away.")
+        managed.drain_until_empty()
+        wait_heard(managed, "From far away.")
+    finally:
+        viewer.close()
+    managed.send("Nobody looks.")
+    managed.drain_until_empty()
+    wait_heard(managed, "Nobody looks.")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sm.__main__ import run
-from sm.adapters.tmux import Tmux
+from sm.adapters.tmux import Pane, Tmux
 from sm.config.load import load
 from sm.errors import SmError
 from sm.sessions.attach import prepare_attachment
@@ -63,32 +63,85 @@ def test_read_only_lets_no_key_through(project: Project, tmp_path: Path) -> None
 
 
 @pytest.mark.usefixtures("session")
-def test_within_the_agents_own_tmux_the_client_is_switched_over(
-    project: Project, tmp_path: Path
-) -> None:
-    path = project.tmux.command("display-message", "-p", "#{socket_path}").strip()
-    inside = {"TMUX": f"{path},1,0", "TMUX_PANE": "%0", "HOME": "/h"}
-    way = prepare_attachment(project, 7, inside)
-    assert way.argv[-3:] == ["switch-client", "-t", "=dev-harb-7"]
-    assert way.env == inside
-    # A client that looks at one session finds itself at the other.
+def test_within_tmux_it_is_one_client_within_the_other(project: Project, tmp_path: Path) -> None:
     home = project.tmux.start("home", tmp_path, ["sh"])
-    outer = ["sh", "-c", f"unset TMUX; exec {shlex.join(project.tmux.attach_argv('home'))}"]
-    project.tmux.start("person", tmp_path, outer)
-    wait_for(lambda: clients(project.tmux) == ["home 0"], "the client")
-    settings = [f"{name}={value}" for name, value in os.environ.items() if name.startswith("SM_")]
-    command = shlex.join(["env", *settings, sys.executable, "-Im", "sm", "attach", "harb", "7"])
-    project.tmux.command("send-keys", "-t", home.id, command, "Enter")
-    wait_for(lambda: clients(project.tmux) == ["dev-harb-7 0"], "the switch")
+    for place in ("/tmp/tmux-1/other", project.tmux.socket_path):
+        env = {"TMUX": f"{place},1,0", "TMUX_PANE": home.id, "HOME": "/h"}
+        way = prepare_attachment(project, 7, env)
+        assert (way.argv, way.env) == (project.tmux.attach_argv("dev-harb-7"), {"HOME": "/h"})
+        assert "press the prefix twice" in way.note
+        assert prepare_attachment(project, 7, env, read_only=True).argv[-1] == "-r"
 
 
 @pytest.mark.usefixtures("session")
-def test_within_another_tmux_it_is_one_client_within_the_other(project: Project) -> None:
-    env = {"TMUX": "/tmp/tmux-1/other,1,0", "TMUX_PANE": "%0", "HOME": "/h"}
-    way = prepare_attachment(project, 7, env)
-    assert (way.argv, way.env) == (project.tmux.attach_argv("dev-harb-7"), {"HOME": "/h"})
-    assert "press the prefix twice" in way.note
-    assert prepare_attachment(project, 7, env, read_only=True).argv[-1] == "-r"
+def test_a_terminal_does_not_show_itself_within_itself(project: Project) -> None:
+    pane = project.tmux.pane("dev-harb-7")
+    assert pane
+    env = {"TMUX": f"{project.tmux.socket_path},1,0", "TMUX_PANE": pane.id}
+    with pytest.raises(SmError, match="you are in the terminal of 'dev-harb-7'"):
+        prepare_attachment(project, 7, env)
+
+
+@pytest.fixture
+def at_shell(project: Project, session: str, tmp_path: Path) -> Pane:
+    """A person's own session, whose shell has run `sm attach`; detach-on-destroy is off for all."""
+    home = project.tmux.start("home", tmp_path, ["env", "PS1=ready ", "sh"])
+    project.tmux.command("set-option", "-g", "detach-on-destroy", "off")
+    # As an older version has left it.
+    project.tmux.command("set-option", "-u", "-t", f"={session}:", "detach-on-destroy")
+    settings = [f"{name}={value}" for name, value in os.environ.items() if name.startswith("SM_")]
+    command = shlex.join(["env", *settings, sys.executable, "-Im", "sm", "attach", "harb", "7"])
+    project.tmux.command("send-keys", "-t", home.id, command, "Enter")
+    wait_for(lambda: clients(project.tmux) == ["dev-harb-7 0"], "the person's client")
+    return home
+
+
+def end(project: Project, session: str) -> None:
+    pane = project.tmux.pane(session)
+    assert pane
+    project.tmux.kill(session, pane.pid)
+
+
+def test_what_is_typed_beyond_the_session_reaches_no_shell(
+    project: Project, session: str, at_shell: Pane, tmp_path: Path
+) -> None:
+    tmux, ran = project.tmux, tmp_path / "ran"
+    tmux.command("send-keys", "-t", at_shell.id, f"touch {ran}", "Enter")
+    wait_for(lambda: "touch" in tmux.capture(f"={session}:"), "the words at the agent")
+    end(project, session)
+    tmux.command("send-keys", "-t", at_shell.id, f"touch {ran}", "Enter", f"touch {ran}", "Enter")
+    wait_for(lambda: "has ended. Press Enter" in tmux.capture(at_shell.id), "the word of the end")
+    assert clients(tmux) == []
+    tmux.command("send-keys", "-t", at_shell.id, f"touch {ran}", "Enter")
+
+    def is_back() -> bool:
+        tmux.command("send-keys", "-t", at_shell.id, "Enter")
+        return tmux.capture(at_shell.id).rstrip().endswith("ready")
+
+    wait_for(is_back, "the shell, after Enter alone", every_s=1.2)
+    assert not ran.exists()
+
+
+def test_a_person_who_detaches_is_back_at_once(
+    project: Project, session: str, at_shell: Pane
+) -> None:
+    tmux = project.tmux
+    tmux.command("send-keys", "-t", at_shell.id, "C-b", "d")
+    wait_for(lambda: tmux.capture(at_shell.id).rstrip().endswith("ready"), "the shell")
+    assert "has ended" not in tmux.capture(at_shell.id)
+    assert tmux.pane(session)
+
+
+def test_a_client_that_is_suspended_gives_the_shell_back_and_goes_on(
+    project: Project, session: str, at_shell: Pane
+) -> None:
+    tmux = project.tmux
+    tmux.command("send-keys", "-t", at_shell.id, "C-b", "C-z")
+    wait_for(lambda: tmux.capture(at_shell.id).rstrip().endswith("ready"), "the shell")
+    tmux.command("send-keys", "-t", at_shell.id, "fg", "Enter")
+    wait_for(lambda: f"this is {session}" in tmux.capture(at_shell.id), "the terminal again")
+    end(project, session)
+    wait_for(lambda: "has ended. Press Enter" in tmux.capture(at_shell.id), "the word of the end")
 
 
 def test_a_terminal_that_is_gone_is_a_clear_error(project: Project) -> None:

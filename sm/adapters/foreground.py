@@ -1,0 +1,70 @@
+"""Runs a program in a person's terminal, as a shell would, and keeps what is typed from the shell.
+
+A person who types for an agent looks at words, not at the moment at which its terminal ends. What
+comes after that moment would be a command line for the shell below.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import termios
+import time
+import tty
+from collections.abc import Mapping, Sequence
+
+TYPED = (signal.SIGINT, signal.SIGQUIT)
+"""Signals that a key may send, which are for the program."""
+PAUSE_S = 1.0
+"""Enter counts after so long without a key: one that ends a sentence comes sooner."""
+
+
+def run_in_foreground(argv: Sequence[str], env: Mapping[str, str]) -> int:
+    """Run `argv` in this terminal until it ends; return its exit code, negative after a signal.
+
+    If it stops itself (tmux's suspend-client), so does this process, and both go on together.
+    """
+    process = subprocess.Popen(argv, env=dict(env))  # noqa: S603 - argv only
+    kept = {number: signal.signal(number, signal.SIG_IGN) for number in TYPED}
+    try:
+        while True:
+            _, status = os.waitpid(process.pid, os.WUNTRACED)
+            if not os.WIFSTOPPED(status):
+                process.returncode = os.waitstatus_to_exitcode(status)
+                return process.returncode
+            os.kill(os.getpid(), signal.SIGSTOP)
+            process.send_signal(signal.SIGCONT)
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+
+
+def swallow_typing(terminal: int) -> None:
+    """Read and drop all that is typed at `terminal`, until Enter is pressed alone after a pause."""
+    try:
+        before = termios.tcgetattr(terminal)
+    except termios.error:  # it is gone, or is none
+        return
+    try:
+        tty.setraw(terminal, termios.TCSANOW)
+        _await_enter(terminal)
+    except OSError:  # a person has closed it
+        return
+    finally:
+        _restore(terminal, before)
+
+
+def _await_enter(terminal: int) -> None:
+    last = time.monotonic()
+    while keys := os.read(terminal, 4096):
+        now = time.monotonic()
+        if keys in (b"\r", b"\n") and now - last >= PAUSE_S:
+            return
+        last = now
+
+
+def _restore(terminal: int, before: list[object]) -> None:
+    with contextlib.suppress(termios.error):
+        termios.tcsetattr(terminal, termios.TCSAFLUSH, before)  # type: ignore[arg-type]
