@@ -46,6 +46,8 @@ class Refusal(Enum):
     )
     UNSURE = "unsure", "the agent may have taken back what it was told before"
     DRAFT = "draft", "a person has half a line typed there"
+    TYPING = "typing", "a person has typed in it within ten minutes"
+    ATTACHED = "attached", "a person is attached to it"
     CHANGED = "changed", "a person typed at that moment"
     NO_TMUX = "no-tmux", "tmux does not answer"
     BEHIND = "behind", "other messages are before it"

@@ -16,10 +16,12 @@ from sm.context.rotation import Act, Cause, Key, Kind, Move, Rotation, Step
 from sm.context.texts import Form
 from sm.errors import SmError
 from sm.messages import alerts, delivery, interrupt, queue
+from sm.messages.hands import find_obstacle
 from sm.messages.observe import look
 from sm.messages.queue import Message, Mode, Place
 from sm.refusal import Refusal, Status, find_refusal
 from sm.sessions import agent, agent_state, monitors, window
+from sm.sessions.hands import Deed
 from sm.sessions.session import Session
 from sm.store import events, journal
 from sm.store.events import RotationStep
@@ -30,6 +32,8 @@ Relaunch = Callable[[int], None]
 """Ends the agent and starts it anew as the launch of this number, unless that is done already."""
 
 RETRY_S = 1.0
+DEEDS = {Act.INTERRUPT: Deed.INTERRUPT, Act.CLEAR: Deed.CLEAR, Act.RELAUNCH: Deed.RESTART}
+"""The acts that people at the terminal would feel."""
 CLEARED = {
     Status.ACCEPTED: "confirmed",
     Status.TYPED: "taken",
@@ -47,9 +51,22 @@ def perform(session: Session, move: Move, relaunch: Relaunch | None = None) -> f
         TemporaryError: tmux did not answer; it is tried again.
 
     """
+    if refusal := _find_people(session, move):
+        return _blocked(session, move.record, refusal)
     if move.act is Act.RELAUNCH:
         return _relaunch(session, move, relaunch)
     return _ACTS[move.act](session, move)
+
+
+def _find_people(session: Session, move: Move) -> Refusal | None:
+    """Why people at the terminal keep this from being done.
+
+    A person who asks for it by a command knows what is there. But an agent that is started anew
+    instead loses a draft, which its own command puts aside.
+    """
+    deed = DEEDS.get(move.act)
+    by_command = move.record.cause is Cause.COMMAND and deed is not Deed.RESTART
+    return find_obstacle(session, deed) if deed and not by_command else None
 
 
 def _wait(_session: Session, move: Move) -> float | None:

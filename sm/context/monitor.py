@@ -13,7 +13,7 @@ import time
 
 from msgspec import structs
 
-from sm.context import files, history, run, usage
+from sm.context import files, history, run, usage, withheld
 from sm.context.act import Relaunch
 from sm.context.flags import (
     make_notice_id,
@@ -32,14 +32,17 @@ from sm.context.thresholds import (
     decide,
     mark_done,
     mark_untold,
+    put_off,
     write_compaction,
     write_notice,
 )
 from sm.errors import SmError, TemporaryError
 from sm.messages import alerts, queue
+from sm.messages.hands import find_obstacle
 from sm.messages.queue import Message, Mode, Place
 from sm.messages.telling import make_event_id, tell
 from sm.sessions import agent_state, signals, window
+from sm.sessions.hands import Deed
 from sm.sessions.session import Session
 from sm.sessions.signals import Compaction
 from sm.store import events, journal, lock
@@ -84,7 +87,7 @@ def _watch(session: Session) -> tuple[float, bool]:
         with lock.hold(directory.delivery_lock, timeout_s=LOCK_S):
             compactions = signals.list_compactions(directory)
             seen = _observe(session, compactions, looked_at)
-            found = decide(seen)
+            found = _let_people_go_first(session, decide(seen))
             flags = _note(session, seen, found)
         for compaction in compactions:
             tell_of_compaction(session, compaction)
@@ -95,6 +98,20 @@ def _watch(session: Session) -> tuple[float, bool]:
     except lock.HeldError:
         return min(again_at, time.time() + RETRY_S), False
     return min(again_at, found.again_at), seen.is_rotating or found.due.cycle
+
+
+def _let_people_go_first(session: Session, found: Decision) -> Decision:
+    """What may be done now: a person at the terminal is not to be reminded, nor to lose a draft."""
+    if not found.due:
+        withheld.forget(session.dir)
+        return found
+    deed = Deed.CLEAR if found.due.cycle else Deed.REMIND
+    refusal = find_obstacle(session, deed)
+    if refusal is None:
+        withheld.forget(session.dir)
+        return found
+    withheld.note(session, deed, refusal)
+    return put_off(found, time.time())
 
 
 def _observe(session: Session, compactions: list[Compaction], looked_at: float) -> Facts:

@@ -6,7 +6,7 @@ import time
 
 from msgspec import Struct
 
-from sm.context import files
+from sm.context import files, withheld
 from sm.context.rotation import Cause, Rotation, Step
 from sm.errors import StateError
 from sm.refusal import tell_refusal
@@ -68,10 +68,10 @@ def _age(at: float) -> float:
 def describe(directory: SessionDir) -> str:
     """The same as one sentence, with what is in its way; '' if nothing goes on."""
     try:
-        found = find_replacement(directory)
+        found, waits = find_replacement(directory), withheld.read(directory)
     except StateError as error:
         return error.message
     if found is None:
-        return ""
+        return waits.sentence if waits else ""
     way = f"; in the way: {found.obstacle}" if found.obstacle else ""
     return f"its context is being replaced: {found.told}{way}"

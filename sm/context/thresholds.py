@@ -124,6 +124,8 @@ class Decision(Struct, frozen=True, kw_only=True):
 
 
 NOTHING = Due()
+LATER_S = 60.0
+"""So much later it is looked again whether people are still at the terminal."""
 
 
 def decide(seen: Facts) -> Decision:
@@ -145,6 +147,13 @@ def decide(seen: Facts) -> Decision:
         wake_at=None if rests else find_upcoming(seen.levels, after),
         again_at=after.again_at if after.again_at > seen.now else math.inf,
     )
+
+
+def put_off(found: Decision, now: float) -> Decision:
+    """The same without what is due, which has to wait for people at the terminal."""
+    again_at = min(found.again_at, now + LATER_S)
+    # Each update of the status line would wake it meanwhile.
+    return structs.replace(found, due=NOTHING, wake_at=None, again_at=again_at)
 
 
 def _find_present_flags(seen: Facts) -> Flags:

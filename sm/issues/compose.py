@@ -160,6 +160,7 @@ def gather(
         dialog=turn.read_question(session.dir, seen.question)
         if facts.dialog_at is not None
         else "",
+        question=question.read_asked(facts),
         failure=question.describe_failed_turn(session, seen),
         until=turn.format_until(facts.failure) if facts.failure else "",
         asked_row=facts.escalation.row if facts.escalation else "escalate",

@@ -10,18 +10,37 @@ from sm.adapters.forge.model import CheckState
 from sm.issues.facts import Facts
 from sm.issues.matrix import ROWS
 from sm.issues.rows import Row
+from sm.refusal import Refusal
+from sm.sessions.hands import NOBODY, Deed, find_next_look
 from sm.sessions.signs import DIALOG_PATIENCE_S
+
+BY_HAND = "recover-by-hand:"
+"""What the key of a restart begins with that a person has asked for: it waits for nobody."""
+
+
+class Held(Struct, frozen=True):
+    """What is due and waits for people at the terminal, and why."""
+
+    deed: Deed
+    refusal: Refusal
 
 
 class Decision(Struct, frozen=True):
     """The row that applies, and its key; `wake_at` is when to look again at the latest.
 
-    Without a row, or without steps in it, there is nothing to do until then.
+    Without a row, or without steps in it, there is nothing to do until then. `held` is what waits
+    for people at the terminal.
     """
 
     row: Row | None
     key: str
     wake_at: float
+    held: Held | None = None
+
+    @property
+    def concerns_people(self) -> bool:
+        """Whether it is to be looked first who is at the terminal."""
+        return self.row is not None and self.row.deed is not None
 
     @property
     def acts(self) -> bool:
@@ -35,10 +54,27 @@ def decide(facts: Facts, among: Sequence[Row] = ROWS) -> Decision:
         (moment for moment in _deadlines(facts) if moment > facts.now),
         default=facts.now + facts.limits.agent_timeout_s,
     )
+    held: Held | None = None
     for row in among:
+        if held and held.refusal is not Refusal.ATTACHED and not row.beside:
+            continue
         if row.when(facts) and not facts.history.has(key := row.key(facts)):
-            return Decision(row, key, facts.now if row.steps else wake_at)
+            if found := _hold(row, facts):
+                held = held or found
+                continue
+            return Decision(row, key, facts.now if row.steps else wake_at, held)
+    if held:
+        look_at = find_next_look(held.refusal, facts.hands or NOBODY, facts.now)
+        return Decision(None, "", min(wake_at, look_at), held)
     return Decision(None, "", wake_at)
+
+
+def _hold(row: Row, facts: Facts) -> Held | None:
+    """Why the row has to wait for people at the terminal."""
+    if row.deed is None:
+        return None
+    refusal = facts.hinders(deed := row.deed(facts))
+    return Held(deed, refusal) if refusal else None
 
 
 def _deadlines_elsewhere(f: Facts) -> Iterator[float]:
@@ -70,6 +106,8 @@ def _deadlines(f: Facts) -> Iterator[float]:
         yield f.idle_since + f.limits.idle_s
     if f.dialog_at is not None:
         yield f.dialog_at + DIALOG_PATIENCE_S
+    if f.asks:
+        yield f.ended_at + DIALOG_PATIENCE_S
     if f.signs and f.signs.starting_at is not None:
         yield f.signs.starting_at + DIALOG_PATIENCE_S
     if f.parked and f.failure is not None:

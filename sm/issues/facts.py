@@ -8,8 +8,10 @@ from msgspec import Struct, field
 
 from sm.adapters.forge.model import CheckState, Hold, PullState, ReviewState
 from sm.phase import Phase
+from sm.refusal import Refusal
 from sm.sessions.failure import Failure
-from sm.sessions.history import Escalation, History
+from sm.sessions.hands import Deed, Hands, find_hindrance
+from sm.sessions.history import KILLED, Escalation, History
 from sm.sessions.signs import SILENT, Signs
 
 
@@ -70,6 +72,8 @@ class Facts(Struct, frozen=True):
     """Since when the agent is back at its prompt, by its Stop hook."""
     signs: Signs | None = None
     """None for an agent without hooks."""
+    hands: Hands | None = None
+    """Who is at its terminal; None: nobody has looked, as nothing was to be done to the session."""
     issue_open: bool = True
     blocked: bool = False
     """The label that only a person sets, or the end of a session; or `sm kill` without it."""
@@ -114,7 +118,8 @@ class Facts(Struct, frozen=True):
     def escalation(self) -> Escalation | None:
         """The open question to a person: about the terminal, else about the current phase write."""
         asked = self.history.escalations
-        keys = (*filter(None, (self.matter, self.outage)), self.write)
+        matters = (self.matter, self.outage, self.silence)
+        keys = (*filter(None, matters), self.write)
         return next((asked[key] for key in keys if key in asked), None)
 
     @property
@@ -130,7 +135,37 @@ class Facts(Struct, frozen=True):
             return f"dialog:{self.dialog_at:.3f}"
         if failure and failure.for_person:
             return f"failure:{failure.at:.3f}"
-        return f"failure:{failure.since:.3f}" if failure and failure.lasting else ""
+        if failure and failure.lasting:
+            return f"failure:{failure.since:.3f}"
+        return f"question:{self.ended_at:.3f}" if self.asks else ""
+
+    @property
+    def asks(self) -> bool:
+        """Whether the agent has ended its turn with a question, and without a phase."""
+        return self.signs is not None and bool(self.signs.asks) and self._has_rested
+
+    @property
+    def silence(self) -> str:
+        """The matter of an agent that does nothing while a person is attached; '' if sm acts.
+
+        It is over when the agent shows a sign of life, or is told something.
+        """
+        since = self.life_at if self.idle_since is None else self.idle_since
+        return "" if self.open or self.session is Life.GONE else f"silence:{since:.3f}"
+
+    @property
+    def unwatched(self) -> bool:
+        """Whether sm would end the agent for doing nothing, were no person attached to it."""
+        if self.hands is None or self.session is Life.GONE or not (self.idle or self.stale):
+            return False
+        return self.hinders(Deed.JUDGE) is Refusal.ATTACHED
+
+    def hinders(self, deed: Deed) -> Refusal | None:
+        """Why people at the terminal keep sm from that now; None if they do not, or none looked."""
+        # A person who ends the session by a command knows what is on the screen.
+        if self.hands is None or self.history.has(KILLED):
+            return None
+        return find_hindrance(deed, self.hands, self.now)
 
     @property
     def outage(self) -> str:
@@ -190,9 +225,16 @@ class Facts(Struct, frozen=True):
     @property
     def fell_silent(self) -> bool:
         """Whether the agent has ended its turn although sm waits for its next phase."""
-        if self.signs is None or self.signs.ended_at is None:
-            return False
-        return self.working and self.now >= self.signs.ended_at
+        return self._has_rested and self.working and not self.asks
+
+    @property
+    def ended_at(self) -> float:
+        """When the agent's turn ended, 0 if it goes on or no hook tells."""
+        return (self.signs.ended_at if self.signs else None) or 0.0
+
+    @property
+    def _has_rested(self) -> bool:
+        return 0 < self.ended_at <= self.now and not self.open
 
     @property
     def open(self) -> bool:
@@ -220,7 +262,7 @@ class Facts(Struct, frozen=True):
     @property
     def stale(self) -> bool:
         """Whether the agent should have shown a sign of life by now."""
-        working = self.working and self.dialog_at is None
+        working = self.working and self.dialog_at is None and not self.asks
         return working and self.now >= self.life_at + self.limits.agent_timeout_s
 
     @property
@@ -343,9 +385,8 @@ class Facts(Struct, frozen=True):
 
     @property
     def changes_requested(self) -> bool:
-        """Whether a reviewer wants changes, and the agent has reached the review."""
-        in_review = self.phase is Phase.AWAITING_REVIEW
-        return in_review and self.review is ReviewState.CHANGES_REQUESTED
+        """Whether a reviewer wants changes, however far the agent says it is."""
+        return self.review is ReviewState.CHANGES_REQUESTED and not self.merged
 
     @property
     def idle(self) -> bool:
@@ -396,5 +437,5 @@ class Facts(Struct, frozen=True):
         answer = self.history.answer
         if answer is None or answer.row != row or answer.write != self.write:
             return False
-        mergeable = self.to_merge and self.hold is Hold.NONE
+        mergeable = self.to_merge and self.hold is Hold.NONE and not self.asks
         return mergeable and self.now >= answer.at + self.limits.merge_remind_s

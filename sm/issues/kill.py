@@ -24,6 +24,8 @@ def kill(project: Project, issue: int) -> Iterator[str]:
     """
     session = registry.load_for(project, issue)
     labelled = _label(session)
+    # Whoever asks for it knows what is on the screen: the end waits for nobody there.
+    plans.add_receipt(session.dir, Receipt(time.time(), KILLED, KILLED))
     project.record(events.Kill(session=session.name))
     react(project, session.name)
     if session.dir.identity.exists():
@@ -35,12 +37,10 @@ def kill(project: Project, issue: int) -> Iterator[str]:
 
 
 def _label(session: IssueSession) -> str:
-    """Label the issue, and note the end beside the session: a deleted issue takes no label."""
+    """Label the issue, which may have been deleted; say how that went."""
     blocked = session.project.settings.labels.blocked
-    said = f"issue #{session.issue} is labelled {blocked}"
     try:
         session.project.forge.add_label(session.issue, blocked)
     except REFUSALS as error:
-        said = f"issue #{session.issue} is not labelled {blocked}: {error.message}"
-    plans.add_receipt(session.dir, Receipt(time.time(), KILLED, KILLED))
-    return said
+        return f"issue #{session.issue} is not labelled {blocked}: {error.message}"
+    return f"issue #{session.issue} is labelled {blocked}"

@@ -124,6 +124,8 @@ class Material(Struct, frozen=True):
     """Whether the agent's system prompt has the protocol."""
     dialog: str = ""
     """What the dialog in the agent's terminal asks."""
+    question: str = ""
+    """The question with which the agent has ended its turn."""
     failure: str = ""
     """Why the agent's last turn failed, in our words and its own."""
     until: str = ""

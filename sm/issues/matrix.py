@@ -7,16 +7,38 @@ the forge has settled, then a dead agent, then the agent's phase.
 from __future__ import annotations
 
 from sm.adapters.forge.model import CheckState, Hold, PullState
-from sm.issues.facts import LONG_PARK_S, REMINDERS, Facts
+from sm.issues.facts import LONG_PARK_S, REMINDERS, Facts, Life
 from sm.issues.rows import Row, Step, key_per_failure, key_per_question
 from sm.phase import Phase
 from sm.sessions.failure import PATIENCE
+from sm.sessions.hands import Deed
 from sm.sessions.history import Count, Verb
 from sm.sessions.signs import DIALOG_PATIENCE_S
 
 
 def _is_long(f: Facts) -> bool:
     return f.failure is not None and f.failure.until > f.failure.since + LONG_PARK_S
+
+
+def _ends(_: Facts) -> Deed:
+    return Deed.END
+
+
+def _judges(_: Facts) -> Deed:
+    return Deed.JUDGE
+
+
+def _restarts(f: Facts) -> Deed:
+    """A dead agent is restarted; one that only gives no sign may be waiting for a person."""
+    return Deed.RESTART if f.session is Life.GONE else Deed.JUDGE
+
+
+def _gives_up(f: Facts) -> Deed:
+    return Deed.END if f.session is Life.GONE else Deed.JUDGE
+
+
+def _reminds(_: Facts) -> Deed:
+    return Deed.REMIND
 
 
 INJECT, NOTIFY, COMMENT = Verb.INJECT, Verb.NOTIFY, Verb.COMMENT
@@ -56,6 +78,7 @@ _SETTLED = (
         "merged on the forge",
         lambda f: f.phase is Phase.DONE and f.merged,
         FINISH,
+        deed=_ends,
     ),
     Row(
         "merged-early",
@@ -63,6 +86,7 @@ _SETTLED = (
         "merged on the forge, and the agent says no more",
         lambda f: f.phase is not Phase.DONE and f.merged and f.left_alone,
         FINISH,
+        deed=_ends,
     ),
     Row(
         "issue-closed",
@@ -70,6 +94,7 @@ _SETTLED = (
         "a person closed the issue",
         lambda f: not f.issue_open and not f.merged,
         CLOSE,
+        deed=_ends,
     ),
     Row(
         "pull-closed",
@@ -77,6 +102,7 @@ _SETTLED = (
         "a person closed the pull request unmerged",
         lambda f: f.pull is PullState.CLOSED,
         STOP,
+        deed=_ends,
     ),
     Row(
         "blocked",
@@ -84,18 +110,37 @@ _SETTLED = (
         "a person set the blocked label",
         lambda f: f.blocked and not f.merged,
         STOP,
+        deed=_ends,
     ),
 )
 """A person or the forge has settled the issue."""
 
 _ENDED = (
-    Row("failed", "failed", "entered", lambda f: f.phase is Phase.FAILED, _fail("failed")),
+    Row(
+        "failed",
+        "failed",
+        "entered",
+        lambda f: f.phase is Phase.FAILED,
+        _fail("failed"),
+        deed=_ends,
+    ),
+    Row(
+        "watched",
+        "any",
+        "idle or no sign of life, and a person is attached",
+        lambda f: f.unwatched,
+        (Step(NOTIFY, "watched"),),
+        lambda f: f.silence,
+        about=lambda f: f.silence,
+        passing=True,
+    ),
     Row(
         "idle-prompt",
         "(empty)",
         "idle marker on 3 polls running",
         lambda f: f.idle,
         (Step(Verb.KILL), *_fail("idle")),
+        deed=_judges,
     ),
     Row(
         "recover",
@@ -104,6 +149,7 @@ _ENDED = (
         lambda f: f.recoverable and f.now >= f.pause_until,
         (Step(Verb.KILL), Step(Verb.RECOVER, "recovery")),
         lambda f: str(f.history.recoveries_ever),
+        deed=_restarts,
     ),
     Row(
         "recovery-pause",
@@ -118,6 +164,7 @@ _ENDED = (
         "session gone or no sign of life; no restart left",
         lambda f: f.crashed,
         _fail("crashed"),
+        deed=_gives_up,
     ),
 )
 """No agent is working: it gave up, never wrote a phase, or died."""
@@ -154,6 +201,7 @@ _ESCALATED = (
         "no answer for 24 h",
         lambda f: f.escalated and f.now >= f.asked_at + f.limits.escalation_timeout_s,
         _fail("unanswered"),
+        deed=_judges,
     ),
     Row(
         "remind",
@@ -163,6 +211,7 @@ _ESCALATED = (
         (Step(Verb.REMIND, "reminder"),),
         lambda f: f"{f.about}:{f.asked_at:.0f}:{f.reminders}",
         about=key_per_question,
+        beside=True,
     ),
     Row(
         "remark",
@@ -171,6 +220,7 @@ _ESCALATED = (
         lambda f: bool(f.remark),
         (Step(COMMENT, "remark"),),
         lambda f: f.remark,
+        beside=True,
     ),
 )
 """A person was asked, or must be told."""
@@ -353,6 +403,28 @@ _CI = (
         (Step(Verb.WRITE_CI_RESULT), Step(NOTIFY, "ci-exhausted")),
     ),
     Row(
+        "review-changes",
+        "any",
+        "REQUEST_CHANGES",
+        lambda f: f.changes_requested and f.history.rounds < f.limits.max_rounds,
+        (Step(INJECT, "review-changes"),),
+        lambda f: f.review_id,
+        counts=Count.ROUND,
+    ),
+    Row(
+        "review-exhausted",
+        "any",
+        "REQUEST_CHANGES, rounds exhausted (5)",
+        lambda f: (
+            f.changes_requested
+            and f.history.rounds >= f.limits.max_rounds
+            # Remarks of the last round do not count against the agent's answer to them.
+            and not f.history.has(f"review-changes:{f.review_id}")
+        ),
+        (Step(NOTIFY, "review-exhausted"),),
+        lambda f: f.review_id,
+    ),
+    Row(
         "ci-rerun",
         "awaiting_ci, awaiting_review",
         "CI itself failed elsewhere; once for each commit",
@@ -390,28 +462,6 @@ _CI = (
 )
 
 _REVIEW = (
-    Row(
-        "review-changes",
-        "awaiting_review",
-        "REQUEST_CHANGES",
-        lambda f: f.changes_requested and f.history.rounds < f.limits.max_rounds,
-        (Step(INJECT, "review-changes"),),
-        lambda f: f.review_id,
-        counts=Count.ROUND,
-    ),
-    Row(
-        "review-exhausted",
-        "awaiting_review",
-        "REQUEST_CHANGES, rounds exhausted (5)",
-        lambda f: (
-            f.changes_requested
-            and f.history.rounds >= f.limits.max_rounds
-            # Remarks of the last round do not count against the agent's answer to them.
-            and not f.history.has(f"review-changes:{f.review_id}")
-        ),
-        (Step(NOTIFY, "review-exhausted"),),
-        lambda f: f.review_id,
-    ),
     Row(
         "conflict",
         "awaiting_review",
@@ -489,6 +539,7 @@ _REVIEW = (
         "approved and green, head unchanged, not merged for a while",
         lambda f: f.unmerged_after("approved"),
         (Step(INJECT, "merge-reminder"),),
+        deed=_reminds,
     ),
     Row(
         "merge-stuck",
@@ -501,6 +552,16 @@ _REVIEW = (
 
 _SILENT = (
     Row(
+        "question",
+        "(empty), answered",
+        "turn ended in a question to a person, a minute ago",
+        lambda f: f.asks and f.now >= f.ended_at + DIALOG_PATIENCE_S,
+        (Step(NOTIFY, "question"),),
+        lambda f: f.matter,
+        about=lambda f: f.matter,
+        passing=True,
+    ),
+    Row(
         "protocol-reminder",
         "(empty), answered",
         "turn ended, no background task, no new sentinel; twice at most",
@@ -509,6 +570,7 @@ _SILENT = (
         lambda f: f"{f.signs.ended_at:.3f}" if f.signs and f.signs.ended_at else "",
         counts=Count.REMINDER,
         passing=True,
+        deed=_reminds,
     ),
 )
 """It is the agent's turn, and it does nothing."""

@@ -21,6 +21,8 @@ CAUSES = {
     "trouble": "Something that sm had to do was refused",
     "turn-failed": "The agent cannot go on",
     "dialog": "A dialog is open in the agent's terminal",
+    "question": "The agent has ended its turn with a question",
+    "watched": "The agent does nothing, and sm does not end it, as a person is attached to it",
 }
 """Why sm asks a person, by the row of the matrix that asks."""
 
@@ -29,7 +31,8 @@ class Case(Struct, frozen=True):
     """What a question to a person is about. `address` is the session's, such as `shop#7`.
 
     `step` is the failed step of CI, `waits` what of it has not begun, `held` what keeps the forge
-    from merging, `pull` the number of the pull request, 0 for none. `locked_out`: the agent has no
+    from merging, `question` what the agent has asked, `pull` the number of the pull request, 0 for
+    none. `locked_out`: the agent has no
     access to its API. `stuck`: sm cannot type to it.
     """
 
@@ -41,6 +44,7 @@ class Case(Struct, frozen=True):
     step: str = ""
     waits: str = ""
     held: str = ""
+    question: str = ""
     pull: int = 0
     locked_out: bool = False
     stuck: bool = False
@@ -101,6 +105,8 @@ DETAILS: dict[str, Callable[[Case], str]] = {
     "ci-late": lambda case: case.waits,
     "merge-held": lambda case: case.held,
     "dialog": lambda _: "",
+    "question": lambda case: case.question,
+    "watched": lambda _: "",
 }
 """What tells this case from others; of any other row what the agent has written."""
 

@@ -40,6 +40,7 @@ def _case(row: str, m: Material) -> Case:
         step=m.check.step,
         waits=name_waits(m.check),
         held=redact(m.pull.held) if m.pull else "",
+        question=m.question,
         pull=m.pull.number if m.pull else 0,
         locked_out=m.locked_out,
         stuck=m.stuck,
@@ -78,6 +79,24 @@ def _dialog(m: Material) -> str:
         "else reaches the agent.",
     ]
     return "\n\n".join(parts)
+
+
+def _asked(m: Material) -> str:
+    parts = [
+        f"**The agent has ended its turn with a question** (issue #{m.issue.number}):",
+        _indent(normalise(m.question) or "(see the terminal)"),
+        f"To answer: {m.answer_help}, or `{m.attach_command}`, there. It waits until then.",
+    ]
+    return "\n\n".join(parts)
+
+
+def _watched(m: Material) -> str:
+    return (
+        f"**The agent does nothing** (issue #{m.issue.number}), and sm does not end it, as a "
+        f"person is attached to it.\n\nIf it is to go on: {m.answer_help}, or "
+        f"a prompt in its terminal (`{m.attach_command}`). If not: "
+        f"`sm kill {m.project} {m.issue.number}`."
+    )
 
 
 def _ci_broken(m: Material) -> str:
@@ -174,6 +193,8 @@ NOTICES: dict[str, Callable[[Material], str]] = {
     **{name: _ending(name) for name in ENDINGS},
     "stopped": _stopped,
     "dialog": _dialog,
+    "question": _asked,
+    "watched": _watched,
     "ci-broken": _ci_broken,
     "parked": _parked,
     "remark": _remark,

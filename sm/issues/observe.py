@@ -236,13 +236,10 @@ def _gather(
         review_edit=edited_review.id if edited_review else "",
         said=heard.id if heard and pull and heard.pull == pull.number else "",
     )
+    facts = structs.replace(facts, idle_since=_idle_since(session, facts))
     asked = facts.escalation
     answers = list_replies(session, issue, trust, asked) if asked else ()
-    facts = structs.replace(
-        facts,
-        idle_since=_idle_since(session, facts),
-        reply=answers[-1].id if answers else "",
-    )
+    facts = structs.replace(facts, reply=answers[-1].id if answers else "")
     unreadable = explain_unread(session) if asked else ""
     return Observation(
         facts,

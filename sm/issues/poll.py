@@ -8,6 +8,7 @@ from pathlib import Path
 from sm.adapters.forge.model import Issue, IssueState
 from sm.errors import SmError, StateError
 from sm.issues import claim, doubts, locks, remnants, taken, worktrees
+from sm.issues.effects import NotNowError
 from sm.issues.snapshot import Snapshot, look, snapshot
 from sm.issues.start import SettledError, TakenError, is_started, is_workable, put_on_record, start
 from sm.issues.taken import UntrustedTextError
@@ -174,7 +175,7 @@ def _start(project: Project, issue: Issue, what: str, dry_run: bool) -> Iterator
         problem = events.Problem(session=name, text=error.message)
         journal.record_once(project.root.journal, problem)
         yield f"did not {what} {error.message}"
-    except (SettledError, TakenError) as error:
+    except (SettledError, TakenError, NotNowError) as error:
         yield error.message
     except SmError as error:
         name = name_session(project.name, issue.number)

@@ -13,7 +13,7 @@ from sm.store.paths import SessionDir
 
 
 class Problem(Struct, frozen=True, omit_defaults=True):
-    """What went wrong; `refusal` where it is a message that cannot be handed over.
+    """What went wrong; `refusal` where something in the agent's terminal is in the way.
 
     `not_before` is when it may be tried again at the earliest, in seconds since 1970: what a forge
     may still be at work on would be done twice. 0 where nothing speaks against an earlier try.

@@ -34,6 +34,7 @@ def find_need(session: IssueSession, seen: Observation, row: str) -> Need:
         step=seen.check.step,
         waits=name_waits(seen.check),
         held=redact(seen.pull.held) if seen.pull else "",
+        question=read_asked(seen.facts),
         pull=seen.pull.number if seen.pull else 0,
         locked_out=is_locked_out(seen.facts),
         stuck=is_stuck(seen.facts),
@@ -54,6 +55,11 @@ def list_asked(project: ProjectSettings, seen: Snapshot | None, issue: int) -> t
         return ()
     author = (found.author,) if seen.trust(project).includes(found.author) else ()
     return tuple(name for name in found.assignees or author if ACCOUNT.fullmatch(name))
+
+
+def read_asked(facts: Facts) -> str:
+    """Return the question with which the agent has ended its turn; '' for none."""
+    return redact(facts.signs.asks) if facts.signs else ""
 
 
 def is_locked_out(facts: Facts) -> bool:

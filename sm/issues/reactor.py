@@ -18,7 +18,7 @@ from sm.foreign import read_seconds
 from sm.issues import discussion, locks, retry, reviews, taken
 from sm.issues.answer_asks import answer_asks
 from sm.issues.compose import compose, launch_with
-from sm.issues.decide import decide
+from sm.issues.decide import BY_HAND, Held, decide
 from sm.issues.effects import (
     NotNowError,
     PartlyToldError,
@@ -31,16 +31,19 @@ from sm.issues.facts import Facts
 from sm.issues.matrix import BY_NAME, INTERRUPTING, OVERTAKING
 from sm.issues.observe import Observation, observe
 from sm.issues.outage import OutageError
-from sm.issues.problem import read_problem
+from sm.issues.problem import Problem, read_problem, write_problem
 from sm.issues.question import STUCK
 from sm.issues.snapshot import snapshot
 from sm.issues.threads import hand_over
+from sm.messages import alerts
 from sm.messages.follow_up import tend_messages
+from sm.messages.hands import find_obstacle, observe_hands
 from sm.messages.telling import tell_of_step
 from sm.refusal import Refusal
 from sm.sessions import agent_process, registry
 from sm.sessions import plan as plans
-from sm.sessions.history import Receipt, Verb
+from sm.sessions.hands import LEFT_S, Deed
+from sm.sessions.history import KILLED, Receipt, Verb
 from sm.sessions.plan import Plan
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
@@ -183,13 +186,15 @@ def _pending(session: IssueSession) -> Plan | None:
     waits = put_off and verb is Verb.INJECT
     # A merge that was killed may be done: only one that was put off is looked at anew.
     merges = put_off and verb is Verb.MERGE
-    passing = plan.row in BY_NAME and (merges or BY_NAME[plan.row].passing)
+    # A session that was to end, and of which nothing is ended yet, may have gone on meanwhile.
+    ends = put_off and verb is Verb.KILL and step == 0 and not plan.key.startswith(BY_HAND)
+    passing = plan.row in BY_NAME and (merges or ends or BY_NAME[plan.row].passing)
     if not passing and not waits and verb not in FINAL:
         return plan
     facts = observe(session, newer_than=time.time() if verb in FINAL else 0.0).facts
     if verb in FINAL and facts.merged:
         return plan  # the next try finds that, and puts it on record
-    if passing and not _holds(plan, facts):
+    if passing and (not _holds(plan, facts) or _reminds_under_hands(session, plan, facts)):
         return _take_back(session, plan, step, "it is over")
     if waits and (_is_stuck(session, plan, facts) or decide(facts, OVERTAKING).acts):
         withdraw(session, plan, step)
@@ -207,6 +212,16 @@ def _holds(plan: Plan, facts: Facts) -> bool:
     """Whether what the plan reacts to is still so."""
     row = BY_NAME[plan.row]
     return row.when(facts) and row.key(facts) == plan.key
+
+
+def _reminds_under_hands(session: IssueSession, plan: Plan, facts: Facts) -> bool:
+    """Whether the plan is a reminder, and a person has come to the terminal since."""
+    deed = BY_NAME[plan.row].deed
+    return (
+        deed is not None
+        and deed(facts) is Deed.REMIND
+        and (find_obstacle(session, Deed.REMIND) is not None)
+    )
 
 
 def _is_stuck(session: IssueSession, plan: Plan, facts: Facts) -> bool:
@@ -239,7 +254,12 @@ def _decide(session: IssueSession, newer_than: float, started: Moment) -> Plan |
     directory = session.dir
     seen = _observe(session, newer_than)
     decision = decide(seen.facts)
-    discard(directory.problem)
+    if decision.concerns_people:
+        seen = structs.replace(
+            seen, facts=structs.replace(seen.facts, hands=observe_hands(session))
+        )
+        decision = decide(seen.facts)
+    _note_held(session, decision.held)
     if not decision.acts:
         _rest(directory, started, decision.wake_at)
         return None
@@ -255,6 +275,26 @@ def _decide(session: IssueSession, newer_than: float, started: Moment) -> Plan |
         events.Decided(session=session.name, row=plan.row, phase=seen.write.text)
     )
     return plan
+
+
+def _note_held(session: IssueSession, held: Held | None) -> None:
+    """Have people see what waits for a person at the terminal; it is told once in the journal.
+
+    A draft may be forgotten there: after a while somebody has to know.
+    """
+    directory = session.dir
+    if held is None:
+        discard(directory.problem)
+        return
+    problem = Problem(f"{held.deed} waits", held.refusal)
+    if read_problem(directory) != problem:
+        write_problem(directory, problem)
+        session.project.record(events.Waiting(session=session.name, reason=problem.sentence))
+        return
+    since = directory.problem.stat().st_mtime
+    if held.refusal is Refusal.DRAFT and time.time() > since + LEFT_S:
+        key, command = f"held:{since:.0f}", session.project.config.notify_command
+        alerts.note(session, f"is left as it is: {problem.sentence}", key, command)
 
 
 def _note_outage(session: IssueSession, outage: OutageError) -> None:
@@ -334,9 +374,26 @@ def _do(session: IssueSession, plan: Plan, number: int) -> Receipt:
     return structs.replace(receipt, marker=make_effect_id(plan, number))
 
 
+def _check_hands(session: IssueSession, plan: Plan) -> None:
+    """Keep the step that ends the agent from people at its terminal.
+
+    They were asked about before the plan was made, and may have come since.
+
+    Raises:
+        NotNowError: somebody is there.
+
+    """
+    asked_for = plan.key.startswith(BY_HAND) or plans.has_receipt(session.dir, KILLED)
+    refusal = None if asked_for else find_obstacle(session, Deed.END)
+    if refusal:
+        raise NotNowError(Problem(f"{Deed.END} waits", refusal))
+
+
 def _try(session: IssueSession, plan: Plan, number: int) -> Receipt:
     """The receipt of a step: done, or given up."""
     verb = plan.steps[number].verb
+    if verb is Verb.KILL:
+        _check_hands(session, plan)
     try:
         return plan.receipt(number, detail=perform(session, plan, number))
     except PartlyToldError as error:

@@ -7,7 +7,7 @@ import time
 from sm.errors import SmError, UsageError
 from sm.issues import taken
 from sm.issues.compose import compose
-from sm.issues.decide import Decision
+from sm.issues.decide import BY_HAND, Decision
 from sm.issues.effects import withdraw
 from sm.issues.facts import Facts
 from sm.issues.matrix import BY_NAME
@@ -73,4 +73,4 @@ def _take_back(session: IssueSession) -> None:
 
 
 def _by_hand(facts: Facts) -> Decision:
-    return Decision(BY_NAME["recover"], f"recover-by-hand:{time.time():.3f}", facts.now)
+    return Decision(BY_NAME["recover"], f"{BY_HAND}{time.time():.3f}", facts.now)

@@ -102,7 +102,8 @@ def note_obstacle(session: IssueSession, error: SmError) -> float:
     is_known = known is not None and structs.replace(known, not_before=0.0) == problem
     since = session.dir.problem.stat().st_mtime if is_known else now
     hooks_tell = session.profile.hooks and problem.refusal is Refusal.BUSY
-    typing = isinstance(error, NotNowError) and not hooks_tell
+    by_hand = problem.refusal is Refusal.TYPING  # a person's hand, which takes its time
+    typing = isinstance(error, NotNowError) and not hooks_tell and not by_hand
     shortest, longest = TYPING_RETRY_S if typing else RETRY_S
     may_be_at_it = isinstance(error, UnknownOutcomeError)
     if may_be_at_it or isinstance(error, OVERTAKEN):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from sm.issues.facts import Facts
+from sm.sessions.hands import Deed
 from sm.sessions.history import Count, Verb
 
 
@@ -40,7 +41,8 @@ class Row(Struct, frozen=True):
     """A row of the matrix. It reacts to its `subject`, and to each subject once.
 
     `about` is the key of the question to a person, or of the answer to the agent. `passing`: its
-    plan is pointless as soon as the row no longer applies.
+    plan is pointless as soon as the row no longer applies. `deed` is what it does to a session that
+    people may be at: it waits for them. `beside`: it is done while such a row waits.
     """
 
     name: str
@@ -53,6 +55,8 @@ class Row(Struct, frozen=True):
     provisional: bool = False
     about: Callable[[Facts], str] = key_per_write
     passing: bool = False
+    deed: Callable[[Facts], Deed] | None = None
+    beside: bool = False
 
     def key(self, facts: Facts) -> str:
         """Return the key of one reaction of this row."""

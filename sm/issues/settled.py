@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from sm.adapters.forge.model import Issue, IssueState, PullState
-from sm.issues.effects import EFFECTS
+from sm.issues.effects import EFFECTS, NotNowError
 from sm.issues.matrix import CLOSE, FINISH, LET_GO
+from sm.issues.problem import Problem
 from sm.issues.refusals import REFUSALS
 from sm.issues.rows import Step
+from sm.messages.hands import find_obstacle
+from sm.sessions.hands import Deed
 from sm.sessions.history import Verb
 from sm.sessions.plan import PlannedStep
 from sm.sessions.session import IssueSession
@@ -20,7 +23,13 @@ def let_go(session: IssueSession, issue: Issue) -> None:
     """End a session: first its agent, then its things on the forge, and its claim last.
 
     Work that is not merged stays on its branch or in its worktree.
+
+    Raises:
+        NotNowError: a person is at its terminal; nothing was done.
+
     """
+    if refusal := find_obstacle(session, Deed.END):
+        raise NotNowError(Problem(f"{Deed.END} waits", refusal))
     project = session.project
     pull = project.forge.pull_for(session.record.branch)
     merged_head = pull.head if pull and pull.state is PullState.MERGED else ""

@@ -122,7 +122,8 @@ def _check_due(session: IssueSession) -> bool:
     if workable and (ours or project.settings.labels.backlog in issue.labels):
         return ours
     if ours and not workable:
-        let_go(session, issue)
+        with _noted(session):
+            let_go(session, issue)
     for problem in registry.forget(project.root, session, project.config.logs):
         project.record(events.Problem(session=session.name, text=problem))
     raise SettledError(f"#{session.issue} was settled in the meantime")

@@ -52,6 +52,10 @@ KEPT = 500
 """So many delivered messages are kept, for a sender who asks what became of his."""
 
 
+PERSON = "a person"
+"""The source of a message from a shell that is no session's."""
+
+
 class Mode(StrEnum):
     """When the agent gets a message: see docs/MESSAGES.md."""
 

@@ -11,7 +11,7 @@ from sm.errors import SmError, StateError, UsageError
 from sm.messages import delivery, hold, queue, subscriptions
 from sm.messages.display import summarise
 from sm.messages.follow_up import tell_of_turns
-from sm.messages.queue import Message, Mode, Place
+from sm.messages.queue import PERSON, Message, Mode, Place
 from sm.messages.texts import word_message
 from sm.nonce import make_nonce
 from sm.refusal import Outcome, Refusal, Status
@@ -23,8 +23,6 @@ from sm.store import events, journal
 from sm.store.failpoint import crash_point
 from sm.store.repair import repair
 
-PERSON = "a person"
-"""Who calls from a shell that is no session's."""
 LOOK_S = 0.05
 SHOWN_DONE = 5
 """Delivered messages that are listed."""

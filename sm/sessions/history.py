@@ -78,7 +78,7 @@ class Receipt(Struct, frozen=True, omit_defaults=True):
 
 
 KILLED = "killed"
-"""The key of a receipt that says that a person has ended the session by `sm kill`."""
+"""The key of a receipt that says that a person has ended the session by a command."""
 
 BEGUN, QUEUED = "begun", "queued"
 """The details of steps: CI runs again; the pull request is in the merge queue of the forge."""

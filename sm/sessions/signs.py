@@ -25,6 +25,8 @@ class Signs(Struct, frozen=True):
 
     The time lies ahead if a person has just ended the turn by dismissing a dialog.
     """
+    asks: str = ""
+    """The question with which it ended that turn, in one line; '' for none."""
     starting_at: float | None = None
     """When it was launched, if it has said nothing yet."""
     dialog_at: float | None = None

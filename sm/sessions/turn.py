@@ -17,6 +17,7 @@ from sm.foreign import read_seconds
 from sm.redact import redact
 from sm.sessions import agent_state
 from sm.sessions.agent_state import AgentState, State
+from sm.sessions.asking import find_question
 from sm.sessions.failure import Failure, judge, parse_usage
 from sm.sessions.signs import DIALOG_PATIENCE_S, Signs
 from sm.store.bounded import UnboundedError, check_json
@@ -71,6 +72,7 @@ def read(directory: SessionDir) -> Signs:
     """Return what the hooks of the session's agent have said so far."""
     state = agent_state.read(directory)
     failure = ended_at = None
+    asks = ""
     if state.state in (State.IDLE, State.LIMITED):
         stop, failed = _file(directory.stop_payload, state), _file(directory.failure, state)
         if failed.written_at > stop.written_at or state.state is State.LIMITED:
@@ -81,11 +83,13 @@ def read(directory: SessionDir) -> Signs:
             ended_at = state.since + DIALOG_PATIENCE_S
         elif stop.written_at:
             ended_at = state.since
+            asks = find_question(stop.payload.last_assistant_message)
     return Signs(
         doing=str(state.state),
         context=state.context,
         active_at=min(state.active_at, time.time()),  # the clock may have been set back
         ended_at=ended_at,
+        asks=_shown(asks, QUESTION_LIMIT),
         starting_at=state.since if state.state is State.STARTING else None,
         dialog_at=state.since if state.state is State.DIALOG else None,
         failure=failure,

@@ -302,6 +302,8 @@ class SessionDir(Folder, frozen=True):
     """One number: at this percentage of its context something is to be done."""
     context_flags = Entry("context-flags.json")
     """Of which thresholds the agent was told in its present context."""
+    withheld = Entry("withheld.json")
+    """What is due for its context and waits for a person at its terminal."""
     context_settings = Entry("context-settings.json")
     """A person's settings for the context of this session alone."""
     terminal_log = Entry("transcript.log")

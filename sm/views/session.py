@@ -18,7 +18,7 @@ from sm.sessions import agent, terminal, turn
 from sm.sessions.activity import Evidence, Proof
 from sm.sessions.project import Project
 from sm.sessions.session import AnySession, IssueSession
-from sm.sessions.signs import SILENT, Signs
+from sm.sessions.signs import SILENT
 from sm.store import journal
 from sm.store.events import Event
 from sm.text import one_line
@@ -102,6 +102,8 @@ DOING = {
     "waiting": "the agent's background tasks",
     "dialog": "an answer in its terminal",
 }
+TO_FINISH = "the agent to finish: it is merged, and PHASE:done is not written"
+ASKED = "a person: its turn has ended with a question"
 """What a session waits for whose agent is not simply at work, by what its hooks say."""
 
 
@@ -251,7 +253,7 @@ def _waits_for(state: State, facts: Facts, row: StatusRow, known: Observation) -
         case State.WORKING if facts.pull is PullState.OPEN and _to_merge(facts):
             return f"the agent to merge {pull}"
         case _:
-            return _of_agent(state, facts.signs)
+            return _of_agent(state, facts)
 
 
 def _of_review(facts: Facts) -> str:
@@ -260,9 +262,14 @@ def _of_review(facts: Facts) -> str:
     return "CI of" if facts.check is CheckState.PENDING else "a review of"
 
 
-def _of_agent(state: State, signs: Signs | None) -> str:
+def _of_agent(state: State, facts: Facts) -> str:
+    if state is State.MERGED and facts.session is Life.ALIVE and facts.working:
+        return TO_FINISH
+    signs = facts.signs
     if signs is None or state in (State.DONE, State.MERGED):
         return ""
+    if signs.asks:
+        return ASKED
     early = signs.doing == "idle" and signs.ended_at is None  # before its first prompt
     return DOING.get("starting" if early else signs.doing, "")
 

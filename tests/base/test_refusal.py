@@ -24,6 +24,8 @@ CODES = {
     "(keybindings.json): 'sm doctor' says what to set",
     "unsure": "the agent may have taken back what it was told before",
     "draft": "a person has half a line typed there",
+    "typing": "a person has typed in it within ten minutes",
+    "attached": "a person is attached to it",
     "changed": "a person typed at that moment",
     "no-tmux": "tmux does not answer",
     "behind": "other messages are before it",

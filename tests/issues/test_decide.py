@@ -10,8 +10,10 @@ from sm.issues.decide import Decision, decide
 from sm.issues.facts import Facts, Life, Limits
 from sm.issues.matrix import ROWS
 from sm.phase import Phase
+from sm.refusal import Refusal
 from sm.sessions.failure import PATIENCE, Failure, Fault
-from sm.sessions.history import Answer, Escalation, History, Verb
+from sm.sessions.hands import TYPED_S, Deed, Hands
+from sm.sessions.history import KILLED, Answer, Escalation, History, Verb
 from sm.sessions.signs import Signs
 from tests.helpers import REPOSITORY
 from tests.matrix import matrix_table
@@ -118,6 +120,10 @@ DROPPED = History(
     done=frozenset({"approved-merge:w1:c1"}),
     queued={"approved-merge:w1:c1": NOW - 2 * MINUTE},
 )
+
+WAITED_FOR = hooked(ended_at=NOW - 30, idle_since=NOW - 30, history=reminded(2))
+"""An agent that has been reminded twice, and is at rest without a phase."""
+SILENT = replace(LIVING, history=History(started_at=NOW - 2 * HOUR))
 
 BEHAVIOURS: dict[str, tuple[Facts, str]] = {
     "a merge ends it": (replace(wrote(Phase.DONE), pull=PullState.MERGED), "merged"),
@@ -299,6 +305,26 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
     "changes requested after an approval are passed on": (
         replace(CHANGES, history=answered("approved", MINUTE)),
         "review-changes",
+    ),
+    "changes requested while CI is at work are passed on": (
+        replace(CI, review=ReviewState.CHANGES_REQUESTED, review_id="r1"),
+        "review-changes",
+    ),
+    "changes requested of an agent that is at work are passed on": (
+        replace(CHANGES, phase=Phase.NONE, write=""),
+        "review-changes",
+    ),
+    "a question in plain words is told to a person": (
+        hooked(ended_at=NOW - MINUTE, idle_since=NOW - MINUTE, asks="A or B?"),
+        "question",
+    ),
+    "an agent that does nothing is left to the person who is attached": (
+        replace(WAITED_FOR, hands=Hands(attached=True)),
+        "watched",
+    ),
+    "an agent that gives no sign is left to the person who is attached": (
+        replace(SILENT, hands=Hands(attached=True)),
+        "watched",
     ),
     "the last round goes to a person": (
         replace(CHANGES, history=History(rounds=5, started_at=NOW)),
@@ -630,6 +656,148 @@ def test_an_answer_about_the_terminal_leaves_the_phase_open() -> None:
     assert row is not None
     assert row.name == "reply"
     assert row.about(facts) == FAILURE
+
+
+# People at the terminal
+
+ENDINGS: dict[str, tuple[Facts, Deed]] = {
+    "merged": (replace(wrote(Phase.DONE), pull=PullState.MERGED), Deed.END),
+    "merged-early": (replace(REVIEW, pull=PullState.MERGED), Deed.END),
+    "issue-closed": (replace(CI, issue_open=False), Deed.END),
+    "pull-closed": (replace(CI, pull=PullState.CLOSED), Deed.END),
+    "blocked": (replace(LIVING, blocked=True), Deed.END),
+    "failed": (wrote(Phase.FAILED), Deed.END),
+    "idle-prompt": (WAITED_FOR, Deed.JUDGE),
+    "recover": (SILENT, Deed.JUDGE),
+    "recovery-exhausted": (
+        replace(SILENT, history=History(started_at=NOW - 2 * HOUR, recoveries=3)),
+        Deed.JUDGE,
+    ),
+    "escalation-over": (
+        wrote(Phase.ESCALATE, 24 * HOUR, asked("escalate", 24 * HOUR, told_ago_s=HOUR)),
+        Deed.JUDGE,
+    ),
+    "protocol-reminder": (hooked(ended_at=NOW), Deed.REMIND),
+    "merge-reminder": (
+        replace(APPROVED, history=answered("approved", 30 * MINUTE)),
+        Deed.REMIND,
+    ),
+}
+"""What each row that ends, restarts or reminds a session would do to it."""
+
+
+def test_each_row_that_ends_restarts_or_reminds_a_session_waits_for_people() -> None:
+    ends = {row.name for row in ROWS if any(step.verb is Verb.KILL for step in row.steps)}
+    reminds = {"protocol-reminder", "merge-reminder"}
+    assert {row.name for row in ROWS if row.deed} == ends | reminds == ENDINGS.keys()
+
+
+@pytest.mark.parametrize("row", ENDINGS)
+@pytest.mark.parametrize(
+    ("hands", "refusal"),
+    [
+        (Hands(draft=True), Refusal.DRAFT),
+        (Hands(typed_at=NOW - TYPED_S + 1), Refusal.TYPING),
+        (Hands(draft=True, typed_at=NOW, attached=True), Refusal.DRAFT),
+    ],
+)
+def test_nothing_ends_or_reminds_a_session_in_which_somebody_types(
+    row: str, hands: Hands, refusal: Refusal
+) -> None:
+    facts, deed = ENDINGS[row]
+    assert name(decide(facts)) == row
+    found = decide(replace(facts, hands=hands))
+    assert name(found) == "nothing"
+    assert found.held is not None
+    assert (found.held.deed, found.held.refusal) == (deed, refusal)
+    assert found.wake_at <= NOW + MINUTE
+
+
+@pytest.mark.parametrize("row", ENDINGS)
+def test_a_person_who_is_only_attached_keeps_sm_from_its_own_judgement_alone(row: str) -> None:
+    facts, deed = ENDINGS[row]
+    found = decide(replace(facts, hands=Hands(typed_at=NOW - TYPED_S, attached=True)))
+    assert (name(found) == row) == (deed is not Deed.JUDGE)
+    ends = found.row is not None and any(step.verb is Verb.KILL for step in found.row.steps)
+    assert not (ends and deed is Deed.JUDGE)
+
+
+def test_a_person_who_is_attached_is_asked_once_about_an_agent_that_does_nothing() -> None:
+    facts = replace(WAITED_FOR, hands=Hands(attached=True))
+    asked_at = Escalation(facts.silence, "watched", NOW, NOW)
+    history = replace(
+        facts.history,
+        escalations={facts.silence: asked_at},
+        done=frozenset({f"watched:{facts.silence}"}),
+    )
+    told = replace(facts, history=history)
+    assert decide(told).row is None
+    # They leave: the question stays one. They have the agent go on: it is over.
+    assert decide(replace(told, hands=None)).row is None
+    at_work = hooked(told, ended_at=None, active_at=NOW, idle_since=None)
+    assert not at_work.escalated
+    assert decide(at_work).row is None
+
+
+def test_an_agent_that_is_dead_is_restarted_beside_a_person_who_is_attached() -> None:
+    dead = replace(crashed(0, MINUTE), hands=Hands(attached=True))
+    assert name(decide(dead)) == "recover"
+    found = decide(replace(dead, hands=Hands(typed_at=NOW)))
+    assert found.held is not None
+    assert found.held.deed is Deed.RESTART
+
+
+def test_the_end_that_a_person_asks_for_by_a_command_waits_for_nobody() -> None:
+    killed = replace(LIVING.history, done=frozenset({KILLED}))
+    facts = replace(LIVING, blocked=True, hands=Hands(draft=True), history=killed)
+    assert name(decide(facts)) == "blocked"
+
+
+def test_people_are_told_and_reminded_while_an_end_waits_and_the_agent_is_told_nothing() -> None:
+    closed = replace(CI, issue_open=False, check=CheckState.SUCCESS, hands=Hands(draft=True))
+    assert decide(closed).row is None
+    left = replace(closed, history=replace(closed.history, remarks=("held:1",)))
+    assert name(decide(left)) == "remark"
+    late = wrote(Phase.ESCALATE, 30 * HOUR, asked("escalate", 30 * HOUR, told_ago_s=7 * HOUR))
+    for hands in (Hands(draft=True), Hands(attached=True)):
+        assert name(decide(replace(late, hands=hands))) == "remind"
+
+
+# Questions in plain words
+
+ASKED = hooked(ended_at=NOW - 59, idle_since=NOW - 59, asks="A or B?", history=reminded(2))
+
+
+def test_a_question_in_plain_words_is_no_step_towards_an_end() -> None:
+    assert decide(ASKED).row is None
+    assert decide(ASKED).wake_at == NOW + 1
+    assert name(decide(replace(ASKED, now=NOW + 1))) == "question"
+    later = replace(ASKED, now=NOW + 9 * HOUR)
+    assert (later.idle, later.stale, later.fell_silent) == (False, False, False)
+
+
+def test_a_question_in_plain_words_is_over_with_the_next_turn() -> None:
+    facts = replace(ASKED, now=NOW + HOUR)
+    question = Escalation(facts.matter, "question", NOW, NOW)
+    history = replace(facts.history, escalations={facts.matter: question})
+    told = replace(facts, history=history)
+    assert told.escalated
+    assert not hooked(told, active_at=NOW + HOUR).escalated
+    again = hooked(told, active_at=NOW + HOUR, ended_at=NOW + HOUR)
+    assert not again.escalated
+    assert again.fell_silent
+
+
+def test_a_question_beside_a_phase_is_no_question_to_a_person() -> None:
+    facts = hooked(CI, ended_at=NOW - HOUR, asks="May I go on?")
+    assert not facts.asks
+    assert name(decide(facts)) == "ci-pending"
+
+
+def test_an_agent_that_asks_is_not_reminded_of_its_merge() -> None:
+    merging = replace(APPROVED, history=answered("approved", 30 * MINUTE))
+    facts = hooked(merging, ended_at=NOW - HOUR, asks="Shall I merge?")
+    assert name(decide(facts)) == "question"
 
 
 def test_the_document_shows_the_matrix_as_it_is() -> None:

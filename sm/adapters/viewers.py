@@ -1,0 +1,96 @@
+"""Asks tmux who looks at a session, and when a person has last typed in it."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from sm.adapters.tmux import Tmux, join_commands
+from sm.foreign import read_seconds
+
+ATTACHING_S = 2.0
+"""What comes from a terminal so soon after it was attached is its own answer to tmux."""
+
+
+class Viewer(Struct, frozen=True):
+    """A client that shows the session. Times in whole seconds since 1970."""
+
+    read_only: bool
+    came_at: float
+    active_at: float
+
+
+class Use(Struct, frozen=True):
+    """What tmux tells of a session's use by people. Times in whole seconds since 1970.
+
+    `active_at` is its session_activity, `attached_at` its session_last_attached, 0 for never.
+    """
+
+    active_at: float = 0.0
+    attached_at: float = 0.0
+    viewers: tuple[Viewer, ...] = ()
+
+    @property
+    def attached(self) -> bool:
+        """Whether somebody is there who could type."""
+        return any(not viewer.read_only for viewer in self.viewers)
+
+    @property
+    def typed_at(self) -> float:
+        """When a person has last typed; 0 if nobody has since the last one came.
+
+        Measured with tmux 3.3a, in whole seconds:
+
+        - A key moves session_activity and the client's own client_activity: Escape too, a paste,
+          the mouse, the wheel, a report of focus, and what a terminal answers to tmux. All but the
+          last are a person's doing.
+        - To attach moves both, and session_last_attached: who has just come has typed nothing.
+        - Programs move none of them: send-keys, paste-buffer, set-option, capture-pane; nor does a
+          new size of the window, nor what the agent prints.
+        - A read-only client's keys move session_activity as well, though none arrives. So while
+          anybody is there, the clients that may type decide. When all are gone, session_activity
+          does; then the key by which the last one has left counts as typed.
+
+        The agent's hook for prompts is no witness: it is called for a task in the background that
+        reports its end, just as for a person's prompt, and that has come by keys.
+        """
+        if not self.viewers:
+            typed = self.active_at > self.attached_at + ATTACHING_S
+            return self.active_at if typed and self.attached_at else 0.0
+        typed_at = (
+            viewer.active_at
+            for viewer in self.viewers
+            if not viewer.read_only and viewer.active_at > viewer.came_at + ATTACHING_S
+        )
+        return max(typed_at, default=0.0)
+
+
+SESSION = "#{session_activity}:#{session_last_attached}"
+VIEWER = "#{client_readonly}:#{client_created}:#{client_activity}"
+
+
+def look_at_use(tmux: Tmux, pane_id: str) -> Use:
+    """How people use the session of that pane; one call of tmux.
+
+    Raises:
+        NoServerError, MissingPaneError: there is no such pane.
+        TmuxBusyError: tmux did not answer.
+
+    """
+    said = tmux.command(
+        *join_commands(
+            ("display-message", "-p", "-t", pane_id, SESSION),
+            ("list-clients", "-t", pane_id, "-F", VIEWER),
+        )
+    )
+    first, *others = said.splitlines()
+    active, _, attached = first.partition(":")
+    return Use(_time(active), _time(attached), tuple(_viewer(line) for line in others if line))
+
+
+def _viewer(line: str) -> Viewer:
+    read_only, came, active = line.split(":", 2)
+    return Viewer(read_only == "1", _time(came), _time(active))
+
+
+def _time(word: str) -> float:
+    return read_seconds(word) or 0.0

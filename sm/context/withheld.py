@@ -1,0 +1,59 @@
+"""Keeps for people what is due for a context and waits for a person at its terminal."""
+
+from __future__ import annotations
+
+import time
+
+from msgspec import Struct
+
+from sm.messages import alerts
+from sm.refusal import Refusal
+from sm.sessions.hands import LEFT_S, Deed
+from sm.sessions.session import Session
+from sm.store import events, journal
+from sm.store.damage import read_rebuildable
+from sm.store.files import discard, read_json, write_json
+from sm.store.paths import SessionDir
+
+
+class Withheld(Struct, frozen=True):
+    """What waits, and why, since that moment (seconds since 1970)."""
+
+    deed: Deed
+    refusal: Refusal
+    since: float
+
+    @property
+    def sentence(self) -> str:
+        """What a person reads."""
+        return f"{self.deed} waits: {self.refusal.sentence}"
+
+
+def read(directory: SessionDir) -> Withheld | None:
+    """What waits now; None for nothing.
+
+    Raises:
+        StateError: the file is damaged.
+
+    """
+    return read_json(directory.withheld, Withheld)
+
+
+def note(session: Session, deed: Deed, refusal: Refusal) -> None:
+    """Note it, once in the journal; a draft that stands for long may be forgotten: that is told."""
+    known = read_rebuildable(session.dir.withheld, Withheld)
+    if known is None or (known.deed, known.refusal) != (deed, refusal):
+        known = Withheld(deed, refusal, time.time())
+        write_json(session.dir.withheld, known)
+        journal.record(
+            session.root.journal, events.Waiting(session=session.name, reason=known.sentence)
+        )
+    if refusal is Refusal.DRAFT and time.time() > known.since + LEFT_S:
+        key, command = f"withheld:{known.since:.0f}", session.settings.notify_command
+        alerts.note(session, f"is left as it is: {known.sentence}", key, command)
+
+
+def forget(directory: SessionDir) -> None:
+    """Nothing waits any more."""
+    if directory.withheld.exists():
+        discard(directory.withheld)

@@ -1,0 +1,73 @@
+"""Looks whether people are at a session's terminal, and asks the one rule of `sm.sessions.hands`.
+
+Every path that would end, clear, restart, interrupt or remind a session asks here first, at the
+moment at which it would act. No other pass pays for it.
+"""
+
+from __future__ import annotations
+
+import time
+
+from sm.adapters.agent.screen import Screen
+from sm.adapters.tmux import MissingPaneError, NoServerError
+from sm.adapters.viewers import look_at_use
+from sm.messages import queue
+from sm.messages.draft import begins_like
+from sm.messages.interrupt import holds_rest
+from sm.messages.observe import look
+from sm.messages.queue import Place
+from sm.messages.typing import read_last_typed
+from sm.refusal import Refusal
+from sm.sessions import agent
+from sm.sessions.hands import NOBODY, Deed, Hands, find_hindrance
+from sm.sessions.session import Session
+
+
+def observe_hands(session: Session) -> Hands:
+    """What is known of people at the session's terminal now; nobody is where none is left.
+
+    Raises:
+        TmuxBusyError: tmux did not answer.
+
+    """
+    pane_id = _find_pane(session)
+    if not pane_id:
+        return NOBODY
+    try:
+        pane, screen = look(session, pane_id)
+        use = look_at_use(session.tmux, pane_id)
+    except (MissingPaneError, NoServerError):
+        return NOBODY
+    if pane.session != session.name:
+        return NOBODY
+    draft = (bool(screen.draft) or screen.stashed) and not _is_ours(session, screen)
+    return Hands(draft, use.typed_at, use.attached)
+
+
+def find_obstacle(session: Session, deed: Deed) -> Refusal | None:
+    """Why that must not be done to the session now; None if it may.
+
+    Raises:
+        TmuxBusyError: tmux did not answer.
+
+    """
+    return find_hindrance(deed, observe_hands(session), time.time())
+
+
+def _find_pane(session: Session) -> str:
+    """The agent's pane, by its record, else by its session's name: the record may be lost."""
+    if known := agent.load(session.dir):
+        return known.pane_id
+    pane = session.tmux.pane(session.name)
+    return pane.id if pane else ""
+
+
+def _is_ours(session: Session, screen: Screen) -> bool:
+    """Whether it is a message that was typed, what is left of one, or the command that clears."""
+    if not screen.draft or screen.draft == session.profile.clear:
+        return bool(screen.draft)
+    typed = read_last_typed(session.dir)
+    if typed is None:
+        return False
+    under_way = queue.find_place(session.dir, typed.id) in (Place.WAITING, Place.HANDED)
+    return (under_way and begins_like(screen, typed)) or holds_rest(session, screen)

@@ -1,0 +1,62 @@
+"""Tells whether an agent's last words ask a person something. Pure.
+
+The rule, which docs/PROTOCOL.md has for people: the last paragraph asks. Choices that are listed
+below a question, and code and quotations of others, are no paragraph. It is enough that one
+sentence of it ends with a question mark, as a proposal often follows ("Postgres or SQLite? I would
+take SQLite."). A mark within a word, an address or code is none.
+
+What only sounds like a question ("let me know if …") is not taken for one. Most such words end a
+report, and an agent that wants an answer and has not put a question is reminded that there is a
+phase for that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+FENCED = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"`[^`\n]*`")
+CHOICE = re.compile(r"(?:[-*+•]|\(?(?:[0-9]{1,2}|[A-Za-z])[.):])(?:[*_]{0,2})\s")
+"""What a line of choices begins with: `- `, `2. `, `b) `, `(A) `."""
+INDENTED = re.compile(r" {2,}|\t")
+ENDS = "?？؟"
+"""Question marks at the end of a sentence: Latin, Chinese and Japanese, Arabic."""
+CLOSING = re.compile(rf"[{ENDS}][!.…]*[*_\"'”’»」』)\]}}]*(?=\s|$)|[？؟]")
+LIMIT = 400
+"""Characters of a question that people are shown."""
+
+
+def find_question(said: str) -> str:
+    """The question with which the agent has ended its turn, in one line; '' for none."""
+    plain = FENCED.sub("\n\n", said.replace("\r\n", "\n"))
+    for paragraph in _last_first(plain):
+        if _is_aside(paragraph):
+            continue
+        words = " ".join(line.strip() for line in _own_lines(paragraph))
+        return _cut(words) if CLOSING.search(CODE.sub("``", words)) else ""
+    return ""
+
+
+def _last_first(text: str) -> Iterator[str]:
+    return (part for part in reversed(re.split(r"\n[ \t]*\n", text)) if part.strip())
+
+
+def _own_lines(paragraph: str) -> list[str]:
+    """The lines that are no choice and no quotation; of a choice, no further lines either."""
+    found, within = [], False
+    for line in paragraph.splitlines():
+        begins = bool(CHOICE.match(line.lstrip())) or line.lstrip().startswith(">")
+        within = begins or (within and bool(INDENTED.match(line)))
+        if not within:
+            found.append(line)
+    return found
+
+
+def _is_aside(paragraph: str) -> bool:
+    """Whether it is a list, a quotation or a rule alone: what it belongs to stands before it."""
+    return not any(any(map(str.isalnum, line)) for line in _own_lines(paragraph))
+
+
+def _cut(words: str) -> str:
+    return words if len(words) <= LIMIT else f"… {words[-LIMIT:]}"

@@ -1,0 +1,71 @@
+"""Says whether a session may be ended, cleared, restarted or reminded while people are at it. Pure.
+
+One rule for every path. While a draft stands in the composer, or a person has typed in the session
+within ten minutes, nothing of that is done. While a person is only attached, sm does not end the
+session on its own judgement; everything else goes on, as people leave terminals open overnight.
+What a person asks for by a command (`sm kill`, `sm recover`, `sm cycle`) does not come here.
+
+`sm.messages.hands` gathers the facts.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from sm.refusal import Refusal
+
+TYPED_S = 600.0
+"""So long after the last key a person may still have something in mind."""
+SLACK_S = 2.0
+"""tmux tells whole seconds."""
+LOOK_S = 60.0
+"""How often it is looked whether a draft is gone; that it was sent off, a hook tells at once."""
+LEFT_S = 3600.0
+"""After so long people are told of a draft that keeps something waiting: nobody may remember it."""
+
+
+class Deed(StrEnum):
+    """What sm is about to do to a session; the text goes on with `waits`."""
+
+    END = "its end"
+    JUDGE = "its end, as it does nothing,"
+    """An end or a restart on sm's own judgement: the agent runs, and has gone idle or silent."""
+    RESTART = "its restart"
+    CLEAR = "its new context"
+    REMIND = "a reminder"
+    INTERRUPT = "the interruption of its turn"
+
+
+class Hands(Struct, frozen=True):
+    """What is known of people at a session's terminal.
+
+    `draft`: something of a person's stands unsent in the composer, or is put aside by its key.
+    `typed_at` is when a key was last pressed there, in seconds since 1970; 0: not since somebody
+    has come. `attached`: a person could type now; one who only looks (read-only) does not count.
+    """
+
+    draft: bool = False
+    typed_at: float = 0.0
+    attached: bool = False
+
+
+NOBODY = Hands()
+
+
+def find_hindrance(deed: Deed, hands: Hands, now: float) -> Refusal | None:
+    """Why that must not be done now; None if it may."""
+    if hands.draft:
+        return Refusal.DRAFT
+    # A time in the future is none: the clock was set back since.
+    if hands.typed_at <= now + SLACK_S and now < hands.typed_at + TYPED_S:
+        return Refusal.TYPING
+    if deed is Deed.JUDGE and hands.attached:
+        return Refusal.ATTACHED
+    return None
+
+
+def find_next_look(refusal: Refusal, hands: Hands, now: float) -> float:
+    """When it may be done at the earliest, seconds since 1970, as far as that is known now."""
+    return hands.typed_at + TYPED_S if refusal is Refusal.TYPING else now + LOOK_S

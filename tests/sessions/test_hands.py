@@ -1,0 +1,49 @@
+"""The one rule for what waits for people at a terminal."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from sm.refusal import Refusal
+from sm.sessions.hands import (
+    LOOK_S,
+    NOBODY,
+    TYPED_S,
+    Deed,
+    Hands,
+    find_hindrance,
+    find_next_look,
+)
+
+NOW = 1_000_000.0
+TYPED = (0.0, NOW - TYPED_S, NOW - TYPED_S + 1, NOW, NOW + 1, NOW + 3600)
+
+
+@pytest.mark.parametrize(
+    ("deed", "draft", "typed_at", "attached"),
+    list(itertools.product(Deed, (False, True), TYPED, (False, True))),
+)
+def test_of_people_at_the_terminal(
+    deed: Deed, draft: bool, typed_at: float, attached: bool
+) -> None:
+    found = find_hindrance(deed, Hands(draft, typed_at, attached), NOW)
+    types = typed_at in (NOW - TYPED_S + 1, NOW, NOW + 1)
+    if draft:
+        assert found is Refusal.DRAFT
+    elif types:
+        assert found is Refusal.TYPING
+    else:
+        assert found is (Refusal.ATTACHED if attached and deed is Deed.JUDGE else None)
+
+
+@pytest.mark.parametrize("deed", Deed)
+def test_nothing_waits_for_nobody(deed: Deed) -> None:
+    assert find_hindrance(deed, NOBODY, NOW) is None
+
+
+def test_it_is_looked_again_when_the_person_may_be_done() -> None:
+    typing = Hands(typed_at=NOW - 60)
+    assert find_next_look(Refusal.TYPING, typing, NOW) == NOW - 60 + TYPED_S
+    assert find_next_look(Refusal.DRAFT, typing, NOW) == NOW + LOOK_S
