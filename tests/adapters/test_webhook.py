@@ -172,6 +172,8 @@ def test_what_no_forge_sends_is_refused_and_breaks_nothing(kind: str) -> None:
         (GITEA, "workflow_run", About.CHECKS),
         (GITEA, "status", About.CHECKS),
         (GITEA, "pull_request_review_approved", About.WORK),
+        (GITEA, "pull_request_review_request", About.WORK),
+        (GITEA, "issue_assign", About.WORK),
         (GITEA, "wiki", About.OTHER),
         (GITLAB, "Pipeline Hook", About.CHECKS),
         (GITLAB, "Merge Request Hook", About.WORK),

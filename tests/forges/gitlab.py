@@ -26,6 +26,7 @@ PAGES = "page per_page"
 LISTS = f"state order_by sort updated_after labels scope {PAGES}"
 WORDS = {"": "running", "failure": "failed", "cancelled": "canceled"}
 SOURCES = {"ci": "push"}
+EMPTY = "commits_status"
 OVER = ("success", "failed", "canceled", "skipped")
 COMMAND = re.compile(r"^[^\S\n]*/([a-z_]+)(?: ([^\n]*))?(?:\s*\n|$)", re.MULTILINE)
 OWN, FORK = 4711, 999
@@ -364,7 +365,8 @@ class Gitlab:
             "squash_commit_sha": None,
             "merged_at": stamp(pull.merged_at) if pull.merged_at else None,
             "draft": bool(DRAFT.match(entry.title)),
-            "has_conflicts": pull.conflicts and not self.is_unsure(),
+            # With no commits it says so as well: traffic of gitlab.com in Forgejo's testdata.
+            "has_conflicts": (pull.conflicts and not self.is_unsure()) or self.standing == EMPTY,
             "detailed_merge_status": self.word(entry, pull),
             "merge_when_pipeline_succeeds": bool(pull.place),
         }

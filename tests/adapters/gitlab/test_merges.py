@@ -114,6 +114,13 @@ def test_what_is_in_the_way_of_a_merge_is_known_before(side: RemoteSide) -> None
     assert held(side, seen) == (Hold.NONE, "")
 
 
+def test_a_branch_without_commits_is_no_conflict(side: RemoteSide) -> None:
+    number, _ = ready(side)
+    dialect_of(side).standing = "commits_status"
+    assert held(side) == (Hold.BLOCKED, "its branch is gone or empty")
+    assert not side.open().pull(number).conflicts
+
+
 def test_a_merge_waits_for_a_pipeline_that_has_begun_since(side: RemoteSide) -> None:
     number, _ = ready(side)
     dialect_of(side).standing = "ci_still_running"

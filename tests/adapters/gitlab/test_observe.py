@@ -214,3 +214,12 @@ def test_a_mark_of_somebody_else_is_no_mark(side: RemoteSide) -> None:
     side.open().comment(number, "Forged.\n\n<!-- sm:m1 -->", author="mallory")
     assert side.open().comment(number, "Hello.", author=BOT, marker="m1")
     assert [one.marker for one in side.open().issue(number).comments] == ["", "m1"]
+
+
+def test_a_comment_that_cannot_be_read_costs_no_other_one(side: RemoteSide) -> None:
+    forge = side.open()
+    number = forge.add_issue("a", author="ada").number
+    for text in ("bad", "good"):
+        forge.comment(number, text, author="ada")
+    side.state.entries[number].comments[0].body = 7  # type: ignore[assignment]
+    assert [one.body for one in forge.issue(number).comments] == ["good"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sm.adapters.forge.gitlab.held import CONFLICTS, UNSURE
+from sm.adapters.forge.gitlab.held import CONFLICTS, EMPTY, UNSURE
 from sm.adapters.forge.gitlab.shapes import (
     Account,
     Diff,
@@ -85,6 +85,9 @@ def make_pull_shape(shape: MergeRequest) -> PullShape:
 
 
 def _mergeable(shape: MergeRequest) -> bool | None:
+    """Whether it does not conflict. What has no branch or no commits only seems to."""
+    if shape.standing == EMPTY:
+        return True
     if shape.has_conflicts or shape.standing in CONFLICTS:
         return False
     return None if shape.standing in UNSURE else True

@@ -22,6 +22,7 @@ CONFLICTS = frozenset({"conflict", "broken_status", "cannot_be_merged"})
 BEHIND = "need_rebase"
 """The project merges only what has the last commit of the target: semi-linear, or fast-forward."""
 RUNNING = "ci_still_running"
+EMPTY = "commits_status"
 REASONS = {
     RUNNING: "its pipeline is still running",
     "ci_must_pass": "its pipeline has to pass",
@@ -41,7 +42,7 @@ REASONS = {
     "locked_lfs_files": "a file is locked",
     "jira_association_missing": "it names no Jira issue",
     "title_regex": "its title has not the form that the project asks for",
-    "commits_status": "its branch is gone or empty",
+    EMPTY: "its branch is gone or empty",
 }
 """What a person has to do before GitLab merges: GitLab's words for it, and ours."""
 REMOVED = "removed this merge request from the merge train"

@@ -8,7 +8,17 @@ from typing import ClassVar
 from urllib.parse import quote
 
 from sm.adapters.forge.gitlab.convert import make_user
-from sm.adapters.forge.gitlab.shapes import Account, IssueJson, MergeRequest
+from sm.adapters.forge.gitlab.shapes import (
+    Account,
+    Bridge,
+    Diff,
+    IssueJson,
+    Job,
+    Member,
+    MergeRequest,
+    Note,
+    Thread,
+)
 from sm.adapters.forge.rest.convert import read_login
 from sm.adapters.forge.rest.reader import READ, Reader
 from sm.adapters.forge.web.client import Client
@@ -20,7 +30,12 @@ NEXT_PAGE = "x-next-page"
 class GitlabProject(Reader):
     """A project, `GROUP/SUBGROUP/NAME`, as far as reviews and CI need it to be read."""
 
-    apart: ClassVar[frozenset[type]] = frozenset({IssueJson, MergeRequest})
+    apart: ClassVar[frozenset[type]] = frozenset(
+        {IssueJson, MergeRequest, Note, Thread, Job, Bridge, Member, Diff}
+    )
+    """A verdict is neither in notes nor in jobs alone: who reviews and how a pipeline has ended is
+    asked for besides. So of them one that cannot be read is passed over, too.
+    """
 
     def __init__(self, web: Client, repository: str) -> None:
         """`repository` is its present name."""

@@ -56,8 +56,9 @@ GITEA = Dialect(
     checks=("status", "workflow_job*", "workflow_run*", "action_run_*"),
     work=frozenset(
         {
-            *("issues", "issue_label", "issue_comment"),
+            *("issues", "issue_label", "issue_assign", "issue_comment"),
             *("pull_request", "pull_request_label", "pull_request_sync", "pull_request_comment"),
+            "pull_request_review_request",
             *("pull_request_review_approved", "pull_request_review_rejected"),
             *("pull_request_review_comment", "pull_request_approved", "pull_request_rejected"),
             *("push", "create", "delete", "repository"),
@@ -69,6 +70,7 @@ GITEA = Dialect(
     ),
     repository="repository.full_name",
 )
+"""`modules/webhook/type.go` and `services/webhook/deliver.go` of Gitea, and Forgejo's."""
 
 FORGEJO = structs.replace(
     GITEA,
