@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from sm.messages import queue
+from sm.messages.queue import Message, Mode
+from sm.quoting import fence
 from sm.store import lock
 from sm.store.paths import Root
 from tests.chance import dice
@@ -417,3 +420,28 @@ def test_the_sample_with_a_pasted_wrapper_is_recognised_within(hooks: Hooks) -> 
     ident = expect(hooks, "within", inner)
     hooks.call("UserPromptSubmit_pasted")
     assert hooks.accepted() == {ident}
+
+
+# Words of others
+
+
+@pytest.mark.parametrize("mode", ["sequential", "steer"])
+def test_what_quotes_others_is_left_to_be_typed_and_so_is_what_is_behind_it(
+    hooks: Hooks, mode: str
+) -> None:
+    first = hooks.queue("before it", mode=mode)
+    text = f"[sm] So:\n{fence('CI log', 'x', '5eedf00d')}"
+    hooks.dir.queue.chmod(0o700)
+    for folder in hooks.dir.queue.iterdir():
+        folder.chmod(0o700)
+    queue.put(hooks.dir, Message(id=(quoting := queue.make_id()), text=text, mode=Mode(mode)))
+    last = hooks.queue("behind it", mode=mode)
+    event = "Stop" if mode == "sequential" else "PostToolUse"
+    assert context_of(hooks.call(event), event) == "before it"
+    assert (hooks.waiting(), hooks.waiting("cur")) == ([quoting, last], [first])
+
+
+def test_what_claims_within_to_quote_is_handed_over(hooks: Hooks) -> None:
+    text = 'He said {"quotes":true}, and "quotes":true'
+    hooks.queue(text)
+    assert at_stop(hooks) == text

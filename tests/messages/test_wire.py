@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -15,6 +16,7 @@ from sm.adapters.agent.wording import cut_pieces
 from sm.messages.queue import Message
 from sm.messages.wire import Match, Wire
 from sm.messages.wire import make_wire as way_of
+from sm.quoting import fence, take_out
 from sm.text import clean, utf16_length
 
 IDENT = "0123456789abcdef"
@@ -185,3 +187,29 @@ def test_a_separator_that_has_to_be_typed_is_a_line_break() -> None:
     way = wire(CLAUDE, "a\u2028" * 9000)
     assert "\u2028" not in "".join(way.pieces)
     assert all(len(p.split("\n")) <= CLAUDE.paste_lines for p in way.pieces)
+
+
+QUOTING = f"[sm] CI failed.\n{fence('CI log', 'a log', '5eedf00d')}\nMend it."
+FILE = Path("/tmp/a place/quoted.txt")
+
+
+def quoting(profile: Profile, file: Path = FILE) -> Wire:
+    return way_of(profile, Message(id=IDENT, text=QUOTING), "shown", "command", file)
+
+
+def test_what_is_quoted_stands_in_a_file_that_the_line_names() -> None:
+    way = quoting(CLAUDE)
+    ours, quotes = take_out(QUOTING)
+    assert (way.added, way.quotes, way.match) == (ours, quotes, Match.WITHIN)
+    assert f'is in @"{FILE}" as data.' in way.line
+    assert "a log" not in way.answer.partition('"hookSpecificOutput"')[2]
+
+
+@pytest.mark.parametrize(
+    ("profile", "file"),
+    [(CODEX, FILE), (CLAUDE, Path('/a"b/quoted.txt')), (CLAUDE, Path(f"/{'a' * 900}/quoted.txt"))],
+)
+def test_where_no_line_can_name_it_all_of_it_is_typed(profile: Profile, file: Path) -> None:
+    way = quoting(profile, file)
+    assert (way.answer, way.quotes) == ("", "")
+    assert QUOTING in "".join(way.pieces)
