@@ -17,6 +17,9 @@ LOCAL_S = 120.0
 REMOTE_S = 60.0
 """Seconds for a call that talks to a remote."""
 
+OPTIONS = ("-c", "color.ui=false", "-c", "core.fsmonitor=false")
+"""A hook for fsmonitor may be a file of the branch, and its daemon would stay in each worktree."""
+
 RETRIES = 4
 RETRY_FOR_S = 15.0
 
@@ -174,7 +177,7 @@ def _git(
     settings: Sequence[tuple[str, str]] = (),
 ) -> Result:
     return ask(
-        *("git", "-C", str(folder), "-c", "color.ui=false", *args),
+        *("git", "-C", str(folder), *OPTIONS, *args),
         env=add_settings(make_environment(folder, os.environ), settings),
         stdin=stdin,
         accept=accept,

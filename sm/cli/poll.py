@@ -105,6 +105,9 @@ def _tell_loop(
         *(f"watch {path}" for path in signs),
         f"sessions {root.sessions}",
         f"journal {position} {root.journal}",
-        *(f"project {project.name}" for project in projects),
+        *(
+            f"project {one.name} {one.settings.remote} {one.settings.primary_branch}"
+            for one in projects
+        ),
     ]
     pass_on(b"".join(os.fsencode(line) + b"\n" for line in lines if "\n" not in line))

@@ -26,6 +26,9 @@ DECIDED = OUTCOMES | {
 """What a decision tells, by its row; the others are told by what is done, or not at all."""
 
 
+MERGED = OUTCOMES["merged"]
+
+
 def tell(event: Event) -> str:
     """What is told of the event, '' for nothing; what a tick does, its own lines say."""
     match event:
@@ -59,19 +62,23 @@ def _step(event: StepDone) -> str:
 def read_news(path: Path, position: int, projects: Iterable[str]) -> tuple[list[str], int]:
     """What the journal `path` says of `projects` behind byte `position`, and where it ends now.
 
+    A project is its name, and behind it, as far as known, the remote and the branch by which merged
+    work comes into a person's clone: `shop origin main`.
+
     Raises:
         StateError: the journal is no plain file of ours.
 
     """
     found, end = journal.read_since(path, position)
-    prefixes = {name_session(project, 0)[:-1]: project for project in projects}
+    prefixes = {name_session(project.split(" ")[0], 0)[:-1]: project for project in projects}
     return list(_lines(found, prefixes)), end
 
 
 def _lines(found: Iterable[Event], prefixes: dict[str, str]) -> Iterator[str]:
     for event in found:
         prefix, dash, issue = event.session.rpartition("-")
-        project = prefixes.get(prefix + dash)
+        project, _, source = prefixes.get(prefix + dash, "").partition(" ")
         if project and issue.isdecimal() and (told := tell(event)):
             clock = time.strftime("%H:%M:%S", time.localtime(event.at))
-            yield f"{clock} {project}: #{issue} {told}"
+            arrives = f"; in your clone: git pull {source}" if told == MERGED and source else ""
+            yield f"{clock} {project}: #{issue} {told}{arrives}"

@@ -72,7 +72,7 @@ def test_loop_fills_a_slot_as_soon_as_it_is_free_and_tells_what_happens(
         f"harb: #{first} pull request #3 opened",
         f"harb: #{first} CI passed",
         f"harb: #{first} review: approved, sm merges",
-        f"harb: #{first} merged",
+        f"harb: #{first} merged; in your clone: git pull origin main",
     ]
 
 

@@ -269,3 +269,29 @@ def test_nested_submodules_come_from_the_clone_as_well(
     make_ready(session)
     assert submodules.fill(tree, session.project.git.common_dir()) == ("lib", "lib/deep")
     assert (tree / "lib/deep/lib.c").exists()
+
+
+# Hooks that are files of the branch
+
+
+@pytest.mark.parametrize("setting", ["core.hooksPath", "core.fsmonitor"])
+def test_branch_brings_no_hook_that_sm_runs(
+    session: IssueSession, repository: Repository, tmp_path: Path, setting: str
+) -> None:
+    """With `core.hooksPath .husky` git runs hooks of the files that it has just checked out."""
+    bait, clone = tmp_path / "bait", repository.clone
+    git(clone, "config", setting, ".husky" if "hooks" in setting else ".husky/post-checkout")
+    for name in ("post-checkout", "post-merge"):
+        put(clone, f".husky/{name}", f"#!/bin/sh\ntouch {bait}\n", 0o755)
+    git(clone, "-c", f"{setting}=", "add", ".husky")
+    git(clone, "-c", "core.fsmonitor=false", "-c", "core.hooksPath=", "commit", "-qm", "hostile")
+    head = git(clone, "rev-parse", "HEAD")
+    git(clone, "-c", "core.hooksPath=", "push", "-q", "origin", "HEAD:fix/7")
+    git(clone, "-c", "core.fsmonitor=false", "reset", "-q", "--hard", "origin/main")
+    bait.unlink(missing_ok=True)
+    make_ready(session)
+    tree = Path(session.worktree)
+    assert (tree / ".husky/post-checkout").exists()
+    session.project.git.at(tree).status()
+    session.project.git.switch_to(head)  # as sm pr checkout does in the person's clone
+    assert not bait.exists()

@@ -229,6 +229,21 @@ def test_large_files_come_along_with_what_sync_carries(repository: Repository) -
     assert lfs.list_missing(clone, hub, "refs/remotes/hub/main") == ()
 
 
+def test_ci_has_the_submodules_that_the_clone_has(repository: Repository) -> None:
+    """It checks out anew, and from a place where a relative URL leads nowhere."""
+    clone = repository.clone
+    git(clone, "submodule", "--quiet", "add", "./", "lib")
+    git(clone, "commit", "-qm", "add lib")
+    git(clone, "push", "-q")
+    git(clone, "remote", "rename", "origin", "elsewhere")
+    project = init(clone, "--remote", "hub", "--ci", "test -f lib/README.md")
+    head = git(clone, "rev-parse", "hub/main")
+    repository.bare.rename(repository.bare.with_name("away.git"))
+    found = project.forge.run_check(head, project.settings.ci, project.ci_folder)
+    assert found is not None
+    assert found.state == "success", project.forge.check(head).log
+
+
 # What is said of the rest
 
 

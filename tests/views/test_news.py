@@ -26,6 +26,13 @@ def test_news_are_of_these_projects_alone_and_told_once(tmp_path: Path) -> None:
     assert read_news(path, end, ("a",)) == ([], end)
 
 
+def test_merged_work_is_told_with_how_it_arrives(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    journal.record(path, events.Decided(session="dev-a-1", row="merged"))
+    (line,), _ = read_news(path, 0, ("a hub main",))
+    assert line.endswith(" a: #1 merged; in your clone: git pull hub main")
+
+
 def test_a_question_says_why_a_person_is_needed(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     journal.record(path, events.StepDone(session="dev-a-1", verb="escalate", result="ci-broken"))
