@@ -50,12 +50,12 @@ def command(machine: Machine, target: str, lines: int, check: bool, as_json: boo
     The newest is the last. TARGET may also be a session that ended long ago, by its id or as
     PROJECT#ISSUE. --check, for cron, lists only what a person has to see to.
     """
-    from sm.views.health import list_given_up, list_records
+    from sm.views.health import list_given_up, list_records, tell
 
     all_of_them = list_given_up if check else list_records
     found = list(islice(all_of_them(machine.root, target), lines))[::-1]
     if as_json:
-        print_json([one.entry for one in found])
+        print_json([tell(one) for one in found])
     elif found:
         _show(found)
     else:

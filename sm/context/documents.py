@@ -143,8 +143,9 @@ def _works_alone(session: Session, folder: Path) -> bool:
     cwd = _real(session.record.cwd)
     if not folder.is_relative_to(cwd):
         return False
-    others = (one for one in registry.list_all(session.root, lambda _: None) if one.is_living)
-    return all(one.name == session.name or _real(one.record.cwd) != cwd for one in others)
+    known = registry.list_all(session.root, lambda _: None)
+    others = [one for one in known if one.name != session.name and _real(one.record.cwd) == cwd]
+    return not any(one.is_living or one.is_being_begun for one in others)
 
 
 def find_document(session: Session, record: Rotation) -> Document | None:

@@ -71,10 +71,14 @@ def _begin_anew(session: Session, record: Rotation) -> None:
 
 
 def _try_again_later(session: Session, record: Rotation) -> None:
-    """The context is as full as before: let another cycle begin later."""
+    """The context is as full as before, or was only summed up: let another cycle begin later."""
     flags = read_flags(session.dir)
     present = agent_state.read(session.dir).context
-    if record.cause is Cause.CYCLE and flags.cycled and flags.context == present:
+    if record.cause is not Cause.CYCLE or flags.context != present:
+        return
+    if not flags.cycled and present and record.context == present:  # a compaction came between
+        save_flags(session.dir, mark_in_vain(flags, FULL, time.time()))
+    elif flags.cycled:
         reading = usage.read_current(session.dir, flags)
         percent = (reading and reading.percent) or record.percent or FULL
         save_flags(session.dir, mark_in_vain(flags, percent, time.time()))

@@ -160,7 +160,7 @@ def _find_present_flags(seen: Facts) -> Flags:
     """The flags of the present filling; the very same ones if no other has begun."""
     flags = seen.flags
     for at in seen.compactions:
-        flags = rearm_flags(flags, seen.context, at, seen.now)
+        flags = keep_pause(flags, rearm_flags(flags, seen.context, at, seen.now), seen.now)
     if (began_at := _find_new_beginning(seen, flags)) is not None:
         flags = rearm_flags(flags, seen.context, began_at, seen.now)
     return flags
@@ -187,6 +187,18 @@ def rearm_flags(before: Flags, present: str, at: float, now: float) -> Flags:
     """
     since = max(at, before.reset_at) if before.context == present else at
     return Flags(context=present, reset_at=min(since, now))
+
+
+def keep_pause(before: Flags, flags: Flags, now: float) -> Flags:
+    """The flags after a compaction: one that comes soon after a cycle in vain begins no other.
+
+    Until the pause is over the percentage does not count, as it rises and falls with each of them.
+    """
+    if before.context != flags.context or not now < before.again_at <= now + AGAIN_S:
+        return flags
+    return structs.replace(
+        flags, cycled=True, again_at=before.again_at, again_percent=FULL + AGAIN_POINTS
+    )
 
 
 def _choose(seen: Facts, flags: Flags) -> Reading | None:
@@ -256,7 +268,7 @@ def mark_untold(flags: Flags, notice: Notice) -> Flags:
 def mark_in_vain(flags: Flags, percent: float, now: float) -> Flags:
     """The flags after a cycle that came to nothing at `percent`."""
     more = min(percent, FULL) + AGAIN_POINTS
-    return structs.replace(flags, again_at=now + AGAIN_S, again_percent=more)
+    return structs.replace(flags, cycled=True, again_at=now + AGAIN_S, again_percent=more)
 
 
 def list_ahead(levels: Levels, flags: Flags) -> list[tuple[str, float]]:

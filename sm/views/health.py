@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from sm.context import history
+from sm.context.error_codes import find_code, judge
 from sm.context.history import Health
 from sm.errors import UsageError
 from sm.sessions import address, registry
@@ -18,6 +19,13 @@ class Recorded(Struct, frozen=True):
 
     entry: Health
     name: str
+
+
+def tell(record: Recorded) -> dict[str, object]:
+    """A record as scripts get it, with what its error is known by."""
+    error = record.entry.details.error
+    said = {"result": judge(error), "error_code": find_code(error)}
+    return {**to_builtins(record.entry), **said}
 
 
 def list_records(root: Root, target: str) -> Iterator[Recorded]:

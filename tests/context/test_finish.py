@@ -361,3 +361,15 @@ def test_reminders_of_the_old_context_do_not_count_in_the_new_one(
     found = plans.read_receipts(session.dir)
     assert fold(found).reminders == 0
     assert [one.plan for one in found].count("context:r1") == 1
+
+
+def test_a_cycle_that_a_compaction_cut_short_begins_again_after_the_pause_alone(
+    kid: AdHocSession,
+) -> None:
+    save_flags(kid.dir, Flags(context="old", reset_at=2000.0))  # as the compaction has left them
+    record = rotation(Cause.CYCLE, step=Step.DOCUMENT, percent=86.0)
+    finish.give_up(target(kid), record, WHY)
+    found = read_flags(kid.dir)
+    assert found.cycled
+    assert abs(found.again_at - time.time() - 1800) < 60
+    assert found.again_percent > 100

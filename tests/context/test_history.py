@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,8 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from sm.context import history
+from sm.context import decide, history
+from sm.context.error_codes import CODES, find_code, judge
 from sm.context.history import HOUR_S, RAISED, Health, make_entry
 from sm.context.rotation import Cause, Rotation, Step, begin
 from sm.errors import StateError
@@ -97,6 +99,20 @@ def test_only_an_agent_that_has_named_its_task_is_confirmed(
     history.append(root, make_entry(record, NOW, project="", session="s-1", error=error))
     (written,) = history.read_recent(root)
     assert (written.status, written.details.error) == (status, error)
+
+
+def test_every_error_has_a_code_that_stays() -> None:
+    source = Path(decide.__file__).read_text()
+    reasons = re.findall(r'Act\.GIVE_UP, \w+, f?"([^"{]+)', source)
+    reasons += re.findall(r'^(?:COMPACTED|NO_\w+) = "(.+)"', source, re.MULTILINE)
+    assert len(reasons) > 8
+    codes = {find_code(reason) for reason in reasons}
+    assert "handoff_failed" not in codes
+    assert codes | {"document_unreadable"} == set(CODES.values())
+    assert (find_code(""), find_code("the record is damaged")) == ("", "handoff_failed")
+    assert [judge(""), judge("x")] == ["ok", "critical"]
+    document = (Path(__file__).parents[2] / "docs" / "CONTEXT.md").read_text()
+    assert all(f"`{code}`" in document for code in [*codes, "handoff_failed"])
 
 
 def test_records_of_before_an_ended_turn_was_no_proof_are_read(root: Root) -> None:

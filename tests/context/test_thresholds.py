@@ -250,3 +250,16 @@ def test_a_cycle_that_came_to_nothing_calls_for_a_pass_when_it_may_begin_again()
     again = mark_in_vain(Flags(context="c1", cycled=True, reset_at=NOW - 600), 86, NOW)
     assert decided(70, flags=again).again_at == NOW + AGAIN_S
     assert decided(10).again_at == math.inf
+
+
+def test_compactions_after_a_cycle_in_vain_begin_no_other_until_the_pause_is_over() -> None:
+    flags = mark_in_vain(Flags(context="c1", cycled=True, reset_at=NOW - 600), 86, NOW - 5)
+    for second in range(20, 0, -1):  # the window is so small that each turn sums it up
+        found = decided(99, flags=flags, compactions=(NOW - second,), read_at=NOW)
+        assert (found.is_new, found.due.cycle) == (True, False)
+        assert found.again_at == NOW - 5 + AGAIN_S
+        flags = found.flags
+    assert find_due(99, LEVELS, flags, NOW - 5 + AGAIN_S).cycle
+    reading = Reading(at=NOW, context="c2", percent=99)
+    other = decided(flags=flags, context="c2", began_at=NOW - 1, reading=reading)
+    assert other.due.cycle, "a context that was cleared is another one"
