@@ -28,7 +28,7 @@ class Refusal(Enum):
     NO_PROMPT = "no-prompt", "it shows no input line"
     DIALOG = "dialog", "it asks a question, which Enter would answer"
     STARTING = "starting", "it is starting, and begins with the task that it was given"
-    BUSY = "busy", "it is at work: it gets it at the end of its turn"
+    BUSY = "busy", "it is busy until its turn ends"
     COMPACTING = "compacting", "its context is being summed up"
     BLOCKED = (
         "blocked",

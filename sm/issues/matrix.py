@@ -564,7 +564,7 @@ _SILENT = (
     Row(
         "protocol-reminder",
         "(empty), answered",
-        "turn ended, no background task, no new sentinel; twice at most",
+        "turn ended, no background task, no new phase; twice at most",
         lambda f: f.fell_silent and f.history.reminders < REMINDERS,
         (Step(INJECT, "protocol-reminder"),),
         lambda f: f"{f.signs.ended_at:.3f}" if f.signs and f.signs.ended_at else "",

@@ -89,7 +89,7 @@ def _git_says(m: Material, command: str, said: str, nothing: str) -> str:
 
 def _phase(m: Material) -> str:
     if m.phase is Phase.UNKNOWN:
-        return f"a line that is no sentinel:\n{fence('line', m.phase_text, m.nonce)}"
+        return f"a line that is no phase:\n{fence('line', m.phase_text, m.nonce)}"
     return m.phase or "none written"
 
 
@@ -304,7 +304,7 @@ def _nothing_pushed(m: Material) -> str:
 def _unknown_sentinel(m: Material) -> str:
     known = "\n".join(f"  {sentinel}" for sentinel in SENTINELS)
     return (
-        "[sm] The phase file holds a line that is no sentinel of the protocol:\n"
+        "[sm] The phase file holds a line that is no phase of the protocol:\n"
         f"{fence('line', m.phase_text, m.nonce)}\nWrite one of these:\n{known}"
     )
 

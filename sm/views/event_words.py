@@ -9,11 +9,11 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from sm.issues.matrix import BY_NAME
 from sm.sessions.history import Verb
+from sm.sessions.plan import FAILED
 from sm.store import events
 from sm.store.events import Event, Rotation, RotationStep, StepDone, Untyped
-from sm.views.row_words import put_in_words
+from sm.views.row_words import ROWS, put_in_words
 
 BY_HAND = "asked for by a person"
 
@@ -97,11 +97,7 @@ def _behind(words: str, more: str) -> str:
 
 
 def _decided(event: events.Decided) -> str:
-    row = BY_NAME.get(event.row)
-    if row is None:
-        return f"decided: {describe(event)}"
-    steps = ", ".join(str(step) for step in row.steps)
-    return f"{event.row} ({_phase(event)}): {row.fact} → {steps}"
+    return ROWS.get(event.row) or f"decided: {describe(event)}"
 
 
 def _phase(event: events.Decided) -> str:
@@ -110,18 +106,44 @@ def _phase(event: events.Decided) -> str:
 
 STEPS: dict[str, str] = {
     Verb.INJECT: "told the agent",
-    Verb.NOTIFY: "asked a person",
+    Verb.CREATE_PHASE: "made the phase file anew",
+    Verb.WRITE_CI_RESULT: "noted the result of CI",
+    Verb.OPEN_PULL: "opened the pull request",
+    Verb.RERUN_CI: "had CI run again",
+    Verb.MERGE: "merged it",
+    Verb.NOTIFY: "a person is needed",
     Verb.REMIND: "reminded the person",
+    Verb.COMMENT: "commented on the issue",
+    Verb.LABEL_BLOCKED: "labelled the issue as blocked",
+    Verb.RESTORE_BACKLOG: "put the issue back into the backlog",
+    Verb.CLEAN_LABELS: "took the labels of sm off the issue",
+    Verb.CLOSE_ISSUE: "closed the issue",
+    Verb.CLOSE_PULL: "closed the pull request",
+    Verb.KILL: "ended the agent",
+    Verb.START: "started the agent",
     Verb.RECOVER: "restarted the agent",
+    Verb.ADOPT_TEXT: "took over the edited text",
+    Verb.ADOPT_REVIEW: "took over the edited review",
+    Verb.REMOVE_WORKTREE: "removed the worktree",
+    Verb.DELETE_BRANCH: "deleted the branch",
+    Verb.DELETE_EMPTY_BRANCH: "deleted the branch, which has no work",
+    Verb.RELEASE_CLAIM: "gave the claim up",
+    Verb.FORGET: "ended the session",
 }
-"""What is told of a step; another one is told by its verb, which is a word of the protocol."""
+"""What is told of a step that was done; the verb of another version is told as it is."""
+
+NOT_DONE = ("kept", "not set", FAILED)
+"""So begins the result of a step that has left things as they were."""
 
 
 def _step(event: StepDone) -> str:
     more = describe(event)
     if event.verb == Verb.PARK:
         return f"parked the session {more}"
-    return _behind(STEPS.get(event.verb, event.verb), more)
+    if event.result.startswith(NOT_DONE) or (event.trouble and not event.result):
+        return f"did not {event.verb}: {more}"
+    # Of a message the result is the name of a text, of other steps it is in words.
+    return _behind(STEPS.get(event.verb, event.verb), put_in_words(more))
 
 
 STEPS_SHORTLY: dict[str, str] = {
@@ -284,7 +306,7 @@ WORDINGS: dict[type[Event], Wording] = dict(
             events.Dropped,
             "dropped",
             lambda event: f"{event.row}: {event.reason}",
-            "dropped what had lost its point",
+            lambda event: f"dropped ({put_in_words(event.row)}): {event.reason}",
         ),
         _wording(events.Waiting, "waiting", lambda event: event.reason, "waits for another try"),
         _wording(

@@ -6,12 +6,20 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from sm.errors import StateError
+from sm.issues import phase_file
 from sm.issues.needs import CAUSES
+from sm.phase import Phase
+from sm.redact import redact
 from sm.sessions.history import Verb
 from sm.store import events, journal
 from sm.store.events import Event, StepDone
-from sm.store.paths import name_session
+from sm.store.paths import Root, name_session
+from sm.text import one_line
 from sm.views.trace import OUTCOMES
+
+ASKED_LIMIT = 200
+"""Characters of a question in a line."""
 
 DECIDED = OUTCOMES | {
     "ci-passed": "CI passed",
@@ -29,8 +37,11 @@ DECIDED = OUTCOMES | {
 MERGED = OUTCOMES["merged"]
 
 
-def tell(event: Event) -> str:
-    """What is told of the event, '' for nothing; what a tick does, its own lines say."""
+def tell(event: Event, asked: str = "") -> str:
+    """What is told of the event, '' for nothing; what a tick does, its own lines say.
+
+    `asked` is what the agent has asked, if it asks a person.
+    """
     match event:
         case events.Decided(row=row):
             return DECIDED.get(row, "")
@@ -41,17 +52,17 @@ def tell(event: Event) -> str:
         case events.RecoverAsked():
             return "a person has its agent restarted"
         case StepDone():
-            return _step(event)
+            return _step(event, asked)
     return ""
 
 
-def _step(event: StepDone) -> str:
+def _step(event: StepDone, asked: str) -> str:
     result = event.result or event.trouble
     match event.verb:
         case Verb.OPEN_PULL if result:
             return f"pull request {result} opened"
         case Verb.NOTIFY:
-            return f"a person is needed: {CAUSES.get(result, result)}"
+            return f"a person is needed: {CAUSES.get(result, result)}{asked and f' ({asked})'}"
         case Verb.REMIND:
             return "a person is reminded"
         case Verb.PARK:
@@ -71,14 +82,28 @@ def read_news(path: Path, position: int, projects: Iterable[str]) -> tuple[list[
     """
     found, end = journal.read_since(path, position)
     prefixes = {name_session(project.split(" ")[0], 0)[:-1]: project for project in projects}
-    return list(_lines(found, prefixes)), end
+    return list(_lines(found, prefixes, Root(path.parent.parent))), end
 
 
-def _lines(found: Iterable[Event], prefixes: dict[str, str]) -> Iterator[str]:
+def _read_question(root: Root, project: str, issue: int, event: Event) -> str:
+    """What the agent asks: the journal has that it asks, and its phase file has what."""
+    if not (isinstance(event, StepDone) and event.result == "escalate"):
+        return ""
+    try:
+        write = phase_file.read(root, project, issue)
+    except StateError:
+        return ""
+    is_question = write is not None and write.phase is Phase.ESCALATE
+    return one_line(redact(write.reason), ASKED_LIMIT) if write and is_question else ""
+
+
+def _lines(found: Iterable[Event], prefixes: dict[str, str], root: Root) -> Iterator[str]:
     for event in found:
         prefix, dash, issue = event.session.rpartition("-")
         project, _, source = prefixes.get(prefix + dash, "").partition(" ")
-        if project and issue.isdecimal() and (told := tell(event)):
+        if not (project and issue.isdecimal()):
+            continue
+        if told := tell(event, _read_question(root, project, int(issue), event)):
             clock = time.strftime("%H:%M:%S", time.localtime(event.at))
             arrives = f"; in your clone: git pull {source}" if told == MERGED and source else ""
             yield f"{clock} {project}: #{issue} {told}{arrives}"

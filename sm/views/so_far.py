@@ -55,6 +55,8 @@ def _standing(session: AnySession, now: float) -> str:
 
 def _in_words(row: StatusRow) -> str:
     state = AT_WORK if row.phase is State.WORKING else str(row.phase)
+    if row.why:
+        state = f"a person is needed: {row.why}"
     return f"{state} (waits for {row.waits_for})" if row.waits_for else state
 
 

@@ -16,7 +16,7 @@ CODES = {
     "no-prompt": "it shows no input line",
     "dialog": "it asks a question, which Enter would answer",
     "starting": "it is starting, and begins with the task that it was given",
-    "busy": "it is at work: it gets it at the end of its turn",
+    "busy": "it is busy until its turn ends",
     "compacting": "its context is being summed up",
     "blocked": "a hook of the person's own has refused the prompt (UserPromptSubmit in the "
     "settings): 'sm doctor' says where",

@@ -58,7 +58,7 @@ def test_each_event_is_a_line_in_words(root: Root, capsys: pytest.CaptureFixture
     lines = [line[21:] for line in capsys.readouterr().out.splitlines()]
     assert lines == [
         "dev-harb-7      claimed the issue",
-        "dev-harb-7      ci-failed (PHASE:awaiting_ci): CI failure → write ci-result, inject “ci-failed”",  # noqa: E501
+        "dev-harb-7      CI failed",
         "s-000000aa      problem: two lines",
     ]
 

@@ -99,7 +99,7 @@ def test_an_agent_at_work_is_in_the_way_of_nothing_but_the_clear(company: Compan
     go = company.folder / "go"
     company.sm("send", "ann", f"hold: {go}")
     said = company.sm("cycle", "ann", "--dry-run").stdout
-    assert said.endswith("in the way now: it is at work: it gets it at the end of its turn\n")
+    assert said.endswith("in the way now: it is busy until its turn ends\n")
     go.touch()
 
 

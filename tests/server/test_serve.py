@@ -303,7 +303,7 @@ def test_input_to_an_agent_at_work_is_queued(company: Company, served: Served) -
     said = served.post("/sessions/ann/input", {"text": "And then this."})
     assert (said.body["status"], said.body["reason"]) == (
         "waiting",
-        "it is at work: it gets it at the end of its turn",
+        "it is busy until its turn ends",
     )
     assert served.get("/sessions/ann").body["waiting"] == 1
     gate.touch()

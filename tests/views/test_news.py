@@ -6,6 +6,7 @@ import pytest
 
 from sm.issues.matrix import BY_NAME
 from sm.store import events, journal
+from sm.store.paths import Root
 from sm.views.news import DECIDED, read_news
 from tests.helpers import old_line
 
@@ -38,6 +39,20 @@ def test_a_question_says_why_a_person_is_needed(tmp_path: Path) -> None:
     journal.record(path, events.StepDone(session="dev-a-1", verb="escalate", result="ci-broken"))
     lines, _ = read_news(path, 0, ("a",))
     assert lines[0].endswith("a: #1 a person is needed: CI itself failed")
+
+
+def test_a_question_of_the_agent_is_told_with_its_words(tmp_path: Path) -> None:
+    root = Root(tmp_path)
+    root.private.mkdir(mode=0o700)
+    phase = root.phase("a", 1)
+    phase.write_text("PHASE:escalate\nReason: which colour?\n")
+    phase.chmod(0o600)
+    for result in ("escalate", "ci-late"):
+        asked = events.StepDone(session="dev-a-1", verb="escalate", result=result)
+        journal.record(root.journal, asked)
+    lines, _ = read_news(root.journal, 0, ("a",))
+    assert lines[0].endswith("a person is needed: The agent asks for a person (which colour?)")
+    assert lines[1].endswith("a person is needed: CI has given no result in time")
 
 
 @pytest.mark.parametrize(

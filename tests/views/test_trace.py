@@ -91,10 +91,8 @@ def test_the_story_is_told_in_order_with_times(
     lines = out.splitlines()
     assert len(lines) == len(JOURNEY) + 2
     assert re.fullmatch(r"2025-12-29 09:20:00 +\+0\.0s +claimed the issue", lines[0])
-    assert lines[2].endswith(
-        "+59s  ci-failed (PHASE:awaiting_ci): CI failure → write ci-result, inject “ci-failed”"
-    )
-    assert lines[4].endswith("+1.0s  told the agent: ci-failed")
+    assert lines[2].endswith("+59s  CI failed")
+    assert lines[4].endswith("+1.0s  told the agent: CI failed")
     assert lines[11].endswith("a person answered: ada: take the second one")
     assert lines[-1] == "dev-harb-7: merged, 4m03s, 1 CI fix, 1 review round, 1 restart"
     assert "\x1b" not in out
@@ -109,7 +107,7 @@ def test_json_has_times_and_words(project: Project, capsys: pytest.CaptureFixtur
         "elapsed_s": 59.0,
         "event": "decided",
         "detail": "ci-failed (PHASE:awaiting_ci)",
-        "told": "ci-failed (PHASE:awaiting_ci): CI failure → write ci-result, inject “ci-failed”",
+        "told": "CI failed",
     }
     assert told["summary"]["rounds"] == 1
 
@@ -308,6 +306,30 @@ def test_every_verb_can_be_told() -> None:
         assert tell(kinds.StepDone(verb=str(verb), result="so it went")).endswith("so it went")
     unknown = kinds.Decided(row="a-row-of-another-version", phase="x")
     assert tell(unknown) == "decided: a-row-of-another-version (x)"
+
+
+def test_what_sm_decides_and_does_is_told_without_words_of_the_protocol() -> None:
+    said = [tell(kinds.Decided(row=row.name)) for row in ROWS if row.steps]
+    said += [
+        tell(kinds.StepDone(verb=str(step.verb), result=step.text))
+        for row in ROWS
+        for step in row.steps
+    ]
+    for line in said:
+        assert not re.search(r"sentinel|inject|→|PHASE|[a-z]-[a-z]", line), line
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"verb": "merge at the reviewed head", "trouble": "the forge refuses"},
+        {"verb": "remove worktree", "result": "kept: 2 files"},
+        {"verb": "restore the backlog label", "result": "not set: it was edited"},
+        {"verb": "recover", "result": "failed: no such program"},
+    ],
+)
+def test_a_step_that_was_not_done_is_not_told_as_done(step: dict[str, str]) -> None:
+    assert tell(kinds.StepDone(**step)).startswith(f"did not {step['verb']}: ")
 
 
 @pytest.mark.parametrize(
