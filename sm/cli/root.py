@@ -56,6 +56,7 @@ COMMANDS: dict[str, Verb] = {
     "serve": Verb("serve", "Offer sessions, messages and handoffs over HTTP."),
     "bridge": Verb("bridge", "Share handoffs between a chat client and a coding client."),
     "mcp": Verb("mcp", "Offer these handoffs as MCP tools."),
+    "uninstall": Verb("uninstall", "Take away what sm has made on this machine."),
     "react": Verb("react", "React to what happened in one session.", hidden=True),
     "react-server": Verb("react_server", "React, once for each line of input.", hidden=True),
     "rotate": Verb("rotate", "Carry on a session's rotation.", hidden=True),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sm.adapters import settings_file
-from sm.errors import UsageError
+from sm.errors import SmError, UsageError
 from sm.sessions.machine import Machine
 
 SERVERS = "mcpServers"
@@ -98,6 +98,14 @@ def uninstall(client: McpClient, env: Mapping[str, str]) -> str:
     del servers[NAME]
     settings_file.write(file, file.settings | {SERVERS: servers})
     return f"{client}: removed the server '{NAME}' from '{file.path}'"
+
+
+def is_installed(client: McpClient, env: Mapping[str, str]) -> bool:
+    """Say whether our server is in the client's configuration, as far as that can be read."""
+    try:
+        return NAME in _servers(settings_file.read(find_configuration(client, env)))
+    except SmError:
+        return False
 
 
 def find_configuration(client: McpClient, env: Mapping[str, str]) -> Path:

@@ -95,6 +95,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "init": ("--repo {folder} --yes", "--repo {folder}/clone --yes --force --name {hostile}"),
     "poll": ("--dry-run", ""),
     "start-session": ("harb 1", "harb 99"),
+    "uninstall": ("--dry-run",),
     "ci-run": ("{hostile}",),
     "react": ("nothing", "harb 99"),
     "react-server": ("nothing x",),

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec import convert
 
 from sm.__main__ import run
 from sm.cli.times import format_age, format_span
@@ -329,7 +330,8 @@ def test_what_sm_decides_and_does_is_told_without_words_of_the_protocol() -> Non
     ],
 )
 def test_a_step_that_was_not_done_is_not_told_as_done(step: dict[str, str]) -> None:
-    assert tell(kinds.StepDone(**step)).startswith(f"did not {step['verb']}: ")
+    done = convert(step, kinds.StepDone)
+    assert tell(done).startswith(f"did not {done.verb}: ")
 
 
 @pytest.mark.parametrize(

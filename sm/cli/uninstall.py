@@ -1,0 +1,89 @@
+"""`sm uninstall`: take away what sm has made on this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from sm.cli.options import load_config, load_machine
+from sm.errors import SmError
+from sm.output import confirm, say, warn
+from sm.shell_root import PACKAGE
+
+if TYPE_CHECKING:
+    from sm.config.schema import Config
+    from sm.setup.uninstall import Part
+
+
+@click.command("uninstall")
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed and kept.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.pass_context
+def command(click_context: click.Context, dry_run: bool, yes: bool) -> None:
+    """Take away what sm has made: state, configuration, hub, remote, hooks and links.
+
+    Your clones with their commits and branches stay, and so do worktrees with work that is nowhere
+    else, a hub with commits that no branch of yours has, open issues and your threads: each is
+    named with the reason. While a session is on record or dev-poll runs, nothing is done.
+    """
+    from sm.setup.uninstall import check_nothing_runs, list_parts
+
+    machine, config = load_machine(click_context), _load(click_context)
+    check_nothing_runs(machine, config)
+    parts = [*list_parts(machine, config, os.environ), *_list_clients()]
+    for part in parts:
+        say(f"kept: {part.what}: {part.kept}" if part.kept else f"to be removed: {part.what}")
+    going = [part for part in parts if not part.kept]
+    if not going:
+        say("there is nothing to remove")
+    elif not dry_run:
+        _remove(going, yes=yes)
+    if not dry_run:
+        say(f"what is left is the program: {_spell_end()}")
+
+
+def _load(click_context: click.Context) -> Config | None:
+    from sm.config.load import NoConfigError
+
+    try:
+        return load_config(click_context)
+    except NoConfigError:
+        return None
+
+
+def _remove(parts: list[Part], *, yes: bool) -> None:
+    if not (yes or confirm("remove all of this?")):
+        raise SmError("nothing was changed")
+    failed = 0
+    for part in parts:
+        try:
+            part.remove()
+            say(f"removed: {part.what}")
+        except (SmError, OSError) as error:
+            failed += 1
+            warn(f"not removed: {part.what}: {error}")
+    if failed:
+        raise SmError("some of it is still there: mend that, then call this again")
+
+
+def _list_clients() -> Iterator[Part]:
+    """The entry of `sm mcp install` in each client that has one."""
+    from sm.mcp import clients
+    from sm.setup.uninstall import Part
+
+    for client in clients.list_present(os.environ):
+        path = clients.find_configuration(client, os.environ)
+        if clients.is_installed(client, os.environ):
+            yield Part(
+                f"tools for threads in {path}",
+                remove=lambda client=client: clients.uninstall(client, os.environ),  # type: ignore[misc]
+            )
+
+
+def _spell_end() -> str:
+    if (PACKAGE / "shell").is_dir():
+        return "pipx uninstall sm-orchestrator"
+    return f"remove the folder {PACKAGE.parent}"

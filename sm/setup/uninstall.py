@@ -1,0 +1,190 @@
+"""What `sm` has made on this machine, and how it goes again; what a person would lose is kept."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from sm.adapters.forge.local.entry import find_bare
+from sm.adapters.forge.local.repository import BareRepository
+from sm.adapters.forge.model import IssueState
+from sm.adapters.git_call import call
+from sm.config.forges import LocalSettings
+from sm.config.load import find_user_folder, list_files
+from sm.config.schema import Config
+from sm.errors import SmError
+from sm.issues import worktrees
+from sm.sessions import registry
+from sm.sessions.machine import Machine
+from sm.sessions.project import Project
+from sm.setup import hooks
+from sm.setup.discover import remote_url
+from sm.setup.init import locate_hub
+from sm.shell_root import find_shell_root
+from sm.store import lock
+
+COMMANDS = ("sm", "dev-poll", "agent-session")
+"""What a person links into a folder on PATH."""
+
+
+class Part(Struct, frozen=True):
+    """Something of ours. `kept` says why it stays, '' if it goes; `remove` does that."""
+
+    what: str
+    kept: str = ""
+    remove: Callable[[], object] = lambda: None
+
+
+def check_nothing_runs(machine: Machine, config: Config | None) -> None:
+    """Refuse while a session is on record or dev-poll runs.
+
+    Raises:
+        SmError: as it says; the message has the commands that end them.
+
+    """
+    ends = [f"sm kill {one.address}" for one in registry.list_all(machine.root)]
+    for project in config.projects if config else ():
+        if lock.is_held(machine.root.project(project.name).poll_lock):
+            raise SmError("dev-poll runs: end it first, then call this again")
+    if ends:
+        raise SmError(f"sessions are on record: end them first: {'; '.join(ends)}")
+
+
+def list_parts(machine: Machine, config: Config | None, env: Mapping[str, str]) -> Iterator[Part]:
+    """Return all of ours, in the order in which it goes; nothing is changed."""
+    for settings in config.projects if config else ():
+        assert config is not None
+        project = Project(config, settings)
+        yield from _list_worktrees(project)
+        yield from _list_hub(project)
+        yield from _list_files(project)
+    yield from _list_hooks(env)
+    if machine.root.private.is_dir():
+        state = machine.root.private
+        yield Part(f"state: {state}", remove=lambda: shutil.rmtree(state))
+    database = machine.settings.bridge_database
+    if database.is_file():
+        yield Part(f"threads of chats: {database}", kept="they are your own words")
+    yield from _list_configuration(config, env)
+    yield from _list_links(env)
+
+
+def _list_worktrees(project: Project) -> Iterator[Part]:
+    try:
+        found = worktrees.list_all(project)
+    except SmError as error:
+        yield Part(f"worktrees of {project.name}", kept=error.message)
+        return
+    for one in found:
+        what, issue = f"worktree: {one.path}", one.issue
+        if kept := one.problem or "; ".join(one.lost):
+            yield Part(what, kept=kept)
+        else:
+            yield Part(what, remove=lambda issue=issue: worktrees.drop(project, issue))  # type: ignore[misc]
+
+
+def _list_hub(project: Project) -> Iterator[Part]:
+    """The embedded forge, the bare repository and the remote, if `sm init` has made them."""
+    settings = project.settings
+    if not isinstance(settings.forge, LocalSettings):
+        yield Part(f"labels and claims at {settings.forge.place}", kept="others may use them")
+        return
+    hub = locate_hub(settings.repo)
+    bare = find_bare(settings.repo, remote_url(settings.repo, settings.remote))
+    is_ours = bare is not None and bare.parent == hub
+    why = _find_only_there(project, bare) if bare is not None and is_ours else ""
+    forge = settings.forge.path
+    if forge.is_dir():
+        open_issues = _count_open(project)
+        kept = why or (f"{open_issues} in it are open" if open_issues else "")
+        yield Part(f"issues and pull requests: {forge}", kept, lambda: shutil.rmtree(forge))
+    if bare is None:
+        return
+    what = f"remote '{settings.remote}' of {settings.repo}, and its repository {bare}"
+    if not is_ours:
+        yield Part(what, kept="sm has not made it")
+    else:
+        yield Part(what, why, lambda: _remove_hub(settings.repo, settings.remote, bare))
+
+
+def _find_only_there(project: Project, bare: Path) -> str:
+    """Why the hub must stay: commits that no branch of the person, and no other remote has.
+
+    The branches of agents in the clone do not count: those of dropped worktrees go.
+    """
+    settings, git = project.settings, project.git
+    heads = BareRepository(bare).heads()
+    lacking = [branch for branch, head in heads.items() if git.rev_parse(head) is None]
+    if not lacking:
+        own = ("--branches", "--tags", f"--exclude={settings.remote}/*", "--remotes")
+        args = ("--not", f"--exclude={settings.branch_prefix}/*", *own)
+        lacking = [
+            branch
+            for branch, head in heads.items()
+            if call(settings.repo, "rev-list", "--max-count=1", head, *args).stdout
+        ]
+    if not lacking:
+        return ""
+    return (
+        f"it has commits of {', '.join(lacking)} that no branch of yours has; to take them: "
+        f"git -C {settings.repo} fetch {settings.remote}, then merge what you want to keep"
+    )
+
+
+def _count_open(project: Project) -> int:
+    try:
+        return len(project.forge.issues(IssueState.OPEN)[0])
+    except SmError:
+        return 1  # better kept
+
+
+def _remove_hub(repo: Path, remote: str, bare: Path) -> None:
+    call(repo, "remote", "remove", remote)
+    shutil.rmtree(bare)
+    if not any(bare.parent.iterdir()):
+        bare.parent.rmdir()
+
+
+def _list_files(project: Project) -> Iterator[Part]:
+    """Those of the protocol, which lie beside the state for agents and scripts."""
+    root, name = project.root, project.name
+    folder = root.phase(name, 1).parent
+    patterns = [
+        one.name.replace("-1", "-[0-9]*")
+        for one in (root.ci_result(name, 1), root.renotify(name, 1), root.terminal_log(name, 1))
+    ] + [root.phase(name, 1).name.replace("-1.", "-[0-9]*.")]
+    for path in sorted(found for pattern in patterns for found in folder.glob(pattern)):
+        if path.lstat().st_uid == os.geteuid():
+            yield Part(f"file: {path}", remove=path.unlink)
+
+
+def _list_hooks(env: Mapping[str, str]) -> Iterator[Part]:
+    path = hooks.default_settings(env)
+    try:
+        is_there = any(hook.installed for hook in hooks.look(path).hooks)
+    except SmError as error:
+        yield Part(f"hooks in {path}", kept=error.message)
+        return
+    if is_there:
+        yield Part(f"hooks in {path}", remove=lambda: hooks.uninstall(path))
+
+
+def _list_configuration(config: Config | None, env: Mapping[str, str]) -> Iterator[Part]:
+    folder = find_user_folder(env)
+    if config and config.source != folder and config.source.parent != folder:
+        yield Part(f"configuration: {config.source}", kept="it lies among your own files")
+    for path in list_files(folder):
+        yield Part(f"configuration: {path}", remove=path.unlink)
+
+
+def _list_links(env: Mapping[str, str]) -> Iterator[Part]:
+    ours = find_shell_root() / "bin"
+    for folder in dict.fromkeys(env.get("PATH", "").split(os.pathsep)):
+        for name in COMMANDS if folder else ():
+            path = Path(folder) / name
+            if path.is_symlink() and path.resolve() == (ours / name).resolve():
+                yield Part(f"link: {path}", remove=path.unlink)

@@ -1,0 +1,122 @@
+"""Leaving: what sm has made goes, what a person would lose stays and is named."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sm.__main__ import run
+from sm.shell_root import find_shell_root
+from sm.store.paths import Root
+from tests.helpers import git
+from tests.residents import settle
+
+
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A clone that `sm init` has set up, with a hub of its own; its program is linked."""
+    path = tmp_path / "src" / "reef"
+    path.mkdir(parents=True)
+    git(path, "init", "-q")
+    git(path, "commit", "-q", "--allow-empty", "-m", "first")
+    links = tmp_path / "links"
+    links.mkdir()
+    (links / "sm").symlink_to(find_shell_root() / "bin" / "sm")
+    monkeypatch.setenv("PATH", f"{links}:{os.environ['PATH']}")
+    monkeypatch.chdir(path)
+    assert run(["init", "--yes", "--agent", "cat"]) == 0
+    assert run(["hooks", "install"]) == 0
+    return path
+
+
+def seen(folder: Path) -> list[str]:
+    """All that is there but the state, which every command makes where it is missing."""
+    found = (path.relative_to(folder) for path in folder.rglob("*"))
+    return sorted(str(path) for path in found if path.parts[0] != "state")
+
+
+def make_state(root: Root) -> Path:
+    root.private.mkdir(mode=0o700, exist_ok=True)
+    phase = root.phase("reef", 7)
+    phase.touch(mode=0o600)
+    return phase
+
+
+def test_a_dry_run_changes_nothing(
+    clone: Path, tmp_path: Path, root: Root, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_state(root)
+    before = seen(tmp_path)
+    assert run(["uninstall", "--dry-run"]) == 0
+    assert seen(tmp_path) == before
+    said = capsys.readouterr().out
+    for what in ("remote 'origin'", "hooks in", "state: ", "configuration: ", "link: ", "file: "):
+        assert f"to be removed: {what}" in said
+
+
+def test_all_that_sm_has_made_goes_and_the_clone_stays(
+    clone: Path, tmp_path: Path, root: Root, capsys: pytest.CaptureFixture[str]
+) -> None:
+    phase = make_state(root)
+    beside = root.phase("reefs", 7)
+    beside.touch()
+    commit = git(clone, "rev-parse", "main")
+    assert run(["uninstall", "--yes"]) == 0
+    assert git(clone, "remote") == ""
+    assert git(clone, "rev-parse", "main") == commit
+    assert git(clone, "status", "--porcelain") == ""
+    for gone in (clone.parent / "reef-hub", root.private, phase, tmp_path / "links" / "sm"):
+        assert not os.path.lexists(gone)
+    assert beside.exists()
+    assert not list(Path(os.environ["HOME"], ".config", "sm").iterdir())
+    assert run(["uninstall", "--yes"]) == 0
+    assert "there is nothing to remove" in capsys.readouterr().out
+
+
+def test_what_is_nowhere_else_is_kept_and_named(
+    clone: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hub = clone.parent / "reef-hub"
+    assert run(["issue", "add", "Not done"]) == 0
+    tree = clone.parent / "reef-worktrees" / "reef-7"
+    git(clone, "worktree", "add", "-q", "-b", "fix/7", str(tree))
+    git(tree, "commit", "-q", "--allow-empty", "-m", "merged, and not pulled")
+    git(tree, "push", "-q", "origin", "HEAD:main")
+    (tree / "unsaved").touch()
+    assert run(["uninstall", "--yes"]) == 0
+    said = capsys.readouterr().out
+    assert f"kept: worktree: {tree}: " in said
+    assert "it has commits of main that no branch of yours has" in said
+    assert (tree / "unsaved").exists()
+    assert sorted(path.name for path in hub.iterdir()) == ["forge", "repo.git"]
+    assert git(clone, "remote") == "origin"
+
+
+def test_open_issues_are_kept(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["issue", "add", "Not done"]) == 0
+    assert run(["uninstall", "--yes"]) == 0
+    assert "reef-hub/forge: 1 in it are open" in capsys.readouterr().out
+    assert not (clone.parent / "reef-hub" / "repo.git").exists()
+
+
+def test_while_a_session_is_on_record_nothing_is_done(
+    clone: Path, tmp_path: Path, root: Root, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root.private.mkdir(mode=0o700, exist_ok=True)
+    ann = settle(root, tmp_path, "s-000000aa")
+    assert run(["uninstall", "--yes"]) == 1
+    assert f"end them first: sm kill {ann.address}" in capsys.readouterr().err
+    assert (clone.parent / "reef-hub").exists()
+
+
+def test_without_consent_nothing_is_changed(
+    clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import io
+
+    before = seen(tmp_path)
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    assert run(["uninstall"]) == 1
+    assert seen(tmp_path) == before
