@@ -220,7 +220,9 @@ class GithubForge(RestForge):
             UsageError: it has never run on it.
 
         """
-        runs = [one for one in self.reader.actions_runs(head) or () if one.is_ours]
+        if (known := self.reader.actions_runs(head)) is None:
+            raise UsageError("the token may not read GitHub Actions: give it access to Actions")
+        runs = [one for one in known if one.is_ours]
         if not runs:
             raise UsageError(f"GitHub Actions has not run on {head[:12]}: start CI where it runs")
         if any(run.status != "completed" for run in runs):
