@@ -81,6 +81,26 @@ def test_without_the_permission_checks_the_jobs_of_actions_count(
     assert state_of(side, head) == {expected}
 
 
+@pytest.mark.parametrize("count", [1, 130])
+def test_a_required_check_is_seen_to_end_by_the_next_look(side: RemoteSide, count: int) -> None:
+    """Also if the token is not told how many are in which state, or there are many of them."""
+    _, head = opened(side)
+    side.state.protected = ["job0"]
+    side.state.runs.clear()
+    now = time.time()
+    side.state.runs += [Run(n + 1, head, f"job{n}", "success", now) for n in range(count)]
+    side.state.runs[0].word = ""
+    dialect_of(side).hides_checks = count == 1
+    age(side)
+    since = side.open().observe()
+    assert since.pulls[0].check.state is CheckState.PENDING
+    side.state.runs[0].word = "success"
+    since = side.open().observe(since)
+    assert since.pulls[0].check.state is CheckState.SUCCESS
+    _, lines = asked_for(side, since)
+    assert lines == ["GET /issues"], "and not asked for again"
+
+
 def test_a_failed_job_is_told_with_its_log_and_its_name_without_that_permission(
     side: RemoteSide,
 ) -> None:

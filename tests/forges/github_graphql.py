@@ -274,9 +274,9 @@ class View:
         ]
         nodes += map(_status, statuses)
         counts = {
-            "checkRunCountsByState": _count(
-                "CheckRunStateCount", (one.word.upper() or "IN_PROGRESS" for one in runs)
-            ),
+            "checkRunCountsByState": None
+            if self.github.hides_checks
+            else _count("CheckRunStateCount", (one.word.upper() or "IN_PROGRESS" for one in runs)),
             "statusContextCountsByState": _count(
                 "StatusContextStateCount", (WORDS[one.word] for one in statuses)
             ),

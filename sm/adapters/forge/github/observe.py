@@ -49,6 +49,8 @@ RACY_S = 2.0
 """An entry may change again within the second that its list shows: then its ETag says nothing."""
 NEWEST_FIRST = {"sort": "updated", "direction": "desc"}
 OLDEST_FIRST = {"sort": "updated", "direction": "asc"}
+UNTOLD = "/"
+"""The progress of checks of which nothing is told."""
 REMARK_PAGES = 10
 """Of the remarks on lines that were edited since the last look."""
 
@@ -188,7 +190,7 @@ class Observer:
         held = read_hold(plain, node, self._details.rules(pull.base))
         if node.merge_state_status != UNKNOWN and (held.hold, held.held) != (pull.hold, pull.held):
             return True
-        if self._details.rules(pull.base).checks:
+        if self._details.rules(pull.base).checks and node.progress != UNTOLD:
             # The word for all of them says little of those that are required.
             return node.progress != pull.check.progress
         nothing = CheckState.PENDING if self._settings.has_ci else CheckState.NONE
