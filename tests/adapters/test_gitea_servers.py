@@ -185,6 +185,13 @@ def test_an_empty_pull_request_is_not_opened(side: RemoteSide) -> None:
     assert not list(side.state.pulls())
 
 
+def test_what_a_commit_changes_is_known_by_a_comparison(side: RemoteSide) -> None:
+    number, head = opened(side)
+    side.hub.push("fix/1", "more.txt")
+    forge = side.open()
+    assert forge.files_changed(number, head) == ["fix-1.txt"]
+
+
 @pytest.mark.parametrize("has_branch", [True, False])
 def test_what_was_pushed_to_refs_for_is_none_of_ours(side: RemoteSide, has_branch: bool) -> None:
     """User `fix` with the topic `1`: a list even has the name of our branch, if there is one."""

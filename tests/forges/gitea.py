@@ -233,6 +233,8 @@ def compare(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     base, head = (heads.get(name, name) for name in at)
     count = 0 if git.contains(base, head) else 1
     files = [{"filename": name} for name in git.files_changed(base, head)] if count else []
+    if gitea.kind == "gitea":  # only Forgejo has them together: `routers/api/v1/repo/compare.go`
+        return Reply(data={"total_commits": count, "commits": [{"files": files}] * count})
     return Reply(data={"total_commits": count, "files": files})
 
 

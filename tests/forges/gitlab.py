@@ -248,7 +248,7 @@ class Gitlab:
     def obey(self, entry: Entry, who: str, text: str) -> str:
         """Do what the commands in a text say; the rest of it.
 
-        Carriage returns are removed before (`lib/gitlab/quick_actions/extractor.rb`).
+        Carriage returns are removed before (`Gitlab::QuickActions::Extractor`).
         """
         text = text.replace("\r", "")
         for found in COMMAND.finditer(text):
@@ -767,7 +767,7 @@ def commit(gitlab: Gitlab, asked: Asked, who: str, at: tuple[str, ...]) -> Reply
 def of_commit(gitlab: Gitlab, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     """Those that are to be merged into this project, from wherever they come.
 
-    That is what `MergeRequestsFinder` selects for `lib/api/commits.rb`.
+    That is what `MergeRequestsFinder` selects for `API::Commits`.
     """
     found = [entry for entry, pull in gitlab.state.pulls() if pull.head == at[0]]
     return gitlab.page(asked, list(map(gitlab.request_data, found)))

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from sm.adapters.forge.combine import Part
 from sm.adapters.forge.errors import NotFoundError
-from sm.adapters.forge.gitea.shapes import ActionRun, Needed
+from sm.adapters.forge.gitea.shapes import ActionRun, Compared, Needed
 from sm.adapters.forge.gitea.statuses import RunReader, list_runs, read_statuses
 from sm.adapters.forge.model import Comment, IssueState, Review
 from sm.adapters.forge.rest.convert import make_comment, name_branch, read_login, space_out
@@ -21,6 +21,7 @@ from sm.adapters.forge.rest.rules import BranchRules, name_checks
 from sm.adapters.forge.rest.shapes import (
     Branch,
     CommentShape,
+    Comparison,
     InlineShape,
     IssueShape,
     Label,
@@ -196,6 +197,12 @@ class GiteaReader(RunReader):
         """
         refuse_nothing(self, branch, base)
         return super().offer(branch, base, title, body, landed)
+
+    def compare(self, base: str, head: str, what: str) -> Comparison:
+        """What `head` has that `base` lacks."""
+        names = "...".join(quote(name, safe="") for name in (base, head))
+        found = self.ask(f"/compare/{names}", Compared, what)
+        return Comparison(found.all_files, found.total_commits)
 
     def needed(self, number: int) -> list[str]:
         """What is open and a pull request depends on; nothing if the server has no such list."""

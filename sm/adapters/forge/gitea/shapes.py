@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Raw, Struct
 
-from sm.adapters.forge.rest.shapes import Number, Run, Whole
+from sm.adapters.forge.rest.shapes import File, Number, Run, Whole
 
 PULL = re.compile(r"@refs/pull/([0-9]{1,9})/head\Z|\A#([0-9]{1,9})\Z")
 """The pull request that has begun a run: the end of Gitea's `path`, or Forgejo's `prettyref`."""
@@ -63,3 +63,23 @@ class ActionRuns(Struct, frozen=True):
 
     workflow_runs: list[ActionRun] | None = None
     total_count: Whole | None = None
+
+
+class CommitFiles(Struct, frozen=True):
+    """A commit with the files that it changes."""
+
+    files: list[File] | None = None
+
+
+class Compared(Struct, frozen=True):
+    """What one commit has that another lacks. Only Forgejo has the files of all together."""
+
+    files: list[File] | None = None
+    commits: list[CommitFiles] | None = None
+    total_commits: Whole = 0
+
+    @property
+    def all_files(self) -> list[File]:
+        """Each file that one of the commits changes, once."""
+        listed = [file for commit in self.commits or () for file in commit.files or ()]
+        return list({file.filename: file for file in self.files or listed}.values())
