@@ -27,6 +27,7 @@ from sm.adapters.forge.web.errors import BadShapeError
 SIZE, STATUS_PAGES = 50, 20
 OF_PULL = re.compile(r" \(pull_request[a-z_]{0,40}\)\Z")
 """What the name of a status ends in that a workflow for a pull request has written."""
+PLACE = re.compile(r"(.*/actions/runs/[0-9]{1,18})(?:/|\Z)")
 NOT_TOLD = (400, 403, *GONE)
 """Older servers do not list what has run."""
 CANCELLED = (
@@ -59,15 +60,18 @@ def read_statuses(reader: RunReader, head: str, purpose: str) -> list[Part]:
     found = list(_read_latest(reader, head, purpose))
     if not any(map(_is_of_pull, found)):
         return found
-    runs = list_runs(reader, head, purpose, NOT_TOLD)
-    foreign = tuple(run.place for run in runs if reader.is_foreign(run))
-    lost = {part.name for part in found if _is_at(part, foreign)}
+    runs = {run.place: run for run in list_runs(reader, head, purpose, NOT_TOLD)}
+
+    def is_foreign(part: Part) -> bool:
+        run = runs.get(_find_place(part))
+        return run is not None and reader.is_foreign(run)
+
+    lost = {part.name for part in found if is_foreign(part)}
     if not lost:
         return found
-    kept = {part.key: part for part in found if not _is_at(part, foreign)}
+    kept = {part.key: part for part in found if not is_foreign(part)}
     for part in _read_all(reader, head, purpose):  # the last one first
-        is_new = part.name in lost and not _is_at(part, foreign)
-        if is_new and part.key not in kept:
+        if part.name in lost and part.key not in kept and not is_foreign(part):
             kept[part.key] = part
             lost.discard(part.name)
     return list(kept.values())
@@ -153,7 +157,7 @@ def _is_of_pull(part: Part) -> bool:
     return part.has_log and bool(OF_PULL.search(part.name))
 
 
-def _is_at(part: Part, places: tuple[str, ...]) -> bool:
-    """Whether a status links to one of these runs."""
-    at = f"{urlsplit(part.url).path}/"
-    return part.has_log and any(at.startswith(f"{place}/") for place in places if place)
+def _find_place(part: Part) -> str:
+    """The path of the page of the run that a status links to, '' if it is none of theirs."""
+    found = PLACE.match(urlsplit(part.url).path)
+    return found[1] if found else ""
