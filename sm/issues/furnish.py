@@ -10,10 +10,13 @@ import os
 import time
 from pathlib import Path
 
+from msgspec import Struct
+
 from sm.adapters import submodules
-from sm.adapters.copying import CopyError, copy_into
+from sm.adapters.forge.local.check_folder import fingerprint
 from sm.adapters.git_files import list_ignored, select_ignored
 from sm.adapters.shell_command import copy_output, end_leftovers, running
+from sm.clock import is_ahead
 from sm.errors import SmError, TemporaryError
 from sm.issues import worktree
 from sm.redact import redact
@@ -30,6 +33,15 @@ LOG_LIMIT = 256 * 1024
 LAST_LINES = 5
 PAUSE_S = (60.0, 3600.0)
 """Shortest and longest pause after a failed setup; twice as long after each."""
+
+
+class Failed(Struct, frozen=True):
+    """How often the setup `of` has failed in a row, when it did last, and what there is to say."""
+
+    count: int = 0
+    at: float = 0.0
+    of: str = ""
+    text: str = ""
 
 
 class SetupError(SmError):
@@ -76,14 +88,16 @@ def _copy(clone: Path, tree: Path, patterns: tuple[str, ...]) -> list[str]:
     """Copy what git ignores in both; what it would show in the worktree an agent would commit."""
     if not patterns:
         return []
+    from sm.adapters.copying import CopyError, copy_into  # each pass loads this module
+
     wanted = list_ignored(clone, patterns)
-    ignored = select_ignored(tree, wanted)
+    ignored = frozenset(select_ignored(tree, wanted))
     left = [
         f"'{one_line(name)}' was not copied: git would not ignore it there"
         for name in wanted
         if name not in ignored
     ]
-    for name in ignored:
+    for name in (name for name in wanted if name in ignored):
         try:
             copy_into(clone, tree, name)
         except CopyError as error:
@@ -104,9 +118,12 @@ def _set_up(session: IssueSession, tree: Path, command: str, timeout_s: float) -
     """
     directory = session.dir
     end_leftovers(directory.setup_process)
-    failures, last = read_json(directory.setup_failed, tuple[int, str]) or (0, "")
-    if failures and (left_s := _pause_s(failures) - _age_s(directory.setup_failed)) > 0:
-        raise SetupPausedError(f"{last}; tried again in {left_s:.0f} s")
+    failed = read_json(directory.setup_failed, Failed) or Failed()
+    if failed.of != fingerprint(command):
+        failed = Failed()  # a person has mended the command: it is tried at once
+    if failed.count and is_ahead(again_at := failed.at + _pause_s(failed.count), PAUSE_S[1]):
+        clock = time.strftime("%H:%M:%S", time.localtime(again_at))
+        raise SetupPausedError(f"{failed.text}; tried again at {clock}")
     env = make_environment(session.tmux, session, session.own_settings.agent)
     env |= {"SM_CLONE": str(session.project.settings.repo), "SM_WORKTREE": str(tree)}
     started = time.monotonic()
@@ -120,17 +137,14 @@ def _set_up(session: IssueSession, tree: Path, command: str, timeout_s: float) -
     what = f"failed ({process.returncode})" if in_time else f"was stopped after {timeout_s:g} s"
     said = " / ".join(log.last_lines()) or "it said nothing"
     problem = f"worktree.setup {what}: {said}: see '{directory.setup_log}'"
-    write_json(directory.setup_failed, (failures + 1, problem))
+    failed = Failed(failed.count + 1, time.time(), fingerprint(command), problem)
+    write_json(directory.setup_failed, failed)
     raise SetupError(problem)
 
 
 def _pause_s(failures: int) -> float:
     shortest, longest = PAUSE_S
     return min(shortest * 2.0 ** min(failures - 1, 16), longest)
-
-
-def _age_s(path: Path) -> float:
-    return max(0.0, time.time() - path.stat().st_mtime)
 
 
 class _Log:

@@ -321,7 +321,7 @@ class SessionDir(Folder, frozen=True):
     setup_process = Entry("setup.process")
     """Which process it is, while it runs."""
     setup_failed = Entry("setup-failed")
-    """How often it has failed in a row, and how it did last; its mtime is when."""
+    """How often it has failed in a row, when and how it did last."""
     over = Entry("over")
     """How a session without an issue has ended; its monitor has nothing more to do."""
 

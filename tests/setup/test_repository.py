@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 from pathlib import Path
@@ -392,6 +393,35 @@ def test_ignored_files_and_setup_are_proposed_and_missed(
         "worktrees of agents lack '.env', 'apps/web/.env.local', which git ignores",
         "worktrees of agents have no installed packages",
     ]
+
+
+@pytest.mark.parametrize(
+    ("answers", "setup", "copy"),
+    [
+        (("", ""), "npm ci", (".env", "a b/.env")),
+        (("none", "none"), "", ()),
+        (("make deps", ".env local/*"), "make deps", (".env", "local/*")),
+    ],
+)
+def test_person_is_asked_what_worktrees_get(
+    repository: Repository,
+    agent: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    answers: tuple[str, str],
+    setup: str,
+    copy: tuple[str, ...],
+) -> None:
+    put_program(agent, "npm")
+    repository.commit(".gitignore", ".env\n")
+    repository.commit("package-lock.json", "{}\n")
+    for name in (".env", "a b/.env"):
+        (repository.clone / name).parent.mkdir(exist_ok=True)
+        (repository.clone / name).touch()
+    said = ("harb", "main", "", "none", *answers, "y")
+    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{line}\n" for line in said)))
+    assert run(["init", "--repo", str(repository.clone)]) == 0
+    made = load(None, os.environ, Path("/")).projects[0].new_worktree
+    assert (made.setup, made.copy) == (setup, copy)
 
 
 def test_what_was_said_of_worktrees_is_taken(repository: Repository) -> None:
