@@ -10,6 +10,7 @@ from pathlib import Path
 from sm.errors import StateError
 from sm.phase import PhaseWrite, parse
 from sm.store.files import create_exclusive, open_guarded
+from sm.store.own_group import may_others_write
 from sm.store.paths import Root
 
 READ_LIMIT = 64 * 1024
@@ -19,8 +20,6 @@ STEADY_TRIES = 5
 
 SLACK_S = 1.0
 """How far the clocks of programs and file systems may differ."""
-
-OTHERS_MAY_WRITE = 0o022
 
 
 def create(root: Root, project: str, issue: int) -> Path:
@@ -85,7 +84,7 @@ def _is_possible(at: float, not_before: float) -> bool:
 
 def _read(path: Path, fd: int) -> PhaseWrite:
     content, found = _steady(fd)
-    if found.st_mode & OTHERS_MAY_WRITE:
+    if may_others_write(found):
         raise StateError(f"'{path}' can be written by other users: run chmod go-w on it")
     return parse(content, mtime_ns=found.st_mtime_ns, inode=found.st_ino, size=found.st_size)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import datetime, timedelta, tzinfo
+from datetime import datetime, timedelta, timezone, tzinfo
 from enum import StrEnum
 
 from msgspec import Struct
@@ -152,7 +152,7 @@ CLOCK = re.compile(
     rf"(?:(?P<month>{'|'.join(MONTHS)})[a-z]*\.? (?P<day>\d{{1,2}})(?:st|nd|rd|th)?"
     r"(?:,? (?P<year>\d{4})\b)?(?:,| at)* ?)?"
     r"(?:(?P<hour>\d{1,2})(?::(?P<minute>\d\d))? ?(?P<half>[ap]\.?m\b)?)?"
-    r"(?:[^(]{0,3}\((?P<zone>[A-Za-z][\w+/-]{0,40})\))?",
+    r"(?:[^(]{0,3}\((?P<zone>[A-Za-z+-][\w:+/-]{0,40})\))?",
     re.I,
 )
 
@@ -187,11 +187,23 @@ def _clock(found: re.Match[str], at: float, zones: Zones) -> float | None:
     timed = found["minute"] or found["half"]  # a bare number may be anything
     if not timed and (found["hour"] or not dated):
         return None
-    now = datetime.fromtimestamp(at, zones(found["zone"] or "") or zones(""))
+    name = found["zone"] or ""
+    now = datetime.fromtimestamp(at, zones(name) or _offset(name) or zones(""))
     try:
         return _after(found, now)
     except (ValueError, OverflowError):  # 31 April, 25:00
         return None
+
+
+OFFSET = re.compile(r"(?:GMT|UTC)?(?P<sign>[+-])(?P<hours>\d{1,2}):?(?P<minutes>[0-5]\d)?", re.I)
+"""What a client writes for a zone without a name of its own, as `Intl` does: GMT+2, GMT+5:30."""
+
+
+def _offset(name: str) -> timezone | None:
+    if not (found := OFFSET.fullmatch(name)) or int(found["hours"]) > 14:
+        return None
+    ahead = timedelta(hours=int(found["hours"]), minutes=int(found["minutes"] or 0))
+    return timezone(ahead if found["sign"] == "+" else -ahead)
 
 
 def _after(found: re.Match[str], now: datetime) -> float:

@@ -102,7 +102,7 @@ def make_second_name(path: Path) -> None:
 
 def make_writable(path: Path) -> None:
     path.write_text("PHASE:done\n")
-    path.chmod(0o620)
+    path.chmod(0o602)
 
 
 @pytest.mark.parametrize(
@@ -114,6 +114,20 @@ def test_what_cannot_be_trusted_is_refused_by_name(root: Root, path: Path, make:
     for act in (phase_file.read, phase_file.create):
         with pytest.raises(StateError, match=str(path)):
             act(root, "harb", 7)
+
+
+def test_what_an_agent_creates_with_umask_002_counts(
+    root: Root, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path.write_text("PHASE:done\n")
+    path.chmod(0o664)
+    monkeypatch.setattr("sm.store.own_group.is_own_group", lambda gid: gid == path.stat().st_gid)
+    write = phase_file.read(root, "harb", 7)
+    assert write
+    assert write.phase == "PHASE:done"
+    monkeypatch.setattr("sm.store.own_group.is_own_group", lambda _: False)
+    with pytest.raises(StateError, match="run chmod go-w on it"):
+        phase_file.read(root, "harb", 7)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
