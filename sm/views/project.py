@@ -9,6 +9,7 @@ from msgspec import Struct
 from sm.adapters.forge.model import Issue, IssueState, PullState
 from sm.errors import SmError
 from sm.issues import claim, doubts, worktrees
+from sm.issues.circles import explain_circle, find_circle
 from sm.issues.poll import list_blockers
 from sm.issues.snapshot import Snapshot, find_longest_interval
 from sm.issues.unblock import spell_unblock
@@ -158,10 +159,16 @@ def _why(project: Project, known: Snapshot, issue: Issue) -> str:
     if doubt := doubts.find(project.root.project(project.name), issue):
         return doubt
     if needed := list_blockers(known, issue):
-        return "depends on " + ", ".join(f"#{number}" for number in needed)
+        circle = find_circle(issue.number, lambda number: _list_needs(known, number))
+        return "depends on " + ", ".join(f"#{one}" for one in needed) + explain_circle(circle)
     if claim.is_held(issue.number, known.refs):
         return "claimed: worked on elsewhere, or about to be taken up again"
     return ""
+
+
+def _list_needs(known: Snapshot, number: int) -> list[int]:
+    found = known.issue(number)
+    return list_blockers(known, found) if found else []
 
 
 def _hint(project: Project, now: float, known: Snapshot, *, busy: bool) -> str:

@@ -9,6 +9,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from sm.adapters.forge.prose import list_prose
+
 DEPENDS_ON = re.compile(
     r"^[^\S\n]*+[-*]?[^\S\n]*+depends on:?\s++(.*)$", re.IGNORECASE | re.MULTILINE
 )
@@ -18,8 +20,11 @@ WITHIN_A_SENTENCE = re.compile(
     re.IGNORECASE,
 )
 """The same in mid-line, where only the numbers that follow at once are meant."""
-REFERENCE = re.compile(r"#([0-9]{1,9})(?![0-9])")
-BEYOND_NUMBERS = re.compile(r"#[0-9]{10,}+")
+REFERENCE = re.compile(r"(?<![\w/])#([0-9]{1,9})(?![0-9])")
+"""An issue here: `octo/lib#1` is one of another repository."""
+BEYOND_NUMBERS = re.compile(r"(?<![\w/])#[0-9]{10,}+")
+ASIDE = re.compile(r"\([^()]*+\)")
+"""It says more of what was named before it, such as which epic that is part of."""
 
 BOT = "sm"
 """The author of what sm itself writes on a forge."""
@@ -126,7 +131,17 @@ class Issue(Struct, frozen=True):
 
     def _needs(self) -> list[str]:
         """What it says it depends on: the rest of such a line, or the numbers in a sentence."""
-        return [*DEPENDS_ON.findall(self.body), *WITHIN_A_SENTENCE.findall(self.body)]
+        if "epends on" not in self.body.lower():
+            return []
+        said = "\n".join(list_prose(self.body))
+        lines = map(_without_asides, DEPENDS_ON.findall(said))
+        return [*lines, *WITHIN_A_SENTENCE.findall(said)]
+
+
+def _without_asides(line: str) -> str:
+    """The line without what is in parentheses, unless the issues are only named there."""
+    outside = ASIDE.sub(" ", line)
+    return outside if REFERENCE.search(outside) or BEYOND_NUMBERS.search(outside) else line
 
 
 def hash_text(title: str, body: str) -> str:
