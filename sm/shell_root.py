@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -19,10 +20,14 @@ def find_shell_root() -> Path:
 
 
 def spell_command(name: str, cwd: Path) -> str:
-    """How a person in `cwd` calls one of our commands; in a clone it is a path to its `bin`."""
-    if (PACKAGE / "shell").is_dir():
-        return name
+    """How a person in `cwd` calls one of our commands: by its name, if PATH leads to it.
+
+    In a clone that is linked nowhere it is a path to its `bin`.
+    """
     path = find_shell_root() / "bin" / name
+    found = shutil.which(name)
+    if (PACKAGE / "shell").is_dir() or (found and os.path.realpath(found) == str(path.resolve())):
+        return name
     return shlex.quote(str(path.relative_to(cwd) if path.is_relative_to(cwd) else path))
 
 

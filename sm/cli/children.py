@@ -40,7 +40,7 @@ def command(machine: Machine, session: AnySession | None, as_json: bool) -> None
     elif found:
         say_lines(_lines(found))
     else:
-        say("none", err=True)
+        say("no sessions have been begun here" if top else "no sessions", err=True)
 
 
 def _lines(found: list[Relative]) -> Iterator[str]:

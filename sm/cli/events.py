@@ -60,8 +60,11 @@ def command(
         earliest = time.time() - (since or 0.0)
     try:
         found = follow_events(path, since=earliest, session=name, pause=_pause if follow else None)
+        event = None
         for event in found:
             _print(event, as_json)
+        if event is None:
+            say("nothing has happened" if since is None else "nothing has happened since", err=True)
     except KeyboardInterrupt:
         return  # the way to end it, so no error
 

@@ -98,12 +98,18 @@ def _read_file(file: Path) -> str:
         return read_stream(stream, f"'{file}'")
 
 
-def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print rows: as wide as the terminal, or whole where it is no terminal that reads them."""
+def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]], empty: str) -> None:
+    """Print rows: as wide as the terminal, or whole where it is no terminal that reads them.
+
+    Without rows a person is told what is `empty`.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
+    if not rows:
+        say(empty, err=True)
+        return
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     for header in headers:
         number = header == "#"

@@ -336,6 +336,8 @@ def _announce_agent(setup: Setup) -> None:
 
 
 def _say_next(setup: Setup, cwd: Path) -> None:
+    for unseen in discover.list_unseen(setup.repo, setup.hub.remote, setup.primary):
+        say(f"agents do not see {unseen}")
     say("next:")
     try:
         found = find(None, os.environ, cwd)

@@ -168,6 +168,7 @@ def list_(project: Project, state: str, labels: tuple[str, ...], as_json: bool) 
         print_table(
             ("#", "Title", "State", "Labels", "Author"),
             [(str(i.number), i.title, i.state, ", ".join(i.labels), i.author) for i in found],
+            empty="no issues like that" if labels or wanted is IssueState.CLOSED else "no issues",
         )
     end_with(problems)
 

@@ -79,6 +79,7 @@ def list_(project: Project, state: str, as_json: bool) -> None:
                 )
                 for pull in found
             ],
+            empty="no pull requests" if state == "all" else f"no {state} pull requests",
         )
     end_with(problems)
 

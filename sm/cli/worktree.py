@@ -40,6 +40,7 @@ def list_(projects: tuple[Project, ...], as_json: bool) -> None:
             )
             for one in found
         ],
+        empty="no worktrees of issues",
     )
 
 

@@ -14,6 +14,7 @@ from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.profiles import BUILTIN, find_by_command
 from sm.adapters.forge.local.entry import find_bare
 from sm.adapters.forge.local.repository import is_bare
+from sm.adapters.git import Git
 from sm.adapters.git_call import call
 from sm.adapters.process import ANY_CODE
 from sm.errors import SmError, UsageError
@@ -122,6 +123,19 @@ def advise_on_branch(repo: Path, remote: str, branch: str) -> str:
     instead = f"take '{theirs}', its primary branch (--primary-branch, or 'primary_branch')"
     had = _ask(repo, "rev-parse", "--verify", "--quiet", f"refs/remotes/{remote}/{branch}")
     return instead if had else f"{push}, or {instead}"
+
+
+def list_unseen(repo: Path, remote: str, primary: str) -> Iterator[str]:
+    """Yield what of the clone agents do not see, as they begin from the remote's branch."""
+    if changed := len(Git(repo).status()):
+        yield f"{_count(changed, 'changed file')} in '{repo}', not committed yet"
+    base, own = f"refs/remotes/{remote}/{primary}", f"refs/heads/{primary}"
+    if ahead := int(_ask(repo, "rev-list", "--count", f"{base}..{own}") or 0):
+        yield f"{_count(ahead, 'commit')} of '{primary}', not pushed to '{remote}' yet"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def find_agent_command() -> str | None:

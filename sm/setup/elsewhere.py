@@ -80,14 +80,16 @@ def choose_forge(wish: Wish, url: str) -> AnyForgeSettings:
     if not repository:
         raise UsageError(f"'{url}' tells no repository: give --repository OWNER/NAME")
     host, server = _server(found) if found else ("", "")
-    keys: dict[str, object] = {"repository": repository, **_token(wish)}
+    keys: dict[str, object] = {"repository": repository}
     if wish.kind == "github":
         address = wish.url or ("" if host in ("", *GITHUB) else f"{server}/api/v3")
-        return _make(GithubSettings, keys | ({"url": address} if address else {}))
+        keys |= {"url": address} if address else {}
+        web = address.removesuffix("/api/v3") or "https://github.com"
+        return _make(GithubSettings, keys | _token(wish, web))
     address = wish.url or server
     if not address:
         raise UsageError(f"'{url}' tells no server: give --forge-url https://HOST")
-    return _make(HOSTED[wish.kind], keys | {"url": address})
+    return _make(HOSTED[wish.kind], keys | {"url": address, **_token(wish, address)})
 
 
 def _server(found: re.Match[str]) -> tuple[str, str]:
@@ -109,7 +111,16 @@ def _make(
     return kind(**keys)  # type: ignore[arg-type]
 
 
-def _token(wish: Wish) -> dict[str, object]:
+TOKEN_PAGES = {
+    "github": "/settings/personal-access-tokens/new",
+    "gitlab": "/-/user_settings/personal_access_tokens",
+    "gitea": "/user/settings/applications",
+    "forgejo": "/user/settings/applications",
+}
+"""Where a person makes a token, on each kind of server."""
+
+
+def _token(wish: Wish, server: str) -> dict[str, object]:
     """The key that says where the token is."""
     if wish.token_command:
         return {"token_command": wish.token_command}
@@ -119,6 +130,9 @@ def _token(wish: Wish) -> dict[str, object]:
         return {"token_env": wish.token_env}
     if wish.kind == "github" and shutil.which("gh"):
         return {"token_command": GH}
+    login = "; or install gh and run gh auth login" if wish.kind == "github" else ""
     raise UsageError(
-        "where is the token? give --token-file, --token-command or --token-env: see docs/FORGES.md"
+        f"there is no token: make one at {server}{TOKEN_PAGES[wish.kind]} (docs/FORGES.md has the "
+        "permissions), put it into a file that only you can read, and give --token-file FILE; "
+        f"--token-command and --token-env do the same{login}"
     )

@@ -29,6 +29,10 @@ DRAW_S = 10.0
 
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
 LINE_ENDS = re.compile(r"(?<!\r)\r++\n")
+UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]P^_X][^\x07\x1b\n]*|[ -/]*)\Z")
+"""The beginning of an escape sequence at the end of a text, whose rest is still to come."""
+SEQUENCE = 256
+"""Characters before a place in a log among which a sequence begins that it may be within."""
 BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){2,}")
 
 
@@ -98,7 +102,8 @@ def is_over(project: Project, issue: int) -> bool:
 
 def clean(text: str) -> str:
     """`text` without what only a terminal understands, long gaps closed."""
-    plain = LINE_BREAK.sub("\n", LINE_ENDS.sub("\n", strip_ansi(text)))
+    whole = UNFINISHED.sub("", strip_ansi(text))
+    plain = LINE_BREAK.sub("\n", LINE_ENDS.sub("\n", whole))
     return BLANK_LINES.sub("\n\n", CONTROL.sub("", plain))
 
 
@@ -185,14 +190,30 @@ def follow(
     A file that is replaced or cut short is followed from its beginning.
     """
     decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape" if raw else "replace")
-    pending = ""
+    pending = "" if raw else _read_unfinished(path, start)
     for data in _chunks(path, is_over, start):
         pending += decoder.decode(data)
         # An escape sequence may come in two pieces, so only whole lines go out while more comes.
-        cut = len(pending) if raw or not data else pending.rfind("\n") + 1
+        cut = len(pending) if raw else _find_end(pending) if not data else pending.rfind("\n") + 1
         out, pending = pending[:cut], pending[cut:]
         if out:
             yield out if raw else clean(out)
+
+
+def _find_end(pending: str) -> int:
+    """Up to where a text may go out: an escape sequence goes, or stays, as a whole."""
+    found = UNFINISHED.search(pending, max(0, len(pending) - SEQUENCE))
+    return found.start() if found else len(pending)
+
+
+def _read_unfinished(path: Path, end: int) -> str:
+    """What of an escape sequence stands just before byte `end`."""
+    try:
+        before = _read(path, max(0, end - SEQUENCE), end).decode("utf-8", "replace")
+    except FileNotFoundError:  # its session has ended meanwhile
+        return ""
+    found = UNFINISHED.search(before)
+    return found[0] if found else ""
 
 
 def _chunks(path: Path, is_over: Callable[[], bool], position: int) -> Iterator[bytes]:

@@ -151,7 +151,11 @@ def test_the_remote_tells_the_repository(kind: str, url: str, expected: object) 
         (Wish("github", token_env="T"), "/srv/b.git", "give --repository"),
         (Wish("github", token_env="T"), "git@github.com:a/b/c.git", "give --repository"),
         (Wish("gitea", repository="a/b", token_env="T"), "/srv/b.git", "give --forge-url"),
-        (Wish("gitea"), "git@code.example.com:a/b.git", "where is the token"),
+        (
+            Wish("gitea"),
+            "git@code.example.com:a/b.git",
+            "make one at https://code.example.com/user/settings/applications",
+        ),
     ],
 )
 def test_what_cannot_be_told_is_asked_for(wish: Wish, url: str, said: str) -> None:

@@ -20,6 +20,7 @@ from sm.sessions.hidden_variables import list_hidden
 from sm.sessions.project import Project
 from sm.setup import discover
 from sm.setup.check import list_project_problems
+from sm.shell_root import find_shell_root
 from sm.store import lock
 from tests.helpers import Repository, git, make_repository
 from tests.hub import local_forge
@@ -98,6 +99,30 @@ def test_the_working_tree_is_not_touched(clone: Path) -> None:
     assert run(["init", "--yes"]) == 0
     after = git(clone, "status", "--porcelain=v2"), sorted(clone.iterdir())
     assert after == before
+
+
+def test_a_person_is_told_what_of_the_clone_agents_do_not_see(
+    clone: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["init", "--yes"]) == 0
+    assert "agents do not see" not in capsys.readouterr().out
+    git(clone, "commit", "-q", "--allow-empty", "-m", "mine")
+    (clone / "notes").touch()
+    assert run(["init", "--yes"]) == 0
+    said = capsys.readouterr().out
+    assert f"agents do not see 1 changed file in '{clone}', not committed yet" in said
+    assert "agents do not see 1 commit of 'main', not pushed to 'origin' yet" in said
+
+
+def test_what_is_next_names_a_program_that_is_on_path_by_its_name(
+    clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["init", "--yes"]) == 0
+    assert "/bin/sm issue add" in capsys.readouterr().out
+    for name in ("sm", "dev-poll"):
+        (tmp_path / "bin" / name).symlink_to(find_shell_root() / "bin" / name)
+    assert run(["init", "--yes"]) == 0
+    assert "next:\n  sm issue add" in capsys.readouterr().out
 
 
 def test_a_second_run_changes_nothing(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +195,29 @@ def test_an_escape_sequence_that_comes_in_two_pieces_is_left_out(transcript: Pat
     add(transcript, b"x" * (logs.BLOCK - 6) + b"\nab\x1b[31mred\n")
     text = "".join(logs.follow(transcript, lambda: True, start=0))
     assert text.endswith("x\nabred\n")
+
+
+@pytest.mark.parametrize("sequence", [b"\x1b[12;3H", b"\x1b]0;title\x07", b"\x1b(B", b"\x1b[?25l"])
+def test_nothing_of_an_escape_sequence_is_shown_wherever_it_is_cut(
+    transcript: Path, sequence: bytes
+) -> None:
+    before, after = b"one ", "⏵ two\n".encode()
+    for cut in range(len(before) + 1, len(before + sequence)):
+        whole = before + sequence + after
+        transcript.write_bytes(whole[:cut])
+        assert logs.clean(whole[:cut].decode()) == "one "
+        rest = iter([whole[cut:]])
+
+        def is_over(rest: Iterator[bytes] = rest) -> bool:
+            more = next(rest, None)
+            if more is not None:
+                add(transcript, more)
+            return more is None
+
+        assert "".join(logs.follow(transcript, is_over, start=cut)) == "⏵ two\n"
+        transcript.write_bytes(whole[:cut])
+        rest = iter([b"", whole[cut:]])
+        assert "".join(logs.follow(transcript, lambda r=rest: is_over(r), start=0)) == "one ⏵ two\n"  # type: ignore[misc]
 
 
 # What was drawn over
