@@ -81,7 +81,7 @@ def test_without_the_permission_checks_the_jobs_of_actions_count(
     assert state_of(side, head) == {expected}
 
 
-@pytest.mark.parametrize("count", [1, 130])
+@pytest.mark.parametrize("count", [1, 101])
 def test_a_required_check_is_seen_to_end_by_the_next_look(side: RemoteSide, count: int) -> None:
     """Also if the token is not told how many are in which state, or there are many of them."""
     _, head = opened(side)

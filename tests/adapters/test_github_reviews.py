@@ -171,14 +171,14 @@ def test_texts_that_are_too_long_for_one_answer_keep_nothing_from_being_read(
     side: RemoteSide, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As 70 remarks of a stranger are, each as long as GitHub takes it: here to a smaller scale."""
-    monkeypatch.setattr(client.Request, "limit", client.BODY_LIMIT // 16)
+    monkeypatch.setattr(client.Request, "limit", client.BODY_LIMIT // 64)
     number, _ = opened(side)
     ident = wish(side, number)
     since = side.open().observe()
-    interrupt(side, number, 70, LONG[: len(LONG) // 8])
+    interrupt(side, number, 70, LONG[: len(LONG) // 32])
     entry = side.state.entries[number]
     for _ in range(70):
-        side.state.say(entry, "eve", LONG[: len(LONG) // 8])
+        side.state.say(entry, "eve", LONG[: len(LONG) // 32])
     side.state.say(entry, "rita", "the last word")
     for seen in (side.open().observe(since), side.open().observe()):
         assert (standing(seen, ident).state, seen.problems) == (WISH, ())
