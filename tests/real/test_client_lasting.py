@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.real.api import Api, Reply, Tool
+from tests.real.api import Api, Reply
 from tests.real.client import Clients
 from tests.real.lasting import begin_terminal_anew, lasting_terminal
 from tests.real.terminal import BUSY, IDLE, Terminal
@@ -89,15 +89,6 @@ def test_added_context_above_10000_characters_is_kept_from_the_model(
     client.paste("begin")
     asked(api, 1)
     assert api.appearances("<persisted-output>") == 1
-
-
-def test_reason_of_a_blocked_tool_result_has_no_such_limit(client: Terminal, api: Api) -> None:
-    text = "\n".join(f"{n:05d} a line of the message" for n in range(2000))
-    client.answer("PostToolUse", {"decision": "block", "reason": text})
-    api.say(Reply(tools=(Tool.bash("echo done"),)))
-    client.paste("begin")
-    asked(api, 2)
-    assert (api.appearances(text), api.main[1].texts.count("done")) == (1, 1)
 
 
 def test_many_short_pastes_make_one_prompt_that_is_not_marked(client: Terminal, api: Api) -> None:
