@@ -68,6 +68,12 @@ def tidy(text: str) -> str:
     return line if line.isprintable() else " ".join(clean(line).split())
 
 
+def tidy_name(text: str) -> str:
+    """`text` as a name that is compared with others: what would be left out makes it another."""
+    name = tidy(text)
+    return name if text.isprintable() else f"{name}\N{REPLACEMENT CHARACTER}"
+
+
 def shorten(text: str) -> str:
     """The beginning of a wrong value, as a message quotes it."""
     return one_line(text, SHOWN)

@@ -6,6 +6,8 @@ import functools
 import re
 from collections.abc import Iterable
 
+from sm.text import INVISIBLE
+
 MARK = "[redacted]"
 
 ROUNDS = 8
@@ -13,8 +15,15 @@ ROUNDS = 8
 SHORTEST = 6
 """Characters; a shorter literal would take ordinary words out of the text."""
 
-_START = r"(?:(?<![A-Za-z0-9])|(?<=[0-9;\[]m))"
-"""No letter or digit before it, save the end of a terminal's colour sequence."""
+_START = (
+    r"(?:(?<![A-Za-z0-9])|(?<=[0-9;\[]m)|(?<=\\[abefnrtv0])|(?<=%[0-9A-Fa-f]{2})"
+    r"|(?<=\\x[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4}))"
+)
+"""No letter or digit before it, save the end of a terminal's colour sequence, of an escaped
+character as programs print one, or of one in a URL (RFC 3986, 2.1)."""
+
+_HIDDEN_BREAK = re.compile(r"(?<=\S)\r(?=\S)")
+"""What a terminal shows as another line, and a copy of the log as none."""
 
 _NAMES = (
     r"(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key"
@@ -115,9 +124,17 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 
     Redacting twice changes nothing more. Secrets of fewer than six characters are passed over.
     """
-    if not text:
-        return text
     literal = _literal(secrets)
+    done = _redact(text, literal)
+    bare = _HIDDEN_BREAK.sub("", INVISIBLE.sub("", text))
+    if bare == text:
+        return done
+    # Within a secret, such a character would hide it from its pattern.
+    found = _redact(bare, literal)
+    return found if found.count(MARK) > done.count(MARK) else done
+
+
+def _redact(text: str, literal: re.Pattern[str] | None) -> str:
     # One removal can uncover the next (a token glued to another), so this goes on until nothing
     # changes; but a hostile text must not have as many rounds as it has words.
     for _ in range(ROUNDS):

@@ -21,6 +21,7 @@ from sm.adapters.forge.model import (
 from sm.adapters.forge.trust import Trust
 from sm.clock import is_ahead
 from sm.errors import SmError, StateError, TemporaryError, UsageError
+from sm.foreign import NAME_LIMIT
 from sm.issues import reviews, taken
 from sm.issues.asks import Answer, Ask, Verb, answer, clear_answers, list_asks, put_off
 from sm.issues.snapshot import Snapshot, full_check, last_snapshot
@@ -28,7 +29,9 @@ from sm.redact import redact
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store.failpoint import crash_point
+from sm.text import one_line
 
+DIFF_OPTIONS = frozenset({"--no-color", "--stat"})
 AGAIN_S = 30.0
 """A forge that has not answered may still be at work on a comment."""
 
@@ -110,7 +113,10 @@ def _judged(found: Iterable[Review], trust: Trust) -> Iterable[Review]:
 def _show_diff(session: IssueSession, asked: Ask) -> bytes:
     project, seen = session.project, _seen(session)
     _check_readable(session, _find_pull(seen, asked.number), seen.trust(project.settings))
-    return project.forge.diff(asked.number, *asked.text.split())
+    options = asked.text.split()
+    if not {*options} <= DIFF_OPTIONS:  # git has some that write files
+        raise UsageError(f"no options for a diff: {one_line(asked.text, NAME_LIMIT)}")
+    return project.forge.diff(asked.number, *options)
 
 
 def _check(session: IssueSession, asked: Ask) -> Check:

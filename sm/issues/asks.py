@@ -134,8 +134,10 @@ def list_asks(directory: SessionDir) -> list[Ask]:
     if not directory.asks.is_dir():
         return []
     names = [name for name in list_names(directory.asks) if name.endswith(ASKED)]
-    found = [read_rebuildable(directory.asks / name, Ask) for name in names]
-    return sorted(filter(None, found), key=lambda one: one.at)
+    found = [(name, read_rebuildable(directory.asks / name, Ask)) for name in names]
+    # Its id is a part of paths, so it is that of its own file.
+    known = [one for name, one in found if one and name == f"{one.id}{ASKED}"]
+    return sorted(known, key=lambda one: one.at)
 
 
 def put_off(directory: SessionDir, asked: Ask, until: float) -> None:

@@ -11,6 +11,8 @@ from sm.phase import SENTINELS, Phase, explain_protocol
 from sm.quoting import PERSON, QUOTE_LIMIT, SENTENCE_LIMIT, fence, first_part, name
 from sm.text import one_line
 
+COMPARED = 1_000_000
+"""Pairs of lines of two texts, up to which their order counts where they are compared."""
 GIT_LIMIT = 5_000
 """Characters of the output of a git command."""
 CONFLICTS_LISTED = 20
@@ -362,6 +364,11 @@ def _list_changes(before: list[str], after: list[str]) -> str:
     """The lines that are gone (-) and new (+), with some around them."""
     import difflib
 
+    if len(before) * len(after) > COMPARED:
+        # What it takes grows with the product, up to its cube (Python's documentation of difflib).
+        old, new = set(before), set(after)
+        gone = [f"-{line}" for line in before if line not in new]
+        return "\n".join([*gone, *(f"+{line}" for line in after if line not in old)])
     lines = difflib.unified_diff(before, after, lineterm="", n=2)
     return "\n".join(list(lines)[2:])
 

@@ -101,7 +101,7 @@ def _is_worktree(folder: Path, project: ProjectSettings) -> bool:
 
 def _check(machine: Machine, order: Order) -> None:
     check_new_name(order.name)
-    if not order.directory.is_dir():
+    if not os.path.isdir(order.directory):  # noqa: PTH112 - that of Path raises for a long one
         raise UsageError(f"cannot start in '{order.directory}': it is no directory")
     profile = machine.profile(order.provider)
     check_terminal(profile, "a session")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -240,3 +241,11 @@ def test_the_last_answer_tells_how_many_tokens_its_context_had(path: Path) -> No
 def test_usage_that_is_none_tells_nothing(path: Path, usage: Any) -> None:
     add(path, type="assistant", uuid="a", message={"content": [], "usage": usage})
     assert read_context_tokens(path) is None
+
+
+def test_what_is_no_plain_file_is_not_read(tmp_path: Path) -> None:
+    endless, pipe = tmp_path / "endless", tmp_path / "pipe"
+    endless.symlink_to("/dev/zero")
+    os.mkfifo(pipe)
+    assert read_context_tokens(endless) is None
+    assert read_context_tokens(pipe) is None

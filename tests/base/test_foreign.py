@@ -9,7 +9,7 @@ import pytest
 
 from sm.adapters.forge.local.parse import parse
 from sm.errors import StateError, UsageError
-from sm.foreign import NUMBER_LIMIT, read_number, read_seconds, read_time, tidy
+from sm.foreign import NUMBER_LIMIT, read_number, read_seconds, read_time, tidy, tidy_name
 from tests.helpers import git
 from tests.hub import Hub, make_hub
 
@@ -221,3 +221,10 @@ def test_repository_whose_name_is_too_long_is_refused(hub: Hub) -> None:
 def test_parse_of_the_deepest_brackets_leaves_the_process_alive() -> None:
     with pytest.raises(StateError):
         parse("7", b"---\ntitle: " + b"[" * 60_000 + b"\n---\n", 0)
+
+
+def test_a_name_with_hidden_characters_is_nobody_elses() -> None:
+    assert tidy_name(" sm ") == "sm"
+    assert {tidy_name(name) == "sm" for name in ("sm\0", "s\x1b[0mm", "sm\u200b", "\x9bsm")} == {
+        False
+    }

@@ -206,3 +206,27 @@ def test_time_grows_no_faster_than_a_hostile_text(piece: str) -> None:
 
     seconds(1000)
     assert seconds(128_000) < 2 * 16 * seconds(8_000) + 0.05
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"\n{0}",
+        r'"line\t{0}\n"',
+        "%22{0}%22",
+        r"\x1b{0}",
+        r"\u0022{0}",
+        "{1}\r{2}",
+        "{1}\u200b{2}",
+        "{1}\u00ad{2} and {1}\u2060{2}",
+    ],
+)
+def test_a_token_goes_however_a_program_has_wrapped_it(text: str) -> None:
+    token = "ghp_" + "a1B2c3D4" * 5
+    cleaned = redact(text.format(token, token[:12], token[12:]))
+    assert MARK in cleaned
+    assert "c3D4a1B2" not in cleaned
+
+
+def test_hidden_characters_stay_where_they_hide_nothing() -> None:
+    assert redact("10%\r20%\rdone \u200e ok") == "10%\r20%\rdone \u200e ok"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from sm.adapters.forge.model import (
     Review,
     ReviewState,
 )
-from sm.issues.material import SOURCES, EditedReview, GitState, Material, Source
+from sm.issues.material import SOURCES, Edited, EditedReview, GitState, Material, Source
 from sm.issues.matrix import ROWS
 from sm.issues.notices import ENDINGS, NOTICES, write_notice, write_short_notice
 from sm.issues.prompts import PROMPTS, write_prompt
@@ -401,3 +402,17 @@ def test_a_rebase_is_pushed_at_once_where_nobody_else_has_pushed(repository: Rep
     [push] = PUSH.findall(write_prompt("conflict", material(branch="fix/7")))
     git(ours, *push.split()[1:])
     assert git(repository.bare, "rev-parse", "fix/7") == git(ours, "rev-parse", "HEAD")
+
+
+def test_an_edit_of_a_long_text_of_few_lines_takes_no_time() -> None:
+    lines = ["a", "b"] * 40_000
+    made = material("")
+    made = replace(
+        made,
+        issue=structs.replace(made.issue, body="\n".join(lines)),
+        edited=Edited("1", made.issue.title, "\n".join([*lines[1:], "new line"]), ("rita",)),
+    )
+    began = time.process_time()
+    said = write_prompt("edited", made)
+    assert time.process_time() - began < 2
+    assert "+new line" in said

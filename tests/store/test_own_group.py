@@ -40,8 +40,8 @@ def test_only_a_group_without_others_is_ones_own(
     expected: bool,
 ) -> None:
     group = grp.struct_group((name, "x", GID, members))
-    monkeypatch.setattr(own_group.grp, "getgrgid", lambda _: group)
-    monkeypatch.setattr(own_group.pwd, "getpwall", lambda: [ME, *others])
+    monkeypatch.setattr("sm.store.own_group.grp.getgrgid", lambda _: group)
+    monkeypatch.setattr("sm.store.own_group.pwd.getpwall", lambda: [ME, *others])
     (tmp_path / "group").write_text(f"root:x:0:\n{name}:x:{GID}:\n" if local else "root:x:0:\n")
     monkeypatch.setattr(own_group, "GROUPS_FILE", tmp_path / "group")
     assert own_group.is_own_group(GID) is expected

@@ -9,6 +9,8 @@ late. Measured with 2.1.329.
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -148,9 +150,12 @@ def read_context_tokens(path: Path) -> int | None:
 def _said(path: Path, end: int = END) -> Iterator[Line]:
     """Yield the lines of the conversation in the last `end` bytes, oldest first."""
     try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - end))
-            found = file.read().splitlines()
+        with open(path, "rb", opener=_open_nonblocking) as file:  # a FIFO would wait
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):  # a device has no end
+                return
+            file.seek(max(0, status.st_size - end))
+            found = file.read(end).splitlines()
     except OSError:
         return
     for data in found:
@@ -160,6 +165,10 @@ def _said(path: Path, end: int = END) -> Iterator[Line]:
             continue
         if isinstance(line, dict) and line.get("type") in SAID and line.get("uuid"):
             yield line
+
+
+def _open_nonblocking(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _told(lines: list[Line], text: str, since: float, beside: str = "") -> list[int]:

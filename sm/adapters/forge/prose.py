@@ -1,8 +1,8 @@
 """What somebody says in a text in Markdown: without code, quotations and comments. Pure.
 
 Templates explain in comments what may be written, and people quote what others have written:
-neither is meant. The blocks are those of CommonMark 0.31 (4.4 indented code, 4.5 fenced code, 4.6 HTML,
-5.1 quotations, 6.1 code spans), as far as a line can be judged by itself and those before it.
+neither is meant. The blocks are those of CommonMark 0.31 (4.4 indented code, 4.5 fenced code, 4.6
+HTML, 5.1 quotations, 6.1 code spans), as far as a line is judged by itself and those before it.
 """
 
 from __future__ import annotations

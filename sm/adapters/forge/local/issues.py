@@ -6,6 +6,7 @@ import time
 
 from msgspec import structs
 
+from sm import foreign
 from sm.adapters.forge.local.document import BODY, Document, show_time
 from sm.adapters.forge.local.fields import Fields
 from sm.adapters.forge.local.folder import ForgeFolder
@@ -125,7 +126,7 @@ def tidy_name(author: str) -> str:
         UsageError: it is too long.
 
     """
-    return _named("a name", author) or "unknown"
+    return _named("a name", foreign.tidy_name(author)) or "unknown"
 
 
 def _named(what: str, text: str, limit: int = NAME_LIMIT) -> str:

@@ -30,7 +30,7 @@ from sm.adapters.forge.rest.shapes import (
     StatusShape,
     User,
 )
-from sm.foreign import LABELS, NAME_LIMIT, TITLE_LIMIT, read_time, tidy
+from sm.foreign import LABELS, NAME_LIMIT, TITLE_LIMIT, read_time, tidy, tidy_name
 
 MILLISECOND = 0.001
 GHOST = "ghost"
@@ -52,7 +52,7 @@ HUNK_LINES, HUNK_WIDTH = 8, 300
 
 def read_login(user: User | None) -> str:
     """The name of an account."""
-    return tidy(user.login)[:NAME_LIMIT] if user and user.login else GHOST
+    return tidy_name(user.login)[:NAME_LIMIT] if user and user.login else GHOST
 
 
 def read_moment(text: str | None) -> float:
@@ -72,7 +72,7 @@ def make_issue(shape: IssueShape, comments: Sequence[Comment] = ()) -> Issue:
         state=IssueState.OPEN if shape.state == "open" else IssueState.CLOSED,
         author=read_login(shape.user),
         at=read_moment(shape.created_at),
-        labels=tuple(filter(None, (tidy(name)[:NAME_LIMIT] for name in names))),
+        labels=tuple(filter(None, (tidy_name(name)[:NAME_LIMIT] for name in names))),
         body=(shape.body or "").replace("\r\n", "\n"),
         comments=tuple(comments),
         assignees=tuple(read_login(one) for one in (shape.assignees or [])[:LABELS] if one.login),
