@@ -66,9 +66,9 @@ def type_once(
 
     GONE: the pane is dead, or runs another program than `pane.pid`. MODE: it is in a mode (copy
     mode …), or takes no input. SHELL: it has fallen to a shell that it was not under when `pane`
-    was looked at. CHANGED: the screen does not show exactly `row` any more, the composer as
-    `screen.read` has it, so a person has begun to type. Check, paste and keys are one step:
-    nothing can come between.
+    was looked at. CHANGED: a person has begun to type: the screen does not show exactly `row` any
+    more, the composer as `screen.read` has it, or a client has sent a key since `pane` was looked
+    at. Check, paste and keys are one step: nothing can come between.
 
     An id is remembered as long as the pane lives, at about 100 bytes each.
 
@@ -180,6 +180,8 @@ def _guarded(
         "#{==:#{pane_in_mode},0}",
         "#{==:#{pane_input_off},0}",
         f"#{{==:#{{pane_pid}},{pane.pid}}}",
+        # A key since then may not be drawn yet: it is in the input line, and nobody sees it.
+        f"#{{==:#{{session_activity}},{pane.keyed_at}}}",
         *([] if pane.command in SHELLS else [NO_SHELL]),
         *([f"#{{==:{typed},}}"] if ident else []),
         *_showing(row),

@@ -48,6 +48,7 @@ FORMAT = ":".join(
     (
         *("#{pane_id}", "#{pane_pid}", "#{pane_dead}", "#{pane_in_mode}", "#{session_created}"),
         *("#{pane_width}", "#{pane_height}", VIEWERS, "#{pane_mode}"),
+        "#{session_activity}",
         *("#{@sm_mark}", "#{session_name}"),
         # A program chooses its own name. A name with a line break could look like another pane.
         "#{s/[^A-Za-z0-9_.+-]/_/:pane_current_command}",
@@ -161,6 +162,8 @@ class Pane(Struct, frozen=True):
     mode: str = ""
     viewers: int = 0
     """So many clients show its window."""
+    keyed_at: int = 0
+    """When a client last sent a key to the session, or attached, in seconds since 1970."""
 
     @property
     def is_cramped(self) -> bool:
@@ -519,9 +522,8 @@ def _panes(listing: str) -> list[Pane]:
     for line in listing.split("\n"):
         if not line.startswith("%"):  # a hook of a person may say something, too
             continue
-        id_, pid, dead, in_mode, created, width, height, viewers, mode, mark, session, command = (
-            line.split(":", 11)
-        )
+        *facts, viewers, mode, keyed_at, mark, session, command = line.split(":", 12)
+        id_, pid, dead, in_mode, created, width, height = facts
         panes.append(
             Pane(
                 session=session,
@@ -535,6 +537,7 @@ def _panes(listing: str) -> list[Pane]:
                 size=(int(width), int(height)),
                 mode=mode,
                 viewers=int(viewers or 0),
+                keyed_at=int(keyed_at),
             )
         )
     return panes

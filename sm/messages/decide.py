@@ -32,6 +32,8 @@ class Terminal(Struct, frozen=True, kw_only=True):
     """The first prompt is on its way: what is typed could come before it."""
     opens_dialog: bool = False
     """A dialog is on its way to the screen: its hook is called before it is drawn."""
+    is_typed_into: bool = False
+    """A person's keys may be on their way to the screen."""
     is_compacting: bool = False
     can_interrupt: bool = False
     """The turn under way may be stopped for an urgent message."""
@@ -83,6 +85,8 @@ def find_key_obstacle(terminal: Terminal) -> Refusal | None:
         return Refusal.SHELL
     if terminal.is_starting:
         return Refusal.STARTING
+    if terminal.is_typed_into:
+        return Refusal.CHANGED
     return Refusal.DIALOG if terminal.opens_dialog else None
 
 

@@ -61,6 +61,9 @@ interruption by hand no hook tells."""
 LONG_ANSWER_S = 600.0
 """The same while its screen changes. Codex draws once a second at work, and nothing when idle."""
 DRAWS_S = 3.0
+KEYS_S = 3.0
+"""So long a key of a person may take to the screen of a busy machine. What is typed before it is
+drawn would be one line with it. tmux tells of keys in whole seconds."""
 DOUBT_S = 10.0
 """After so long without a receipt, with an empty composer, the text is looked for elsewhere."""
 SETTLED_S = 1.0
@@ -167,6 +170,7 @@ def observe_terminal(session: Session, sight: Sight, *, urgent: bool = False) ->
         opens_dialog=screen.prompt is Prompt.BUSY
         and now.state is State.DIALOG
         and is_within(DRAWN_S, now.since),
+        is_typed_into=pane.keyed_at > pane.created and is_within(KEYS_S, pane.keyed_at),
         is_compacting=stops and is_compacting(session.dir),
         can_interrupt=stops and bool(profile.interrupt_key) and not is_protected(session),
         holds_rest=holds_rest(session, screen),

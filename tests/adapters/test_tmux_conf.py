@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from sm.adapters.composer import type_once
 from sm.adapters.tmux import LEAST, SIZE, Tmux
+from sm.refusal import Refusal
 from tests.adapters.test_tmux_options import serve_one
 from tests.helpers import wait_for
 from tests.viewer import Viewer, attached
@@ -123,3 +126,23 @@ def test_a_hook_whose_fifo_is_gone_opens_nothing(tmux: Tmux, tmp_path: Path) -> 
     tmux.command("run-shell", "-b", f"sleep 0.3; touch '{done}'")  # later than the hooks' shells
     wait_for(done.exists, "the hooks")
     assert not tmux.look(pane.id)[0].in_mode
+
+
+def test_a_key_that_is_not_drawn_yet_keeps_a_text_from_becoming_one_line_with_it(
+    tmux: Tmux, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    silent = ["bash", "-c", f"stty raw -echo; exec cat >{log}"]
+    pane = tmux.start("dev-a-1", tmp_path, silent)
+    wait_for(lambda: tmux.look(pane.id)[0].command == "cat", "its program")
+    viewer = Viewer(tmux.attach_argv("dev-a-1"))
+    try:
+        wait_for(lambda: attached(tmux, viewer, "dev-a-1"), "a client")
+        before = tmux.look(pane.id)[0]
+        wait_for(lambda: time.time() >= before.keyed_at + 1, "the next second")
+        viewer.type("x")
+        wait_for(lambda: log.read_text() == "x", "the key")
+        assert type_once(tmux, before, "a", ["from sm"]) is Refusal.CHANGED
+        assert type_once(tmux, tmux.look(pane.id)[0], "a", ["from sm"]) is None
+    finally:
+        viewer.close()

@@ -82,6 +82,7 @@ def test_what_is_left_of_a_message_is_erased_first_and_only_where_keys_may_be_pr
         (Terminal(prompt=Prompt.IDLE, draft=True, can_stash=False), Refusal.DRAFT),
         (Terminal(prompt=Prompt.IDLE, runs_shell=True), Refusal.SHELL),
         (Terminal(prompt=Prompt.IDLE, takes_keys=False, runs_shell=True), Refusal.MODE),
+        (Terminal(prompt=Prompt.IDLE, is_typed_into=True), Refusal.CHANGED),
         (Terminal(prompt=Prompt.BUSY, is_compacting=True, can_interrupt=True), Refusal.COMPACTING),
         (Terminal(prompt=Prompt.BUSY, opens_dialog=True, can_interrupt=True), Refusal.DIALOG),
     ],

@@ -84,7 +84,7 @@ def test_a_message_comes_soon_after_a_person_has_left_copy_mode(managed: Managed
     managed.tmux.command("copy-mode", "-t", pane)
     assert managed.send("Later.") == Outcome(Status.WAITING, Refusal.MODE)
     hooked = ("show-hooks", "-p", "-t", pane)
-    wait_for(lambda: "run-shell" in managed.tmux.command(*hooked), "the monitor to look")
+    wait_for(lambda: "if-shell" in managed.tmux.command(*hooked), "the monitor to look")
     at = time.time()
     wait_for(lambda: time.time() > at + 12, "a while")
     began = time.monotonic()

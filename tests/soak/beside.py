@@ -37,6 +37,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SETTLE_S = 60.0
 LOOK_S = 0.05
 ANSWER_S = 0.6
+ESCAPE_S = 0.7
+"""tmux takes a key that follows sooner as one with Escape (escape-time)."""
 BUSY = "while :; do :; done"
 FAULTS = (
     *("lost", "doubled", "fused", "altered", "run by a shell", "a draft lost"),
@@ -237,6 +239,7 @@ class Trial:
             case Step.MENU if not self.draft and screen.prompt is Prompt.IDLE and not screen.draft:
                 self.person.type("/model", chance)
                 self.person.type("\r", chance)
+                self._wait(self._asks, "the menu")
                 self.in_menu = True
             case Step.TRANSCRIPT if not self.draft:
                 self.person.type("\x0f", chance)
@@ -244,8 +247,12 @@ class Trial:
                 self.person.type("\x0f", chance)
             case Step.INTERRUPT if self._is_answering() and not self.draft:
                 self.person.type("\x1b", chance)
+                time.sleep(ESCAPE_S)
             case _:
                 pass
+
+    def _asks(self) -> bool:
+        return self.managed.screen().prompt is Prompt.DIALOG
 
     def _submit(self, chance: random.Random) -> None:
         if self.draft is None:
@@ -319,6 +326,7 @@ class Trial:
         self.person.attach()
         self.looks_back = self.looks_back or self._is_in_mode()
         self._stop_looking()
+        self.in_menu = self.in_menu or self._asks()
         self._close_menu()
         self._settle()
         if self.draft:
