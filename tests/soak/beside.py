@@ -293,6 +293,7 @@ class Trial:
             return screen.prompt in (Prompt.IDLE, Prompt.BUSY) and not screen.draft.startswith("/")
 
         self._wait(is_closed, "the end of the menu", every_s=0.5)
+        time.sleep(ESCAPE_S)
 
     def _tune(self, option: str) -> None:
         target = ("-t", f"={self.managed.session.name}:")
