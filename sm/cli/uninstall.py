@@ -32,7 +32,8 @@ def command(click_context: click.Context, dry_run: bool, yes: bool) -> None:
     from sm.setup.uninstall import check_nothing_runs, list_parts
 
     machine, config = load_machine(click_context), _load(click_context)
-    check_nothing_runs(machine, config)
+    if not dry_run:
+        check_nothing_runs(machine, config)
     parts = [*list_parts(machine, config, os.environ), *_list_clients()]
     for part in parts:
         say(f"kept: {part.what}: {part.kept}" if part.kept else f"to be removed: {part.what}")
@@ -41,7 +42,9 @@ def command(click_context: click.Context, dry_run: bool, yes: bool) -> None:
         say("there is nothing to remove")
     elif not dry_run:
         _remove(going, yes=yes)
-    if not dry_run:
+    if dry_run:
+        check_nothing_runs(machine, config)
+    else:
         say(f"what is left is the program: {_spell_end()}")
 
 

@@ -132,6 +132,9 @@ STEPS: dict[str, str] = {
 }
 """What is told of a step that was done; the verb of another version is told as it is."""
 
+REMOVED = "removed"
+"""The result of a step that has removed what it was to remove: its words say so."""
+
 NOT_DONE = ("kept", "not set", FAILED)
 """So begins the result of a step that has left things as they were."""
 
@@ -143,7 +146,7 @@ def _step(event: StepDone) -> str:
     if event.result.startswith(NOT_DONE) or (event.trouble and not event.result):
         return f"did not {event.verb}: {more}"
     # Of a message the result is the name of a text, of other steps it is in words.
-    return _behind(STEPS.get(event.verb, event.verb), put_in_words(more))
+    return _behind(STEPS.get(event.verb, event.verb), "" if more == REMOVED else put_in_words(more))
 
 
 STEPS_SHORTLY: dict[str, str] = {
