@@ -44,7 +44,7 @@ class Picture(Board):
         """Draw the table anew; the later of two moments that show as much is the better one."""
         super().update(progress)
         asked = any(deed.asked for deed in self._deeds)
-        moment = (_worth(progress) + len(self._deeds) + 3 * asked, list(self._parts(progress)))
+        moment = (_worth(progress) + len(self._deeds) + 20 * asked, list(self._parts(progress)))
         if moment[0] >= self._best[0]:
             self._best = moment
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import signal
 import sys
 from pathlib import Path
@@ -24,6 +23,8 @@ def spell_command(name: str, cwd: Path) -> str:
 
     In a clone that is linked nowhere it is a path to its `bin`.
     """
+    import shutil  # which a pass does without
+
     path = find_shell_root() / "bin" / name
     found = shutil.which(name)
     if (PACKAGE / "shell").is_dir() or (found and os.path.realpath(found) == str(path.resolve())):

@@ -301,7 +301,7 @@ def test_shared_options_give_what_was_named(
         (_on_issue, ["harb", "0"], "'0' is no issue number: use a whole number from 1 up"),
         (_on_issue, ["harb", "../1"], "'../1' is no issue number: use a whole number from 1 up"),
         (_on_issue, ["harb", "9" * 10], f"'{'9' * 10}' is no issue number"),
-        (_on_one, [], "which project? name one with --project: there is 'harb', 'reef'"),
+        (_on_one, [], "name one with --project, or be in its clone: there is 'harb', 'reef'"),
     ],
 )
 def test_shared_options_refuse_what_is_not_there(
