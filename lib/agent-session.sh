@@ -17,9 +17,18 @@ read_phase() {
 # Whether others could write FILE: by its mode, or because it has a second name there. This starts
 # a process, so the loop asks only about a phase that it has not handled yet.
 _is_ours_alone() {
-  local names mode
-  read -r names mode < <(stat -c '%h %a' -- "$1" 2>/dev/null) || return 1
-  ((names == 1 && (8#$mode & 8#022) == 0))
+  local names mode owner group
+  read -r names mode owner group < <(stat -c '%h %a %U %G' -- "$1" 2>/dev/null) || return 1
+  ((names == 1 && (8#$mode & 8#002) == 0)) || return 1
+  (((8#$mode & 8#020) == 0)) || _is_own_group "$owner" "$group"
+}
+
+# Whether nobody else is in the group, which has its user's name then: with umask 002, a login default,
+# all that is created is writable for it.
+_is_own_group() {
+  local members
+  [[ $1 == "$2" ]] && IFS=: read -r _ _ _ members < <(getent group "$2") || return 1
+  [[ -z $members || $members == "$1" ]]
 }
 
 # Checks FILE without a process, and leaves the sentinel in REPLY. It reads at most 4096 bytes. The
