@@ -74,6 +74,9 @@ _read_phase() {
 #   crashed         the session was dead and the callback did not bring it back: returns 1
 #   callback        the callback returned non-zero for a phase that ends nothing: returns 1
 #
+# While a person is attached who could type, or for ten minutes after their last key, the session is
+# not killed.
+#
 # Time spent in the callback counts for no timeout, and a failing command in it does not end the
 # script. $SM_TMUX_SOCKET names another tmux server, $SM_STATE_ROOT the folder of the idle marker
 # (default /tmp). Returns 2 for arguments that cannot be used.
@@ -179,15 +182,34 @@ _monitor_idle() {
   local marker=${SM_STATE_ROOT:-/tmp}/claude-idle-$_MONITOR_SESSION.ts
   _loop[looks]=$((_loop[looks] + 1))
   [[ -z ${_loop[phase]} && -z ${_loop[refused]:-} && -f $marker && -O $marker ]] || _loop[looks]=0
+  if ((_loop[looks] < 3 && ${EPOCHREALTIME//[!0-9]/} - _loop[since] < _loop[timeout])); then
+    return 0
+  fi
+  # It is this loop's own judgement, and nobody who sits there shares it.
+  if _monitor_attended; then return 0; fi
   if ((_loop[looks] >= 3)); then
     _MONITOR_LOOP_EXIT=idle_prompt
     _monitor_kill
     "${_loop[callback]}" PHASE:failed || :
-  elif ((${EPOCHREALTIME//[!0-9]/} - _loop[since] >= _loop[timeout])); then
+  else
     _MONITOR_LOOP_EXIT=idle_timeout
     _monitor_kill
   fi
-  [[ -z $_MONITOR_LOOP_EXIT ]]
+  return 1
+}
+
+# Whether a person is attached who could type, or has typed within ten minutes and gone: with the
+# facts of tmux that sm/adapters/viewers.py explains.
+_monitor_attended() {
+  local said activity attached
+  said=$(_monitor_tmux list-clients -t "=$_MONITOR_SESSION" -F '#{client_readonly}') || return 1
+  [[ $said != *0* ]] || return 0
+  [[ -z $said ]] || return 1
+  said=$(_monitor_tmux display-message -p -t "=$_MONITOR_SESSION:" \
+    '#{session_activity} #{session_last_attached}') || return 1
+  read -r activity attached <<<"$said"
+  [[ $activity == [1-9]* && $attached == [1-9]* ]] &&
+    ((activity > attached + 1 && EPOCHSECONDS < activity + 600))
 }
 
 _monitor_restart_timers() {

@@ -7,7 +7,7 @@ from msgspec import Struct
 from sm.adapters.tmux import Tmux, join_commands
 from sm.foreign import read_seconds
 
-ATTACHING_S = 2.0
+ATTACHING_S = 1.0
 """What comes from a terminal so soon after it was attached is its own answer to tmux."""
 
 

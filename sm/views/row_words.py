@@ -19,6 +19,8 @@ ROWS: dict[str, str] = {
     "remind": "a reminder is due",
     "remark": "something to know",
     "dialog": "a dialog is open",
+    "question": "its turn ended with a question",
+    "watched": "it does nothing, and a person is attached",
     "turn-failed": "the turn failed",
     "park": "the agent has to wait",
     "parked-long": "the agent has to wait for long",

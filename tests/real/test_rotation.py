@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.context import act, clear, files, run
+from sm.context import act, clear, files, progress, run
 from sm.context.history import Health, read_recent
 from sm.context.rotation import Cause, Limits
 from sm.messages import delivery, queue
@@ -146,18 +146,22 @@ def test_a_client_that_cannot_be_cleared_is_started_anew(unstarted: Managed, api
     assert b"OF_ITS_OWN=kept" in Path(f"/proc/{now.pid}/environ").read_bytes()
 
 
-def test_a_draft_outlives_the_rotation(managed: Managed, api: Api, writer: Writer) -> None:
+def test_a_rotation_waits_for_a_draft(managed: Managed, api: Api, writer: Writer) -> None:
     go = threading.Event()
     writer.turns.append(Reply("A long answer.", hold=go))
     managed.send("Begin.")
     managed.wait_screen(lambda screen: screen.prompt == "busy", "a busy prompt")
     writer.turns.append(writer.hand_off())
     managed.send("Now, please.")  # when the turn ends
-    managed.type("half a line of a person")
-    managed.wait_screen(lambda screen: "half a line" in screen.draft, "the draft")
+    draft = "half a line of a person"
+    managed.type(draft)
+    managed.wait_screen(lambda screen: draft in screen.draft, "the draft")
     go.set()
+    told = "in the way: a person has half a line typed there"
+    wait_for(lambda: told in progress.describe(managed.session.dir), "the clear to wait")
+    assert managed.screen().draft == draft
+    managed.keys(*["BSpace"] * len(draft))
     wait_rotated(managed, api)
-    managed.wait_screen(lambda s: s.draft == "half a line of a person", "the draft")
     assert not any("half a line" in text for one in api.main for text in one.texts)
 
 
