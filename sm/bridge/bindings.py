@@ -14,7 +14,7 @@ SELECT handoff_id, project, issue, handed_seq FROM handoff_bindings WHERE handof
 OF_ISSUE = """
 SELECT handoff_id, b.project, issue, handed_seq
 FROM handoff_bindings AS b JOIN handoffs ON id = handoff_id
-WHERE b.project = ? AND issue = ? AND status = 'active' ORDER BY created_at, id
+WHERE b.project = ? AND issue = ? AND coalesce(status, 'active') = 'active' ORDER BY created_at, id
 """
 BOUND = """
 INSERT INTO handoff_bindings (handoff_id, project, issue) VALUES (?, ?, ?)

@@ -144,16 +144,7 @@ def _is_behind(connection: Connection, path: Path) -> bool:
 
     """
     with transaction(connection, writes=False):  # another process may be making it right now
-        version = _pragma(connection, "user_version")
-        application = _pragma(connection, "application_id")
-        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-        taken_over = _is_taken_over(connection)
-    if taken_over:
-        return True
-    if application != APPLICATION and (application or version or tables):
-        raise StateError(
-            f"'{path}' is the database of another program: name another file, it was not touched"
-        )
+        version = _find_version(connection, path)
     if version > VERSION:
         raise StateError(
             f"'{path}' was made by a newer sm (version {version}, this one knows {VERSION}): "
@@ -162,9 +153,36 @@ def _is_behind(connection: Connection, path: Path) -> bool:
     return version < VERSION
 
 
-def _is_taken_over(connection: Connection) -> bool:
-    """Say whether it was made without sm, and sm can use it."""
-    return not _pragma(connection, "application_id") and takeover.fits(connection)
+def _find_version(connection: Connection, path: Path) -> int:
+    """Return which layout the database has; 0 if sm has not given it one yet."""
+    if _pragma(connection, "application_id") == APPLICATION:
+        return _pragma(connection, "user_version")
+    if version := takeover.find_version(connection):
+        return version
+    if takeover.has_handoffs(connection):
+        if obstacle := takeover.find_obstacle(connection):
+            raise StateError(
+                f"cannot use the handoffs in '{path}', of another program: {obstacle}, or name "
+                "another file; it was not touched"
+            )
+    elif not _is_new(connection):
+        raise StateError(
+            f"'{path}' is the database of another program: name another file, it was not touched"
+        )
+    return 0
+
+
+def _is_new(connection: Connection) -> bool:
+    (things,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    return not (
+        things or _pragma(connection, "application_id") or _pragma(connection, "user_version")
+    )
+
+
+def _is_another_programs(connection: Connection) -> bool:
+    """Say whether it was made without sm."""
+    is_ours = _pragma(connection, "application_id") == APPLICATION
+    return not is_ours and takeover.has_handoffs(connection)
 
 
 def _pragma(connection: Connection, name: str) -> int:
@@ -174,13 +192,19 @@ def _pragma(connection: Connection, name: str) -> int:
 def _bring_up_to_date(connection: Connection, path: Path) -> None:
     if not _is_behind(connection, path):
         return  # another process was first
-    copy = takeover.back_up(connection, path) if _is_taken_over(connection) else None
+    version, is_theirs = _find_version(connection, path), _is_another_programs(connection)
+    if is_theirs and not version:
+        takeover.back_up(connection, path)
     connection.execute("PRAGMA journal_mode = WAL")
     with transaction(connection):
-        if copy:
+        if is_theirs and not version:
             takeover.adopt(connection)
-        for number in range(1 if copy else _pragma(connection, "user_version"), VERSION):
+            version = 1
+        for number in range(version, VERSION):
             for statement in MIGRATIONS[number].split(";"):
                 connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {VERSION}")
+        if is_theirs:
+            takeover.note_version(connection, VERSION)
+        else:
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {VERSION}")

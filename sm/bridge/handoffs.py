@@ -27,8 +27,12 @@ from sm.errors import SmError, UsageError
 
 Record = TypeVar("Record", Handoff, Entry)
 
+# Another program that uses the database, too, may leave columns empty, and write times otherwise.
 HANDOFF = """
-SELECT id, title, project, chat_last_seen, code_last_seen, status, created_at, updated_at
+SELECT id, title, project, coalesce(chat_last_seen, 0), coalesce(code_last_seen, 0),
+    coalesce(status, 'active'),
+    coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', created_at), CAST(created_at AS TEXT), ''),
+    coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', updated_at), CAST(updated_at AS TEXT), '')
 FROM handoffs WHERE id = ?
 """
 BEGUN = """
@@ -39,7 +43,8 @@ TOUCHED = "UPDATE handoffs SET updated_at = ? WHERE id = ?"
 CLOSED = "UPDATE handoffs SET status = 'completed', updated_at = ? WHERE id = ?"
 
 ENTRIES = """
-SELECT seq, handoff_id, from_client, type, content, created_at
+SELECT seq, handoff_id, from_client, type, content,
+    coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', created_at), CAST(created_at AS TEXT), '')
 FROM handoff_entries
 WHERE handoff_id = ? AND seq > ? AND from_client = coalesce(?, from_client) ORDER BY seq
 """
@@ -55,8 +60,12 @@ WIPED = "DELETE FROM handoff_entries WHERE handoff_id = ?"
 LATEST = "SELECT coalesce(max(seq), 0) FROM handoff_entries WHERE handoff_id = ?"
 
 SEEN = {
-    Client.CHAT: "UPDATE handoffs SET chat_last_seen = max(chat_last_seen, ?) WHERE id = ?",
-    Client.CODE: "UPDATE handoffs SET code_last_seen = max(code_last_seen, ?) WHERE id = ?",
+    Client.CHAT: """
+        UPDATE handoffs SET chat_last_seen = max(coalesce(chat_last_seen, 0), ?) WHERE id = ?
+    """,
+    Client.CODE: """
+        UPDATE handoffs SET code_last_seen = max(coalesce(code_last_seen, 0), ?) WHERE id = ?
+    """,
 }
 
 

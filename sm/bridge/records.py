@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import string
 from enum import StrEnum
 
@@ -12,8 +11,6 @@ PREFIX = "hof_"
 ALPHABET = string.ascii_letters + string.digits + "_-"
 LENGTH = 21
 """126 random bits, like a nanoid, so that an id cannot be guessed."""
-
-ID = re.compile(rf"{PREFIX}[{re.escape(ALPHABET)}]{{{LENGTH}}}")
 
 
 class Client(StrEnum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from shlex import quote
 
 from sm.phase import Phase
 from sm.quoting import CHAT, fence, first_part
@@ -10,7 +11,7 @@ from sm.quoting import CHAT, fence, first_part
 
 def write_entry(ident: str, seq: int, type_: str, content: str, nonce: str) -> str:
     """Write an entry of the chat as a message to the agent that works on the issue."""
-    quoted = fence("entry", first_part(content, f"sm bridge get {ident}"), nonce, CHAT)
+    quoted = fence("entry", first_part(content, f"sm bridge get {quote(ident)}"), nonce, CHAT)
     head = f"[sm] {type_} from the chat (handoff {ident}, entry {seq}):"
     return f"{head}\n{quoted}\n\n{write_report(ident)}"
 
@@ -22,16 +23,16 @@ def write_note(idents: Sequence[str]) -> str:
     which = f"handoff {idents[0]}" if len(idents) == 1 else f"the handoffs {', '.join(idents)}"
     return (
         f"A person follows this issue in a chat, through {which} (all of it: sm bridge get "
-        f"{idents[-1]}). What the chat adds reaches you as a message; what an agent before you was "
-        f"told stands there. {write_report(idents[-1])} What you cannot go on without, ask by "
-        f"{Phase.ESCALATE}: it is asked in the chat as well."
+        f"{quote(idents[-1])}). What the chat adds reaches you as a message; what an agent before "
+        f"you was told stands there. {write_report(idents[-1])} What you cannot go on without, ask "
+        f"by {Phase.ESCALATE}: it is asked in the chat as well."
     )
 
 
 def write_report(ident: str) -> str:
     """Write how the agent reaches the chat."""
     return (
-        f"Tell the chat how it goes: sm bridge add {ident} progress 'TEXT' (or question, or done; "
-        "'-' reads TEXT from standard input), or by the tool add_to_handoff with "
+        f"Tell the chat how it goes: sm bridge add {quote(ident)} progress 'TEXT' (or question, or "
+        "done; '-' reads TEXT from standard input), or by the tool add_to_handoff with "
         'as_client: "code".'
     )

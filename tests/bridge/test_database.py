@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sqlite3
 import stat
@@ -168,8 +169,9 @@ OLD = "hof_" + "x" * 21
 
 
 @pytest.fixture
-def foreign(path: Path, plain: Plain) -> sqlite3.Connection:
+def foreign(path: Path, plain: Plain, monkeypatch: pytest.MonkeyPatch) -> sqlite3.Connection:
     """A database that a server of one's own has made from the document."""
+    monkeypatch.setenv("SM_BRIDGE_DATABASE", str(path))
     path.parent.mkdir(mode=0o700)
     connection = plain(path)
     connection.executescript(DOCUMENT)
@@ -197,7 +199,7 @@ def test_one_with_the_document_s_own_tables_is_taken_over(
         thread = handoffs.get(OLD, Client.CHAT)
     assert [entry.content for entry in thread.entries] == ["from before", "now"]
     assert thread.entries[0].created_at == "2026-01-22T14:30:00.000Z"
-    assert thread.handoff.created_at.endswith("Z")
+    assert thread.handoff.updated_at.endswith("Z")
     assert (thread.handoff.status, thread.handoff.chat_last_seen) == (Status.ACTIVE, 0)
     [copy] = path.parent.glob("core.db.*.backup")
     [told] = machine.check_handoffs(path)
@@ -207,8 +209,6 @@ def test_one_with_the_document_s_own_tables_is_taken_over(
         assert kept.execute("SELECT content FROM handoff_entries").fetchall() == [("from before",)]
         assert kept.execute("PRAGMA user_version").fetchone() == (version,)
         assert len(kept.execute("PRAGMA table_info(handoff_entries)").fetchall()) == 6
-    with open_database(path) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (VERSION,)
     one_handoff(path)
     assert len(list(path.parent.glob("*.backup"))) == 1
 
@@ -222,7 +222,7 @@ def test_its_own_server_may_go_on_with_one_that_was_taken_over(
         "VALUES (?, 'code', 'done', 'meanwhile')",
         (OLD,),
     )
-    foreign.execute("UPDATE handoff_entries SET created_at = '2026-01-22T15:00:00Z'")
+    foreign.execute("UPDATE handoffs SET chat_last_seen = NULL, status = NULL")
     assert read(path, OLD) == ["from before", "meanwhile"]
 
 
@@ -236,23 +236,88 @@ def test_one_that_many_take_over_at_once_is_copied_once(
     assert len(list(path.parent.glob("*.backup"))) == 1
 
 
+MORE = """
+ALTER TABLE handoffs ADD COLUMN owner TEXT;
+ALTER TABLE handoff_entries ADD COLUMN weight INTEGER NOT NULL DEFAULT 3;
+CREATE TABLE notes (id INTEGER PRIMARY KEY, handoff TEXT REFERENCES handoffs(id), text TEXT);
+CREATE VIRTUAL TABLE found USING fts5(text);
+CREATE VIEW seen AS SELECT id FROM handoffs;
+CREATE TABLE audit (what TEXT);
+CREATE TRIGGER noted AFTER INSERT ON handoff_entries BEGIN INSERT INTO audit VALUES (new.type); END;
+CREATE TRIGGER moved AFTER UPDATE ON handoff_entries BEGIN INSERT INTO audit VALUES ('moved'); END;
+INSERT INTO notes (handoff, text) VALUES ('hof_abc123', 'kept');
+PRAGMA application_id = 5;
+PRAGMA user_version = 7;
+"""
+"""What a server of one's own may keep beside the document's tables."""
+
+
+def theirs(foreign: sqlite3.Connection) -> list[object]:
+    """What another thread, and another program's tables, hold."""
+    asked = (
+        f"SELECT * FROM handoffs WHERE id = '{OLD}'",
+        "SELECT seq, handoff_id, from_client, type, content, created_at, weight "
+        f"FROM handoff_entries WHERE handoff_id = '{OLD}'",
+        "SELECT * FROM notes",
+        "SELECT * FROM seen",
+    )
+    return [foreign.execute(each).fetchall() for each in asked]
+
+
+@pytest.mark.parametrize("ident", ["hof_abc123", "7", "Ünï côde", "x'; DROP TABLE handoffs; --"])
+def test_one_with_more_than_the_document_s_tables_is_used_as_it_is(
+    path: Path, foreign: sqlite3.Connection, ident: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    foreign.execute("INSERT INTO handoffs (id, title, status) VALUES (?, 'theirs', NULL)", (ident,))
+    foreign.executescript(MORE)
+    before = theirs(foreign)
+    assert run(["bridge", "add", ident, "done", "ours"]) == 0
+    assert run(["bridge", "get", ident, "--json"]) == 0
+    [entry] = json.loads(capsys.readouterr().out.partition("\n")[2])["entries"]
+    assert (entry["handoff_id"], entry["content"]) == (ident, "ours")
+    assert theirs(foreign) == before
+    assert foreign.execute("SELECT what FROM audit").fetchall() == [("done",)]
+    assert foreign.execute("PRAGMA application_id").fetchone() == (5,)
+    assert foreign.execute("PRAGMA user_version").fetchone() == (7,)
+    assert len(list(path.parent.glob("*.backup"))) == 1
+
+
 @pytest.mark.parametrize(
-    "more",
+    ("change", "why"),
     [
-        "CREATE TABLE notes (id)",
-        "ALTER TABLE handoffs ADD COLUMN owner TEXT",
-        "CREATE VIEW seen AS SELECT id FROM handoffs",
-        "CREATE TRIGGER t AFTER INSERT ON handoffs BEGIN SELECT 1; END",
-        "PRAGMA application_id = 5",
+        ("CREATE TABLE handoff_bindings (x)", "it has 'handoff_bindings', which sm would add"),
+        ("ALTER TABLE handoff_entries ADD COLUMN key BLOB", "has a column 'key'"),
+        (
+            "DROP TABLE handoff_entries; CREATE TABLE handoff_entries (seq TEXT PRIMARY KEY, "
+            "handoff_id TEXT, from_client TEXT, type TEXT, content TEXT, created_at TEXT)",
+            "'seq' of handoff_entries is no INTEGER PRIMARY KEY",
+        ),
+        (
+            "DROP TABLE handoffs; CREATE TABLE handoffs (id TEXT PRIMARY KEY, title, project, "
+            "chat_last_seen, code_last_seen, status, created_at, updated_at, owner TEXT NOT NULL)",
+            "'owner' of handoffs needs a value",
+        ),
+        (
+            "DROP TABLE handoffs; CREATE TABLE handoffs (id TEXT, title, project, "
+            "chat_last_seen, code_last_seen, status, created_at, updated_at)",
+            "'id' is not the primary key of handoffs",
+        ),
+        (
+            "DROP TABLE handoffs; CREATE TABLE handoffs (id TEXT PRIMARY KEY, title, project TEXT "
+            "NOT NULL DEFAULT '', chat_last_seen, code_last_seen, status, created_at, updated_at)",
+            "'project' of handoffs needs a value",
+        ),
+        ("ALTER TABLE handoffs DROP COLUMN status", "is the database of another program"),
     ],
 )
-def test_one_that_holds_more_than_the_document_s_tables_is_left_alone(
-    path: Path, foreign: sqlite3.Connection, more: str
+def test_one_that_sm_cannot_write_to_is_left_alone_and_says_why(
+    path: Path, foreign: sqlite3.Connection, change: str, why: str
 ) -> None:
-    foreign.execute(more)
+    foreign.execute("PRAGMA foreign_keys = OFF")
+    foreign.executescript(change)
     foreign.close()
     before = contents(path.parent)
-    with pytest.raises(StateError, match="is the database of another program"):
+    with pytest.raises(StateError, match=why):
         one_handoff(path)
     assert contents(path.parent) == before
 

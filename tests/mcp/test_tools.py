@@ -147,7 +147,8 @@ def test_a_whole_thread_goes_back_and_forth(transport: Transport) -> None:
 
 MISTAKES: list[tuple[str, dict[str, object], str]] = [
     ("get_handoff", {"id": UNKNOWN}, f"no handoff '{UNKNOWN}': check the id with the person"),
-    ("get_handoff", {"id": "hof_1"}, "'hof_1' is not the id of a handoff: an id is 'hof_' and 21"),
+    ("get_handoff", {"id": "hof_1"}, "no handoff 'hof_1': check the id with the person"),
+    ("get_handoff", {"id": "hof_1\n2"}, "'hof_1\n2' is not the id of a handoff: an id is short"),
     ("get_handoff", {}, "'id' is missing"),
     ("get_handoff", {"id": UNKNOWN, "as_client": "desktop"}, "unknown client 'desktop': 'code'"),
     ("get_handoff", {"id": UNKNOWN, "all": True}, "get_handoff has no parameter 'all': it takes"),
