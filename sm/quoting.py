@@ -33,7 +33,7 @@ def fence(what: str, text: str, nonce: str, whose: str = DATA) -> str:
     return f"--- begin {label} {nonce} ({whose})\n{body}\n--- end {label} {nonce}"
 
 
-FENCE = re.compile(r"--- begin (.+) ([0-9a-z]+) \((.+)\)")
+FENCE = re.compile(r"--- begin ([^()]+) ([0-9a-z]+) \(([^()]+)\)")
 
 
 def take_out(text: str) -> tuple[str, str]:

@@ -17,12 +17,10 @@ from sm.adapters.tmux import MissingPaneError, NoServerError, TmuxBusyError, Tmu
 from sm.errors import StateError
 from sm.messages import going_on, hold, observe, offers, queue
 from sm.messages.decide import Act, Start, decide_handed, decide_waiting
-from sm.messages.decide import find_obstacle as find_typing_obstacle
 from sm.messages.going_on import Fate
-from sm.messages.hands import find_obstacle
 from sm.messages.interrupt import erase, interrupt, settle_interrupted
 from sm.messages.observe import Sight
-from sm.messages.queue import PERSON, Message, Mode, Place
+from sm.messages.queue import Message, Mode, Place
 from sm.messages.typing import (
     RECEIPT_S,
     TypedMessage,
@@ -35,7 +33,6 @@ from sm.messages.typing import (
 from sm.refusal import Outcome, Refusal, Status
 from sm.sessions import agent as agents
 from sm.sessions.agent import Agent
-from sm.sessions.hands import Deed
 from sm.sessions.session import Session
 from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
@@ -242,8 +239,6 @@ def _hand_over(session: Session, sight: Sight, message: Message) -> Refusal | No
             return Refusal.UNSURE
         sight = Sight(sight.pane, screen)
         start = _decide_start(session, sight, urgent=is_urgent)
-    if start is Start.INTERRUPT and not _may_interrupt(session, message):
-        start = find_typing_obstacle(observe.observe_terminal(session, sight)) or Refusal.BUSY
     if start is Start.INTERRUPT:
         screen = interrupt(session, sight.pane, sight.screen, message) or sight.screen
         sight = Sight(sight.pane, screen)
@@ -257,11 +252,6 @@ def _hand_over(session: Session, sight: Sight, message: Message) -> Refusal | No
     crash_point("deliver:claimed")
     refusal = type_message(session, sight.pane, sight.screen, message)
     return refusal or _close(session, sight, message)
-
-
-def _may_interrupt(session: Session, message: Message) -> bool:
-    """Whether no person is at the terminal, or a person has sent it."""
-    return message.source == PERSON or find_obstacle(session, Deed.INTERRUPT) is None
 
 
 def _decide_start(session: Session, sight: Sight, *, urgent: bool) -> Start | Refusal:

@@ -14,7 +14,7 @@ from msgspec import structs
 from sm.__main__ import run
 from sm.adapters.forge.model import CheckState, ReviewState
 from sm.config.load import load
-from sm.foreign import tidy
+from sm.foreign import tidy_name
 from sm.issues.compose import gather
 from sm.issues.material import GitState
 from sm.issues.observe import recall
@@ -73,7 +73,7 @@ def fill(side: RemoteSide) -> None:
     opened = state.add(HOSTILE, HOSTILE, HOSTILE, Pull("fix/1", "main", head))
     state.say(opened, HOSTILE, HOSTILE)
     state.add(HOSTILE, HOSTILE, HOSTILE, Pull(HOSTILE, "main", head, fork=HOSTILE))
-    side.admit("rita", tidy(HOSTILE))
+    side.admit("rita", tidy_name(HOSTILE))
     side.open().submit_review(opened.number, ReviewState.CHANGES_REQUESTED, HOSTILE, author="rita")
     put_remark(side, opened.number)
     side.finish(head, CheckState.FAILURE, HOSTILE, HOSTILE)

@@ -160,7 +160,7 @@ def test_phase_file_of_any_content_is_answered(stage_of: MakeStage) -> None:
     put(path, b"x" * (10 << 20))
     wait_for(lambda: len(stage.told()) == 3, "an answer to 10 MB")
     assert max(map(len, stage.told()[1:])) < 1000
-    assert all("no sentinel of the protocol" in text for text in stage.told()[1:])
+    assert all("no phase of the protocol" in text for text in stage.told()[1:])
     assert all("  PHASE:awaiting_ci\n" in text for text in stage.told()[1:])
     put(path, b"PHASE:escalate\r\nReason: CRLF\r\n" + b"\n" * (10 << 20))
     wait_for(lambda: comments(stage, issue), "the question")
@@ -326,7 +326,7 @@ def test_issue_being_edited_while_its_agent_works_loses_nothing(stage_of: MakeSt
     whole = file.read_text()
     file.write_text(whole[: whole.index("state")])
     stage.write_phase(issue, "PHASE:nonsense")
-    told(stage, "no sentinel of the protocol")  # which quotes nothing of the issue
+    told(stage, "no phase of the protocol")  # which quotes nothing of the issue
     os.kill(stage.agent_pid(issue), signal.SIGKILL)
     wait_for(lambda: len(stage.told()) == 3, "the next agent")
     assert "Please." in stage.told()[-1], "it has the text of the pick-up"

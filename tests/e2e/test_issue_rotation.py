@@ -106,9 +106,9 @@ def test_no_person_is_asked_about_a_message_that_waits_for_the_new_context(stage
     assert problem.refusal is Refusal.HOLD
     assert fold(read_receipts(directory)).troubles == ()
     go.touch()
-    wait_for(lambda: any("no sentinel" in text for text in told(stage)), "the message")
+    wait_for(lambda: any("no phase of the protocol" in text for text in told(stage)), "the message")
     begun = next(n for n, text in enumerate(told(stage)) if text.startswith(f"Read {path}"))
-    assert not [text for text in told(stage)[:begun] if "no sentinel" in text]
+    assert not [text for text in told(stage)[:begun] if "no phase of the protocol" in text]
     assert not stage.project.forge.issue(1).comments
 
 

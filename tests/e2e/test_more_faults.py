@@ -127,7 +127,7 @@ def test_monitor_killed_in_the_midst_of_a_reaction_is_replaced_and_nothing_is_sa
         wait_for(lambda: [*map(children, children(pid))] not in ([], [[]]), "its reactor")
         kill_monitor(stage.session(issue))
         assert "restart the monitor" in stage.poll().stdout
-    heard(stage, "no sentinel of the protocol")
+    heard(stage, "no phase of the protocol")
     wait_for(lambda: plan.read_pending(directory) is None, "the plan's end")
     stage.sm("react", "harb", str(issue))
     assert len(stage.told()) == 2
@@ -505,7 +505,7 @@ def write_once_with_time(stage: Stage, mtime: float) -> None:
     at_rest(stage, issue)
     assert stage.project.forge.issue(issue).comments == ()
     stage.write_phase(issue, "PHASE:nonsense")
-    heard(stage, "no sentinel of the protocol")
+    heard(stage, "no phase of the protocol")
     assert len(stage.told()) == 2
 
 

@@ -72,7 +72,7 @@ def test_person_is_told_of_a_message_that_stays_stuck_and_it_is_typed_in_the_end
     assert "copy mode" in comments[0].body
     leave_copy_mode(stage, issue)
     wait_for(lambda: len(stage.told()) == 2, "the message")
-    assert "no sentinel" in stage.told()[1]
+    assert "no phase of the protocol" in stage.told()[1]
     assert len(stage.project.forge.issue(issue).comments) == 1
 
 

@@ -23,6 +23,7 @@ from sm.setup import provisions, sync
 from sm.setup.repository import Trouble, list_troubles
 from sm.store.paths import Root
 from sm.store.root_check import is_noexec
+from tests import chance
 from tests.helpers import Repository, git
 
 
@@ -184,7 +185,7 @@ def track_large_files(repository: Repository) -> bytes:
     clone = repository.clone
     git(clone, "lfs", "install")
     git(clone, "lfs", "track", "*.bin")
-    content = os.urandom(2000)
+    content = chance.dice(0).randbytes(2000)
     (clone / "a.bin").write_bytes(content)
     git(clone, "add", ".")
     git(clone, "commit", "-qm", "a large file")

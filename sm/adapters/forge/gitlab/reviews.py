@@ -115,7 +115,6 @@ def make_reviews(material: Material) -> tuple[tuple[Review, ...], frozenset[int]
     """
     told, standing = _list_told(material.threads), list_standing(material)
     found: list[Review] = []
-    claimed = set[int]()
     for author in dict.fromkeys([*standing, *_list_critics(material.threads)]):
         verdict = standing.get(author)
         earlier = [one.id for one in told.get(author, ()) if verdict and one.id < verdict.id]
@@ -126,7 +125,6 @@ def make_reviews(material: Material) -> tuple[tuple[Review, ...], frozenset[int]
             found.append(_make_open_one(author, remarks))
             continue
         said = [one.notes[0] for one in own if one.individual_note and one.notes[0].id < verdict.id]
-        claimed |= {note.id for note in said}
         review = Review(
             id=str(verdict.id or f"{verdict.state}-{author}"),
             author=author,
@@ -137,7 +135,20 @@ def make_reviews(material: Material) -> tuple[tuple[Review, ...], frozenset[int]
             comments=tuple(_make_remark(one, author) for one in remarks),
         )
         found.append(review)
-    return tuple(sorted(found, key=lambda one: (one.at, one.id))), frozenset(claimed)
+    return tuple(sorted(found, key=lambda one: (one.at, one.id))), _list_claimed(material.threads)
+
+
+def _list_claimed(threads: Sequence[Thread]) -> frozenset[int]:
+    """The notes that are the text of a review, also of one in whose place another stands by now."""
+    last = {author: verdicts[-1].id for author, verdicts in _list_told(threads).items()}
+    return frozenset(
+        thread.notes[0].id
+        for thread in threads
+        for author in last
+        if _is_by(thread, author, 0)
+        and thread.individual_note
+        and thread.notes[0].id < last[author]
+    )
 
 
 def _make_open_one(author: str, remarks: Sequence[Thread]) -> Review:
