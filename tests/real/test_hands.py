@@ -162,7 +162,7 @@ def test_a_person_who_types_into_a_session_keeps_it_as_it_is(desk: Desk) -> None
     assert held["problem"] == "a reminder waits: a person has typed in it within ten minutes"
 
     # Escape, and an explanation: neither a reminder nor an end comes in between.
-    desk.press("Escape")
+    desk.press("Escape", "x", "BSpace")  # the key behind Escape may be taken as one with it
     desk.press("because")
     desk.wait_draft("because")
     desk.is_reminded_twice()
@@ -188,4 +188,4 @@ def test_a_person_who_types_into_a_session_keeps_it_as_it_is(desk: Desk) -> None
     desk.press("once", "Space", "more")
     desk.wait_draft("once more")
     desk.stage.sm("kill", "harb", "1")
-    wait_for(lambda: desk.stage.is_over(1), "the end")
+    assert not desk.stage.sessions()
