@@ -181,11 +181,11 @@ class Registered:
     def refresh(self, token: str) -> Reply:
         return self.post("/token", {"grant_type": "refresh_token", "refresh_token": token})
 
-    def revoke(self, token: str) -> Reply:
-        return self.post("/revoke", {"token": token})
+    def revoke(self, token: str, **more: str) -> Reply:
+        return self.post("/revoke", {"token": token} | more)
 
     def post(self, path: str, fields: Mapping[str, str]) -> Reply:
-        own = {"client_id": self.id, "client_secret": self.secret}
+        own = {"client_id": self.id} | ({"client_secret": self.secret} if self.secret else {})
         return self.browser.post(path, own | dict(fields))
 
     def call(self, token: str) -> int:
@@ -208,7 +208,8 @@ def registered(browser: Browser, **metadata: object) -> Registered:
     found = register(browser, **metadata)
     assert found.status == 201, found
     said = found.json
-    return Registered(browser, said["client_id"], said["client_secret"], said["redirect_uris"][0])
+    ident, secret = said["client_id"], said.get("client_secret", "")
+    return Registered(browser, ident, secret, said["redirect_uris"][0])
 
 
 class Memory:

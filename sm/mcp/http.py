@@ -20,6 +20,7 @@ from sm.mcp import registrations, secret
 from sm.mcp.consent import Consent
 from sm.mcp.grants import Grants
 from sm.mcp.provider import Provider
+from sm.mcp.revocation import Revocation
 from sm.output import say_text, warn
 from sm.server import running
 from sm.server.answers import Answer, answer_failure
@@ -68,6 +69,7 @@ def serve(
 
     Each call stands alone, and nothing stays in memory. So a client does not notice a restart.
     """
+    provider = _make_provider(remote, rules) if remote else None
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         stateless_http=True,
@@ -75,26 +77,30 @@ def serve(
         max_request_body_size=BODY_LIMIT,
         # The guard has already decided who may ask, for all our servers.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-        **(_authorization(remote, rules) if remote else {}),
+        **(_authorization(remote, provider) if remote and provider else {}),
     )
+    if provider:
+        app.router.routes.insert(0, Revocation(provider).route())
     app.add_exception_handler(Exception, _failed)
     app.add_middleware(OnlyPost)
     app.add_middleware(Guard, rules)
     running.run(app, listener, lifespan=True)
 
 
-def _authorization(remote: Remote, rules: Rules) -> dict[str, Any]:
-    """Return what the SDK's application needs for OAuth 2.1, by the MCP specification."""
-    resource = rules.public + PATH
+def _make_provider(remote: Remote, rules: Rules) -> Provider:
     grants = Grants(remote.folder)
-    provider = Provider(grants, rules.public, resource, remote.hosts, rules.token)
+    return Provider(grants, rules.public, rules.public + PATH, remote.hosts, rules.token)
+
+
+def _authorization(remote: Remote, provider: Provider) -> dict[str, Any]:
+    """Return what the SDK's application needs for OAuth 2.1, by the MCP specification."""
     return {
         # Texts, because a URL object would add a slash at the end, and issuers are compared as
         # texts (RFC 9207, 2.4).
         "auth": AuthSettings.model_validate(
             {
-                "issuer_url": rules.public,
-                "resource_server_url": resource,
+                "issuer_url": provider.origin,
+                "resource_server_url": provider.resource,
                 "client_registration_options": ClientRegistrationOptions(enabled=True),
                 "revocation_options": RevocationOptions(enabled=True),
                 "validate_token_resource": True,

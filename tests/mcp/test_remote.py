@@ -514,6 +514,33 @@ def test_a_client_that_is_done_revokes_all(client: Registered, secret: str, kind
     assert client.refresh(given["refresh_token"]).json["error"] == "invalid_grant"
 
 
+def test_a_client_without_a_secret_revokes_its_own_and_no_others(
+    client: Registered, secret: str
+) -> None:
+    public = registered(client.browser, token_endpoint_auth_method="none")
+    assert not public.secret
+    own, other = tokens(public, secret), tokens(client, secret)
+    assert public.revoke(other["access_token"]).status == 200
+    assert public.revoke("made up").status == 200
+    assert public.revoke("").json["error"] == "invalid_request"
+    assert client.call(other["access_token"]) == 200
+    for wrong in ({"client_id": "x"}, {"client_id": client.id}):
+        refused = public.revoke(other["access_token"], **wrong)
+        assert (refused.status, refused.json["error"]) == (401, "invalid_client")
+    assert public.call(own["access_token"]) == client.call(other["access_token"]) == 200
+    assert public.revoke(own["refresh_token"], token_type_hint="unheard_of").status == 200
+    assert (public.call(own["access_token"]), client.call(other["access_token"])) == (401, 200)
+
+
+def test_a_client_that_authenticates_by_header_revokes(client: Registered, secret: str) -> None:
+    own = registered(client.browser, token_endpoint_auth_method="client_secret_basic")
+    header = base64.b64encode(f"{own.id}:{own.secret}".encode()).decode()
+    fields = {"client_id": own.id, "token": "made up"}
+    for given, status in ((header, 200), (header[:-8], 401)):
+        asked = own.browser.post("/revoke", fields, Authorization=f"Basic {given}")
+        assert asked.status == status
+
+
 def test_a_token_for_another_server_is_not_asked_for_here(client: Registered) -> None:
     said = client.page(resource="https://other.example.com/mcp").said
     assert said["error"] == "invalid_target"
