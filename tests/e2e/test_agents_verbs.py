@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import yaml
@@ -18,7 +19,7 @@ from sm.issues.asks import make_ask
 from sm.messages import queue
 from sm.messages.queue import Message
 from sm.sessions import registry
-from sm.store.files import FILE_LIMIT
+from sm.store.files import FILE_LIMIT, ensure_private_dir, write_json
 from tests.adapters.forge_sides import LocalSide
 from tests.e2e.play import GITHUB, Play, seen_anew
 from tests.forges.server import Fault
@@ -228,6 +229,25 @@ def test_an_answer_that_no_file_can_hold_is_told_and_holds_up_no_other(configure
     forge.comment(issue, "The left one.", author="ada")
     assert "The left one." in has_run(play, issue, f"issue show {issue}")
     assert asks.list_asks(session.dir) == []
+
+
+@pytest.mark.parametrize("play", ["local"], indirect=True)
+def test_an_agent_that_asks_for_a_diff_with_options_of_its_own_writes_no_file(
+    play: Play, tmp_path: Path
+) -> None:
+    issue = play.start()
+    play.push(issue, "good\n", "PHASE:awaiting_ci")
+    number, directory = play.pull_of(issue).number, registry.load_for(play.project, issue).dir
+    written = tmp_path / "written"
+    ensure_private_dir(directory.asks)
+    for options in (f"--output={written}", f"--stat --output={written}", f"--stat -O{written}"):
+        asked = make_ask(asks.Verb.DIFF, number, text=options)
+        write_json(directory.asks / f"{asked.id}.ask.json", asked)
+        play.react(issue)
+        answer = asks.read_answer(directory, asked.id)
+        assert answer
+        assert "no options for a diff" in answer.error
+        assert not written.exists()
 
 
 def stop(_: str) -> None:

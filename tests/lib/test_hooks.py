@@ -24,6 +24,7 @@ from tests.hooks import (
     PAYLOADS,
     PROMPT,
     Hooks,
+    encode,
     payload,
 )
 from tests.shell import REPOSITORY
@@ -423,6 +424,18 @@ def test_usage_limits_are_noted_wherever_they_stand(hooks: Hooks) -> None:
 def test_a_window_without_a_reading_does_not_take_a_limits(hooks: Hooks) -> None:
     hooks.call("statusline_50", context_window={}, rate_limits=LIMITS)
     assert hooks.dir.usage.read_text().split()[2:4] == ["-", "-"]
+
+
+def test_a_status_line_of_a_megabyte_takes_no_time(hooks: Hooks) -> None:
+    data = json.loads(payload("statusline_50"))
+    for filler in ("x" * 10**6, '"' * 500_000, "{" * 10**6):
+        for limits in (LIMITS, {}):  # also where a key is searched that is not there
+            began = time.monotonic()
+            hooks.send("statusline", encode(data | {"rate_limits": limits, "more": filler}))
+            # Where it grows with the square of the length, it takes fifteen.
+            assert time.monotonic() - began < 3
+            found = hooks.dir.usage.read_text().split()[2:5]
+            assert found == ["50", "200000", "42.5" if limits else "-"]
 
 
 def test_a_late_reading_of_a_cleared_context_is_not_noted(hooks: Hooks) -> None:
