@@ -106,9 +106,9 @@ class Invocation:
 
     def tell_left_out(self) -> None:
         """Warn of it, once."""
-        from sm.output import warn
-
         if self.tells_left_out and (text := self.find_left_out()):
+            from sm.output import warn
+
             warn(text)
         self.tells_left_out = False
 

@@ -32,7 +32,7 @@ def test_an_agent_at_work_gets_its_messages_when_its_turn_ends(company: Company)
     company.sm("send", "ann", f"Work.\nhold: {go}")
     for mode, text in (("sequential", "one"), ("important", "two"), ("sequential", "three")):
         said = company.sm("send", "--mode", mode, "ann", text).stdout
-        assert said.startswith("queued for ann: it is at work")
+        assert said.startswith("queued for ann: it is busy")
     waiting = json.loads(company.sm("queue", "ann", "--json").stdout)
     assert [(one["first_line"], one["place"]) for one in waiting] == [
         ("Work.", "delivered"),

@@ -263,7 +263,7 @@ def test_waiting_ends_when_the_turn_is_over_or_time_is_up(company: Company) -> N
     late = company.sm("wait", "ann", "--timeout", "0.3", code=124)
     assert "timed out after 0.3 s: ann is still busy, or messages are waiting" in late.stderr
     queued = company.sm("send", "ann", "Next.", "--wait", "0.2", code=124)
-    assert queued.stdout.startswith("queued for ann: it is at work")
+    assert queued.stdout.startswith("queued for ann: it is busy")
     go.touch()
     company.wait("ann")
     assert company.noted("ann")[-1] == "Next."

@@ -189,7 +189,7 @@ def _each_message_once(requests: list[Request]) -> None:
             assert text.startswith(opening)
     assert "FAIL: test_result_fits_the_width" in heard[2][1]
     assert "textkit/names.py:6: an empty list ends in a ValueError here" in heard[3][2]
-    assert "textkit/count.py" in heard[4][1].partition("git status:")[2]
+    assert "textkit/count.py" in heard[4][1].partition("git status --short:")[2]
     assert "Round up: a minute begun is a minute." in heard[5][1]
 
 
