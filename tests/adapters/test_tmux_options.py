@@ -28,6 +28,7 @@ HOSTILE = {
     "escape-time": ("0", "5000"),
     "exit-empty": ("off",),
     "extended-keys": ("always",),
+    "extended-keys-format": ("csi-u",),  # since tmux 3.5
     "focus-events": ("on",),
     "message-limit": ("0",),
     "set-clipboard": ("on",),
