@@ -31,9 +31,8 @@ from sm.adapters.forge.web.ledger import read_book
 from sm.config.forges import GithubSettings
 from sm.errors import TemporaryError, UsageError
 from tests.forges import hour
-from tests.forges.github import Github
 from tests.forges.server import Fault, Reply
-from tests.forges.sides import RemoteSide, age, asked_for, opened, remote_side
+from tests.forges.sides import RemoteSide, age, asked_for, github_of, opened, remote_side
 from tests.forges.state import Pull, Run, Status
 from tests.hub import make_hub
 
@@ -42,12 +41,6 @@ from tests.hub import make_hub
 def side(tmp_path: Path) -> Iterator[RemoteSide]:
     with remote_side("github", make_hub(tmp_path), tmp_path / "kept") as side:
         yield side
-
-
-def dialect_of(side: RemoteSide) -> Github:
-    """The server's side."""
-    assert isinstance(side.dialect, Github)
-    return side.dialect
 
 
 # What an observation costs
@@ -59,10 +52,10 @@ def test_where_nothing_has_happened_one_request_is_free(side: RemoteSide) -> Non
     side.finish(head, CheckState.SUCCESS)
     age(side)
     since = side.open().observe()
-    used = dict(dialect_of(side).used)
+    used = dict(github_of(side).used)
     seen, lines = asked_for(side, since)
     assert lines == ["GET /issues"]
-    assert dialect_of(side).used == used
+    assert github_of(side).used == used
     assert structs.replace(seen, validators={}) == structs.replace(since, validators={})
     assert seen.validators["etag"] == since.validators["etag"]
     book = read_book(side.folder / "quota.json")
@@ -141,7 +134,7 @@ def test_without_graphql_everything_comes_over_rest(side: RemoteSide) -> None:
     number, head = opened(side)
     issue = side.open().add_issue("b", author="ada").number
     side.open().comment(issue, "Hello.", author=BOT, marker="m1")
-    dialect_of(side).has_graphql = False
+    github_of(side).has_graphql = False
     since = side.open().observe()
     assert since.pulls[0].check.state is CheckState.PENDING
     side.finish(head, CheckState.FAILURE, "build", "no\n")
@@ -166,7 +159,7 @@ def test_without_graphql_no_pull_request_is_lost_among_those_of_forks(side: Remo
     side.open().close_pull(closed)
     for _ in range(120):
         side.state.add("Mine", "", "mallory", Pull("fix/1", "main", head, fork="mallory"))
-    dialect_of(side).has_graphql = False
+    github_of(side).has_graphql = False
     before = len(side.site.asked)
     found = {pull.number: pull for pull in side.open().observe().pulls}
     assert len(found) == 122
@@ -209,7 +202,7 @@ def test_statuses_and_check_runs_are_combined(
         side.state.runs.append(Run(at + 1, head, f"job{at}", word, time.time()))
     for at, word in enumerate(statuses):
         side.state.statuses.append(Status(at + 1, head, f"ci{at}", word, time.time()))
-    dialect_of(side).has_graphql = graphql
+    github_of(side).has_graphql = graphql
     [pull] = side.open().observe().pulls
     assert (pull.check.state, pull.check.step, pull.check.head) == (state, step, head)
 
@@ -417,10 +410,10 @@ def test_observations_are_further_apart_when_little_is_left(side: RemoteSide) ->
     forge = open_forge(side.project, None, side.folder)
     forge.observe()
     assert forge.pause_s() == 0
-    dialect_of(side).used = {"core": 4000}
+    github_of(side).used = {"core": 4000}
     forge.observe()
     assert 0 < forge.pause_s() < 60
-    dialect_of(side).used = {"core": 4600}
+    github_of(side).used = {"core": 4600}
     forge.observe()
     assert 1700 < forge.pause_s() <= 1801, "what is left is for writing"
     assert forge.add_issue("still", author=BOT)
@@ -536,10 +529,10 @@ def test_who_has_saved_title_and_text_and_set_labels_comes_in_one_query(side: Re
 
 def test_without_graphql_nobody_is_taken_for_the_editor(side: RemoteSide) -> None:
     number = side.open_as("ada").add_issue("a", "old", author="ada").number
-    dialect_of(side).has_graphql = False
+    github_of(side).has_graphql = False
     with pytest.raises(TemporaryError):
         side.open().read_source(number)
-    dialect_of(side).has_graphql = True
+    github_of(side).has_graphql = True
     with pytest.raises(NotFoundError, match="there is no issue 99"):
         side.open().read_source(99)
 
@@ -553,6 +546,6 @@ def test_who_has_edited_a_comment_is_observed(side: RemoteSide) -> None:
     assert side.open().read_comments(number) == tuple(
         structs.replace(one, body="yes") for one in issue.comments
     )
-    dialect_of(side).has_graphql = False
+    github_of(side).has_graphql = False
     with pytest.raises(TemporaryError):
         side.open().read_comments(number)

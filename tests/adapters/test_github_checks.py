@@ -20,9 +20,8 @@ from sm.doctor.finding import Level
 from sm.doctor.project import check_forge
 from sm.sessions.project import Project
 from sm.store.paths import Root
-from tests.forges.github import Github
 from tests.forges.server import Asked, Reply
-from tests.forges.sides import RemoteSide, age, asked_for, opened, remote_side
+from tests.forges.sides import RemoteSide, age, asked_for, github_of, opened, remote_side
 from tests.forges.state import Pull, Run, Status
 from tests.hub import make_hub
 
@@ -31,12 +30,6 @@ from tests.hub import make_hub
 def side(tmp_path: Path) -> Iterator[RemoteSide]:
     with remote_side("github", make_hub(tmp_path), tmp_path / "kept") as side:
         yield side
-
-
-def dialect_of(side: RemoteSide) -> Github:
-    """The server's side."""
-    assert isinstance(side.dialect, Github)
-    return side.dialect
 
 
 def state_of(side: RemoteSide, head: str) -> set[CheckState]:
@@ -74,8 +67,8 @@ def test_without_the_permission_checks_the_jobs_of_actions_count(
         side.state.runs.append(Run(at + 1, head, f"job{at}", word, time.time(), workflow=str(at)))
     for at, word in enumerate(apps):
         side.state.runs.append(Run(at + 50, head, f"app{at}", word, time.time(), app="other"))
-    dialect_of(side).hides_checks = True
-    dialect_of(side).has_graphql = graphql
+    github_of(side).hides_checks = True
+    github_of(side).has_graphql = graphql
     if not graphql and apps:
         pytest.skip("only GraphQL has a word for those that are not told")
     assert state_of(side, head) == {expected}
@@ -90,7 +83,7 @@ def test_a_required_check_is_seen_to_end_by_the_next_look(side: RemoteSide, coun
     now = time.time()
     side.state.runs += [Run(n + 1, head, f"job{n}", "success", now) for n in range(count)]
     side.state.runs[0].word = ""
-    dialect_of(side).hides_checks = count == 1
+    github_of(side).hides_checks = count == 1
     age(side)
     since = side.open().observe()
     assert since.pulls[0].check.state is CheckState.PENDING
@@ -106,7 +99,7 @@ def test_a_failed_job_is_told_with_its_log_and_its_name_without_that_permission(
 ) -> None:
     number, head = opened(side)
     side.finish(head, CheckState.FAILURE, "unit", "it broke\n")
-    dialect_of(side).hides_checks = True
+    github_of(side).hides_checks = True
     found = side.open().pull(number).check
     assert (found.state, found.step) == (CheckState.FAILURE, "unit: Run tests")
     assert "it broke" in found.log
@@ -116,7 +109,7 @@ def test_statuses_count_without_that_permission(side: RemoteSide) -> None:
     _, head = opened(side)
     side.finish(head, CheckState.SUCCESS)
     side.state.statuses.append(Status(1, head, "ci/lint", "failure", time.time()))
-    dialect_of(side).hides_checks = True
+    github_of(side).hides_checks = True
     assert state_of(side, head) == {CheckState.FAILURE}
 
 
@@ -125,8 +118,8 @@ def test_a_token_that_may_read_no_check_at_all_passes_none(side: RemoteSide) -> 
     _, head = opened(side)
     side.finish(head, CheckState.SUCCESS)
     side.state.statuses.append(Status(1, head, "ci/lint", "success", time.time()))
-    dialect_of(side).hides_checks = dialect_of(side).hides_actions = True
-    dialect_of(side).has_graphql = False
+    github_of(side).hides_checks = github_of(side).hides_actions = True
+    github_of(side).has_graphql = False
     assert state_of(side, head) == {CheckState.PENDING}
 
 
@@ -146,11 +139,11 @@ def test_doctor_says_which_checks_a_token_cannot_read(
         return [one.what for one in found if one.level is Level.WARN]
 
     assert (problems(), warnings()) == ([], [])
-    dialect_of(side).hides_checks = True
+    github_of(side).hides_checks = True
     assert problems() == []
     [said] = warnings()
     assert "may not read check runs" in said
-    dialect_of(side).hides_actions = True
+    github_of(side).hides_actions = True
     [said] = problems()
     assert "read access to Actions" in said
     assert warnings() == []
@@ -162,7 +155,7 @@ def test_what_cannot_be_read_of_the_checks_is_no_success_and_costs_no_other(
     _, head = opened(side)
     side.finish(head, CheckState.SUCCESS)
     respond = side.site.respond
-    dialect_of(side).has_graphql = False
+    github_of(side).has_graphql = False
 
     def spoil(reply: Reply) -> Reply:
         key = "check_runs" if "check_runs" in (reply.data or {}) else "statuses"
@@ -195,7 +188,7 @@ def test_checks_of_a_fork_at_the_same_commit_are_none_of_ours(
     side.state.add("Mine", "", "mallory", Pull("fix/1", "old", head, fork="mallory"))
     later = time.time() + 60
     side.state.runs.append(Run(900, head, "build", "success", later, again=1, of_fork=True))
-    dialect_of(side).has_graphql, dialect_of(side).hides_checks = graphql, hidden
+    github_of(side).has_graphql, github_of(side).hides_checks = graphql, hidden
     assert state_of(side, head) == {CheckState.FAILURE}
     side.finish(head, CheckState.SUCCESS)
     side.state.runs[0].name = side.state.runs[-1].name = "build"
@@ -258,7 +251,7 @@ def test_an_issue_that_was_transferred_is_not_taken_for_another(
     number = side.open().add_issue("a", author="ada").number
     if known:
         side.open().observe()
-    dialect_of(side).transferred[number] = where
+    github_of(side).transferred[number] = where
     with pytest.raises(NotFoundError, match="it was moved to '"):
         side.open().issue(number)
     with pytest.raises(NotFoundError):
@@ -278,7 +271,7 @@ def test_an_issue_of_a_repository_that_was_renamed_is_the_same(side: RemoteSide)
 def test_a_comment_goes_to_no_issue_that_was_transferred(side: RemoteSide) -> None:
     number = side.open().add_issue("a", author="ada").number
     side.open().observe()
-    dialect_of(side).transferred[number] = ("other/place", number)
+    github_of(side).transferred[number] = ("other/place", number)
     with pytest.raises(NotFoundError):
         side.open().comment(number, "Hello.", author=BOT, marker="m")
     with pytest.raises(NotFoundError):

@@ -12,9 +12,8 @@ from sm.adapters.forge.model import BOT, Batch, InlineComment, PullRequest, Revi
 from sm.adapters.forge.web import client
 from sm.adapters.forge.web.errors import LimitedError
 from sm.errors import TemporaryError
-from tests.forges.github import Github
 from tests.forges.server import Fault, Reply
-from tests.forges.sides import RemoteSide, age, opened, remote_side
+from tests.forges.sides import RemoteSide, age, github_of, opened, remote_side
 from tests.forges.state import Inline, Opinion
 from tests.hub import make_hub
 
@@ -27,12 +26,6 @@ WISH = ReviewState.CHANGES_REQUESTED
 def side(tmp_path: Path) -> Iterator[RemoteSide]:
     with remote_side("github", make_hub(tmp_path), tmp_path / "kept") as side:
         yield side
-
-
-def dialect_of(side: RemoteSide) -> Github:
-    """The server's side."""
-    assert isinstance(side.dialect, Github)
-    return side.dialect
 
 
 def remarks_of(side: RemoteSide, number: int) -> list[Inline]:
@@ -85,7 +78,7 @@ def test_a_remark_whose_code_has_changed_is_outdated_and_stops_no_look(
         ]
     )
     first.outdated = True
-    dialect_of(side).has_graphql = graphql
+    github_of(side).has_graphql = graphql
     since = side.open().observe()
     assert side.open().observe(since).pulls == since.pulls
     assert since.problems == ()
@@ -104,7 +97,7 @@ def test_a_remark_that_cannot_be_read_costs_no_other(side: RemoteSide) -> None:
     since = side.open().observe()
     assert standing(since, ident).state is WISH
     assert any("is passed over" in one for one in since.problems)
-    dialect_of(side).has_graphql = False
+    github_of(side).has_graphql = False
     said = standing(side.open().pull(number), ident).comments
     assert [one.body for one in said] == ["Divide by 100."]
 
@@ -140,7 +133,7 @@ def test_a_request_for_changes_is_seen_behind_hundreds_of_reviews(
     number, _ = opened(side)
     ident = wish(side, number)
     interrupt(side, number, 230)
-    dialect_of(side).has_graphql = graphql
+    github_of(side).has_graphql = graphql
     since = side.open().observe()
     assert standing(since, ident).state is WISH
     interrupt(side, number, 1)
@@ -223,7 +216,7 @@ def test_an_element_of_a_list_may_be_null_everywhere(side: RemoteSide) -> None:
     side.open().comment(issue, "Hello.", author="ada")
     side.state.run_of(head, "build").word = "success"
     right, source = side.open().observe(), side.open().read_source(issue)
-    dialect_of(side).holes = True
+    github_of(side).holes = True
     seen = side.open().observe()
     assert seen.issues == right.issues
     assert seen.problems == ()

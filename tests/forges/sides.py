@@ -187,3 +187,9 @@ def opened(side: RemoteSide, branch: str = "fix/1") -> tuple[int, str]:
     """A pull request of that branch, with its number and commit."""
     head = side.push(branch, f"{branch.replace('/', '-')}.txt")
     return side.open().open_pull(branch, "main", "a", author=BOT).number, head
+
+
+def github_of(side: RemoteSide) -> Github:
+    """The server of a side that is GitHub's."""
+    assert isinstance(side.dialect, Github)
+    return side.dialect
