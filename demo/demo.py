@@ -102,7 +102,7 @@ def run(agent: Agent, *, plain: bool, keep: bool) -> int:
     from show import Board, Lines, summary
     from stage import DemoError, Stage
 
-    from sm.errors import SmError
+    from sm.base.errors import SmError
 
     console, stage = Console(highlight=False), Stage.new(agent)
     view = Lines() if plain or not console.is_terminal else Board(console, stage)

@@ -30,7 +30,7 @@ show() {
 
 # printable TEXT: sets REPLY to TEXT without the characters that control a terminal or stay hidden:
 # control characters of both sets, bidirectional and invisible ones. At most 4000 bytes. It is what
-# sm/output.py does, as far as patterns of bytes can do it.
+# sm/base/output.py does, as far as patterns of bytes can do it.
 printable() {
   local LC_ALL=C
   REPLY=${1:0:4000}

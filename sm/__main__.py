@@ -7,8 +7,8 @@ import sys
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, NoReturn
 
+from sm.base.errors import SmError
 from sm.cli.invocation import Invocation, import_msgspec
-from sm.errors import SmError
 
 if TYPE_CHECKING:
     import click
@@ -77,7 +77,7 @@ def _parse(argv: list[str], invocation: Invocation) -> int:
 
 
 def _say(text: str, code: int) -> int:
-    from sm.output import warn
+    from sm.base.output import warn
 
     warn(text)
     return code
@@ -87,7 +87,7 @@ def _tell(error: click.ClickException) -> None:
     """One line in the style of our own errors."""
     import click
 
-    from sm.output import say_text
+    from sm.base.output import say_text
 
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         say_text(error.format_message(), err=True)
@@ -116,7 +116,7 @@ def _reader_gone() -> int:
 def _crashed(argv: list[str], invocation: Invocation) -> int:
     import traceback
 
-    from sm.output import say_text
+    from sm.base.output import say_text
 
     report = traceback.format_exc()
     summary = report.strip().splitlines()[-1]

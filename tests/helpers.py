@@ -33,8 +33,8 @@ from sm.adapters.forge.model import (
 )
 from sm.adapters.git import Git
 from sm.adapters.git_push import ABSENT, Update
-from sm.issues import phase_file
-from sm.issues.snapshot import Snapshot
+from sm.issues.look import phase_file
+from sm.issues.look.snapshot import Snapshot
 from sm.sessions import plan, registry
 from sm.sessions.history import Receipt, Verb
 from sm.sessions.project import Project

@@ -7,15 +7,15 @@ import time
 
 from hypothesis import strategies as st
 
+from sm.base.errors import SmError
 from sm.cli.table import list_plain_lines
-from sm.errors import SmError
-from sm.issues.compose import gather
-from sm.issues.material import GitState
-from sm.issues.notices import NOTICES, write_notice
-from sm.issues.observe import recall
+from sm.issues.act.compose import gather
+from sm.issues.look.observe import recall
+from sm.issues.look.snapshot import last_snapshot, look
 from sm.issues.poll import tick
-from sm.issues.prompts import PROMPTS, write_prompt
-from sm.issues.snapshot import last_snapshot, look
+from sm.issues.rules.material import GitState
+from sm.issues.rules.notices import NOTICES, write_notice
+from sm.issues.rules.prompts import PROMPTS, write_prompt
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store.files import write_json

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sm.issues.matrix import ROWS
+from sm.issues.rules.matrix import ROWS
 
 BEYOND_SOURCE = frozenset(
     {

@@ -7,7 +7,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from sm.errors import StateError
+from sm.base.errors import StateError
 from sm.sessions import agent_process, registry
 from sm.sessions.session import Session
 from sm.store import lock

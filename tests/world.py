@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from msgspec import structs
 
 from sm.adapters.forge.model import CheckState, Hold, PullState, ReviewState
-from sm.issues.decide import Decision, decide
-from sm.issues.facts import Facts, Life, Limits
-from sm.issues.matrix import BY_NAME, INTERRUPTING, OVERTAKING
-from sm.issues.reactor import FINAL
-from sm.issues.rows import Row
-from sm.phase import Phase
+from sm.base.phase import Phase
+from sm.issues.act.reactor import FINAL
+from sm.issues.rules.decide import Decision, decide
+from sm.issues.rules.facts import Facts, Life, Limits
+from sm.issues.rules.matrix import BY_NAME, INTERRUPTING, OVERTAKING
+from sm.issues.rules.rows import Row
 from sm.sessions.failure import Failure, Fault
 from sm.sessions.history import BEGUN, Receipt, Verb, fold
 from sm.sessions.plan import Plan, PlannedStep, find_next_step
@@ -80,7 +80,7 @@ class World:
         self.story.append(f"{self.now - START_AT:>12,.0f} s  {what}")
 
     def facts(self) -> Facts:
-        """What sm/issues/observe.py would make of it."""
+        """What sm/issues/look/observe.py would make of it."""
         history = fold(self.receipts)
         readable = not self.lost and not self.unreadable
         phase = self.phase if readable else Phase.NONE

@@ -20,9 +20,9 @@ from sm.adapters.tmux import (
     join_conditions,
     unaliased,
 )
-from sm.errors import UsageError
-from sm.nonce import make_nonce
-from sm.refusal import Refusal
+from sm.base.errors import UsageError
+from sm.base.nonce import make_nonce
+from sm.base.refusal import Refusal
 
 MESSAGE_ID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 KEY = re.compile(r"[A-Za-z0-9-]+")

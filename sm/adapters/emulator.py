@@ -20,8 +20,8 @@ from types import TracebackType
 from sm.adapters.process import CommandError, ask
 from sm.adapters.redrawn import find_left_behind
 from sm.adapters.tmux import SIZE, join_commands, select_plain_environment
-from sm.errors import SmError
-from sm.nonce import make_nonce
+from sm.base.errors import SmError
+from sm.base.nonce import make_nonce
 
 LARGEST = (1000, 300)
 HISTORY_LINES = 50_000

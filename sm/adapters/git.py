@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from sm.adapters.git_call import call, read_first_line
 from sm.adapters.git_push import RefMovedError, Update, push
-from sm.errors import SmError
+from sm.base.errors import SmError
 
 CHECKOUT_S = 600.0
 """Seconds for a worktree's files; large files may come over the network."""

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sm.adapters.process import ANY_CODE, CommandError, CommandTimeoutError, Result, ask
-from sm.errors import SmError, TemporaryError
-from sm.redact import redact
+from sm.base.errors import SmError, TemporaryError
+from sm.base.redact import redact
 
 LOCAL_S = 120.0
 """Seconds for a call that stays on this machine; hooks of the user run within it."""

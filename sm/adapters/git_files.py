@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sm.adapters.git_call import make_environment, read_first_line
 from sm.adapters.process import Result, ask
-from sm.errors import SmError
+from sm.base.errors import SmError
 
 TIMEOUT_S = 10.0
 NO_REPOSITORY = "not a git repository"

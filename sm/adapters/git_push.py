@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from sm.adapters.git_call import call, read_first_line
 from sm.adapters.process import CommandError, Result
-from sm.errors import SmError
-from sm.redact import redact
+from sm.base.errors import SmError
+from sm.base.redact import redact
 
 ABSENT = ""
 """As an expected value: the ref must not exist."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sm.adapters.git_call import call
 from sm.adapters.process import CommandError
-from sm.errors import SmError
+from sm.base.errors import SmError
 
 TRANSFER_S = 3600.0
 """Seconds for large files, which may be slow to come."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from sm.errors import SmError, TemporaryError
+from sm.base.errors import SmError, TemporaryError
 from sm.store.files import open_guarded
 
 if TYPE_CHECKING:

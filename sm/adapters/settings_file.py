@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from sm.errors import SmError, UsageError
+from sm.base.errors import SmError, UsageError
 from sm.store.bounded import check_json
 from sm.store.files import create_exclusive, follow_links, write_atomic
 

@@ -15,8 +15,8 @@ from msgspec import Struct
 from sm.adapters.git import Git
 from sm.adapters.git_call import call, read_first_line
 from sm.adapters.process import CommandError
-from sm.errors import SmError
-from sm.text import one_line
+from sm.base.errors import SmError
+from sm.base.text import one_line
 
 FETCH_S = 600.0
 KEY = re.compile(r"submodule\.(?P<name>.+)\.(?P<what>path|url)", re.DOTALL)

@@ -20,7 +20,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sm.adapters.process import Result, ask
-from sm.errors import SmError, TemporaryError, UsageError
+from sm.base.errors import SmError, TemporaryError, UsageError
 from sm.store.files import open_guarded
 
 KEPT_VARIABLES = (

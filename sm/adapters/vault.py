@@ -6,9 +6,9 @@ import re
 import time
 from pathlib import Path
 
-from sm.errors import SmError, StateError
+from sm.base.errors import SmError, StateError
+from sm.base.text import normalise
 from sm.store.files import read_guarded, write_atomic
-from sm.text import normalise
 
 HEADING = "## Answer"
 PLACEHOLDER = "<!-- write below this line -->"

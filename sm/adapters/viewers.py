@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from sm.adapters.tmux import Tmux, join_commands
-from sm.foreign import read_seconds
+from sm.base.foreign import read_seconds
 
 ATTACHING_S = 1.0
 """What comes from a terminal so soon after it was attached is its own answer to tmux."""

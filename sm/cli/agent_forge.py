@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from sm.errors import UsageError
+from sm.base.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from sm.adapters.forge.model import Issue, IssueState, PullRequest, PullState
     from sm.adapters.forge.trust import Trust
-    from sm.issues.asks import Verb
-    from sm.issues.snapshot import Snapshot
+    from sm.issues.act.asks import Verb
+    from sm.issues.look.snapshot import Snapshot
     from sm.sessions.project import Project
     from sm.sessions.session import IssueSession
 
@@ -90,7 +90,7 @@ def ask_for(
         TemporaryError: there is no answer in time.
 
     """
-    from sm.issues.asks import ask, make_ask
+    from sm.issues.act.asks import ask, make_ask
 
     asked = make_ask(verb, number, text=text, head=head, on_pull=on_pull)
     return msgspec.json.decode(ask(session, asked), type=shape)
@@ -126,7 +126,7 @@ def list_pulls(
     session: IssueSession, state: PullState | None
 ) -> tuple[list[PullRequest], list[str]]:
     """Return the pull requests of agents and of trusted people as they were last seen."""
-    from sm.issues.answer_asks import is_readable
+    from sm.issues.act.answer_asks import is_readable
 
     project, seen = session.project, _last(session)
     trust = seen.trust(project.settings)
@@ -144,6 +144,6 @@ def find_seen_trust(session: IssueSession) -> Trust:
 
 
 def _last(session: IssueSession) -> Snapshot:
-    from sm.issues.snapshot import Snapshot, last_snapshot
+    from sm.issues.look.snapshot import Snapshot, last_snapshot
 
     return last_snapshot(session.project.directory) or Snapshot(0.0)

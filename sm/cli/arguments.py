@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sm.base.errors import UsageError
 from sm.cli.invocation import ISSUE, find_meant_project, find_project, list_names
 from sm.cli.options import Decorator, load_config, load_machine
-from sm.errors import UsageError
 
 if TYPE_CHECKING:
     from sm.sessions.project import Project

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.base.errors import UsageError
+from sm.base.output import say
 from sm.cli.arguments import place_argument
-from sm.errors import UsageError
-from sm.output import say
 
 if TYPE_CHECKING:
     from sm.sessions.attach import Attachment

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.base.output import say
 from sm.cli.options import project_option
-from sm.output import say
 
 if TYPE_CHECKING:
     from sm.sessions.project import Project

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
+from sm.base.errors import UsageError
+from sm.base.output import say, say_lines, say_text
 from sm.cli.invocation import Invocation
 from sm.cli.options import json_option, load_any_config
 from sm.cli.words import print_json
-from sm.errors import UsageError
-from sm.output import say, say_lines, say_text
 
 
 @click.group()

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.base.errors import UsageError
+from sm.base.output import console, say, say_lines
 from sm.cli.arguments import name_target
 from sm.cli.live import show_live
 from sm.cli.options import json_option, load_machine
 from sm.cli.words import print_json
 from sm.context import settings
-from sm.errors import UsageError
-from sm.output import console, say, say_lines
 
 if TYPE_CHECKING:
     from sm.sessions.session import AnySession

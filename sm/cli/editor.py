@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 import click
 
-from sm.errors import UsageError
-from sm.output import warn
+from sm.base.errors import UsageError
+from sm.base.output import warn
 
 SCISSORS = "<!-- sm: the first line is the title, the rest the text; this line and all below go -->"
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sm.base.errors import UsageError
+from sm.base.output import Styled, console, say, say_text, warn
+from sm.base.text import normalise, one_line
 from sm.cli.invocation import ISSUE
 from sm.cli.words import read_stdin, read_stream
-from sm.errors import UsageError
-from sm.output import Styled, console, say, say_text, warn
-from sm.text import normalise, one_line
 
 if TYPE_CHECKING:
     from sm.adapters.forge.model import Comment, Review
@@ -152,7 +152,7 @@ def check_labels(
         UsageError: there is such a one.
 
     """
-    from sm.nearest import find_nearest
+    from sm.base.nearest import find_nearest
 
     own = project.settings.labels
     configured = {own.backlog, own.in_progress, own.blocked}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sm.output import pass_on
+from sm.base.output import pass_on
 
 LIMIT = 100_000
 """Characters of a question; git's own limit for a URL is below it."""
@@ -24,7 +24,7 @@ def command(
 ) -> None:
     """Tell git the token for one repository; OPERATION is git's word, and nothing is stored."""
     from sm.adapters.forge.git_access import Place, answer
-    from sm.adapters.forge.web.token import TokenSource
+    from sm.plugins.forges.web.token import TokenSource
 
     if operation != "get":
         return

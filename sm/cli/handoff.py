@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.base.errors import StateError, UsageError
+from sm.base.output import say
 from sm.cli.options import pass_machine
-from sm.errors import StateError, UsageError
-from sm.output import say
 
 if TYPE_CHECKING:
     from sm.sessions.machine import Machine

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
+from sm.base.output import say
 from sm.cli.options import json_option
 from sm.cli.words import print_json
-from sm.output import say
 
 settings_option = click.option(
     "--settings",

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import click
 
+from sm.base.errors import SmError, UsageError
+from sm.base.output import ask, confirm, say, say_text, warn
+from sm.base.redact import redact
 from sm.cli.invocation import find_project
 from sm.config.check import check_path
 from sm.config.convert import make_absolute
 from sm.config.forges import AnyForgeSettings, LocalSettings
 from sm.config.load import find, find_user_folder, load
 from sm.config.schema import Agent
-from sm.errors import SmError, UsageError
-from sm.output import ask, confirm, say, say_text, warn
-from sm.redact import redact
 from sm.sessions.hidden_variables import describe, list_hidden
 from sm.setup import discover, elsewhere, init, provisions
 from sm.setup.check import list_agent_problems, list_first_questions

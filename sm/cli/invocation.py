@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sm.errors import UsageError
+from sm.base.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,7 +107,7 @@ class Invocation:
     def tell_left_out(self) -> None:
         """Warn of it, once."""
         if self.tells_left_out and (text := self.find_left_out()):
-            from sm.output import warn
+            from sm.base.output import warn
 
             warn(text)
         self.tells_left_out = False

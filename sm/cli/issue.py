@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.base.errors import UsageError
+from sm.base.output import Styled, say
+from sm.base.text import one_line
 from sm.cli.agent_forge import ask_for, find_agent, leave_to_others, list_issues
 from sm.cli.forges import (
     author_option,
@@ -23,10 +26,7 @@ from sm.cli.forges import (
 )
 from sm.cli.options import json_option, project_option
 from sm.cli.words import print_json
-from sm.errors import UsageError
-from sm.output import Styled, say
 from sm.sessions.project import Project
-from sm.text import one_line
 
 if TYPE_CHECKING:
     from sm.adapters.forge.protocol import Forge
@@ -184,7 +184,7 @@ def show(project: Project, number: int, as_json: bool) -> None:
     """
     from sm.adapters.forge.model import Issue
     from sm.cli.times import format_moment
-    from sm.issues.asks import Verb
+    from sm.issues.act.asks import Verb
 
     if agent := find_agent(project):
         found = ask_for(agent, Verb.ISSUE, number, Issue)
@@ -269,7 +269,7 @@ def make_comment(*, on_pull: bool) -> click.Command:
         On an issue whose agent has asked something, a comment is an answer. For an agent its
         session writes the comment, without well-known secrets.
         """
-        from sm.issues.asks import Verb
+        from sm.issues.act.asks import Verb
 
         text = read_text(body, file)
         if not text.strip():

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.base.output import say
 from sm.cli.arguments import place_argument
-from sm.output import say
 
 if TYPE_CHECKING:
     from sm.sessions.project import Project
@@ -41,8 +41,8 @@ def command(place: AnySession | tuple[Project, int]) -> None:
 
 
 def _end(place: AnySession | tuple[Project, int]) -> Iterator[str]:
+    from sm.issues.act.unblock import spell_unblock
     from sm.issues.kill import kill
-    from sm.issues.unblock import spell_unblock
     from sm.personal import lifecycle
     from sm.sessions import registry
     from sm.sessions.caller import identify

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from sm.errors import UsageError
-from sm.output import console
+from sm.base.errors import UsageError
+from sm.base.output import console
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

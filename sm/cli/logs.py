@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.base.output import pass_on, say_text
 from sm.cli.arguments import past_place_argument
 from sm.cli.options import load_machine
-from sm.output import pass_on, say_text
 
 if TYPE_CHECKING:
     from sm.sessions.project import Project

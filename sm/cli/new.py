@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.base.output import say
 from sm.cli.options import json_option, pass_machine
 from sm.cli.words import read_text
-from sm.output import say
 
 if TYPE_CHECKING:
     from sm.sessions.machine import Machine

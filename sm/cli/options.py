@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import click
 
+from sm.base.errors import UsageError
 from sm.cli.invocation import Invocation, find_meant_project, find_project, list_names
-from sm.errors import UsageError
 
 if TYPE_CHECKING:
     from sm.config.schema import Config

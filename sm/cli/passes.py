@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sm.base.errors import UsageError
 from sm.cli.invocation import ISSUE, Invocation, find_project
-from sm.errors import UsageError
 
 if TYPE_CHECKING:
     from sm.config.forges import ForgeSettings
@@ -66,7 +66,7 @@ def serve_passes(invocation: Invocation, words: list[str]) -> None:
 
 def _find_forge(invocation: Invocation, name: str) -> ForgeSettings | None:
     """The forge that passes over the session need; None for none, or if that cannot be told."""
-    from sm.errors import SmError
+    from sm.base.errors import SmError
     from sm.sessions.session import IssueSession
 
     try:
@@ -82,7 +82,7 @@ def _load_web() -> tuple[str, ...]:
     """Load what each pass over a forge elsewhere needs to ask it; the files it is made of."""
     import contextlib
 
-    from sm.adapters.forge.web import certificates
+    from sm.plugins.forges.web import certificates
 
     with contextlib.suppress(OSError):  # the pass says what is wrong with them
         certificates.load()
@@ -98,7 +98,7 @@ def news(_invocation: Invocation, words: list[str]) -> None:
     """
     from pathlib import Path
 
-    from sm.output import say
+    from sm.base.output import say
     from sm.views.news import read_news
 
     if len(words) < 2 or not words[1].isdecimal():
@@ -134,13 +134,13 @@ def _react_by_record(invocation: Invocation, name: str) -> None:
 
         run_pass(session)
     elif session:
-        from sm.issues.reactor import react
+        from sm.issues.act.reactor import react
 
         react(session.project, name)
 
 
 def _react_by_issue(invocation: Invocation, project: str, issue: int) -> None:
-    from sm.issues.reactor import react
+    from sm.issues.act.reactor import react
     from sm.store.paths import name_session
 
     config = invocation.load_config()

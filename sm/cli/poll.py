@@ -9,11 +9,11 @@ from pathlib import Path
 
 import click
 
+from sm.base.errors import SmError, TemporaryError
+from sm.base.output import pass_on, say
 from sm.cli.invocation import Invocation
 from sm.cli.options import pass_config, projects_option
 from sm.config.schema import Config
-from sm.errors import SmError, TemporaryError
-from sm.output import pass_on, say
 from sm.sessions.project import Project
 from sm.store import journal
 from sm.store.paths import Root

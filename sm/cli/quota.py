@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from sm.base.output import say, say_lines
+from sm.base.text import one_line
 from sm.cli.options import json_option, pass_config, projects_option
 from sm.cli.times import format_moment
 from sm.cli.words import print_json
 from sm.config.schema import Config
-from sm.output import say, say_lines
-from sm.text import one_line
 
 if TYPE_CHECKING:
     from sm.cli.table import Column

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
+from sm.base.output import say
 from sm.cli.agent_forge import leave_to_others
 from sm.cli.arguments import project_issue
-from sm.output import say
 from sm.sessions.project import Project
 
 

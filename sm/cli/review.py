@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.base.errors import UsageError
+from sm.base.nearest import advise
+from sm.base.output import say
 from sm.cli.agent_forge import leave_to_others
 from sm.cli.forges import author_option, find_author_name, number_argument
 from sm.cli.options import project_option
-from sm.errors import UsageError
-from sm.nearest import advise
-from sm.output import say
 from sm.sessions.project import Project
 
 if TYPE_CHECKING:

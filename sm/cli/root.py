@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import click
 
+from sm.base.errors import UsageError
+from sm.base.nearest import advise
+from sm.base.output import say
 from sm.cli.invocation import Invocation, import_msgspec
-from sm.errors import UsageError
-from sm.nearest import advise
-from sm.output import say
 
 
 class Verb(NamedTuple):
@@ -25,7 +25,7 @@ class Verb(NamedTuple):
 COMMANDS: dict[str, Verb] = {
     "init": Verb("init", "Set a repository up: finds what it can, asks for the rest."),
     "config": Verb("config", "Check, show or allow the configuration."),
-    "doctor": Verb("doctor", "Look at the whole installation and say what to do."),
+    "doctor": Verb("sm.plugins.doctor.verb", "Look at the whole installation and say what to do."),
     "issue": Verb("issue", "File, list, show, edit and close issues."),
     "pr": Verb("pr", "List, show, check out and merge pull requests."),
     "ci": Verb("ci", "Have CI run again."),
@@ -53,9 +53,11 @@ COMMANDS: dict[str, Verb] = {
     "health": Verb("health", "Show what became of each replacement of a context."),
     "quota": Verb("quota", "Show the requests to forges elsewhere, and what is left."),
     "hooks": Verb("hooks", "Set up the agent CLI's hooks in your own settings."),
-    "serve": Verb("serve", "Offer sessions, messages and handoffs over HTTP."),
-    "bridge": Verb("bridge", "Share handoffs between a chat client and a coding client."),
-    "mcp": Verb("mcp", "Offer these handoffs as MCP tools."),
+    "serve": Verb("sm.plugins.http.verb", "Offer sessions, messages and handoffs over HTTP."),
+    "bridge": Verb(
+        "sm.plugins.chat.bridge_verb", "Share handoffs between a chat client and a coding client."
+    ),
+    "mcp": Verb("sm.plugins.chat.mcp_verb", "Offer these handoffs as MCP tools."),
     "uninstall": Verb("uninstall", "Take away what sm has made on this machine."),
     "react": Verb("react", "React to what happened in one session.", hidden=True),
     "react-server": Verb("react_server", "React, once for each line of input.", hidden=True),
@@ -80,7 +82,7 @@ class Verbs(click.Group):
         verb = COMMANDS.get(cmd_name)
         if verb is None:
             return None
-        module = f"sm.cli.{verb.module}"
+        module = verb.module if "." in verb.module else f"sm.cli.{verb.module}"
         import_msgspec()
         try:
             command = import_module(module).command

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.base.output import say
 from sm.cli.arguments import target_in_one_word
 from sm.cli.options import json_option
 from sm.cli.words import TIME_UP, print_json, read_text
-from sm.output import say
 
 if TYPE_CHECKING:
     from sm.messages.send import Sent
@@ -71,7 +71,7 @@ def command(
 
 
 def _told(session: AnySession, sent: Sent) -> str:
-    from sm.refusal import Status
+    from sm.base.refusal import Status
 
     name = session.address
     match sent.outcome.status:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from sm.base.output import say
 from sm.cli.arguments import project_issue
-from sm.output import say
 from sm.sessions.project import Project
 
 

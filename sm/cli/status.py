@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from sm.base.output import console, say_lines
+from sm.base.text import one_line
 from sm.cli.live import show_live
 from sm.cli.options import json_option, known_projects_option, load_config, load_machine
 from sm.cli.times import format_age
 from sm.cli.words import print_json
-from sm.output import console, say_lines
-from sm.text import one_line
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.base.output import say, say_lines, warn
 from sm.cli.options import project_option
 from sm.cli.table import format_count
-from sm.output import say, say_lines, warn
 from sm.sessions.project import Project
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from sm.base.text import one_line
 from sm.cli.columns import Demand, allot, fit
 from sm.cli.times import format_age
-from sm.text import one_line
 from sm.views.session import CHECKS, STATES, VERDICTS, StatusRow
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.base.output import say, say_text
 from sm.cli.arguments import target_argument
-from sm.output import say, say_text
 
 if TYPE_CHECKING:
     from sm.sessions.session import AnySession

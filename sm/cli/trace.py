@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.base.output import Styled, say
+from sm.base.text import one_line
 from sm.cli.arguments import past_place_argument
 from sm.cli.options import json_option, load_machine
 from sm.cli.times import format_moment, format_span
 from sm.cli.words import print_json
-from sm.output import Styled, say
-from sm.text import one_line
 
 if TYPE_CHECKING:
     from sm.sessions.project import Project

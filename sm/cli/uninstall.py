@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.base.errors import SmError
+from sm.base.output import confirm, say, warn
 from sm.cli.options import load_config, load_machine
-from sm.errors import SmError
-from sm.output import confirm, say, warn
 from sm.shell_root import PACKAGE
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _remove(parts: list[Part], *, yes: bool) -> None:
 
 def _list_clients() -> Iterator[Part]:
     """The entry of `sm mcp install` in each client that has one."""
-    from sm.mcp import clients
+    from sm.plugins.chat.mcp import clients
     from sm.setup.uninstall import Part
 
     for client in clients.list_present(os.environ):

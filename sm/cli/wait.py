@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.base.errors import SmError
+from sm.base.output import warn
 from sm.cli.arguments import target_argument
 from sm.cli.words import TIME_UP
-from sm.errors import SmError
-from sm.output import warn
 
 if TYPE_CHECKING:
     from sm.sessions.session import AnySession

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.base.errors import SmError
+from sm.base.output import say
 from sm.cli.options import json_option, pass_machine
 from sm.cli.words import print_json
-from sm.errors import SmError
-from sm.output import say
 
 if TYPE_CHECKING:
     from sm.sessions.machine import Machine

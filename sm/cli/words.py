@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from typing import BinaryIO
 
-from sm.errors import UsageError
-from sm.output import say_json
-from sm.text import TEXT_BYTES
+from sm.base.errors import UsageError
+from sm.base.output import say_json
+from sm.base.text import TEXT_BYTES
 
 TIME_UP = 124
 """The exit code of a verb that waited in vain, as that of timeout(1)."""

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from sm.errors import StateError
+from sm.base.errors import StateError
 from sm.store.files import ensure_private_dir, read_harmless, write_atomic
 
 KeyPath = tuple[str | int, ...]

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from msgspec import structs
 
+from sm.base.errors import UsageError
 from sm.config.cache import KeyPath
 from sm.config.convert import Entry, convert
 from sm.config.schema import MachineSettings, ProjectSettings
-from sm.errors import UsageError
 from sm.store.paths import check_name, name_session
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, get_args, get_origin
 import msgspec
 from msgspec import Struct, structs
 
+from sm.base.errors import UsageError
 from sm.config import duration
 from sm.config.cache import KeyPath
 from sm.config.read import Document
@@ -25,7 +26,6 @@ from sm.config.variants import (
     name_kind,
     read_first_line,
 )
-from sm.errors import UsageError
 from sm.store.files import follow_links
 
 S = TypeVar("S", bound=Section)

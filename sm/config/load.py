@@ -9,13 +9,13 @@ from typing import Any
 
 from msgspec import structs
 
+from sm.base.errors import UsageError
 from sm.config import allowed, duration
 from sm.config.cache import KeyPath
 from sm.config.check import check_machine, check_path, check_together, make_project
 from sm.config.convert import Entry, make_absolute
 from sm.config.read import SUFFIXES, Document, read_document, read_raw
 from sm.config.schema import SHARED, Config, MachineSettings
-from sm.errors import UsageError
 from sm.store.paths import check_name
 
 

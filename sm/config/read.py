@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from msgspec import Struct, field
 
+from sm.base.errors import UsageError
 from sm.config import cache
 from sm.config.cache import KeyPath
-from sm.errors import UsageError
 from sm.store.bounded import UnboundedError, make_yaml_parser, parse_toml
 
 if TYPE_CHECKING:

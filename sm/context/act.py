@@ -9,17 +9,17 @@ from pathlib import Path
 from msgspec import structs
 
 from sm.adapters.agent.prompt import Prompt
+from sm.base.errors import SmError
+from sm.base.refusal import Refusal, Status, find_refusal
 from sm.context import documents, files, finish, protocol, texts
 from sm.context.clear import clear
 from sm.context.files import copy_document, note, note_rotated, save, withdraw
 from sm.context.rotation import Act, Cause, Key, Kind, Move, Rotation, Step
 from sm.context.texts import Form
-from sm.errors import SmError
 from sm.messages import alerts, delivery, interrupt, queue
 from sm.messages.hands import find_obstacle
 from sm.messages.observe import look
 from sm.messages.queue import Message, Mode, Place
-from sm.refusal import Refusal, Status, find_refusal
 from sm.sessions import agent, agent_state, monitors, window
 from sm.sessions.hands import Deed
 from sm.sessions.session import Session

@@ -7,8 +7,8 @@ import time
 from sm.adapters.agent.prompt import Prompt
 from sm.adapters.composer import forget, is_typed, press, type_once
 from sm.adapters.tmux import MissingPaneError, NoServerError, Pane
+from sm.base.refusal import Outcome, Refusal, Status
 from sm.messages.observe import Sight, find_terminal_obstacle, look
-from sm.refusal import Outcome, Refusal, Status
 from sm.sessions import agent as agents
 from sm.sessions import agent_state, hooks
 from sm.sessions.session import Session

@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from sm.adapters.tmux import TmuxError
+from sm.base.errors import SmError, TemporaryError
 from sm.context import documents, files, history, progress, usage
 from sm.context.decide import REQUESTS
 from sm.context.flags import read_flags
@@ -26,7 +27,6 @@ from sm.context.texts import (
     say_times,
     write_prompt,
 )
-from sm.errors import SmError, TemporaryError
 from sm.messages.observe import find_terminal_obstacle, look
 from sm.sessions import agent, monitors, registry
 from sm.sessions.activity import describe_activity

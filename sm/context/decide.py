@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from msgspec import structs
 
+from sm.base.refusal import tell_refusal
 from sm.context.rotation import (
     Act,
     Cause,
@@ -23,7 +24,6 @@ from sm.context.rotation import (
     Step,
 )
 from sm.context.texts import say_times
-from sm.refusal import tell_refusal
 
 REQUESTS, CLEARS, RESUMES = 2, 2, 2
 """So often each is tried: once, and once more."""

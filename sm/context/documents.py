@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sm.adapters import git_files
+from sm.base.errors import SmError, StateError
 from sm.config.schema import HandoffCycle
 from sm.context.rotation import Document, Rotation
-from sm.errors import SmError, StateError
 from sm.sessions import registry
 from sm.sessions.session import Session
 from sm.store.files import create_exclusive, read_foreign

@@ -15,8 +15,9 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from sm.adapters.agent.profile import Profile
+from sm.base.errors import SmError, StateError
+from sm.base.text import normalise
 from sm.context.rotation import Key, Rotation
-from sm.errors import SmError, StateError
 from sm.messages import queue
 from sm.messages.hold import hold_back, read_passing_ids
 from sm.sessions import agent_state, registry
@@ -33,7 +34,6 @@ from sm.store.files import (
     write_json,
 )
 from sm.store.paths import SessionDir
-from sm.text import normalise
 
 COPY_LIMIT = 1024 * 1024
 """Bytes of a document that are kept beside it."""

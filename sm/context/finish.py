@@ -12,16 +12,17 @@ from pathlib import Path
 
 from msgspec import structs
 
+from sm.base.errors import SmError, StateError
+from sm.base.quoting import SENTENCE_LIMIT, path
+from sm.base.text import one_line
 from sm.context import documents, history, usage
 from sm.context.flags import read_flags, rearm, save_flags
 from sm.context.history import HOUR_S, RAISED
 from sm.context.rotation import Cause, Rotation, Step
 from sm.context.thresholds import FULL, mark_in_vain
-from sm.errors import SmError, StateError
 from sm.messages import alerts, queue
 from sm.messages.queue import Message, Mode
 from sm.messages.telling import make_event_id
-from sm.quoting import SENTENCE_LIMIT, path
 from sm.sessions import agent_state, registry
 from sm.sessions import plan as plans
 from sm.sessions.history import Count, Receipt
@@ -29,7 +30,6 @@ from sm.sessions.session import Session
 from sm.store import events, journal
 from sm.store.events import RotationStep
 from sm.store.failpoint import crash_point
-from sm.text import one_line
 
 
 def finish(session: Session, record: Rotation) -> None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import time
 
+from sm.base.foreign import read_number
 from sm.context.thresholds import Flags, Notice, rearm_flags
-from sm.foreign import read_number
 from sm.messages import queue
 from sm.messages.ids import make_id
 from sm.sessions import agent_state

@@ -10,8 +10,8 @@ from itertools import pairwise, takewhile
 import msgspec
 from msgspec import Struct
 
+from sm.base.errors import StateError
 from sm.context.rotation import Cause, Rotation
-from sm.errors import StateError
 from sm.store import journal
 from sm.store.files import ensure_private_dir
 from sm.store.paths import Root

@@ -13,6 +13,7 @@ import time
 
 from msgspec import structs
 
+from sm.base.errors import SmError, TemporaryError
 from sm.context import files, history, run, usage, withheld
 from sm.context.act import Relaunch
 from sm.context.flags import (
@@ -36,7 +37,6 @@ from sm.context.thresholds import (
     write_compaction,
     write_notice,
 )
-from sm.errors import SmError, TemporaryError
 from sm.messages import alerts, queue
 from sm.messages.hands import find_obstacle
 from sm.messages.queue import Message, Mode, Place

@@ -6,10 +6,10 @@ import time
 
 from msgspec import Struct
 
+from sm.base.errors import StateError
+from sm.base.refusal import tell_refusal
 from sm.context import files, withheld
 from sm.context.rotation import Cause, Rotation, Step
-from sm.errors import StateError
-from sm.refusal import tell_refusal
 from sm.store.paths import SessionDir
 
 CAUSES = {Cause.HANDOFF: "handoff", Cause.CYCLE: "cycle", Cause.COMMAND: "by hand"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sm.bridge import lookup, texts
+from sm.plugins.chat.bridge import lookup, texts
 from sm.sessions.session import Session
 
 

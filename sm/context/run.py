@@ -13,23 +13,23 @@ import time
 from msgspec import structs
 
 from sm.adapters.tmux import TmuxError
+from sm.base.errors import StateError, TemporaryError
+from sm.base.nonce import make_nonce
+from sm.base.quoting import SENTENCE_LIMIT
+from sm.base.text import one_line
 from sm.context import documents, files
 from sm.context.act import Relaunch, perform
 from sm.context.decide import decide
 from sm.context.files import align, note, note_rotated, save
 from sm.context.observe import observe
 from sm.context.rotation import Cause, Limits, Rotation, Step, begin
-from sm.errors import StateError, TemporaryError
 from sm.messages import alerts, delivery, queue
 from sm.messages.queue import Message, Mode
-from sm.nonce import make_nonce
-from sm.quoting import SENTENCE_LIMIT
 from sm.sessions import agent_state, monitors, registry
 from sm.sessions.session import Session
 from sm.store import events, lock
 from sm.store.events import RotationStep
 from sm.store.failpoint import crash_point
-from sm.text import one_line
 
 ROUNDS = 30
 """Decisions in one pass; it comes to rest after a few."""

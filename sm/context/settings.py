@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from msgspec import structs
 
+from sm.base.errors import StateError, UsageError
 from sm.context.thresholds import Levels
-from sm.errors import StateError, UsageError
 from sm.sessions import registry
 from sm.sessions.session import Session
 from sm.sessions.settings import OwnSettings, Settings, read_own, save_own

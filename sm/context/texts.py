@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from sm import quoting
+from sm.base import quoting
 from sm.context.rotation import Cause, Key, Kind, Rotation
 
 BEGINS = "Read handoff from"

@@ -17,9 +17,9 @@ from sm.adapters.agent import transcript
 from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.screen import parse
 from sm.adapters.process import run
+from sm.base.errors import SmError, StateError
+from sm.base.foreign import read_seconds
 from sm.context.thresholds import FULL, Flags, Reading, choose_reading
-from sm.errors import SmError, StateError
-from sm.foreign import read_seconds
 from sm.sessions import agent, agent_state, terminal, window
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.session import Session

@@ -6,8 +6,8 @@ import time
 
 from msgspec import Struct
 
+from sm.base.refusal import Refusal
 from sm.messages import alerts
-from sm.refusal import Refusal
 from sm.sessions.hands import LEFT_S, Deed
 from sm.sessions.session import Session
 from sm.store import events, journal

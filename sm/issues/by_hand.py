@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sm.adapters.forge.model import IssueState
-from sm.errors import TemporaryError, UsageError
-from sm.issues import claim
+from sm.base.errors import TemporaryError, UsageError
+from sm.issues.act.unblock import spell_unblock
 from sm.issues.start import TakenError, start
-from sm.issues.unblock import spell_unblock
+from sm.issues.work import claim
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 

@@ -9,9 +9,9 @@ from sm.adapters.forge.model import PullRequest
 from sm.adapters.git import Git
 from sm.adapters.git_call import NoSuchBranchError, NotARepositoryError
 from sm.adapters.process import CommandError
-from sm.errors import SmError, UsageError
+from sm.base.errors import SmError, UsageError
+from sm.base.text import one_line
 from sm.sessions.project import Project
-from sm.text import one_line
 
 
 def check_out(project: Project, number: int, folder: Path) -> PullRequest:

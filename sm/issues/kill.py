@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from sm.issues.reactor import react
-from sm.issues.refusals import REFUSALS
+from sm.issues.act.reactor import react
+from sm.issues.act.refusals import REFUSALS
 from sm.sessions import plan as plans
 from sm.sessions import registry
 from sm.sessions.history import KILLED, Receipt

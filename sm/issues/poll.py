@@ -6,12 +6,13 @@ from collections.abc import Container, Iterator
 from pathlib import Path
 
 from sm.adapters.forge.model import Issue, IssueState
-from sm.errors import SmError, StateError
-from sm.issues import claim, doubts, locks, remnants, taken, worktrees
-from sm.issues.effects import NotNowError
-from sm.issues.snapshot import Snapshot, look, snapshot
+from sm.base.errors import SmError, StateError
+from sm.issues.act.effects import NotNowError
+from sm.issues.look import doubts, taken
+from sm.issues.look.snapshot import Snapshot, look, snapshot
+from sm.issues.look.taken import UntrustedTextError
 from sm.issues.start import SettledError, TakenError, is_started, is_workable, put_on_record, start
-from sm.issues.taken import UntrustedTextError
+from sm.issues.work import claim, locks, remnants, worktrees
 from sm.sessions import monitors, registry, terminal_log
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 
-from sm.errors import SmError, UsageError
-from sm.issues import taken
-from sm.issues.compose import compose
-from sm.issues.decide import BY_HAND, Decision
-from sm.issues.effects import withdraw
-from sm.issues.facts import Facts
-from sm.issues.matrix import BY_NAME
-from sm.issues.observe import observe
+from sm.base.errors import SmError, UsageError
+from sm.issues.act.compose import compose
+from sm.issues.act.effects import withdraw
+from sm.issues.act.unblock import spell_unblock
+from sm.issues.look import taken
+from sm.issues.look.observe import observe
+from sm.issues.rules.decide import BY_HAND, Decision
+from sm.issues.rules.facts import Facts
+from sm.issues.rules.matrix import BY_NAME
 from sm.issues.start import start
-from sm.issues.unblock import spell_unblock
 from sm.sessions import monitors, registry
 from sm.sessions import plan as plans
 from sm.sessions.project import Project

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sm.errors import SmError, UsageError
-from sm.issues import replies
-from sm.issues.observe import recall
-from sm.issues.snapshot import snapshot
+from sm.base.errors import SmError, UsageError
+from sm.issues.look import replies
+from sm.issues.look.observe import recall
+from sm.issues.look.snapshot import snapshot
 from sm.sessions import monitors, registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession

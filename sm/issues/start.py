@@ -13,19 +13,20 @@ from msgspec import structs
 
 from sm.adapters.forge.errors import NotFoundError
 from sm.adapters.forge.model import Issue, IssueState
+from sm.base.errors import SmError, TemporaryError
 from sm.config.schema import ProjectSettings
-from sm.errors import SmError, TemporaryError
-from sm.issues import claim, phase_file, taken, worktree
-from sm.issues.claim import Claim
-from sm.issues.compose import gather, launch_with, read_git_state
-from sm.issues.furnish import make_ready
-from sm.issues.material import SOURCES
-from sm.issues.observe import recall
-from sm.issues.problem import Problem, write_problem
-from sm.issues.prompts import write_prompt
-from sm.issues.replies import locate_question
-from sm.issues.settled import let_go
-from sm.issues.snapshot import snapshot
+from sm.issues.act.compose import gather, launch_with, read_git_state
+from sm.issues.act.problem import Problem, write_problem
+from sm.issues.act.settled import let_go
+from sm.issues.look import phase_file, taken
+from sm.issues.look.observe import recall
+from sm.issues.look.replies import locate_question
+from sm.issues.look.snapshot import snapshot
+from sm.issues.rules.material import SOURCES
+from sm.issues.rules.prompts import write_prompt
+from sm.issues.work import claim, worktree
+from sm.issues.work.claim import Claim
+from sm.issues.work.furnish import make_ready
 from sm.messages.queue import Place
 from sm.sessions import agent_process, monitors, plan, registry
 from sm.sessions.history import Receipt, Verb

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 
-from sm.errors import SmError
+from sm.base.errors import SmError
 from sm.messages.telling import tell_parent
 from sm.sessions import notify, registry
 from sm.sessions import plan as plans

@@ -6,8 +6,8 @@ looked for in vain. They stay under way until a person decides.
 
 from __future__ import annotations
 
-from sm.clock import is_within
-from sm.errors import SmError
+from sm.base.clock import is_within
+from sm.base.errors import SmError
 from sm.messages import queue, subscriptions
 from sm.messages.queue import Message, Place
 from sm.messages.typing import read_last_typed

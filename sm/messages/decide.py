@@ -11,7 +11,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from sm.adapters.agent.prompt import Prompt
-from sm.refusal import Refusal
+from sm.base.refusal import Refusal
 
 
 class Terminal(Struct, frozen=True, kw_only=True):

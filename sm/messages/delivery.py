@@ -14,7 +14,9 @@ from msgspec import structs
 from sm.adapters.composer import forget, press
 from sm.adapters.process import CommandTimeoutError
 from sm.adapters.tmux import MissingPaneError, NoServerError, TmuxBusyError, TmuxError
-from sm.errors import StateError
+from sm.base.errors import StateError
+from sm.base.refusal import Outcome, Refusal, Status
+from sm.base.text import clean
 from sm.messages import going_on, hold, observe, offers, queue
 from sm.messages.decide import Act, Start, decide_handed, decide_waiting
 from sm.messages.going_on import Fate
@@ -30,14 +32,12 @@ from sm.messages.typing import (
     take_back,
     type_message,
 )
-from sm.refusal import Outcome, Refusal, Status
 from sm.sessions import agent as agents
 from sm.sessions.agent import Agent
 from sm.sessions.session import Session
 from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
 from sm.store.files import write_json
-from sm.text import clean
 
 TEXT_LIMIT = 250_000
 """Characters. What is longer belongs into a file: an agent CLI takes minutes to read it in."""

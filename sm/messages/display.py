@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from sm.text import INVISIBLE, one_line
+from sm.base.text import INVISIBLE, one_line
 
 WORDS = 60
 """Characters of a summary."""

@@ -9,14 +9,15 @@ import time
 from sm.adapters.agent.prompt import Prompt
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.tmux import TmuxError
-from sm.errors import StateError, TemporaryError
+from sm.base.errors import StateError, TemporaryError
+from sm.base.nonce import make_nonce
+from sm.base.refusal import Refusal
+from sm.base.text import normalise
 from sm.messages import delivery, queue, screen_state, screen_watch, subscriptions
 from sm.messages.queue import Mode, Place
 from sm.messages.subscriptions import Waiter
 from sm.messages.telling import make_event_id, tell, tell_all
 from sm.messages.texts import word_turn_end
-from sm.nonce import make_nonce
-from sm.refusal import Refusal
 from sm.sessions import agent_state, signals, terminal, turn
 from sm.sessions.agent_state import State
 from sm.sessions.session import Session
@@ -25,7 +26,6 @@ from sm.store.bounded import parse_json
 from sm.store.failpoint import crash_point
 from sm.store.files import read_guarded
 from sm.store.paths import SessionDir
-from sm.text import normalise
 
 RETRY_S = (1.0, 15.0)
 """Shortest and longest pause before what waits is tried again; it grows with its age."""

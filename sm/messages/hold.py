@@ -5,7 +5,7 @@ The agent's hooks look at nothing else.
 
 from __future__ import annotations
 
-from sm.errors import StateError
+from sm.base.errors import StateError
 from sm.store.files import discard, read_guarded, write_atomic
 from sm.store.paths import SessionDir
 

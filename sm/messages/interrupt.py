@@ -18,7 +18,7 @@ from sm.adapters.agent.screen import Screen
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.composer import forget, press
 from sm.adapters.tmux import Pane
-from sm.clock import is_within
+from sm.base.clock import is_within
 from sm.messages import queue
 from sm.messages.conversation import is_interrupted, is_readable, is_taken_back
 from sm.messages.draft import begins_like, holds_only

@@ -16,7 +16,8 @@ from sm.adapters.agent.screen import Screen
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.composer import SHELLS, is_typed
 from sm.adapters.tmux import Pane
-from sm.clock import is_within
+from sm.base.clock import is_within
+from sm.base.refusal import Refusal
 from sm.messages import conversation, offers
 from sm.messages.decide import (
     Handed,
@@ -40,7 +41,6 @@ from sm.messages.typing import (
     list_keys,
     read_last_typed,
 )
-from sm.refusal import Refusal
 from sm.sessions import agent as agents
 from sm.sessions import agent_state
 from sm.sessions.agent_state import State

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from sm.foreign import read_seconds
+from sm.base.foreign import read_seconds
 from sm.messages import queue
 from sm.messages.queue import Place
 from sm.store.files import read_guarded, write_atomic

@@ -23,10 +23,11 @@ import msgspec
 from msgspec import Struct
 
 from sm.adapters.agent.wording import shorten
-from sm.errors import StateError, UsageError
+from sm.base.errors import StateError, UsageError
+from sm.base.nonce import make_nonce
+from sm.base.quoting import take_out
+from sm.base.text import utf16_length
 from sm.messages.display import summarise
-from sm.nonce import make_nonce
-from sm.quoting import take_out
 from sm.store import lock
 from sm.store.damage import record_damage
 from sm.store.files import (
@@ -41,7 +42,6 @@ from sm.store.files import (
     write_atomic,
 )
 from sm.store.paths import SessionDir
-from sm.text import utf16_length
 
 ID = re.compile(r"[a-z0-9]{8,40}")
 NAME = re.compile(r"(\d{19})-([a-z0-9]{8,40})\.(sequential|important|steer|urgent)")
@@ -237,7 +237,7 @@ def _intact(directory: SessionDir, path: Path) -> Message | None:
     try:
         return read(path)
     except DamagedError:
-        from sm.output import warn
+        from sm.base.output import warn
 
         aside = ensure_private_dir(directory.queue / DAMAGED, parents=False)
         with contextlib.suppress(FileNotFoundError):  # another process has just done it

@@ -13,9 +13,9 @@ import time
 from sm.adapters.agent.prompt import Prompt
 from sm.adapters.agent.screen import Screen
 from sm.adapters.tmux import Pane, TmuxError
-from sm.errors import TemporaryError
+from sm.base.errors import TemporaryError
+from sm.base.refusal import Refusal
 from sm.messages import observe
-from sm.refusal import Refusal
 from sm.sessions import agent, agent_state
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.session import Session

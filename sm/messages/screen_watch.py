@@ -7,8 +7,8 @@ second. Of copy mode the log knows nothing: tmux itself says when a person leave
 
 from __future__ import annotations
 
+from sm.base.refusal import Refusal
 from sm.messages import screen_state
-from sm.refusal import Refusal
 from sm.sessions import agent, agent_state
 from sm.sessions.session import Session
 from sm.store.files import discard, read_guarded, write_atomic

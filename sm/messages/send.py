@@ -7,14 +7,14 @@ import time
 
 from msgspec import Struct, structs
 
-from sm.errors import SmError, StateError, UsageError
+from sm.base.errors import SmError, StateError, UsageError
+from sm.base.nonce import make_nonce
+from sm.base.refusal import Outcome, Refusal, Status
 from sm.messages import delivery, hold, queue, subscriptions
 from sm.messages.display import summarise
 from sm.messages.follow_up import tell_of_turns
 from sm.messages.queue import PERSON, Message, Mode, Place
 from sm.messages.texts import word_message
-from sm.nonce import make_nonce
-from sm.refusal import Outcome, Refusal, Status
 from sm.sessions import monitors, registry
 from sm.sessions.address import check_living
 from sm.sessions.caller import Caller
@@ -95,7 +95,7 @@ def check_text(text: str) -> str:
         UsageError: it is not UTF-8, or nothing of it can be seen.
 
     """
-    from sm.text import clean
+    from sm.base.text import clean
 
     try:
         text.encode()

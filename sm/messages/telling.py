@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 
-from sm.errors import SmError, StateError, UsageError
+from sm.base.errors import SmError, StateError, UsageError
 from sm.messages import queue, subscriptions
 from sm.messages.ids import make_id
 from sm.messages.queue import Message

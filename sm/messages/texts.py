@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sm.quoting import PEER, SENTENCE_LIMIT, fence, name
-from sm.text import one_line
+from sm.base.quoting import PEER, SENTENCE_LIMIT, fence, name
+from sm.base.text import one_line
 
 QUOTED = 600
 """Characters of an agent's last message that are passed on."""

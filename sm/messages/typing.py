@@ -14,10 +14,10 @@ from msgspec import Struct, structs
 from sm.adapters.agent.screen import Screen
 from sm.adapters.composer import type_once
 from sm.adapters.tmux import Pane
+from sm.base.refusal import Refusal
 from sm.messages import queue
 from sm.messages.queue import Message, Place
 from sm.messages.wire import Wire, make_wire
-from sm.refusal import Refusal
 from sm.sessions.session import Session
 from sm.store.damage import read_rebuildable
 from sm.store.failpoint import crash_point

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from enum import StrEnum
 
 from sm.adapters.agent.prompt import Prompt
-from sm.clock import is_within
+from sm.base.clock import is_within
 from sm.messages import queue
 from sm.messages.follow_up import SETTLED_S, read_prompt
 from sm.messages.typing import find_last_accepted_at

@@ -26,8 +26,8 @@ from sm.adapters.agent.wording import (
     make_hook_answer,
     mention_file,
 )
+from sm.base.quoting import take_out
 from sm.messages.queue import Message
-from sm.quoting import take_out
 
 
 class Match(StrEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sm.errors import UsageError
+from sm.base.errors import UsageError
 from sm.personal.lifecycle import check_free, check_new_name
 from sm.sessions import registry
 from sm.sessions.caller import trace_lineage

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
+from sm.base.text import one_line
 from sm.sessions import agent, agent_process, agent_state, terminal
 from sm.sessions.session import Session
-from sm.text import one_line
 
 SETTLE_S = 2.0
 """An agent that lives so long has begun, whatever it shows: many have no hooks."""

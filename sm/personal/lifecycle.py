@@ -11,14 +11,15 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from sm.adapters.agent.profiles import check_terminal
+from sm.base.errors import SmError, StateError, UsageError
+from sm.base.nonce import make_nonce
+from sm.base.text import clean
 from sm.config.load import load_any
 from sm.config.schema import Agent as Settings
 from sm.config.schema import ProjectSettings
-from sm.errors import SmError, StateError, UsageError
 from sm.messages import queue
 from sm.messages.queue import Message
 from sm.messages.telling import tell_all
-from sm.nonce import make_nonce
 from sm.personal import reactor
 from sm.personal.first_signs import await_first_signs
 from sm.sessions import agent_process, monitors, registry
@@ -30,7 +31,6 @@ from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
 from sm.store.files import ensure_private_dir, follow_links
 from sm.store.paths import Root, check_name
-from sm.text import clean
 
 LIKE_AN_ID = re.compile(r"s-[0-9a-f]*|dev-.*|[0-9]+")
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from sm.base.errors import SmError, StateError
 from sm.config.schema import Agent as Settings
 from sm.context.monitor import tend_context
-from sm.errors import SmError, StateError
 from sm.messages.follow_up import tend_messages
 from sm.messages.queue import Place
 from sm.messages.telling import tell_all

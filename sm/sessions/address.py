@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from sm.errors import SmError, UsageError
+from sm.base.errors import SmError, UsageError
 from sm.sessions import registry
 from sm.sessions.session import AnySession, Session
 from sm.store.files import read_guarded

@@ -9,7 +9,7 @@ from msgspec import Struct
 from sm.adapters import proc
 from sm.adapters.proc import Process
 from sm.adapters.tmux import Pane
-from sm.foreign import read_number
+from sm.base.foreign import read_number
 from sm.store.damage import read_rebuildable
 from sm.store.files import read_guarded
 from sm.store.paths import SessionDir

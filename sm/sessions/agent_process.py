@@ -12,8 +12,8 @@ from pathlib import Path
 from sm.adapters import proc
 from sm.adapters.proc import Process
 from sm.adapters.tmux import RESERVED, Pane, SessionExistsError, Tmux
-from sm.errors import SmError, StateError
-from sm.foreign import read_number
+from sm.base.errors import SmError, StateError
+from sm.base.foreign import read_number
 from sm.sessions import strays
 from sm.sessions.agent import Agent, has_lost_client, is_alive, load, read_process, runs_in_pane
 from sm.sessions.launch import Launch, write_launch_files

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
-from sm.errors import StateError
-from sm.foreign import read_seconds
+from sm.base.errors import StateError
+from sm.base.foreign import read_seconds
 from sm.store.files import read_guarded, write_atomic
 from sm.store.paths import SessionDir
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from sm.adapters.tmux import Pane, Tmux, TmuxError
-from sm.errors import SmError, TemporaryError
+from sm.base.errors import SmError, TemporaryError
 from sm.sessions.project import Project
 from sm.sessions.session import AdHocSession
 from sm.store.paths import name_session

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from sm.adapters import proc
 from sm.adapters.proc import Process
-from sm.errors import SmError, UsageError
+from sm.base.errors import SmError, UsageError
 from sm.sessions import agent, registry
 from sm.sessions.session import AnySession
 from sm.store.paths import Root

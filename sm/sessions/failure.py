@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from sm.foreign import read_seconds
+from sm.base.foreign import read_seconds
 
 Zones = Callable[[str], tzinfo | None]
 """Returns the time zone of a name, or None; '' is the machine's own."""

@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from sm.refusal import Refusal
+from sm.base.refusal import Refusal
 
 TYPED_S = 600.0
 """So long after the last key a person may still have something in mind."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sm.adapters import settings_file
-from sm.errors import SmError, UsageError
+from sm.base.errors import SmError, UsageError
 from sm.sessions import hooks as hookfiles
 from sm.sessions.hooks import HOOKS, PERSONAL, STATUS_LINE, WRAPPED
 

@@ -16,18 +16,18 @@ from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.wording import make_harmless, make_hook_answer, mention_file, shorten
 from sm.adapters.git_call import add_settings
 from sm.adapters.tmux import Tmux, select_plain_environment
+from sm.base.errors import UsageError
+from sm.base.nonce import make_nonce
+from sm.base.quoting import take_out
+from sm.base.text import normalise
 from sm.config.check import find_variable_problem
 from sm.config.schema import Agent as Settings
-from sm.errors import UsageError
-from sm.nonce import make_nonce
-from sm.quoting import take_out
 from sm.sessions.hook_settings import find_default_settings, read_status_line
 from sm.sessions.hooks import write_settings
 from sm.sessions.session import Session
 from sm.shell_root import find_shell_root
 from sm.store.files import discard, ensure_private_dir, read_guarded, write_atomic
 from sm.store.paths import SessionDir
-from sm.text import normalise
 
 QUOTED = "task.txt"
 """The name of the file with what the first prompt quotes."""

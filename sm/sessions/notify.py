@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sm.adapters.process import run, spawn
 from sm.adapters.surroundings import select_lasting_environment
-from sm.errors import SmError
+from sm.base.errors import SmError
 from sm.sessions.session import Session
 from sm.store import events, journal
 from sm.store.paths import Root

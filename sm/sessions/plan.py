@@ -12,7 +12,7 @@ import time
 import msgspec
 from msgspec import Struct, structs
 
-from sm.errors import StateError
+from sm.base.errors import StateError
 from sm.sessions.history import Count, Receipt, Verb
 from sm.store.damage import read_rebuildable
 from sm.store.files import (

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from sm.base.errors import SmError
 from sm.config.schema import Config, ProjectSettings
-from sm.errors import SmError
 from sm.store.paths import ProjectDir, Root
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from sm.errors import SmError, StateError, UsageError
-from sm.nonce import make_nonce
+from sm.base.errors import SmError, StateError, UsageError
+from sm.base.nonce import make_nonce
 from sm.sessions import terminal_log
 from sm.sessions.record import AnyRecord
 from sm.sessions.session import AnySession, IssueSession, Session, open_session
@@ -134,7 +134,7 @@ def _remedy(root: Root, name: str) -> str:
 
 
 def _warn(error: SmError) -> None:
-    from sm.output import warn
+    from sm.base.output import warn
 
     warn(error.message)
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Self
 
 from msgspec import Struct, structs
 
-from sm.clock import is_within
-from sm.errors import SmError
+from sm.base.clock import is_within
+from sm.base.errors import SmError
 from sm.sessions.record import AdHocRecord, IssueRecord, Record
 from sm.store.paths import Root, SessionDir
 
@@ -336,7 +336,7 @@ class IssueSession(Session, frozen=True, dict=True):
 
     def explain_protocol(self) -> str:
         """The protocol of the phase file."""
-        from sm.phase import explain_protocol
+        from sm.base.phase import explain_protocol
 
         record = self.record
         return explain_protocol(

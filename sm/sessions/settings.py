@@ -8,9 +8,9 @@ from typing import Literal
 
 from msgspec import Struct, field, structs
 
+from sm.base.errors import StateError
 from sm.config.schema import ContextMonitor, HandoffCycle, MachineSettings, ProjectSettings
 from sm.config.section import Percentage
-from sm.errors import StateError
 from sm.store.files import read_json, write_json
 from sm.store.paths import SessionDir
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from sm.foreign import read_seconds
+from sm.base.foreign import read_seconds
 from sm.store.files import create_exclusive, read_guarded, read_harmless, write_atomic
 from sm.store.paths import SessionDir
 

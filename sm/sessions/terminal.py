@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 
 from sm.adapters.tmux import TmuxError
-from sm.errors import SmError, StateError, TemporaryError
+from sm.base.errors import SmError, StateError, TemporaryError
+from sm.base.text import strip_ansi
 from sm.sessions import agent
 from sm.sessions.session import Session
 from sm.store.files import open_guarded
-from sm.text import strip_ansi
 
 READ_BYTES = 1024 * 1024
 LOOKED_AT = 64 * 1024

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sm.errors import StateError
+from sm.base.errors import StateError
 from sm.store.files import discard, ensure_private_dir, open_guarded
 from sm.store.paths import Root
 

@@ -12,9 +12,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from sm.errors import StateError
-from sm.foreign import read_seconds
-from sm.redact import redact
+from sm.base.errors import StateError
+from sm.base.foreign import read_seconds
+from sm.base.redact import redact
+from sm.base.text import normalise
 from sm.sessions import agent_state
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.asking import find_question
@@ -23,7 +24,6 @@ from sm.sessions.signs import DIALOG_PATIENCE_S, Signs
 from sm.store.bounded import UnboundedError, check_json
 from sm.store.files import open_guarded, read_guarded
 from sm.store.paths import SessionDir
-from sm.text import normalise
 
 AGAIN_S, TRIES = 0.005, 10
 """A hook empties a payload's file and then fills it."""

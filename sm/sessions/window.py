@@ -8,8 +8,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from sm.clock import is_within
-from sm.foreign import read_seconds
+from sm.base.clock import is_within
+from sm.base.foreign import read_seconds
 from sm.store.bounded import parse_json
 from sm.store.files import read_harmless
 from sm.store.paths import SessionDir

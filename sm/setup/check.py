@@ -14,8 +14,8 @@ from sm.adapters.agent.profiles import Overrides
 from sm.adapters.forge.git_access import list_git_settings
 from sm.adapters.forge.kinds import kind_of
 from sm.adapters.git import Git
+from sm.base.errors import SmError
 from sm.config.schema import Agent, Config, ProjectSettings
-from sm.errors import SmError
 from sm.sessions.launch import select_environment, split_command
 from sm.setup.discover import advise_on_branch, remote_url
 

@@ -17,7 +17,7 @@ from sm.adapters.forge.local.repository import is_bare
 from sm.adapters.git import Git
 from sm.adapters.git_call import call
 from sm.adapters.process import ANY_CODE
-from sm.errors import SmError, UsageError
+from sm.base.errors import SmError, UsageError
 from sm.store.bounded import parse_json
 
 ASK_S = 20.0

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from sm.base.errors import UsageError
 from sm.config.forges import (
     AnyForgeSettings,
     ForgejoSettings,
@@ -16,7 +17,6 @@ from sm.config.forges import (
     GithubSettings,
     GitlabSettings,
 )
-from sm.errors import UsageError
 from sm.setup.discover import Remote
 from sm.setup.init import Hub
 

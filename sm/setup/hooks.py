@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from sm.adapters import settings_file
 from sm.adapters.settings_file import SettingsFile
-from sm.errors import UsageError
+from sm.base.errors import UsageError
 from sm.sessions import hook_settings
 from sm.sessions.hooks import HOOKS
 from sm.shell_root import find_shell_root

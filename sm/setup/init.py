@@ -14,6 +14,8 @@ from sm.adapters.forge.kinds import kind_of
 from sm.adapters.forge.local.repository import is_bare
 from sm.adapters.git import Git
 from sm.adapters.git_call import call
+from sm.base.errors import SmError, UsageError
+from sm.base.redact import redact
 from sm.config import allowed
 from sm.config.check import check_path
 from sm.config.forges import ForgeSettings
@@ -21,8 +23,6 @@ from sm.config.load import find_user_folder, list_files, load_any
 from sm.config.read import SUFFIXES
 from sm.config.schema import ProjectSettings
 from sm.config.write import Values, check_values, format_text
-from sm.errors import SmError, UsageError
-from sm.redact import redact
 from sm.setup import discover, mend
 from sm.setup.discover import HUB, Remote, find_agent
 from sm.setup.mend import Change

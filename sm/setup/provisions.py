@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path, PurePosixPath
 
 from sm.adapters.git_files import list_ignored
-from sm.errors import SmError
+from sm.base.errors import SmError
 
 LOCKS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("package-lock.json", "npm-shrinkwrap.json"), "npm ci"),

@@ -22,11 +22,11 @@ from sm.adapters.git_call import call, make_environment
 from sm.adapters.git_files import list_tracked
 from sm.adapters.process import ANY_CODE, CommandTimeoutError, ask
 from sm.adapters.tmux import select_plain_environment
+from sm.base.errors import SmError
+from sm.base.text import one_line
 from sm.config.forges import LocalSettings
 from sm.config.schema import ProjectSettings
-from sm.errors import SmError
 from sm.setup import provisions
-from sm.text import one_line
 
 SIGN_S = 10.0
 SHELL_WORDS = re.compile(r"[|&;<>()$`\\\"'\s]")

@@ -16,8 +16,8 @@ from sm.adapters import lfs
 from sm.adapters.forge.git_access import list_git_settings
 from sm.adapters.git import Git
 from sm.adapters.git_push import PushRefusedError, RefMovedError, Update
+from sm.base.errors import SmError, UsageError
 from sm.config.schema import ProjectSettings
-from sm.errors import SmError, UsageError
 from sm.setup import discover
 
 TRANSFER_S = 3600.0

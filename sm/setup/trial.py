@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from sm.adapters.forge.errors import NotFoundError
 from sm.adapters.forge.model import CheckState
-from sm.errors import TemporaryError
+from sm.base.errors import TemporaryError
 from sm.sessions.project import Project
 
 LAST_LINES = 15

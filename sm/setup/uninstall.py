@@ -13,11 +13,11 @@ from sm.adapters.forge.local.entry import find_bare
 from sm.adapters.forge.local.repository import BareRepository
 from sm.adapters.forge.model import IssueState
 from sm.adapters.git_call import call
+from sm.base.errors import SmError
 from sm.config.forges import LocalSettings
 from sm.config.load import find_user_folder, list_files
 from sm.config.schema import Config
-from sm.errors import SmError
-from sm.issues import worktrees
+from sm.issues.work import worktrees
 from sm.sessions import registry
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from sm.base.errors import SmError
 from sm.config.load import load_any
 from sm.config.schema import Agent
-from sm.errors import SmError
 from sm.sessions.hidden_variables import list_hidden
 
 

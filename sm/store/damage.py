@@ -9,7 +9,7 @@ import contextlib
 from pathlib import Path
 from typing import TypeVar
 
-from sm.errors import StateError
+from sm.base.errors import StateError
 from sm.store import events, journal
 from sm.store.files import FILE_LIMIT, discard, read_json, set_aside
 from sm.store.paths import find_journal

@@ -17,8 +17,8 @@ from typing import TypeVar
 
 import msgspec
 
-from sm.errors import StateError
-from sm.nonce import make_nonce
+from sm.base.errors import StateError
+from sm.base.nonce import make_nonce
 from sm.store.root_check import find_private_fault
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from sm.errors import TemporaryError
+from sm.base.errors import TemporaryError
 from sm.store.files import open_guarded
 
 RETRY_S = 0.02

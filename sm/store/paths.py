@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from sm.errors import UsageError
+from sm.base.errors import UsageError
 
 DEFAULT_ROOT = Path("/tmp")  # noqa: S108 - the protocol's well-known place; every open is guarded
 

@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from sm.errors import StateError
+from sm.base.errors import StateError
 from sm.store import events, journal
 from sm.store.files import set_aside, write_atomic
 from sm.store.paths import PRIVATE, QUEUE, Kind, Layout, ProjectDir, Root, SessionDir, layout

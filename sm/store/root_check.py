@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 from typing import NamedTuple
 
-from sm.errors import StateError
+from sm.base.errors import StateError
 from sm.store.paths import Root
 
 ELSEWHERE = "set 'state_root' to a folder of your own"

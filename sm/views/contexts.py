@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from sm.adapters.agent.profile import Profile
+from sm.base.errors import SmError, StateError
 from sm.context import files, history, progress, settings, usage
 from sm.context.progress import Replacement
 from sm.context.thresholds import FULL, Flags, Levels, list_ahead
-from sm.errors import SmError, StateError
 from sm.sessions import agent_state, window
 from sm.sessions.activity import Proof
 from sm.sessions.session import AnySession

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from msgspec import Struct, to_builtins
 
+from sm.base.errors import UsageError
 from sm.context import history
 from sm.context.error_codes import find_code, judge
 from sm.context.history import Health
-from sm.errors import UsageError
 from sm.sessions import address, registry
 from sm.store.paths import Root
 

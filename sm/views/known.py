@@ -12,10 +12,10 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from sm.base.errors import SmError, StateError, UsageError
 from sm.context import progress, usage
 from sm.context.flags import read_flags
 from sm.context.thresholds import FULL, Flags, Reading
-from sm.errors import SmError, StateError, UsageError
 from sm.messages import queue
 from sm.messages.queue import Place
 from sm.sessions import monitors, registry

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from sm.adapters.tmux import MissingPaneError, NoServerError
-from sm.errors import SmError
+from sm.base.errors import SmError
+from sm.base.text import CONTROL, LINE_BREAK, strip_ansi
 from sm.sessions import agent, terminal, terminal_log
 from sm.sessions.project import Project
 from sm.sessions.session import AdHocSession, AnySession
 from sm.store.files import open_guarded
 from sm.store.paths import Root, SessionDir, name_session
-from sm.text import CONTROL, LINE_BREAK, strip_ansi
 
 BLOCK = 64 * 1024
 LOOK_S = 0.2

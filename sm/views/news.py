@@ -6,16 +6,16 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from sm.errors import StateError
-from sm.issues import phase_file
-from sm.issues.needs import CAUSES
-from sm.phase import Phase
-from sm.redact import redact
+from sm.base.errors import StateError
+from sm.base.phase import Phase
+from sm.base.redact import redact
+from sm.base.text import one_line
+from sm.issues.look import phase_file
+from sm.issues.rules.needs import CAUSES
 from sm.sessions.history import Verb
 from sm.store import events, journal
 from sm.store.events import Event, StepDone
 from sm.store.paths import Root, name_session
-from sm.text import one_line
 from sm.views.trace import OUTCOMES
 
 ASKED_LIMIT = 200

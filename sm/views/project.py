@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from sm.adapters.forge.model import Issue, IssueState, PullState
-from sm.errors import SmError
-from sm.issues import claim, doubts, worktrees
-from sm.issues.circles import explain_circle, find_circle
+from sm.base.errors import SmError
+from sm.issues.act.unblock import spell_unblock
+from sm.issues.look import doubts
+from sm.issues.look.snapshot import Snapshot, find_longest_interval
 from sm.issues.poll import list_blockers
-from sm.issues.snapshot import Snapshot, find_longest_interval
-from sm.issues.unblock import spell_unblock
+from sm.issues.rules.circles import explain_circle, find_circle
+from sm.issues.work import claim, worktrees
 from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from sm.adapters.forge.web.ledger import HOUR_S, Book, Count, Hour, read_book
-from sm.adapters.forge.web.limits import Limit
 from sm.config.schema import ProjectSettings
+from sm.plugins.forges.web.ledger import HOUR_S, Book, Count, Hour, read_book
+from sm.plugins.forges.web.limits import Limit
 from sm.store.paths import Root
 
 

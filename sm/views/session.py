@@ -8,12 +8,13 @@ from functools import partial
 from msgspec import Struct, structs
 
 from sm.adapters.forge.model import CheckState, PullState, ReviewState
-from sm.issues import question
-from sm.issues.facts import Facts, Life
-from sm.issues.observe import Observation, recall
-from sm.issues.problem import read_problem
-from sm.issues.snapshot import Snapshot, last_snapshot
-from sm.phase import Phase
+from sm.base.phase import Phase
+from sm.base.text import one_line
+from sm.issues.act.problem import read_problem
+from sm.issues.look import question
+from sm.issues.look.observe import Observation, recall
+from sm.issues.look.snapshot import Snapshot, last_snapshot
+from sm.issues.rules.facts import Facts, Life
 from sm.sessions import agent, terminal, turn
 from sm.sessions.activity import Evidence, Proof
 from sm.sessions.project import Project
@@ -21,7 +22,6 @@ from sm.sessions.session import AnySession, IssueSession
 from sm.sessions.signs import SILENT
 from sm.store import journal
 from sm.store.events import Event
-from sm.text import one_line
 from sm.views.event_words import tell_shortly
 from sm.views.known import Damaged, Known, show
 from sm.views.states import State

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from sm.errors import SmError
+from sm.base.errors import SmError
 from sm.sessions import activity, registry
 from sm.sessions.session import AnySession, IssueSession
 from sm.store.paths import Root

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from sm.errors import SmError
-from sm.issues.matrix import BY_NAME
+from sm.base.errors import SmError
+from sm.issues.rules.matrix import BY_NAME
 from sm.sessions import terminal_log
 from sm.sessions.history import Count, Verb
 from sm.sessions.project import Project

@@ -23,7 +23,7 @@ from sm.adapters.forge.model import (
     ReviewState,
 )
 from sm.adapters.forge.protocol import Forge
-from sm.errors import UsageError
+from sm.base.errors import UsageError
 
 LOG = "step: build\nit broke\n"
 

@@ -39,9 +39,9 @@ from sm.adapters.forge.model import (
     authors_in,
 )
 from sm.adapters.forge.protocol import CheckRun
+from sm.base.errors import UsageError
 from sm.config.forges import ForgeSettings
 from sm.config.schema import Ci, ProjectSettings
-from sm.errors import UsageError
 
 T = TypeVar("T", bound=Issue | PullRequest)
 CURSOR = "cursor"

@@ -22,7 +22,7 @@ from sm.adapters.forge.model import (
     PullState,
     ReviewState,
 )
-from sm.adapters.forge.web.errors import LimitedError
+from sm.plugins.forges.web.errors import LimitedError
 from tests.forges.github import Github
 from tests.forges.server import Fault, Reply
 from tests.forges.sides import RemoteSide, remote_side
@@ -343,7 +343,7 @@ def test_a_job_whose_runner_is_to_blame_is_told_from_one_that_failed(
 def test_the_whole_log_is_in_a_file_and_the_last_ones_are_kept(
     side: RemoteSide, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sm.adapters.forge.rest.state.LOGS", 2)
+    monkeypatch.setattr("sm.plugins.forges.rest.state.LOGS", 2)
     for number in range(3):
         head = side.push("fix/1", content=f"{number}\n")
         log = "".join(f"\x1b[32mline {line} of {number}\x1b[0m\n" for line in range(500))

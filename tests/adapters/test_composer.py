@@ -12,8 +12,8 @@ from sm.adapters.agent.generic import GENERIC
 from sm.adapters.agent.screen import read
 from sm.adapters.composer import forget, is_typed, press, type_once
 from sm.adapters.tmux import Pane, Tmux
-from sm.errors import UsageError
-from sm.refusal import Refusal
+from sm.base.errors import UsageError
+from sm.base.refusal import Refusal
 from tests.helpers import wait_for
 from tests.terminal import END, PASTE, argv, received
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from sm.adapters.forge.model import Issue, IssueState
-from sm.issues.circles import explain_circle, find_circle
+from sm.issues.rules.circles import explain_circle, find_circle
 
 
 def needs(body: str) -> tuple[int, ...]:

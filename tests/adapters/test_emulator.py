@@ -13,7 +13,7 @@ import pytest
 
 from sm.adapters import proc
 from sm.adapters.emulator import Emulator, show
-from sm.errors import SmError
+from sm.base.errors import SmError
 from tests.helpers import wait_for
 
 DIES = """

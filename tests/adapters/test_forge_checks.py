@@ -17,8 +17,8 @@ from sm.adapters.forge.local.check_folder import LOG_LIMIT
 from sm.adapters.forge.local.checks import MAX_STARTS
 from sm.adapters.forge.local.killed import count_oom_kills, killer
 from sm.adapters.forge.model import CheckState
+from sm.base.errors import StateError
 from sm.config.load import load
-from sm.errors import StateError
 from sm.store import lock
 from sm.store.paths import Root
 from tests.helpers import HANG_S, wait_for

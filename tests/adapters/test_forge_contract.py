@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.forge import kinds
-from sm.adapters.forge.gitea import entry as gitea
-from sm.adapters.forge.github import entry as github
-from sm.adapters.forge.gitlab import entry as gitlab
 from sm.adapters.forge.local import entry
 from sm.adapters.forge.trust import Trust
+from sm.plugins.forges.gitea import entry as gitea
+from sm.plugins.forges.github import entry as github
+from sm.plugins.forges.gitlab import entry as gitlab
 from sm.store.paths import Root
 from tests.adapters import memory_forge
 from tests.adapters.forge_contract import ForgeContract, Side

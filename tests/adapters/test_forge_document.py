@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sm.adapters.forge.local.document import Document, render, show_time
 from sm.adapters.forge.local.parse import DocumentError, parse
 from sm.adapters.forge.model import Comment, InlineComment, Review, ReviewState
-from sm.foreign import read_time, tidy
+from sm.base.foreign import read_time, tidy
 from tests.chance import tries
 
 IMITATIONS = (

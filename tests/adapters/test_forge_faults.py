@@ -22,11 +22,11 @@ from sm.adapters.forge.model import (
     ReviewState,
 )
 from sm.adapters.forge.protocol import Forge
-from sm.adapters.forge.rest import checks
-from sm.adapters.forge.web import client
-from sm.adapters.forge.web.errors import LimitedError, TokenRefusedError, UnreachableError
-from sm.errors import SmError, TemporaryError
-from sm.text import CONTROL
+from sm.base.errors import SmError, TemporaryError
+from sm.base.text import CONTROL
+from sm.plugins.forges.rest import checks
+from sm.plugins.forges.web import client
+from sm.plugins.forges.web.errors import LimitedError, TokenRefusedError, UnreachableError
 from tests.forges.gitea import Gitea
 from tests.forges.github import Github
 from tests.forges.server import Asked, Fault, Reply

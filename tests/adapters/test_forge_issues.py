@@ -10,8 +10,8 @@ import pytest
 from sm.adapters.forge.errors import NotFoundError
 from sm.adapters.forge.local.forge import open_forge
 from sm.adapters.forge.model import IssueState
+from sm.base.errors import StateError, UsageError
 from sm.config.schema import ProjectSettings
-from sm.errors import StateError, UsageError
 from tests.helpers import HANG_S
 from tests.hub import Hub, make_hub
 

@@ -18,7 +18,7 @@ from sm.adapters.forge.errors import (
     PullClosedError,
 )
 from sm.adapters.forge.model import PullState, ReviewState
-from sm.errors import SmError
+from sm.base.errors import SmError
 from tests.helpers import HANG_S, git
 from tests.hub import Hub, make_hub
 

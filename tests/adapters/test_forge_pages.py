@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sm.adapters.forge.rest.pages import read_page
-from sm.adapters.forge.web.answer import Page, has_next
-from sm.adapters.forge.web.errors import TooLongError
+from sm.plugins.forges.rest.pages import read_page
+from sm.plugins.forges.web.answer import Page, has_next
+from sm.plugins.forges.web.errors import TooLongError
 
 LIMIT = 16
 

@@ -6,7 +6,7 @@ import pytest
 
 from sm.adapters.forge.errors import NotFoundError, NothingToMergeError, PullClosedError
 from sm.adapters.forge.model import InlineComment, PullState, ReviewState
-from sm.errors import StateError, UsageError
+from sm.base.errors import StateError, UsageError
 from tests.helpers import git
 from tests.hub import Hub, make_hub
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.forge.local.forge import create
-from sm.errors import SmError
+from sm.base.errors import SmError
 from tests.helpers import git, make_repository
 from tests.hub import Hub, make_hub
 

@@ -11,15 +11,15 @@ import pytest
 from msgspec import structs
 
 from sm.adapters.forge.git_access import Place, answer, find_place, list_git_settings
-from sm.adapters.forge.rest.forge import RestForge
-from sm.adapters.forge.rest.problems import find_rest_problems
-from sm.adapters.forge.web.token import TokenError, TokenSource
 from sm.adapters.git import Git
 from sm.adapters.git_call import RemoteUnreachableError, add_settings
 from sm.adapters.git_push import ABSENT, Update
 from sm.adapters.tmux import Tmux
 from sm.config.forges import ForgejoSettings, GithubSettings
 from sm.config.schema import Agent, ProjectSettings
+from sm.plugins.forges.rest.forge import RestForge
+from sm.plugins.forges.rest.problems import find_rest_problems
+from sm.plugins.forges.web.token import TokenError, TokenSource
 from sm.sessions.launch import make_environment
 from sm.sessions.project import Project
 from sm.sessions.record import IssueRecord
@@ -215,7 +215,7 @@ def test_what_keeps_git_from_the_token_is_named(project: ProjectSettings) -> Non
 
 
 def problems_of(project: ProjectSettings, url: str) -> list[str]:
-    from sm.adapters.forge.gitea.entry import open_forge
+    from sm.plugins.forges.gitea.entry import open_forge
 
     forge = open_forge(project)
     assert isinstance(forge, RestForge)

@@ -17,7 +17,7 @@ from sm.adapters.process import (
     ask,
     run,
 )
-from sm.errors import SmError
+from sm.base.errors import SmError
 from tests.helpers import Repository, wait_for
 
 Runner = Callable[..., Result]

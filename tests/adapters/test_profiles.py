@@ -11,9 +11,9 @@ from sm.__main__ import run
 from sm.adapters.agent import profiles
 from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.profiles import BUILTIN, NoTerminalError
+from sm.base.errors import UsageError
 from sm.config import reference
 from sm.config.schema import Agent
-from sm.errors import UsageError
 from tests.helpers import REPOSITORY, make_repository, sm_yaml
 
 MINE: dict[str, dict[str, Any]] = {

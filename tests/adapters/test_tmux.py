@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.tmux import MissingPaneError, SessionExistsError, Tmux, TmuxError
-from sm.errors import StateError, UsageError
+from sm.base.errors import StateError, UsageError
 from tests.helpers import wait_for
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from sm.adapters.composer import type_once
 from sm.adapters.tmux import LEAST, SIZE, Tmux
-from sm.refusal import Refusal
+from sm.base.refusal import Refusal
 from tests.adapters.test_tmux_options import serve_one
 from tests.helpers import wait_for
 from tests.viewer import Viewer, attached

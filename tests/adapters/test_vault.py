@@ -8,7 +8,7 @@ import pytest
 
 from sm.adapters.vault import answer as answer_at_rest
 from sm.adapters.vault import ask, settle
-from sm.errors import StateError
+from sm.base.errors import StateError
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.forge.local.parse import parse
-from sm.errors import StateError, UsageError
-from sm.foreign import NUMBER_LIMIT, read_number, read_seconds, read_time, tidy, tidy_name
+from sm.base.errors import StateError, UsageError
+from sm.base.foreign import NUMBER_LIMIT, read_number, read_seconds, read_time, tidy, tidy_name
 from tests.helpers import git
 from tests.hub import Hub, make_hub
 

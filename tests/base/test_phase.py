@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sm.phase import REASON_LIMIT, SENTINELS, Phase, PhaseWrite, parse
+from sm.base.phase import REASON_LIMIT, SENTINELS, Phase, PhaseWrite, parse
 
 
 def read(content: bytes, mtime_ns: int = 1_500_000_000, inode: int = 7) -> PhaseWrite:

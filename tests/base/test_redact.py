@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sm.redact import MARK, redact
+from sm.base.redact import MARK, redact
 
 # Put together here, so that no scanner takes this file for a leak.
 A40 = "a1B2c3D4e5F6g7H8i9J0" * 2

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sm.refusal import Refusal, find_refusal, tell_refusal
+from sm.base.refusal import Refusal, find_refusal, tell_refusal
 
 CODES = {
     "gone": "the agent does not run in its pane",

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sm.base.text import clean, escape_json, harmless, normalise, one_line, printable, strip_ansi
 from sm.messages.texts import word_message
-from sm.text import clean, escape_json, harmless, normalise, one_line, printable, strip_ansi
 from tests.hostileworld import unsafe
 
 

@@ -14,8 +14,8 @@ from sm.adapters.forge.local.document import Document, render
 from sm.adapters.forge.local.issues import make_front
 from sm.adapters.forge.model import PullState
 from sm.adapters.proc import Process
-from sm.issues import claim
-from sm.issues.snapshot import last_snapshot
+from sm.issues.look.snapshot import last_snapshot
+from sm.issues.work import claim
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import lock

@@ -12,8 +12,8 @@ from pathlib import Path
 from msgspec import structs
 
 from sm.adapters.forge.model import CheckState
+from sm.issues.look.snapshot import last_snapshot
 from sm.issues.poll import tick
-from sm.issues.snapshot import last_snapshot
 from sm.sessions.project import Project
 from sm.store.files import write_json
 from sm.store.paths import ProjectDir

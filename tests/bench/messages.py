@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from sm.refusal import Refusal
+from sm.base.refusal import Refusal
 from sm.sessions import registry
 from tests.bench.client import asked, hold_turn, real_agents, type_by_hand, wait_ready
 from tests.bench.measure import Bench, Figure, in_turns, run

@@ -14,7 +14,7 @@ from typing import Any
 
 from sm.__main__ import run
 from sm.cli import pass_server, passes
-from sm.issues import reactor
+from sm.issues.act import reactor
 
 log = Path(sys.argv[1])
 moments: dict[str, list[tuple[float, float]]] = {}

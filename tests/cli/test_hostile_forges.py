@@ -13,17 +13,17 @@ from msgspec import structs
 
 from sm.__main__ import run
 from sm.adapters.forge.model import CheckState, ReviewState
+from sm.base.foreign import tidy_name
+from sm.base.text import normalise
 from sm.config.load import load
-from sm.foreign import tidy_name
-from sm.issues.compose import gather
-from sm.issues.material import GitState
-from sm.issues.observe import recall
-from sm.issues.prompts import PROMPTS, write_prompt
-from sm.issues.snapshot import snapshot
+from sm.issues.act.compose import gather
+from sm.issues.look.observe import recall
+from sm.issues.look.snapshot import snapshot
+from sm.issues.rules.material import GitState
+from sm.issues.rules.prompts import PROMPTS, write_prompt
 from sm.sessions.project import Project
 from sm.store import lock
 from sm.store.paths import Root
-from sm.text import normalise
 from tests.forges.gitlab import Gitlab, Talk
 from tests.forges.sides import KINDS, RemoteSide, remote_side
 from tests.forges.state import Inline, Pull, Said, Status

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters.forge.web.ledger import Count, Ledger, spend_for
-from sm.adapters.forge.web.limits import Limit
+from sm.plugins.forges.web.ledger import Count, Ledger, spend_for
+from sm.plugins.forges.web.limits import Limit
 from sm.store.files import ensure_private_dir
 from sm.store.paths import Root
 from tests.forked import run_sm

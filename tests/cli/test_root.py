@@ -10,12 +10,12 @@ import click
 import pytest
 
 from sm.__main__ import run
+from sm.base.errors import SmError, TemporaryError
 from sm.cli import root as root_module
 from sm.cli.arguments import project_issue
 from sm.cli.options import project_option, projects_option
 from sm.cli.root import COMMANDS, Verb, cli
 from sm.config.schema import ProjectSettings
-from sm.errors import SmError, TemporaryError
 from sm.store.paths import Root
 from tests.helpers import wait_for
 
@@ -49,7 +49,7 @@ def write_verb(path: str, body: str) -> None:
     Path(path).write_text(
         "import os, sys, click\n"
         "from sm.cli.options import *\n"
-        "from sm.errors import *\n"
+        "from sm.base.errors import *\n"
         f"@click.command()\n@click.option('--number', type=int)\ndef command(number):\n    {body}\n"
     )
     sys.modules.pop("sm.cli.try_", None)
@@ -86,7 +86,7 @@ def test_a_pass_imports_nothing_that_it_does_not_need() -> None:
     heavy |= {"httpx2", "httpcore2", "ssl", "email"}
     code = (
         "import sys\nfrom sm.__main__ import run\nrun(['react', 'gone'])\n"
-        "import sm.issues.reactor, sm.personal.reactor, sm.context.run\n"
+        "import sm.issues.act.reactor, sm.personal.reactor, sm.context.run\n"
         "print(*sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-Ic", code], capture_output=True, text=True, check=True)

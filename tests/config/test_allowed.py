@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from sm.__main__ import run
+from sm.base.errors import UsageError
 from sm.config import allowed
 from sm.config.load import find, find_left_out, load, load_machine
-from sm.errors import UsageError
 from tests.helpers import git
 
 ONE = "name: harb\nrepo: harb\nforge: {kind: local, path: forge}\n"

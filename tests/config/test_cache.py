@@ -12,10 +12,10 @@ from typing import NoReturn
 
 import pytest
 
+from sm.base.errors import UsageError
 from sm.config import cache, read
 from sm.config.load import NoConfigError, find
 from sm.config.read import read_document
-from sm.errors import UsageError
 
 YAML = "projects:\n  - name: harb\n    repo: /src/harb\n"
 

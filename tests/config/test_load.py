@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from sm.base.errors import UsageError
 from sm.config.duration import Seconds
 from sm.config.load import load, load_machine
 from sm.config.schema import Config, MachineSettings, ProjectSettings
-from sm.errors import UsageError
 from sm.store.paths import DEFAULT_ROOT
 from tests.helpers import sm_yaml
 

@@ -8,12 +8,12 @@ from typing import Annotated
 import pytest
 from msgspec import Meta
 
+from sm.base.errors import UsageError
 from sm.config.convert import Entry, convert, list_key_paths
 from sm.config.forges import ForgeSettings, LocalSettings
 from sm.config.read import read_document
 from sm.config.reference import list_keys
 from sm.config.section import Section
-from sm.errors import UsageError
 
 
 class OtherSettings(ForgeSettings, frozen=True, tag="other"):

@@ -11,11 +11,11 @@ from msgspec import structs
 
 from sm.adapters.agent import profiles
 from sm.adapters.tmux import Tmux
+from sm.base.refusal import Outcome, Refusal, Status
 from sm.context import files, progress
 from sm.context.act import perform
 from sm.context.clear import clear
 from sm.context.rotation import Act, Cause, Move, Rotation, Step, begin
-from sm.refusal import Outcome, Refusal, Status
 from sm.sessions import agent as agents
 from sm.sessions import agent_process
 from sm.sessions.session import Session

@@ -12,10 +12,10 @@ from typing import cast
 import pytest
 from msgspec import structs
 
+from sm.base.errors import StateError
 from sm.config.schema import HandoffCycle
 from sm.context import documents
 from sm.context.rotation import Cause, begin
-from sm.errors import StateError
 from sm.sessions import registry
 from sm.sessions.record import AdHocRecord, IssueRecord
 from sm.sessions.session import AdHocSession, IssueSession, Session

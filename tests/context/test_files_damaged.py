@@ -11,10 +11,10 @@ import pytest
 from msgspec import Struct
 
 from sm.adapters.agent.claude import CLAUDE
+from sm.base.errors import SmError, StateError
 from sm.context import files, run
 from sm.context.observe import observe
 from sm.context.rotation import Cause, Key, Kind, begin
-from sm.errors import SmError, StateError
 from sm.messages import hold, queue
 from sm.messages.queue import Message, Place
 from sm.sessions import registry, window

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+from sm.base.errors import StateError
 from sm.context import decide, history
 from sm.context.error_codes import CODES, find_code, judge
 from sm.context.history import HOUR_S, RAISED, Health, make_entry
 from sm.context.rotation import Cause, Rotation, Step, begin
-from sm.errors import StateError
 from sm.store import journal
 from sm.store.paths import Root
 from tests.helpers import HANG_S, REPOSITORY, wait_for

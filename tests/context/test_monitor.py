@@ -19,13 +19,13 @@ from sm.adapters.agent.codex import CODEX
 from sm.adapters.agent.generic import GENERIC
 from sm.adapters.agent.profile import Profile
 from sm.adapters.tmux import Tmux
+from sm.base.errors import StateError
 from sm.config.schema import ContextMonitor, HandoffCycle
 from sm.context import files, finish, history, monitor, run, usage
 from sm.context.flags import read_flags, read_wake_threshold, rearm, save_flags
 from sm.context.monitor import tend_context
 from sm.context.rotation import Cause, Rotation, Step, begin
 from sm.context.thresholds import Flags, Reading
-from sm.errors import StateError
 from sm.messages import queue
 from sm.messages.queue import Message, Mode, Place
 from sm.sessions import agent, registry, signals

@@ -63,7 +63,7 @@ SETTINGS: dict[str, object] = {"merge": {"by": "sm"}, "ci": {"command": "true", 
 def play(
     request: pytest.FixtureRequest, stage_of: MakeStage, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Play]:
-    monkeypatch.setattr("sm.adapters.forge.gitea.reader.UNCERTAIN_S", 0.0)
+    monkeypatch.setattr("sm.plugins.forges.gitea.reader.UNCERTAIN_S", 0.0)
     stage = stage_of(settings=SETTINGS)
     project = stage.project
     hub = Hub(stage.config, project.settings, stage.repository)

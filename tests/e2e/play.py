@@ -14,9 +14,9 @@ import pytest
 
 from sm.adapters.forge.model import CheckState, PullRequest
 from sm.adapters.forge.protocol import Forge
+from sm.issues.act.reactor import react
+from sm.issues.look.snapshot import snapshot
 from sm.issues.poll import tick
-from sm.issues.reactor import react
-from sm.issues.snapshot import snapshot
 from sm.issues.start import put_on_record
 from sm.sessions.project import Project
 from sm.store import journal, lock

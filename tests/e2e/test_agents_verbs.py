@@ -11,13 +11,13 @@ import pytest
 import yaml
 
 from sm.adapters.forge.model import CheckState, PullState, ReviewState
-from sm.adapters.forge.web.ledger import read_book
+from sm.base.errors import TemporaryError
 from sm.config.forges import RemoteSettings
-from sm.errors import TemporaryError
-from sm.issues import asks
-from sm.issues.asks import make_ask
+from sm.issues.act import asks
+from sm.issues.act.asks import make_ask
 from sm.messages import queue
 from sm.messages.queue import Message
+from sm.plugins.forges.web.ledger import read_book
 from sm.sessions import registry
 from sm.store.files import FILE_LIMIT, ensure_private_dir, write_json
 from tests.adapters.forge_sides import LocalSide
@@ -182,7 +182,7 @@ def test_a_comment_of_an_agent_stands_there_once_whatever_happens(
     assert isinstance(play.side, RemoteSide)
     play.side.site.faults.append(Fault("POST /repos/harbor/harb/issues", drop=True, after=True))
     with monkeypatch.context() as killed:
-        killed.setattr("sm.issues.answer_asks.crash_point", stop)
+        killed.setattr("sm.issues.act.answer_asks.crash_point", stop)
         with pytest.raises(KeyboardInterrupt):
             play.react(issue)
     play.react(issue)

@@ -9,8 +9,8 @@ import pytest
 from msgspec import structs
 
 from sm.adapters.forge.model import CheckState, InlineComment, IssueState, PullState, ReviewState
+from sm.issues.look.snapshot import last_snapshot
 from sm.issues.poll import tick
-from sm.issues.snapshot import last_snapshot
 from sm.sessions.project import Project
 from sm.setup.check import list_project_problems
 from tests.adapters.forge_sides import LocalSide, MemorySide
@@ -208,5 +208,5 @@ def test_all_is_read_anew_after_a_while_and_under_other_settings(
     assert sent(
         Project(play.project.config, structs.replace(play.project.settings, labels=labels))
     ) == [1]
-    monkeypatch.setattr("sm.issues.snapshot.WHOLE_S", 0.0)
+    monkeypatch.setattr("sm.issues.look.snapshot.WHOLE_S", 0.0)
     assert sent(play.anew()) == [1]

@@ -61,7 +61,7 @@ def test_ci_is_run_again_once_whatever_is_killed(
     assert isinstance(play.side, RemoteSide)
     head = play.push(issue, "good\n", "PHASE:awaiting_ci")
     with monkeypatch.context() as killing:
-        killing.setattr("sm.issues.reactor.crash_point", die)
+        killing.setattr("sm.issues.act.reactor.crash_point", die)
         with pytest.raises(KilledError):
             fails(play, head, LOST, ago_s=60)
     play.react(issue)
@@ -103,7 +103,7 @@ def test_a_merge_queue_merges_and_what_it_drops_is_told_to_the_agent(
     seen_anew(play)
     play.react(issue)
     assert play.decided() == ["open-pull", "approved-merge"], "it may be a moment behind"
-    monkeypatch.setattr("sm.issues.facts.QUEUE_S", 0.0)
+    monkeypatch.setattr("sm.issues.rules.facts.QUEUE_S", 0.0)
     assert "failed checks" in play.hears(issue, "has removed pull request")
     play.stage.write_phase(issue, "PHASE:awaiting_review")
     play.react(issue)

@@ -9,9 +9,9 @@ import pytest
 
 from sm.adapters import proc
 from sm.adapters.forge.model import ReviewState
-from sm.issues.matrix import ROWS
-from sm.issues.reviews import read_taken as read_reviews
-from sm.issues.taken import read_taken
+from sm.issues.look.reviews import read_taken as read_reviews
+from sm.issues.look.taken import read_taken
+from sm.issues.rules.matrix import ROWS
 from sm.sessions import plan
 from sm.sessions.history import Verb
 from tests.e2e.conftest import MakeStage

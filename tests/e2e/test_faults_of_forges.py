@@ -8,9 +8,9 @@ import pytest
 from msgspec import structs
 
 from sm.adapters.forge.model import BOT, IssueState, PullState, ReviewState
-from sm.errors import TemporaryError
+from sm.base.errors import TemporaryError
+from sm.issues.act.problem import read_problem, write_problem
 from sm.issues.poll import tick
-from sm.issues.problem import read_problem, write_problem
 from sm.sessions import registry
 from tests.e2e.play import GITHUB, Play, seen_anew
 from tests.forges.server import Fault, Reply

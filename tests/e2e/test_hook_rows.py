@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sm.issues.facts import Facts
-from sm.issues.observe import observe
+from sm.issues.look.observe import observe
+from sm.issues.rules.facts import Facts
 from sm.sessions import agent_state, plan, registry
 from sm.sessions.agent_state import State
 from sm.sessions.history import Verb

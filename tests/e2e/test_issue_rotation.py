@@ -10,12 +10,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sm.issues.effects import make_effect_id
-from sm.issues.problem import read_problem
-from sm.issues.reactor import STUCK_S
+from sm.base.refusal import Refusal
+from sm.issues.act.effects import make_effect_id
+from sm.issues.act.problem import read_problem
+from sm.issues.act.reactor import STUCK_S
 from sm.messages import queue
 from sm.messages.queue import Place
-from sm.refusal import Refusal
 from sm.sessions.history import fold
 from sm.sessions.plan import Plan, read_pending, read_receipts
 from sm.store import journal, lock

@@ -19,10 +19,10 @@ from sm.adapters.forge.model import (
     Review,
     ReviewState,
 )
-from sm.errors import StateError
-from sm.issues import brief
-from sm.issues.replies import Reply, read_texts
-from sm.issues.snapshot import snapshot
+from sm.base.errors import StateError
+from sm.issues.look import brief
+from sm.issues.look.replies import Reply, read_texts
+from sm.issues.look.snapshot import snapshot
 from sm.sessions import plan
 from sm.store.files import append_line, read_json, write_json
 from tests.e2e.conftest import MakeStage

@@ -21,7 +21,7 @@ import yaml
 from msgspec import structs
 
 from sm.adapters.forge.model import PullState, ReviewState
-from sm.issues.snapshot import snapshot
+from sm.issues.look.snapshot import snapshot
 from sm.sessions import plan, registry
 from sm.sessions.session import IssueSession
 from sm.store import lock

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.forge.model import Comment
-from sm.issues.observe import recall
-from sm.issues.snapshot import Snapshot
+from sm.issues.look.observe import recall
+from sm.issues.look.snapshot import Snapshot
 from sm.store import journal
 from sm.views.event_words import describe
 from tests.e2e.conftest import MakeStage

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sm.issues.compose import FOR_PEOPLE
-from sm.issues.matrix import ROWS
-from sm.issues.notices import NOTICES, SHORTLY
+from sm.issues.act.compose import FOR_PEOPLE
+from sm.issues.rules.matrix import ROWS
+from sm.issues.rules.notices import NOTICES, SHORTLY
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage, kill
 from tests.helpers import wait_for

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.forge.model import IssueState
-from sm.issues import claim, retry
+from sm.issues.act import retry
 from sm.issues.poll import tick
 from sm.issues.start import put_on_record
+from sm.issues.work import claim
 from sm.store import journal
 from sm.views.event_words import describe, name_event
 from tests.e2e.conftest import MakeStage

@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from sm.adapters.forge.model import InlineComment, ReviewState
-from sm.issues.asks import Verb, make_ask, read_answer
+from sm.issues.act.asks import Verb, make_ask, read_answer
 from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.store import journal
@@ -58,7 +58,7 @@ def edit(play: Play, who: str, old: str, new: str) -> None:
 def look_and_react(play: Play, issue: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read all anew: no list of GitHub, Forgejo or Gitea shows the edit of a review."""
     with monkeypatch.context() as patched:
-        patched.setattr("sm.issues.snapshot.WHOLE_S", 0.0)
+        patched.setattr("sm.issues.look.snapshot.WHOLE_S", 0.0)
         seen_anew(play)
     play.react(issue)
 

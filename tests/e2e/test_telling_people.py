@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from sm.issues.retry import TRY_FOR_S
+from sm.issues.act.retry import TRY_FOR_S
 from sm.sessions.history import Verb
 from sm.sessions.plan import Plan, read_pending, read_receipts
 from sm.store import lock

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from sm.issues import retry
+from sm.issues.act import retry
 from sm.messages import queue, subscriptions
 from sm.messages.queue import Message, Place
 from sm.sessions import registry

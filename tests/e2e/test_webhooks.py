@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from sm.adapters.forge.model import CheckState
-from sm.issues.webhooks import read_heard
+from sm.issues.look.webhooks import read_heard
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage
 from tests.e2e.test_polling import RARELY, looping

@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from sm.adapters.forge.kinds import open_forge
 from sm.adapters.forge.model import BOT, Batch
-from sm.adapters.forge.web.ledger import read_book
-from sm.issues.snapshot import WHOLE_S
+from sm.issues.look.snapshot import WHOLE_S
+from sm.plugins.forges.web.ledger import read_book
 from tests.forges.github import Github
 from tests.forges.sides import RemoteSide
 from tests.forges.state import Pull, Run

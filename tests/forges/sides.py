@@ -13,13 +13,10 @@ from urllib.parse import quote
 import pytest
 from msgspec import structs
 
-from sm.adapters.forge.gitea import reader as gitea_reader
-from sm.adapters.forge.gitlab import forge as gitlab_forge
 from sm.adapters.forge.kinds import open_forge
 from sm.adapters.forge.local.repository import BareRepository
 from sm.adapters.forge.model import BOT, Batch, CheckState
 from sm.adapters.forge.protocol import Forge
-from sm.adapters.forge.web import again
 from sm.config.forges import (
     ForgejoSettings,
     GiteaSettings,
@@ -28,6 +25,9 @@ from sm.config.forges import (
     RemoteSettings,
 )
 from sm.config.schema import ProjectSettings
+from sm.plugins.forges.gitea import reader as gitea_reader
+from sm.plugins.forges.gitlab import forge as gitlab_forge
+from sm.plugins.forges.web import again
 from tests.forges.gitea import Gitea
 from tests.forges.github import Github
 from tests.forges.gitlab import Gitlab

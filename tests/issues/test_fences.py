@@ -12,7 +12,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import Struct, structs
 
-from sm import quoting
 from sm.adapters.forge.model import (
     Check,
     CheckState,
@@ -24,16 +23,17 @@ from sm.adapters.forge.model import (
     Review,
     ReviewState,
 )
-from sm.bridge import texts as chat_texts
+from sm.base import quoting
+from sm.base.phase import Phase
+from sm.base.quoting import code, fence, name
+from sm.base.text import normalise
 from sm.context import texts as context_texts
 from sm.context.rotation import Cause
-from sm.issues.material import EditedReview, GitState, Material
-from sm.issues.notices import NOTICES, write_notice
-from sm.issues.prompts import PROMPTS, write_prompt
+from sm.issues.rules.material import EditedReview, GitState, Material
+from sm.issues.rules.notices import NOTICES, write_notice
+from sm.issues.rules.prompts import PROMPTS, write_prompt
 from sm.messages import texts
-from sm.phase import Phase
-from sm.quoting import code, fence, name
-from sm.text import normalise
+from sm.plugins.chat.bridge import texts as chat_texts
 from tests.chance import tries
 
 NONCE = "5eedf00d"

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from sm.adapters.forge.model import CheckState, InlineComment, ReviewState
 from sm.config.load import load
-from sm.issues.snapshot import last_snapshot
+from sm.issues.look.snapshot import last_snapshot
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store.files import discard

@@ -13,9 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sm.adapters.forge.model import CheckState
+from sm.base.errors import SmError
 from sm.config.load import load
-from sm.errors import SmError
-from sm.issues.snapshot import look
+from sm.issues.look.snapshot import look
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import events

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.forge.model import Issue
-from sm.issues import claim
 from sm.issues.start import SettledError, start
+from sm.issues.work import claim
 from sm.store.paths import Root
 from tests.e2e.stage import Stage, make_stage
 from tests.helpers import git

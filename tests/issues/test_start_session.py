@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.issues import claim
+from sm.issues.work import claim
 from sm.store.paths import Root
 from tests.e2e.stage import REPOSITORY, Stage, make_stage
 from tests.helpers import wait_for

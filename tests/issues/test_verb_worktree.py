@@ -12,9 +12,9 @@ from sm.__main__ import run
 from sm.adapters.forge.local import forge
 from sm.adapters.forge.model import IssueState
 from sm.config.load import load
-from sm.issues import worktree, worktrees
-from sm.issues.claim import claim
-from sm.issues.snapshot import last_snapshot
+from sm.issues.look.snapshot import last_snapshot
+from sm.issues.work import worktree, worktrees
+from sm.issues.work.claim import claim
 from sm.sessions.project import Project
 from sm.store.paths import Root
 from tests.helpers import Repository, an_issue, git, put_session, put_snapshot, sm_yaml

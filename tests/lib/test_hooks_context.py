@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from sm.base.phase import SENTINELS, Phase, parse
 from sm.context import usage
-from sm.phase import SENTINELS, Phase, parse
 from sm.store.paths import Root
 from tests.helpers import wait_for
 from tests.hooks import CONTEXT, FOLDER, OTHER, Hooks, context_of, payload, shown_by

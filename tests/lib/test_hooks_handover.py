@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from sm.base.quoting import fence
 from sm.messages import queue
 from sm.messages.queue import Message, Mode
-from sm.quoting import fence
 from sm.store import lock
 from sm.store.paths import Root
 from tests.chance import dice

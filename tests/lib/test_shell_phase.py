@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from sm.errors import StateError
-from sm.issues import phase_file
+from sm.base.errors import StateError
+from sm.issues.look import phase_file
 from sm.store.paths import Root
 from tests.helpers import HANG_S, wait_for
 from tests.shell import bash, lines, strict

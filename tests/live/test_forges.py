@@ -19,9 +19,9 @@ import pytest
 
 from sm.adapters.forge.kinds import open_forge
 from sm.adapters.forge.model import BOT, IssueState, PullState, ReviewState
-from sm.adapters.forge.rest.forge import RestForge
 from sm.config.forges import AnyForgeSettings
 from sm.config.schema import ProjectSettings, Review
+from sm.plugins.forges.rest.forge import RestForge
 from tests.forges.sides import KINDS, SETTINGS
 
 URLS = {"forgejo": "https://codeberg.org", "gitea": "https://gitea.com"}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.errors import SmError
+from sm.base.errors import SmError
 from sm.messages import cancel as cancelling
 from sm.messages import queue, subscriptions
 from sm.messages.cancel import cancel

@@ -10,6 +10,7 @@ import pytest
 from msgspec import Struct
 
 from sm.adapters.agent.prompt import Prompt
+from sm.base.refusal import Refusal
 from sm.messages.decide import (
     Act,
     Handed,
@@ -23,7 +24,6 @@ from sm.messages.decide import (
     decide_waiting,
     find_key_obstacle,
 )
-from sm.refusal import Refusal
 
 T = TypeVar("T", bound=Struct)
 

@@ -10,10 +10,10 @@ from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.profiles import find
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.tmux import Tmux
+from sm.base.refusal import Outcome, Refusal, Status
 from sm.messages import delivery, queue
 from sm.messages.queue import Message, Mode, Place
 from sm.messages.typing import TypedMessage, list_keys, type_message
-from sm.refusal import Outcome, Refusal, Status
 from sm.sessions import agent as agents
 from sm.sessions import agent_process, registry
 from sm.sessions.agent import Agent

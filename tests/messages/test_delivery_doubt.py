@@ -19,6 +19,7 @@ from sm.adapters.agent.prompt import Prompt
 from sm.adapters.agent.screen import Screen
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.tmux import Tmux
+from sm.base.refusal import Outcome, Refusal, Status
 from sm.messages import delivery, observe, queue, typing
 from sm.messages import interrupt as interruption
 from sm.messages.decide import Typed
@@ -26,7 +27,6 @@ from sm.messages.interrupt import Interrupted, interrupt, settle_interrupted
 from sm.messages.observe import Sight
 from sm.messages.queue import Message, Mode, Place
 from sm.messages.typing import TypedMessage
-from sm.refusal import Outcome, Refusal, Status
 from sm.sessions.session import Session
 from sm.store.files import write_atomic, write_json
 from sm.store.paths import Root

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.errors import StateError, UsageError
+from sm.base.errors import StateError, UsageError
 from sm.messages import queue
 from sm.messages.queue import Message, Mode, Place
 from sm.store.paths import SessionDir

@@ -387,7 +387,7 @@ def test_a_killed_agent_is_over_and_is_forgotten_by_kill(company: Company) -> No
 
 
 def test_a_terminal_is_entered_by_name_and_a_lost_one_is_told(company: Company) -> None:
-    from sm.errors import SmError
+    from sm.base.errors import SmError
     from sm.sessions.attach import prepare_ad_hoc_attachment
 
     company.new("ann", provider="mute")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.errors import StateError
+from sm.base.errors import StateError
 from sm.messages import queue, subscriptions
 from sm.messages.queue import Message, Place
 from sm.messages.telling import tell_all

@@ -13,11 +13,11 @@ from sm.adapters.agent.codex import CODEX
 from sm.adapters.agent.generic import GENERIC
 from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.wording import cut_pieces
+from sm.base.quoting import fence, take_out
+from sm.base.text import clean, utf16_length
 from sm.messages.queue import Message
 from sm.messages.wire import Match, Wire
 from sm.messages.wire import make_wire as way_of
-from sm.quoting import fence, take_out
-from sm.text import clean, utf16_length
 
 IDENT = "0123456789abcdef"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.errors import UsageError
+from sm.base.errors import UsageError
 from sm.personal import lifecycle
 from sm.sessions.machine import load_here
 from sm.store.paths import Root

@@ -22,9 +22,9 @@ from sm.adapters.forge.model import (
     Review,
     ReviewState,
 )
-from sm.issues.material import Material
-from sm.issues.prompts import write_prompt
-from sm.phase import Phase
+from sm.base.phase import Phase
+from sm.issues.rules.material import Material
+from sm.issues.rules.prompts import write_prompt
 from tests.helpers import HANG_S, REPOSITORY, Repository, git, make_repository, wait_for
 
 AGENT = REPOSITORY / "demo" / "agent.py"

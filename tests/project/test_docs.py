@@ -21,9 +21,9 @@ import pytest
 from sm.adapters.agent import codex
 from sm.adapters.agent.profiles import BUILTIN
 from sm.adapters.forge.local.check_folder import CheckFolder
+from sm.base.errors import SmError, TemporaryError, UsageError
 from sm.cli.root import COMMANDS, cli
 from sm.config.schema import ContextMonitor, HandoffCycle
-from sm.errors import SmError, TemporaryError, UsageError
 from sm.store.paths import DEFAULT_ROOT, PRIVATE, Entry, ProjectDir, Root, SessionDir
 from tests.helpers import make_repository
 from tests.shell import REPOSITORY

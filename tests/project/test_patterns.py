@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from sm import redact
 from sm.adapters.agent.profiles import BUILTIN, PATTERNS
+from sm.base import redact
 from sm.store.old_events import FORMS
 from tests import patterns
 from tests.patterns import Use, calls, held, hostile, is_compile, target, uses, worse_than_linear

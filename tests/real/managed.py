@@ -14,11 +14,11 @@ from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.screen import Screen
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.tmux import Tmux
+from sm.base.refusal import Outcome, Status
 from sm.config.schema import Agent as Settings
 from sm.messages import delivery, queue
 from sm.messages.queue import Message, Mode, Place
 from sm.personal import reactor
-from sm.refusal import Outcome, Status
 from sm.sessions import agent as agents
 from sm.sessions import agent_process, agent_state, monitors, registry
 from sm.sessions.agent import Agent

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
+from sm.base.refusal import Outcome, Refusal, Status
 from sm.messages import delivery, observe, queue
 from sm.messages.queue import Message, Mode
-from sm.refusal import Outcome, Refusal, Status
 from sm.sessions import agent_state
 from sm.sessions.agent_state import State
 from sm.sessions.session import Session

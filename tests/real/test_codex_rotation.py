@@ -5,12 +5,12 @@ from __future__ import annotations
 import shlex
 import threading
 
+from sm.base.refusal import Outcome, Refusal, Status
 from sm.context import files
 from sm.context.clear import clear
 from sm.context.run import advance
 from sm.messages import delivery, queue
 from sm.messages.queue import Message
-from sm.refusal import Outcome, Refusal, Status
 from sm.sessions import agent as agents
 from sm.sessions import agent_state
 from sm.sessions.agent_state import State

@@ -4,7 +4,7 @@ from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.screen import Screen, read
 from sm.adapters.composer import press, type_once
 from sm.adapters.tmux import Pane
-from sm.refusal import Refusal
+from sm.base.refusal import Refusal
 from tests.helpers import wait_for
 from tests.real.terminal import Terminal
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from sm.adapters.agent.codex import CODEX
+from sm.base.refusal import Status
 from sm.context import files, usage
 from sm.context.flags import read_flags, read_wake_threshold
 from sm.context.monitor import tend_context
 from sm.messages import delivery
 from sm.messages.queue import Message
-from sm.refusal import Status
 from sm.sessions import agent as agents
 from sm.sessions.agent_state import State
 from sm.sessions.session import Session

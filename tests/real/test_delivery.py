@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from sm.base.refusal import Outcome, Refusal, Status
 from sm.messages import interrupt, queue
 from sm.messages.queue import Mode, Place
-from sm.refusal import Outcome, Refusal, Status
 from sm.sessions.agent_state import State
 from sm.sessions.window import is_compacting
 from tests.helpers import HANG_S, wait_for

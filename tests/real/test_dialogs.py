@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+from sm.base.refusal import Outcome, Refusal, Status
 from sm.messages import wait
-from sm.refusal import Outcome, Refusal, Status
 from sm.sessions import activity, agent_state
 from sm.sessions.agent_state import State
 from tests.helpers import wait_for

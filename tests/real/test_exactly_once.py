@@ -17,12 +17,12 @@ from types import MappingProxyType
 
 import pytest
 
+from sm.base.refusal import Status
+from sm.base.text import clean
 from sm.messages import delivery, interrupt, queue, typing
 from sm.messages.queue import Message, Mode
-from sm.refusal import Status
 from sm.sessions.agent_state import State
 from sm.sessions.window import is_compacting
-from sm.text import clean
 from tests.chance import dice
 from tests.helpers import HANG_S, wait_for
 from tests.real.api import Api, Kind, Reply, Request, Tool, Turn

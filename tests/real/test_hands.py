@@ -15,7 +15,7 @@ from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.screen import Screen, read
 from sm.adapters.tmux import Tmux
 from sm.adapters.viewers import look_at_use
-from sm.issues.matrix import BY_NAME
+from sm.issues.rules.matrix import BY_NAME
 from sm.sessions import agent, agent_state, plan, registry
 from sm.sessions.agent_state import State
 from sm.sessions.history import Count, Receipt, Verb

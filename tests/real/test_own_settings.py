@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from sm.base.refusal import Outcome, Refusal, Status
 from sm.config.schema import Agent
-from sm.doctor.probe import probe
 from sm.messages import delivery, typing
 from sm.messages.queue import Mode
-from sm.refusal import Outcome, Refusal, Status
+from sm.plugins.doctor.probe import probe
 from sm.sessions.agent_state import State
 from sm.store.paths import Root
 from tests.real.api import Api

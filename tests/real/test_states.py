@@ -13,10 +13,10 @@ import pytest
 
 from sm.adapters import proc
 from sm.adapters.tmux import Tmux
+from sm.base.refusal import Outcome, Refusal, Status
 from sm.messages import queue
 from sm.messages.queue import Mode, Place
 from sm.personal.reactor import run_pass
-from sm.refusal import Outcome, Refusal, Status
 from sm.sessions import agent_process, agent_state
 from sm.sessions.agent_state import State
 from sm.shell_root import find_shell_root

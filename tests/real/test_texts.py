@@ -13,12 +13,12 @@ import pytest
 
 from sm.adapters.composer import type_once
 from sm.adapters.tmux import Pane, Tmux
+from sm.base.refusal import Refusal
+from sm.base.text import utf16_length
 from sm.messages import queue, typing
 from sm.messages.display import summarise
 from sm.messages.queue import Place
-from sm.refusal import Refusal
 from sm.sessions.agent_state import State
-from sm.text import utf16_length
 from tests.helpers import wait_for
 from tests.real.client import Clients
 from tests.real.lasting import lasting_session, settle

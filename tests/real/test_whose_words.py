@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from sm.bridge.texts import write_entry
-from sm.issues.material import GitState
-from sm.issues.prompts import PROMPTS, write_prompt
+from sm.base.quoting import take_out
+from sm.base.refusal import Refusal
+from sm.issues.rules.material import GitState
+from sm.issues.rules.prompts import PROMPTS, write_prompt
 from sm.messages import queue
 from sm.messages.queue import Mode
 from sm.messages.texts import word_message
-from sm.quoting import take_out
-from sm.refusal import Refusal
+from sm.plugins.chat.bridge.texts import write_entry
 from sm.sessions.agent_state import State
 from sm.sessions.session import Session
 from tests.helpers import wait_for
-from tests.issues.test_prompts import material
+from tests.issues.rules.test_prompts import material
 from tests.real.api import Api, Reply, Request, Tool
 from tests.real.client import Clients
 from tests.real.codex import prompt as prompt_of

@@ -14,8 +14,8 @@ from sm.adapters import proc
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.proc import Process
 from sm.adapters.tmux import Pane, Tmux
+from sm.base.errors import UsageError
 from sm.config.schema import Agent, ProjectSettings
-from sm.errors import UsageError
 from sm.sessions import agent as agents
 from sm.sessions import agent_process, registry
 from sm.sessions.agent_process import AgentError

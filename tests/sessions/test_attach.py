@@ -9,8 +9,8 @@ import pytest
 
 from sm.__main__ import run
 from sm.adapters.tmux import Pane, Tmux
+from sm.base.errors import SmError
 from sm.config.load import load
-from sm.errors import SmError
 from sm.sessions.attach import prepare_attachment
 from sm.sessions.project import Project
 from sm.store.paths import Root

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from sm.refusal import Refusal
+from sm.base.refusal import Refusal
 from sm.sessions.hands import (
     LOOK_S,
     NOBODY,

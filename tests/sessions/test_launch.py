@@ -13,8 +13,8 @@ from msgspec import structs
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.profile import Profile
 from sm.adapters.tmux import Tmux
+from sm.base.errors import UsageError
 from sm.config.schema import Agent as Settings
-from sm.errors import UsageError
 from sm.sessions import hook_settings, registry
 from sm.sessions.launch import Launch, write_launch_files
 from sm.sessions.session import Session

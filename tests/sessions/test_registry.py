@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.errors import SmError, StateError, UsageError
+from sm.base.errors import SmError, StateError, UsageError
 from sm.sessions import registry
 from sm.store.paths import Root
 from tests.helpers import HANG_S

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from sm.__main__ import run
+from sm.base.errors import UsageError
 from sm.config.forges import ForgejoSettings, GiteaSettings, GithubSettings, GitlabSettings
 from sm.config.load import load
-from sm.errors import UsageError
 from sm.setup.check import list_project_problems
 from sm.setup.elsewhere import GH, Wish, choose_forge
 from tests.forges.sides import KINDS, RemoteSide, remote_side

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from sm.adapters import settings_file
-from sm.errors import SmError
+from sm.base.errors import SmError
 from sm.sessions.hooks import HOOKS
 from tests.shell import BIN
 

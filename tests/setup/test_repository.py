@@ -16,8 +16,8 @@ from sm.adapters import lfs
 from sm.config.forges import LocalSettings
 from sm.config.load import load
 from sm.config.schema import NewWorktree, ProjectSettings
-from sm.issues import worktree
-from sm.issues.claim import claim
+from sm.issues.work import worktree
+from sm.issues.work.claim import claim
 from sm.sessions.project import Project
 from sm.setup import provisions, sync
 from sm.setup.repository import Trouble, list_troubles

@@ -22,9 +22,9 @@ import pytest
 
 from sm.adapters.agent.prompt import Prompt
 from sm.adapters.tmux import TmuxError
+from sm.base.refusal import Refusal
 from sm.messages import delivery, queue
 from sm.messages.queue import Mode
-from sm.refusal import Refusal
 from sm.sessions import agent as agents
 from sm.sessions.agent_state import State
 from tests.real.api import Api, Reply

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from sm.adapters.forge.model import BOT, CheckState, Issue, IssueState, PullRequest, PullState
-from sm.errors import SmError
+from sm.base.errors import SmError
 from sm.views.project import read_overview
 from sm.views.states import State
 from tests.helpers import git

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from sm.adapters.forge.model import BOT, Issue, PullRequest
-from sm.issues.needs import CAUSES
+from sm.issues.rules.needs import CAUSES
 
 CLAIM = re.compile(r"^0+ [0-9a-f]+ refs/sm/claims/(\d+)$", re.MULTILINE)
 """What the remote writes down of a claim that it takes."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sm.errors import StateError
+from sm.base.errors import StateError
 from sm.store import files
 from tests.disks import make_read_only, small_disk
 from tests.helpers import wait_for
@@ -191,7 +191,7 @@ def test_a_line_that_a_full_disk_cut_does_not_spoil_the_next(full_disk: Path) ->
 LIMITED = """
 import resource, signal, sys
 from pathlib import Path
-from sm.errors import StateError
+from sm.base.errors import StateError
 from sm.store import files
 from tests.disks import make_read_only, small_disk
 from tests.helpers import wait_for

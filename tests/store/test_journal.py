@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sm.errors import StateError
+from sm.base.errors import StateError
 from sm.store import journal
 from sm.store.events import Decided, Event, Problem, Started, kind_of
 from sm.store.journal import LINE_LIMIT, ROTATE_AT

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.errors import StateError, TemporaryError
+from sm.base.errors import StateError, TemporaryError
 from sm.store import lock
 from tests.helpers import wait_for
 

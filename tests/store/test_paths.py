@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sm.errors import UsageError
+from sm.base.errors import UsageError
 from sm.store.paths import DEFAULT_ROOT, Entry, Root, SessionDir, check_name, name_session
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from sm.__main__ import run
 from sm.adapters.forge.local import forge
-from sm.errors import StateError
+from sm.base.errors import StateError
 from sm.store import root_check
 from sm.store.paths import Root
 from sm.store.root_check import check_root

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.issues.matrix import BY_NAME
+from sm.issues.rules.matrix import BY_NAME
 from sm.store import events, journal
 from sm.store.paths import Root
 from sm.views.news import DECIDED, read_news

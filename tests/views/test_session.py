@@ -20,16 +20,16 @@ from rich.console import Console
 from sm.__main__ import run
 from sm.adapters.forge.model import CheckState, PullRequest, PullState, Review, ReviewState
 from sm.adapters.tmux import Tmux
+from sm.base.phase import Phase
 from sm.cli.status import _plain, draw_status
 from sm.cli.table import STYLES, explain, list_plain_lines, make_table
 from sm.config.load import load
 from sm.context import files
 from sm.context.rotation import Cause, Step, begin
-from sm.issues import phase_file
+from sm.issues.look import phase_file
 from sm.messages import queue
 from sm.messages.hold import hold_back
 from sm.messages.queue import Message, Mode
-from sm.phase import Phase
 from sm.sessions import plan, registry
 from sm.sessions.history import Count, Receipt, Verb
 from sm.sessions.project import Project

@@ -14,7 +14,7 @@ import pytest
 
 from sm.adapters.forge.model import PullState
 from sm.config.load import load
-from sm.server import views
+from sm.plugins.http import views
 from sm.sessions import agent_state
 from sm.sessions.activity import Evidence, Proof, Standing
 from sm.sessions.history import Verb

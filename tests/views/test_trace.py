@@ -13,9 +13,9 @@ from sm.__main__ import run
 from sm.cli.times import format_age, format_span
 from sm.cli.trace import sum_up
 from sm.config.load import load
-from sm.issues.effects import EFFECTS
-from sm.issues.matrix import ROWS
-from sm.issues.rows import Row
+from sm.issues.act.effects import EFFECTS
+from sm.issues.rules.matrix import ROWS
+from sm.issues.rules.rows import Row
 from sm.sessions.history import Verb
 from sm.sessions.project import Project
 from sm.store import events as kinds

@@ -15,10 +15,10 @@ from sm.adapters.agent.codex import CODEX
 from sm.adapters.agent.codex_app import CODEX_APP
 from sm.adapters.agent.generic import GENERIC
 from sm.adapters.agent.profile import Profile
+from sm.base.errors import SmError, UsageError
 from sm.config.convert import Entry, convert
 from sm.config.read import Document
 from sm.config.schema import Agent
-from sm.errors import SmError, UsageError
 from sm.store.paths import check_name
 
 Overrides = Mapping[str, Mapping[str, Any]]

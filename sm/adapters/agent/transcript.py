@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sm.foreign import read_time
+from sm.base.foreign import read_time
 from sm.store.bounded import parse_json
 
 END = 4 * 1024 * 1024

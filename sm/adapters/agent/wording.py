@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sm.adapters.agent.profile import Profile
-from sm.text import INVISIBLE, SEPARATOR, harmless, printable, utf16_length
+from sm.base.text import INVISIBLE, SEPARATOR, harmless, printable, utf16_length
 
 PLAIN_STARTS = ("[[", "AZ", "az", "\u00c0\u02af", "\u0370\u1fff", "\u3040\ud7ff")
 """Ranges of characters; a regular expression of them takes 5 ms to compile."""

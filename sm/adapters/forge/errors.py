@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sm.errors import SmError, TemporaryError, UsageError
+from sm.base.errors import SmError, TemporaryError, UsageError
 
 
 class NotFoundError(UsageError):

@@ -17,7 +17,7 @@ from sm.config.forges import RemoteSettings
 from sm.config.schema import ProjectSettings
 
 if TYPE_CHECKING:
-    from sm.adapters.forge.web.token import TokenSource
+    from sm.plugins.forges.web.token import TokenSource
 
 Settings = tuple[tuple[str, str], ...]
 """Names and values of git's configuration, in their order."""
@@ -90,7 +90,7 @@ def answer(place: Place, source: TokenSource, question: str) -> str:
         TokenError: there is no token.
 
     """
-    from sm.adapters.forge.web.token import read_token
+    from sm.plugins.forges.web.token import read_token
 
     asked = dict(line.split("=", 1) for line in question.split("\n") if "=" in line)
     if not place.takes(asked):

@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sm.adapters.forge.protocol import Forge
-    from sm.adapters.forge.webhook.dialect import Dialect
     from sm.config.forges import ForgeSettings
     from sm.config.schema import ProjectSettings
+    from sm.plugins.forges.webhook.dialect import Dialect
 
 MODULES = {
     "local": "sm.adapters.forge.local.entry",
-    "github": "sm.adapters.forge.github.entry",
-    "forgejo": "sm.adapters.forge.gitea.entry",
-    "gitea": "sm.adapters.forge.gitea.entry",
-    "gitlab": "sm.adapters.forge.gitlab.entry",
+    "github": "sm.plugins.forges.github.entry",
+    "forgejo": "sm.plugins.forges.gitea.entry",
+    "gitea": "sm.plugins.forges.gitea.entry",
+    "gitlab": "sm.plugins.forges.gitlab.entry",
 }
 
 

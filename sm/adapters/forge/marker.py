@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from urllib.parse import quote, unquote
 
-from sm.foreign import NAME_LIMIT
+from sm.base.foreign import NAME_LIMIT
 
 MARK = re.compile(r"^<!-- sm:([A-Za-z0-9._~%-]{1,600}) -->\Z", re.MULTILINE)
 BODY_LIMIT = 60_000

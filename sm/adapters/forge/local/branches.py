@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from sm.adapters.forge.local.repository import BareRepository
-from sm.errors import StateError
+from sm.base.errors import StateError
 from sm.store.files import read_json, write_json
 
 AT_ONCE = 100

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sm.adapters.forge.model import CheckState
-from sm.errors import StateError
+from sm.base.errors import StateError
 from sm.store.files import read_json
 
 LOG_LIMIT = 1024 * 1024

@@ -22,7 +22,7 @@ from sm.adapters.forge.model import NO_CHECK, Check, CheckState
 from sm.adapters.process import spawn
 from sm.adapters.shell_command import end_leftovers
 from sm.adapters.surroundings import select_lasting_environment
-from sm.errors import StateError
+from sm.base.errors import StateError
 from sm.store.files import append_line, discard, open_guarded, read_guarded, write_json
 from sm.store.lock import is_held, try_hold, try_hold_fd
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sm.redact import redact
+from sm.base.redact import redact
 
 LONGEST = 64 * 1024
 """Bytes of a line that has not ended yet, which are held back at most."""

@@ -28,7 +28,7 @@ from urllib.parse import quote as percent
 from msgspec import Struct, field, structs
 
 from sm.adapters.forge.model import Comment, InlineComment, Review
-from sm.foreign import bound_time, tidy
+from sm.base.foreign import bound_time, tidy
 
 SECTION = r"## (?:Comment|Review) by "
 INLINE = r"### On .+:[1-9][0-9]{0,8}[ \t\r]*$"

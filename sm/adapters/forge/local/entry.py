@@ -10,9 +10,9 @@ from sm.adapters.forge.local.forge import LocalForge
 from sm.adapters.forge.local.forge import open_forge as open_local
 from sm.adapters.forge.local.repository import is_bare
 from sm.adapters.forge.local.setup import create, read_settings
+from sm.base.errors import SmError
 from sm.config.forges import ForgeSettings, LocalSettings
 from sm.config.schema import ProjectSettings
-from sm.errors import SmError
 from sm.store.files import follow_links
 
 __all__ = ["choose_dialect", "find_bare", "find_problems", "open_forge", "prepare"]

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from sm.adapters.forge.local.document import Document
 from sm.adapters.forge.local.parse import DocumentError
-from sm.foreign import LABELS, NAME_LIMIT, check_length, read_time, shorten, tidy
-from sm.nearest import find_nearest
+from sm.base.foreign import LABELS, NAME_LIMIT, check_length, read_time, shorten, tidy
+from sm.base.nearest import find_nearest
 
 S = TypeVar("S", bound=StrEnum)
 

@@ -23,8 +23,8 @@ from typing import Literal, TypeVar
 from sm.adapters.forge.errors import NotFoundError
 from sm.adapters.forge.local.document import Document, render
 from sm.adapters.forge.local.parse import parse
-from sm.errors import StateError, UsageError
-from sm.foreign import NUMBER_LIMIT, read_number, shorten
+from sm.base.errors import StateError, UsageError
+from sm.base.foreign import NUMBER_LIMIT, read_number, shorten
 from sm.store.files import open_guarded, read_guarded, write_atomic
 from sm.store.lock import hold
 

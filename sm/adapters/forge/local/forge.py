@@ -32,8 +32,8 @@ from sm.adapters.forge.model import (
     SourcedText,
     authors_in,
 )
+from sm.base.errors import UsageError
 from sm.config.forges import LocalSettings
-from sm.errors import UsageError
 
 if TYPE_CHECKING:
     from sm.adapters.forge.local.check_folder import Verdict

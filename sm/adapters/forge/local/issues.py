@@ -6,13 +6,13 @@ import time
 
 from msgspec import structs
 
-from sm import foreign
 from sm.adapters.forge.local.document import BODY, Document, show_time
 from sm.adapters.forge.local.fields import Fields
 from sm.adapters.forge.local.folder import ForgeFolder
 from sm.adapters.forge.model import Comment, Issue, IssueState, Review
-from sm.errors import UsageError
-from sm.foreign import (
+from sm.base import foreign
+from sm.base.errors import UsageError
+from sm.base.foreign import (
     DEPENDENCIES,
     LABELS,
     NAME_LIMIT,
@@ -21,7 +21,7 @@ from sm.foreign import (
     shorten,
     tidy,
 )
-from sm.nonce import make_nonce
+from sm.base.nonce import make_nonce
 
 KEYS = ("number", "title", "state", "author", "created", "labels")
 

@@ -19,8 +19,8 @@ from sm.adapters.forge.local.document import (
     unquote,
 )
 from sm.adapters.forge.model import Comment, InlineComment, Review, ReviewState
-from sm.errors import StateError
-from sm.foreign import bound_time, check_length, read_time, shorten, tidy
+from sm.base.errors import StateError
+from sm.base.foreign import bound_time, check_length, read_time, shorten, tidy
 from sm.store.bounded import UnboundedError, parse_yaml_texts
 
 SECTION_HEADING = re.compile(rf"^{SECTION}.*$", re.MULTILINE)

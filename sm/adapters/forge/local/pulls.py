@@ -22,8 +22,8 @@ from sm.adapters.forge.model import (
     Review,
     ReviewState,
 )
-from sm.errors import StateError, UsageError
-from sm.foreign import TITLE_LIMIT, tidy
+from sm.base.errors import StateError, UsageError
+from sm.base.foreign import TITLE_LIMIT, tidy
 
 KEYS = (
     "number",

@@ -12,7 +12,7 @@ from msgspec import Struct
 from sm.adapters.forge.errors import BaseMovedError, NotFoundError
 from sm.adapters.git_call import find_lock, make_environment
 from sm.adapters.process import ANY_CODE, CommandError, Result, ask
-from sm.errors import SmError
+from sm.base.errors import SmError
 
 CHECKOUT_S = 600.0
 UNRELATED = "unrelated histories"

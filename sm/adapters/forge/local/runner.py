@@ -21,8 +21,8 @@ from sm.adapters.forge.model import CheckState
 from sm.adapters.git import Git
 from sm.adapters.process import run
 from sm.adapters.shell_command import copy_output, end_leftovers, running
-from sm.errors import SmError
-from sm.redact import redact
+from sm.base.errors import SmError
+from sm.base.redact import redact
 from sm.store.files import (
     ensure_private_dir,
     open_guarded,

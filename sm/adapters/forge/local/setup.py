@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 from sm.adapters.forge.local.repository import BareRepository
-from sm.errors import SmError, StateError, UsageError
+from sm.base.errors import SmError, StateError, UsageError
 from sm.store.bounded import UnboundedError, parse_yaml_texts
 from sm.store.files import follow_links, read_guarded, write_atomic
 

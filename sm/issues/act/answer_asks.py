@@ -1,0 +1,197 @@
+"""Answers what the agent of a session asks of the forge: with words of trusted people alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+import msgspec
+from msgspec import structs
+
+from sm.adapters.forge.errors import NotFoundError
+from sm.adapters.forge.model import (
+    BOT,
+    Check,
+    CheckState,
+    Comment,
+    Issue,
+    PullRequest,
+    Review,
+)
+from sm.adapters.forge.trust import Trust
+from sm.base.clock import is_ahead
+from sm.base.errors import SmError, StateError, TemporaryError, UsageError
+from sm.base.foreign import NAME_LIMIT
+from sm.base.redact import redact
+from sm.base.text import one_line
+from sm.issues.act.asks import Answer, Ask, Verb, answer, clear_answers, list_asks, put_off
+from sm.issues.look import reviews, taken
+from sm.issues.look.snapshot import Snapshot, full_check, last_snapshot
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
+from sm.store.failpoint import crash_point
+
+DIFF_OPTIONS = frozenset({"--no-color", "--stat"})
+AGAIN_S = 30.0
+"""A forge that has not answered may still be at work on a comment."""
+
+
+def answer_asks(session: IssueSession) -> float | None:
+    """Answer all that the agent has asked for. The caller holds the session's lock.
+
+    Returns when to try again what the forge has not taken, None if there is no such thing.
+    """
+    again_at = None
+    for asked in list_asks(session.dir):
+        if is_ahead(asked.not_before, AGAIN_S):
+            again_at = asked.not_before
+            continue
+        try:
+            data = ANSWERS[asked.verb](session, asked)
+        except TemporaryError as error:
+            if asked.verb is Verb.COMMENT:  # its mark tells whether it is there already
+                again_at = time.time() + AGAIN_S
+                put_off(session.dir, asked, again_at)
+                continue
+            given = Answer(time.time(), error=error.message, code=error.exit_code)
+        except SmError as error:
+            given = Answer(time.time(), error=error.message, code=error.exit_code)
+        else:
+            given = Answer(time.time(), data=msgspec.json.encode(data).decode())
+        crash_point("ask:done")
+        _give(session, asked, given)
+    clear_answers(session.dir)
+    return again_at
+
+
+def _give(session: IssueSession, asked: Ask, given: Answer) -> None:
+    """Give the answer, or say that no file can hold it: others wait behind it."""
+    try:
+        answer(session.dir, asked, given)
+    except StateError:
+        size = len(given.data)
+        words = f"the answer is too large ({size:,} bytes): ask for less, or look at it by git"
+        answer(session.dir, asked, Answer(time.time(), error=words, code=1))
+
+
+# What it reads
+
+
+def _show_issue(session: IssueSession, asked: Ask) -> Issue:
+    project, trust = session.project, _seen(session).trust(session.project.settings)
+    found = project.forge.issue(asked.number)
+    if asked.number == session.issue:
+        known = taken.issue_of(session)
+        title, body = known.title, known.body
+    else:
+        source = project.forge.read_source(asked.number)
+        taken.check_source(project, asked.number, source)
+        title, body = source.title, source.body
+    said = project.forge.read_comments(asked.number) if found.comments else ()
+    comments = tuple(_spoken(said, trust))
+    return structs.replace(found, title=title, body=body, comments=comments)
+
+
+def _show_pull(session: IssueSession, asked: Ask) -> PullRequest:
+    trust = _seen(session).trust(session.project.settings)
+    found = session.project.forge.pull(asked.number)
+    _check_readable(session, found, trust)
+    forge, number = session.project.forge, asked.number
+    said = forge.read_comments(number, on_pull=True) if found.comments else ()
+    return structs.replace(
+        found,
+        comments=tuple(_spoken(said, trust)),
+        reviews=reviews.keep_known(session.dir, _judged(found.reviews, trust)),
+    )
+
+
+def _judged(found: Iterable[Review], trust: Trust) -> Iterable[Review]:
+    """The reviews of trusted people, without what others have edited there."""
+    return (reviews.leave_out(one, trust) for one in found if trust.includes(one.author))
+
+
+def _show_diff(session: IssueSession, asked: Ask) -> bytes:
+    project, seen = session.project, _seen(session)
+    _check_readable(session, _find_pull(seen, asked.number), seen.trust(project.settings))
+    options = asked.text.split()
+    if not {*options} <= DIFF_OPTIONS:  # git has some that write files
+        raise UsageError(f"no options for a diff: {one_line(asked.text, NAME_LIMIT)}")
+    return project.forge.diff(asked.number, *options)
+
+
+def _check(session: IssueSession, asked: Ask) -> Check:
+    """What the last look at the forge has shown; a failed check with its log."""
+    project, seen = session.project, _seen(session)
+    pull = _find_pull(seen, asked.number)
+    _check_readable(session, pull, seen.trust(project.settings))
+    if pull.check.state in (CheckState.FAILURE, CheckState.BROKEN):
+        return full_check(project, pull)
+    return pull.check
+
+
+def _seen(session: IssueSession) -> Snapshot:
+    return last_snapshot(session.project.directory) or Snapshot(0.0)
+
+
+def _find_pull(seen: Snapshot, number: int) -> PullRequest:
+    found = next((pull for pull in seen.pulls if pull.number == number), None)
+    if found is None:
+        raise NotFoundError(f"there is no pull request {number} that was open lately")
+    return found
+
+
+def is_readable(project: Project, pull: PullRequest, trust: Trust) -> bool:
+    """Whether an agent may read a pull request: those of agents, and those of trusted people."""
+    ours = pull.branch.startswith(f"{project.settings.branch_prefix}/")
+    return ours or trust.includes(pull.author)
+
+
+def _check_readable(session: IssueSession, pull: PullRequest, trust: Trust) -> None:
+    is_own = pull.branch == session.record.branch
+    if not is_own and not is_readable(session.project, pull, trust):
+        raise UsageError(
+            f"pull request {pull.number} is by '{pull.author}', who is not trusted: "
+            "it is not for agents"
+        )
+
+
+def _spoken(comments: Iterable[Comment], trust: Trust) -> Iterable[Comment]:
+    """The comments of trusted people, and ours."""
+    return (one for one in comments if one.marker or taken.is_trusted_comment(one, trust))
+
+
+# What it writes
+
+
+def _comment(session: IssueSession, asked: Ask) -> bool:
+    body = redact(asked.text)
+    # With a mark it is ours: an agent's words are no answer to what it has asked a person.
+    return session.project.forge.comment(
+        asked.number, body, author=BOT, marker=asked.id, on_pull=asked.on_pull
+    )
+
+
+def _merge(session: IssueSession, asked: Ask) -> PullRequest:
+    """Merge the session's own pull request, as the rules of the project have it."""
+    settings, record = session.project.settings, session.record
+    if settings.merge.by != "agent":
+        raise UsageError("sm merges pull requests here itself, once they are approved: wait")
+    pull = session.project.forge.pull_for(record.branch)
+    if pull is None or pull.number != asked.number:
+        raise UsageError(
+            f"pull request {asked.number} is not the one of '{record.branch}': "
+            "an agent merges only its own"
+        )
+    return session.project.forge.merge(
+        pull.number, head=asked.head, message=redact(asked.text), author=BOT
+    )
+
+
+ANSWERS: dict[Verb, Callable[[IssueSession, Ask], object]] = {
+    Verb.ISSUE: _show_issue,
+    Verb.PULL: _show_pull,
+    Verb.DIFF: _show_diff,
+    Verb.CHECK: _check,
+    Verb.COMMENT: _comment,
+    Verb.MERGE: _merge,
+}

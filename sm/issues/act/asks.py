@@ -1,0 +1,177 @@
+"""What an agent asks of the forge: each request in a file, which its reactor answers.
+
+So one process writes to the forge for a session, with a token that the agent need not have. What an
+agent reads costs its account one request in an interval, however often it asks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from enum import StrEnum
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from sm.base.errors import SmError, TemporaryError
+from sm.base.nonce import make_nonce
+from sm.sessions import registry
+from sm.sessions.session import IssueSession
+from sm.store.damage import read_rebuildable
+from sm.store.files import discard, ensure_private_dir, list_names, write_json
+from sm.store.paths import SessionDir
+
+WAIT_S = 60.0
+"""So long an agent waits for the answer; its reactor may be at a longer step."""
+LOOK_S = 0.05
+KEPT_S = 3600.0
+"""So long an answer is kept at most."""
+ASKED, ANSWERED = ".ask.json", ".answer.json"
+
+
+class Verb(StrEnum):
+    """What an agent may ask for."""
+
+    ISSUE = "issue"
+    PULL = "pull"
+    DIFF = "diff"
+    CHECK = "check"
+    COMMENT = "comment"
+    MERGE = "merge"
+
+
+WRITES = (Verb.COMMENT, Verb.MERGE)
+
+
+class Ask(Struct, frozen=True):
+    """One request, made `at`; with the same `id` it is the same request.
+
+    `text` is a comment, the message of a merge, or options of diff. `on_pull`: it is a comment on
+    a pull request. The forge may still be at work on it until `not_before`.
+    """
+
+    id: str
+    verb: Verb
+    number: int
+    at: float
+    text: str = ""
+    head: str = ""
+    on_pull: bool = False
+    not_before: float = 0.0
+
+
+class Answer(Struct, frozen=True):
+    """What came of it: `data` as JSON, or an `error` with its exit code."""
+
+    at: float
+    data: str = ""
+    error: str = ""
+    code: int = 0
+
+
+class RefusedAskError(SmError):
+    """The reactor has refused what an agent has asked for."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.exit_code = code
+
+
+def make_ask(
+    verb: Verb, number: int, *, text: str = "", head: str = "", on_pull: bool = False
+) -> Ask:
+    """Return a request: each time another one if it writes, else always the same."""
+    now = time.time()
+    ident = make_nonce(8)
+    if verb not in WRITES:
+        ident = hashlib.sha256(f"{verb} {number} {text}".encode()).hexdigest()[:16]
+    return Ask(ident, verb, number, now, text, head, on_pull)
+
+
+def ask(session: IssueSession, asked: Ask, *, wait_s: float = WAIT_S) -> str:
+    """Have the session's reactor answer; return the data. A recent answer to the same will do.
+
+    Raises:
+        RefusedAskError: it is refused.
+        TemporaryError: there is no answer in time.
+
+    """
+    kept_s = session.project.settings.ci.poll_s
+    known = read_answer(session.dir, asked.id)
+    if known is None or known.error or not 0 <= asked.at - known.at < kept_s:
+        ensure_private_dir(session.dir.asks, parents=False)
+        write_json(_file(session.dir, asked.id), asked, durable=asked.verb in WRITES)
+        known = _await(session, asked, wait_s)
+    if known.error:
+        raise RefusedAskError(known.error, known.code)
+    return known.data
+
+
+def _await(session: IssueSession, asked: Ask, wait_s: float) -> Answer:
+    deadline = time.monotonic() + wait_s
+    registry.poke(session.dir)
+    while time.monotonic() < deadline:
+        found = read_answer(session.dir, asked.id)
+        if found and not _file(session.dir, asked.id).exists():
+            return found
+        time.sleep(LOOK_S)
+    if asked.verb is Verb.COMMENT:
+        raise TemporaryError(
+            "the forge has not taken the comment yet: sm goes on trying, do not send it again"
+        )
+    discard(_file(session.dir, asked.id))
+    if asked.verb is Verb.MERGE:  # the reactor may be in the midst of it
+        raise TemporaryError(
+            f"no answer in {wait_s:.0f} s: it may be merged all the same, look at it by sm pr show "
+            f"{asked.number} before you try again"
+        )
+    raise TemporaryError(f"no answer in {wait_s:.0f} s: try again later")
+
+
+def list_asks(directory: SessionDir) -> list[Ask]:
+    """Return the requests without an answer, oldest first."""
+    if not directory.asks.is_dir():
+        return []
+    names = [name for name in list_names(directory.asks) if name.endswith(ASKED)]
+    found = [(name, read_rebuildable(directory.asks / name, Ask)) for name in names]
+    # Its id is a part of paths, so it is that of its own file.
+    known = [one for name, one in found if one and name == f"{one.id}{ASKED}"]
+    return sorted(known, key=lambda one: one.at)
+
+
+def put_off(directory: SessionDir, asked: Ask, until: float) -> None:
+    """Have the request wait until then, in seconds since 1970."""
+    write_json(_file(directory, asked.id), structs.replace(asked, not_before=until), durable=True)
+
+
+def answer(directory: SessionDir, asked: Ask, given: Answer) -> None:
+    """Give the answer; then the request is over."""
+    write_json(directory.asks / f"{asked.id}{ANSWERED}", given)
+    discard(_file(directory, asked.id))
+
+
+def read_answer(directory: SessionDir, ident: str) -> Answer | None:
+    """Return the last answer to that request."""
+    return read_rebuildable(directory.asks / f"{ident}{ANSWERED}", Answer)
+
+
+def clear_answers(directory: SessionDir) -> None:
+    """Remove the answers that are not wanted any more."""
+    if not directory.asks.is_dir():
+        return
+    for name in list_names(directory.asks):
+        file = directory.asks / name
+        if name.endswith(ANSWERED) and _age(file) > KEPT_S:
+            discard(file)
+
+
+def _file(directory: SessionDir, ident: str) -> Path:
+    return directory.asks / f"{ident}{ASKED}"
+
+
+def _age(file: Path) -> float:
+    try:
+        return time.time() - file.lstat().st_mtime
+    except FileNotFoundError:
+        return -math.inf

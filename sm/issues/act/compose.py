@@ -1,0 +1,286 @@
+"""Turns a decision into a plan: writes every step with its text before the first one is done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable
+
+import msgspec
+from msgspec import structs
+
+from sm.adapters.forge.model import CheckState, Comment, Issue, PullRequest
+from sm.base.errors import SmError
+from sm.base.nonce import make_nonce
+from sm.base.phase import Phase
+from sm.base.redact import redact
+from sm.issues.act.unblock import spell_unblock
+from sm.issues.look import discussion, question, reviews
+from sm.issues.look.observe import Observation
+from sm.issues.look.replies import COMMENT, read_texts
+from sm.issues.look.snapshot import full_check
+from sm.issues.look.taken import find_trust, is_trusted_comment, issue_of, make_issue, read_taken
+from sm.issues.rules.decide import Decision
+from sm.issues.rules.facts import Facts, Life
+from sm.issues.rules.material import SOURCES, Edited, EditedReview, GitState, Material, Source
+from sm.issues.rules.notices import write_notice, write_short_notice
+from sm.issues.rules.outage import OutageError, find_outage
+from sm.issues.rules.prompts import write_prompt
+from sm.issues.rules.rows import Step
+from sm.plugins.chat.bridge import lookup
+from sm.sessions import agent, terminal, turn
+from sm.sessions.history import KILLED, Verb
+from sm.sessions.launch import Launch
+from sm.sessions.plan import Plan, PlannedStep, read_receipts
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
+
+FOR_PEOPLE = (Verb.NOTIFY, Verb.REMIND, Verb.COMMENT)
+TAIL_LINES = 30
+
+
+def compose(session: IssueSession, seen: Observation, decision: Decision) -> Plan:
+    """Return the plan that carries out `decision`.
+
+    Raises:
+        OutageError: the agent was to be told of a failure of CI that is none of the commit's.
+
+    """
+    assert decision.row is not None, "only a decision with a row has steps"
+    restarts = any(step.verb is Verb.RECOVER for step in decision.row.steps)
+    work = read_git_state(session) if restarts else GitState()  # no other text tells of it
+    needed = _needed(decision.row.steps)
+    material = structs.replace(gather(session, seen, work, needed), row=decision.row.name)
+    if seen.facts.red and Source.LOG in needed and not restarts:
+        _refuse_outage(session.project, material, seen.facts)
+    last = agent.load(session.dir)
+    generation = last.generation + 1 if last else 1
+    steps = tuple(_planned(step, material, seen, generation) for step in decision.row.steps)
+    row = decision.row
+    write = row.about(seen.facts)
+    plan = Plan(decision.key, row.name, write, time.time(), steps, row.counts, row.provisional)
+    return plan.about_run(seen.facts.run, again=seen.facts.rerun)
+
+
+def _refuse_outage(project: Project, material: Material, facts: Facts) -> None:
+    ci = project.settings.ci
+    if not facts.limits.repeats_ci:
+        return  # the embedded forge knows what it has killed
+    if reason := find_outage(material.check, ci.infrastructure, ci.infrastructure_steps):
+        raise OutageError(facts.run, reason)
+
+
+def _needed(steps: Iterable[Step]) -> frozenset[Source]:
+    """What the texts of these steps quote of the forge."""
+    found = {source for step in steps for source in SOURCES.get(step.text, ())}
+    if any(step.verb is Verb.WRITE_CI_RESULT for step in steps):
+        found.add(Source.LOG)
+    return frozenset(found)
+
+
+def _planned(step: Step, material: Material, seen: Observation, generation: int) -> PlannedStep:
+    if step.verb in FOR_PEOPLE:
+        told, shortly = write_notice(step.text, material), write_short_notice(step.text, material)
+        return PlannedStep(step.verb, step.text, told, shortly=shortly)
+    if step.verb is Verb.RECOVER:
+        text, resume = write_prompt(step.text, material), _resumable(seen)
+        return PlannedStep(step.verb, step.text, text, generation, resume=resume)
+    if step.verb is Verb.INJECT:
+        return PlannedStep(step.verb, step.text, write_prompt(step.text, material), generation)
+    if step.verb is Verb.PARK:
+        return PlannedStep(step.verb, text=f"until {material.until}: {material.failure}")
+    if step.verb is Verb.REMOVE_WORKTREE:  # without a branch only merged work is safe
+        return PlannedStep(step.verb, text=seen.facts.head if seen.facts.merged else "")
+    if step.verb is Verb.ADOPT_TEXT:
+        return PlannedStep(step.verb, text=msgspec.json.encode(seen.edited).decode())
+    if step.verb is Verb.ADOPT_REVIEW:
+        return PlannedStep(step.verb, text=msgspec.json.encode(seen.edited_review).decode())
+    if step.verb is Verb.WRITE_CI_RESULT:
+        return PlannedStep(step.verb, text=f"{material.check.state}\n{material.check.log}")
+    if step.verb is Verb.RERUN_CI:
+        return PlannedStep(step.verb, text=seen.facts.run)
+    return PlannedStep(step.verb, text=seen.facts.head)
+
+
+def _resumable(seen: Observation) -> str:
+    """The agent's own session, which is tried first where an agent is gone.
+
+    One that has gone silent would be silent again, and what could not be resumed once is not
+    tried a second time.
+    """
+    facts = seen.facts
+    gone, first = facts.session is Life.GONE, not facts.history.recoveries
+    return facts.signs.context if facts.signs and gone and first else ""
+
+
+def gather(
+    session: IssueSession,
+    seen: Observation,
+    work: GitState,
+    needed: Collection[Source] = tuple(Source),
+) -> Material:
+    """Everything that a text may quote; of the long texts only what is `needed`."""
+    project = session.project
+    settings, facts = project.settings, seen.facts
+    handoffs = lookup.find_about(project.config.bridge_database, session)
+    issue = issue_of(session) if Source.ISSUE in needed else _known(session)
+    said = _read_comments(session) if _has_comments(seen, needed) else ()
+    return Material(
+        project=settings.name,
+        issue=issue,
+        branch=session.record.branch,
+        base=session.record.base,
+        remote=session.record.remote,
+        phase_file=str(project.root.phase(session.record.project, session.issue)),
+        nonce=make_nonce(4),
+        merge_command=_merge_command(project, seen),
+        answer_help=_answer_help(session, seen, handoffs),
+        pull=_whole_pull(session, seen, needed),
+        repeated=_is_repeated(facts),
+        check=full_check(project, seen.pull) if _has_log(seen, needed) else seen.check,
+        review=reviews.take(session, seen.pull, seen.review)
+        if Source.REVIEW in needed
+        else seen.review,
+        said=seen.heard.comments if seen.heard and seen.facts.said else (),
+        discussion=discussion.read_discussion(session, seen.pull.number)[-discussion.LATEST :]
+        if Source.DISCUSSION in needed and seen.pull
+        else (),
+        phase=seen.write.phase,
+        phase_text=seen.write.text,
+        answered=seen.facts.answered and seen.write.phase is not Phase.NONE,
+        reason=redact(seen.write.reason),
+        reply="\n\n".join(read_texts(seen.replies, said)),
+        trouble=question.describe_trouble(session, seen),
+        remark=_remark(session, seen),
+        git=work,
+        tail=_tail(session, seen),
+        log_lines=settings.ci.log_lines,
+        fixes_left=settings.ci.max_fixes - seen.facts.history.fixes,
+        worktree=str(session.worktree),
+        protocol_known=bool(session.profile.system_prompt),
+        dialog=turn.read_question(session.dir, seen.question)
+        if facts.dialog_at is not None
+        else "",
+        question=question.read_asked(facts),
+        failure=question.describe_failed_turn(session, seen),
+        until=turn.format_until(facts.failure) if facts.failure else "",
+        asked_row=facts.escalation.row if facts.escalation else "escalate",
+        locked_out=question.is_locked_out(facts),
+        stuck=question.is_stuck(facts),
+        attach_command=_attach_command(session),
+        edited=seen.edited or Edited(),
+        edited_review=seen.edited_review or EditedReview(),
+        handoffs=handoffs,
+        killed=facts.history.has(KILLED),
+        unblock_command=spell_unblock(settings, session.issue),
+        conflicts=_find_conflicts(session) if _has_conflicts(facts, needed) else (),
+    )
+
+
+def _has_conflicts(facts: Facts, needed: Collection[Source]) -> bool:
+    return facts.conflicts and Source.CONFLICTS in needed
+
+
+def _find_conflicts(session: IssueSession) -> tuple[str, ...]:
+    """The files of the conflict, by the clone's own git: hardly a forge names them."""
+    git, record = session.project.git, session.record
+    try:
+        base = git.fetch_branch(record.remote, record.base)
+        return git.find_conflicts(base, git.fetch_branch(record.remote, record.branch))
+    except SmError:
+        return ()  # the agent sees them when it rebases
+
+
+def _has_log(seen: Observation, needed: Collection[Source]) -> bool:
+    """Whether the log is wanted and there is one: CI keeps none of what has passed."""
+    return Source.LOG in needed and seen.check.state in (CheckState.FAILURE, CheckState.BROKEN)
+
+
+def _whole_pull(
+    session: IssueSession, seen: Observation, needed: Collection[Source]
+) -> PullRequest | None:
+    """The pull request; with all that the forge says of its merge if that is `needed`."""
+    if seen.pull is None or Source.MERGE not in needed:
+        return seen.pull
+    return session.project.forge.pull(seen.pull.number)
+
+
+def _is_repeated(facts: Facts) -> bool:
+    """Whether CI was run once more by itself."""
+    again = any(run.startswith(f"{facts.head}@") for run in facts.history.reruns)
+    return again or not facts.limits.repeats_ci
+
+
+def _has_comments(seen: Observation, needed: Collection[Source]) -> bool:
+    """Whether an answer is a comment, whose text is on the forge."""
+    return Source.COMMENTS in needed and any(one.id.startswith(COMMENT) for one in seen.replies)
+
+
+def _read_comments(session: IssueSession) -> tuple[Comment, ...]:
+    """The comments that may reach the agent: they may have been edited since the last look."""
+    found = session.project.forge.read_comments(session.issue)
+    trust = find_trust(
+        session.project, [name for one in found for name in (one.author, one.editor)]
+    )
+    return tuple(one for one in found if is_trusted_comment(one, trust))
+
+
+def _known(session: IssueSession) -> Issue:
+    """The issue, also if its text is lost: then only what is on record."""
+    return make_issue(session, read_taken(session.dir))
+
+
+def launch_with(session: IssueSession, prompt: str, *, resume: str = "") -> Launch:
+    """How the session's agent is started with `prompt`."""
+    return Launch(
+        session.project.settings.agent, session.profile, prompt, session.explain_protocol(), resume
+    )
+
+
+def _merge_command(project: Project, seen: Observation) -> str:
+    if seen.pull is None or project.settings.merge.by == "sm":
+        return ""
+    return f"sm pr merge {seen.pull.number} --project {project.name}"
+
+
+def _attach_command(session: IssueSession) -> str:
+    return f"sm attach {session.record.project} {session.issue}"
+
+
+def _answer_help(session: IssueSession, seen: Observation, handoffs: tuple[str, ...]) -> str:
+    if seen.facts.dialog_at is not None:
+        return f"`{_attach_command(session)}`, in its terminal"
+    ways = [f"`sm reply {session.record.project} {session.issue} TEXT`", "a comment on the issue"]
+    if session.project.settings.escalation.vault:
+        ways.append("the file in the vault")
+    if handoffs:  # without the id: the forge shows this, and an id is enough to write
+        ways.append("a decision in the handoff about it")
+    return " or ".join(ways)
+
+
+def _remark(session: IssueSession, seen: Observation) -> str:
+    if not (key := seen.facts.remark):
+        return ""
+    return redact(next(r.remark for r in read_receipts(session.dir) if r.remark and r.plan == key))
+
+
+def read_git_state(session: IssueSession) -> GitState:
+    """Return git's words about the worktree, or about the branch if only that is left."""
+    base = f"{session.record.remote}/{session.record.base}"
+    there = (session.worktree / ".git").exists()
+    git = session.project.git.at(session.worktree) if there else session.project.git
+    tip = "HEAD" if there else f"refs/heads/{session.record.branch}"
+    try:
+        return GitState(
+            diff_stat=git.diff_stat(base, tip),
+            log=git.log_oneline(base, tip),
+            status="\n".join(git.status_lines()) if there else "",
+        )
+    except SmError:
+        return GitState()
+
+
+def _tail(session: IssueSession, seen: Observation) -> str:
+    """The end of the terminal log, for people: only where a session failed."""
+    if not (seen.facts.crashed or seen.write.phase in (Phase.FAILED, Phase.NONE)):
+        return ""
+    return redact(terminal.read_tail(session.terminal_log, TAIL_LINES))

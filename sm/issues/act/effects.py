@@ -1,0 +1,382 @@
+"""The effects of the verbs of the matrix. Every effect finds the traces of its earlier try."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+from msgspec import structs
+
+from sm.adapters import vault
+from sm.adapters.forge.errors import AtWorkError, ConflictError
+from sm.adapters.forge.model import BOT, CheckState, Hold
+from sm.adapters.git_push import RefMovedError
+from sm.base.errors import SmError, StateError, TemporaryError, UsageError
+from sm.base.refusal import Refusal, Status
+from sm.issues.act.compose import launch_with
+from sm.issues.act.problem import Problem
+from sm.issues.look import phase_file, reviews, taken
+from sm.issues.look.question import list_asked
+from sm.issues.look.replies import locate_question
+from sm.issues.look.snapshot import last_snapshot
+from sm.issues.rules.material import Edited, EditedReview
+from sm.issues.work import claim, remnants, worktree
+from sm.issues.work.furnish import make_ready
+from sm.issues.work.remnants import KEPT_FOR_OTHERS
+from sm.messages import delivery, queue
+from sm.messages.alerts import alert, note
+from sm.messages.ids import make_id
+from sm.messages.queue import Message, Mode
+from sm.plugins.chat import threads
+from sm.plugins.forges.web.errors import RefusedError
+from sm.sessions import agent, agent_process, registry
+from sm.sessions.history import BEGUN, QUEUED, Verb
+from sm.sessions.plan import Plan, PlannedStep, read_receipts
+from sm.sessions.session import IssueSession
+from sm.store import events
+from sm.store.files import write_atomic
+
+
+class NotNowError(TemporaryError):
+    """The message of a step cannot be handed over at the moment; the plan stays."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.sentence)
+        self.problem = problem
+
+
+class PartlyToldError(SmError):
+    """A person was asked, but not in all usual places; the message says where not."""
+
+
+class PointlessError(SmError):
+    """The step has no purpose any more; the plan is dropped, and decided anew."""
+
+
+def make_effect_id(plan: Plan, step: int) -> str:
+    """Return the id of one step of one plan, by which its traces are found."""
+    return make_id(f"{plan.key}#{step}@{plan.created_at}")
+
+
+def perform(session: IssueSession, plan: Plan, step: int) -> str:
+    """Do step number `step`; return in a word how it went.
+
+    Raises:
+        NotNowError, TemporaryError: try again later.
+        PartlyToldError: it is done as far as possible.
+        PointlessError: the agent that it is for is gone.
+        SmError: it is refused for good.
+
+    """
+    planned, ident = plan.steps[step], make_effect_id(plan, step)
+    if planned.shortly:  # first, because the forge may be out of reach
+        alert(session, planned.shortly, ident, session.project.config.notify_command)
+    return EFFECTS[planned.verb](session, planned, ident)
+
+
+def _inject(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    if agent.load(session.dir) is None:
+        raise PointlessError("there is no agent to tell")
+    # Before the messages of other sessions, because the agent waits for this one.
+    message = Message(id=ident, text=step.text, mode=Mode.IMPORTANT)
+    outcome = delivery.deliver(session, message)
+    if outcome.is_delivered:
+        return step.name
+    if outcome.refusal is Refusal.BLOCKED:  # a person may change that
+        raise NotNowError(Problem("not delivered", outcome.refusal))
+    if outcome.status is Status.REFUSED:
+        raise PointlessError(f"not delivered: {outcome.sentence}")
+    if outcome.refusal:
+        raise NotNowError(Problem("not delivered yet", outcome.refusal))
+    raise NotNowError(Problem(f"not delivered yet: {outcome.status}"))
+
+
+def withdraw(session: IssueSession, plan: Plan, step: int) -> bool:
+    """Take back the message of a step; False if it was handed over already."""
+    ident = make_effect_id(plan, step)
+    return queue.withdraw(session.dir, ident) or queue.find_place(session.dir, ident) is None
+
+
+def _park(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    return step.text  # it only tells, and does nothing
+
+
+def _adopt_text(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    taken.adopt(session.dir, msgspec.json.decode(step.text, type=Edited))
+    return ""
+
+
+def _adopt_review(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    reviews.adopt(session.dir, msgspec.json.decode(step.text, type=EditedReview))
+    return ""
+
+
+def _create_phase(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    try:
+        phase_file.create(session.root, session.record.project, session.issue)
+    except StateError as error:  # something else is in its place now: a person must know
+        raise PointlessError(error.message) from error
+    return ""
+
+
+def _write_ci_result(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    return _publish(
+        session, session.root.ci_result(session.record.project, session.issue), step.text
+    )
+
+
+def _open_pull(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    issue = taken.issue_of(session)
+    pull = session.project.forge.open_pull(
+        branch=session.record.branch,
+        base=session.record.base,
+        title=issue.title,
+        body=f"Closes #{issue.number}",
+        author=BOT,
+    )
+    return pull.name
+
+
+def _rerun_ci(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    """Begin it, unless a try that was cut short has; else a word why that cannot be done."""
+    forge, (head, _, at) = session.project.forge, step.text.partition("@")
+    now = forge.check(head)
+    if now.state is CheckState.PENDING or f"{now.at:.3f}" != at:
+        return BEGUN
+    try:
+        forge.rerun_check(head)
+    except AtWorkError:
+        return BEGUN
+    except (RefusedError, UsageError) as error:
+        return error.message
+    return BEGUN
+
+
+def _merge(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    pull = session.project.forge.pull_for(session.record.branch)
+    if pull is None:
+        raise PointlessError(f"there is no pull request of '{session.record.branch}'")
+    forge = session.project.forge
+    try:
+        made = forge.merge(pull.number, head=step.text, author=BOT)
+    except ConflictError as error:
+        # Others came first. A forge that shows it has the agent told; else a person is asked.
+        if forge.pull(pull.number).conflicts:
+            raise PointlessError(error.message) from error
+        raise
+    return QUEUED if made.hold is Hold.QUEUED else made.merged_as[:10]
+
+
+def _comment(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    text = step.text
+    if step.name == "stopped" and session.worktree.exists():
+        text += f"\n\nIts worktree has work that is nowhere else and is kept: `{session.worktree}`."
+    session.project.forge.comment(session.issue, text, author=BOT, marker=ident)
+    return step.name
+
+
+def _notify(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    missed = _missed(_ask_in_vault, session, step, ident)
+    missed += _missed(_ask_in_chat, session, step, ident)
+    # The issue comes last: its comment names the places without the question.
+    where_not = "".join(f"\n\nThis question is {place}." for place in missed)
+    text = f"{_mentions(session)}{step.text}{where_not}"
+    _comment(session, structs.replace(step, text=text), ident)
+    if missed:
+        raise PartlyToldError(f"the question is {'; '.join(missed)}")
+    return step.name
+
+
+def _mentions(session: IssueSession) -> str:
+    """The names of those who are asked, as the forge tells them of it; '' for nobody."""
+    seen = last_snapshot(session.project.directory)
+    names = list_asked(session.project.settings, seen, session.issue)
+    return f"{' '.join(f'@{name}' for name in names)} " if names else ""
+
+
+def _missed(
+    ask: Callable[[IssueSession, PlannedStep, str], None],
+    session: IssueSession,
+    step: PlannedStep,
+    ident: str,
+) -> list[str]:
+    """Why the question is not in one of the places for it: at most one sentence.
+
+    One place that cannot be used keeps the question from no other.
+    """
+    try:
+        ask(session, step, ident)
+    except SmError as error:
+        return [error.message]
+    return []
+
+
+def _ask_in_vault(session: IssueSession, step: PlannedStep, ident: str) -> None:
+    if (file := locate_question(session)) is None:
+        return
+    title = f"{session.record.project} #{session.issue}: {session.record.title}"
+    try:
+        vault.ask(file, title=title, body=step.text, marker=ident)
+    except SmError as error:
+        raise SmError(f"not in the vault: {error.message}") from error
+
+
+def _ask_in_chat(session: IssueSession, step: PlannedStep, ident: str) -> None:
+    try:
+        threads.ask(session, step.text, ident)
+    except SmError as error:
+        raise SmError(f"not in the chat: {error.message}") from error
+
+
+def _remind(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    text = f"{_mentions(session)}{step.text}"
+    told = _comment(session, structs.replace(step, text=text), ident)
+    _publish(session, session.root.renotify(session.record.project, session.issue), ident)
+    return told
+
+
+def _publish(session: IssueSession, path: Path, text: str) -> str:
+    """Write a file for people and scripts, which nothing of ours reads; '' or why it is not there.
+
+    Where every user may make files another one may have taken its name. Nothing waits for that.
+    """
+    try:
+        write_atomic(path, f"{text}\n")
+    except StateError as error:
+        left = f"went on without a file that only people and scripts read: {error.message}"
+        note(
+            session,
+            left,
+            f"unwritten:{path.name}",
+            session.project.config.notify_command,
+            parent=False,
+        )
+        return left
+    return ""
+
+
+def _label_blocked(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    session.project.forge.add_label(session.issue, session.project.settings.labels.blocked)
+    return ""
+
+
+def _restore_backlog(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    project = session.project
+    why_not = _why_not_in_backlog(session)
+    if not why_not:
+        project.forge.add_label(session.issue, project.settings.labels.backlog)
+    project.forge.remove_label(session.issue, project.settings.labels.in_progress)
+    return f"not set: {why_not}" if why_not else ""
+
+
+def _why_not_in_backlog(session: IssueSession) -> str:
+    # An issue with the label is worked on as it stands. A stranger may have changed its text, and
+    # no trusted person has read that.
+    if not taken.is_untouched(session):
+        return "the text was edited by an account that is not trusted"
+    if any(one.verb is Verb.LABEL_BLOCKED and one.trouble for one in read_receipts(session.dir)):
+        return "nothing else says that the issue is blocked, and it would be picked up again"
+    return ""
+
+
+def _clean_labels(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    project = session.project
+    for label in (project.settings.labels.in_progress, project.settings.labels.backlog):
+        project.forge.remove_label(session.issue, label)
+    return ""
+
+
+def _close_issue(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    session.project.forge.close_issue(session.issue)
+    return ""
+
+
+def _close_pull(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    return remnants.close_pull(session.project, session.issue, session.record.branch)
+
+
+def _kill(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    agent_process.stop(session.tmux, session)
+    return ""
+
+
+def _recover(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    project = session.project
+    note = make_ready(session)
+    phase_file.create(project.root, session.record.project, session.issue)
+    launch = launch_with(session, step.text, resume=step.resume)
+    agent_process.launch(session.tmux, session, launch, generation=step.generation)
+    return note
+
+
+def _remove_worktree(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    return str(
+        worktree.remove(
+            session.project.git, session.own_settings, session.issue, merged_head=step.text
+        )
+    )
+
+
+def _delete_branch(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    try:
+        session.project.git.delete_ref(
+            session.project.settings.remote, f"refs/heads/{session.record.branch}", expect=step.text
+        )
+    except RefMovedError:
+        return KEPT_FOR_OTHERS
+    return ""
+
+
+def _delete_empty_branch(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    return remnants.delete_branch(session.project, session.record.branch)
+
+
+def _release_claim(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    project = session.project
+    return claim.release(project.git, project.settings, session.issue, project.root)
+
+
+def _forget(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    project = session.project
+    if (file := locate_question(session)) is not None:
+        _settle(session, file)
+    for problem in registry.forget(project.root, session, project.config.logs):
+        project.record(events.Problem(session=session.name, text=problem))
+    return ""
+
+
+def _settle(session: IssueSession, file: Path) -> None:
+    """Put the question away; a vault that cannot be used keeps no session from its end."""
+    try:
+        vault.settle(file)
+    except SmError as error:
+        session.project.record(events.Problem(session=session.name, text=error.message))
+
+
+EFFECTS: dict[Verb, Callable[[IssueSession, PlannedStep, str], str]] = {
+    Verb.INJECT: _inject,
+    Verb.CREATE_PHASE: _create_phase,
+    Verb.WRITE_CI_RESULT: _write_ci_result,
+    Verb.OPEN_PULL: _open_pull,
+    Verb.RERUN_CI: _rerun_ci,
+    Verb.MERGE: _merge,
+    Verb.NOTIFY: _notify,
+    Verb.REMIND: _remind,
+    Verb.COMMENT: _comment,
+    Verb.LABEL_BLOCKED: _label_blocked,
+    Verb.RESTORE_BACKLOG: _restore_backlog,
+    Verb.CLEAN_LABELS: _clean_labels,
+    Verb.CLOSE_ISSUE: _close_issue,
+    Verb.CLOSE_PULL: _close_pull,
+    Verb.KILL: _kill,
+    Verb.RECOVER: _recover,
+    Verb.PARK: _park,
+    Verb.ADOPT_TEXT: _adopt_text,
+    Verb.ADOPT_REVIEW: _adopt_review,
+    Verb.REMOVE_WORKTREE: _remove_worktree,
+    Verb.DELETE_BRANCH: _delete_branch,
+    Verb.DELETE_EMPTY_BRANCH: _delete_empty_branch,
+    Verb.RELEASE_CLAIM: _release_claim,
+    Verb.FORGET: _forget,
+}

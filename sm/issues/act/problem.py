@@ -1,0 +1,64 @@
+"""The file `problem`: what keeps the session from what is due, for its reactor and for people."""
+
+from __future__ import annotations
+
+import os
+
+from msgspec import Struct
+
+from sm.base.errors import StateError
+from sm.base.refusal import Refusal, find_refusal
+from sm.store.files import decode_json, read_guarded, write_json
+from sm.store.paths import SessionDir
+
+
+class Problem(Struct, frozen=True, omit_defaults=True):
+    """What went wrong; `refusal` where something in the agent's terminal is in the way.
+
+    `not_before` is when it may be tried again at the earliest, in seconds since 1970: what a forge
+    may still be at work on would be done twice. 0 where nothing speaks against an earlier try.
+    """
+
+    text: str
+    refusal: Refusal | None = None
+    not_before: float = 0.0
+
+    @property
+    def sentence(self) -> str:
+        """What a person reads."""
+        return f"{self.text}: {self.refusal.sentence}" if self.refusal else self.text
+
+
+def read_problem(directory: SessionDir) -> Problem | None:
+    """What is in the way, None for nothing.
+
+    Raises:
+        StateError: what is there is no plain file of ours.
+
+    """
+    data = read_guarded(directory.problem)
+    if data is None:
+        return None
+    try:
+        return decode_json(data, Problem, directory.problem)
+    except StateError:
+        return _told(data.decode("utf-8", "replace").strip())
+
+
+def _told(sentence: str) -> Problem:
+    """The problem of a file that an older version wrote: a sentence alone."""
+    text, _, end = sentence.partition(": ")
+    refusal = find_refusal(end)
+    return Problem(text, refusal) if refusal else Problem(sentence)
+
+
+def write_problem(directory: SessionDir, problem: Problem, since: float | None = None) -> None:
+    """Write it down; the file's time is since when it is so (seconds since 1970; default: now).
+
+    Raises:
+        StateError: it cannot be written.
+
+    """
+    write_json(directory.problem, problem)
+    if since is not None:
+        os.utime(directory.problem, (since, since))

@@ -1,0 +1,427 @@
+"""Observe, decide, act: one pass over one session, under its lock, resumable at every step."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+import time
+from collections.abc import Callable, Iterator
+
+from msgspec import Struct, structs
+
+from sm.adapters.git_call import GitLockedError
+from sm.base.errors import SmError, StateError, TemporaryError
+from sm.base.foreign import read_seconds
+from sm.base.refusal import Refusal
+from sm.context.monitor import tend_context
+from sm.issues.act import retry
+from sm.issues.act.answer_asks import answer_asks
+from sm.issues.act.compose import compose, launch_with
+from sm.issues.act.effects import (
+    NotNowError,
+    PartlyToldError,
+    PointlessError,
+    make_effect_id,
+    perform,
+    withdraw,
+)
+from sm.issues.act.problem import Problem, read_problem, write_problem
+from sm.issues.look import discussion, reviews, taken
+from sm.issues.look.observe import Observation, observe
+from sm.issues.look.question import STUCK
+from sm.issues.look.snapshot import snapshot
+from sm.issues.rules.decide import BY_HAND, Held, decide
+from sm.issues.rules.facts import Facts
+from sm.issues.rules.matrix import BY_NAME, INTERRUPTING, OVERTAKING
+from sm.issues.rules.outage import OutageError
+from sm.issues.work import locks
+from sm.messages import alerts
+from sm.messages.follow_up import tend_messages
+from sm.messages.hands import find_obstacle, observe_hands
+from sm.messages.telling import tell_of_step
+from sm.plugins.chat.threads import hand_over
+from sm.plugins.forges.web.ledger import spend_for
+from sm.sessions import agent_process, registry
+from sm.sessions import plan as plans
+from sm.sessions.hands import LEFT_S, Deed
+from sm.sessions.history import KILLED, Receipt, Verb
+from sm.sessions.plan import Plan
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
+from sm.store import events, journal, lock
+from sm.store.failpoint import crash_point
+from sm.store.files import backdate, discard, read_guarded, write_atomic
+from sm.store.paths import SessionDir
+from sm.store.repair import repair
+
+ROUNDS = 20
+"""Decisions in one pass. The matrix comes to rest after two or three; more would be a loop."""
+
+FORGE_VERBS = frozenset({Verb.OPEN_PULL, Verb.RERUN_CI, Verb.MERGE, Verb.CLOSE_ISSUE})
+"""After these the forge looks different, so the last observation of it is worth nothing."""
+
+FINAL = frozenset({Verb.OPEN_PULL, Verb.MERGE})
+"""What cannot be taken back: before it is tried once more, it is asked whether it is overtaken."""
+
+PATIENT = (Refusal.BUSY, Refusal.HOLD)
+"""Of these no person is told: the first ends by itself, of the second a rotation tells."""
+
+MESSAGE_RETRY_S = 15.0
+
+STUCK_S = 600.0
+"""So long a message may wait to be typed before a person is told; a busy agent takes its time, and
+so does one whose context is being replaced."""
+
+
+class Moment(Struct, frozen=True):
+    """When a pass began (seconds since the epoch), and what time the phase file had then."""
+
+    at: float
+    phase_mtime_ns: int | None
+
+    @classmethod
+    def now(cls, session: IssueSession) -> Moment:
+        """As it is now. Whatever is in place of the phase file: a monitor sees its time, too."""
+        try:
+            found = session.root.phase(session.record.project, session.issue).stat()
+        except OSError:
+            return cls(time.time(), None)
+        return cls(time.time(), found.st_mtime_ns)
+
+
+def react(project: Project, name: str) -> None:
+    """Bring the session `name` up to date; a session that is over is no error."""
+    directory = project.root.session(name)
+    repair(project.root, project.root.project(project.name), directory)
+    try:
+        with contextlib.suppress(TemporaryError):
+            snapshot(project)  # the monitor may call because the forge is due, not the session
+        if directory.identity.exists():
+            _react(project, name, directory)
+    except (StateError, FileNotFoundError):
+        if directory.identity.exists():
+            raise
+        # The state was removed under our hands: the next dev-poll begins anew.
+
+
+def _react(project: Project, name: str, directory: SessionDir) -> None:
+    with lock.hold(directory.lock, timeout_s=120):
+        if not directory.identity.exists():
+            return
+        session = registry.load_issue_session(project.root, name).provide(project=project)
+        with spend_for(name):
+            again_at = _tend(session)
+            for _ in _passes(session, directory):
+                pass
+        _sooner(directory, again_at)
+
+
+def _tend(session: IssueSession) -> float:
+    """See to all that the matrix does not decide on; none of it keeps a reaction waiting."""
+
+    def relaunch(generation: int) -> None:
+        start = launch_with(session, "")
+        agent_process.relaunch(session.tmux, session, start, generation=generation)
+
+    def context() -> float:
+        return tend_context(session, relaunch)
+
+    seen_to = (
+        context,
+        lambda: hand_over(session),
+        lambda: taken.watch(session),
+        lambda: reviews.watch(session),
+        lambda: discussion.watch(session),
+        lambda: answer_asks(session),
+        lambda: tend_messages(session),
+    )
+    return min(_tended(session, tend) for tend in seen_to)
+
+
+def _tended(session: IssueSession, tend: Callable[[], float | None]) -> float:
+    try:
+        again_at = tend()
+    except SmError as error:
+        problem = events.Problem(session=session.name, text=error.message)
+        journal.record_once(session.root.journal, problem)
+        return time.time() + MESSAGE_RETRY_S
+    return math.inf if again_at is None else again_at
+
+
+def _passes(session: IssueSession, directory: SessionDir) -> Iterator[None]:
+    newer_than = 0.0
+    for _ in range(ROUNDS):
+        started = Moment.now(session)
+        if again_at := retry.find_earliest(session):
+            _rest(directory, started, again_at)
+            return
+        try:
+            plan = _pending(session) or _decide(session, newer_than, started)
+            if plan is None or not _carry_out(session, plan):
+                return
+        except SmError as error:
+            if not _is_unlocked(session, error):
+                _rest(directory, started, retry.note_obstacle(session, error))
+                return
+            plan = None
+        if plan and any(step.verb in FORGE_VERBS for step in plan.steps):
+            newer_than = time.time()
+        yield
+    raise SmError(f"'{session.name}' did not come to rest in {ROUNDS} decisions: see sm trace")
+
+
+def _is_unlocked(session: IssueSession, error: SmError) -> bool:
+    """Whether a lock that no git holds was in the way, and is not any more."""
+    return isinstance(error, GitLockedError) and any(
+        list(locks.clear(session.project, session.name))
+    )
+
+
+def _pending(session: IssueSession) -> Plan | None:
+    """The plan under way, unless it, or trying its next step again, has lost its sense."""
+    plan = plans.read_pending(session.dir)
+    step = plans.find_next_step(plan, plans.read_receipts(session.dir)) if plan else 0
+    if plan is None or step >= len(plan.steps):
+        return plan
+    verb, put_off = plan.steps[step].verb, session.dir.problem.exists()
+    waits = put_off and verb is Verb.INJECT
+    # A merge that was killed may be done: only one that was put off is looked at anew.
+    merges = put_off and verb is Verb.MERGE
+    # A session that was to end, and of which nothing is ended yet, may have gone on meanwhile.
+    ends = put_off and verb is Verb.KILL and step == 0 and not plan.key.startswith(BY_HAND)
+    passing = plan.row in BY_NAME and (merges or ends or BY_NAME[plan.row].passing)
+    if not passing and not waits and verb not in FINAL:
+        return plan
+    facts = observe(session, newer_than=time.time() if verb in FINAL else 0.0).facts
+    if verb in FINAL and facts.merged:
+        return plan  # the next try finds that, and puts it on record
+    if passing and (not _holds(plan, facts) or _reminds_under_hands(session, plan, facts)):
+        return _take_back(session, plan, step, "it is over")
+    if waits and (_is_stuck(session, plan, facts) or decide(facts, OVERTAKING).acts):
+        withdraw(session, plan, step)
+        _drop(session, plan, "waited in vain to be delivered")
+        return None
+    if verb in FINAL and decide(facts, OVERTAKING).acts:
+        _drop(session, plan, "something else is due first")
+        return None
+    if waits and decide(facts, INTERRUPTING).acts:
+        return _take_back(session, plan, step, "has to wait")
+    return plan
+
+
+def _holds(plan: Plan, facts: Facts) -> bool:
+    """Whether what the plan reacts to is still so."""
+    row = BY_NAME[plan.row]
+    return row.when(facts) and row.key(facts) == plan.key
+
+
+def _reminds_under_hands(session: IssueSession, plan: Plan, facts: Facts) -> bool:
+    """Whether the plan is a reminder, and a person has come to the terminal since."""
+    deed = BY_NAME[plan.row].deed
+    return (
+        deed is not None
+        and deed(facts) is Deed.REMIND
+        and (find_obstacle(session, Deed.REMIND) is not None)
+    )
+
+
+def _is_stuck(session: IssueSession, plan: Plan, facts: Facts) -> bool:
+    """Whether the message has waited for so long that a person has to know; it is noted once."""
+    problem = read_problem(session.dir)
+    if problem is None or problem.refusal in PATIENT:
+        return False
+    stuck = f"{STUCK}{plan.key}"
+    if time.time() - plan.created_at <= STUCK_S or stuck in facts.history.troubles:
+        return False
+    plans.add_receipt(session.dir, Receipt(time.time(), stuck, "stuck", trouble=problem.sentence))
+    return True
+
+
+def _take_back(session: IssueSession, plan: Plan, step: int, why: str) -> Plan | None:
+    """Drop the plan; but one whose message is with the agent already is finished."""
+    if not withdraw(session, plan, step):
+        return plan
+    _drop(session, plan, why)
+    return None
+
+
+def _drop(session: IssueSession, plan: Plan, why: str) -> None:
+    session.project.record(events.Dropped(session=session.name, row=plan.row, reason=why))
+    plans.drop(session.dir)
+
+
+def _decide(session: IssueSession, newer_than: float, started: Moment) -> Plan | None:
+    """The plan for what is due now, saved; None when the session is at rest until `next`."""
+    directory = session.dir
+    seen = _observe(session, newer_than)
+    decision = decide(seen.facts)
+    if decision.concerns_people:
+        seen = structs.replace(
+            seen, facts=structs.replace(seen.facts, hands=observe_hands(session))
+        )
+        decision = decide(seen.facts)
+    _note_held(session, decision.held)
+    if not decision.acts:
+        _rest(directory, started, decision.wake_at)
+        return None
+    try:
+        plan = compose(session, seen, decision)
+    except OutageError as outage:
+        _note_outage(session, outage)
+        return _decide(session, newer_than, started)
+    crash_point("plan:before-save")
+    plans.save(directory, plan)
+    crash_point("plan:after-save")
+    session.project.record(
+        events.Decided(session=session.name, row=plan.row, phase=seen.write.text)
+    )
+    return plan
+
+
+def _note_held(session: IssueSession, held: Held | None) -> None:
+    """Have people see what waits for a person at the terminal; it is told once in the journal.
+
+    A draft may be forgotten there: after a while somebody has to know.
+    """
+    directory = session.dir
+    if held is None:
+        discard(directory.problem)
+        return
+    problem = Problem(f"{held.deed} waits", held.refusal)
+    if read_problem(directory) != problem:
+        write_problem(directory, problem)
+        session.project.record(events.Waiting(session=session.name, reason=problem.sentence))
+        return
+    since = directory.problem.stat().st_mtime
+    if held.refusal is Refusal.DRAFT and time.time() > since + LEFT_S:
+        key, command = f"held:{since:.0f}", session.project.config.notify_command
+        alerts.note(session, f"is left as it is: {problem.sentence}", key, command)
+
+
+def _note_outage(session: IssueSession, outage: OutageError) -> None:
+    """From now on that run of CI counts as broken, and no more as a failure of the commit."""
+    ident, said = f"outage:{outage.run}", events.Problem(session=session.name, text=outage.reason)
+    plans.add_receipt(
+        session.dir,
+        Receipt(time.time(), ident, "outage", run=outage.run, outage=outage.reason),
+    )
+    session.project.record(said)
+
+
+def _observe(session: IssueSession, newer_than: float) -> Observation:
+    seen = observe(session, newer_than=newer_than)
+    if not seen.problem:
+        return seen
+    # An unreadable phase file cuts the agent off: a person has to know, once each time.
+    told = f"{seen.facts.addressed_at:.0f}:{seen.problem}"
+    cause = f"phase-file:{hashlib.sha256(told.encode()).hexdigest()[:8]}"
+    if cause in seen.facts.history.troubles:
+        return seen
+    plans.add_receipt(session.dir, Receipt(time.time(), cause, "phase-file", trouble=seen.problem))
+    session.project.record(events.Problem(session=session.name, text=seen.problem))
+    return observe(session, newer_than=newer_than)
+
+
+def _carry_out(session: IssueSession, plan: Plan) -> bool:
+    """Do the steps that are left; False when the session is over.
+
+    Raises:
+        SmError: a step is not possible now; the plan stays for another pass.
+
+    """
+    project = session.project
+    directory = session.dir
+    first = plans.find_next_step(plan, plans.read_receipts(directory))
+    for number in range(first, len(plan.steps)):
+        verb = plan.steps[number].verb
+        crash_point(f"{verb}:before")
+        if not tell_of_step(session, plan, number) and verb is Verb.FORGET and retry.is_young(plan):
+            raise TemporaryError("who waits for the session cannot be told that it ends")
+        try:
+            receipt = _do(session, plan, number)
+        except PointlessError as error:
+            project.record(events.Dropped(session=session.name, row=plan.row, reason=error.message))
+            plans.drop(directory)
+            return True
+        crash_point(f"{verb}:after")
+        project.record(_done(session, receipt))
+        if receipt.detail and receipt.trouble:
+            project.record(events.Problem(session=session.name, text=receipt.trouble))
+        if verb is Verb.FORGET:
+            return False
+        plans.add_receipt(directory, receipt)
+        crash_point(f"{verb}:receipt")
+    plans.add_receipt(directory, plan.receipt(len(plan.steps)))
+    crash_point("plan:before-drop")
+    plans.drop(directory)
+    return True
+
+
+def _done(session: IssueSession, receipt: Receipt) -> events.StepDone:
+    return events.StepDone(
+        session=session.name,
+        verb=str(receipt.verb),
+        row=receipt.row,
+        result=receipt.detail,
+        trouble=receipt.trouble,
+    )
+
+
+def _do(session: IssueSession, plan: Plan, number: int) -> Receipt:
+    """The receipt of a step; that of a question says how its comment is found again."""
+    receipt = _try(session, plan, number)
+    if receipt.verb is not Verb.NOTIFY:
+        return receipt
+    return structs.replace(receipt, marker=make_effect_id(plan, number))
+
+
+def _check_hands(session: IssueSession, plan: Plan) -> None:
+    """Keep the step that ends the agent from people at its terminal.
+
+    They were asked about before the plan was made, and may have come since.
+
+    Raises:
+        NotNowError: somebody is there.
+
+    """
+    asked_for = plan.key.startswith(BY_HAND) or plans.has_receipt(session.dir, KILLED)
+    refusal = None if asked_for else find_obstacle(session, Deed.END)
+    if refusal:
+        raise NotNowError(Problem(f"{Deed.END} waits", refusal))
+
+
+def _try(session: IssueSession, plan: Plan, number: int) -> Receipt:
+    """The receipt of a step: done, or given up."""
+    verb = plan.steps[number].verb
+    if verb is Verb.KILL:
+        _check_hands(session, plan)
+    try:
+        return plan.receipt(number, detail=perform(session, plan, number))
+    except PartlyToldError as error:
+        return plan.receipt(number, detail=plan.steps[number].name, trouble=error.message)
+    except (NotNowError, PointlessError, GitLockedError):
+        raise  # a lock in the way of a restart is no crash
+    except SmError as error:
+        if verb is Verb.RECOVER:
+            # A restart that fails is a crash like any other: counted, paused for, given up at last.
+            return plan.receipt(number, detail=f"{plans.FAILED}{error.message}")
+        if not retry.is_given_up(plan, verb, error):
+            raise
+        return plan.receipt(number, trouble=error.message)
+
+
+def _sooner(directory: SessionDir, at: float) -> None:
+    """Have the monitor call at `at`, unless it calls earlier, or the session is over."""
+    line = (read_guarded(directory.next, 40) or b"").decode("ascii", "replace").strip()
+    if at < math.inf and (read_seconds(line) or 0.0) > at:
+        write_atomic(directory.next, f"{math.ceil(at)}\n")
+
+
+def _rest(directory: SessionDir, started: Moment, wake_at: float) -> None:
+    """Tell the monitor up to which moment all is seen, and when to call at the latest."""
+    write_atomic(directory.next, f"{math.ceil(wake_at)}\n")
+    # What changed while we looked must count as changed since.
+    write_atomic(directory.seen, "", mtime_ns=backdate(started.at))
+    if started.phase_mtime_ns is not None:
+        write_atomic(directory.phase_seen, "", mtime_ns=started.phase_mtime_ns)

@@ -1,0 +1,117 @@
+"""How long a step that fails is tried, and when the next try is."""
+
+from __future__ import annotations
+
+import time
+
+from msgspec import structs
+
+from sm.adapters.forge.errors import (
+    AtWorkError,
+    BaseMovedError,
+    MergeRefusedError,
+    QueueUnknownError,
+)
+from sm.base.clock import is_ahead
+from sm.base.errors import SmError, TemporaryError
+from sm.base.refusal import Refusal
+from sm.issues.act.effects import NotNowError
+from sm.issues.act.problem import Problem, read_problem, write_problem
+from sm.issues.act.refusals import REFUSALS
+from sm.plugins.forges.web.errors import UnknownOutcomeError
+from sm.sessions.history import Verb
+from sm.sessions.plan import Plan
+from sm.sessions.session import IssueSession
+from sm.store import events
+
+RETRY_S = (0.5, 300.0)
+TYPING_RETRY_S = (0.5, 5.0)
+"""Shortest and longest pause before another try; it grows with the time that it has been so.
+
+Where hooks tell when a busy agent is free again, nothing has to be tried often.
+"""
+
+UNKNOWN_S = 30.0
+"""So long a forge that has not answered may still be at work on what it was to write."""
+OVERTAKEN = (AtWorkError, BaseMovedError, QueueUnknownError)
+"""A merge is made later for these."""
+
+TELLING = frozenset({Verb.NOTIFY, Verb.REMIND, Verb.COMMENT})
+ELSEWHERE = TELLING | {
+    Verb.OPEN_PULL,
+    Verb.RERUN_CI,
+    Verb.MERGE,
+    Verb.LABEL_BLOCKED,
+    Verb.RESTORE_BACKLOG,
+    Verb.CLEAN_LABELS,
+    Verb.CLOSE_ISSUE,
+    Verb.CLOSE_PULL,
+    Verb.REMOVE_WORKTREE,
+    Verb.DELETE_BRANCH,
+    Verb.DELETE_EMPTY_BRANCH,
+}
+"""The forge, the remote or the clone can refuse these, and the session can go on without them.
+
+The claim is none of them: if it were left behind, the issue would be taken up again.
+"""
+EARLY = frozenset({Verb.OPEN_PULL, Verb.NOTIFY})
+REFUSED_FOR_S = 30.0
+"""So long these are tried although they are refused: a forge may learn only a moment later what was
+pushed to its remote, and a question should not miss its comment for one bad answer."""
+TRY_FOR_S = 600.0
+"""So long such a step is tried that fails and is not refused, such as on a full disk."""
+
+
+def is_given_up(plan: Plan, verb: Verb, error: SmError) -> bool:
+    """Whether the session goes on without the step: it was refused, or tried for long.
+
+    What the forge cannot take for now is tried on, but a person can be told and answer elsewhere,
+    and does not wait for ever for a merge that others always come before.
+    """
+    if verb not in ELSEWHERE or isinstance(error, MergeRefusedError):
+        return verb in ELSEWHERE
+    if isinstance(error, REFUSALS):
+        return verb not in EARLY or time.time() - plan.created_at > REFUSED_FOR_S
+    passes = isinstance(error, TemporaryError) and not isinstance(error, OVERTAKEN)
+    return (verb in TELLING or not passes) and not is_young(plan)
+
+
+def is_young(plan: Plan) -> bool:
+    """Whether its steps may still fail for a reason that passes."""
+    return time.time() - plan.created_at <= TRY_FOR_S
+
+
+def find_earliest(session: IssueSession) -> float:
+    """When the plan may be tried again (seconds since 1970), 0 for now.
+
+    The forge may still be at work on the last try. Whatever calls for a pass meanwhile, such as the
+    look at the forge after each write, must wait.
+    """
+    problem = read_problem(session.dir)
+    not_before = problem.not_before if problem else 0.0
+    return not_before if is_ahead(not_before, RETRY_S[1]) else 0.0
+
+
+def note_obstacle(session: IssueSession, error: SmError) -> float:
+    """Note what is in the way; return when to try again, in seconds since 1970.
+
+    The pause grows with the time that it has been in the way.
+    """
+    problem = error.problem if isinstance(error, NotNowError) else Problem(error.message)
+    known, now = read_problem(session.dir), time.time()
+    is_known = known is not None and structs.replace(known, not_before=0.0) == problem
+    since = session.dir.problem.stat().st_mtime if is_known else now
+    hooks_tell = session.profile.hooks and problem.refusal is Refusal.BUSY
+    by_hand = problem.refusal is Refusal.TYPING  # a person's hand, which takes its time
+    typing = isinstance(error, NotNowError) and not hooks_tell and not by_hand
+    shortest, longest = TYPING_RETRY_S if typing else RETRY_S
+    may_be_at_it = isinstance(error, UnknownOutcomeError)
+    if may_be_at_it or isinstance(error, OVERTAKEN):
+        shortest = UNKNOWN_S
+    again_at = now + min(max((now - since) / 4, shortest), longest)
+    if not is_known:
+        session.project.record(events.Waiting(session=session.name, reason=error.message))
+    if may_be_at_it or not is_known:
+        problem = structs.replace(problem, not_before=again_at if may_be_at_it else 0.0)
+        write_problem(session.dir, problem, since)
+    return again_at

@@ -1,0 +1,55 @@
+"""Ends a session whose issue was settled while its state was lost."""
+
+from __future__ import annotations
+
+from sm.adapters.forge.model import Issue, IssueState, PullState
+from sm.issues.act.effects import EFFECTS, NotNowError
+from sm.issues.act.problem import Problem
+from sm.issues.act.refusals import REFUSALS
+from sm.issues.rules.matrix import CLOSE, FINISH, LET_GO
+from sm.issues.rules.rows import Step
+from sm.messages.hands import find_obstacle
+from sm.sessions.hands import Deed
+from sm.sessions.history import Verb
+from sm.sessions.plan import PlannedStep
+from sm.sessions.session import IssueSession
+from sm.store import events, journal
+
+UNTOLD = frozenset({Verb.COMMENT, Verb.FORGET})
+"""People see the end on the issue, and the caller forgets the session."""
+
+
+def let_go(session: IssueSession, issue: Issue) -> None:
+    """End a session: first its agent, then its things on the forge, and its claim last.
+
+    Work that is not merged stays on its branch or in its worktree.
+
+    Raises:
+        NotNowError: a person is at its terminal; nothing was done.
+
+    """
+    if refusal := find_obstacle(session, Deed.END):
+        raise NotNowError(Problem(f"{Deed.END} waits", refusal))
+    project = session.project
+    pull = project.forge.pull_for(session.record.branch)
+    merged_head = pull.head if pull and pull.state is PullState.MERGED else ""
+    for step in _steps(issue, is_merged=bool(merged_head)):
+        if step.verb not in UNTOLD:
+            _do(session, PlannedStep(step.verb, step.text, merged_head))
+    project.record(events.LetGo(session=session.name))
+
+
+def _do(session: IssueSession, step: PlannedStep) -> None:
+    try:
+        EFFECTS[step.verb](session, step, "")
+    except REFUSALS as error:  # nor does it hold up the end of a session on record
+        if step.verb is Verb.RELEASE_CLAIM:
+            raise
+        told = events.Problem(session=session.name, text=f"{step.verb}: {error.message}")
+        journal.record_once(session.root.journal, told)
+
+
+def _steps(issue: Issue, *, is_merged: bool) -> tuple[Step, ...]:
+    if issue.state is IssueState.OPEN:  # blocked
+        return (Step(Verb.KILL), *LET_GO)
+    return FINISH if is_merged else CLOSE

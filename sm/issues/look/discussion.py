@@ -1,0 +1,85 @@
+"""What trusted people say on a pull request outside of a review: told to its agent, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct, structs
+
+from sm.adapters.forge.model import Comment, PullState
+from sm.issues.look.snapshot import last_snapshot
+from sm.issues.look.taken import find_trust, is_trusted_comment
+from sm.sessions.history import fold
+from sm.sessions.plan import read_receipts
+from sm.sessions.session import IssueSession
+from sm.store.damage import read_rebuildable
+from sm.store.files import write_json
+from sm.store.paths import SessionDir
+
+ROW = "pull-comment"
+LATEST = 20
+"""Comments that a text quotes; more are read by `sm pr show`."""
+
+
+class Heard(Struct, frozen=True):
+    """The comments that the agent is told of together; `heard` is the time of the last one.
+
+    `seen` is what the pull request was known by when its comments were read last.
+    """
+
+    pull: int
+    seen: str = ""
+    heard: float = 0.0
+    comments: tuple[Comment, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """What these comments are known by, '' if there are none."""
+        return f"{self.pull}-{self.heard:.3f}" if self.comments else ""
+
+
+def read_heard(directory: SessionDir) -> Heard | None:
+    """Return what was said on the pull request last."""
+    return read_rebuildable(directory.pull_comments, Heard)
+
+
+def read_discussion(session: IssueSession, number: int) -> tuple[Comment, ...]:
+    """Return the latest comments of trusted people on a pull request, oldest first.
+
+    Raises:
+        SmError: the forge cannot say.
+
+    """
+    found = session.project.forge.read_comments(number, on_pull=True)
+    people = [name for one in found for name in (one.author, one.editor)]
+    trust = find_trust(session.project, people)
+    return tuple(one for one in found if not one.marker and is_trusted_comment(one, trust))
+
+
+def watch(session: IssueSession) -> None:
+    """Keep what the last look at the forge shows for the agent. The caller holds its lock.
+
+    Raises:
+        SmError: the forge cannot say; it is asked again in the next pass.
+
+    """
+    seen = last_snapshot(session.project.directory)
+    pull = seen.pull(session.record.branch) if seen else None
+    if pull is None or pull.state is not PullState.OPEN:
+        return
+    known = read_heard(session.dir)
+    if known is None or known.pull != pull.number:
+        known = Heard(pull.number)
+    if pull.touched == known.seen:
+        return
+    is_told = fold(read_receipts(session.dir)).has(f"{ROW}:{known.id}")
+    waiting = () if is_told else known.comments
+    found = add(structs.replace(known, comments=waiting), read_discussion(session, pull.number))
+    write_json(session.dir.pull_comments, structs.replace(found, seen=pull.touched))
+
+
+def add(known: Heard, comments: Iterable[Comment]) -> Heard:
+    """With what was said since."""
+    new = tuple(one for one in comments if one.at > known.heard)
+    heard = max([known.heard, *(one.at for one in new)])
+    return structs.replace(known, heard=heard, comments=(*known.comments, *new)[-LATEST:])

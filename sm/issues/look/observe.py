@@ -1,0 +1,345 @@
+"""Observes a session: its phase file, its process, its worktree, its history, and the forge."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+from msgspec import Struct, structs
+
+from sm.adapters.agent import screen
+from sm.adapters.agent.prompt import Prompt
+from sm.adapters.agent.screen import Screen
+from sm.adapters.forge.model import (
+    NO_CHECK,
+    Check,
+    CheckState,
+    Hold,
+    PullRequest,
+    PullState,
+    Review,
+)
+from sm.adapters.forge.review import verdict
+from sm.adapters.tmux import MissingPaneError, NoServerError
+from sm.base.errors import StateError
+from sm.base.phase import Phase, PhaseWrite
+from sm.config.schema import ProjectSettings
+from sm.issues.look import phase_file, reviews
+from sm.issues.look.discussion import Heard, read_heard
+from sm.issues.look.replies import Reply, explain_unread, list_replies
+from sm.issues.look.snapshot import Snapshot, is_open, snapshot
+from sm.issues.look.taken import read_edited
+from sm.issues.rules.facts import Facts, Life, Limits, name_run
+from sm.issues.rules.material import Edited, EditedReview
+from sm.messages import screen_state
+from sm.sessions import agent, agent_process, plan, turn
+from sm.sessions.agent_state import State
+from sm.sessions.history import KILLED, History, fold
+from sm.sessions.session import IssueSession
+from sm.sessions.signs import Signs
+from sm.store.files import open_guarded
+
+IDLE_POLLS = 3
+IDLE_POLL_S = 10.0
+"""The protocol's `idle_prompt` rule: three polls of this length."""
+
+
+EMPTY_WRITE = PhaseWrite(Phase.NONE, "", "", "", 0.0)
+
+
+class Observation(Struct, frozen=True):
+    """The facts, and their sources for the texts that follow from them."""
+
+    facts: Facts
+    write: PhaseWrite
+    pull: PullRequest | None
+    review: Review | None
+    replies: tuple[Reply, ...]
+    problem: str
+    """Why the phase file cannot be read, '' if it can."""
+    unread: str = ""
+    """Why an answer in the vault cannot be read, '' if it can."""
+    question: str = ""
+    """What a dialog in the agent's terminal shows."""
+    edited: Edited | None = None
+    """The issue as a trusted person has edited it, which the agent does not know yet."""
+    edited_review: EditedReview | None = None
+    """The same of a review."""
+    heard: Heard | None = None
+    """What trusted people have said on the pull request."""
+
+    @property
+    def check(self) -> Check:
+        """The result of CI, without its log."""
+        return self.pull.check if self.pull else NO_CHECK
+
+
+def observe(session: IssueSession, *, newer_than: float = 0.0) -> Observation:
+    """Return what is known now. Look at the forge again if the phase write is newer.
+
+    Raises:
+        TemporaryError: the forge or the remote cannot be reached.
+
+    """
+    found = _observe(session, newer_than)
+    if _may_be_merged(found.facts):
+        # A look asks for the branches last: the merge may have come in between.
+        found = _observe(session, time.time())
+    return found
+
+
+def _may_be_merged(facts: Facts) -> bool:
+    """Whether the base has all that an open pull request offers."""
+    return facts.awaits and facts.pull is PullState.OPEN and not facts.pushed
+
+
+def _observe(session: IssueSession, newer_than: float) -> Observation:
+    # Before the phase, so that the last phase of an agent that has died or stopped counts.
+    life = _life(session)
+    screen_state.correct(session)
+    told = _signs(session)
+    shown = _screen(session) if told and _shows_more(told) else None
+    if told and shown:
+        told = _corrected(told, shown)
+    written = _read_phase(session, _read_corrected)
+    seen = snapshot(session.project, newer_than=max(newer_than, written.at))
+    found = _gather(session, told, written, seen)
+    facts = structs.replace(found.facts, session=life)
+    if facts.awaits:
+        facts = _compare_with_remote(session, seen, facts)
+    return structs.replace(found, facts=facts, question=shown.question if shown else "")
+
+
+def recall(session: IssueSession, seen: Snapshot) -> Observation:
+    """Observe for display, with an older look at the forge, and without git and tmux.
+
+    So its `pushed` and `unpushed` mean nothing, and a session counts as alive with its process.
+    """
+    told = _signs(session)
+    if told and told.starting_at is not None:
+        told = _asked_before(session, told)
+    return _gather(session, told, _read_phase(session, _read_as_it_is), seen)
+
+
+def _asked_before(session: IssueSession, told: Signs) -> Signs:
+    """With the dialog of an agent that is starting, of which no hook tells, once it was told of."""
+    found = structs.replace(told, dialog_at=told.starting_at, doing=str(State.DIALOG))
+    asked = fold(plan.read_receipts(session.dir)).escalations
+    return found if f"dialog:{told.starting_at:.3f}" in asked else told
+
+
+def _signs(session: IssueSession) -> Signs | None:
+    return turn.read(session.dir) if session.profile.hooks else None
+
+
+class _Written(Struct, frozen=True):
+    write: PhaseWrite = EMPTY_WRITE
+    lost: bool = False
+    problem: str = ""
+
+    @property
+    def at(self) -> float:
+        if self.write.phase is Phase.NONE:
+            return 0.0
+        return min(self.write.at, time.time())  # a clock set back must not stop timers
+
+
+def _read_phase(
+    session: IssueSession, read: Callable[[IssueSession], PhaseWrite | None]
+) -> _Written:
+    try:
+        write = read(session)
+    except StateError as error:
+        return _Written(problem=error.message)
+    return _Written(lost=True) if write is None else _Written(write)
+
+
+def _read_as_it_is(session: IssueSession) -> PhaseWrite | None:
+    return phase_file.read(session.root, session.record.project, session.issue)
+
+
+def _read_corrected(session: IssueSession) -> PhaseWrite | None:
+    return phase_file.read_corrected(
+        session.root,
+        session.record.project,
+        session.issue,
+        not_before=session.record.created_at,
+        is_known=lambda write: any(write == one.write for one in plan.read_receipts(session.dir)),
+    )
+
+
+def _shows_more(told: Signs) -> bool:
+    """Whether a dialog may be open before the first hook is called, or has no payload."""
+    return told.dialog_at is not None or told.starting_at is not None
+
+
+def _corrected(told: Signs, shown: Screen) -> Signs:
+    """What the screen knows better: no hook tells of a dialog before the first one is called."""
+    if shown.prompt is Prompt.DIALOG and told.starting_at is not None:
+        return structs.replace(told, dialog_at=told.starting_at, doing=str(State.DIALOG))
+    return told
+
+
+def _screen(session: IssueSession) -> Screen | None:
+    if (known := agent.load(session.dir)) is None:
+        return None
+    try:
+        _, shown = session.tmux.look(known.pane_id, escapes=True)
+    except (MissingPaneError, NoServerError):
+        return None
+    return screen.read(session.profile, shown)
+
+
+def _gather(
+    session: IssueSession, told: Signs | None, written: _Written, seen: Snapshot
+) -> Observation:
+    project = session.project
+    write = written.write
+    directory = session.dir
+    history = fold(plan.read_receipts(directory))
+    issue, pull = seen.issue(session.issue), _own_pull(session, seen, history)
+    head, trust = (
+        pull.head if pull else seen.head(session.record.branch),
+        seen.trust(project.settings),
+    )
+    review = verdict(pull.reviews, head, trust) if pull else None
+    if pull is not None:
+        pull = structs.replace(pull, check=_judge(pull.check, head, history))
+    check = pull.check if pull else NO_CHECK
+    edited, edited_review = read_edited(directory), reviews.read_edited(directory)
+    heard = read_heard(directory)
+    facts = Facts(
+        now=time.time(),
+        limits=read_limits(project.settings),
+        history=history,
+        session=Life.ALIVE if agent.is_alive(directory) else Life.GONE,
+        phase=write.phase,
+        write=write.id if write.phase is not Phase.NONE else "",
+        written_at=written.at,
+        phase_lost=written.lost,
+        signs=told,
+        issue_open=is_open(seen, session.issue),
+        blocked=history.has(KILLED)
+        or (issue is not None and project.settings.labels.blocked in issue.labels),
+        pull=pull.state if pull else None,
+        head=head,
+        conflicts=pull.conflicts if pull else False,
+        hold=pull.hold if pull else Hold.NONE,
+        check=check.state,
+        check_at=check.at,
+        check_overdue=check.overdue,
+        review=review.state if review else None,
+        review_id=review.id if review else "",
+        review_at=review.at if review else 0.0,
+        edit=edited.id if edited else "",
+        review_edit=edited_review.id if edited_review else "",
+        said=heard.id if heard and pull and heard.pull == pull.number else "",
+    )
+    facts = structs.replace(facts, idle_since=_idle_since(session, facts))
+    asked = facts.escalation
+    answers = list_replies(session, issue, trust, asked) if asked else ()
+    facts = structs.replace(facts, reply=answers[-1].id if answers else "")
+    unreadable = explain_unread(session) if asked else ""
+    return Observation(
+        facts,
+        write,
+        pull,
+        review,
+        answers,
+        written.problem,
+        unreadable,
+        edited=edited,
+        edited_review=edited_review,
+        heard=heard,
+    )
+
+
+def _judge(check: Check, head: str, history: History) -> Check:
+    """A failure as broken, if it is known that CI itself has failed in that run."""
+    if check.state is not CheckState.FAILURE:
+        return check
+    reason = history.outages.get(name_run(head, check.at))
+    return structs.replace(check, state=CheckState.BROKEN, step=reason) if reason else check
+
+
+def _own_pull(session: IssueSession, seen: Snapshot, history: History) -> PullRequest | None:
+    """The newest pull request of its branch; None where that was over before the session began.
+
+    An issue that is opened again is worked on anew, whatever became of its last pull request.
+    """
+    pull = seen.pull(session.record.branch)
+    if pull is None or not 0 < pull.closed_at < session.record.created_at:
+        return pull
+    if pull.name in history.offered:
+        return pull  # the forge's clock differs from this machine's
+    # A merged one that still has its branch was never finished: the state was lost.
+    unfinished = pull.state is PullState.MERGED and seen.head(session.record.branch) == pull.head
+    return pull if unfinished else None
+
+
+def _life(session: IssueSession) -> Life:
+    return Life.ALIVE if agent_process.is_reachable(session.tmux, session) else Life.GONE
+
+
+def _compare_with_remote(session: IssueSession, seen: Snapshot, facts: Facts) -> Facts:
+    """Whether the remote's branch has the work that the worktree has."""
+    record, tip = session.record, _tip(session)
+    base, head = seen.head(record.base), seen.head(record.branch)
+    there, branch = (head, record.branch) if head else (base, record.base)
+    unpushed = bool(tip) and tip != head and not _contains(session, there, branch, tip)
+    pushed = bool(head) and not _contains(session, base, record.base, head)
+    return structs.replace(facts, pushed=pushed, unpushed=unpushed)
+
+
+def _tip(session: IssueSession) -> str:
+    """Return the session's last commit: the branch's if the worktree was deleted."""
+    if (session.worktree / ".git").exists():
+        return session.project.git.at(session.worktree).rev_parse("HEAD") or ""
+    return session.project.git.rev_parse(f"refs/heads/{session.record.branch}") or ""
+
+
+def _contains(session: IssueSession, there: str, branch: str, commit: str) -> bool:
+    """Whether the remote's commit `there` of `branch` contains `commit`."""
+    git = session.project.git
+    found = git.ancestry(commit, there)
+    if found is None and git.rev_parse(there) is None:  # others have pushed since the last fetch
+        git.fetch_branch(session.record.remote, branch)
+        found = git.ancestry(commit, there)
+    return found or False
+
+
+def _idle_since(session: IssueSession, facts: Facts) -> float | None:
+    """Since when the agent is at rest: its hooks tell, or else the time of the idle marker.
+
+    A marker from before the last start or injection says nothing.
+    """
+    if facts.signs:
+        return facts.signs.ended_at
+    try:
+        with open_guarded(session.root.idle_marker(session.name), os.O_RDONLY) as fd:
+            marked_at = os.fstat(fd).st_mtime
+    except (FileNotFoundError, StateError):  # another user's file says nothing
+        return None
+    return marked_at if marked_at > facts.addressed_at else None
+
+
+def read_limits(project: ProjectSettings) -> Limits:
+    """Return the project's limits for decisions."""
+    p = project
+    return Limits(
+        agent_timeout_s=p.agent.timeout_s,
+        idle_s=IDLE_POLLS * IDLE_POLL_S,
+        ci_timeout_s=p.ci.timeout_s,
+        max_fixes=p.ci.max_fixes,
+        review_required=p.review.required,
+        review_timeout_s=p.review.timeout_s,
+        max_rounds=p.review.max_rounds,
+        merge_by_sm=p.merge.by == "sm",
+        merge_remind_s=p.merge.remind_s,
+        remind_s=p.escalation.remind_s,
+        escalation_timeout_s=p.escalation.timeout_s,
+        max_recoveries=p.recovery.max,
+        recovery_pause_s=p.recovery.pause_s,
+        repeats_ci=p.forge.is_elsewhere,
+    )

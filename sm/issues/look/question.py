@@ -1,0 +1,96 @@
+"""Collects what a question to a person is about, from what is known of the session."""
+
+from __future__ import annotations
+
+import re
+
+from sm.base.redact import redact
+from sm.config.forges import LocalSettings
+from sm.config.schema import ProjectSettings
+from sm.issues.look.observe import Observation
+from sm.issues.look.snapshot import Snapshot
+from sm.issues.rules.facts import Facts
+from sm.issues.rules.needs import Case, Need, describe_need, name_waits
+from sm.sessions import turn
+from sm.sessions.failure import Fault
+from sm.sessions.history import Verb
+from sm.sessions.plan import FAILED, read_receipts
+from sm.sessions.session import IssueSession
+
+ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+"""A person's name on a forge. Anything else could be more than a name in a comment."""
+STUCK = "stuck:"
+"""The key of a message that cannot be typed begins with it."""
+
+
+def find_need(session: IssueSession, seen: Observation, row: str) -> Need:
+    """Return why the matrix row `row` asks, and what helps."""
+    case = Case(
+        row=row,
+        address=session.address,
+        reason=redact(seen.write.reason),
+        trouble=describe_trouble(session, seen) if row == "trouble" else "",
+        failure=describe_failed_turn(session, seen),
+        step=seen.check.step,
+        waits=name_waits(seen.check),
+        held=redact(seen.pull.held) if seen.pull else "",
+        question=read_asked(seen.facts),
+        pull=seen.pull.number if seen.pull else 0,
+        locked_out=is_locked_out(seen.facts),
+        stuck=is_stuck(seen.facts),
+    )
+    return describe_need(case)
+
+
+def list_asked(project: ProjectSettings, seen: Snapshot | None, issue: int) -> tuple[str, ...]:
+    """Return whom a question about `issue` names, as it was last `seen`.
+
+    Those that the configuration names; else, on a forge with accounts, the assignees, else the
+    author if trusted. An app is told nothing by its name.
+    """
+    if project.escalation.mention:
+        return project.escalation.mention
+    found = seen.issue(issue) if seen else None
+    if seen is None or found is None or isinstance(project.forge, LocalSettings):
+        return ()
+    author = (found.author,) if seen.trust(project).includes(found.author) else ()
+    return tuple(name for name in found.assignees or author if ACCOUNT.fullmatch(name))
+
+
+def read_asked(facts: Facts) -> str:
+    """Return the question with which the agent has ended its turn; '' for none."""
+    return redact(facts.signs.asks) if facts.signs else ""
+
+
+def is_locked_out(facts: Facts) -> bool:
+    """Say whether the agent's last turn failed because it has no access to its API."""
+    return facts.failure is not None and facts.failure.fault is Fault.ACCESS
+
+
+def is_stuck(facts: Facts) -> bool:
+    """Say whether the last trouble is that sm cannot type to the agent."""
+    troubles = facts.history.troubles
+    return bool(troubles) and troubles[-1].startswith(STUCK)
+
+
+def describe_failed_turn(session: IssueSession, seen: Observation) -> str:
+    """Say why the agent's last turn failed, in our words and its own; '' if it did not."""
+    failure = seen.facts.failure
+    if failure is None:
+        return ""
+    said = turn.read_notice(session.dir)
+    return f"{failure.fault} (“{said}”)" if said else str(failure.fault)
+
+
+def describe_trouble(session: IssueSession, seen: Observation) -> str:
+    """Say what was refused last, or why the restart of a crashed session failed."""
+    if seen.facts.crashed:
+        last = next(
+            (r for r in reversed(read_receipts(session.dir)) if r.verb is Verb.RECOVER), None
+        )
+        return redact(last.detail) if last and last.detail.startswith(FAILED) else ""
+    if not seen.facts.history.troubles:
+        return ""
+    key = seen.facts.history.troubles[-1]  # failed messages to a person are not among them
+    told = [r.trouble for r in read_receipts(session.dir) if r.trouble and r.plan == key]
+    return redact(told[-1]) if told else ""

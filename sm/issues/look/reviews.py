@@ -1,0 +1,215 @@
+"""Reviews as the agent knows them: taken when a text first quotes one, kept until it is settled.
+
+Later edits reach the agent only if a trusted person has made them, and then as a change.
+What is passed over is told to people, once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from msgspec import Struct, structs
+
+from sm.adapters.forge.model import InlineComment, PullRequest, PullState, Review, hash_text
+from sm.adapters.forge.trust import Trust
+from sm.issues.look.snapshot import last_snapshot
+from sm.issues.look.taken import find_trust, note_passed_over
+from sm.issues.rules.material import EditedReview
+from sm.sessions.session import IssueSession
+from sm.store.damage import read_rebuildable
+from sm.store.files import discard, write_json
+from sm.store.paths import SessionDir
+
+REVIEW, REMARK = "review", "remark"
+"""What of a review can be passed over."""
+
+
+class TakenReview(Struct, frozen=True):
+    """A review as the agent knows it, with its texts.
+
+    `seen` is the revision that was dealt with last. `passed_over` has the hash of each part of an
+    edit that was.
+    """
+
+    review: Review
+    seen: str = ""
+    passed_over: dict[str, str] = {}
+
+
+TakenReviews = dict[str, TakenReview]
+"""By the id of the review."""
+
+
+def read_taken(directory: SessionDir) -> TakenReviews:
+    """Return the reviews that the agent knows."""
+    return read_rebuildable(directory.reviews, TakenReviews) or {}
+
+
+def read_edited(directory: SessionDir) -> EditedReview | None:
+    """Return the edit that the agent is still to be told of."""
+    return read_rebuildable(directory.review_edited, EditedReview)
+
+
+def take(session: IssueSession, pull: PullRequest | None, review: Review | None) -> Review | None:
+    """Return the review that decides with its texts, taken now if that was not done before.
+
+    What a person who is not trusted has edited last is left out.
+
+    Raises:
+        SmError: the forge cannot say.
+
+    """
+    if pull is None or review is None:
+        return None
+    kept = read_taken(session.dir)
+    if known := kept.get(review.id):
+        return known.review
+    whole = _find(session.project.forge.read_reviews(pull.number), review.id) or review
+    trust = find_trust(session.project, _list_editors(whole))
+    told = leave_out(whole, trust)
+    taken = TakenReview(told, review.revision, _note_left_out(session, whole, trust))
+    standing = {one.id for one in pull.reviews}
+    kept = {ident: one for ident, one in kept.items() if ident in standing}
+    write_json(session.dir.reviews, {**kept, review.id: taken}, durable=True)
+    return told
+
+
+def _find(reviews: Iterable[Review], ident: str) -> Review | None:
+    return next((one for one in reviews if one.id == ident), None)
+
+
+def _list_editors(review: Review) -> list[str]:
+    return [review.author, review.editor, *(one.editor for one in review.comments)]
+
+
+def leave_out(review: Review, trust: Trust) -> Review:
+    """Return the review without what a person who is not trusted is known to have edited last."""
+    return structs.replace(
+        review,
+        body=review.body if _is_meant(review.editor, review, trust) else "",
+        comments=tuple(one for one in review.comments if _is_meant(one.editor, review, trust)),
+    )
+
+
+def _is_meant(editor: str, review: Review, trust: Trust) -> bool:
+    return editor in ("", review.author) or trust.includes(editor)
+
+
+def _note_left_out(session: IssueSession, whole: Review, trust: Trust) -> dict[str, str]:
+    """Tell people what was left out; the hash of each such part."""
+    passed: dict[str, str] = {}
+    if not _is_meant(whole.editor, whole, trust):
+        _pass_over(session, passed, REVIEW, whole.body, whole.editor)
+    for key, one in _by_key(whole.comments).items():
+        if not _is_meant(one.editor, whole, trust):
+            _pass_over(session, passed, key, one.body, one.editor)
+    return passed
+
+
+def _pass_over(
+    session: IssueSession, passed: dict[str, str], part: str, text: str, editor: str
+) -> None:
+    """Tell people of an edit that is kept from the agent, unless that was done."""
+    mark = hash_text(part, text)
+    if passed.get(part) != mark:
+        note_passed_over(session, REVIEW if part == REVIEW else REMARK, editor)
+    passed[part] = mark
+
+
+def _by_key(remarks: Iterable[InlineComment]) -> dict[str, InlineComment]:
+    """Remarks by what they are known by, whatever their texts are."""
+    found: dict[str, InlineComment] = {}
+    for one in remarks:
+        key = one.id or f"{one.path}:{one.line}"
+        found[key if key not in found else f"{key} {len(found)}"] = one
+    return found
+
+
+def keep_known(directory: SessionDir, reviews: Iterable[Review]) -> tuple[Review, ...]:
+    """Return the reviews, with the texts that the agent knows of those that it was told of."""
+    kept = read_taken(directory)
+    return tuple(kept[one.id].review if one.id in kept else one for one in reviews)
+
+
+def adopt(directory: SessionDir, edited: EditedReview) -> None:
+    """Have the agent's review be the edited one, which it was told; a second call does nothing."""
+    waiting = read_edited(directory)
+    is_last = waiting is not None and waiting.id == edited.id
+    kept = read_taken(directory)
+    if known := kept.get(edited.now.id):
+        # If it was edited again meanwhile, the forge's review is compared with this one anew.
+        changed = structs.replace(known, review=edited.now, seen=known.seen if is_last else "")
+        write_json(directory.reviews, {**kept, edited.now.id: changed}, durable=True)
+    if is_last:
+        discard(directory.review_edited)
+
+
+# What comes later
+
+
+def watch(session: IssueSession) -> None:
+    """Deal with the edits that the last look at the forge shows. The caller holds its lock.
+
+    Raises:
+        SmError: the forge does not say who has edited it; it is asked again in the next pass.
+
+    """
+    kept = read_taken(session.dir)
+    seen = last_snapshot(session.project.directory) if kept else None
+    pull = seen.pull(session.record.branch) if seen else None
+    if pull is None or pull.state is not PullState.OPEN:
+        return
+    waiting = read_edited(session.dir)
+    if waiting and not _find(pull.reviews, waiting.now.id):
+        discard(session.dir.review_edited)  # the reviewer has said something newer
+        waiting = None
+    for one in pull.reviews:
+        known = kept.get(one.id)
+        is_free = waiting is None or waiting.now.id == one.id
+        if known and is_free and one.revision not in ("", known.seen):
+            _heed(session, pull.number, one, known)
+            return
+
+
+def _heed(session: IssueSession, number: int, brief: Review, known: TakenReview) -> None:
+    """Keep what a trusted person has changed for the agent, and tell people of the rest."""
+    whole = _find(session.project.forge.read_reviews(number), brief.id)
+    if whole is None:
+        return
+    trust = find_trust(session.project, _list_editors(whole))
+    passed, editors = dict(known.passed_over), list[str]()
+
+    def heed(part: str, before: str | None, now: str, editor: str) -> bool:
+        """Whether the agent is to be told of this text."""
+        if now == before:
+            passed.pop(part, None)
+            return False
+        if trust.includes_editor(editor, whole.author):
+            editors.append(editor)
+            passed.pop(part, None)
+            return True
+        _pass_over(session, passed, part, now, editor)
+        return False
+
+    is_new = heed(REVIEW, known.review.body, whole.body, whole.editor)
+    remarks = _by_key(known.review.comments)
+    for key, one in _by_key(whole.comments).items():
+        before = remarks.get(key)
+        if heed(key, before.body if before else None, one.body, one.editor):
+            remarks[key] = one
+    now = structs.replace(
+        known.review,
+        body=whole.body if is_new else known.review.body,
+        comments=tuple(remarks.values()),
+    )
+    if editors:
+        edited = EditedReview(
+            f"{brief.id}-{time.time():.3f}", known.review, now, tuple(dict.fromkeys(editors))
+        )
+        write_json(session.dir.review_edited, edited)
+    else:
+        discard(session.dir.review_edited)
+    changed = structs.replace(known, seen=brief.revision, passed_over=passed)
+    kept = read_taken(session.dir)
+    write_json(session.dir.reviews, {**kept, brief.id: changed}, durable=True)

@@ -1,0 +1,338 @@
+"""The forge as it was last seen: one batch a project and interval, shared by all its sessions.
+
+The first process that needs fresher facts takes the batch for all, and wakes the sessions for
+which something changed. So the number of requests does not grow with the number of sessions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+import os
+import time
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+
+from msgspec import Struct
+
+from sm.adapters.forge.model import (
+    Batch,
+    Check,
+    CheckState,
+    Issue,
+    IssueState,
+    PullRequest,
+)
+from sm.adapters.forge.trust import Trust
+from sm.base.clock import is_within
+from sm.base.errors import StateError
+from sm.base.foreign import read_seconds
+from sm.config.schema import ProjectSettings
+from sm.issues.look import webhooks
+from sm.issues.look.brief import brief_issue, brief_pull, cut
+from sm.plugins.forges.web.ledger import spend_for
+from sm.sessions import registry
+from sm.sessions.project import Project
+from sm.store import lock
+from sm.store.damage import read_rebuildable
+from sm.store.failpoint import crash_point
+from sm.store.files import (
+    CLOCK_SLACK_S,
+    SNAPSHOT_LIMIT,
+    backdate,
+    discard,
+    read_guarded,
+    write_atomic,
+    write_json,
+)
+from sm.store.paths import ProjectDir
+
+WHOLE_S = 300.0
+"""All is read anew this long after the last time, so that a change that was missed heals."""
+
+
+class Snapshot(Struct, frozen=True, dict=True):
+    """One observation, begun at `taken_at`, without long texts.
+
+    `refs` are the remote's branches and claims. `writers` and `validators` are as in the `Batch`
+    that it was made from. All was last read anew at `whole_at`. `basis` tells which settings of
+    the project decided what was kept.
+    """
+
+    taken_at: float
+    issues: tuple[Issue, ...] = ()
+    pulls: tuple[PullRequest, ...] = ()
+    refs: dict[str, str] = {}
+    problems: tuple[str, ...] = ()
+    writers: tuple[str, ...] = ()
+    validators: dict[str, str] = {}
+    whole_at: float = 0.0
+    basis: str = ""
+
+    def issue(self, number: int) -> Issue | None:
+        """The issue, without its text; None if it is unknown."""
+        return self._by_number.get(number)
+
+    def pull(self, branch: str) -> PullRequest | None:
+        """The newest pull request of `branch`."""
+        return self._by_branch.get(branch)
+
+    def head(self, branch: str) -> str:
+        """The commit of `branch` on the remote, '' where there is no such branch."""
+        return self.refs.get(f"refs/heads/{branch}", "")
+
+    def trust(self, project: ProjectSettings) -> Trust:
+        """Who is trusted of those who have said something."""
+        return Trust(project.trusted, self._writers)
+
+    @property
+    def batch(self) -> Batch:
+        """What the next observation may begin from."""
+        return Batch(self.issues, self.pulls, self.writers, self.problems, self.validators)
+
+    @cached_property
+    def _writers(self) -> frozenset[str]:
+        return frozenset(self.writers)
+
+    @cached_property
+    def _by_number(self) -> dict[int, Issue]:
+        return {issue.number: issue for issue in self.issues}
+
+    @cached_property
+    def _by_branch(self) -> dict[str, PullRequest]:
+        """The newest of each branch: later ones take the place of earlier ones."""
+        oldest_first = sorted(self.pulls, key=lambda pull: pull.number)
+        return {pull.branch: pull for pull in oldest_first}
+
+
+def snapshot(project: Project, *, newer_than: float = 0.0) -> Snapshot:
+    """The forge as seen after `newer_than` (seconds since the epoch) and within the interval."""
+    try:
+        return _snapshot(project, newer_than)
+    finally:
+        discard(project.directory.turn)
+
+
+def _snapshot(project: Project, newer_than: float) -> Snapshot:
+    began = time.time()
+    last = _usable(project, newer_than)
+    if last is not None:
+        _put_off(project, last, began)
+        return last
+    with lock.hold(project.directory.snapshot_lock, timeout_s=120):
+        last = _usable(project, newer_than)
+        return last if last is not None else _take(project)
+
+
+def last_snapshot(directory: ProjectDir) -> Snapshot | None:
+    """What was seen last, however old it is; None also where the file was damaged."""
+    return read_rebuildable(directory.snapshot, Snapshot, limit=SNAPSHOT_LIMIT)
+
+
+def _usable(project: Project, newer_than: float) -> Snapshot | None:
+    last = last_snapshot(project.directory)
+    if last is None or last.taken_at < newer_than + CLOCK_SLACK_S:
+        return None
+    # One from the future is of before the clock was set back.
+    if not is_within(find_interval(project, last), last.taken_at):
+        return None
+    if last.basis != _basis(project.settings) or project.forge.is_stale(last.batch):
+        return None
+    return last if _is_told(project, last) else None
+
+
+def find_interval(project: Project, last: Snapshot) -> float:
+    """Seconds from `last` to the next look: as configured, or more.
+
+    More if few requests are left, or while webhooks tell of changes: then until all is read anew.
+    """
+    settings = project.settings
+    interval = max(settings.ci.poll_s, project.forge.pause_s())
+    if settings.forge.has_webhooks:
+        heard = webhooks.read_heard(project.root.project(project.name))
+        if webhooks.can_wait(settings, heard, last.taken_at, last.pulls, time.time()):
+            return max(interval, last.whole_at + WHOLE_S - last.taken_at)
+    return interval
+
+
+def find_longest_interval(settings: ProjectSettings) -> float:
+    """Seconds from one look to the next at most, as long as dev-poll runs and limits are no matter.
+
+    It is for display: the forge is not opened.
+    """
+    rare = WHOLE_S if settings.forge.has_webhooks else 0.0
+    return max(settings.poll_interval_s, settings.ci.poll_s, rare)
+
+
+def _basis(project: ProjectSettings) -> str:
+    """A word for the settings that decide what is kept of the forge."""
+    return hashlib.sha256(repr((project.labels, project.forge)).encode()).hexdigest()[:16]
+
+
+def _is_told(project: Project, last: Snapshot) -> bool:
+    """Whether the sessions for which that look has changed something were woken.
+
+    The time of the next look is written after that; who looked may have died before.
+    """
+    try:
+        return project.directory.due.stat().st_mtime > last.taken_at
+    except FileNotFoundError:
+        return False
+
+
+def look(project: Project) -> Snapshot:
+    """The forge as it is now; nothing is kept, no session woken, no check started."""
+    return _observe(project, last_snapshot(project.root.project(project.name)), start_checks=False)
+
+
+def _take(project: Project) -> Snapshot:
+    directory = project.directory
+    last = last_snapshot(directory)
+    before = last if last is not None and _is_told(project, last) else None
+    taken = _observe(project, last, start_checks=True)
+    # What changes while we look must count as changed since.
+    mtime_ns = backdate(taken.taken_at)
+    write_json(directory.snapshot, taken, mtime_ns=mtime_ns, limit=SNAPSHOT_LIMIT)
+    crash_point("forge:seen")
+    _wake_changed(project, before, taken)
+    _write_due(project, taken)
+    return taken
+
+
+def _write_due(project: Project, taken: Snapshot) -> None:
+    due = f"{math.ceil(taken.taken_at + find_interval(project, taken))}\n"
+    # The time of the kernel's own stamps lags behind by some milliseconds, and so might be before.
+    write_atomic(project.directory.due, due, mtime_ns=time.time_ns())
+
+
+def _put_off(project: Project, last: Snapshot, at: float) -> None:
+    """Have the monitors find no look due as long as `last` will do; else each second's pass would.
+
+    So it is while the forge takes few requests: then the time of the next look is too early. And so
+    it is if the forge was changed just before `last`: then its sign seems newer, although nothing
+    has changed since. `at` is when that was found out, seconds since the epoch.
+    """
+    _renew(project, at)
+    due = read_seconds(
+        (read_guarded(project.directory.due, 100) or b"").decode("ascii", "replace").strip()
+    )
+    if due is not None and due <= time.time():
+        _write_due(project, last)
+
+
+def _renew(project: Project, at: float) -> None:
+    """Have the last look be no older than the forge's sign, as nothing had changed by then."""
+    seen, mtime_ns = project.directory.snapshot, backdate(at)
+    with contextlib.suppress(FileNotFoundError):
+        if any(_is_newer(sign, seen) for sign in project.forge.signs()[:1]):
+            os.utime(seen, ns=(mtime_ns, mtime_ns))
+
+
+def _is_newer(path: Path, other: Path) -> bool:
+    return path.stat().st_mtime_ns > other.stat().st_mtime_ns
+
+
+def look_for_webhook(project: Project) -> None:
+    """Look at the forge because it has told of a change; sessions are woken as by any look.
+
+    The sign wakes dev-poll, too, and makes the last look stale for every process, so that one of
+    them looks if this one dies. While the forge takes few requests, the look is put off until it
+    takes more.
+    """
+    last = last_snapshot(project.directory)
+    if last and time.time() - last.taken_at < project.forge.pause_s():
+        _write_due(project, last)
+        return
+    write_atomic(project.directory.forge_written, "")
+    snapshot(project, newer_than=time.time())
+
+
+def _observe(project: Project, last: Snapshot | None, *, start_checks: bool) -> Snapshot:
+    """The forge as it is now. `last` is on disk: only from there is an observation gone on with."""
+    started = time.time()
+    settings = project.settings
+    since = _since(settings, last, started)
+    with spend_for(""):
+        batch = project.forge.observe(since, start_checks=start_checks)
+    # After the forge: its validators must not be newer than the refs.
+    refs = project.git.ls_remote(
+        settings.remote,
+        f"refs/heads/{settings.primary_branch}",
+        f"refs/heads/{settings.branch_prefix}/*",
+        *_list_own_branches(project),
+        "refs/sm/claims/*",
+    )
+    issues, endless = _brief(project, batch.issues)
+    return Snapshot(
+        taken_at=started,
+        issues=tuple(issues),
+        pulls=tuple(map(brief_pull, batch.pulls)),
+        refs=refs,
+        problems=tuple(dict.fromkeys((*batch.problems, *endless))),
+        writers=tuple(map(cut, batch.writers)),
+        validators=batch.validators,
+        whole_at=last.whole_at if since and last else started,
+        basis=_basis(settings),
+    )
+
+
+def _list_own_branches(project: Project) -> Iterator[str]:
+    """The branches of sessions that were begun under other settings."""
+    for session in registry.list_for(project):
+        record, settings = session.record, project.settings
+        for own, now in (
+            (record.branch, settings.branch(session.issue)),
+            (record.base, settings.primary_branch),
+        ):
+            if own != now:
+                yield f"refs/heads/{own}"
+
+
+def _since(project: ProjectSettings, last: Snapshot | None, now: float) -> Batch | None:
+    """What to go on from; None if all is to be read anew."""
+    if last is None or last.basis != _basis(project):
+        return None
+    return last.batch if 0 <= now - last.whole_at < WHOLE_S else None
+
+
+def _brief(project: Project, issues: Iterable[Issue]) -> tuple[list[Issue], list[str]]:
+    """The issues without their texts, and what is wrong with those that are passed over."""
+    labels = project.settings.labels
+    known = {labels.backlog, labels.in_progress, labels.blocked}
+    found, problems = list[Issue](), list[str]()
+    for issue in issues:
+        try:
+            found.append(brief_issue(issue, known))
+        except StateError as error:
+            problems.append(error.message)
+    return found, problems
+
+
+def _wake_changed(project: Project, before: Snapshot | None, after: Snapshot) -> None:
+    if before is not None and _all_of(before) == _all_of(after):
+        return  # mostly so, and then the sessions need not even be looked up
+    for session in registry.list_for(project):
+        view = _view(after, session.issue, session.record.branch)
+        if before is None or view != _view(before, session.issue, session.record.branch):
+            registry.poke(session.dir)
+
+
+def _view(seen: Snapshot, issue: int, branch: str) -> tuple[Issue | None, PullRequest | None, str]:
+    return seen.issue(issue), seen.pull(branch), seen.head(branch)
+
+
+def _all_of(seen: Snapshot) -> tuple[object, ...]:
+    return seen.issues, seen.pulls, seen.refs
+
+
+def full_check(project: Project, pull: PullRequest | None) -> Check:
+    """What CI says of the pull request's head, the failing log included."""
+    return project.forge.check(pull.head) if pull else Check(CheckState.NONE)
+
+
+def is_open(snapshot: Snapshot, number: int) -> bool:
+    """Whether the issue is open; one that is not in sight counts as open."""
+    issue = snapshot.issue(number)
+    return issue is None or issue.state is IssueState.OPEN

@@ -1,0 +1,285 @@
+"""An issue's title and text as its agent knows them: taken at the pick-up, kept until the end.
+
+Later edits reach the agent only if a trusted person has made them, and then as a change.
+What is passed over is told to people, once.
+"""
+
+from __future__ import annotations
+
+import time
+
+from msgspec import Struct, structs
+
+from sm.adapters.forge.model import (
+    Comment,
+    Issue,
+    IssueState,
+    Saved,
+    SourcedText,
+    hash_text,
+)
+from sm.adapters.forge.trust import Trust
+from sm.base.errors import TemporaryError
+from sm.issues.look.snapshot import Snapshot, last_snapshot
+from sm.issues.rules.material import Edited
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
+from sm.store import events
+from sm.store.damage import read_rebuildable
+from sm.store.files import discard, write_json
+from sm.store.paths import SessionDir
+
+TITLE, TEXT, COMMENT = "title", "text", "comment"
+"""What of an issue can be passed over."""
+
+
+class UntrustedTextError(TemporaryError):
+    """The last edit is of an account that is not trusted; a trusted person can vouch for it."""
+
+
+class Taken(Struct, frozen=True):
+    """An issue's title and text since `at`.
+
+    `seen` is the hash of the forge's text that was dealt with last, `heard` the time of the last
+    comment that was. `passed_over` has the hash of each part of an edit that was.
+    """
+
+    title: str
+    body: str
+    author: str
+    at: float
+    seen: str = ""
+    heard: float = 0.0
+    passed_over: dict[str, str] = {}
+
+    @property
+    def hash(self) -> str:
+        """What title and text are known by."""
+        return hash_text(self.title, self.body)
+
+
+# The text
+
+
+def read_taken(directory: SessionDir) -> Taken | None:
+    """Return the issue as the agent knows it; None if that was never taken, or is lost."""
+    return read_rebuildable(directory.issue, Taken)
+
+
+def read_edited(directory: SessionDir) -> Edited | None:
+    """Return the edit that the agent is still to be told of."""
+    return read_rebuildable(directory.edited, Edited)
+
+
+def take(session: IssueSession, *, by_hand: bool = False, anew: bool = False) -> Taken:
+    """Return the issue's title and text, taken now if that was not done before.
+
+    `by_hand`: a person has asked for it, so it is taken as it is. `anew`: it was taken before, and
+    is lost.
+
+    Raises:
+        UntrustedTextError: an account that is not trusted has edited it last.
+        SmError: the forge cannot say.
+
+    """
+    if known := read_taken(session.dir):
+        return known
+    project = session.project
+    source = project.forge.read_source(session.issue)
+    if not by_hand:
+        check_source(project, session.issue, source)
+    seen = last_snapshot(project.directory)
+    issue = seen.issue(session.issue) if seen else None
+    taken = Taken(
+        source.title,
+        source.body,
+        source.author,
+        time.time(),
+        seen=hash_text(source.title, source.body),
+        heard=max((comment.at for comment in issue.comments), default=0.0) if issue else 0.0,
+    )
+    _write(session.dir, taken)
+    how = "anew" if anew else "first"
+    project.record(events.TextTaken(session=session.name, how=how, hash=taken.hash))
+    return taken
+
+
+def check_source(project: Project, issue: int, source: SourcedText) -> None:
+    """Refuse a title or a text that no trusted person has saved last, or has set a label after.
+
+    If the forge does not say who has edited it, the author counts.
+
+    Raises:
+        UntrustedTextError: it is to be labelled anew.
+
+    """
+    labels = project.settings.labels
+    marks = [source.labelled.get(one) for one in (labels.backlog, labels.in_progress)]
+    named = [source.title_saved, source.body_saved, *filter(None, marks)]
+    trust = find_trust(project, [source.author, *(saved.by for saved in named)])
+    for part, saved in ((TITLE, source.title_saved), (TEXT, source.body_saved)):
+        if not _is_vouched(saved, source.author, [one for one in marks if one], trust):
+            who = saved.by or source.author
+            raise UntrustedTextError(
+                f"#{issue}: '{who}', who is not trusted, has saved its {part} last: "
+                f"to have it worked on, read it, and set the label '{labels.backlog}' anew"
+            )
+
+
+def _is_vouched(saved: Saved, author: str, marks: list[Saved], trust: Trust) -> bool:
+    if trust.includes(saved.by or author):
+        return True
+    # A forge's times are whole seconds: an edit within the label's second may come after it.
+    return bool(saved.by) and any(mark.at > saved.at and trust.includes(mark.by) for mark in marks)
+
+
+def find_trust(project: Project, people: list[str]) -> Trust:
+    """Return who is trusted among `people`; who has said nothing so far is asked for."""
+    if named := project.settings.trusted:
+        return Trust(named)
+    seen = last_snapshot(project.directory)
+    known = set(seen.writers if seen else ())
+    new = set(filter(None, people)) - known
+    return Trust((), known | (project.forge.find_writers(new) if new else set()))
+
+
+def is_untouched(session: IssueSession) -> bool:
+    """Say whether the forge has the text that the agent knows, or one of trusted people alone.
+
+    Raises:
+        SmError: the forge cannot say.
+
+    """
+    known = read_taken(session.dir)
+    source = session.project.forge.read_source(session.issue)
+    if known and (known.title, known.body) == (source.title, source.body):
+        return True
+    saved = (source.title_saved, source.body_saved)
+    trust = find_trust(session.project, [source.author, *(one.by for one in saved)])
+    return all(trust.includes_editor(one.by, source.author) for one in saved)
+
+
+def adopt(directory: SessionDir, edited: Edited) -> None:
+    """Have the agent's text be the edited one, which it was told; a second call does nothing."""
+    waiting = read_edited(directory)
+    is_last = waiting is not None and waiting.id == edited.id
+    if taken := read_taken(directory):
+        # If it was edited again meanwhile, the forge's text is compared with this one anew.
+        seen = taken.seen if is_last else ""
+        changed = structs.replace(taken, title=edited.title, body=edited.body, seen=seen)
+        _write(directory, changed)
+    if is_last:
+        discard(directory.edited)
+
+
+def _write(directory: SessionDir, taken: Taken) -> None:
+    # The text as it was then is nowhere else.
+    write_json(directory.issue, taken, durable=True)
+
+
+# What comes later
+
+
+def watch(session: IssueSession) -> None:
+    """Deal with the edits and comments that the last look at the forge shows. Holds its lock.
+
+    Raises:
+        SmError: the forge does not say who has edited it; it is asked again in the next pass.
+
+    """
+    seen = last_snapshot(session.project.directory)
+    issue = seen.issue(session.issue) if seen else None
+    if seen is None or issue is None or issue.state is not IssueState.OPEN:
+        return
+    taken = read_taken(session.dir)
+    if taken is None:
+        if not session.dir.receipts.exists():
+            return  # a start that is not done yet takes it
+        taken = take(session, anew=True)
+    if seen.taken_at <= taken.at:
+        return
+    taken = _pass_over_comments(session, taken, issue, seen)
+    if issue.text_hash and issue.text_hash != taken.seen:
+        _heed(session, taken, issue.text_hash)
+
+
+def is_trusted_comment(comment: Comment, trust: Trust) -> bool:
+    """Whether a comment may reach the agent: only trusted people have written and edited it."""
+    return trust.includes(comment.author) and (
+        not comment.editor or comment.editor == comment.author or trust.includes(comment.editor)
+    )
+
+
+def _pass_over_comments(session: IssueSession, taken: Taken, issue: Issue, seen: Snapshot) -> Taken:
+    new = [comment for comment in issue.comments if comment.at > taken.heard]
+    if not new:
+        return taken
+    trust = seen.trust(session.project.settings)
+    for comment in new:
+        if not comment.marker and not is_trusted_comment(comment, trust):
+            is_theirs = not trust.includes(comment.author)
+            note_passed_over(session, COMMENT, comment.author if is_theirs else comment.editor)
+    taken = structs.replace(taken, heard=max(comment.at for comment in new))
+    _write(session.dir, taken)
+    return taken
+
+
+def _heed(session: IssueSession, taken: Taken, seen: str) -> None:
+    """Keep what a trusted person has changed for the agent, and tell people of the rest."""
+    project = session.project
+    source = project.forge.read_source(session.issue)
+    trust = find_trust(
+        project, [source.author, taken.author, source.title_saved.by, source.body_saved.by]
+    )
+    passed, editors = dict(taken.passed_over), list[str]()
+
+    def heed(part: str, known: str, now: str, saved: Saved) -> str:
+        if now == known:
+            passed.pop(part, None)
+            return known
+        if trust.includes_editor(saved.by, source.author):
+            editors.append(saved.by)
+            passed.pop(part, None)
+            return now
+        mark = hash_text(part, now)
+        if passed.get(part) != mark:
+            note_passed_over(session, part, saved.by)
+        passed[part] = mark
+        return known
+
+    title = heed(TITLE, taken.title, source.title, source.title_saved)
+    body = heed(TEXT, taken.body, source.body, source.body_saved)
+    if editors:
+        ident = f"{hash_text(title, body)[:16]}-{time.time():.3f}"
+        edited = Edited(ident, title, body, tuple(dict.fromkeys(editors)))
+        write_json(session.dir.edited, edited)
+    else:
+        discard(session.dir.edited)
+    _write(session.dir, structs.replace(taken, seen=seen, passed_over=passed))
+
+
+def note_passed_over(session: IssueSession, what: str, author: str) -> None:
+    """Tell people that words were kept from the agent.
+
+    `author` is '' if the forge does not say whose they are.
+    """
+    session.project.record(events.PassedOver(session=session.name, what=what, author=author))
+
+
+def issue_of(session: IssueSession) -> Issue:
+    """Return the issue as its agent knows it, without labels and comments.
+
+    Raises:
+        SmError: that is lost, and cannot be taken anew.
+
+    """
+    taken = read_taken(session.dir) or take(session, anew=True)
+    return make_issue(session, taken)
+
+
+def make_issue(session: IssueSession, taken: Taken | None) -> Issue:
+    """Return the issue with these texts; without any it has the title that is on record."""
+    number, state = session.issue, IssueState.OPEN
+    if taken is None:
+        return Issue(number, session.record.title, state, author="", at=0.0)
+    return Issue(number, taken.title, state, taken.author, taken.at, body=taken.body)

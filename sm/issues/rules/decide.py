@@ -1,0 +1,114 @@
+"""Decides what is due now: a pure function of the facts, by the reaction matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from sm.adapters.forge.model import CheckState
+from sm.base.refusal import Refusal
+from sm.issues.rules.facts import Facts
+from sm.issues.rules.matrix import ROWS
+from sm.issues.rules.rows import Row
+from sm.sessions.hands import NOBODY, Deed, find_next_look
+from sm.sessions.signs import DIALOG_PATIENCE_S
+
+BY_HAND = "recover-by-hand:"
+"""What the key of a restart begins with that a person has asked for: it waits for nobody."""
+
+
+class Held(Struct, frozen=True):
+    """What is due and waits for people at the terminal, and why."""
+
+    deed: Deed
+    refusal: Refusal
+
+
+class Decision(Struct, frozen=True):
+    """The row that applies, and its key; `wake_at` is when to look again at the latest.
+
+    Without a row, or without steps in it, there is nothing to do until then. `held` is what waits
+    for people at the terminal.
+    """
+
+    row: Row | None
+    key: str
+    wake_at: float
+    held: Held | None = None
+
+    @property
+    def concerns_people(self) -> bool:
+        """Whether it is to be looked first who is at the terminal."""
+        return self.row is not None and self.row.deed is not None
+
+    @property
+    def acts(self) -> bool:
+        """Whether there is anything to do."""
+        return self.row is not None and bool(self.row.steps)
+
+
+def decide(facts: Facts, among: Sequence[Row] = ROWS) -> Decision:
+    """Return the first row that applies and is not dealt with, and when to look again."""
+    wake_at = min(
+        (moment for moment in _deadlines(facts) if moment > facts.now),
+        default=facts.now + facts.limits.agent_timeout_s,
+    )
+    held: Held | None = None
+    for row in among:
+        if held and held.refusal is not Refusal.ATTACHED and not row.beside:
+            continue
+        if row.when(facts) and not facts.history.has(key := row.key(facts)):
+            if found := _hold(row, facts):
+                held = held or found
+                continue
+            return Decision(row, key, facts.now if row.steps else wake_at, held)
+    if held:
+        look_at = find_next_look(held.refusal, facts.hands or NOBODY, facts.now)
+        return Decision(None, "", min(wake_at, look_at), held)
+    return Decision(None, "", wake_at)
+
+
+def _hold(row: Row, facts: Facts) -> Held | None:
+    """Why the row has to wait for people at the terminal."""
+    if row.deed is None:
+        return None
+    refusal = facts.hinders(deed := row.deed(facts))
+    return Held(deed, refusal) if refusal else None
+
+
+def _deadlines_elsewhere(f: Facts) -> Iterator[float]:
+    """Those of what CI, reviewers and the forge have to do."""
+    if f.awaits_ci or (f.awaits_review and f.check is CheckState.PENDING):
+        yield f.ci_due_at
+    if f.awaits:
+        yield f.rerun_until
+        yield f.dropped_at
+    if f.awaits_review:
+        yield f.written_at + f.limits.review_timeout_s
+    if f.merge_held:
+        yield f.merge_held_until
+
+
+def _deadlines(f: Facts) -> Iterator[float]:
+    """The moments at which time alone makes a row apply."""
+    if f.crashed:
+        yield f.pause_until
+    if f.escalated:
+        yield f.remind_at
+        yield f.asked_at + f.limits.escalation_timeout_s
+    yield from _deadlines_elsewhere(f)
+    if f.working:
+        yield f.life_at + f.limits.agent_timeout_s
+        yield f.life_at + f.limits.merge_remind_s
+    if f.idle_since is not None:
+        yield f.idle_since
+        yield f.idle_since + f.limits.idle_s
+    if f.dialog_at is not None:
+        yield f.dialog_at + DIALOG_PATIENCE_S
+    if f.asks:
+        yield f.ended_at + DIALOG_PATIENCE_S
+    if f.signs and f.signs.starting_at is not None:
+        yield f.signs.starting_at + DIALOG_PATIENCE_S
+    if f.parked and f.failure is not None:
+        yield f.failure.until

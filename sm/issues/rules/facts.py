@@ -1,0 +1,441 @@
+"""Everything that a decision about a session may depend on, at one moment."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct, field
+
+from sm.adapters.forge.model import CheckState, Hold, PullState, ReviewState
+from sm.base.phase import Phase
+from sm.base.refusal import Refusal
+from sm.sessions.failure import Failure
+from sm.sessions.hands import Deed, Hands, find_hindrance
+from sm.sessions.history import KILLED, Escalation, History
+from sm.sessions.signs import SILENT, Signs
+
+
+class Life(StrEnum):
+    """Whether the agent's process runs."""
+
+    ALIVE = "alive"
+    GONE = "gone"
+
+
+QUEUE_S = 60.0
+"""So long a forge may take to show what it has put into its merge queue."""
+REMINDERS = 2
+"""How often sm reminds an agent of the protocol whose turn ended without a phase."""
+LONG_PARK_S = 3600.0
+"""After so long sm tells a person that a session is parked."""
+
+
+def name_run(head: str, at: float) -> str:
+    """A run of CI on the commit `head`, by the time of its result."""
+    return f"{head}@{at:.3f}"
+
+
+class Limits(Struct, frozen=True):
+    """The project's limits: durations in seconds, counts, and who merges."""
+
+    agent_timeout_s: float = 7200
+    idle_s: float = 30
+    ci_timeout_s: float = 1800
+    max_fixes: int = 3
+    review_required: bool = True
+    review_timeout_s: float = 3 * 3600
+    max_rounds: int = 5
+    merge_by_sm: bool = False
+    merge_remind_s: float = 1800
+    remind_s: float = 6 * 3600
+    """Zero: never."""
+    escalation_timeout_s: float = 24 * 3600
+    max_recoveries: int = 3
+    recovery_pause_s: float = 30
+    repeats_ci: bool = False
+    """CI runs elsewhere, and sm may have it run again."""
+
+
+class Facts(Struct, frozen=True):
+    """One observation. Times are seconds since 1970; `write` identifies the phase write."""
+
+    now: float
+    limits: Limits = field(default_factory=Limits)
+    history: History = field(default_factory=History)
+    session: Life = Life.ALIVE
+    phase: Phase = Phase.NONE
+    write: str = ""
+    written_at: float = 0.0
+    phase_lost: bool = False
+    """The phase file is missing, so the agent's last phase is unknown."""
+    idle_since: float | None = None
+    """Since when the agent is back at its prompt, by its Stop hook."""
+    signs: Signs | None = None
+    """None for an agent without hooks."""
+    hands: Hands | None = None
+    """Who is at its terminal; None: nobody has looked, as nothing was to be done to the session."""
+    issue_open: bool = True
+    blocked: bool = False
+    """The label that only a person sets, or the end of a session; or `sm kill` without it."""
+    pushed: bool = False
+    """The branch on the remote has commits that the primary branch lacks."""
+    unpushed: bool = False
+    """The worktree has commits that the branch on the remote lacks."""
+    pull: PullState | None = None
+    head: str = ""
+    conflicts: bool = False
+    check: CheckState = CheckState.NONE
+    check_at: float = 0.0
+    """Since when CI has this result."""
+    check_overdue: bool = False
+    """Whether CI was stopped then, as it took too long."""
+    hold: Hold = Hold.NONE
+    """What keeps the forge itself from merging."""
+    review: ReviewState | None = None
+    """The reviewers' verdict on `head`; a request for changes holds until it is withdrawn."""
+    review_id: str = ""
+    review_at: float = 0.0
+    reply: str = ""
+    """The id of a person's answer that still has to be handed over."""
+    edit: str = ""
+    """The id of a trusted person's edit of the issue that the agent does not know yet."""
+    review_edit: str = ""
+    """The same of an edit of a review that the agent was told of."""
+    said: str = ""
+    """The id of what trusted people have said on the pull request."""
+
+    @property
+    def answered(self) -> bool:
+        """Whether the current phase write has its answer."""
+        return self.write in self.history.answered
+
+    @property
+    def escalated(self) -> bool:
+        """Whether a person was asked, and neither the person nor the agent has moved since."""
+        return self.escalation is not None
+
+    @property
+    def escalation(self) -> Escalation | None:
+        """The open question to a person: about the terminal, else about the current phase write."""
+        asked = self.history.escalations
+        matters = (self.matter, self.outage, self.silence)
+        keys = (*filter(None, matters), self.write)
+        return next((asked[key] for key in keys if key in asked), None)
+
+    @property
+    def about(self) -> str:
+        """The matter of the question to a person: the key of its escalation."""
+        return self.escalation.write if self.escalation else self.write
+
+    @property
+    def matter(self) -> str:
+        """The matter of the agent's terminal that a person must settle; '' once it is over."""
+        failure = self.failure
+        if self.dialog_at is not None:
+            return f"dialog:{self.dialog_at:.3f}"
+        if failure and failure.for_person:
+            return f"failure:{failure.at:.3f}"
+        if failure and failure.lasting:
+            return f"failure:{failure.since:.3f}"
+        return f"question:{self.ended_at:.3f}" if self.asks else ""
+
+    @property
+    def asks(self) -> bool:
+        """Whether the agent has ended its turn with a question, and without a phase."""
+        return self.signs is not None and bool(self.signs.asks) and self._has_rested
+
+    @property
+    def silence(self) -> str:
+        """The matter of an agent that does nothing while a person is attached; '' if sm acts.
+
+        It is over when the agent shows a sign of life, or is told something.
+        """
+        since = self.life_at if self.idle_since is None else self.idle_since
+        return "" if self.open or self.session is Life.GONE else f"silence:{since:.3f}"
+
+    @property
+    def unwatched(self) -> bool:
+        """Whether sm would end the agent for doing nothing, were no person attached to it."""
+        if self.hands is None or self.session is Life.GONE or not (self.idle or self.stale):
+            return False
+        return self.hinders(Deed.JUDGE) is Refusal.ATTACHED
+
+    def hinders(self, deed: Deed) -> Refusal | None:
+        """Why people at the terminal keep sm from that now; None if they do not, or none looked."""
+        # A person who ends the session by a command knows what is on the screen.
+        if self.hands is None or self.history.has(KILLED):
+            return None
+        return find_hindrance(deed, self.hands, self.now)
+
+    @property
+    def outage(self) -> str:
+        """The matter of CI itself that a person must settle; '' once CI has a result.
+
+        Each failed run is a different matter.
+        """
+        broken = self.awaits and self.check is CheckState.BROKEN
+        return f"ci:{self.write}:{self.check_at:.3f}" if broken else ""
+
+    @property
+    def rerun_until(self) -> float:
+        """Until when sm waits for the run that it has begun after this one; 0: it has not."""
+        begun_at = self.history.reruns.get(self.run) if self.outage else None
+        return 0.0 if begun_at is None else begun_at + self.limits.ci_timeout_s
+
+    @property
+    def dialog_at(self) -> float | None:
+        """Since when the agent's terminal shows a dialog."""
+        return self.signs.dialog_at if self.signs else None
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why the agent's last turn failed, if it did."""
+        return self.signs.failure if self.signs else None
+
+    @property
+    def parked(self) -> bool:
+        """Whether the agent cannot work now, but will be able to later."""
+        failure = self.failure
+        return failure is not None and not failure.for_person and self.now < failure.until
+
+    @property
+    def unreachable(self) -> bool:
+        """Whether a message to the agent would be useless now."""
+        failed = self.failure is not None and self.failure.for_person
+        return self.parked or failed or self.dialog_at is not None
+
+    @property
+    def answerable(self) -> bool:
+        """Whether sm can hand over a person's answer: an open dialog would take it."""
+        return not self.parked and self.dialog_at is None
+
+    @property
+    def remark(self) -> str:
+        """The key of the first remark that a person should know and was not told yet."""
+        told = self.history.done
+        return next((key for key in self.history.remarks if f"remark:{key}" not in told), "")
+
+    @property
+    def resumable(self) -> bool:
+        """Whether the agent worked when its turn failed, and a retry may help now."""
+        if self.failure is None or self.unreachable or self.open:
+            return False
+        return self.write not in self.history.escalations
+
+    @property
+    def fell_silent(self) -> bool:
+        """Whether the agent has ended its turn although sm waits for its next phase."""
+        return self._has_rested and self.working and not self.asks
+
+    @property
+    def ended_at(self) -> float:
+        """When the agent's turn ended, 0 if it goes on or no hook tells."""
+        return (self.signs.ended_at if self.signs else None) or 0.0
+
+    @property
+    def _has_rested(self) -> bool:
+        return 0 < self.ended_at <= self.now and not self.open
+
+    @property
+    def open(self) -> bool:
+        """Whether the agent waits for us: its phase has no answer yet."""
+        return self.phase is not Phase.NONE and not self.answered
+
+    @property
+    def working(self) -> bool:
+        """Whether it is the agent's turn."""
+        return not self.open and not self.escalated
+
+    @property
+    def life_at(self) -> float:
+        """The last sign of life, or the last event that should have caused one."""
+        signs = self.signs or SILENT
+        expected_at = signs.failure.until if signs.failure else 0.0
+        return max(self.addressed_at, self.history.nudged_at, signs.active_at, expected_at)
+
+    @property
+    def addressed_at(self) -> float:
+        """When the agent was last told something new, or wrote a phase."""
+        answer = self.history.answer
+        return max(self.written_at, self.history.started_at, answer.at if answer else 0.0)
+
+    @property
+    def stale(self) -> bool:
+        """Whether the agent should have shown a sign of life by now."""
+        working = self.working and self.dialog_at is None and not self.asks
+        return working and self.now >= self.life_at + self.limits.agent_timeout_s
+
+    @property
+    def crashed(self) -> bool:
+        """Whether no agent is working although one should.
+
+        False while no start is on record. Then dev-poll finishes the start, and goes on with an
+        agent that lives: only the receipts may be lost.
+        """
+        return self.history.started_at > 0 and (self.session is Life.GONE or self.stale)
+
+    @property
+    def pause_until(self) -> float:
+        """When the next recovery may begin. The first has no pause, then each pause doubles."""
+        if not self.history.recoveries:
+            return 0.0
+        pause = self.limits.recovery_pause_s * 2.0 ** (self.history.recoveries - 1)
+        return self.history.started_at + pause
+
+    @property
+    def recoverable(self) -> bool:
+        """Whether the agent may be restarted once more."""
+        return self.crashed and self.history.recoveries < self.limits.max_recoveries
+
+    @property
+    def awaits_ci(self) -> bool:
+        """Whether the agent waits for CI."""
+        return self.open and self.phase is Phase.AWAITING_CI
+
+    @property
+    def awaits_review(self) -> bool:
+        """Whether the agent waits for a reviewer."""
+        return self.open and self.phase is Phase.AWAITING_REVIEW
+
+    @property
+    def awaits(self) -> bool:
+        """Whether the agent waits for anything that a pushed branch can bring."""
+        return self.awaits_ci or self.awaits_review
+
+    @property
+    def merged(self) -> bool:
+        """Whether the pull request is merged."""
+        return self.pull is PullState.MERGED
+
+    @property
+    def left_alone(self) -> bool:
+        """Whether no agent is about to write PHASE:done."""
+        late = self.now >= self.life_at + self.limits.merge_remind_s
+        return self.session is Life.GONE or not self.working or self.parked or late
+
+    @property
+    def green(self) -> bool:
+        """Whether there is something to merge, and no check prevents it."""
+        return self.pull is PullState.OPEN and self.check in (CheckState.SUCCESS, CheckState.NONE)
+
+    @property
+    def to_merge(self) -> bool:
+        """Whether the project asks for nothing more before the merge; the forge still may."""
+        return self.approved and self.green
+
+    @property
+    def queued(self) -> bool:
+        """Whether the forge has it in its merge queue."""
+        return self.pull is PullState.OPEN and self.hold is Hold.QUEUED
+
+    @property
+    def merge_held_until(self) -> float:
+        """When a person is told of what keeps the forge from merging; a queue takes its time."""
+        limits = self.limits
+        patience_s = limits.review_timeout_s if self.queued else limits.merge_remind_s
+        return max(self.written_at, self.check_at, self.review_at) + patience_s
+
+    @property
+    def merge_held(self) -> bool:
+        """Whether the forge keeps back what waits for nothing else."""
+        if self.open and self.phase is Phase.DONE:
+            return self.queued
+        # The queue of GitLab runs CI on the head anew.
+        queued = self.queued and (self.green or self.check is CheckState.PENDING)
+        held = queued or (self.green and self.hold is Hold.BLOCKED)
+        return self.awaits_review and self.approved and held
+
+    @property
+    def dropped_at(self) -> float:
+        """From when on the queue that took it must show it; 0: it is there, or never was."""
+        queued_at = self.history.queued.get(f"approved-merge:{self.write}:{self.head}")
+        gone = queued_at is not None and self.pull is PullState.OPEN and not self.queued
+        return queued_at + QUEUE_S if queued_at is not None and gone else 0.0
+
+    @property
+    def run(self) -> str:
+        """The run of CI with the known result: its commit and time."""
+        return name_run(self.head, self.check_at)
+
+    @property
+    def rerun(self) -> bool:
+        """Whether the agent got an earlier run of the same commit, and not this one.
+
+        An agent that asks again without a new commit gets the same run again.
+        """
+        runs = self.history.runs
+        return self.run not in runs and any(one.startswith(f"{self.head}@") for one in runs)
+
+    @property
+    def red(self) -> bool:
+        """Whether CI failed."""
+        return self.check is CheckState.FAILURE
+
+    @property
+    def fixable(self) -> bool:
+        """Whether the agent may get one more failure."""
+        return self.history.fixes < self.limits.max_fixes
+
+    @property
+    def approved(self) -> bool:
+        """Whether the reviewers agree, or no review is required."""
+        if self.review is ReviewState.CHANGES_REQUESTED:
+            return False
+        return self.review is ReviewState.APPROVED or not self.limits.review_required
+
+    @property
+    def changes_requested(self) -> bool:
+        """Whether a reviewer wants changes, however far the agent says it is."""
+        return self.review is ReviewState.CHANGES_REQUESTED and not self.merged
+
+    @property
+    def idle(self) -> bool:
+        """Whether the agent is back at its prompt and has never written a phase.
+
+        If hooks report the end of its turn, sm reminds it of the protocol first.
+        """
+        if self.phase is not Phase.NONE or not self.working or self.idle_since is None:
+            return False
+        if self.signs and not (self.fell_silent and self.history.reminders >= REMINDERS):
+            return False
+        return self.now >= self.idle_since + self.limits.idle_s
+
+    @property
+    def asked_at(self) -> float:
+        """When a person was asked."""
+        return self.escalation.at if self.escalation else 0.0
+
+    @property
+    def told_at(self) -> float:
+        """When the person last heard of the question."""
+        return self.escalation.told_at if self.escalation else 0.0
+
+    @property
+    def remind_at(self) -> float:
+        """When sm is to remind the person."""
+        return self.told_at + self.limits.remind_s if self.limits.remind_s else float("inf")
+
+    @property
+    def reminders(self) -> int:
+        """How often sm has reminded the person."""
+        return self.escalation.reminders if self.escalation else 0
+
+    @property
+    def ci_due_at(self) -> float:
+        """When a result of CI is late; a new run has the whole time again."""
+        if self.check_overdue:
+            return self.check_at
+        started_at = self.check_at if self.check is CheckState.PENDING else 0.0
+        return max(self.written_at, started_at) + self.limits.ci_timeout_s
+
+    def waited_s(self) -> float:
+        """Return the seconds since the phase was written."""
+        return self.now - self.written_at
+
+    def unmerged_after(self, row: str) -> bool:
+        """Say whether a mergeable pull request is still open `merge_remind_s` after `row`."""
+        answer = self.history.answer
+        if answer is None or answer.row != row or answer.write != self.write:
+            return False
+        mergeable = self.to_merge and self.hold is Hold.NONE and not self.asks
+        return mergeable and self.now >= answer.at + self.limits.merge_remind_s

@@ -1,0 +1,163 @@
+"""The material for texts about an issue. Pure."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from sm.adapters.forge.model import (
+    NO_CHECK,
+    Check,
+    Comment,
+    Issue,
+    PullRequest,
+    Review,
+    ReviewState,
+)
+from sm.base.phase import Phase
+
+
+class Source(StrEnum):
+    """A long text that the last look at the forge has not kept: the issue's is in the state."""
+
+    ISSUE = "issue"
+    COMMENTS = "comments"
+    LOG = "log"
+    REVIEW = "review"
+    DISCUSSION = "discussion"
+    MERGE = "merge"
+    CONFLICTS = "conflicts"
+
+
+SOURCES: dict[str, tuple[Source, ...]] = {
+    "start": (Source.ISSUE,),
+    "recovery": (Source.ISSUE, Source.LOG, Source.REVIEW, Source.DISCUSSION),
+    "reply": (Source.COMMENTS,),
+    "edited": (Source.ISSUE,),
+    "ci-failed": (Source.LOG,),
+    "ci-exhausted": (Source.LOG,),
+    "review-changes": (Source.REVIEW,),
+    "merge-held": (Source.MERGE,),
+    "queue-dropped": (Source.MERGE,),
+    "conflict": (Source.CONFLICTS,),
+    "not-merged": (Source.CONFLICTS,),
+    "merge-reminder": (Source.CONFLICTS,),
+}
+"""What the texts quote, by their names. A text that is not here quotes none of it."""
+
+
+class GitState(Struct, frozen=True):
+    """What git says about the work so far, as its own commands print it."""
+
+    diff_stat: str = ""
+    log: str = ""
+    status: str = ""
+
+
+class Edited(Struct, frozen=True):
+    """A title and a text, of which the agent is still to be told; `editors` have made the change.
+
+    '' among them: the forge does not say who. No other edit has this `id`.
+    """
+
+    id: str = ""
+    title: str = ""
+    body: str = ""
+    editors: tuple[str, ...] = ()
+
+
+NO_REVIEW = Review("", "", 0.0, ReviewState.COMMENTED, "")
+
+
+class EditedReview(Struct, frozen=True):
+    """A review `before` an edit and `now`, of which the agent is still to be told.
+
+    `editors` have made the change, as in `Edited`. No other edit has this `id`.
+    """
+
+    id: str = ""
+    before: Review = NO_REVIEW
+    now: Review = NO_REVIEW
+    editors: tuple[str, ...] = ()
+
+
+class Material(Struct, frozen=True):
+    """What texts are made of. `nonce` marks quoted text and cannot be guessed by its author.
+
+    `issue` is as the agent knows it. `issue`, `check` and `review` are whole only if they were
+    looked up, see `SOURCES`.
+    """
+
+    project: str
+    issue: Issue
+    branch: str
+    base: str
+    remote: str
+    phase_file: str
+    nonce: str
+    merge_command: str = ""
+    answer_help: str = ""
+    pull: PullRequest | None = None
+    check: Check = NO_CHECK
+    review: Review | None = None
+    said: tuple[Comment, ...] = ()
+    """What trusted people have said on the pull request, and the agent is told now."""
+    discussion: tuple[Comment, ...] = ()
+    """All that they have said there lately."""
+    phase: Phase = Phase.NONE
+    phase_text: str = ""
+    answered: bool = False
+    """Whether the phase had its answer before the session that got it died."""
+    reason: str = ""
+    reply: str = ""
+    trouble: str = ""
+    remark: str = ""
+    git: GitState = GitState()
+    tail: str = ""
+    log_lines: int = 200
+    fixes_left: int = 0
+    repeated: bool = True
+    """Whether CI that has failed itself was run once more."""
+    worktree: str = ""
+    protocol_known: bool = False
+    """Whether the agent's system prompt has the protocol."""
+    dialog: str = ""
+    """What the dialog in the agent's terminal asks."""
+    question: str = ""
+    """The question with which the agent has ended its turn."""
+    failure: str = ""
+    """Why the agent's last turn failed, in our words and its own."""
+    until: str = ""
+    """Until when the session is parked, as a time of day."""
+    attach_command: str = ""
+    asked_row: str = "escalate"
+    """The row of the matrix that asked the question of a reminder."""
+    locked_out: bool = False
+    """Whether the agent has no access to its API."""
+    stuck: bool = False
+    """Whether sm cannot type to the agent."""
+    edited: Edited = Edited()
+    """The issue as a trusted person has edited it, if the text is about that."""
+    edited_review: EditedReview = EditedReview()
+    """The same of a review."""
+    handoffs: tuple[str, ...] = ()
+    """The ids of the threads about the issue."""
+    row: str = ""
+    """The row of the matrix that the text is for."""
+    killed: bool = False
+    """Whether a person has ended the session by `sm kill`."""
+    unblock_command: str = ""
+    """What has the issue worked on again once its session has ended."""
+    conflicts: tuple[str, ...] = ()
+    """The files in which its branch conflicts with the base."""
+
+
+def cite_pull(m: Material) -> str:
+    """Return the number of the pull request for a command."""
+    return str(m.pull.number) if m.pull else "?"
+
+
+def name_pull(m: Material) -> str:
+    """Return the pull request's number as its forge writes it in texts."""
+    return m.pull.name if m.pull else "#?"

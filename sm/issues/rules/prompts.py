@@ -1,0 +1,423 @@
+"""What sm tells an agent. Foreign words are fenced as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from sm.adapters.forge.model import Check, Comment, InlineComment, Issue, Review
+from sm.base.phase import SENTINELS, Phase, explain_protocol
+from sm.base.quoting import PERSON, QUOTE_LIMIT, SENTENCE_LIMIT, fence, first_part, name
+from sm.base.text import one_line
+from sm.issues.rules.material import Edited, Material, cite_pull, name_pull
+from sm.plugins.chat.bridge import texts
+
+COMPARED = 1_000_000
+"""Pairs of lines of two texts, up to which their order counts where they are compared."""
+GIT_LIMIT = 5_000
+"""Characters of the output of a git command."""
+CONFLICTS_LISTED = 20
+"""Files of a conflict that are named; the others are counted."""
+
+
+def _last_lines(text: str, count: int) -> str:
+    lines = text.rstrip().splitlines()
+    cut = len(lines) - count
+    shown = "\n".join([f"… {cut} lines above", *lines[-count:]] if cut > 0 else lines)
+    return shown if len(shown) <= QUOTE_LIMIT else f"… cut\n{shown[-QUOTE_LIMIT:]}"
+
+
+def _quoted_issue(m: Material) -> str:
+    whole = f"sm issue show {m.issue.number} --project {m.project}"
+    body = first_part(m.issue.body.strip() or "(no text)", whole)
+    title = fence("issue title", m.issue.title, m.nonce)
+    return f"{title}\n\n{fence('issue', body, m.nonce)}"
+
+
+def _protocol_here(m: Material) -> str:
+    signal = "How to signal is in your system prompt; the phase file is $PHASE_FILE."
+    if not m.protocol_known:
+        where = {"remote": m.remote, "branch": m.branch, "base": m.base}
+        signal = explain_protocol(phase_file=m.phase_file, **where)
+    forge = (
+        "For issues and pull requests use sm, and no other program of the forge: sm issue "
+        "list|show|comment, sm pr list|show|diff|checks|comment|merge, each with --project "
+        f"{m.project}; --help says more."
+    )
+    return "\n\n".join(filter(None, (signal, forge, texts.write_note(m.handoffs))))
+
+
+def _start(m: Material) -> str:
+    return f"""You work on issue #{m.issue.number} of project {m.project}, in this git worktree, \
+on branch {m.branch} (from {m.remote}/{m.base}).
+
+{_quoted_issue(m)}
+
+Do what the issue asks, with tests, commit, and push to {m.remote} {m.branch}.
+
+{_protocol_here(m)}"""
+
+
+def _recovery(m: Material) -> str:
+    stat = f"git diff {m.remote}/{m.base}...HEAD --stat"
+    parts = [
+        f"You take over issue #{m.issue.number} of project {m.project}: the session before you "
+        f"died. Its work is in this git worktree, on branch {m.branch}; git is the checkpoint. "
+        "Look at git log, git diff and git status, then go on where it left off.",
+        _quoted_issue(m),
+        _git_says(m, stat, m.git.diff_stat, "nothing committed"),
+        _git_says(m, "git log", m.git.log, "no commits yet"),
+        _git_says(m, "git status --short", m.git.status, "clean"),
+        f"Last phase: {_phase(m)}",
+    ]
+    if m.phase is Phase.AWAITING_CI and m.check.log:
+        parts.append(f"Last CI result ({m.check.state}):\n{_ci_log(m, m.check)}")
+    if m.phase is Phase.AWAITING_REVIEW and m.review:
+        parts.append(f"Latest review:\n{_review_text(m, m.review)}")
+    if m.discussion:
+        parts.append(f"Comments on {name_pull(m)}:\n{_comments(m, m.discussion)}")
+    if m.reason:
+        parts.append(f"Its reason:\n{fence('reason', m.reason, m.nonce)}")
+    parts.append(_waiting_note(m))
+    parts.append(_protocol_here(m))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _git_says(m: Material, command: str, said: str, nothing: str) -> str:
+    """Names of files and subjects of commits are words of others, too."""
+    if not said:
+        return f"{command}: ({nothing})"
+    return f"{command}:\n{fence('git', first_part(said, command, GIT_LIMIT), m.nonce)}"
+
+
+def _phase(m: Material) -> str:
+    if m.phase is Phase.UNKNOWN:
+        return f"a line that is no phase:\n{fence('line', m.phase_text, m.nonce)}"
+    return m.phase or "none written"
+
+
+def _waiting_note(m: Material) -> str:
+    waits = {
+        Phase.AWAITING_CI: "the CI result",
+        Phase.AWAITING_REVIEW: "the review",
+        Phase.ESCALATE: "a person's answer",
+    }
+    if m.answered:
+        return (
+            "sm has answered that phase, but the agent that got the answer is gone. If all that it "
+            "stands for is done, write it again: it is answered again."
+        )
+    if not (what := waits.get(m.phase)):
+        return ""
+    return (
+        f"If everything up to that phase is done, do nothing: {what} reaches you as a message. "
+        "If not, finish it and write the phase again."
+    )
+
+
+def _state_lost(m: Material) -> str:
+    return (
+        f"[sm] The phase file was lost and is empty again ({m.phase_file}). If you wait for CI, a "
+        "review or a person, write your current phase to it once more; otherwise just go on."
+    )
+
+
+def _ci_passed(m: Material) -> str:
+    return (
+        f"[sm] CI passed for {_head(m)}.{_optional(m)} Next: if the work is complete, ask for a "
+        "review:\n"
+        f'  echo "{Phase.AWAITING_REVIEW}" > "$PHASE_FILE"'
+    )
+
+
+def _optional(m: Material) -> str:
+    """What has failed beside the checks that the forge requires."""
+    if not m.check.optional:
+        return ""
+    return f" Failed, but not required: {', '.join(map(name, m.check.optional))}."
+
+
+def _ci_none(m: Material) -> str:
+    return (
+        "[sm] CI passed (no CI is configured). Next: if the work is complete, ask for a review:\n"
+        f'  echo "{Phase.AWAITING_REVIEW}" > "$PHASE_FILE"'
+    )
+
+
+def _ci_failed(m: Material) -> str:
+    return (
+        f"[sm] CI failed{_step(m.check)} at {_head(m)}.\n{_ci_log(m, m.check)}\n"
+        f"Mend it, push, and write {Phase.AWAITING_CI} again. "
+        f"Attempts left after this one: {max(0, m.fixes_left - 1)}."
+    )
+
+
+def _step(check: Check) -> str:
+    return f", step {name(check.step)}," if check.step else ""
+
+
+def _ci_log(m: Material, check: Check) -> str:
+    """The end of its log, below the step that failed and where to see all of it."""
+    named = (("step", check.step), ("address", check.url), ("the whole log", check.file))
+    head = [f"{what}: {one_line(words, SENTENCE_LIMIT)}" for what, words in named if words]
+    log = _last_lines(check.log, m.log_lines)
+    return fence("CI log", "\n".join([*head, *([""] if head else []), log]), m.nonce)
+
+
+def _head(m: Material) -> str:
+    return name((m.pull.head if m.pull else "")[:10]) or m.branch
+
+
+def _ci_timeout(m: Material) -> str:
+    return f"[sm] CI timeout: no result for {_head(m)}. A person is being asked; wait."
+
+
+def _review_changes(m: Material) -> str:
+    review = _review_text(m, m.review) if m.review else ""
+    return (
+        f"[sm] Review of {name_pull(m)}: changes requested{_remarks(m.review)}.\n{review}\n"
+        f"Address every point, push, and write {Phase.AWAITING_REVIEW} again."
+    )
+
+
+def _pull_comment(m: Material) -> str:
+    return (
+        f"[sm] New on {name_pull(m)}:\n{_comments(m, m.said)}\n"
+        "If it asks for a change, make it, push, and write your phase again; to answer, use "
+        f"sm pr comment {cite_pull(m)} --project {m.project}. Else go on as before."
+    )
+
+
+def _comments(m: Material, said: Iterable[Comment]) -> str:
+    """What people say on a pull request outside of reviews."""
+    whole = f"sm pr show {cite_pull(m)} --project {m.project}"
+    texts = (fence(f"comment by {c.author}", first_part(c.body, whole), m.nonce) for c in said)
+    return "\n".join(texts)
+
+
+def _remarks(review: Review | None) -> str:
+    count = len(review.comments) if review else 0
+    return f" ({count} remark{'s' if count > 1 else ''})" if count else ""
+
+
+def _review_text(m: Material, review: Review) -> str:
+    whole = f"sm pr show {cite_pull(m)} --project {m.project}"
+    text = first_part(_said(review) or "(no text)", whole)
+    return fence(f"review by {review.author}", text, m.nonce)
+
+
+def _said(review: Review) -> str:
+    lines = [review.body.strip()] if review.body.strip() else []
+    return "\n\n".join([*lines, *map(_remark_text, review.comments)])
+
+
+def _remark_text(remark: InlineComment) -> str:
+    """A remark on a line, with the code that it is about."""
+    since = " (the code has changed since)" if remark.outdated else ""
+    said = f"{remark.path}:{remark.line}{since}: {remark.body.strip()}"
+    hunk = "\n".join(f"    {line}" for line in remark.hunk.splitlines())
+    return "\n".join(filter(None, [said, hunk]))
+
+
+def _approved(m: Material) -> str:
+    return (
+        f"[sm] Review: approved at {_head(m)}. Merge pull request {name_pull(m)}:\n"
+        f"  {m.merge_command}\n"
+        f'Then: echo "{Phase.DONE}" > "$PHASE_FILE"'
+    )
+
+
+def _merge_reminder(m: Material) -> str:
+    return (
+        f"[sm] Reminder: pull request {name_pull(m)} is approved and green but not merged:\n"
+        f"  {m.merge_command}\n"
+        f'Then: echo "{Phase.DONE}" > "$PHASE_FILE". If something keeps you from it, escalate.'
+        f"{_why_unmerged(m)}"
+    )
+
+
+def _review_timeout(m: Material) -> str:
+    return f"[sm] No review of pull request {name_pull(m)} yet, escalating; wait."
+
+
+def _rebase(m: Material) -> str:
+    return f"git fetch {m.remote} && git rebase {m.remote}/{m.base}"
+
+
+def _push_again(m: Material) -> str:
+    """How to push what was rebased, without overwriting what others have pushed to the branch.
+
+    With `--force-with-lease` alone git would overwrite it: the fetch before the rebase has seen it.
+    """
+    push = f"push by git push --force-with-lease --force-if-includes {m.remote} HEAD:{m.branch}"
+    return (
+        f"{push} (if git refuses, others have pushed to your branch: take their commits in by "
+        f"git pull --rebase {m.remote} {m.branch}), and write {Phase.AWAITING_CI} again."
+    )
+
+
+def _conflict(m: Material) -> str:
+    return (
+        f"[sm] Pull request {name_pull(m)} conflicts with {m.base}{_conflicting(m)} "
+        f"Rebase: {_rebase(m)}, solve the conflicts, {_push_again(m)}"
+    )
+
+
+def _conflicting(m: Material) -> str:
+    """Where it conflicts, as the end of a sentence."""
+    if not m.conflicts:
+        return "."
+    shown = [one_line(file, SENTENCE_LIMIT) for file in m.conflicts[:CONFLICTS_LISTED]]
+    more = len(m.conflicts) - len(shown)
+    listed = "\n".join([*shown, *([f"… and {more} more"] if more else [])])
+    return f" in:\n{fence('files', listed, m.nonce)}\n"
+
+
+def _why_unmerged(m: Material) -> str:
+    """That a conflict is in the way of the merge, if one is."""
+    if not m.conflicts:
+        return ""
+    return f"\nIt conflicts with {m.base}{_conflicting(m)}Rebase: {_rebase(m)}, {_push_again(m)}"
+
+
+def _behind(m: Material) -> str:
+    return (
+        f"[sm] Pull request {name_pull(m)} is approved and green, but the forge merges only what "
+        f"has the last commit of {m.base}. Bring it up to date: {_rebase(m)}, {_push_again(m)}"
+    )
+
+
+def _queue_dropped(m: Material) -> str:
+    said = fence("forge", m.pull.held if m.pull and m.pull.held else "(no reason)", m.nonce)
+    return (
+        f"[sm] The forge has removed pull request {name_pull(m)} from its merge queue, unmerged. "
+        f"It says:\n{said}\nThe queue tests the work together with the base's last commits. Find "
+        f"out what does not fit: {_rebase(m)}, mend it, {_push_again(m)} If the work is not to "
+        f"blame, write {Phase.AWAITING_REVIEW} again."
+    )
+
+
+def _nothing_pushed(m: Material) -> str:
+    return (
+        f"[sm] The branch {m.branch} on {m.remote} lacks your work. Commit, "
+        f"git push {m.remote} HEAD:{m.branch}, and write {Phase.AWAITING_CI} again."
+    )
+
+
+def _unknown_sentinel(m: Material) -> str:
+    known = "\n".join(f"  {sentinel}" for sentinel in SENTINELS)
+    return (
+        "[sm] The phase file holds a line that is no phase of the protocol:\n"
+        f"{fence('line', m.phase_text, m.nonce)}\nWrite one of these:\n{known}"
+    )
+
+
+def _not_merged(m: Material) -> str:
+    how = f" To merge: {m.merge_command}" if m.pull and m.merge_command else ""
+    return (
+        f"[sm] PR not merged yet: the forge does not say that {m.branch} is merged.{how}\n"
+        f"Write {Phase.DONE} only after the merge, {Phase.AWAITING_REVIEW} to ask for a review."
+        f"{_why_unmerged(m)}"
+    )
+
+
+def _protocol_reminder(m: Material) -> str:
+    return (
+        "[sm] Your turn has ended without a new phase in the phase file, so sm does not know how "
+        f"far you are. If a phase is complete, write its line to {m.phase_file}; if you need a "
+        f"person, write {Phase.ESCALATE} with the reason; otherwise go on with the work.\n"
+        f"{_protocol_here(m)}"
+    )
+
+
+def _resume(m: Material) -> str:
+    return (
+        "[sm] Your last turn was cut short by the API, which should answer again now. Go on where "
+        "you left off."
+    )
+
+
+def _reply(m: Material) -> str:
+    answer = first_part(m.reply.strip(), f"sm issue show {m.issue.number} --project {m.project}")
+    said = fence("answer", answer, m.nonce, PERSON)
+    return f"[sm] A person answered:\n{said}\nGo on with the work."
+
+
+def _edited(m: Material) -> str:
+    now = m.edited
+    whole = f"sm issue show {m.issue.number} --project {m.project}"
+    who = ", ".join(name(one) for one in now.editors if one)
+    changed = first_part(_compare(m.issue, now) or "(no line)", whole)
+    return (
+        f"[sm] Issue #{m.issue.number} was edited{f' by {who}' if who else ''}. What has changed:\n"
+        f"{fence('changes', changed, m.nonce)}\n"
+        f"All of it as it is now: {whole}\n"
+        f"If this changes what you have to do, do it, push, and write {Phase.AWAITING_CI} again. "
+        "Otherwise go on, or wait on."
+    )
+
+
+def _compare(known: Issue, now: Edited) -> str:
+    return _list_changes(*([one.title, "", *one.body.splitlines()] for one in (known, now)))
+
+
+def _list_changes(before: list[str], after: list[str]) -> str:
+    """The lines that are gone (-) and new (+), with some around them."""
+    import difflib
+
+    if len(before) * len(after) > COMPARED:
+        # What it takes grows with the product, up to its cube (Python's documentation of difflib).
+        old, new = set(before), set(after)
+        gone = [f"-{line}" for line in before if line not in new]
+        return "\n".join([*gone, *(f"+{line}" for line in after if line not in old)])
+    lines = difflib.unified_diff(before, after, lineterm="", n=2)
+    return "\n".join(list(lines)[2:])
+
+
+def _review_edited(m: Material) -> str:
+    edited = m.edited_review
+    whole = f"sm pr show {cite_pull(m)} --project {m.project}"
+    who = ", ".join(name(one) for one in edited.editors if one)
+    changed = first_part(
+        _list_changes(*(_said(one).splitlines() for one in (edited.before, edited.now)))
+        or "(no line)",
+        whole,
+    )
+    return (
+        f"[sm] A review of {name_pull(m)} was edited{f' by {who}' if who else ''}. What has "
+        f"changed:\n{fence(f'changes of the review by {edited.now.author}', changed, m.nonce)}\n"
+        f"All of it as it is now: {whole}\n"
+        f"If this changes what you have to do, do it, push, and write {Phase.AWAITING_CI} again. "
+        "Otherwise go on, or wait on."
+    )
+
+
+PROMPTS: dict[str, Callable[[Material], str]] = {
+    "start": _start,
+    "recovery": _recovery,
+    "state-lost": _state_lost,
+    "ci-passed": _ci_passed,
+    "ci-none": _ci_none,
+    "ci-failed": _ci_failed,
+    "ci-timeout": _ci_timeout,
+    "review-changes": _review_changes,
+    "review-timeout": _review_timeout,
+    "approved": _approved,
+    "merge-reminder": _merge_reminder,
+    "conflict": _conflict,
+    "behind": _behind,
+    "queue-dropped": _queue_dropped,
+    "nothing-pushed": _nothing_pushed,
+    "unknown-sentinel": _unknown_sentinel,
+    "not-merged": _not_merged,
+    "protocol-reminder": _protocol_reminder,
+    "resume": _resume,
+    "reply": _reply,
+    "edited": _edited,
+    "review-edited": _review_edited,
+    "pull-comment": _pull_comment,
+}
+
+
+def write_prompt(name: str, material: Material) -> str:
+    """Write the message `name`."""
+    return PROMPTS[name](material)

@@ -1,0 +1,240 @@
+"""Claims an issue by a ref on the remote that only one installation can create.
+
+The claim is a commit on the empty tree that names the installation. It consists only of facts that
+outlive our state. So an installation always makes the same commit, and recognises its claim even if
+everything under the state root is lost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+
+from sm.adapters.git import Git
+from sm.adapters.git_push import ABSENT, PushRefusedError, RefMovedError, Update
+from sm.base.errors import SmError, TemporaryError
+from sm.base.text import normalise
+from sm.config.schema import ProjectSettings
+from sm.store.failpoint import crash_point
+from sm.store.paths import Root
+
+LOOKS = 5
+"""How often sm looks at the remote again if it changes meanwhile."""
+
+MACHINE_ID = Path("/etc/machine-id")
+
+SHA256_DIGITS = 64
+"""Digits of an object's name in a SHA-256 repository; SHA-1 has 40."""
+
+SIGNATURE = "sm <sm@localhost> 946684800 +0000"
+SUBJECT = "claimed by sm"
+
+
+NOT_OURS = "kept: it is not ours, or this machine has another name now"
+
+
+class Claim(StrEnum):
+    """Who has the issue: we since now, we from before, or another installation."""
+
+    WON = "won"
+    OURS = "ours"
+    TAKEN = "taken"
+
+
+class BranchNameError(SmError):
+    """The name of another branch on the remote makes this branch impossible."""
+
+
+def name_ref(issue: int) -> str:
+    """Return the ref that claims `issue`."""
+    return f"refs/sm/claims/{issue}"
+
+
+def is_held(issue: int, refs: Mapping[str, str]) -> bool:
+    """Say whether the claim exists among the remote's `refs`."""
+    return name_ref(issue) in refs
+
+
+def is_ours(
+    git: Git, project: ProjectSettings, issue: int, root: Root, refs: Mapping[str, str]
+) -> bool:
+    """Say whether the claim among the remote's `refs` is ours.
+
+    It does not ask git, because there may be many claims of others.
+    """
+    held = refs.get(name_ref(issue), "")
+    algorithm = "sha256" if len(held) == SHA256_DIGITS else "sha1"
+    tree = _name(algorithm, "tree", b"")
+    return held == _name(algorithm, "commit", _commit(git, project, issue, root, tree))
+
+
+def claim(git: Git, project: ProjectSettings, issue: int, root: Root) -> Claim:
+    """Claim `issue`, and create its missing branch on the remote at the primary branch.
+
+    One push does both or nothing, so exactly one of several claimers wins.
+
+    Raises:
+        BranchNameError: another branch's name is in the way.
+        PushRefusedError: the remote refuses us.
+        RemoteUnreachableError: and the other errors of `Git`.
+
+    """
+    ours = _object(git, project, issue, root)
+    seen: dict[str, str] | None = None
+    for _ in range(LOOKS):
+        before, seen = seen, _look(git, project, issue)
+        if seen.get(name_ref(issue), ours) != ours:
+            return Claim.TAKEN
+        _check_name(project, issue, seen)
+        try:
+            return _push(git, project, issue, ours, seen)
+        except RefMovedError:
+            continue  # another installation was faster: look which one
+        except PushRefusedError:
+            # A race inside the remote looks like a refusal.
+            if before == seen:
+                raise
+    raise TemporaryError(f"the claim of issue {issue} keeps changing on the remote: try again")
+
+
+def _push(git: Git, project: ProjectSettings, issue: int, ours: str, seen: dict[str, str]) -> Claim:
+    updates = _missing_branch(git, project, issue, seen)
+    if name_ref(issue) not in seen:
+        updates.append(Update(name_ref(issue), ours, ABSENT))
+    if not updates:
+        return Claim.OURS
+    crash_point("claim:before-push")
+    changed = git.push(project.remote, *updates)
+    crash_point("claim:after-push")
+    # Another process of this installation pushes the same object. Then that one is the winner.
+    return Claim.WON if name_ref(issue) in changed else Claim.OURS
+
+
+def _missing_branch(
+    git: Git, project: ProjectSettings, issue: int, seen: dict[str, str]
+) -> list[Update]:
+    branch = f"refs/heads/{project.branch(issue)}"
+    if branch in seen:
+        return []
+    base = git.fetch_branch(project.remote, project.primary_branch)
+    return [Update(branch, base, ABSENT)]
+
+
+def release(git: Git, project: ProjectSettings, issue: int, root: Root) -> str:
+    """Give up our claim; return why it was kept, '' if there is none any more."""
+    ours = _object(git, project, issue, root)
+    held = git.ls_remote(project.remote, name_ref(issue)).get(name_ref(issue), "")
+    if held not in ("", ours):
+        return NOT_OURS
+    try:
+        if held:
+            git.delete_ref(project.remote, name_ref(issue), expect=ours)
+    except RefMovedError:
+        return NOT_OURS
+    return ""
+
+
+def seize(git: Git, project: ProjectSettings, issue: int, root: Root) -> Claim:
+    """Claim `issue` even if another installation holds it, because a person decided so.
+
+    Raises:
+        RefMovedError: the claim has changed meanwhile.
+
+    """
+    ours = _object(git, project, issue, root)
+    seen = _look(git, project, issue)
+    if seen.get(name_ref(issue), ours) == ours:
+        return claim(git, project, issue, root)
+    _check_name(project, issue, seen)
+    updates = _missing_branch(git, project, issue, seen)
+    git.push(project.remote, *updates, Update(name_ref(issue), ours, seen[name_ref(issue)]))
+    return Claim.WON
+
+
+def describe_owner(git: Git, project: ProjectSettings, issue: int) -> str:
+    """Return the owner of the claim, in words for a person; '' if there is no claim."""
+    sha = git.ls_remote(project.remote, name_ref(issue)).get(name_ref(issue))
+    if sha is None:
+        return ""
+    git.fetch(project.remote, name_ref(issue))
+    try:
+        message = git.commit_text(sha).partition("\n\n")[2]
+    except SmError:
+        return f"an unknown claim ({sha[:12]})"
+    # Every user with push rights can write a claim. So we clean it, and only show it.
+    lines = [normalise(line)[:200] for line in message.splitlines()]
+    facts = [line for line in lines if ": " in line][:8]
+    return ", ".join(facts) or f"an unknown claim ({sha[:12]})"
+
+
+def _look(git: Git, project: ProjectSettings, issue: int) -> dict[str, str]:
+    """The claim, the branch, and every branch that its name cannot exist beside."""
+    branch = f"refs/heads/{project.branch(issue)}"
+    return git.ls_remote(project.remote, name_ref(issue), branch, f"{branch}/*", *_parents(branch))
+
+
+def _parents(branch: str) -> list[str]:
+    parts = branch.split("/")
+    return ["/".join(parts[:length]) for length in range(3, len(parts))]
+
+
+def _check_name(project: ProjectSettings, issue: int, seen: dict[str, str]) -> None:
+    """Git keeps branches like files: `fix` and `fix/1` cannot both exist."""
+    branch = f"refs/heads/{project.branch(issue)}"
+    for other in seen:
+        if other in _parents(branch) or other.startswith(f"{branch}/"):
+            raise BranchNameError(
+                f"branch '{project.branch(issue)}' cannot exist beside "
+                f"'{other.removeprefix('refs/heads/')}' on remote '{project.remote}': "
+                "rename that branch, or set another 'branch_prefix'"
+            )
+
+
+def _object(git: Git, project: ProjectSettings, issue: int, root: Root) -> str:
+    """The claim's commit, written as a raw object: no setting of the user changes its SHA."""
+    tree = git.write_object("tree", b"")
+    return git.write_object("commit", _commit(git, project, issue, root, tree))
+
+
+def _commit(git: Git, project: ProjectSettings, issue: int, root: Root, tree: str) -> bytes:
+    facts = {
+        "host": _host(),
+        "machine": _machine(),
+        "uid": str(os.geteuid()),
+        "clone": os.path.realpath(git.repo),
+        "state": os.path.realpath(root.path),
+        "project": project.name,
+        "issue": str(issue),
+    }
+    lines = [f"{key}: {_escape_unprintable(value)}" for key, value in facts.items() if value]
+    text = f"tree {tree}\nauthor {SIGNATURE}\ncommitter {SIGNATURE}\n\n{SUBJECT}\n\n"
+    return (text + "\n".join(lines) + "\n").encode()
+
+
+def _name(algorithm: str, kind: str, content: bytes) -> str:
+    """Return git's name for an object with that content."""
+    header = f"{kind} {len(content)}\0".encode()
+    return hashlib.new(algorithm, header + content, usedforsecurity=False).hexdigest()
+
+
+def _host() -> str:
+    """Return the first label of the host name: the rest changes with the network."""
+    return os.uname().nodename.partition(".")[0]
+
+
+def _machine() -> str:
+    """Return a digest of machine-id(5), which must not be published itself; '' if there is none."""
+    try:
+        found = MACHINE_ID.read_bytes().strip()
+    except OSError:
+        return ""
+    return hashlib.sha256(b"sm claim " + found).hexdigest()[:12] if found else ""
+
+
+def _escape_unprintable(value: str) -> str:
+    """Escape in `value` what is not printable, so that it is one line of UTF-8."""
+    text = value.encode("utf-8", "backslashreplace").decode()
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -1,0 +1,346 @@
+"""The worktree of an issue: made or adopted, and removed only if nothing in it can be lost."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from sm.adapters import submodules
+from sm.adapters.git import Git, WorktreeEntry
+from sm.adapters.git_call import NoSuchBranchError
+from sm.adapters.process import CommandError
+from sm.base.errors import SmError
+from sm.base.text import one_line
+from sm.config.schema import ProjectSettings
+from sm.issues.work import leftovers
+from sm.store.failpoint import crash_point
+from sm.store.files import follow_links
+
+NAMED = 3
+"""How many files or commits a refusal lists."""
+
+
+class WorktreeError(SmError):
+    """The worktree cannot be made; a person must move what is in the way."""
+
+
+class Worktree(Struct, frozen=True):
+    """A worktree ready for work; `note` says what a person might want to know."""
+
+    path: Path
+    note: str = ""
+
+
+class Removed(Struct, frozen=True):
+    """Nothing of the worktree is left."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return "removed"
+
+
+class Kept(Struct, frozen=True):
+    """The worktree still exists, and the reason."""
+
+    path: Path
+    reason: str
+
+    def __str__(self) -> str:
+        return f"kept '{self.path}': {self.reason}"
+
+
+def ensure(git: Git, project: ProjectSettings, issue: int) -> Worktree:
+    """Make the worktree of `issue` on its branch, or adopt what exists of it.
+
+    Existing work never changes: only a clean branch moves forward to the remote's.
+
+    Raises:
+        WorktreeError: a folder, or the user's own clone, is in the way.
+        NoSuchBranchError: neither the remote nor the clone has the branch.
+        GitLockedError: a git that runs or was killed holds a lock.
+
+    """
+    branch, path = project.branch(issue), project.worktree(issue)
+    remote = _remote_head(git, project, branch)
+    entry = _adoptable(git, project, issue)
+    if entry is not None:
+        leftovers.mend(git.at(entry.path), entry)
+        note = _forward(git.at(entry.path), entry, branch, remote)
+        git.track(branch, project.remote)
+        return Worktree(entry.path, note)
+    _check_free(path)
+    note = _local_branch(git, branch, remote)
+    git.track(branch, project.remote)
+    crash_point("worktree:before-add")
+    trouble = _add(git, path, branch)
+    crash_point("worktree:after-add")
+    return Worktree(path, "; ".join(filter(None, (note, trouble))))
+
+
+def _add(git: Git, path: Path, branch: str) -> str:
+    """Check the branch out; return what its post-checkout hook had to complain about, or ''.
+
+    Git makes the worktree, then runs that hook, and fails as the hook does (git-worktree(1)). Where
+    files cannot be checked out, git removes the worktree again.
+    """
+    try:
+        git.add_worktree(path, branch)
+    except CommandError as error:
+        said = one_line(error.result.stderr.strip().rpartition("\n")[2])
+        whole = (e.path for e in git.worktrees()[1:] if e.locked is None and _has_files(e.path))
+        if follow_links(path) not in map(follow_links, whole):
+            raise WorktreeError(
+                f"git cannot check '{branch}' out in a new worktree of '{git.repo}': {said}: try "
+                f"git worktree add there yourself (sm doctor says what it knows of)"
+            ) from error
+        return f"your post-checkout hook failed in it ({error.result.code}): {said}"
+    return ""
+
+
+def _remote_head(git: Git, project: ProjectSettings, branch: str) -> str:
+    """The branch's commit on the remote; '' where only the clone has the branch."""
+    try:
+        return git.fetch_branch(project.remote, branch)
+    except NoSuchBranchError:
+        if git.rev_parse(f"refs/heads/{branch}") is None:
+            raise
+        return ""
+
+
+def _adoptable(git: Git, project: ProjectSettings, issue: int) -> WorktreeEntry | None:
+    """The worktree on record for the issue, if its folder is there."""
+    entry = find(git, project, issue)
+    if entry is None:
+        return None
+    if entry == git.worktrees()[0]:
+        raise WorktreeError(
+            f"your clone '{entry.path}' has branch '{project.branch(issue)}' checked out: "
+            "switch it to another branch"
+        )
+    if _has_files(entry.path):
+        return entry
+    if entry.locked is not None and entry.locked != leftovers.INITIALIZING:
+        raise WorktreeError(
+            f"worktree '{entry.path}' is missing and locked ('{entry.locked}'): "
+            "bring it back, or run git worktree unlock on it"
+        )
+    leftovers.forget_missing(git, entry)
+    return None
+
+
+def _has_files(path: Path) -> bool:
+    return path.is_dir() and any(path.iterdir())
+
+
+def find(git: Git, project: ProjectSettings, issue: int) -> WorktreeEntry | None:
+    """Return the worktree with the issue's branch, else the one at the issue's place."""
+    entries = git.worktrees()
+    here = follow_links(project.worktree(issue))
+    on_branch = (e for e in entries if e.branch == project.branch(issue))
+    at_place = (e for e in entries[1:] if follow_links(e.path) == here)
+    return next(on_branch, None) or next(at_place, None)
+
+
+def _check_free(path: Path) -> None:
+    empty = path.is_dir() and not _has_files(path)
+    if not empty and (path.exists() or path.is_symlink()):
+        raise WorktreeError(
+            f"'{path}' is in the way and is no worktree of the clone: move it, "
+            "or run git worktree repair on it in the clone"
+        )
+
+
+def _local_branch(git: Git, branch: str, remote: str) -> str:
+    """Make the local branch, or move it forward while it has nothing of its own."""
+    local = git.rev_parse(f"refs/heads/{branch}")
+    if local is None:
+        _check_branch_name(git, branch)
+        git.create_branch(branch, remote)
+        return ""
+    if remote and local != remote and git.is_ancestor(local, remote):
+        git.move_branch(branch, remote, local)
+        return ""
+    return _difference(git, branch, local, remote)
+
+
+def _check_branch_name(git: Git, branch: str) -> None:
+    """Refuse a branch that git cannot have beside the clone's others: `fix/7` beside `fix`."""
+    if other := git.find_branch_in_the_way(branch):
+        raise WorktreeError(
+            f"branch '{branch}' cannot exist beside '{other}' of your clone '{git.repo}': rename "
+            f"that one (git branch -m {other} NEW), or set another 'branch_prefix'"
+        )
+
+
+def _forward(tree: Git, entry: WorktreeEntry, branch: str, remote: str) -> str:
+    """Move an adopted worktree forward to the remote's commit if no work can be lost."""
+    head = tree.rev_parse("HEAD") or entry.head
+    if entry.branch != branch:
+        return f"it is on {entry.branch or 'a detached HEAD'}, not on '{branch}': left so"
+    if not remote or head == remote or not tree.is_ancestor(head, remote):
+        return _difference(tree, branch, head, remote)
+    if tree.status():
+        return "it is behind the remote and has uncommitted changes: left so"
+    tree.forward(remote)
+    return ""
+
+
+def _difference(git: Git, branch: str, local: str, remote: str) -> str:
+    if not remote:
+        return f"the remote has no branch '{branch}' any more: the local one is kept"
+    if git.is_ancestor(remote, local):
+        return ""
+    return f"'{branch}' and the remote's have diverged: the local one is kept as it is"
+
+
+class Examined(Struct, frozen=True):
+    """What exists of an issue's worktree and of its local branch, which is at `tip`.
+
+    `obstacle` says why we must not remove the folder, whatever is in it; '' if we may.
+    """
+
+    path: Path
+    entry: WorktreeEntry | None
+    tip: str | None
+    obstacle: str = ""
+
+    @property
+    def heads(self) -> list[str]:
+        """Return the commits of its heads."""
+        heads = (self.tip, self.entry.head if self.entry else None)
+        return [sha for sha in heads if sha and sha.strip("0")]
+
+
+def examine(git: Git, project: ProjectSettings, issue: int) -> Examined:
+    """Find the worktree of `issue`; `list_losses` says what would be lost with it."""
+    entry = find(git, project, issue)
+    path = entry.path if entry else project.worktree(issue)
+    tip = git.rev_parse(f"refs/heads/{project.branch(issue)}")
+    return Examined(path, entry, tip, _obstacle(git, entry, path))
+
+
+def list_losses(
+    git: Git, project: ProjectSettings, issue: int, found: Examined, *, merged_head: str = ""
+) -> Iterator[str]:
+    """Yield in words what would be lost with the worktree and its branch; remove nothing.
+
+    Commits are safe on any branch of the remote, or in `merged_head`, the commit at which a pull
+    request was merged (after a squash no branch has it).
+
+    Raises:
+        RemoteUnreachableError: it is unknown what is pushed.
+        GitLockedError: a git that runs or was killed holds a lock.
+
+    """
+    if dirty := _uncommitted(git, found.entry):
+        yield f"it has uncommitted work: {_some(dirty)}"
+    if unsaved := _unsaved_submodules(git, found.entry):
+        yield f"a submodule has commits that are nowhere else: {_some(unsaved)}"
+    if lost := _unpushed(git, project, project.branch(issue), found.heads, merged_head):
+        shas = _some(sha[:12] for sha in lost)
+        yield f"it has commits that are on no branch of '{project.remote}': {shas}"
+
+
+def remove(
+    git: Git, project: ProjectSettings, issue: int, *, merged_head: str = ""
+) -> Removed | Kept:
+    """Remove the worktree of `issue` and its local branch, unless work would be lost with them.
+
+    Raises:
+        RemoteUnreachableError, GitLockedError: as `list_losses`; nothing was removed.
+
+    """
+    found = examine(git, project, issue)
+    lost = list_losses(git, project, issue, found, merged_head=merged_head)
+    # If files would be lost, there is no need to ask the remote about commits.
+    if reason := found.obstacle or next(lost, ""):
+        return Kept(found.path, reason)
+    return discard(git, project, issue, found)
+
+
+def discard(
+    git: Git, project: ProjectSettings, issue: int, found: Examined, *, force: bool = False
+) -> Removed | Kept:
+    """Remove what was found, even if work is lost; with `force` also uncommitted files."""
+    if found.obstacle:
+        return Kept(found.path, found.obstacle)
+    try:
+        if found.entry is not None:
+            _remove(git, found.entry, force=force)
+    except CommandError as error:
+        return Kept(found.path, error.message)
+    crash_point("worktree:removed")
+    if found.tip is not None:
+        git.delete_branch(project.branch(issue), found.tip)
+    _remove_empty(project, found.path)
+    return Removed(found.path)
+
+
+def _remove_empty(project: ProjectSettings, path: Path) -> None:
+    """Remove the empty folders that git leaves: the worktree's, and the one that we made for all.
+
+    A start that needs the latter at this very moment makes it anew at its next try.
+    """
+    ours = [] if project.worktree_root else [project.worktrees]
+    for folder in (path, *ours):
+        with contextlib.suppress(OSError):  # the folder is gone, or has files
+            folder.rmdir()
+
+
+def _remove(git: Git, entry: WorktreeEntry, *, force: bool) -> None:
+    if _has_files(entry.path):
+        # With a submodule git wants to be forced even if nothing can be lost, as was found out.
+        has_submodules = submodules.has_any(git.at(entry.path).git_dir())
+        git.remove_worktree(entry.path, force=force or has_submodules)
+    else:
+        leftovers.forget_missing(git, entry)
+
+
+def _obstacle(git: Git, entry: WorktreeEntry | None, path: Path) -> str:
+    """Why the folder has to stay, whatever is in it."""
+    if entry is None:
+        there = path.is_symlink() or path.is_file() or _has_files(path)
+        return "it is no worktree of the clone" if there else ""
+    if entry == git.worktrees()[0]:
+        return f"it is your clone, which has branch '{entry.branch}' checked out"
+    if entry.locked is not None and entry.locked != leftovers.INITIALIZING:
+        return f"it is locked ('{entry.locked}')"
+    return ""
+
+
+def _uncommitted(git: Git, entry: WorktreeEntry | None) -> tuple[str, ...]:
+    if entry is None or not _has_files(entry.path):
+        return ()
+    tree = git.at(entry.path)
+    leftovers.mend(tree, entry)
+    return tree.status()
+
+
+def _unsaved_submodules(git: Git, entry: WorktreeEntry | None) -> tuple[str, ...]:
+    """The submodules whose commits would go with the worktree, which has clones of its own."""
+    if entry is None or not _has_files(entry.path):
+        return ()
+    return tuple(submodules.list_unsaved(git.at(entry.path).git_dir(), git.common_dir()))
+
+
+def _unpushed(
+    git: Git, project: ProjectSettings, branch: str, heads: list[str], merged_head: str
+) -> tuple[str, ...]:
+    """Which commits would be lost, judged by what the remote has at this moment."""
+    if not heads:
+        return ()
+    pushed = git.ls_remote(project.remote, "refs/heads/*")
+    for name in {branch, project.primary_branch}:
+        if f"refs/heads/{name}" in pushed:
+            git.fetch_branch(project.remote, name)
+    return git.missing_from(heads, [*pushed.values(), *([merged_head] if merged_head else [])])
+
+
+def _some(names: Iterable[str]) -> str:
+    every = list(names)
+    more = f" and {len(every) - NAMED} more" if len(every) > NAMED else ""
+    return ", ".join(f"'{name}'" for name in every[:NAMED]) + more

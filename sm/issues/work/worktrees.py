@@ -1,0 +1,179 @@
+"""Worktrees that were kept after the end of their session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from sm.adapters.forge.model import IssueState, PullState
+from sm.adapters.git import WorktreeEntry
+from sm.adapters.git_call import RemoteUnreachableError
+from sm.base.errors import SmError, UsageError
+from sm.base.foreign import read_number
+from sm.config.schema import ProjectSettings
+from sm.issues.look.snapshot import Snapshot, is_open, last_snapshot
+from sm.issues.work import worktree
+from sm.sessions import registry
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
+from sm.store import lock
+from sm.store.files import follow_links
+
+
+def list_kept(project: Project, sessions: list[IssueSession]) -> dict[int, str]:
+    """Return the worktrees of this project without a session: issue to path."""
+    at_work = {session.issue for session in sessions}
+    found = ((_issue(project, entry), entry.path) for entry in project.git.worktrees()[1:])
+    return {issue: str(path) for issue, path in found if issue and issue not in at_work}
+
+
+def _issue(project: Project, entry: WorktreeEntry) -> int:
+    """The issue that a worktree was made for, by its branch, else by its place; 0: none."""
+    if number := parse_issue(project.settings, entry.branch or ""):
+        return number
+    number = read_number(entry.path.name.removeprefix(f"{project.name}-")) or 0
+    return number if number and follow_links(entry.path) == _place(project, number) else 0
+
+
+def parse_issue(project: ProjectSettings, branch: str) -> int:
+    """Return the issue of a branch by its name; 0 for none."""
+    number = branch.removeprefix(f"{project.branch_prefix}/")
+    return 0 if number == branch else read_number(number) or 0
+
+
+def _place(project: Project, issue: int) -> Path:
+    return follow_links(project.settings.worktree(issue))
+
+
+def sweep(project: Project, seen: Snapshot, sessions: list[IssueSession]) -> Iterator[str]:
+    """Remove the worktrees of closed issues whose work is safe on the remote; yield a line each."""
+    for issue, path in list_kept(project, sessions).items():
+        if is_open(seen, issue):
+            continue
+        try:
+            merged = _merged_head(project, seen, issue)
+            removed = worktree.remove(project.git, project.settings, issue, merged_head=merged)
+        except SmError as error:
+            yield f"cannot remove '{path}': {error.message}"
+            continue
+        if isinstance(removed, worktree.Removed):
+            yield f"removed the worktree of #{issue}"
+
+
+def _merged_head(project: Project, seen: Snapshot, issue: int) -> str:
+    """The commit that the issue's pull request was merged at, if it was."""
+    pull = seen.pull(project.settings.branch(issue))
+    return pull.head if pull and pull.state is PullState.MERGED else ""
+
+
+class Listed(Struct, frozen=True):
+    """A worktree of the project. `session` is the id of its session, '' for none.
+
+    `lost` says what would be lost with it, `problem` why it cannot be removed or examined.
+    """
+
+    project: str
+    issue: int
+    state: IssueState
+    title: str
+    path: str
+    session: str = ""
+    lost: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def list_all(project: Project) -> list[Listed]:
+    """Return every worktree of the project, by issue; a worktree in use is not examined."""
+    sessions = registry.list_for(project)
+    seen = last_snapshot(project.directory) or Snapshot(0.0)
+    working = [
+        _listed(project, seen, session.issue, str(session.worktree), session.name)
+        for session in sessions
+        if session.worktree.exists()
+    ]
+    left = [
+        _examined(project, seen, _listed(project, seen, issue, path))
+        for issue, path in list_kept(project, sessions).items()
+    ]
+    return sorted([*working, *left], key=lambda one: one.issue)
+
+
+def _listed(project: Project, seen: Snapshot, issue: int, path: str, session: str = "") -> Listed:
+    state = IssueState.OPEN if is_open(seen, issue) else IssueState.CLOSED
+    known = seen.issue(issue)
+    return Listed(project.name, issue, state, known.title if known else "", path, session)
+
+
+def _examined(project: Project, seen: Snapshot, listed: Listed) -> Listed:
+    try:
+        found = worktree.examine(project.git, project.settings, listed.issue)
+        lost = tuple(_losses(project, seen, listed.issue, found))
+    except SmError as error:
+        return structs.replace(listed, problem=error.message)
+    return structs.replace(listed, lost=lost, problem=found.obstacle)
+
+
+def _losses(
+    project: Project, seen: Snapshot, issue: int, found: worktree.Examined
+) -> Iterator[str]:
+    merged = _merged_head(project, seen, issue)
+    return worktree.list_losses(project.git, project.settings, issue, found, merged_head=merged)
+
+
+class WorkWouldBeLostError(SmError):
+    """The worktree has work that exists nowhere else."""
+
+
+def drop(project: Project, issue: int, *, force: bool = False) -> list[str]:
+    """Remove the worktree of an issue without a session, and its local branch.
+
+    Returns what was lost with them; without `force` nothing is lost.
+
+    Raises:
+        UsageError: a session works in it, or there is no worktree.
+        WorkWouldBeLostError: as it says; nothing was removed.
+
+    """
+    name = f"{project.name}#{issue}"
+    with lock.hold(
+        project.directory.poll_lock, timeout_s=120
+    ):  # so that no agent starts in it meanwhile
+        if issue not in list_kept(project, sessions := registry.list_for(project)):
+            at_work = any(session.issue == issue for session in sessions)
+            raise UsageError(
+                f"a session works on {name}: end it first, by sm kill {name}"
+                if at_work
+                else f"there is no worktree of {name}: see sm worktree list"
+            )
+        return _drop(project, issue, name, force=force)
+
+
+def _drop(project: Project, issue: int, name: str, *, force: bool) -> list[str]:
+    seen = last_snapshot(project.directory) or Snapshot(0.0)
+    found = worktree.examine(project.git, project.settings, issue)
+    lost = [] if found.obstacle else _lost(project, seen, issue, found, force=force)
+    if lost and not force:
+        raise WorkWouldBeLostError(
+            f"'{found.path}' is kept: {'; '.join(lost)}. Push what you need of it, or let it be "
+            f"lost: sm worktree drop {name} --force"
+        )
+    removed = worktree.discard(project.git, project.settings, issue, found, force=force)
+    if isinstance(removed, worktree.Kept):
+        raise SmError(str(removed))
+    return lost
+
+
+def _lost(
+    project: Project, seen: Snapshot, issue: int, found: worktree.Examined, *, force: bool
+) -> list[str]:
+    lost: list[str] = []
+    try:
+        for loss in _losses(project, seen, issue, found):
+            lost.append(loss)
+    except RemoteUnreachableError as error:
+        if not force:
+            raise
+        lost.append(f"whether its commits are pushed is not known: {error.message}")
+    return lost

@@ -1,0 +1,120 @@
+"""Serves over streamable HTTP to any number of clients that know the address and the token."""
+
+from __future__ import annotations
+
+import socket
+import traceback
+from pathlib import Path
+from typing import Any
+
+from mcp.server.auth.provider import ProviderTokenVerifier
+from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions, RevocationOptions
+from mcp.server.lowlevel import Server
+from mcp.server.transport_security import TransportSecuritySettings
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from sm.base.errors import SmError
+from sm.base.output import say_text, warn
+from sm.plugins.chat.mcp import registrations, secret
+from sm.plugins.chat.mcp.consent import Consent
+from sm.plugins.chat.mcp.grants import Grants
+from sm.plugins.chat.mcp.provider import Provider
+from sm.plugins.chat.mcp.revocation import Revocation
+from sm.plugins.http import running
+from sm.plugins.http.answers import Answer, answer_failure
+from sm.plugins.http.guard import Guard, Rules
+
+PATH = "/mcp"
+BODY_LIMIT = 8 * 1024 * 1024
+"""Bytes: enough for an entry of the largest size, with all its escapes."""
+
+
+class OnlyPost:
+    """Refuses to open a stream at our path, because we would never send anything on it.
+
+    A client may try, and goes on without one if it is refused: MCP, streamable HTTP, "Listening for
+    Messages from the Server".
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        """Stand before `app`."""
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or have `app` answer."""
+        app = self.app
+        if scope["type"] == "http" and scope["path"] == PATH and scope["method"] != "POST":
+            app = answer_failure(405, "only POST is answered here", {"Allow": "POST"})
+        await app(scope, receive, send)
+
+
+class Remote(Struct, frozen=True):
+    """How remote clients get in: the grants are in `folder`, codes may go to `hosts`."""
+
+    folder: Path
+    hosts: tuple[str, ...]
+
+
+def make_remote(folder: Path, hosts: tuple[str, ...]) -> Remote:
+    """Allow the hosts of Claude, and these hosts."""
+    return Remote(folder, (*registrations.HOSTS, *(each.lower() for each in hosts)))
+
+
+def serve(
+    server: Server[Any], listener: socket.socket, rules: Rules, remote: Remote | None = None
+) -> None:
+    """Answer on that socket until SIGTERM or Ctrl-C; with `remote` clients may ask for tokens.
+
+    Each call stands alone, and nothing stays in memory. So a client does not notice a restart.
+    """
+    provider = _make_provider(remote, rules) if remote else None
+    app = server.streamable_http_app(
+        streamable_http_path=PATH,
+        stateless_http=True,
+        json_response=True,
+        max_request_body_size=BODY_LIMIT,
+        # The guard has already decided who may ask, for all our servers.
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        **(_authorization(remote, provider) if remote and provider else {}),
+    )
+    if provider:
+        app.router.routes.insert(0, Revocation(provider).route())
+    app.add_exception_handler(Exception, _failed)
+    app.add_middleware(OnlyPost)
+    app.add_middleware(Guard, rules)
+    running.run(app, listener, lifespan=True)
+
+
+def _make_provider(remote: Remote, rules: Rules) -> Provider:
+    grants = Grants(remote.folder)
+    return Provider(grants, rules.public, rules.public + PATH, remote.hosts, rules.token)
+
+
+def _authorization(remote: Remote, provider: Provider) -> dict[str, Any]:
+    """Return what the SDK's application needs for OAuth 2.1, by the MCP specification."""
+    return {
+        # Texts, because a URL object would add a slash at the end, and issuers are compared as
+        # texts (RFC 9207, 2.4).
+        "auth": AuthSettings.model_validate(
+            {
+                "issuer_url": provider.origin,
+                "resource_server_url": provider.resource,
+                "client_registration_options": ClientRegistrationOptions(enabled=True),
+                "revocation_options": RevocationOptions(enabled=True),
+                "validate_token_resource": True,
+            }
+        ),
+        "auth_server_provider": provider,
+        "token_verifier": ProviderTokenVerifier(provider),
+        "custom_starlette_routes": Consent(provider, secret.locate(remote.folder)).routes(),
+    }
+
+
+async def _failed(_request: Request, error: Exception) -> Answer:
+    if isinstance(error, SmError):
+        warn(error.message)
+    else:
+        say_text("".join(traceback.format_exception(error)), err=True, nl=False)
+    return answer_failure(500, "this did not work: what 'sm mcp' printed has the details")

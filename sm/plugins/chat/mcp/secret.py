@@ -1,0 +1,51 @@
+"""The secret that a person types on the consent page to prove that this machine is theirs."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+from sm.plugins.chat.bridge import place
+from sm.plugins.http import listening
+from sm.store import files
+
+LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
+"""No two look alike, because a person may have to type them on a phone."""
+GROUPS, GROUP = 5, 5
+"""Together 125 bits."""
+
+
+def locate(folder: Path) -> Path:
+    """Return the path of the secret; `folder` is the database's."""
+    return folder / "mcp-secret"
+
+
+def read(path: Path) -> str:
+    """Return the secret; make one if there is none.
+
+    Raises:
+        StateError: it cannot be made.
+        UsageError: the file is open to others, or has no usable secret.
+
+    """
+    place.make_folder(path.parent)
+    if not path.exists():
+        files.create_exclusive(path, f"{_new()}\n")
+    return listening.read_secret(path)
+
+
+def renew(path: Path) -> str:
+    """Replace the secret by a new one, and return that.
+
+    Raises:
+        StateError: it cannot be written.
+
+    """
+    place.make_folder(path.parent)
+    files.write_atomic(path, f"{_new()}\n", durable=True)
+    return listening.read_secret(path)
+
+
+def _new() -> str:
+    groups = ("".join(secrets.choice(LETTERS) for _ in range(GROUP)) for _ in range(GROUPS))
+    return "-".join(groups)

@@ -1,0 +1,58 @@
+"""Checks the whole installation, and changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from msgspec import structs
+
+from sm.adapters.tmux import Tmux
+from sm.base.errors import SmError
+from sm.config.schema import Config
+from sm.plugins.doctor.finding import Finding, fail, guard, ok
+from sm.plugins.doctor.machine import CHECKS as OF_MACHINE
+from sm.plugins.doctor.machine import Installation, check_handoffs
+from sm.plugins.doctor.project import CHECKS as OF_PROJECT
+from sm.plugins.doctor.project import check_ci, check_ci_exists
+from sm.sessions.project import Project
+from sm.store.paths import Root
+
+
+def examine(
+    config: Config | SmError, root: Root, socket: str | None, *, ci: bool = False
+) -> Iterator[Finding]:
+    """Yield all findings, the machine's first; if `config` is an error, only the machine's.
+
+    `root` and `socket` are where state and agents are, as far as known. With `ci` each project's CI
+    command runs once, too. A problem that blocks several checks is told once.
+    """
+    told: set[Finding] = set()
+    for finding in _examine(config, root, socket, ci):
+        if finding not in told:
+            told.add(finding)
+            yield finding
+
+
+def _examine(
+    config: Config | SmError, root: Root, socket: str | None, ci: bool
+) -> Iterator[Finding]:
+    yield _configuration(config)
+    machine = Installation(root, Tmux(socket))
+    for look in OF_MACHINE:
+        yield from guard(partial(look, machine))
+    if isinstance(config, SmError):
+        return
+    yield from guard(partial(check_handoffs, config.bridge_database))
+    for settings in config.projects:
+        project = Project(config, settings)
+        for check in (*OF_PROJECT, check_ci if ci else check_ci_exists):
+            for finding in guard(partial(check, project)):
+                yield structs.replace(finding, where=settings.name)
+
+
+def _configuration(config: Config | SmError) -> Finding:
+    if isinstance(config, SmError):
+        return fail(config.message)
+    names = ", ".join(project.name for project in config.projects)
+    return ok(f"configuration '{config.source}': {names or 'no project'}")

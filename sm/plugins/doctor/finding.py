@@ -1,0 +1,50 @@
+"""The result of a check: one line of `sm doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
+
+from msgspec import Struct
+
+from sm.base.errors import SmError
+
+
+class Level(StrEnum):
+    """Whether all is well, a person should look, or nothing works."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+class Finding(Struct, frozen=True):
+    """What was found: `what`, in `where` (a project, or the machine), and what to do about it."""
+
+    level: Level
+    what: str
+    advice: str = ""
+    where: str = "machine"
+
+
+def ok(what: str) -> Finding:
+    """Return the finding that all is well."""
+    return Finding(Level.OK, what)
+
+
+def warn(what: str, advice: str) -> Finding:
+    """Return the finding that work goes on, and a person should look."""
+    return Finding(Level.WARN, what, advice)
+
+
+def fail(what: str, advice: str = "") -> Finding:
+    """Return the finding that nothing works before this is mended."""
+    return Finding(Level.FAIL, what, advice)
+
+
+def guard(check: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+    """Yield what `check` finds. If the check itself fails, that is the finding."""
+    try:
+        yield from check()
+    except SmError as error:
+        yield fail(error.message)

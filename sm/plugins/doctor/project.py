@@ -1,0 +1,240 @@
+"""The checks of `sm doctor` for each project: its settings, its sessions, and their leftovers."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+from collections.abc import Callable, Iterator
+
+from sm.adapters.agent import profiles
+from sm.base.errors import SmError
+from sm.base.foreign import read_number
+from sm.base.redact import redact
+from sm.base.text import one_line
+from sm.config import duration
+from sm.config.forges import RemoteSettings
+from sm.issues.look import webhooks
+from sm.issues.look.snapshot import find_longest_interval
+from sm.issues.work import claim, worktrees
+from sm.plugins.doctor.finding import Finding, fail, ok, warn
+from sm.plugins.doctor.settings import warn_of_settings
+from sm.plugins.doctor.version import check_version
+from sm.plugins.forges.rest.forge import RestForge
+from sm.plugins.forges.webhook.secret import read_secret
+from sm.sessions import hidden_variables, launch, monitors, registry
+from sm.sessions.project import Project
+from sm.setup.check import list_first_questions, list_project_problems
+from sm.setup.repository import list_troubles
+from sm.setup.trial import try_ci
+from sm.store.paths import name_session
+from sm.views.project import MISSED
+from sm.views.session import read_last_look
+
+DEV_POLL = "the next dev-poll does it: dev-poll --once"
+
+
+def check_settings(project: Project) -> Iterator[Finding]:
+    """Check repository, remote, primary branch, forge, vault, agent program."""
+    problems = list(list_project_problems(project.settings, project.config.profiles))
+    yield from map(fail, problems)
+    if not problems:
+        settings = project.settings
+        yield ok(f"'{settings.repo}', {settings.remote}/{settings.primary_branch}")
+
+
+def check_repository(project: Project) -> Iterator[Finding]:
+    """Look for what keeps agents from working on the clone as its owner does."""
+    for trouble in list_troubles(project.settings):
+        yield warn(trouble.what, trouble.advice)
+
+
+def check_forge(project: Project) -> Iterator[Finding]:
+    """Check that everything on the forge can be read."""
+    found = project.forge.observe(start_checks=False)
+    for problem in found.problems:
+        yield warn(one_line(problem), "the others go on without it")
+    if not found.problems:
+        yield ok(f"forge: {len(found.issues)} issues, {len(found.pulls)} pull requests")
+    if isinstance(project.forge, RestForge):
+        for limit in project.forge.find_limits():
+            yield warn(limit, "docs/FORGES.md says what a token needs")
+
+
+def check_webhooks(project: Project) -> Iterator[Finding]:
+    """Check that the secret of webhooks can be read, and whether they arrive."""
+    settings = project.settings.forge
+    if not isinstance(settings, RemoteSettings):
+        return
+    every = duration.show(project.settings.ci.poll_s)
+    if not settings.has_webhooks:
+        yield ok(f"no webhooks are configured: sm looks at the forge every {every}")
+        return
+    if settings.webhook_secret_command or settings.webhook_secret_file:
+        read_secret(settings)  # a variable is that of sm serve, and need not be here
+    heard = webhooks.read_heard(project.root.project(project.name))
+    if not heard.at:
+        yield warn(
+            f"no webhook has arrived yet: sm looks at the forge every {every}",
+            "start sm serve, and have the forge deliver to /webhooks/"
+            f"{project.name} there: docs/FORGES.md",
+        )
+        return
+    ago = duration.show(max(time.time() - heard.at, 0) // 1)
+    event = f" ({heard.event})" if heard.event else ""
+    yield ok(f"webhooks: the last one arrived {ago} ago{event}")
+
+
+def check_agent_cli(project: Project) -> Iterator[Finding]:
+    """Check the agent's program and, if it is a known one, its version."""
+    agent = project.settings.agent
+    yield check_version(agent, profiles.resolve(agent, project.config.profiles))
+
+
+def check_first_questions(project: Project) -> Iterator[Finding]:
+    """Check whether the agent's questions at a first start are answered."""
+    settings = project.settings
+    found = list_first_questions(
+        settings.agent, project.config.profiles, settings.repo, settings.worktrees
+    )
+    yield from (warn(what, advice) for what, advice in found)
+
+
+def check_own_settings(project: Project) -> Iterator[Finding]:
+    """Look for settings of the person's that keep messages from the agent."""
+    settings = project.settings
+    yield from warn_of_settings(
+        settings.agent, profiles.resolve(settings.agent, project.config.profiles), settings.repo
+    )
+
+
+def check_environment(project: Project) -> Iterator[Finding]:
+    """Look for variables of your shell, and folders of its PATH, that agents do not see."""
+    agent = project.settings.agent
+    if names := hidden_variables.list_hidden(agent):
+        what, _, advice = hidden_variables.describe(names).partition(": ")
+        yield warn(what, advice)
+    paths = {"agent.env": agent.env["PATH"]} if "PATH" in agent.env else {}
+    for session in registry.list_for(project):
+        if path := launch.read_environment(session.dir).get("PATH"):
+            paths[f"session '{session.name}'"] = path
+    for where, path in paths.items():
+        if missing := hidden_variables.list_missing_folders(path):
+            yield warn(
+                f"the PATH of {where} lacks {', '.join(missing)} of yours",
+                "if its tools are there: set PATH in agent.env, or start dev-poll with yours",
+            )
+    if not names:
+        yield ok("agents see what your shell has for them")
+
+
+def check_sessions(project: Project) -> Iterator[Finding]:
+    """Check that every record is whole, and every session has its monitor."""
+    damaged: list[SmError] = []
+    found = registry.list_for(project, damaged.append)
+    yield from (fail(error.message) for error in damaged)
+    alone = [session for session in found if not monitors.is_watched(session)]
+    for session in alone:
+        yield warn(f"session '{session.name}' has no monitor", DEV_POLL)
+    if not alone:
+        yield ok(f"sessions: {len(found)}, each with its monitor" if found else "no sessions")
+
+
+def check_strangers(project: Project) -> Iterator[Finding]:
+    """Look for terminals with a session's name whose session is unknown."""
+    ours = re.compile(re.escape(name_session(project.name, 0)[:-1]) + r"[1-9]\d*")
+    known = {session.name for session in registry.list_for(project)}
+    kill = " ".join(
+        ["tmux", *(["-L", project.tmux.socket] if project.tmux.socket else []), "kill-session"]
+    )
+    for name in project.tmux.panes():
+        if ours.fullmatch(name) and name not in known:
+            yield warn(
+                f"tmux session '{name}' has no record",
+                f"dev-poll takes it up again if its issue is ours; else: {kill} -t '={name}'",
+            )
+
+
+def check_claims(project: Project) -> Iterator[Finding]:
+    """Look for claims of ours without a session."""
+    settings = project.settings
+    refs = project.git.ls_remote(settings.remote, claim.name_ref(0).replace("/0", "/*"))
+    known = {session.issue for session in registry.list_for(project)}
+    numbers = {n for ref in refs if (n := read_number(ref.rpartition("/")[2]))} - known
+    for number in sorted(numbers):
+        if claim.is_ours(project.git, settings, number, project.root, refs):
+            yield warn(
+                f"issue #{number} is claimed by us and has no session",
+                f"dev-poll takes it up again while it is open; to give it up: git -C "
+                f"{shlex.quote(str(settings.repo))} push {settings.remote} "
+                f":{claim.name_ref(number)}",
+            )
+
+
+def check_kept(project: Project) -> Iterator[Finding]:
+    """Look for worktrees of ended sessions."""
+    for number, path in worktrees.list_kept(project, registry.list_for(project)).items():
+        yield warn(
+            f"a worktree of issue #{number} was kept: '{path}'",
+            "it goes when the issue is closed and its work is on the remote; to see what would be "
+            f"lost with it, and to remove it now: sm worktree drop {project.name}#{number}",
+        )
+
+
+def check_dev_poll(project: Project) -> Iterator[Finding]:
+    """Check whether the forge was looked at lately."""
+    at = read_last_look(project).taken_at
+    if time.time() - at > MISSED * find_longest_interval(project.settings):
+        yield warn(
+            "dev-poll has not run lately" if at else "dev-poll has never run",
+            "dev-poll --loop, or from cron: dev-poll --once",
+        )
+    else:
+        yield ok("dev-poll has run lately")
+
+
+def check_ci_exists(project: Project) -> Iterator[Finding]:
+    """Check whether there is CI. It runs only when a person asks for it."""
+    if command := project.settings.ci.command:
+        shown = one_line(redact(command))
+        yield ok(f"CI: '{shown}'; sm doctor --ci runs it once on the primary branch")
+    else:
+        yield ok("no CI: 'ci.command' is empty")
+
+
+def check_ci(project: Project) -> Iterator[Finding]:
+    """Run the CI command on the primary branch as it is."""
+    settings = project.settings
+    if not settings.ci.command:
+        yield from check_ci_exists(project)
+        return
+    found = try_ci(project)
+    if found.passed:
+        yield ok(f"CI passes on '{settings.primary_branch}', in {found.took_s:.1f} s")
+        return
+    last = one_line(" / ".join(found.log.splitlines()[-LAST_LINES:]))
+    yield fail(
+        f"CI: {found.state} on '{settings.primary_branch}' ({one_line(found.step)}): {last}",
+        "mend 'ci.command', or the branch: every issue would fail by it, and spend its attempts",
+    )
+
+
+LAST_LINES = 3
+"""Of a failing log."""
+
+CHECKS: tuple[Callable[[Project], Iterator[Finding]], ...] = (
+    check_settings,
+    check_repository,
+    check_agent_cli,
+    check_first_questions,
+    check_own_settings,
+    check_environment,
+    check_forge,
+    check_webhooks,
+    check_sessions,
+    check_strangers,
+    check_claims,
+    check_kept,
+    check_dev_poll,
+)
+"""In the order of the output."""

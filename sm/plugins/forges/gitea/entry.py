@@ -1,0 +1,45 @@
+"""Forgejo and Gitea as kinds of forges, see `sm.adapters.forge.kinds`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from sm.config.forges import ForgejoSettings, ForgeSettings, GiteaSettings
+from sm.config.schema import ProjectSettings
+from sm.plugins.forges.gitea.forge import GiteaForge
+from sm.plugins.forges.rest.entry import make_client, make_settings, make_woodpecker
+from sm.plugins.forges.rest.labels import make_labels
+from sm.plugins.forges.rest.problems import find_rest_problems
+from sm.plugins.forges.webhook.dialect import Dialect
+from sm.plugins.forges.webhook.dialects import FORGEJO, GITEA
+
+__all__ = ["choose_dialect", "find_problems", "open_forge", "prepare"]
+
+
+def open_forge(
+    project: ProjectSettings, config: Path | None = None, state: Path | None = None
+) -> GiteaForge:
+    """The repository of `project`; nothing is asked yet."""
+    settings = project.forge
+    assert isinstance(settings, ForgejoSettings | GiteaSettings)
+    base = f"{settings.url.rstrip('/')}/api/v1"
+    web = make_client(settings, base, state, {}, scheme="token")
+    return GiteaForge(web, make_settings(project, settings, state), make_woodpecker(settings))
+
+
+def find_problems(project: ProjectSettings, url: str) -> Iterator[str]:
+    """What is wrong with the token, the repository, its labels, or the remote."""
+    yield from find_rest_problems(open_forge(project), project, url)
+
+
+def choose_dialect(settings: ForgeSettings) -> Dialect:
+    """Forgejo has headers of its own."""
+    return FORGEJO if isinstance(settings, ForgejoSettings) else GITEA
+
+
+def prepare(settings: ForgeSettings, repository: Path) -> Iterator[str]:
+    """Make the usual labels, as far as they are missing; the repository itself is there."""
+    assert isinstance(settings, ForgejoSettings | GiteaSettings)
+    forge = open_forge(ProjectSettings(name="init", repo=repository, forge=settings))
+    yield from make_labels(forge, forge.settings.labels)

@@ -1,0 +1,157 @@
+"""Forgejo and Gitea: what they do otherwise than GitHub, and than one another."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+from sm.adapters.forge.combine import PASSED, Part
+from sm.adapters.forge.errors import AtWorkError
+from sm.adapters.forge.model import InlineComment, PullRequest, Review, ReviewState
+from sm.base.errors import UsageError
+from sm.plugins.forges.gitea.observe import Observer
+from sm.plugins.forges.gitea.reader import GiteaReader
+from sm.plugins.forges.rest.forge import RestForge
+from sm.plugins.forges.rest.log import BYTES, clean_log
+from sm.plugins.forges.rest.outage import name_step
+from sm.plugins.forges.rest.pulls import send_review
+from sm.plugins.forges.rest.reader import GONE, READ, WRITE, Reader
+from sm.plugins.forges.rest.report import Report
+from sm.plugins.forges.rest.shapes import Job, Jobs, Run
+from sm.plugins.forges.web.answer import Answer
+from sm.plugins.forges.web.errors import RefusedError
+
+LOG = "log"
+EVENTS = {
+    ReviewState.APPROVED: "APPROVED",
+    ReviewState.CHANGES_REQUESTED: "REQUEST_CHANGES",
+    ReviewState.COMMENTED: "COMMENT",
+}
+"""Any other word would make a draft of the review, without an error."""
+NEEDED = 5
+"""What a pull request depends on: so many are named."""
+NOT_ALLOWED = 405
+FAILED = "failure"
+EVENT = re.compile(r" \([a-z_]{1,40}\)\Z")
+"""What stands behind the job in the name of a status."""
+OVER = ("completed", "success", "failure", "cancelled", "skipped")
+NOT_OFFERED = (400, 403, *GONE)
+"""Older servers cannot run CI again."""
+
+
+class GiteaForge(RestForge):
+    """One repository on Forgejo or Gitea."""
+
+    def make_reader(self, repository: str) -> Reader:
+        """What reads the repository of that name."""
+        return GiteaReader(self.web, repository)
+
+    def make_observer(self, *, anew: bool) -> Observer:
+        """What makes one observation of the repository."""
+        assert isinstance(self.reader, GiteaReader)
+        return Observer(self.reader, self.settings, self.checks.remember_rules(anew=anew))
+
+    def send_review(
+        self, number: int, state: ReviewState, body: str, comments: list[InlineComment], head: str
+    ) -> Review:
+        """Review the commit `head`."""
+        remarks = [
+            {"path": one.path, "new_position": one.line, "body": one.body} for one in comments
+        ]
+        data: dict[str, object] = {"event": EVENTS[state], "commit_id": head, "body": body}
+        return send_review(self.reader, number, data | {"comments": remarks}, comments)
+
+    def read_diff(self, number: int) -> bytes:
+        """What a pull request changes, as a patch."""
+        self.reader.pull_shape(number)
+        path = f"{self.reader.at}/pulls/{number}.diff"
+        return self.web.get(path, READ, media="text/plain").body
+
+    def send_merge(self, pull: PullRequest, message: str) -> str:
+        """Have it merge at exactly this head. It is a POST, but a second one finds it merged.
+
+        Raises:
+            RefusedError: it does not merge. While something is open that the pull request depends
+                on, it would answer with an error of its own, and without a word.
+
+        """
+        assert isinstance(self.reader, GiteaReader)
+        if needed := ", ".join(self.reader.needed(pull.number)[:NEEDED]):
+            said = f"it depends on {needed}, still open"
+            raise RefusedError(f"the merge is refused: {said}", NOT_ALLOWED, said)
+        data: dict[str, object] = {
+            "Do": self.settings.merge_method,
+            "head_commit_id": pull.head,
+        }
+        if message:
+            title, _, rest = message.partition("\n")
+            data |= {"MergeTitleField": title, "MergeMessageField": rest.strip()}
+        path = f"{self.reader.at}/pulls/{pull.number}/merge"
+        self.web.write("POST", path, WRITE, data, harmless=True)
+        return ""
+
+    # Checks
+
+    def read_report(self, part: Part, head: str) -> Report:
+        """What a job of their own CI says, or else what the status says."""
+        job = self._find_job(part, head) if part.has_log else None
+        return Report(step=name_step(job), read_log=partial(self._log, job)) if job else Report()
+
+    def _log(self, job: Job) -> str:
+        path = f"{self.reader.at}/actions/jobs/{job.id}/logs"
+        return clean_log(self.web.download(path, LOG, BYTES))
+
+    def _find_job(self, part: Part, head: str) -> Job | None:
+        """The failed job that the status is of."""
+        found: list[Job] = []
+        assert isinstance(self.reader, GiteaReader)
+        for run in self.reader.own_runs(head, LOG):
+            answer = self.web.get(f"{self.reader.at}/actions/runs/{run.id}/jobs", LOG)
+            jobs = answer.read(Jobs | list[Job])  # type: ignore[arg-type]  # a union is no type
+            found += jobs.jobs if isinstance(jobs, Jobs) else jobs
+        mine = [
+            job for job in found if FAILED in (job.status, job.conclusion) and _is_of(job, part)
+        ]
+        return max(mine, key=lambda job: len(job.name), default=None)
+
+    def rerun_jobs(self, head: str) -> None:
+        """Have their own CI run again what has failed, or everything if nothing has.
+
+        Gitea has it since 1.26, Forgejo, which can do so only with whole runs, since 17.
+
+        Raises:
+            AtWorkError: it is at work on the commit.
+            UsageError: it has never run on it, or the server is older.
+
+        """
+        refusal = UsageError(
+            f"CI cannot be run again on {head[:12]} from here: do it on the forge's page, or push"
+        )
+        assert isinstance(self.reader, GiteaReader)
+        runs = self.reader.own_runs(head, WRITE, NOT_OFFERED)
+        if not all(map(_is_over, runs)):
+            raise AtWorkError(f"CI is at work on {head[:12]}: wait for it")
+        if not runs:
+            raise refusal
+        failed = [run for run in runs if (run.conclusion or run.status) not in PASSED]
+        is_divisible = bool(failed) and self.settings.kind == "gitea"
+        what = "rerun-failed-jobs" if is_divisible else "rerun"
+        for run in failed or runs:
+            path = f"{self.reader.at}/actions/runs/{run.id}/{what}"
+            answer = self._written(partial(self._rerun, path))
+            if answer.status in NOT_OFFERED:  # older servers
+                raise refusal
+
+    def _rerun(self, path: str) -> Answer:
+        return self.web.write("POST", path, WRITE, accept=NOT_OFFERED, harmless=True)
+
+
+def _is_of(job: Job, part: Part) -> bool:
+    """Whether a status is of that job: it is called `WORKFLOW / JOB (EVENT)`."""
+    name = EVENT.sub("", part.name)
+    return job.name in (name, part.name) or name.endswith(f" / {job.name}")
+
+
+def _is_over(run: Run) -> bool:
+    """Whether a run has ended. Forgejo has no conclusion, and says it with the status."""
+    return run.conclusion is not None or run.status in OVER

@@ -1,0 +1,132 @@
+"""One observation of a repository on Forgejo or Gitea.
+
+They have no validators for lists. So the list is asked for what was changed since the last look,
+which is one request where nothing has happened. Open pull requests are looked at each time: neither
+a check nor a review is sure to show in the list.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+from msgspec import structs
+
+from sm.adapters.forge.combine import combine
+from sm.adapters.forge.model import (
+    Batch,
+    PullRequest,
+    PullState,
+    Review,
+    ReviewState,
+    authors_in,
+    hash_review,
+)
+from sm.base.foreign import format_utc
+from sm.plugins.forges.gitea.reader import GiteaReader
+from sm.plugins.forges.rest.changed import CURSOR
+from sm.plugins.forges.rest.convert import is_of_fork, make_pull, read_moment, shorten
+from sm.plugins.forges.rest.held import count_approvals
+from sm.plugins.forges.rest.observe import OVERLAP_S, RECENT_S, Found, ListObserver
+from sm.plugins.forges.rest.people import list_people, recall_people
+from sm.plugins.forges.rest.reader import OBSERVE
+from sm.plugins.forges.rest.rules import BranchRules
+from sm.plugins.forges.rest.settings import RestSettings
+from sm.plugins.forges.rest.shapes import IssueShape, PullShape
+
+
+class Observer(ListObserver[GiteaReader]):
+    """Makes one observation of `reader`'s repository."""
+
+    def __init__(
+        self,
+        reader: GiteaReader,
+        settings: RestSettings,
+        rules: Callable[[str], BranchRules],
+    ) -> None:
+        """Nothing is asked yet; `rules` gives those of a branch."""
+        super().__init__(reader, settings)
+        self._rules = rules
+
+    def go_on(self, since: Batch, *, is_written: bool) -> Batch:
+        """What has changed, and the rest as it was."""
+        cursor = float(since.validators[CURSOR])
+        changed = self._listed("all", cursor - OVERLAP_S)
+        known = {issue.number: issue for issue in since.issues}
+        issues = known | self._issues(_drop_pulls(changed), known)
+        issues |= self._named(issues, [one.number for one in changed])
+        pulls = {pull.number: pull for pull in since.pulls}
+        moved = {one.number for one in changed if one.pull_request is not None}
+        if moved or any(pull.state is PullState.OPEN for pull in pulls.values()):
+            pulls |= self._pulls(moved, pulls)
+        return self._batch(Found(issues, pulls, recall_people(since)), _find_last(changed, cursor))
+
+    def read_all(self) -> Batch:
+        """Everything that is open, and what was closed lately."""
+        began = time.time()
+        open_ones = self._listed("open")
+        listed = {one.number: one for one in open_ones}
+        listed |= {one.number: one for one in self._listed("closed", began - RECENT_S)}
+        entries = list(listed.values())
+        issues = self._issues(_drop_pulls(entries))
+        issues |= self._named(issues, list(listed))
+        pulls = self._pulls([one.number for one in entries if one.pull_request is not None], {})
+        authors = authors_in(issues.values(), pulls.values())
+        known = list_people(self._reader, self._settings, authors)
+        # Not the later list: what was changed between them may be older than what that shows.
+        return self._batch(Found(issues, pulls, known), _find_last(open_ones or entries, 0.0))
+
+    def _listed(self, state: str, since: float = 0.0) -> list[IssueShape]:
+        """The issues and pull requests in that state that were changed since."""
+        asked: dict[str, str | int] = {"state": state}
+        asked |= {"since": format_utc(since)} if since > 0 else {}
+        return list(self._reader.entries("/issues", IssueShape, asked, OBSERVE))
+
+    # Pull requests
+
+    def _pulls(
+        self, wanted: Iterable[int], known: Mapping[int, PullRequest]
+    ) -> dict[int, PullRequest]:
+        """Every open pull request, and those `wanted` that are open no more."""
+        shapes = {one.number: one for one in self._reader.pull_shapes({"state": "open"}, OBSERVE)}
+        over = {one.number for one in known.values() if one.state is PullState.OPEN}
+        rest = (over | set(wanted)) - set(shapes)
+        return self._reader.read_each(
+            shapes, lambda number: self._pull(shapes[number], known.get(number))
+        ) | self._reader.read_each(rest, lambda number: make_pull(self._reader.pull_shape(number)))
+
+    def _pull(self, shape: PullShape, known: PullRequest | None) -> PullRequest:
+        """An open pull request; one of ours with what decides about it."""
+        pull = make_pull(shape)
+        if is_of_fork(pull):
+            return pull
+        if pull.conflicts:
+            pull = make_pull(self._reader.shape_later(pull.number))
+        parts, rules = self._reader.parts(pull.head, OBSERVE), self._rules(pull.base)
+        has_ci = self._settings.has_ci
+        check = combine(parts, pull.head, expected=has_ci, required=rules.checks)
+        reviews = self._reviews(pull.number, known)
+        pull = structs.replace(pull, reviews=reviews, check=check)
+        return count_approvals(pull, rules)
+
+    def _reviews(self, number: int, known: PullRequest | None) -> tuple[Review, ...]:
+        """The reviews without texts. No list shows that one was edited.
+
+        So the texts are compared when all is read anew, while a reviewer asks for changes.
+        """
+        found = self._reader.reviews(number)
+        if known:
+            revisions = {one.id: one.revision for one in known.reviews}
+            return tuple(shorten(one, revisions.get(one.id, "")) for one in found)
+        if all(one.state is not ReviewState.CHANGES_REQUESTED for one in found):
+            return found
+        return tuple(shorten(one, hash_review(one)) for one in self._reader.whole_reviews(number))
+
+
+def _drop_pulls(entries: Iterable[IssueShape]) -> list[IssueShape]:
+    return [one for one in entries if one.pull_request is None]
+
+
+def _find_last(entries: Iterable[IssueShape], cursor: float) -> float:
+    """When the entries were changed last, at least `cursor`."""
+    return max([cursor, *(read_moment(one.updated_at) for one in entries)])

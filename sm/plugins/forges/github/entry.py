@@ -1,0 +1,48 @@
+"""GitHub as one of the kinds of forges, see `sm.adapters.forge.kinds`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from sm.config.forges import ForgeSettings, GithubSettings
+from sm.config.schema import ProjectSettings
+from sm.plugins.forges.github.forge import GithubForge
+from sm.plugins.forges.rest.entry import make_client, make_settings, make_woodpecker
+from sm.plugins.forges.rest.labels import make_labels
+from sm.plugins.forges.rest.problems import find_rest_problems
+from sm.plugins.forges.webhook.dialect import Dialect
+from sm.plugins.forges.webhook.dialects import GITHUB
+
+__all__ = ["choose_dialect", "find_problems", "open_forge", "prepare"]
+
+HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
+
+
+def open_forge(
+    project: ProjectSettings, config: Path | None = None, state: Path | None = None
+) -> GithubForge:
+    """The repository of `project`; nothing is asked yet."""
+    settings = project.forge
+    assert isinstance(settings, GithubSettings)
+    web = make_client(settings, settings.url, state, HEADERS)
+    return GithubForge(web, make_settings(project, settings, state), make_woodpecker(settings))
+
+
+def find_problems(project: ProjectSettings, url: str) -> Iterator[str]:
+    """What is wrong with the token, the repository, its labels, or the remote."""
+    forge = open_forge(project)
+    yield from find_rest_problems(forge, project, url)
+    yield from forge.find_blindness()
+
+
+def choose_dialect(settings: ForgeSettings) -> Dialect:
+    """GitHub's."""
+    return GITHUB
+
+
+def prepare(settings: ForgeSettings, repository: Path) -> Iterator[str]:
+    """Make the usual labels, as far as they are missing; the repository itself is there."""
+    assert isinstance(settings, GithubSettings)
+    forge = open_forge(ProjectSettings(name="init", repo=repository, forge=settings))
+    yield from make_labels(forge, forge.settings.labels)

@@ -1,0 +1,245 @@
+"""GitHub, also GitHub Enterprise: what it does alone among the forges with such an interface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+from msgspec import structs
+
+from sm.adapters.forge.combine import PASSED, Part
+from sm.adapters.forge.errors import AtWorkError, NotFoundError, QueueUnknownError
+from sm.adapters.forge.model import (
+    Comment,
+    Hold,
+    InlineComment,
+    PullRequest,
+    PullState,
+    Review,
+    ReviewState,
+    SourcedText,
+)
+from sm.base.errors import SmError, TemporaryError, UsageError
+from sm.base.text import one_line
+from sm.plugins.forges.github.convert import read_hold
+from sm.plugins.forges.github.details import Details
+from sm.plugins.forges.github.graphql import NOT_TO_BE_HAD
+from sm.plugins.forges.github.observe import Observer
+from sm.plugins.forges.github.reader import FORBIDDEN, GithubReader
+from sm.plugins.forges.github.shapes import ActionsRun, Annotation
+from sm.plugins.forges.rest.convert import make_pull
+from sm.plugins.forges.rest.forge import RestForge
+from sm.plugins.forges.rest.held import queue_up
+from sm.plugins.forges.rest.log import BYTES, clean_log
+from sm.plugins.forges.rest.outage import find_outage, name_step
+from sm.plugins.forges.rest.pulls import send_review
+from sm.plugins.forges.rest.reader import GONE, PAGE, READ, WRITE
+from sm.plugins.forges.rest.report import Report
+from sm.plugins.forges.rest.rules import BranchRules
+from sm.plugins.forges.rest.shapes import Job, Merged
+from sm.plugins.forges.web.errors import LimitedError, RefusedError
+
+LOG = "log"
+EVENTS = {
+    ReviewState.APPROVED: "APPROVE",
+    ReviewState.CHANGES_REQUESTED: "REQUEST_CHANGES",
+    ReviewState.COMMENTED: "COMMENT",
+}
+NOT_TOLD = (FORBIDDEN, *GONE)
+
+
+class GithubForge(RestForge):
+    """One repository on GitHub."""
+
+    reader: GithubReader
+
+    def make_reader(self, repository: str) -> GithubReader:
+        """What reads the repository of that name."""
+        return GithubReader(self.web, repository)
+
+    # Observing
+
+    def make_observer(self, *, anew: bool) -> Observer:
+        """What makes one observation of the repository."""
+        details = self._details(self.checks.remember_rules(anew=anew))
+        return Observer(self.reader, details, self.settings)
+
+    # Issues
+
+    def read_source(self, number: int) -> SourcedText:
+        """Title and text of an issue, with who has saved them last: one query."""
+        return self._details(self.checks.remember_rules(anew=False)).source(number)
+
+    def read_comments(self, number: int, *, on_pull: bool = False) -> tuple[Comment, ...]:
+        """The last comments, with who has edited them last: one query."""
+        return self._details(self.checks.rules).read_comments(number, on_pull=on_pull)
+
+    def _details(self, rules: Callable[[str], BranchRules]) -> Details:
+        return Details(self.reader, rules, has_ci=self.settings.has_ci)
+
+    # Pull requests
+
+    def pull(self, number: int) -> PullRequest:
+        """One pull request with its texts, its check with the failing log, and what holds it."""
+        details = self._details(self.checks.rules)
+        found = self._whole_pull(number, details)
+        found = structs.replace(found, check=self.check(found.head, found.base))
+        node = details.one(number) if found.state is PullState.OPEN else None
+        if node is None:
+            return found
+        found = read_hold(found, node, self.checks.rules(found.base))
+        if node.dropped and found.hold is not Hold.QUEUED:
+            words = f"it was removed from the merge queue: {one_line(node.dropped, 300)}"
+            found = structs.replace(found, held="; ".join(filter(None, [words, found.held])))
+        return found
+
+    def _whole_pull(self, number: int, details: Details) -> PullRequest:
+        """The texts of all; those of reviews come over REST only without GraphQL."""
+        try:
+            reviews = details.reviews(number, self.settings.trusted)
+        except (NotFoundError, *NOT_TO_BE_HAD):
+            return self.reader.whole_pull(number)
+        return make_pull(self.reader.pull_shape(number), reviews, self.reader.comments(number))
+
+    def read_reviews(self, number: int) -> tuple[Review, ...]:
+        """The reviews with their texts, and who has edited each text last."""
+        return self._details(self.checks.rules).reviews(number, self.settings.trusted)
+
+    def enqueue(self, pull: PullRequest) -> PullRequest | None:
+        """Put it into the merge queue of its base; None if that has none.
+
+        A second try finds it there.
+
+        Raises:
+            LimitedError: the forge takes no more queries for now.
+            QueueUnknownError: GraphQL is not to be had, and REST would pass the queue by.
+
+        """
+        details = self._details(self.checks.rules)
+        try:
+            node = details.read_queueing(pull.number)
+        except LimitedError:
+            raise
+        except TemporaryError as error:
+            raise QueueUnknownError(
+                f"cannot learn whether '{pull.base}' has a merge queue: {error.message}"
+            ) from None
+        if node is None or not node.is_merge_queue_enabled:
+            return None
+        if node.is_in_merge_queue and node.head_ref_oid == pull.head:
+            return read_hold(pull, node, self.checks.rules(pull.base))
+        entry = details.enqueue(node, pull.head)
+        return queue_up(pull, entry.position, entry.state)
+
+    def send_review(
+        self, number: int, state: ReviewState, body: str, comments: list[InlineComment], head: str
+    ) -> Review:
+        """Review the commit `head`."""
+        remarks = [
+            {"path": one.path, "line": one.line, "side": "RIGHT", "body": one.body}
+            for one in comments
+        ]
+        data: dict[str, object] = {"event": EVENTS[state], "commit_id": head, "body": body}
+        data |= {"comments": remarks} if remarks else {}
+        return send_review(self.reader, number, data, comments)
+
+    def read_diff(self, number: int) -> bytes:
+        """What a pull request changes, as a patch."""
+        path, media = f"{self.reader.at}/pulls/{number}", "application/vnd.github.diff"
+        return self.web.get(path, READ, media=media).body
+
+    def send_merge(self, pull: PullRequest, message: str) -> str:
+        """Have GitHub merge at exactly this head."""
+        data = {"sha": pull.head, "merge_method": self.settings.merge_method}
+        if message:
+            title, _, rest = message.partition("\n")
+            data |= {"commit_title": title, "commit_message": rest.strip()}
+        path = f"{self.reader.at}/pulls/{pull.number}/merge"
+        return self.web.write("PUT", path, WRITE, data).read(Merged).sha or ""
+
+    # Checks
+
+    def find_limits(self) -> Iterator[str]:
+        """That a token may not read check runs: the rest of CI is seen without them."""
+        head = self._blind_at()
+        if head and self.reader.actions_runs(head) is not None:
+            yield (
+                "the token may not read check runs, as no fine-grained one can: jobs of GitHub "
+                "Actions and statuses count, and of other checks only whether they pass"
+            )
+
+    def find_blindness(self) -> Iterator[str]:
+        """That the token may read nothing of GitHub Actions."""
+        head = self._blind_at()
+        if head and self.reader.actions_runs(head) is None:
+            yield (
+                "the token may read neither check runs nor GitHub Actions, so no commit passes: "
+                "give it read access to Actions"
+            )
+
+    def _blind_at(self) -> str:
+        """The last commit of the base, if its check runs may not be read; else ''."""
+        try:
+            head = self.branch_head(self.settings.base) if self.settings.has_ci else ""
+            return "" if not head or self.reader.may_read_runs(head) else head
+        except SmError:
+            return ""  # what is wrong there is told elsewhere
+
+    def read_report(self, part: Part, head: str) -> Report:
+        """What a job of GitHub Actions says, or else what the check says of itself."""
+        if not part.has_log:
+            return Report()
+        job, notes = self._job(part), self._notes(part)
+        outage = find_outage(job, notes)
+        return Report("\n".join(notes), name_step(job), outage, partial(self._log, part))
+
+    def _log(self, part: Part) -> str:
+        path = f"{self.reader.at}/actions/jobs/{part.id}/logs"
+        return clean_log(self.web.download(path, LOG, BYTES))
+
+    def _job(self, part: Part) -> Job:
+        """The job with its steps; an empty one if GitHub tells nothing of it."""
+        path = f"{self.reader.at}/actions/jobs/{part.id}"
+        answer = self.web.get(path, LOG, accept=NOT_TOLD)
+        return Job(part.id) if answer.status in NOT_TOLD else answer.read(Job)
+
+    def _notes(self, part: Part) -> list[str]:
+        """What GitHub itself says of a job, such as that its runner was lost: no log has that."""
+        path = f"{self.reader.at}/check-runs/{part.id}/annotations?per_page={PAGE}"
+        answer = self.web.get(path, LOG, accept=NOT_TOLD)
+        if answer.status in NOT_TOLD:
+            return []
+        found = answer.read_page(Annotation).found
+        return [one.message for one in found if one.message and one.annotation_level == "failure"]
+
+    def rerun_jobs(self, head: str) -> None:
+        """Have GitHub Actions run again: what has failed, or everything if nothing has.
+
+        Raises:
+            AtWorkError: it is at work on the commit.
+            UsageError: it has never run on it.
+
+        """
+        if (known := self.reader.actions_runs(head)) is None:
+            raise UsageError("the token may not read GitHub Actions: give it access to Actions")
+        runs = [one for one in known if one.is_ours]
+        if not runs:
+            raise UsageError(f"GitHub Actions has not run on {head[:12]}: start CI where it runs")
+        if any(run.status != "completed" for run in runs):
+            raise AtWorkError(f"GitHub Actions is at work on {head[:12]}: wait for it")
+        failed = [run for run in runs if run.conclusion not in PASSED]
+        what = "rerun-failed-jobs" if failed else "rerun"
+        self._written(lambda: self._rerun(failed or runs, what))
+
+    def _rerun(self, runs: Iterable[ActionsRun], what: str) -> None:
+        for run in runs:
+            path = f"{self.reader.at}/actions/runs/{run.id}/{what}"
+            try:
+                self.web.write("POST", path, WRITE, harmless=True)
+            except RefusedError as error:
+                if error.status == FORBIDDEN:
+                    raise UsageError(
+                        f"the token may not run CI again ({error.said}): give it write access to "
+                        "Actions"
+                    ) from None
+                raise

@@ -1,0 +1,215 @@
+"""Sends GraphQL queries to GitHub, and reads what they found. It has a limit of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from msgspec import Raw, Struct
+
+from sm.base.errors import TemporaryError
+from sm.base.text import one_line
+from sm.plugins.forges.github import queries
+from sm.plugins.forges.github.shapes import (
+    CommitNode,
+    Cost,
+    Fault,
+    IssueNode,
+    Nodes,
+    Outcome,
+    PullNode,
+    Result,
+)
+from sm.plugins.forges.rest.reader import OBSERVE
+from sm.plugins.forges.web.answer import Answer, read_part
+from sm.plugins.forges.web.client import Client, Request
+from sm.plugins.forges.web.errors import (
+    BadAnswerError,
+    BadShapeError,
+    LimitedError,
+    RefusedError,
+    UnreachableError,
+)
+from sm.plugins.forges.web.ledger import Count
+from sm.plugins.forges.web.limits import SECONDARY_S, Limit, find_wait, read_limit
+
+T = TypeVar("T")
+Out = TypeVar("Out", bound=Outcome)
+
+FLOOR = 100
+"""With fewer points left, GraphQL is spared: REST has a limit of its own."""
+BUCKET = "graphql"
+NO_FIELD = "doesn't exist on type"
+"""What GraphQL says of a field that it does not know."""
+NOT_FOUND, FORBIDDEN = "NOT_FOUND", "FORBIDDEN"
+LIMITED = ("RATE_LIMIT", "RATE_LIMITED", "graphql_rate_limit")
+"""The words for a limit, in an answer of 200: the type of the error, an older one, and its code."""
+ANSWERED = "of GraphQL's answer"
+ROLLUP = "statusCheckRollup"
+
+
+class QueryError(TemporaryError):
+    """GraphQL has answered with nothing but errors."""
+
+
+class UnknownFieldError(QueryError):
+    """The server's GraphQL is older than something that was asked for."""
+
+
+NOT_TO_BE_HAD = (QueryError, RefusedError, LimitedError, BadAnswerError, UnreachableError)
+"""GraphQL has limits and troubles of its own. If REST fails, too, the observation has failed."""
+
+
+class Found(Struct, frozen=True):
+    """What was found under each alias that is there, still to be read.
+
+    `forbidden` are the aliases of pull requests of which the token may not see all checks.
+    """
+
+    there: Mapping[str, Raw]
+    forbidden: Collection[str] = ()
+
+
+def find_graphql(base: str) -> str:
+    """The address of GraphQL beside that of REST; on GitHub Enterprise it is not below it."""
+    return f"{base.removesuffix('/v3')}/graphql"
+
+
+class Graphql:
+    """That of one repository, `OWNER/NAME`."""
+
+    def __init__(self, web: Client, repository: str) -> None:
+        """Nothing is asked yet."""
+        self._web, self._repository = web, repository
+        self.passed_over: list[str] = []
+        """What could not be read, and why."""
+
+    def ask(self, text: str, **cursors: str) -> Found:
+        """What a query has found.
+
+        Raises:
+            QueryError: it has found nothing, or not all in time.
+
+        """
+        found = self.send(text, Result, {**self._name, **cursors})
+        data = found.data
+        self._enter(data.rate_limit if data else None)
+        if data is None or data.repository is None:
+            raise _query_error(found.faults)
+        there = {alias: one for alias, one in data.repository.items() if bytes(one) != b"null"}
+        troubles = [fault for fault in found.faults if fault.type != NOT_FOUND]
+        missing = len(there) < len(data.repository)
+        if troubles and (missing or not all(fault.type == FORBIDDEN for fault in troubles)):
+            raise _query_error(troubles)  # what is null is there, and was not found out in time
+        return Found(there, frozenset(_list_aliases(troubles)))
+
+    def ask_issues(self, text: str, **cursors: str) -> list[IssueNode]:
+        """The issues or pull requests with comments; what cannot be read is passed over."""
+        found = self.ask(text, **cursors)
+        return list(self.read_each(found.there.values(), IssueNode))
+
+    def ask_one(self, text: str, **cursors: str) -> PullNode | None:
+        """The only pull request that is asked for; None if there is none."""
+        for one in self.ask(text, **cursors).there.values():
+            return read_part(one, PullNode, ANSWERED)
+        return None
+
+    def ask_nodes(self, text: str, shape: type[T], ids: Sequence[str], **cursors: str) -> list[T]:
+        """The things with these ids of GraphQL's own."""
+        found = self.send(text, Nodes, {"ids": list(ids), **cursors})
+        data = found.data
+        self._enter(data.rate_limit if data else None)
+        if data is None or data.nodes is None:
+            raise _query_error(found.faults)
+        troubles = [one for one in found.faults if one.type not in (NOT_FOUND, FORBIDDEN)]
+        if troubles:
+            raise _query_error(troubles)
+        return list(self.read_each(data.nodes, shape))
+
+    def read_each(self, entries: Iterable[Raw], shape: type[T]) -> Iterator[T]:
+        """Those that can be read; the others are noted and passed over."""
+        for data in entries:
+            if bytes(data) == b"null":
+                continue
+            try:
+                yield read_part(data, shape, ANSWERED)
+            except BadShapeError as error:
+                self.passed_over.append(error.message)
+
+    def read_rollup(self, head: str) -> str:
+        """The word for all checks of a commit; '' if there is none, or it is not told.
+
+        Raises:
+            QueryError: GraphQL is not to be had.
+
+        """
+        found = self.ask(queries.ask_rollup(), head=head)
+        for one in found.there.values():
+            rollup = read_part(one, CommitNode, ANSWERED).status_check_rollup
+            return rollup.state if rollup else ""
+        return ""
+
+    @property
+    def _name(self) -> dict[str, str]:
+        owner, _, name = self._repository.partition("/")
+        return {"owner": owner, "name": name}
+
+    def send(self, text: str, shape: type[Out], variables: Mapping[str, object]) -> Out:
+        """Send a query, or the one mutation: either may be sent again.
+
+        Raises:
+            QueryError: too little is left of its limit.
+            LimitedError: nothing is.
+
+        """
+        limit = self._web.ledger.read().limits.get(BUCKET)
+        if limit and limit.left < FLOOR and limit.resets_at > time.time():
+            raise QueryError("too few points are left for GraphQL")
+        body = {"query": text, "variables": variables}
+        where = find_graphql(self._web.base)
+        answer = self._web.send(Request("POST", where, OBSERVE, body=body, harmless=True))
+        found = answer.read(shape)
+        for fault in found.faults:
+            if fault.type in LIMITED or fault.code in LIMITED:
+                raise self._limited(answer, fault)
+        return found
+
+    def _limited(self, answer: Answer, fault: Fault) -> LimitedError:
+        """The limit, kept so that every process spares GraphQL until its end."""
+        now = time.time()
+        told = read_limit(answer.headers, now)
+        wait_s = find_wait(429, answer.headers, "", now)
+        until = now + (wait_s or SECONDARY_S)
+        if told and "retry-after" not in answer.headers:
+            until = max(until, told.resets_at)
+        kept = Limit(BUCKET, told.limit if told else FLOOR, 0, until)
+        self._web.ledger.count(OBSERVE, Count(), kept, self._web.token.fingerprint)
+        said = one_line(fault.message or "", 200)
+        return LimitedError(f"GraphQL takes no more queries for now: {said}", until)
+
+    def _enter(self, cost: Cost | None) -> None:
+        """Enter what the query has cost beyond the one point of each request."""
+        if cost and cost.cost > 1:
+            count = Count(points=cost.cost - 1)
+            self._web.ledger.count(OBSERVE, count, None, self._web.token.fingerprint)
+
+
+def _list_aliases(faults: Iterable[Fault]) -> Iterator[str]:
+    """The aliases of the things whose checks are not told."""
+    for fault in faults:
+        path = fault.path or []
+        if ROLLUP in path and len(path) > 1:
+            yield str(path[1])
+
+
+def _query_error(errors: Sequence[Fault]) -> QueryError:
+    said = (errors[0].message or "") if errors else "it has no answer"
+    kind = UnknownFieldError if NO_FIELD in said else QueryError
+    return kind(f"GraphQL: {one_line(said, 200)}")
+
+
+def portions(things: Sequence[T], size: int = queries.ALIASES) -> Iterator[Sequence[T]]:
+    """The things in queries of so many."""
+    for start in range(0, len(things), size):
+        yield things[start : start + size]

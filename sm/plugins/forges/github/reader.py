@@ -1,0 +1,220 @@
+"""Reads a repository on GitHub: its checks, and what of its REST interface no other forge has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import ClassVar, TypeVar
+
+from msgspec import Raw
+
+from sm.adapters.forge.combine import Part, combine
+from sm.adapters.forge.errors import NotFoundError
+from sm.adapters.forge.model import CheckState
+from sm.plugins.forges.github.convert import (
+    WORDS,
+    is_of_actions,
+    make_bare_run_part,
+    make_job_part,
+    make_run_part,
+)
+from sm.plugins.forges.github.graphql import NOT_TO_BE_HAD, Graphql
+from sm.plugins.forges.github.shapes import (
+    ActionsJob,
+    ActionsJobs,
+    ActionsRun,
+    ActionsRuns,
+    CheckRuns,
+    CheckRunShape,
+    Remarked,
+    StatusPage,
+)
+from sm.plugins.forges.rest.convert import make_status_part
+from sm.plugins.forges.rest.reader import GONE, PAGE, PAGES, READ, Reader
+from sm.plugins.forges.rest.shapes import IssueShape, StatusShape
+from sm.plugins.forges.web.answer import Answer, has_next, read_part
+from sm.plugins.forges.web.client import Params
+from sm.plugins.forges.web.errors import BadShapeError, RefusedError
+
+T = TypeVar("T")
+
+FORBIDDEN = 403
+UNREAD = "a check that cannot be read"
+HIDDEN = "a check that the token may not read"
+RUN_PAGES = 10
+"""Of the runs of workflows on one commit."""
+
+
+class GithubReader(Reader):
+    """One repository on GitHub."""
+
+    apart: ClassVar[frozenset[type]] = Reader.apart | {Remarked}
+    hides_runs = False
+    """Whether the token has turned out to be one that may not read check runs."""
+
+    @cached_property
+    def graphql(self) -> Graphql:
+        """Its GraphQL interface."""
+        return Graphql(self.web, self.repository)
+
+    def take_passed_over(self) -> list[str]:
+        """What was passed over since this was asked last."""
+        found, self.graphql.passed_over = self.graphql.passed_over, []
+        return [*super().take_passed_over(), *found]
+
+    # Issues
+
+    def issue_shape(self, number: int) -> IssueShape:
+        """An issue; NotFoundError also if it is one of another repository now.
+
+        The answer to a request for an issue that was transferred leads there.
+        """
+        found = super().issue_shape(number)
+        if found.number == number and self._is_here(found):
+            return found
+        where = (found.repository_url or "").rpartition("/repos/")[2] or "another repository"
+        raise NotFoundError(
+            f"there is no issue {number} in '{self.repository}' any more: it was moved to "
+            f"'{where}', as {found.number}"
+        )
+
+    def _is_here(self, issue: IssueShape) -> bool:
+        """Whether it is of this repository, which may have been renamed meanwhile."""
+        _, is_told, name = (issue.repository_url or "").lower().rpartition("/repos/")
+        if not is_told or name == self.repository.lower():
+            return True
+        return name == self.repository_shape(READ).full_name.lower()
+
+    # Checks
+
+    def status_parts(self, head: str, purpose: str = READ) -> list[Part]:
+        """What the statuses say: the last one of each context."""
+        entries: list[Raw] = []
+        for answer in self._of_commit(f"/commits/{head}/status", purpose):
+            entries += answer.read(StatusPage).statuses or []
+        found, unread = self._read_each(entries, StatusShape)
+        return [*map(make_status_part, found), *unread]
+
+    def parts(self, head: str, purpose: str = READ) -> list[Part]:
+        """What every status and check run says of a commit.
+
+        If the token may not read check runs, the jobs of Actions are read, and one part stands for
+        the others, if those make a difference.
+        """
+        found = self.status_parts(head, purpose)
+        if (runs := self._run_parts(head, purpose)) is not None:
+            return [*found, *runs]
+        actions = self.actions_runs(head, purpose)
+        found += self._jobs_parts(actions or (), purpose)
+        if any(not one.is_ours for one in actions or ()):
+            return found  # GitHub's word for all checks counts those of the fork
+        return [*found, *self._stand_in(found, head, is_dark=actions is None)]
+
+    def _run_parts(self, head: str, purpose: str) -> list[Part] | None:
+        """What the check runs say; None if the token may not read them.
+
+        What has run for a pull request of a fork, which may have the same commit, is none of ours.
+        """
+        entries = None if self.hides_runs else self._check_runs(head, purpose)
+        if entries is None:
+            self.hides_runs = True
+            return None
+        found, unread = self._read_each(entries, CheckRunShape)
+        runs = (self.actions_runs(head, purpose) or []) if any(map(is_of_actions, found)) else []
+        foreign = {run.check_suite_id for run in runs if not run.is_ours}
+        keys = {run.check_suite_id: run.key for run in runs}
+        ours = [one for one in found if not (one.check_suite and one.check_suite.id in foreign)]
+        return [*(make_run_part(one, keys) for one in ours), *unread]
+
+    def may_read_runs(self, head: str) -> bool:
+        """Whether the token may read check runs."""
+        return self._check_runs(head, READ) is not None
+
+    def _check_runs(self, head: str, purpose: str) -> list[Raw] | None:
+        """The check runs, None if the token may not read them."""
+        found: list[Raw] = []
+        try:
+            for answer in self._of_commit(f"/commits/{head}/check-runs", purpose):
+                found += answer.read(CheckRuns).check_runs
+        except RefusedError as error:
+            if error.status != FORBIDDEN:
+                raise
+            return None
+        return found
+
+    def actions_runs(self, head: str, purpose: str = READ) -> list[ActionsRun] | None:
+        """The runs of workflows on a commit, also those of forks; None if they are not told."""
+        found: list[Raw] = []
+        for number in range(1, RUN_PAGES + 1):
+            asked: Params = {"head_sha": head, "per_page": PAGE, "page": number}
+            answer = self.web.get(f"{self.at}/actions/runs", purpose, asked, accept=(403, *GONE))
+            if answer.status >= 300:
+                return None
+            found += answer.read(ActionsRuns).workflow_runs
+            if not has_next(answer.headers):
+                break
+        return self._read_each(found, ActionsRun)[0]
+
+    # Without check runs
+
+    def _jobs_parts(self, runs: Iterable[ActionsRun], purpose: str) -> list[Part]:
+        """What the jobs of each workflow's last run say."""
+        ours = sorted((run for run in runs if run.is_ours), key=lambda run: run.id)
+        newest = {run.key: run for run in ours}
+        return [part for run in newest.values() for part in self._job_parts(run, purpose)]
+
+    def _job_parts(self, run: ActionsRun, purpose: str) -> list[Part]:
+        """The jobs of a run; the run itself while it has none, or if it never had one."""
+        entries: list[Raw] = []
+        for number in range(1, RUN_PAGES + 1):
+            asked: Params = {"per_page": PAGE, "page": number}
+            path = f"{self.at}/actions/runs/{run.id}/jobs"
+            answer = self.web.get(path, purpose, asked, accept=(403, *GONE))
+            entries += answer.read(ActionsJobs).jobs if answer.status < 300 else []
+            if answer.status >= 300 or not has_next(answer.headers):
+                break
+        found, unread = self._read_each(entries, ActionsJob)
+        parts = [*(make_job_part(one, run) for one in found), *unread]
+        return parts or [make_bare_run_part(run)]
+
+    def _stand_in(self, parts: list[Part], head: str, *, is_dark: bool) -> list[Part]:
+        """A part for the checks that are not told, if GitHub's word for all says more than `parts`.
+
+        If that is not told either, and no job, they are taken to be under way: in the end a person
+        is asked.
+        """
+        try:
+            word = WORDS.get(self.graphql.read_rollup(head))
+        except NOT_TO_BE_HAD:
+            word = None
+        if word is None:
+            return [Part(HIDDEN, "pending")] if is_dark else []
+        known = combine(parts, head, expected=False).state
+        is_more = known in (CheckState.SUCCESS, CheckState.NONE) and word is not CheckState.SUCCESS
+        return [Part(HIDDEN, str(word))] if is_more else []
+
+    # Both
+
+    def _read_each(self, entries: list[Raw], shape: type[T]) -> tuple[list[T], list[Part]]:
+        """Those that can be read, and a part for each of the others, which is not known to pass."""
+        found, unread = list[T](), list[Part]()
+        for number, one in enumerate(entries):
+            try:
+                found.append(read_part(one, shape, "of the checks"))
+            except BadShapeError as error:
+                self.pass_over([error.message])
+                unread.append(Part(UNREAD, "unknown", key=f"{shape.__name__} {number}"))
+        return found, unread
+
+    def _of_commit(self, path: str, purpose: str) -> Iterator[Answer]:
+        """The pages; none for a commit that the forge does not have."""
+        try:
+            for number in range(1, PAGES + 1):
+                asked: Params = {"per_page": PAGE, "page": number}
+                answer = self.web.get(f"{self.at}{path}", purpose, asked)
+                yield answer
+                if not has_next(answer.headers):
+                    return
+        except RefusedError as error:
+            if error.status not in (*GONE, 422):
+                raise

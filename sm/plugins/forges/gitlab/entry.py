@@ -1,0 +1,71 @@
+"""GitLab as one of the kinds of forges, see `sm.adapters.forge.kinds`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from sm.base.errors import SmError
+from sm.config.forges import ForgeSettings, GitlabSettings
+from sm.config.schema import ProjectSettings
+from sm.plugins.forges.gitlab.forge import GitlabForge
+from sm.plugins.forges.gitlab.shapes import TokenJson
+from sm.plugins.forges.rest.entry import make_client, make_settings, make_woodpecker
+from sm.plugins.forges.rest.labels import make_labels
+from sm.plugins.forges.rest.problems import CHECK, find_rest_problems
+from sm.plugins.forges.rest.reader import GONE
+from sm.plugins.forges.webhook.dialect import Dialect
+from sm.plugins.forges.webhook.dialects import GITLAB
+
+__all__ = ["choose_dialect", "find_problems", "open_forge", "prepare"]
+
+SCOPE = "api"
+"""What a token must be for, if `sm` is to write with it."""
+
+
+def open_forge(
+    project: ProjectSettings, config: Path | None = None, state: Path | None = None
+) -> GitlabForge:
+    """The repository of `project`; nothing is asked yet."""
+    settings = project.forge
+    assert isinstance(settings, GitlabSettings)
+    web = make_client(settings, f"{settings.url.rstrip('/')}/api/v4", state, {})
+    kept = make_settings(project, settings, state)
+    return GitlabForge(web, kept, make_woodpecker(settings))
+
+
+def find_problems(project: ProjectSettings, url: str) -> Iterator[str]:
+    """What is wrong with the token, the repository, its labels, or the remote."""
+    forge = open_forge(project)
+    problems = list(find_rest_problems(forge, project, url))
+    yield from problems
+    if not problems:
+        yield from _find_missing_scope(forge)
+
+
+def _find_missing_scope(forge: GitlabForge) -> Iterator[str]:
+    """Whether the token is for reading only. One by OAuth does not say."""
+    try:
+        path = "/personal_access_tokens/self"
+        answer = forge.web.get(path, CHECK, accept=(400, 401, 403, *GONE))
+        found = answer.read(TokenJson) if answer.status < 300 else TokenJson()
+    except SmError as error:
+        yield error.message
+        return
+    if found.scopes and SCOPE not in found.scopes:
+        yield (
+            f"the token has no scope '{SCOPE}' (only {', '.join(found.scopes[:5])}): make one "
+            "that has it"
+        )
+
+
+def choose_dialect(settings: ForgeSettings) -> Dialect:
+    """GitLab's."""
+    return GITLAB
+
+
+def prepare(settings: ForgeSettings, repository: Path) -> Iterator[str]:
+    """Make the usual labels, as far as they are missing; the repository itself is there."""
+    assert isinstance(settings, GitlabSettings)
+    forge = open_forge(ProjectSettings(name="init", repo=repository, forge=settings))
+    yield from make_labels(forge, forge.settings.labels)

@@ -1,0 +1,110 @@
+"""What CI says of a commit, and what the forge asks for before a merge into a branch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import cache
+
+from msgspec import Struct, structs
+
+from sm.adapters.forge.combine import Part, combine, find_failed
+from sm.adapters.forge.model import Check, CheckState
+from sm.base.errors import SmError
+from sm.plugins.forges.rest.log import clean_log, trim_log
+from sm.plugins.forges.rest.read_rules import read_sources
+from sm.plugins.forges.rest.reader import OBSERVE, Reader
+from sm.plugins.forges.rest.report import Report
+from sm.plugins.forges.rest.rules import BranchRules
+from sm.plugins.forges.rest.settings import RestSettings
+from sm.plugins.forges.rest.state import StateFiles
+from sm.plugins.forges.web.errors import LimitedError, UnreachableError
+from sm.plugins.forges.woodpecker.ci import Woodpecker
+
+LOGS = 3
+"""Failed jobs whose logs are read."""
+LOG_S = 600.0
+"""So long after a failure a forge that does not give its log is asked again."""
+
+
+class Checks(Struct, frozen=True):
+    """The checks of a repository. `report` gives what is known of one failed part of a commit."""
+
+    reader: Reader
+    files: StateFiles
+    settings: RestSettings
+    woodpecker: Woodpecker | None
+    report: Callable[[Part, str], Report]
+
+    def rules(self, base: str, *, anew: bool = False) -> BranchRules:
+        """What the forge asks for before a merge into `base`: as it was read last, or `anew`."""
+        kept = self.files.read_rules()
+        known = kept.find(base)
+        if known is not None and not anew:
+            return known
+        paths = self.reader.rule_paths(base)
+        found = read_sources(self.reader.web, paths, kept.branches.get(base, {}), OBSERVE)
+        kept = kept.put(base, found)
+        self.files.keep_rules(kept)
+        return kept.find(base) or BranchRules()
+
+    def remember_rules(self, *, anew: bool) -> Callable[[str], BranchRules]:
+        """Gives the rules of a branch; within one observation each is read once."""
+        return cache(lambda base: self.rules(base, anew=anew))
+
+    def read(self, head: str, base: str) -> Check:
+        """What CI says of a commit that is to be merged into `base`, with the failing log."""
+        required = self.rules(base).checks
+        parts = self.reader.parts(head)
+        found = self._combine(parts, head, required)
+        if found.state not in (CheckState.FAILURE, CheckState.BROKEN):
+            return found
+        failed = find_failed(parts, required)[:LOGS]
+        told = [self._report(part, head) for part in failed]
+        steps = [one.step for one in told if one.step]
+        return structs.replace(
+            found,
+            step=": ".join(filter(None, [found.step, ", ".join(dict.fromkeys(steps))])),
+            log=_join(failed, [trim_log(one.log, self.settings.log_lines) for one in told]),
+            file=self.files.keep_log(head, _join(failed, [one.log for one in told])),
+            outage="; ".join(filter(None, (one.outage for one in told))),
+        )
+
+    def read_short(self, head: str, base: str) -> Check:
+        """The same without a log."""
+        required = self.rules(base).checks
+        return self._combine(self.reader.parts(head), head, required)
+
+    def _combine(self, parts: list[Part], head: str, required: tuple[str, ...]) -> Check:
+        return combine(parts, head, expected=self.settings.has_ci, required=required)
+
+    def _report(self, part: Part, head: str) -> Report:
+        """What is known of a failed part. A log that is not to be had hides nothing else."""
+        known, lost = Report(), ""
+        try:
+            known = self._ask(part, head)
+            if log := known.read_log() if known.read_log else "":
+                return structs.replace(known, log=log)
+        except SmError as error:
+            if (
+                isinstance(error, (UnreachableError, LimitedError))
+                and time.time() - part.at < LOG_S
+            ):
+                raise
+            lost = f"cannot read the log: {error.message}"
+        said = known.log or part.text or f"no log is to be had here: see {part.url}"
+        lines = "\n".join(filter(None, [said, lost]))
+        return structs.replace(known, log=clean_log(lines.encode()))
+
+    def _ask(self, part: Part, head: str) -> Report:
+        if self.woodpecker and self.woodpecker.find_pipeline(part):
+            return self.woodpecker.read_report(part)
+        return self.report(part, head)
+
+
+def _join(parts: list[Part], texts: list[str]) -> str:
+    """What the failed parts say, each under its name if there are several."""
+    if len(parts) == 1:
+        return texts[0]
+    named = zip(parts, texts, strict=True)
+    return "\n".join(f"== {part.name}\n{text.rstrip()}\n" for part, text in named)

@@ -1,0 +1,81 @@
+"""What observations have in common on forges that can only be asked for lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Generic, TypeVar
+
+from msgspec import Struct, structs
+
+from sm.adapters.forge.model import Batch, Comment, Issue, PullRequest, authors_in
+from sm.plugins.forges.rest.changed import CURSOR
+from sm.plugins.forges.rest.convert import make_issue
+from sm.plugins.forges.rest.issues import read_dependencies
+from sm.plugins.forges.rest.people import People, find_people, keep_people
+from sm.plugins.forges.rest.reader import Reader
+from sm.plugins.forges.rest.settings import RestSettings
+from sm.plugins.forges.rest.shapes import IssueShape
+
+R = TypeVar("R", bound=Reader)
+
+OVERLAP_S = 5.0
+"""Lists may show a change some seconds late, so that much is read again."""
+RECENT_S = 30 * 86400.0
+"""How long ago a closed issue or pull request was changed that is still read."""
+DISCUSSED = 200
+"""Issues whose comments are read when all is read anew: those changed last."""
+
+
+NONE: Mapping[int, Issue] = {}
+
+
+def recall_comments(
+    numbers: Iterable[int], known: Mapping[int, Issue]
+) -> dict[int, tuple[Comment, ...]]:
+    """The comments on these issues as the last look has shown them."""
+    return {number: known[number].comments for number in numbers if number in known}
+
+
+class Found(Struct, frozen=True):
+    """What was read, by number."""
+
+    issues: Mapping[int, Issue]
+    pulls: Mapping[int, PullRequest]
+    people: People
+
+
+class ListObserver(Generic[R]):
+    """Makes one observation of `reader`'s repository."""
+
+    def __init__(self, reader: R, settings: RestSettings) -> None:
+        """Nothing is asked yet."""
+        self._reader, self._settings = reader, settings
+        self._problems: list[str] = []
+
+    def _issues(
+        self, shapes: Iterable[IssueShape], known: Mapping[int, Issue] = NONE
+    ) -> dict[int, Issue]:
+        """The issues, open ones with comments, which stay as `known` if they are unreadable."""
+        newest = sorted(shapes, key=lambda one: one.updated_at, reverse=True)
+        discussed = [one.number for one in newest if one.comments and one.state == "open"]
+        said = self._reader.read_each(discussed[:DISCUSSED], self._reader.comments)
+        said |= recall_comments(set(discussed) - set(said), known)
+        return {one.number: make_issue(one, said.get(one.number, ())) for one in newest}
+
+    def _named(self, issues: Mapping[int, Issue], of: Iterable[int]) -> dict[int, Issue]:
+        """The issues that those numbered `of` depend on, and that are in no list any more."""
+        return read_dependencies(self._reader, self._settings, issues, of)
+
+    def _batch(self, found: Found, cursor: float) -> Batch:
+        """The observation, up to the moment `cursor`; without the texts of pull requests."""
+        authors = authors_in(found.issues.values(), found.pulls.values())
+        known = find_people(self._reader, self._settings, authors, found.people, self._problems)
+        self._problems += self._reader.take_passed_over()
+        pulls = (found.pulls[number] for number in sorted(found.pulls))
+        return Batch(
+            issues=tuple(found.issues[number] for number in sorted(found.issues)),
+            pulls=tuple(structs.replace(pull, body="") for pull in pulls),
+            writers=tuple(sorted(set(known.writers) & authors)),
+            problems=tuple(self._problems),
+            validators={CURSOR: f"{cursor:.0f}", **keep_people(known, authors)},
+        )

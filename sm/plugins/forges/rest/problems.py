@@ -1,0 +1,78 @@
+"""What is wrong with a repository elsewhere and the token for it, in a line each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from sm.adapters.forge.git_access import find_place
+from sm.base.errors import SmError
+from sm.config.forges import RemoteSettings
+from sm.config.schema import ProjectSettings
+from sm.plugins.forges.rest.forge import RestForge
+from sm.plugins.forges.web.errors import RefusedError
+
+CHECK = "check"
+"""The purpose of these requests."""
+
+
+def find_rest_problems(forge: RestForge, project: ProjectSettings, url: str) -> Iterator[str]:
+    """Ask for the repository and its labels. `url` is the remote that agents push to, or ''."""
+    named = forge.settings.repository
+    if url and not leads_to(url, named):
+        yield (
+            f"remote '{project.remote}' of '{project.repo}' does not lead to '{named}': set "
+            "'remote' or 'forge.repository'"
+        )
+    yield from _find_access_problems(project, url)
+    try:
+        yield from _ask(forge)
+    except RefusedError as error:
+        if error.status == 404:
+            yield (
+                f"'{forge.web.base}' has no repository '{named}' that the token may see: set "
+                "forge.repository, or give the token access to it"
+            )
+        else:
+            yield error.message
+    except SmError as error:
+        yield error.message
+
+
+def _find_access_problems(project: ProjectSettings, url: str) -> Iterator[str]:
+    """What keeps git from getting the token that the configuration gives it."""
+    settings = project.forge
+    assert isinstance(settings, RemoteSettings)
+    if settings.git_access == "own":
+        return
+    place = find_place(settings).url
+    if url and url not in (place, f"{place}.git"):
+        yield (
+            f"forge.git_access is '{settings.git_access}', but remote '{project.remote}' is not "
+            f"'{place}.git', which alone git gets the token for: set its URL to that"
+        )
+    is_hidden = settings.token_env and not (settings.token_command or settings.token_file)
+    if settings.git_access == "agents" and is_hidden:
+        yield (
+            "forge.git_access is 'agents', but agents do not get the variable of forge.token_env: "
+            "set forge.token_file or forge.token_command"
+        )
+
+
+def _ask(forge: RestForge) -> Iterator[str]:
+    named = forge.settings.repository
+    found = forge.reader.repository_shape(CHECK)
+    if found.full_name.lower() != named.lower():
+        yield f"'{named}' is called '{found.full_name}' now: set forge.repository"
+    if found.permissions is not None and not found.permissions.get("push"):
+        yield f"the token may not write to '{named}': give it the right to"
+    missing = sorted(set(forge.settings.labels) - forge.labels())
+    if missing:
+        words = ", ".join(f"'{label}'" for label in missing)
+        yield f"'{named}' has no label {words}: make it on the forge, or set 'labels'"
+
+
+def leads_to(url: str, repository: str) -> bool:
+    """Whether the URL of a remote ends in that repository, by SSH or by HTTPS."""
+    path = re.sub(r"(?:\.git)?/?$", "", url)
+    return path.lower().endswith((f"/{repository}".lower(), f":{repository}".lower()))

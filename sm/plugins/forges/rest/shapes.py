@@ -1,0 +1,284 @@
+"""What GitHub's REST interface answers, as far as it is read. Forgejo and Gitea answer alike."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from sm.adapters.forge.model import Sign
+from sm.base.foreign import NUMBER_LIMIT
+
+Number = Annotated[int, Meta(ge=1, le=NUMBER_LIMIT)]
+Whole = Annotated[int, Meta(ge=0, le=2**62)]
+"""A number that can be kept in a file: an id, a count."""
+Sha = Annotated[str, Meta(pattern=r"\A(?:[0-9a-f]{40}|[0-9a-f]{64})?\Z")]
+"""A commit, which gets into addresses; '' for none."""
+
+
+class User(Struct, frozen=True):
+    """An account. One that was deleted is null where it is named."""
+
+    login: str = ""
+
+
+class Label(Struct, frozen=True):
+    """A label. Forgejo and Gitea give it to an issue by its id."""
+
+    name: str | None = ""
+    id: Whole = 0
+
+
+class PullLink(Struct, frozen=True):
+    """What an entry of a list of issues has if it is a pull request."""
+
+    merged_at: str | None = None
+
+
+class IssueShape(Struct, frozen=True):
+    """An issue, or a pull request as the list of issues has it."""
+
+    number: Number
+    title: str
+    state: str
+    created_at: str
+    updated_at: str
+    user: User | None = None
+    labels: list[Label | str] = []
+    body: str | None = None
+    comments: Whole = 0
+    assignees: list[User] | None = None
+    pull_request: PullLink | None = None
+    repository_url: str | None = None
+
+
+class Changed(Struct, frozen=True):
+    """When an entry of a list was changed last."""
+
+    updated_at: str
+
+
+class CommentShape(Struct, frozen=True):
+    """A comment on an issue or a pull request."""
+
+    id: Whole
+    created_at: str
+    user: User | None = None
+    body: str | None = None
+
+
+class Repository(Struct, frozen=True):
+    """A repository. Its id stays when it is renamed or moved."""
+
+    id: Whole
+    full_name: str
+    permissions: dict[str, bool] | None = None
+
+
+class End(Struct, frozen=True):
+    """One end of a pull request. A fork that was deleted is null."""
+
+    ref: str
+    sha: Sha
+    repo: Repository | None = None
+    user: User | None = None
+    label: str | None = None
+
+
+class PullShape(Struct, frozen=True):
+    """A pull request. `mergeable` is null while the forge has not found out."""
+
+    number: Number
+    title: str
+    state: str
+    created_at: str
+    head: End
+    base: End
+    user: User | None = None
+    body: str | None = None
+    closed_at: str | None = None
+    merged_at: str | None = None
+    merge_commit_sha: str | None = None
+    mergeable: bool | None = None
+    mergeable_state: str = ""
+    draft: bool = False
+    updated_at: str = ""
+    sign: Sign = Sign.SHARED
+
+
+class ReviewShape(Struct, frozen=True):
+    """A review. A pending one has no time. Forgejo and Gitea count only `official` approvals."""
+
+    id: Whole
+    state: str
+    user: User | None = None
+    body: str | None = None
+    submitted_at: str | None = None
+    commit_id: str | None = None
+    dismissed: bool = False
+    official: bool = True
+
+
+class InlineShape(Struct, frozen=True):
+    """A remark on a line; `line` and `position` are null once the code it was about is gone.
+
+    One on a whole file has neither: its `subject_type` is "file".
+    `resolver` has ended its thread, on Forgejo and Gitea. `user` is null if that account is gone.
+    """
+
+    path: str
+    body: str
+    id: Whole = 0
+    diff_hunk: str | None = None
+    resolver: User | None = None
+    user: User | None = None
+    pull_request_review_id: Whole | None = None
+    line: Whole | None = None
+    original_line: Whole | None = None
+    position: Whole | None = None
+    original_position: Whole | None = None
+    subject_type: str | None = None
+
+
+class TimelineShape(Struct, frozen=True):
+    """What happened to a pull request of Forgejo or Gitea; `review_id` is 0 if it is no review."""
+
+    type: str | None = ""
+    body: str | None = None
+    review_id: Whole = 0
+
+
+class StatusShape(Struct, frozen=True):
+    """One commit status: `state` on GitHub, `status` on Forgejo and Gitea."""
+
+    context: str
+    state: str = ""
+    status: str = ""
+    target_url: str | None = None
+    description: str | None = None
+    updated_at: str | None = None
+    id: Whole = 0
+
+
+class Statuses(Struct, frozen=True):
+    """The last status of each context."""
+
+    statuses: list[StatusShape] | None = None
+    total_count: Whole | None = None
+
+
+class Run(Struct, frozen=True):
+    """A run of a workflow."""
+
+    id: Whole
+    status: str | None = None
+    conclusion: str | None = None
+
+
+class Runs(Struct, frozen=True):
+    """The runs of workflows on a commit."""
+
+    workflow_runs: list[Run] = []
+
+
+class StepShape(Struct, frozen=True):
+    """A step of a job."""
+
+    name: str = ""
+    conclusion: str | None = None
+
+
+class Job(Struct, frozen=True):
+    """A job of a run. One that no runner has taken up has no step."""
+
+    id: Whole
+    name: str = ""
+    status: str = ""
+    conclusion: str | None = None
+    steps: list[StepShape] | None = None
+
+
+class Jobs(Struct, frozen=True):
+    """The jobs of a run, as Gitea has them; Forgejo has only the list."""
+
+    jobs: list[Job] = []
+
+
+class File(Struct, frozen=True):
+    """A file that a pull request changes."""
+
+    filename: str
+    additions: Whole = 0
+    deletions: Whole = 0
+
+
+class Comparison(Struct, frozen=True):
+    """What one commit has that another lacks."""
+
+    files: list[File] | None = None
+    total_commits: Whole = 0
+
+
+class RequiredCheck(Struct, frozen=True):
+    """A check without which nothing is merged."""
+
+    context: str
+
+
+class RequiredChecks(Struct, frozen=True):
+    """The required checks of a protected branch: by their names, and newer ones with their app."""
+
+    contexts: list[str] = []
+    checks: list[RequiredCheck] = []
+
+
+class Protection(Struct, frozen=True):
+    """How a branch of GitHub is protected, as far as all may know."""
+
+    required_status_checks: RequiredChecks | None = None
+
+
+class Branch(Struct, frozen=True):
+    """A branch and its commit. The rules of GitHub are in `protection`."""
+
+    name: str
+    commit: Commit
+    protection: Protection | None = None
+    enable_status_check: bool = False
+    status_check_contexts: list[str] | None = None
+    required_approvals: Whole = 0
+
+
+class RuleParameters(Struct, frozen=True):
+    """What a rule of a ruleset asks for; each kind of rule has its own."""
+
+    required_status_checks: list[RequiredCheck] = []
+    required_approving_review_count: Whole = 0
+    require_code_owner_review: bool = False
+    required_review_thread_resolution: bool = False
+
+
+class Rule(Struct, frozen=True):
+    """A rule of a ruleset that holds for a branch."""
+
+    type: str
+    parameters: RuleParameters | None = None
+
+
+class Commit(Struct, frozen=True):
+    """A commit."""
+
+    sha: Sha = ""
+    id: Sha = ""
+
+
+class Merged(Struct, frozen=True):
+    """What became of a merge."""
+
+    sha: str | None = None
+
+
+class Permission(Struct, frozen=True):
+    """What an account may do with the repository."""
+
+    permission: str = ""

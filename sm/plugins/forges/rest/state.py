@@ -1,0 +1,122 @@
+"""What is kept of a forge elsewhere beside its observations: its id, a sign, rules, logs.
+
+All can be lost: then the repository is looked up by its configured name, and all is read anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from pathlib import Path
+
+from msgspec import Struct
+
+from sm.base.errors import SmError
+from sm.plugins.forges.rest.rules import KeptRules
+from sm.store.damage import read_rebuildable
+from sm.store.files import discard, ensure_private_dir, write_atomic, write_json
+from sm.store.paths import ProjectDir
+
+LOGS = 20
+"""Logs that are kept: those written last."""
+
+
+COMMIT = re.compile(r"[0-9a-f]{40,64}")
+
+
+def _age(file: Path) -> float:
+    try:
+        return file.lstat().st_mtime
+    except OSError:
+        return 0.0
+
+
+class Known(Struct, frozen=True):
+    """The repository that `configured` has meant: its id, which stays, and its present name."""
+
+    configured: str
+    id: int
+    name: str
+
+
+class StateFiles:
+    """The files in a project's private folder; without a folder nothing is kept."""
+
+    def __init__(self, folder: Path | None) -> None:
+        """`folder` must be there."""
+        self._files = ProjectDir(folder) if folder else None
+        self._known: Known | None = None
+        self._rules: KeptRules | None = None
+
+    @property
+    def sign(self) -> Path | None:
+        """Gets a new time with each write to the forge."""
+        return self._files.forge_written if self._files else None
+
+    @property
+    def quota(self) -> Path | None:
+        """The ledger."""
+        return self._files.quota if self._files else None
+
+    def written(self) -> str:
+        """A word that is another one after each write."""
+        try:
+            return str(self.sign.stat().st_mtime_ns) if self.sign else ""
+        except OSError:
+            return ""
+
+    def note_written(self) -> None:
+        """Give the sign a new time. If that fails, the next interval shows what was written."""
+        if self.sign:
+            with contextlib.suppress(SmError):
+                write_atomic(self.sign, "")
+
+    def read_known(self, configured: str) -> Known | None:
+        """The repository as it was last seen, if the configuration names the same one."""
+        found = self._known
+        if found is None and self._files:
+            found = read_rebuildable(self._files.repository, Known)
+        return found if found and found.configured == configured else None
+
+    def present_name(self, configured: str) -> str:
+        """What the repository is called now, as far as it is known."""
+        found = self.read_known(configured)
+        return found.name if found else configured
+
+    def read_rules(self) -> KeptRules:
+        """The rules of branches as they were last read."""
+        if self._rules is None and self._files:
+            self._rules = read_rebuildable(self._files.rules, KeptRules)
+        return self._rules or KeptRules()
+
+    def keep_rules(self, rules: KeptRules) -> None:
+        """Keep the rules of branches. If that fails, the next process reads them anew."""
+        if rules == self.read_rules():
+            return
+        self._rules = rules
+        if self._files:
+            with contextlib.suppress(SmError):
+                write_json(self._files.rules, rules)
+
+    def keep_log(self, head: str, text: str) -> str:
+        """Keep the log of a commit in a file; its path, '' if nothing is kept."""
+        if self._files is None or not COMMIT.fullmatch(head):
+            return ""
+        try:
+            folder = ensure_private_dir(self._files.ci_logs)
+            file = folder / f"{head}.log"
+            write_atomic(file, text)
+            for old in sorted(folder.iterdir(), key=_age, reverse=True)[LOGS:]:
+                discard(old)
+        except (SmError, OSError):
+            return ""  # the part that matters most is told all the same
+        return str(file)
+
+    def remember(self, known: Known) -> None:
+        """Keep the repository's id and name."""
+        if known == self.read_known(known.configured):
+            return
+        self._known = known
+        if self._files:
+            with contextlib.suppress(SmError):
+                write_json(self._files.repository, known)

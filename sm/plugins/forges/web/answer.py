@@ -1,0 +1,166 @@
+"""A forge's answer: its status, its headers, and its body as the shape that the caller expects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Generic, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from sm.base.foreign import NUMBER_LIMIT
+from sm.base.text import one_line
+from sm.plugins.forges.web.errors import BadAnswerError, BadShapeError
+
+T = TypeVar("T")
+
+
+class Said(Struct, frozen=True):
+    """The words of a forge that refuses something; GitLab says what is wrong of each field."""
+
+    message: str | list[object] | dict[str, object] = ""
+    error: str | list[object] | dict[str, object] = ""
+    error_description: str = ""
+    errors: list[dict[str, object] | str] | None = None
+
+
+class Page(Struct, Generic[T], frozen=True):
+    """The entries of a page of a list that can be read, and how many there are in all.
+
+    `bad` has a sentence for each of the others. `headers` are those of the last answer for it,
+    None if that was too long to be read.
+    """
+
+    found: list[T]
+    size: int
+    bad: list[str] = []
+    headers: Mapping[str, str] | None = None
+
+
+def has_next(headers: Mapping[str, str]) -> bool:
+    """Whether an answer with these headers has a page behind it (RFC 8288)."""
+    return 'rel="next"' in headers.get("link", "")
+
+
+class Answer(Struct, frozen=True):
+    """What came back. The names of `headers` are in small letters."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    what: str = ""
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether the caller knows the body already."""
+        return self.status == 304
+
+    @property
+    def etag(self) -> str:
+        """The validator for the next request, '' if there is none."""
+        return self.headers.get("etag", "")
+
+    def read(self, shape: type[T]) -> T:
+        """The body as `shape`.
+
+        Raises:
+            BadShapeError: it has another shape.
+            BadAnswerError: it is cut off.
+
+        """
+        try:
+            return msgspec.json.decode(self.body, type=shape)
+        except UNREADABLE as error:
+            kind = BadShapeError if _is_whole(self.body) else BadAnswerError
+            why = one_line(str(error), 200)
+            raise kind(f"the answer to {self.what} cannot be read: {why}") from error
+
+    def read_page(self, shape: type[T]) -> Page[T]:
+        """The body as a list of `shape`; entries of another shape are passed over.
+
+        Raises:
+            BadAnswerError: it is cut off, or no list.
+
+        """
+        try:
+            found = self.read(list[shape])  # type: ignore[valid-type]  # built from an argument
+            return Page(found, len(found), headers=self.headers)
+        except BadShapeError:
+            entries, bad = self.read(list[Raw]), list[str]()
+        found = []
+        for one in entries:
+            try:
+                found.append(read_part(one, shape, f"of the answer to {self.what}"))
+            except BadShapeError as error:
+                bad.append(error.message)
+        return Page(found, len(entries), bad, self.headers)
+
+    @property
+    def said(self) -> str:
+        """What the forge says of a refusal, in one line."""
+        try:
+            found = msgspec.json.decode(self.body, type=Said)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return ""
+        details = [_word(one) for one in (found.errors or [])[:5]]
+        words = [*map(_phrase, (found.message, found.error)), found.error_description]
+        return one_line(": ".join(filter(None, [*words, "; ".join(filter(None, details))])), 300)
+
+
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def _is_whole(body: bytes) -> bool:
+    """Whether it is JSON to its end, whatever that says."""
+    try:
+        msgspec.json.decode(body, type=Raw)
+    except UNREADABLE:
+        return False
+    return True
+
+
+class _Numbered(Struct, frozen=True):
+    """As much of an entry as a person needs to find it; GitLab's number is `iid`."""
+
+    number: object = None
+    iid: object = None
+
+
+def read_part(data: Raw, shape: type[T], of: str) -> T:
+    """One entry `of` an answer as `shape`.
+
+    Raises:
+        BadShapeError: it has another shape. The message names it by its number.
+
+    """
+    try:
+        return msgspec.json.decode(data, type=shape)
+    except UNREADABLE as error:
+        why = one_line(str(error), 200)
+        raise BadShapeError(f"{_name_entry(data)} {of} is passed over: {why}") from error
+
+
+def _name_entry(data: Raw) -> str:
+    try:
+        found = msgspec.json.decode(data, type=_Numbered)
+    except UNREADABLE:
+        return "an entry"
+    numbers = (one for one in (found.number, found.iid) if isinstance(one, int))
+    number = next((one for one in numbers if 0 < one <= NUMBER_LIMIT), 0)
+    return f"number {number}" if number else "an entry"
+
+
+def _phrase(said: object) -> str:
+    """What is said of a whole, or of several fields."""
+    if isinstance(said, dict):
+        return "; ".join(f"{field} {_phrase(one)}" for field, one in list(said.items())[:5])
+    if isinstance(said, list):
+        return ", ".join(str(one) for one in said[:5])
+    return str(said)
+
+
+def _word(error: dict[str, object] | str) -> str:
+    if isinstance(error, str):
+        return error
+    said = error.get("message") or " ".join(str(error.get(key, "")) for key in ("field", "code"))
+    return str(said).strip()

@@ -1,0 +1,91 @@
+"""What a forge's headers say of its limits. Pure: moments come from the caller.
+
+Rate limits count in the forge's own time, so a wrong clock here must not matter: a reset is kept as
+the distance from the answer's `Date`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from sm.base.foreign import read_number
+
+SECONDARY_S = 60.0
+"""How long to wait if the forge says "too often" and not for how long (GitHub's own advice)."""
+LONGEST_S = 6 * 3600.0
+"""A limit never holds longer, whatever a header says."""
+LIMITED = (403, 429)
+CORE = "core"
+"""The limit that nearly all requests count against."""
+
+
+class Limit(Struct, frozen=True):
+    """How many requests of a kind (`bucket`) are left until `resets_at`, of `limit` in a period."""
+
+    bucket: str
+    limit: int
+    left: int
+    resets_at: float
+
+
+def read_limit(headers: Mapping[str, str], now: float) -> Limit | None:
+    """The limit that an answer tells of, in the caller's time; None if it tells of none."""
+    most, left = (_number(headers, name) for name in ("limit", "remaining"))
+    reset = _number(headers, "reset")
+    if most is None or left is None or reset is None:
+        return None
+    bucket = headers.get("x-ratelimit-resource", CORE)[:40]
+    resets_at = now + _bounded(reset - _date(headers, now))
+    return Limit(bucket, most, left, resets_at)
+
+
+def find_wait(status: int, headers: Mapping[str, str], said: str, now: float) -> float | None:
+    """Seconds until the forge takes requests again; None if it has not refused for their number."""
+    if status not in LIMITED:
+        return None
+    if after := headers.get("retry-after", ""):
+        return _bounded(_seconds(after, headers, now))
+    limit = read_limit(headers, now)
+    if limit is not None and limit.left == 0:
+        return limit.resets_at - now
+    is_limit = status == 429 or "rate limit" in said.lower()
+    return SECONDARY_S if is_limit else None
+
+
+def _seconds(after: str, headers: Mapping[str, str], now: float) -> float:
+    """`Retry-After` is a number of seconds or a date (RFC 9110, 10.2.3)."""
+    if (number := read_number(after.strip())) is not None:
+        return float(number)
+    from email.utils import parsedate_to_datetime
+
+    try:
+        return parsedate_to_datetime(after).timestamp() - _date(headers, now)
+    except (ValueError, OverflowError):
+        return SECONDARY_S
+
+
+def _date(headers: Mapping[str, str], now: float) -> float:
+    from email.utils import parsedate_to_datetime  # late: it is a third of what a pass imports
+
+    try:
+        return parsedate_to_datetime(headers.get("date", "")).timestamp()
+    except (ValueError, OverflowError):
+        return now
+
+
+def read_date(headers: Mapping[str, str]) -> float | None:
+    """The forge's own time of an answer, None if it does not say."""
+    found = _date(headers, -1.0)
+    return found if found >= 0 else None
+
+
+def _number(headers: Mapping[str, str], name: str) -> int | None:
+    """The header of GitHub, or of GitLab; `reset` is in seconds since the epoch."""
+    text = headers.get(f"x-ratelimit-{name}") or headers.get(f"ratelimit-{name}", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else None
+
+
+def _bounded(seconds: float) -> float:
+    return min(max(seconds, 0.0), LONGEST_S)

@@ -1,0 +1,164 @@
+"""What each endpoint does. An endpoint with a command's name calls the function behind that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from msgspec import UNSET, Struct
+
+from sm.adapters.agent.profiles import resolve
+from sm.base.errors import SmError, StateError
+from sm.config.schema import Agent
+from sm.context import files, settings
+from sm.issues.kill import kill as kill_issue
+from sm.messages.delivery import TEXT_LIMIT
+from sm.messages.send import Letter, send
+from sm.personal import edit, lifecycle
+from sm.plugins.http import shapes, views
+from sm.plugins.http.errors import HttpError, UnknownSessionError
+from sm.plugins.http.shapes import HandoffAnswer, InputAnswer, KillAnswer
+from sm.sessions import registry
+from sm.sessions.address import check_living
+from sm.sessions.caller import Caller
+from sm.sessions.machine import Machine
+from sm.sessions.session import AdHocSession, AnySession
+from sm.store import lock
+from sm.store.paths import Root
+
+B = TypeVar("B")
+
+
+class Call(Struct, Generic[B], frozen=True):
+    """A request: `ident` from the path, `body`, and the JSON of the body, if there is one."""
+
+    machine: Machine
+    ident: str
+    body: B
+    raw: bytes = b""
+
+    @property
+    def root(self) -> Root:
+        """The root of the sessions' state."""
+        return self.machine.root
+
+
+def list_sessions(call: Call[None]) -> shapes.Sessions:
+    """List all sessions."""
+    return shapes.Sessions(views.show_all(call.root))
+
+
+def show_session(call: Call[None]) -> shapes.Session:
+    """Show one session."""
+    return views.show_session(views.find_meant(call.root, call.ident))
+
+
+def begin_session(call: Call[shapes.NewSession]) -> shapes.Session:
+    """Begin a session. Only a profile names the program, never a request."""
+    wish = call.body
+    directory = Path(wish.working_dir)
+    if not directory.is_absolute():
+        raise HttpError(422, "working_dir has to be an absolute path")
+    if len(wish.prompt) > TEXT_LIMIT:
+        raise HttpError(413, f"the prompt is above {TEXT_LIMIT:,} characters: name a file in it")
+    order = lifecycle.Order(
+        provider=resolve(Agent(profile=wish.provider), call.machine.settings.profiles).name,
+        directory=directory,
+        name=wish.name,
+        prompt=wish.prompt,
+        parent=_caller(call.root, wish.parent_session_id).name,
+    )
+    return views.show_session(lifecycle.begin(call.machine, order))
+
+
+def change_session(call: Call[shapes.SessionChange]) -> shapes.Session:
+    """Change the record of a session in the named fields; if one cannot be changed, none is."""
+    session, wish = views.find_exactly(call.root, call.ident), call.body
+    caller = _caller(call.root, wish.requester_session_id)
+    caller.check_may_change(session, registry.list_all(call.root, lambda _: None))
+    on, name, parent = wish.context_monitor, wish.name, wish.parent_session_id
+    with lock.hold(session.dir.lock, timeout_s=120):
+        switched = None if on is UNSET else settings.find_switched(session, on=on, values={})
+        session = edit.change(
+            session,
+            name=None if name is UNSET else name or "",
+            parent=None if parent is UNSET else parent or "",
+        )
+        if switched:
+            settings.save(session, switched)
+    return views.show_session(session)
+
+
+def delete_session(call: Call[None]) -> KillAnswer:
+    """End a session as a person would."""
+    return _ended(views.find_exactly(call.root, call.ident))
+
+
+def schedule_handoff(call: Call[shapes.HandoffRequest]) -> HandoffAnswer:
+    """Rotate a session's context at the end of its turn; a refusal is an answer, too."""
+    wish = call.body
+    if wish.requester_session_id != call.ident:
+        return HandoffAnswer(
+            error="sm handoff is self-directed only — requester must equal target session"
+        )
+    path = Path(wish.file_path)
+    try:
+        session = views.find_by_id(call.root, call.ident)
+        check_living(session)
+        profile = session.profile
+        files.check(profile)
+        if not path.is_absolute() or not files.is_typeable(path):
+            return HandoffAnswer(error="file_path has to be an absolute path on one line")
+        files.schedule(session, profile, files.find_document(path))
+    except StateError:
+        raise
+    except SmError as error:
+        return HandoffAnswer(error=error.message)
+    return HandoffAnswer(status="scheduled")
+
+
+def send_input(call: Call[shapes.InputRequest]) -> InputAnswer:
+    """Send a message to a session's agent."""
+    letter = call.body
+    if len(letter.text) > TEXT_LIMIT:
+        raise HttpError(413, f"the text is above {TEXT_LIMIT:,} characters: send a file's path")
+    session = views.find_exactly(call.root, call.ident)
+    caller = _caller(call.root, letter.sender_session_id)
+    sent = send(caller, session, Letter(letter.text, letter.delivery_mode, letter.notify_on_stop))
+    return InputAnswer(
+        status=sent.outcome.status,
+        session_id=session.name,
+        id=sent.ident,
+        name=session.address,
+        reason=sent.outcome.sentence,
+    )
+
+
+def kill(call: Call[shapes.KillRequest]) -> KillAnswer:
+    """End a session."""
+    session = views.find_exactly(call.root, call.ident)
+    caller = _caller(call.root, call.body.requester_session_id)
+    caller.check_may_end(session, registry.list_all(call.root, lambda _: None))
+    return _ended(session)
+
+
+def _ended(session: AnySession) -> KillAnswer:
+    notes = _end(session)
+    over = not session.dir.identity.exists()
+    return KillAnswer("killed" if over else "pending", session.name, notes)
+
+
+def _end(session: AnySession) -> list[str]:
+    if isinstance(session, AdHocSession):
+        return list(lifecycle.end(session))
+    return list(kill_issue(session.project, session.issue))
+
+
+def _caller(root: Root, ident: str | None) -> Caller:
+    """Return the caller. Over HTTP there is no proof of the id; without an id it is a person."""
+    if not ident:
+        return Caller()
+    try:
+        return Caller(views.find_by_id(root, ident))
+    except UnknownSessionError as error:
+        raise HttpError(422, f"{error.message}: it cannot be the one that asks") from error

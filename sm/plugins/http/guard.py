@@ -1,0 +1,166 @@
+"""Decides first who may ask at all: no web page, and no client without the token.
+
+A page in a browser can send requests to this machine. But it cannot choose `Host` and `Origin`. So
+a foreign name (CWE-350, DNS rebinding) or another origin is refused. A client with the token is no
+such page: from a container, for example, this machine has another name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import re
+import socket
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+from msgspec import Struct
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from sm.plugins.http.answers import answer_failure
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+AUTHORITY = re.compile(
+    r"(?:\[([0-9a-f:.]{2,45})\]|([a-z0-9._-]{1,254}))(?::[0-9]{0,5})?", re.ASCII | re.IGNORECASE
+)
+"""A name or an address, perhaps a port, and nothing before, between or behind (RFC 9110, 7.2)."""
+ORIGIN = re.compile(r"https?://(.+)")
+
+DRAIN_S = 1.0
+DRAIN_LIMIT = 8 * 1024 * 1024
+"""How much of an unwanted body we read. Otherwise a client that still writes would find
+the connection reset, and would never read why."""
+
+
+class Rules(Struct, frozen=True):
+    """The `token` that every request must bring, '' for none; `loopback`: only this machine.
+
+    `public` is the origin under which a proxy offers us, '' for none. Then the application decides
+    who may ask, because it also issues tokens of its own.
+
+    What is posted below the path `signed` is let in from everywhere and without a token, because
+    its sender signs it instead; '' for no such path.
+    """
+
+    token: str = ""
+    loopback: bool = True
+    public: str = ""
+    signed: str = ""
+
+    def lets_in(self, method: str, path: str) -> bool:
+        """Whether the application alone decides about such a request, by its signature."""
+        return self.signed != "" and method == "POST" and path.startswith(self.signed)
+
+    def refusal(self, headers: Headers) -> tuple[int, str] | None:
+        """Return status and reason for refusing these headers; None if they are allowed."""
+        if self.token and self._has_token(headers.get("authorization", "")):
+            return None  # no page has the token, so any name for us is fine
+        if not self._is_ours(_name(headers.get("host", ""))):
+            return 403, "the name in 'Host' is not one of this server"
+        origin = headers.get("origin")
+        if origin is not None and not self._may_ask(origin):
+            return 403, "web pages of other origins may not ask"
+        if self.token and not self.public:
+            return 401, "a token is needed: send 'Authorization: Bearer …'"
+        return None
+
+    def _may_ask(self, origin: str) -> bool:
+        return _origin(origin) in LOOPBACK or (self.public != "" and origin == self.public)
+
+    def _is_ours(self, name: str) -> bool:
+        if name in LOOPBACK or (self.public and name == _origin(self.public)):
+            return True
+        if self.loopback:
+            return _is_address(name, loopback=True)
+        # An address in the place of a name cannot lead elsewhere.
+        return _is_address(name, loopback=False) or name == socket.gethostname().lower()
+
+    def _has_token(self, authorization: str) -> bool:
+        kind, _, token = authorization.partition(" ")
+        right = hmac.compare_digest(token.strip().encode(), self.token.encode())
+        return right and kind.lower() == "bearer"
+
+
+def _name(authority: str) -> str:
+    """Return the name or address in it, without brackets; '' if it is invalid."""
+    found = AUTHORITY.fullmatch(authority)
+    if found is None:
+        return ""
+    in_brackets, name = found.groups()
+    if in_brackets is None:
+        return str(name).lower().removesuffix(".")
+    return in_brackets if isinstance(_address(in_brackets), IPv6Address) else ""
+
+
+def _origin(origin: str) -> str:
+    """Return the name in an origin; '' if it is not the origin of a server's page."""
+    found = ORIGIN.fullmatch(origin)
+    return _name(found[1]) if found else ""
+
+
+def _address(name: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(name)
+    except ValueError:
+        return None
+
+
+def _is_address(name: str, *, loopback: bool) -> bool:
+    address = _address(name)
+    if isinstance(address, IPv6Address):
+        address = (
+            address.ipv4_mapped or address
+        )  # newer Pythons do this themselves, older ones do not
+    return address is not None and (address.is_loopback or not loopback)
+
+
+class Guard:
+    """Admits what the rules allow, and closes the connection of a client that goes on sending."""
+
+    def __init__(self, app: ASGIApp, rules: Rules) -> None:
+        """Stand before `app`."""
+        self.app = app
+        self.rules = rules
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or have `app` answer."""
+        if scope["type"] == "lifespan":  # the server itself
+            await self.app(scope, receive, send)
+            return
+        request = _Request(scope, receive, send)
+        is_signed = self.rules.lets_in(scope["method"], scope["path"])
+        refused = None if is_signed else self.rules.refusal(request.headers)
+        app: ASGIApp = answer_failure(*refused) if refused else self.app
+        await app(scope, request.receive, request.send)
+
+
+class _Request:
+    """A request whose body must be read to its end before the connection can be used again."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.headers = Headers(scope=scope)
+        self._receive, self._send = receive, send
+        length = self.headers.get("content-length", "0")
+        self._unread = "transfer-encoding" in self.headers or length.strip("0") != ""
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self._unread = message["type"] == "http.request" and message.get("more_body", False)
+        return message
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start" and self._unread:
+            await self._drain()
+            if self._unread:
+                MutableHeaders(raw=message["headers"])["connection"] = "close"
+        await self._send(message)
+
+    async def _drain(self) -> None:
+        if "expect" in self.headers:
+            return  # such a client asks before it sends
+        left = DRAIN_LIMIT
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_S):
+                while self._unread and left > 0:
+                    left -= len((await self.receive()).get("body", b""))

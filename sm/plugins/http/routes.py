@@ -1,0 +1,219 @@
+"""The endpoints in one table, which carries out requests and makes the description."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import anyio
+from msgspec import Struct
+from starlette.requests import ClientDisconnect, Request
+from starlette.routing import Route
+
+from sm.base.errors import SmError
+from sm.plugins.http import actions, bodies, hooks, shapes, webhooks
+from sm.plugins.http.actions import Call
+from sm.plugins.http.answers import Answer, answer_failure, answer_success
+from sm.plugins.http.errors import HttpError, choose_status
+from sm.plugins.http.lanes import Lanes
+from sm.sessions.machine import Machine
+
+KIB = 1024
+WEBHOOK_LIMIT = 10 * 1024 * KIB
+WEBHOOKS_LIMIT = 64 * 1024 * KIB
+"""Bytes of all webhooks that are being read: anyone who reaches the server may send them."""
+ACTION_S = 60.0
+"""After so long a client is told that the action goes on without it."""
+
+
+class Endpoint(Struct, frozen=True):
+    """One endpoint. `limit`: bytes of its body; `errors`: the statuses of its refusals.
+
+    A `slow` one works on terminals and forges: few run at a time for each session. A `signed` one
+    takes a webhook, whose body is checked by its signature before it is read. `status`: of success.
+    """
+
+    method: str
+    path: str
+    act: Callable[[Call[Any]], Struct]
+    summary: str
+    answer: type[Struct]
+    body: type[Struct] | None = None
+    limit: int = 64 * KIB
+    errors: tuple[int, ...] = ()
+    slow: bool = False
+    signed: bool = False
+    status: int = 200
+
+
+ENDPOINTS = (
+    Endpoint("GET", "/sessions", actions.list_sessions, "All sessions.", shapes.Sessions),
+    Endpoint(
+        "GET",
+        "/sessions/{session_id}",
+        actions.show_session,
+        "One session, by id or name.",
+        shapes.Session,
+        errors=(404,),
+    ),
+    Endpoint(
+        "POST",
+        "/sessions",
+        actions.begin_session,
+        "Begin a session that works on no issue.",
+        shapes.Session,
+        body=shapes.NewSession,
+        limit=2048 * KIB,
+        errors=(409, 503),
+        slow=True,
+    ),
+    Endpoint(
+        "PATCH",
+        "/sessions/{session_id}",
+        actions.change_session,
+        "Change its name, its parent, or whether its context is watched.",
+        shapes.Session,
+        body=shapes.SessionChange,
+        errors=(403, 404),
+    ),
+    Endpoint(
+        "DELETE",
+        "/sessions/{session_id}",
+        actions.delete_session,
+        "End the session, as a person does.",
+        shapes.KillAnswer,
+        errors=(404, 409, 503),
+        slow=True,
+    ),
+    Endpoint(
+        "POST",
+        "/sessions/{session_id}/handoff",
+        actions.schedule_handoff,
+        "Replace the session's own context when its turn ends; refusals are in `error`.",
+        shapes.HandoffAnswer,
+        body=shapes.HandoffRequest,
+    ),
+    Endpoint(
+        "POST",
+        "/sessions/{session_id}/input",
+        actions.send_input,
+        "Send a message to the session's agent.",
+        shapes.InputAnswer,
+        body=shapes.InputRequest,
+        limit=2048 * KIB,  # for 250,000 characters, most of them escaped
+        errors=(404, 409, 503),
+        slow=True,
+    ),
+    Endpoint(
+        "POST",
+        "/sessions/{session_id}/kill",
+        actions.kill,
+        "End the session.",
+        shapes.KillAnswer,
+        body=shapes.KillRequest,
+        errors=(403, 404, 409, 503),
+        slow=True,
+    ),
+    Endpoint(
+        "POST",
+        "/hooks/context-usage",
+        hooks.note_usage,
+        "How full an agent's context is, or that it is being summed up.",
+        shapes.ContextAnswer,
+        body=shapes.ContextUsage,
+    ),
+    Endpoint(
+        "POST",
+        "/hooks/claude",
+        hooks.run_claude_hook,
+        "What the agent CLI told a hook.",
+        shapes.HookAnswer,
+        body=shapes.HookEvent,
+        limit=1024 * KIB,
+    ),
+    Endpoint(
+        "POST",
+        f"{webhooks.PREFIX}{{project}}",
+        webhooks.take_webhook,
+        "A webhook of the project's forge, signed by it; what matters starts a look at the forge.",
+        shapes.WebhookAnswer,
+        limit=WEBHOOK_LIMIT,
+        errors=(404, 503),
+        signed=True,
+        status=202,
+    ),
+)
+
+
+class Site(Struct, frozen=True):
+    """What requests work on: the machine, what takes webhooks by project, and room for these."""
+
+    machine: Machine
+    receivers: Mapping[str, webhooks.Receiver]
+    room: bodies.Room
+
+
+def make_routes(
+    machine: Machine, endpoints: Iterable[Endpoint], receivers: Mapping[str, webhooks.Receiver]
+) -> list[Route]:
+    """Return these endpoints for Starlette, over the sessions of this machine."""
+    site = Site(machine, receivers, bodies.Room(WEBHOOKS_LIMIT))
+    quick, slow, signed = Lanes(16, 16), Lanes(4, 64), Lanes(4, 8)
+
+    def choose_lanes(endpoint: Endpoint) -> Lanes:
+        if endpoint.signed:
+            return signed
+        return slow if endpoint.slow else quick
+
+    return [
+        Route(
+            each.path,
+            functools.partial(_answer, site, each, choose_lanes(each)),
+            methods=[each.method],
+        )
+        for each in endpoints
+    ]
+
+
+async def _answer(site: Site, endpoint: Endpoint, lanes: Lanes, request: Request) -> Answer:
+    try:
+        with site.room.share() as share:
+            call = await _call(site, endpoint, request, share)
+            with anyio.fail_after(ACTION_S):
+                return await lanes.run(call.ident, functools.partial(_act, endpoint, call))
+    except SmError as error:
+        return answer_failure(choose_status(error), error.message)
+    except TimeoutError:
+        return answer_failure(503, f"not done after {ACTION_S:g} s: it may still be carried out")
+    except asyncio.CancelledError:
+        return answer_failure(503, "the server stops: it may still be carried out")
+    except ClientDisconnect:
+        return answer_failure(400, "the client has gone")
+
+
+async def _call(site: Site, endpoint: Endpoint, request: Request, share: bodies.Share) -> Call[Any]:
+    if endpoint.signed:
+        return await _receive(site, endpoint, request, share)
+    ident = request.path_params.get("session_id", "")
+    if endpoint.body is None:
+        return Call(site.machine, ident, None)
+    raw = await bodies.read(request, endpoint.limit)
+    return Call(site.machine, ident, bodies.decode(raw, endpoint.body), raw)
+
+
+async def _receive(
+    site: Site, endpoint: Endpoint, request: Request, share: bodies.Share
+) -> Call[webhooks.Delivered]:
+    project = request.path_params["project"]
+    if (receiver := site.receivers.get(project)) is None:
+        raise HttpError(404, "there is nothing here: see /openapi.json")
+    raw = await bodies.read(request, endpoint.limit, share)
+    delivered = webhooks.Delivered(receiver, webhooks.make_delivery(request, raw))
+    return Call(site.machine, project, delivered, raw)
+
+
+def _act(endpoint: Endpoint, call: Call[Any]) -> Answer:
+    """Run in a thread, with the answer's encoding, which is slow for a thousand sessions."""
+    return answer_success(endpoint.act(call), endpoint.status)

@@ -1,0 +1,142 @@
+"""Sessions as they are shown, from what is on disk alone; and the one that an id means."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+from sm.base.errors import UsageError
+from sm.context import files
+from sm.plugins.http.errors import UnknownSessionError
+from sm.plugins.http.shapes import PendingRotation, Session
+from sm.sessions import address as targets
+from sm.sessions import agent_state, hooks, registry, window
+from sm.sessions.session import AnySession
+from sm.store.paths import Root
+from sm.views.known import Damaged, Known, read_records, show
+from sm.views.states import State
+
+RECALLED_S = 30.0
+"""A recovery script runs at the same moment as our hook; so late it may ask on a slow machine."""
+
+
+def find(root: Root, ident: str | None) -> AnySession | None:
+    """The session with exactly this id, None where there is none."""
+    try:
+        return registry.find(root, ident or "")
+    except UsageError:
+        return None  # what cannot be an id belongs to no message
+
+
+def find_by_id(root: Root, ident: str) -> AnySession:
+    """The session with exactly this id.
+
+    Raises:
+        UnknownSessionError: there is none.
+
+    """
+    if session := find(root, ident):
+        return session
+    raise UnknownSessionError(f"Session {ident} not found")
+
+
+def find_meant(root: Root, text: str) -> AnySession:
+    """The session of this id or name, as any command of sm would find it.
+
+    Raises:
+        UnknownSessionError: there is none, or there are several.
+
+    """
+    if session := find(root, text):
+        return session
+    try:
+        return targets.find(root, text)
+    except UsageError as error:
+        raise UnknownSessionError(error.message) from error
+
+
+def find_exactly(root: Root, text: str) -> AnySession:
+    """The session of this whole id, or name: for what cannot be undone the start is too little.
+
+    Raises:
+        UnknownSessionError: there is none, or there are several.
+
+    """
+    found = find_meant(root, text)
+    if text in (found.name, found.address):
+        return found
+    raise UnknownSessionError(f"no session '{text}': send the whole id '{found.name}', or the name")
+
+
+def show_all(root: Root) -> list[Session]:
+    """Every session on record, by id; of one that is damaged what is wrong with it."""
+    found, damaged = read_records(root)
+    rows = [show(one, show_session, _damaged) for one in found]
+    return sorted([*rows, *map(_damaged, damaged)], key=lambda row: row.id)
+
+
+def _damaged(one: Damaged) -> Session:
+    return Session(id=one.id, name=one.name, status=State.DAMAGED, error=one.why, proof=one.proof)
+
+
+def show_session(session: AnySession) -> Session:
+    """One session.
+
+    Raises:
+        StateError: files of it are not what they must be.
+
+    """
+    known, last = Known(session), files.read_last_document(session.dir)
+    reading = known.reading
+    return Session(
+        id=session.name,
+        name=known.name,
+        status=known.state,
+        provider=session.record.provider,
+        parent_session_id=session.record.parent or None,
+        working_dir=str(session.record.cwd),
+        tmux_session=session.name,
+        transcript_path=_transcript(session),
+        created_at=datetime.fromtimestamp(session.record.created_at, UTC).isoformat(
+            timespec="seconds"
+        ),
+        project=known.project or None,
+        issue=known.issue or None,
+        waiting=known.waiting,
+        tokens_used=reading.used if reading else None,
+        used_percentage=known.percent,
+        context_window_size=reading.window if reading else None,
+        last_handoff_path=str(last) if last and not _is_recalled(session) else None,
+        pending_rotation=_pending(session),
+        state_since=known.standing.since or None,
+        proof=known.standing.proof,
+    )
+
+
+def _transcript(session: AnySession) -> str | None:
+    """That of the present context; a name that is no text cannot be told."""
+    known = window.read(session.dir)
+    if known.conversation is None or known.id != agent_state.read(session.dir).context:
+        return None
+    return str(known.conversation)
+
+
+def _is_recalled(session: AnySession) -> bool:
+    """Whether the agent is told its document by our hook, as its context was just summed up.
+
+    A recovery script of a person's own runs beside that hook, and would tell it a second time.
+    """
+    directory = session.dir
+    if hooks.are_ours(directory) and window.is_compacting(directory):
+        return True
+    try:
+        return time.time() < directory.recalled.lstat().st_mtime + RECALLED_S
+    except OSError:
+        return False
+
+
+def _pending(session: AnySession) -> PendingRotation | None:
+    if under_way := files.read_record(session.dir):
+        return PendingRotation(under_way.step, under_way.document or None, under_way.since)
+    wish = files.read_wish(session.dir)
+    return PendingRotation("scheduled", wish.path, wish.at) if wish else None

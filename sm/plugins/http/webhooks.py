@@ -1,0 +1,146 @@
+"""Takes webhooks of forges: each one that is signed and matters starts a look at its forge."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from msgspec import Struct
+from starlette.requests import Request
+
+from sm.adapters.forge.kinds import kind_of
+from sm.base.errors import UsageError
+from sm.config.forges import RemoteSettings
+from sm.config.schema import Config, ProjectSettings
+from sm.issues.look.snapshot import look_for_webhook
+from sm.issues.look.webhooks import note_heard
+from sm.plugins.forges.rest.state import StateFiles
+from sm.plugins.forges.webhook.dialect import About, Delivery, Dialect
+from sm.plugins.forges.webhook.secret import read_secret
+from sm.plugins.http.actions import Call
+from sm.plugins.http.bodies import decode
+from sm.plugins.http.errors import HttpError
+from sm.plugins.http.looks import Looks
+from sm.plugins.http.shapes import WebhookAnswer
+from sm.sessions.project import Project
+
+PREFIX = "/webhooks/"
+REMEMBERED = 10_000
+"""Names of deliveries that a project remembers: two for each."""
+
+Status = Literal["accepted", "repeated", "ignored", "pong"]
+
+
+class Receiver:
+    """Takes the deliveries for one project."""
+
+    def __init__(self, project: Project, dialect: Dialect, secret: str, looks: Looks) -> None:
+        """Nothing was delivered yet."""
+        self._project, self._dialect, self._secret = project, dialect, secret
+        self._looks = looks
+        self._seen: OrderedDict[bytes, None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def take(self, delivery: Delivery) -> Status:
+        """Take one delivery, and say what becomes of it.
+
+        Raises:
+            HttpError: it is not signed as it has to be (403), or is no JSON (400).
+
+        """
+        if not self._dialect.is_signed(self._secret, delivery, time.time()):
+            raise HttpError(403, "refused")
+        payload = decode(delivery.body, dict[str, object])
+        with self._lock:
+            if self._is_known(delivery):
+                return "repeated"
+            return self._sort(delivery, payload)
+
+    def _sort(self, delivery: Delivery, payload: Mapping[str, object]) -> Status:
+        event = self._dialect.read_event(delivery)
+        about = self._dialect.sort(event)
+        directory = self._project.directory
+        if about is About.PING:
+            note_heard(directory, event)
+            return "pong"
+        if about is About.OTHER or not self._dialect.is_of(payload, self._names()):
+            note_heard(directory, event)
+            return "ignored"
+        commits = self._dialect.list_commits(payload) if about is About.CHECKS else []
+        try:  # first the note: the look decides by it when the next one is due
+            note_heard(directory, event, wakes=True, commits=commits)
+        finally:
+            self._looks.ask()
+        return "accepted"
+
+    def _names(self) -> Iterable[str]:
+        """What the repository is called: in the configuration, and now."""
+        settings = self._project.settings.forge
+        assert isinstance(settings, RemoteSettings)
+        known = StateFiles(self._project.directory.path)
+        return settings.repository, known.present_name(settings.repository)
+
+    def _is_known(self, delivery: Delivery) -> bool:
+        """Whether it was delivered before; from now on it was."""
+        names = list(self._dialect.list_names(delivery))
+        is_known = any(name in self._seen for name in names)
+        self._seen.update(dict.fromkeys(names))
+        while len(self._seen) > REMEMBERED:
+            self._seen.popitem(last=False)
+        return is_known
+
+
+def make_receivers(config: Config) -> dict[str, Receiver]:
+    """What takes the deliveries for each project that has a secret for them.
+
+    Variables with secrets are removed: the monitors that the server starts have its environment.
+
+    Raises:
+        SmError: a secret cannot be read, or is too weak.
+
+    """
+    found = {
+        settings.name: _make_receiver(config, settings, settings.forge)
+        for settings in config.projects
+        if isinstance(settings.forge, RemoteSettings) and settings.forge.has_webhooks
+    }
+    for settings in config.projects:
+        if isinstance(settings.forge, RemoteSettings):
+            os.environ.pop(settings.forge.webhook_secret_env, None)
+    return found
+
+
+def _make_receiver(config: Config, settings: ProjectSettings, forge: RemoteSettings) -> Receiver:
+    dialect = kind_of(forge).choose_dialect(forge)
+    if dialect is None:
+        raise UsageError(f"'{settings.name}': a forge of kind {forge.kind} has no webhooks for sm")
+
+    def look() -> None:
+        look_for_webhook(Project(config, settings))
+
+    return Receiver(Project(config, settings), dialect, read_secret(forge), Looks(look))
+
+
+def make_delivery(request: Request, body: bytes) -> Delivery:
+    """The request with every value of each header."""
+    headers: dict[str, tuple[bytes, ...]] = {}
+    for name, value in request.headers.raw:
+        key = name.decode("latin-1").lower()
+        headers[key] = (*headers.get(key, ()), value)
+    return Delivery(headers, body)
+
+
+class Delivered(Struct, frozen=True):
+    """A delivery, and who takes it."""
+
+    receiver: Receiver
+    delivery: Delivery
+
+
+def take_webhook(call: Call[Delivered]) -> WebhookAnswer:
+    """Take a delivery of a project's forge."""
+    return WebhookAnswer(call.body.receiver.take(call.body.delivery))

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from sm.base.phase import Phase
+from sm.issues.look.observe import observe
+from sm.store.paths import Root
+from tests.e2e.stage import make_stage
+from tests.helpers import put_session
+
+
+@pytest.mark.parametrize("mtime", [1, 4_000_000_000], ids=["1970", "future"])
+def test_phase_of_an_impossible_time_that_comes_during_the_look_waits_from_now_on(
+    tmp_path: Path, root: Root, tmux_socket: str, monkeypatch: pytest.MonkeyPatch, mtime: int
+) -> None:
+    """Else it is answered with that time, is known from then on, and CI is said to be late."""
+    project = make_stage(tmp_path, auto=False, settings=None).project
+    session = put_session(project, project.forge.add_issue("Mend it", author="ada").number)
+    session.worktree.mkdir(parents=True)
+    phase = root.phase("harb", session.issue)
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "tmux").write_text(
+        "#!/bin/sh\n"
+        f"echo {Phase.AWAITING_CI} >'{tools}/phase'\n"
+        f"touch -d @{mtime} '{tools}/phase'\n"
+        f"mv '{tools}/phase' '{phase}'\n"
+        f"exec '{shutil.which('tmux')}' \"$@\"\n"
+    )
+    (tools / "tmux").chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    found = observe(session)
+    assert found.write.phase is Phase.AWAITING_CI
+    assert abs(found.write.at - time.time()) < 50
+    assert found.facts.now < found.facts.ci_due_at

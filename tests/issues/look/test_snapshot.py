@@ -1,0 +1,152 @@
+"""The look at the forge that all sessions share: who is woken by it."""
+
+from __future__ import annotations
+
+import math
+import os
+import select
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from sm.adapters.forge.protocol import Forge
+from sm.issues.look.snapshot import last_snapshot, snapshot
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
+from sm.store import journal, lock
+from sm.store.files import write_atomic, write_json
+from sm.store.paths import Root
+from sm.views.event_words import name_event
+from tests.e2e.stage import make_stage
+from tests.helpers import put_session, wait_for
+
+
+@pytest.fixture
+def project(tmp_path: Path, root: Root) -> Project:
+    return make_stage(tmp_path, auto=False, settings={"ci": {"poll": "1h"}}).project
+
+
+@pytest.fixture
+def session(project: Project) -> Iterator[IssueSession]:
+    issue = project.forge.add_issue("Mend it", body="", labels=(), author="ada").number
+    made = put_session(project, issue)
+    with lock.hold(made.dir.monitor_lock):
+        yield made
+
+
+@pytest.fixture
+def wake(session: IssueSession) -> Iterator[int]:
+    """Where the session's monitor would hear that it is woken."""
+    fd = os.open(session.dir.wake, os.O_RDWR | os.O_NONBLOCK)
+    yield fd
+    os.close(fd)
+
+
+def is_woken(wake: int) -> bool:
+    woken = bool(select.select([wake], [], [], 0)[0])
+    return woken and bool(os.read(wake, 100))
+
+
+def look_and_die(project: Project) -> None:
+    """Look in a process that is killed when it knows, and has told nobody."""
+    pid = os.fork()
+    if pid == 0:
+        os.environ["SM_CRASH_AT"] = "forge:seen"
+        try:
+            snapshot(project)
+        finally:
+            os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+
+
+def test_a_session_is_woken_by_what_has_changed_for_it_once(
+    project: Project, session: IssueSession, wake: int
+) -> None:
+    snapshot(project)
+    assert is_woken(wake)  # nobody has looked before
+    project.forge.add_issue("Another", body="", labels=(), author="ada")
+    snapshot(project)
+    assert not is_woken(wake)
+    project.forge.add_label(session.issue, "blocked")
+    snapshot(project)
+    assert is_woken(wake)
+    snapshot(project)
+    assert not is_woken(wake)
+
+
+def test_a_session_is_woken_although_who_looked_dies_before(
+    project: Project, session: IssueSession, wake: int
+) -> None:
+    snapshot(project)
+    assert is_woken(wake)
+    project.forge.add_label(session.issue, "blocked")
+    look_and_die(project)
+    assert not is_woken(wake)
+    snapshot(project)
+    assert is_woken(wake)
+    snapshot(project)
+    assert not is_woken(wake)
+
+
+class Limited:
+    """A forge that takes few requests."""
+
+    def __init__(self, forge: Forge, pause_s: float) -> None:
+        self._forge = forge
+        self.pause_s = lambda: pause_s
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._forge, name)
+
+
+def test_while_a_forge_takes_few_requests_the_next_look_is_put_off(project: Project) -> None:
+    """Or each monitor would have a pass made every second, because a look is due."""
+    for sign in project.forge.signs():  # a change within 10 ms before a look has it made again
+        os.utime(sign, (1, 1))
+    seen = snapshot(project)
+    project.__dict__["forge"] = Limited(project.forge, 7200)
+    # The kernel's own time of the file may be some milliseconds before that of the look.
+    write_atomic(project.directory.due, f"{int(time.time()) - 1}\n", mtime_ns=time.time_ns())
+    assert snapshot(project).taken_at == seen.taken_at
+    assert int(project.directory.due.read_text()) == math.ceil(seen.taken_at + 7200)
+
+
+def test_a_change_just_before_a_look_does_not_make_it_due_for_ever(project: Project) -> None:
+    """A look counts as some milliseconds older than it is: the change seemed to come after it."""
+    sign, seen = project.forge.signs()[0], project.directory.snapshot
+    snapshot(project)
+    before = sign.stat().st_mtime_ns - 5_000_000
+    os.utime(seen, ns=(before, before))
+    taken_at = snapshot(project).taken_at
+
+    def is_newer() -> bool:
+        assert snapshot(project).taken_at == taken_at, "nothing has changed"
+        return seen.stat().st_mtime_ns > sign.stat().st_mtime_ns
+
+    wait_for(is_newer, "a look that is newer than the sign")
+    project.forge.add_issue("Another", author="ada")
+    assert sign.stat().st_mtime_ns > seen.stat().st_mtime_ns
+    assert snapshot(project).taken_at > taken_at
+
+
+def test_the_last_look_of_an_earlier_version_is_looked_at_anew(project: Project) -> None:
+    """It has a stamp of the forge, and neither writers nor validators."""
+    number = project.forge.add_issue("Mend it", author="ada").number
+    old = msgspec.to_builtins(snapshot(project))
+    for key in ("writers", "validators", "whole_at", "basis"):
+        del old[key]
+    write_json(project.directory.snapshot, old | {"stamp": "5eed"})
+    kept = last_snapshot(project.directory)
+    assert kept is not None
+    assert kept.issue(number)
+    assert not kept.trust(project.settings).includes("ada")
+    seen = snapshot(project)
+    assert seen.validators
+    assert seen.trust(project.settings).includes("ada")
+    assert not [
+        event for event in journal.read(project.root.journal) if name_event(event) == "problem"
+    ]

@@ -1,0 +1,170 @@
+"""Woodpecker beside a forge: the step that failed, its log, and another run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from sm.adapters.forge.errors import AtWorkError
+from sm.adapters.forge.kinds import open_forge
+from sm.adapters.forge.model import BOT, CheckState
+from sm.adapters.forge.protocol import Forge
+from sm.base.errors import UsageError
+from tests.forges.server import Fault, Reply, Site
+from tests.forges.sides import RemoteSide, remote_side
+from tests.forges.state import Status
+from tests.forges.woodpecker import REPOSITORY, Made, Woodpecker, woodpecker
+from tests.hub import make_hub
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[tuple[Woodpecker, Site]]:
+    with woodpecker() as found:
+        yield found
+
+
+@pytest.fixture
+def wood(server: tuple[Woodpecker, Site]) -> Woodpecker:
+    known, _ = server
+    known.steps, known.errors, known.reruns, known.may_rerun = {}, [], [], True
+    return known
+
+
+@pytest.fixture
+def side(tmp_path: Path) -> Iterator[RemoteSide]:
+    with remote_side("github", make_hub(tmp_path), tmp_path / "kept") as side:
+        yield side
+
+
+@pytest.fixture
+def forge(side: RemoteSide, server: tuple[Woodpecker, Site], wood: Woodpecker) -> Forge:
+    token = side.folder / "wood-token"
+    token.touch(mode=0o600)
+    token.write_text(wood.token)
+    settings = structs.replace(
+        side.project.forge, woodpecker_url=server[1].url, woodpecker_token_file=token
+    )
+    return open_forge(structs.replace(side.project, forge=settings), None, side.folder)
+
+
+def said(side: RemoteSide, server: tuple[Woodpecker, Site], word: str, of: int = REPOSITORY) -> str:
+    """A commit with the status that Woodpecker has written for its pipeline 5."""
+    head = side.hub.push("fix/1")
+    side.open().open_pull("fix/1", "main", "a", author=BOT)
+    status = Status(1, head, "ci/woodpecker/pr/test", word, time.time())
+    status.url = f"{server[1].url}/repos/{of}/pipeline/5"
+    side.state.statuses.append(status)
+    return head
+
+
+def test_the_step_that_failed_comes_with_its_log(
+    side: RemoteSide, server: tuple[Woodpecker, Site], wood: Woodpecker, forge: Forge
+) -> None:
+    wood.steps[5] = [
+        Made(71, "clone", "success", type="clone"),
+        Made(72, "unit", "failure", "\x1b[31mE  boom\x1b[0m\ntoken=ghp_" + "a1" * 18),
+        Made(73, "deploy", "skipped"),
+    ]
+    head = said(side, server, "failure")
+    found = forge.check(head)
+    assert found.state is CheckState.FAILURE
+    assert found.step == "ci/woodpecker/pr/test: unit"
+    assert found.log.splitlines()[0] == "E  boom"
+    assert "ghp_" not in found.log
+    assert found.outage == ""
+    assert Path(found.file).read_text() == found.log
+
+
+def test_a_status_that_names_another_repository_is_read_of_ours(
+    side: RemoteSide, server: tuple[Woodpecker, Site], wood: Woodpecker, forge: Forge
+) -> None:
+    wood.steps[5] = [Made(72, "unit", "failure", "ours")]
+    assert forge.check(said(side, server, "failure", of=99)).log == "ours\n"
+    assert not [line for line in server[1].lines() if "/repos/99/" in line]
+
+
+def test_a_clone_that_failed_is_no_fault_of_the_commit(
+    side: RemoteSide, server: tuple[Woodpecker, Site], wood: Woodpecker, forge: Forge
+) -> None:
+    wood.steps[5] = [Made(71, "clone", "failure", "no route to host", type="clone")]
+    assert forge.check(said(side, server, "failure")).outage == "the step 'clone' failed"
+
+
+def test_a_step_without_a_log_says_why_and_costs_no_other_log(
+    side: RemoteSide, server: tuple[Woodpecker, Site], wood: Woodpecker, forge: Forge
+) -> None:
+    wood.steps[5] = [
+        Made(71, "lint", "failure", "bad line"),
+        Made(72, "unit", "failure", None, error="image 'python:3.99' not found"),
+    ]
+    found = forge.check(said(side, server, "failure"))
+    assert found.step == "ci/woodpecker/pr/test: lint, unit"
+    assert found.log == "bad line\n\nunit: image 'python:3.99' not found"
+
+
+def test_a_combination_of_a_matrix_is_told_from_the_others(
+    side: RemoteSide, server: tuple[Woodpecker, Site], wood: Woodpecker, forge: Forge
+) -> None:
+    wood.steps[5] = [
+        Made(71, "unit", "failure", "one\n", axis=1),
+        Made(72, "unit", "failure", "two\n", axis=2),
+    ]
+    head = said(side, server, "failure")
+    status = side.state.statuses[0]
+    status.context = "ci/woodpecker/pr/test/2"
+    assert forge.check(head).log == "one\n\ntwo\n", "the workflows of that name"
+    status.url += "/3"
+    assert forge.check(head).log == "two\n"
+
+
+def test_a_configuration_that_cannot_be_read_says_why(
+    side: RemoteSide, server: tuple[Woodpecker, Site], wood: Woodpecker, forge: Forge
+) -> None:
+    wood.steps[5], wood.errors = [], ["steps.unit: missing image"]
+    assert forge.check(said(side, server, "error")).log == "steps.unit: missing image"
+
+
+def test_a_failed_pipeline_is_run_again(
+    side: RemoteSide, server: tuple[Woodpecker, Site], wood: Woodpecker, forge: Forge
+) -> None:
+    wood.steps[5] = [Made(72, "unit", "failure")]
+    head = said(side, server, "failure")
+    forge.rerun_check(head)
+    assert wood.reruns == [5]
+    wood.may_rerun = False
+    with pytest.raises(UsageError, match="no push access"):
+        forge.rerun_check(head)
+    side.state.statuses[0].word = "pending"
+    with pytest.raises(AtWorkError):
+        forge.rerun_check(head)
+
+
+def test_a_woodpecker_that_gives_nothing_keeps_no_failure_from_the_agent(
+    side: RemoteSide, server: tuple[Woodpecker, Site], wood: Woodpecker, forge: Forge
+) -> None:
+    wood.steps[5] = [Made(72, "unit", "failure", "ours")]
+    head = said(side, server, "failure")
+    wood.token, known = "another", wood.token
+    try:
+        assert "does not accept the token" in forge.check(head).log
+    finally:
+        wood.token = known
+    server[1].faults = [Fault(part="/logs/", reply=Reply(404))]
+    found = forge.check(head)
+    assert (found.step, "no log is to be had" in found.log) == ("ci/woodpecker/pr/test: unit", True)
+
+
+def test_an_address_that_is_no_woodpeckers_is_told(
+    side: RemoteSide, server: tuple[Woodpecker, Site], wood: Woodpecker, forge: Forge
+) -> None:
+    """It answers 200 with its page to any path that it does not know."""
+    head = said(side, server, "failure")
+    server[1].respond = lambda _: wood._in_repository(server[1].asked[-1], "/elsewhere")
+    try:
+        assert "is forge.woodpecker_url right?" in forge.check(head).log
+    finally:
+        server[1].respond = wood.respond
