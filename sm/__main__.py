@@ -7,8 +7,10 @@ import sys
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, NoReturn
 
+from sm.base import plugin
 from sm.base.errors import SmError
 from sm.cli.invocation import Invocation, import_msgspec
+from sm.plugins import find_plugins
 
 if TYPE_CHECKING:
     import click
@@ -35,6 +37,7 @@ def _replace_unknown_characters() -> None:
 
 def run(argv: list[str]) -> int:
     """Run the command line `argv`; returns its exit code, after telling of an error on stderr."""
+    plugin.use(find_plugins)
     invocation = Invocation()
     try:
         return _invoke(argv, invocation)

@@ -15,8 +15,10 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from sm.adapters.tmux import Tmux
+from sm.base import plugin
 from sm.config.forges import LocalSettings
 from sm.config.schema import ProjectSettings
+from sm.plugins import OURS
 from sm.store import journal
 from sm.store.paths import Root
 from sm.views.event_words import describe, name_event
@@ -35,6 +37,7 @@ LONG_LIVED = {"tmux_socket", "served"}
 KEPT_VARIABLES = ("PATH", "LANG", "SM_CRASH_AT", "VIRTUAL_ENV", "PYTHONHASHSEED")
 
 chance.register_profiles()
+plugin.use(lambda: OURS)
 
 
 def pytest_configure() -> None:

@@ -34,16 +34,16 @@ Stamp = tuple[int, int, int]
 """Of a file: which one it is, how long it is, and when it was written."""
 
 
-def serve(more: Iterable[str] = (), read: Iterable[str] = ()) -> bool:
+def serve(read: Iterable[str] = ()) -> bool:
     """Fork for each line on stdin, and write the exit code of each fork to stdout.
 
-    The modules in `more` are loaded before, beside those that every pass needs. `read` are other
-    files that were: if one is replaced, all begins anew.
+    `read` are files besides modules that were read for the passes: if one is replaced, all begins
+    anew.
 
     True in a fork, which is to make its pass and to end; what it says goes to stderr. False in the
     server, once stdin has ended: a monitor that goes closes it.
     """
-    _preload(more)
+    _preload()
     files = tuple(read)
     stamps = _stamp_loaded(files)
     while _has_input():
@@ -60,9 +60,9 @@ def serve(more: Iterable[str] = (), read: Iterable[str] = ()) -> bool:
     return False
 
 
-def _preload(more: Iterable[str] = ()) -> None:
+def _preload() -> None:
     """Import what passes import, and keep the collector from touching, thus copying, all of it."""
-    for module in (*PRELOADED, *more):
+    for module in PRELOADED:
         import_module(module)
 
     gc.collect()

@@ -11,7 +11,6 @@ from sm.base.errors import UsageError
 from sm.cli.invocation import ISSUE, Invocation, find_project
 
 if TYPE_CHECKING:
-    from sm.config.forges import ForgeSettings
     from sm.sessions.session import AnySession
 
 
@@ -52,41 +51,27 @@ def serve_passes(invocation: Invocation, words: list[str]) -> None:
         UsageError: `words` are not one session.
 
     """
-    from sm.adapters.forge.kinds import MODULES
     from sm.cli import pass_server
 
     if len(words) != 1:
         raise UsageError("expected a session")
-    forge = _find_forge(invocation, words[0])
-    modules = (MODULES[forge.kind],) if forge else ()
-    certificates = _load_web() if forge and forge.is_elsewhere else ()
-    if pass_server.serve(modules, certificates):
+    if pass_server.serve(_preload_forge(invocation, words[0])):
         react(invocation, words)
 
 
-def _find_forge(invocation: Invocation, name: str) -> ForgeSettings | None:
-    """The forge that passes over the session need; None for none, or if that cannot be told."""
+def _preload_forge(invocation: Invocation, name: str) -> tuple[str, ...]:
+    """Load what passes over the session need of its forge; the files that this is made of."""
+    from sm.adapters.forge.kinds import preload
     from sm.base.errors import SmError
     from sm.sessions.session import IssueSession
 
     try:
         session = _find(invocation, name)
         if isinstance(session, IssueSession):
-            return session.project.settings.forge
+            return preload(session.project.settings.forge)
     except SmError:  # the pass says what is wrong
         pass
-    return None
-
-
-def _load_web() -> tuple[str, ...]:
-    """Load what each pass over a forge elsewhere needs to ask it; the files it is made of."""
-    import contextlib
-
-    from sm.plugins.forges.web import certificates
-
-    with contextlib.suppress(OSError):  # the pass says what is wrong with them
-        certificates.load()
-    return certificates.list_sources()
+    return ()
 
 
 def news(_invocation: Invocation, words: list[str]) -> None:

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 
+from sm.base import plugin
 from sm.base.errors import UsageError
 from sm.base.nearest import advise
 from sm.base.output import say
+from sm.base.plugin import Verb
 from sm.cli.invocation import Invocation, import_msgspec
-
-
-class Verb(NamedTuple):
-    """A module of this package that has a `command`, and its line in `sm --help`."""
-
-    module: str
-    help: str
-    hidden: bool = False
-
 
 COMMANDS: dict[str, Verb] = {
     "init": Verb("init", "Set a repository up: finds what it can, asks for the rest."),
     "config": Verb("config", "Check, show or allow the configuration."),
-    "doctor": Verb("sm.plugins.doctor.verb", "Look at the whole installation and say what to do."),
     "issue": Verb("issue", "File, list, show, edit and close issues."),
     "pr": Verb("pr", "List, show, check out and merge pull requests."),
     "ci": Verb("ci", "Have CI run again."),
@@ -51,13 +42,7 @@ COMMANDS: dict[str, Verb] = {
     "handoff": Verb("handoff", "Replace your own context by a document."),
     "cycle": Verb("cycle", "Have a session write a handoff and go on in a new context."),
     "health": Verb("health", "Show what became of each replacement of a context."),
-    "quota": Verb("quota", "Show the requests to forges elsewhere, and what is left."),
     "hooks": Verb("hooks", "Set up the agent CLI's hooks in your own settings."),
-    "serve": Verb("sm.plugins.http.verb", "Offer sessions, messages and handoffs over HTTP."),
-    "bridge": Verb(
-        "sm.plugins.chat.bridge_verb", "Share handoffs between a chat client and a coding client."
-    ),
-    "mcp": Verb("sm.plugins.chat.mcp_verb", "Offer these handoffs as MCP tools."),
     "uninstall": Verb("uninstall", "Take away what sm has made on this machine."),
     "react": Verb("react", "React to what happened in one session.", hidden=True),
     "react-server": Verb("react_server", "React, once for each line of input.", hidden=True),
@@ -65,47 +50,86 @@ COMMANDS: dict[str, Verb] = {
     "news": Verb("news", "Tell what has happened meanwhile.", hidden=True),
     "poll": Verb("poll", "One tick of dev-poll.", hidden=True),
     "start-session": Verb("start_session", "Start the session of one issue.", hidden=True),
-    "git-credential": Verb("git_credential", "Tell git the token of a forge.", hidden=True),
     "ci-run": Verb("ci_run", "Run the CI command for one commit.", hidden=True),
 }
+"""The verbs of the core, each a module of this package that has a `command`."""
 
 
-class Verbs(click.Group):
-    """A group whose commands are named in `COMMANDS`; its help imports none of them."""
+def list_verbs() -> dict[str, Verb]:
+    """Every verb, in the order of the help: the core's, and those of plugins among them."""
+    added = {
+        name: part.entry
+        for name, part in plugin.list_parts("verbs").items()
+        if name not in COMMANDS
+    }
+    return arrange(COMMANDS, added)
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names that a person may use, in the order of the help."""
-        return [name for name, verb in COMMANDS.items() if not verb.hidden]
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name, imported now."""
-        verb = COMMANDS.get(cmd_name)
-        if verb is None:
-            return None
-        module = verb.module if "." in verb.module else f"sm.cli.{verb.module}"
-        import_msgspec()
+def arrange(verbs: Mapping[str, Verb], added: Mapping[str, Verb]) -> dict[str, Verb]:
+    """Put each verb that is `added` behind the one that it names, or else at the end."""
+    order = list(verbs)
+    waiting = dict(added)
+    while ready := [name for name, verb in waiting.items() if verb.after in order]:
+        for name in reversed(ready):
+            order.insert(order.index(waiting.pop(name).after) + 1, name)
+    known = {**verbs, **added}
+    return {name: known[name] for name in [*order, *waiting]}
+
+
+def knows(name: str) -> bool:
+    """Whether there is a verb of that name; plugins are asked only if the core has none."""
+    return name in COMMANDS or name in plugin.list_parts("verbs")
+
+
+def load_verb(name: str) -> click.Command:
+    """The command of a verb, imported now.
+
+    Raises:
+        UsageError: its module is missing, or the plugin that brings it has a fault.
+
+    """
+    if name not in COMMANDS:
+        command = plugin.load_part("verbs", name)
+    else:
+        module = f"sm.cli.{COMMANDS[name].place}"
         try:
-            command = import_module(module).command
+            command = plugin.load(f"{module}:command")
         except ModuleNotFoundError as error:
             if error.name != module:
                 raise
-            raise UsageError(f"'sm {cmd_name}' is missing from this installation") from error
-        assert isinstance(command, click.Command)
-        return command
+            raise UsageError(f"'sm {name}' is missing from this installation") from error
+    assert isinstance(command, click.Command)
+    return command
+
+
+class Verbs(click.Group):
+    """A group whose commands are found by name; its help imports none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names that a person may use, in the order of the help."""
+        return [name for name, verb in list_verbs().items() if not verb.hidden]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, imported now."""
+        if not knows(cmd_name):
+            return None
+        import_msgspec()
+        return load_verb(cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As in click; an unknown name is answered with the nearest one."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        if args and not args[0].startswith("-") and not knows(args[0]):
             meant = advise(args[0], self.list_commands(ctx), "see 'sm --help'")
             raise UsageError(f"no such command '{args[0]}': {meant}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the help from the table."""
+        """Write the help without importing a verb."""
+        rows = [(name, verb.help) for name, verb in list_verbs().items() if not verb.hidden]
         with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name].help) for name in self.list_commands(ctx)])
+            formatter.write_dl(rows)
 
 
 def version() -> str:

@@ -16,7 +16,7 @@ import pytest
 
 from sm.__main__ import run
 from sm.adapters import proc
-from sm.cli.root import COMMANDS, cli
+from sm.cli.root import cli, list_verbs
 from sm.store import lock
 from sm.store.paths import Root
 from tests.helpers import HANG_S, REPOSITORY, Repository
@@ -120,7 +120,7 @@ def leaves(command: click.Command, path: str = "") -> Iterator[tuple[str, click.
     if command.invoke_without_command:
         yield path, command
     context = click.Context(command)
-    names = COMMANDS if command is cli else command.list_commands(context)
+    names = list(list_verbs()) if command is cli else command.list_commands(context)
     for name in names:
         found = command.get_command(context, name)
         assert found

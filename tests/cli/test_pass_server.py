@@ -120,7 +120,7 @@ def test_an_update_is_noticed_before_the_next_pass(start: Start, tmp_path: Path)
     shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__"))
     server = start(folder=copy.parent)
     assert ask(server) == "0\n"
-    with (copy / "issues" / "matrix.py").open("a") as module:
+    with (copy / "issues" / "rules" / "matrix.py").open("a") as module:
         module.write("\nimport os\nos.write(2, b'new code')\n")
     assert ask(server) == "0\n"
     assert ask(server) == "0\n"

@@ -11,10 +11,11 @@ import pytest
 
 from sm.__main__ import run
 from sm.base.errors import SmError, TemporaryError
+from sm.base.plugin import Verb
 from sm.cli import root as root_module
 from sm.cli.arguments import project_issue
 from sm.cli.options import project_option, projects_option
-from sm.cli.root import COMMANDS, Verb, cli
+from sm.cli.root import COMMANDS, arrange, cli, list_verbs
 from sm.config.schema import ProjectSettings
 from sm.store.paths import Root
 from tests.helpers import wait_for
@@ -96,13 +97,37 @@ def test_a_pass_imports_nothing_that_it_does_not_need() -> None:
 def test_help_names_every_verb_but_the_hidden_ones() -> None:
     done = sm("--help")
     assert done.returncode == 0
-    for name, verb in COMMANDS.items():
+    for name, verb in list_verbs().items():
         assert (f"\n  {name} " in done.stdout) is not verb.hidden
+
+
+ORDER = (
+    *("init", "config", "doctor", "issue", "pr", "ci", "sync", "review", "reply", "status"),
+    *("trace", "events", "logs", "attach", "worktree", "recover", "kill", "new", "send", "queue"),
+    *("wait", "tail", "children", "whoami", "context", "handoff", "cycle", "health", "quota"),
+    *("hooks", "serve", "bridge", "mcp", "uninstall"),
+)
+
+
+def test_the_help_has_the_verbs_of_our_plugins_among_the_others() -> None:
+    assert tuple(cli.list_commands(click.Context(cli))) == ORDER
+
+
+def test_a_verb_stands_behind_the_one_that_it_names_whatever_comes_first() -> None:
+    own = {name: Verb(name, "") for name in "ab"}
+    added = {
+        "second": Verb("", "", after="first"),
+        "first": Verb("", "", after="a"),
+        "lost": Verb("", "", after="nothing"),
+        "also": Verb("", "", after="a"),
+        "last": Verb("", ""),
+    }
+    assert [*arrange(own, added)] == ["a", "first", "second", "also", "b", "lost", "last"]
 
 
 def test_every_verb_of_the_table_is_a_command() -> None:
     ctx = click.Context(cli)
-    for name in COMMANDS:
+    for name in list_verbs():
         assert isinstance(cli.get_command(ctx, name), click.Command), name
 
 

@@ -78,7 +78,7 @@ def play(
             side = running.enter_context(remote_side(request.param, hub, folder))
             project = Project(project.config, side.project)
         else:
-            monkeypatch.setitem(kinds.MODULES, "memory", memory_forge.__name__)
+            monkeypatch.setitem(kinds.OURS, "memory", memory_forge.__name__)
             server = Server(BareRepository(stage.repository.bare))
             monkeypatch.setitem(SERVERS, "here", server)
             settings = structs.replace(project.settings, forge=MemorySettings(name="here"))

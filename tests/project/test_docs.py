@@ -22,7 +22,7 @@ from sm.adapters.agent import codex
 from sm.adapters.agent.profiles import BUILTIN
 from sm.adapters.forge.local.check_folder import CheckFolder
 from sm.base.errors import SmError, TemporaryError, UsageError
-from sm.cli.root import COMMANDS, cli
+from sm.cli.root import cli, list_verbs
 from sm.config.schema import ContextMonitor, HandoffCycle
 from sm.store.paths import DEFAULT_ROOT, PRIVATE, Entry, ProjectDir, Root, SessionDir
 from tests.helpers import make_repository
@@ -204,7 +204,7 @@ def test_other_programs_have_the_options_that_are_named(name: str, program: str)
 
 
 def test_every_verb_that_a_person_may_use_is_in_the_readme() -> None:
-    for verb, entry in COMMANDS.items():
+    for verb, entry in list_verbs().items():
         assert entry.hidden or f"sm {verb}" in text("README.md"), verb
 
 

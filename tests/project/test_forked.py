@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.cli.root import COMMANDS
+from sm.cli.root import list_verbs
 from tests.company import Company
 from tests.forked import run_sm
 
@@ -31,7 +31,7 @@ def test_it_says_and_ends_as_the_program_does(tmp_path: Path, args: tuple[str, .
     )
 
 
-@pytest.mark.parametrize("verb", COMMANDS)
+@pytest.mark.parametrize("verb", list_verbs())
 def test_each_verb_starts_as_a_program_too(verb: str) -> None:
     argv = [sys.executable, "-Im", "sm", verb, "--help"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)

@@ -1,12 +1,13 @@
 """The kinds of forges: `forge.kind` of a project's configuration names the module that knows it.
 
-Another kind is a struct in `sm.config.forges` and a module that is named here.
+`local` is the core's own; plugins bring the others.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
+
+from sm.base import plugin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,17 +18,15 @@ if TYPE_CHECKING:
     from sm.config.schema import ProjectSettings
     from sm.plugins.forges.webhook.dialect import Dialect
 
-MODULES = {
-    "local": "sm.adapters.forge.local.entry",
-    "github": "sm.plugins.forges.github.entry",
-    "forgejo": "sm.plugins.forges.gitea.entry",
-    "gitea": "sm.plugins.forges.gitea.entry",
-    "gitlab": "sm.plugins.forges.gitlab.entry",
-}
+OURS = {"local": "sm.adapters.forge.local.entry"}
 
 
 class Kind(Protocol):
-    """What such a module has."""
+    """What such a module has.
+
+    It may also have `preload()`: it loads what every pass over such a forge needs, and returns the
+    files that this was made of. A server of passes calls it once.
+    """
 
     def open_forge(
         self, project: ProjectSettings, config: Path | None = None, state: Path | None = None
@@ -64,8 +63,15 @@ class Kind(Protocol):
 
 
 def kind_of(settings: ForgeSettings) -> Kind:
-    """The module for the kind of forge that the settings are of."""
-    return cast("Kind", import_module(MODULES[settings.kind]))
+    """What knows the kind of forge that the settings are of.
+
+    Raises:
+        UsageError: no plugin has it.
+
+    """
+    if settings.kind in OURS:
+        return cast("Kind", plugin.load(OURS[settings.kind]))
+    return cast("Kind", plugin.load_part("forges", settings.kind))
 
 
 def open_forge(
@@ -73,3 +79,9 @@ def open_forge(
 ) -> Forge:
     """The forge of a project, see `Kind.open_forge`."""
     return kind_of(project.forge).open_forge(project, config, state)
+
+
+def preload(settings: ForgeSettings) -> tuple[str, ...]:
+    """Load what every pass over such a forge needs; the files, besides modules, it is made of."""
+    load = getattr(kind_of(settings), "preload", None)
+    return tuple(load()) if load else ()

@@ -8,13 +8,13 @@ from pathlib import Path
 from sm.config.forges import ForgejoSettings, ForgeSettings, GiteaSettings
 from sm.config.schema import ProjectSettings
 from sm.plugins.forges.gitea.forge import GiteaForge
-from sm.plugins.forges.rest.entry import make_client, make_settings, make_woodpecker
+from sm.plugins.forges.rest.entry import make_client, make_settings, make_woodpecker, preload
 from sm.plugins.forges.rest.labels import make_labels
 from sm.plugins.forges.rest.problems import find_rest_problems
 from sm.plugins.forges.webhook.dialect import Dialect
 from sm.plugins.forges.webhook.dialects import FORGEJO, GITEA
 
-__all__ = ["choose_dialect", "find_problems", "open_forge", "prepare"]
+__all__ = ["choose_dialect", "find_problems", "open_forge", "preload", "prepare"]
 
 
 def open_forge(

@@ -8,13 +8,13 @@ from pathlib import Path
 from sm.config.forges import ForgeSettings, GithubSettings
 from sm.config.schema import ProjectSettings
 from sm.plugins.forges.github.forge import GithubForge
-from sm.plugins.forges.rest.entry import make_client, make_settings, make_woodpecker
+from sm.plugins.forges.rest.entry import make_client, make_settings, make_woodpecker, preload
 from sm.plugins.forges.rest.labels import make_labels
 from sm.plugins.forges.rest.problems import find_rest_problems
 from sm.plugins.forges.webhook.dialect import Dialect
 from sm.plugins.forges.webhook.dialects import GITHUB
 
-__all__ = ["choose_dialect", "find_problems", "open_forge", "prepare"]
+__all__ = ["choose_dialect", "find_problems", "open_forge", "preload", "prepare"]
 
 HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
 

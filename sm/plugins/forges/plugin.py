@@ -1,0 +1,27 @@
+"""Forges elsewhere: GitHub, GitLab, Forgejo and Gitea."""
+
+from __future__ import annotations
+
+from sm.base.plugin import Plugin, Verb
+
+PLUGIN = Plugin(
+    forges={
+        "github": "sm.plugins.forges.github.entry",
+        "forgejo": "sm.plugins.forges.gitea.entry",
+        "gitea": "sm.plugins.forges.gitea.entry",
+        "gitlab": "sm.plugins.forges.gitlab.entry",
+    },
+    verbs={
+        "quota": Verb(
+            "sm.cli.quota:command",
+            "Show the requests to forges elsewhere, and what is left.",
+            after="health",
+        ),
+        "git-credential": Verb(
+            "sm.cli.git_credential:command",
+            "Tell git the token of a forge.",
+            after="start-session",
+            hidden=True,
+        ),
+    },
+)

@@ -1,0 +1,88 @@
+"""What plugins add is found by name, and what is wrong with one keeps no other from its place."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from sm.base import plugin
+from sm.base.errors import UsageError
+from sm.base.plugin import KINDS, Failure, Plugin, Registry, Verb
+from sm.plugins import OURS
+
+FIRST = Plugin(
+    forges={"here": "json:dumps", "gone": "json:nothing"}, verbs={"try": Verb("json:loads", "Try.")}
+)
+SECOND = Plugin(forges={"here": "json:loads", "there": "no.such.module"})
+NONE = "not a plugin"
+PLACES = {
+    "first": f"{__name__}:FIRST",
+    "broken": "no.such.plugin:PLUGIN",
+    "wrong": f"{__name__}:NONE",
+    "second": f"{__name__}:SECOND",
+}
+
+
+@pytest.fixture
+def places(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
+    """Have these plugins, and no others."""
+    monkeypatch.setattr(plugin, "_registry", Registry(lambda: PLACES))
+    return PLACES
+
+
+@pytest.mark.usefixtures("places")
+def test_parts_are_found_by_kind_and_name_and_loaded_when_they_are_used() -> None:
+    assert list(plugin.list_parts("forges")) == ["here", "gone", "there"]
+    import json
+
+    assert plugin.load_part("forges", "here") is json.dumps
+    assert plugin.load_part("verbs", "try") is json.loads
+    assert plugin.list_parts("channels") == {}
+
+
+@pytest.mark.usefixtures("places")
+def test_a_plugin_that_cannot_be_used_is_told_of_with_its_reason() -> None:
+    assert plugin.list_failures() == [
+        Failure("broken", "ModuleNotFoundError: No module named 'no'"),
+        Failure("wrong", f"'{__name__}:NONE' is a str, no sm.base.plugin.Plugin"),
+        Failure("second", "forges: 'here' is of plugin 'first'"),
+    ]
+
+
+@pytest.mark.usefixtures("places")
+def test_a_part_that_is_missing_is_an_error_that_names_its_plugin() -> None:
+    with pytest.raises(UsageError, match="plugin 'first' cannot give 'gone': AttributeError"):
+        plugin.load_part("forges", "gone")
+    with pytest.raises(UsageError, match="plugin 'second' cannot give 'there': ModuleNotFound"):
+        plugin.load_part("forges", "there")
+    with pytest.raises(UsageError, match="no plugin has 'nowhere' among its forges"):
+        plugin.load_part("forges", "nowhere")
+
+
+@pytest.mark.usefixtures("places")
+def test_a_part_with_a_name_of_the_core_is_told_of() -> None:
+    assert plugin.list_clashes("forges", {"there", "local"}) == [
+        Failure("second", "forges: 'there' is a name of sm's own")
+    ]
+
+
+def test_a_plugin_that_raises_anything_stops_no_other(tmp_path: Path) -> None:
+    (tmp_path / "raising_plugin.py").write_text("raise RuntimeError('no\\nway')\n")
+    sys.path.insert(0, str(tmp_path))
+    try:
+        found = Registry(lambda: {"odd": "raising_plugin:PLUGIN", "first": PLACES["first"]})
+        assert list(found.list_parts("verbs")) == ["try"]
+        assert found.list_failures() == [Failure("odd", "RuntimeError: no way")]
+    finally:
+        sys.path.remove(str(tmp_path))
+
+
+def test_each_plugin_of_ours_loads_with_all_of_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugin, "_registry", Registry(lambda: OURS))
+    assert plugin.list_failures() == []
+    assert {part.plugin for kind in KINDS for part in plugin.list_parts(kind).values()} == {*OURS}
+    for kind in KINDS:
+        assert all(part for _, part in plugin.load_parts(kind))
