@@ -37,7 +37,7 @@ LONG_LIVED = {"tmux_socket", "served"}
 KEPT_VARIABLES = ("PATH", "LANG", "SM_CRASH_AT", "VIRTUAL_ENV", "PYTHONHASHSEED")
 
 chance.register_profiles()
-plugin.use(lambda: OURS)
+plugin.use(OURS.items)
 
 
 def pytest_configure() -> None:

@@ -6,7 +6,7 @@ nothing until one of its parts is used. docs/PLUGINS.md shows each kind of part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -77,8 +77,8 @@ class Failure(NamedTuple):
     why: str
 
 
-Finder = Callable[[], Mapping[str, Place]]
-"""Returns where each plugin stands, by its name."""
+Finder = Callable[[], Iterable[tuple[str, Place]]]
+"""Returns the name of each plugin, and where it stands."""
 
 
 class Registry:
@@ -89,12 +89,13 @@ class Registry:
         self._find = find
         self._parts: dict[Kind, dict[str, Part]] | None = None
         self._failures: list[Failure] = []
+        self._places: dict[str, Place] = {}
 
     def list_parts(self, kind: Kind) -> Mapping[str, Part]:
         """The parts of a kind by their names, in the order of the plugins."""
         if self._parts is None:
             self._parts = {kind: {} for kind in KINDS}
-            for name, place in self._find().items():
+            for name, place in self._find():
                 self._take(name, place)
         return self._parts[kind]
 
@@ -104,6 +105,11 @@ class Registry:
         return self._failures
 
     def _take(self, name: str, place: Place) -> None:
+        if name in self._places:
+            why = f"'{place}' is left out: plugin '{name}' is '{self._places[name]}'"
+            self._failures.append(Failure(name, why))
+            return
+        self._places[name] = place
         try:
             plugin = load(place)
         except Exception as error:  # whatever is wrong with it stops nothing else
@@ -127,7 +133,7 @@ class Registry:
                 known[name] = Part(plugin, name, entry)
 
 
-_registry = Registry(dict)
+_registry = Registry(list)
 
 
 def use(find: Finder) -> None:

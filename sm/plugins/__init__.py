@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 
 OURS = {
     "forges": "sm.plugins.forges.plugin:PLUGIN",
@@ -12,6 +12,9 @@ OURS = {
 }
 
 
-def find_plugins() -> Mapping[str, str]:
-    """Where each plugin stands: ours first, which thereby keep their names."""
-    return OURS
+def find_plugins() -> Iterator[tuple[str, str]]:
+    """The name of each plugin, and where it stands: ours first, so that they keep their names."""
+    from sm.plugins.entry_points import find_installed
+
+    yield from OURS.items()
+    yield from find_installed()

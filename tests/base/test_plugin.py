@@ -29,7 +29,7 @@ PLACES = {
 @pytest.fixture
 def places(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
     """Have these plugins, and no others."""
-    monkeypatch.setattr(plugin, "_registry", Registry(lambda: PLACES))
+    monkeypatch.setattr(plugin, "_registry", Registry(PLACES.items))
     return PLACES
 
 
@@ -73,15 +73,22 @@ def test_a_plugin_that_raises_anything_stops_no_other(tmp_path: Path) -> None:
     (tmp_path / "raising_plugin.py").write_text("raise RuntimeError('no\\nway')\n")
     sys.path.insert(0, str(tmp_path))
     try:
-        found = Registry(lambda: {"odd": "raising_plugin:PLUGIN", "first": PLACES["first"]})
+        found = Registry(lambda: [("odd", "raising_plugin:PLUGIN"), *PLACES.items()][:2])
         assert list(found.list_parts("verbs")) == ["try"]
         assert found.list_failures() == [Failure("odd", "RuntimeError: no way")]
     finally:
         sys.path.remove(str(tmp_path))
 
 
+def test_of_two_plugins_with_one_name_the_first_is_used() -> None:
+    found = Registry(lambda: [("one", PLACES["first"]), ("one", PLACES["second"])])
+    assert list(found.list_parts("forges")) == ["here", "gone"]
+    why = f"'{PLACES['second']}' is left out: plugin 'one' is '{PLACES['first']}'"
+    assert found.list_failures() == [Failure("one", why)]
+
+
 def test_each_plugin_of_ours_loads_with_all_of_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugin, "_registry", Registry(lambda: OURS))
+    monkeypatch.setattr(plugin, "_registry", Registry(OURS.items))
     assert plugin.list_failures() == []
     assert {part.plugin for kind in KINDS for part in plugin.list_parts(kind).values()} == {*OURS}
     for kind in KINDS:

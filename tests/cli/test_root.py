@@ -76,6 +76,7 @@ def test_help_imports_no_verb_and_nothing_heavy() -> None:
         "verbs = {m for m in sys.modules if m.startswith('sm.cli.')}\n"
         "print(sorted(heavy & set(sys.modules)), sorted(verbs))\n"
     )
+    sm("--help")  # which notes what plugins are installed
     done = subprocess.run([sys.executable, "-Ic", code], capture_output=True, text=True, check=True)
     expected = "[] ['sm.cli.invocation', 'sm.cli.passes', 'sm.cli.root']"
     assert done.stdout.splitlines()[-1] == expected
