@@ -12,8 +12,8 @@ from sm.adapters.agent.codex import CODEX
 from sm.adapters.agent.first_start import list_questions
 from sm.adapters.agent.profile import Profile
 from sm.config.schema import Agent
-from sm.plugins.doctor.finding import Finding, Level
 from sm.plugins.doctor.probe import probe
+from sm.setup.finding import Finding, Level
 from sm.store.paths import Root
 from tests.real.api import Api, Kind, Reply, Tool
 from tests.real.client import Clients, environment, seal

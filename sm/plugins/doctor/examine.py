@@ -10,12 +10,12 @@ from msgspec import structs
 from sm.adapters.tmux import Tmux
 from sm.base.errors import SmError
 from sm.config.schema import Config
-from sm.plugins.doctor.finding import Finding, fail, guard, ok
 from sm.plugins.doctor.machine import CHECKS as OF_MACHINE
 from sm.plugins.doctor.machine import Installation, check_handoffs
 from sm.plugins.doctor.project import CHECKS as OF_PROJECT
 from sm.plugins.doctor.project import check_ci, check_ci_exists
 from sm.sessions.project import Project
+from sm.setup.finding import Finding, fail, guard, ok
 from sm.store.paths import Root
 
 

@@ -21,9 +21,9 @@ from sm.base.nonce import make_nonce
 from sm.context import usage
 from sm.context.flags import read_flags
 from sm.plugins.chat.bridge import database, place, takeover
-from sm.plugins.doctor.finding import Finding, fail, ok, warn
 from sm.sessions import agent, registry, strays
 from sm.sessions.project import find_cache
+from sm.setup.finding import Finding, fail, ok, warn
 from sm.store.paths import Root
 from sm.store.root_check import find_private_fault, find_root_fault, is_noexec
 

@@ -24,7 +24,6 @@ from sm.base.errors import TemporaryError
 from sm.base.nonce import make_nonce
 from sm.config.schema import Agent, Config
 from sm.plugins.doctor.assumptions import CHECKS, FULL, LAST
-from sm.plugins.doctor.finding import Finding, Level, guard
 from sm.plugins.doctor.probed import Subject
 from sm.plugins.doctor.settings import warn_of_settings as name_causes
 from sm.plugins.doctor.version import check_version
@@ -32,6 +31,7 @@ from sm.sessions import agent_process, registry
 from sm.sessions.launch import Launch
 from sm.sessions.record import AdHocRecord
 from sm.sessions.session import AdHocSession
+from sm.setup.finding import Finding, Level, guard
 from sm.store.files import ensure_private_dir
 from sm.store.paths import Root
 

@@ -17,7 +17,6 @@ from sm.config.forges import RemoteSettings
 from sm.issues.look import webhooks
 from sm.issues.look.snapshot import find_longest_interval
 from sm.issues.work import claim, worktrees
-from sm.plugins.doctor.finding import Finding, fail, ok, warn
 from sm.plugins.doctor.settings import warn_of_settings
 from sm.plugins.doctor.version import check_version
 from sm.plugins.forges.rest.forge import RestForge
@@ -25,6 +24,7 @@ from sm.plugins.forges.webhook.secret import read_secret
 from sm.sessions import hidden_variables, launch, monitors, registry
 from sm.sessions.project import Project
 from sm.setup.check import list_first_questions, list_project_problems
+from sm.setup.finding import Finding, fail, ok, warn
 from sm.setup.repository import list_troubles
 from sm.setup.trial import try_ci
 from sm.store.paths import name_session

@@ -8,8 +8,8 @@ from pathlib import Path
 from sm.adapters.agent.own_settings import list_obstacles
 from sm.adapters.agent.profile import Profile
 from sm.config.schema import Agent
-from sm.plugins.doctor.finding import Finding, warn
 from sm.sessions.launch import select_environment, split_command
+from sm.setup.finding import Finding, warn
 
 
 def warn_of_settings(agent: Agent, profile: Profile, folder: Path) -> Iterator[Finding]:

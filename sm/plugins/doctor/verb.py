@@ -18,7 +18,7 @@ from sm.cli.words import print_json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sm.plugins.doctor.finding import Finding
+    from sm.setup.finding import Finding
 
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
@@ -44,7 +44,7 @@ def command(
     --ci runs each project's CI command once on the primary branch, as CI does: in a clean checkout,
     for ci.timeout at most. A command that fails there fails on every issue.
     """
-    from sm.plugins.doctor.finding import Level
+    from sm.setup.finding import Level
 
     if not probe and (profile or full):
         raise UsageError("'--profile' and '--full' belong to '--probe': add it")

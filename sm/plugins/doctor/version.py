@@ -11,8 +11,8 @@ from sm.adapters.process import ANY_CODE, run
 from sm.base.errors import SmError
 from sm.base.text import one_line
 from sm.config.schema import Agent
-from sm.plugins.doctor.finding import Finding, fail, ok
 from sm.sessions.launch import split_command
+from sm.setup.finding import Finding, fail, ok
 
 
 def check_version(agent: Agent, profile: Profile) -> Finding:

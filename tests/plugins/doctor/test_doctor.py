@@ -18,9 +18,9 @@ from sm.plugins.chat.bridge.handoffs import open_bridge
 from sm.plugins.chat.bridge.records import Client
 from sm.plugins.doctor import machine
 from sm.plugins.doctor.examine import examine
-from sm.plugins.doctor.finding import Finding, Level
 from sm.plugins.doctor.machine import Installation
 from sm.sessions.project import Project
+from sm.setup.finding import Finding, Level
 from sm.store import lock
 from sm.store.paths import Root
 from tests.chance import dice

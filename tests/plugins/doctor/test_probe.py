@@ -15,8 +15,8 @@ from sm.adapters import proc
 from sm.adapters.agent.profiles import find
 from sm.adapters.tmux import Tmux
 from sm.config.schema import Agent
-from sm.plugins.doctor.finding import Finding, Level
 from sm.plugins.doctor.probe import probe
+from sm.setup.finding import Finding, Level
 from sm.store.paths import Root
 from tests.helpers import HANG_S, make_repository, sm_yaml, wait_for
 

@@ -12,9 +12,9 @@ from sm.config.forges import GithubSettings
 from sm.config.schema import Config, ProjectSettings
 from sm.issues.look.snapshot import Snapshot
 from sm.issues.look.webhooks import note_heard, read_heard
-from sm.plugins.doctor.finding import Finding, Level, guard
 from sm.plugins.doctor.project import check_dev_poll, check_webhooks
 from sm.sessions.project import Project
+from sm.setup.finding import Finding, Level, guard
 from sm.store.files import write_json
 from sm.store.paths import Root
 

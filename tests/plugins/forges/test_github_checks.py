@@ -14,11 +14,11 @@ from sm.adapters.forge.errors import NotFoundError
 from sm.adapters.forge.kinds import kind_of
 from sm.adapters.forge.model import BOT, CheckState
 from sm.config.load import load
-from sm.plugins.doctor.finding import Level
 from sm.plugins.doctor.project import check_forge
 from sm.plugins.forges.rest.convert import make_status_part
 from sm.plugins.forges.rest.shapes import StatusShape
 from sm.sessions.project import Project
+from sm.setup.finding import Level
 from sm.store.paths import Root
 from tests.forges.server import Asked, Reply
 from tests.forges.sides import RemoteSide, age, asked_for, github_of, opened, remote_side
