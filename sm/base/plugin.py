@@ -6,12 +6,13 @@ nothing until one of its parts is used. docs/PLUGINS.md shows each kind of part.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from sm.base.errors import UsageError
+from sm.base.errors import SmError, UsageError
 
 Place = str
 """Where a part stands: 'package.module:attribute'."""
@@ -170,7 +171,9 @@ def load_entry(part: Part) -> Any:
     place = part.entry.place if isinstance(part.entry, Verb) else part.entry
     try:
         return load(place)
-    except (ImportError, AttributeError) as error:
+    except (
+        Exception
+    ) as error:  # whatever is wrong with a plugin, its user is told whose fault it is
         raise UsageError(
             f"plugin '{part.plugin}' cannot give '{part.name}': {describe(error)}"
         ) from error
@@ -179,12 +182,11 @@ def load_entry(part: Part) -> Any:
 def load_parts(kind: Kind) -> Iterator[tuple[str, Any]]:
     """Each part of a kind with its name, imported when it comes.
 
-    Raises:
-        UsageError: one of them cannot be imported.
-
+    One that cannot be imported is passed over: `sm doctor` names it.
     """
     for name, part in list_parts(kind).items():
-        yield name, load_entry(part)
+        with contextlib.suppress(UsageError):
+            yield name, load_entry(part)
 
 
 def list_failures() -> list[Failure]:
@@ -209,5 +211,7 @@ def load(place: Place) -> Any:
 
 
 def describe(error: Exception) -> str:
-    """What kind of error it is, and what it says, in one line."""
+    """What kind of error it is, and what it says, in one line; of our own only what it says."""
+    if isinstance(error, SmError):
+        return error.message
     return f"{type(error).__name__}: {' '.join(str(error).split())}"

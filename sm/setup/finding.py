@@ -1,13 +1,18 @@
-"""The result of a check: one line of `sm doctor`."""
+"""Checks of `sm doctor`, and what they find: a line of its output each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
 from sm.base.errors import SmError
+
+if TYPE_CHECKING:
+    from sm.config.schema import Config
+    from sm.sessions.project import Project
 
 
 class Level(StrEnum):
@@ -48,3 +53,10 @@ def guard(check: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
         yield from check()
     except SmError as error:
         yield fail(error.message)
+
+
+class Check(NamedTuple):
+    """What a plugin checks: the machine once, each project, or both. It changes nothing."""
+
+    machine: Callable[[Config], Iterable[Finding]] | None = None
+    project: Callable[[Project], Iterable[Finding]] | None = None

@@ -1,7 +1,8 @@
-"""Finds profiles: the built-in ones, with the configuration's changes and additions."""
+"""Finds profiles: ours and those of plugins, with the configuration's changes and additions."""
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +16,7 @@ from sm.adapters.agent.codex import CODEX
 from sm.adapters.agent.codex_app import CODEX_APP
 from sm.adapters.agent.generic import GENERIC
 from sm.adapters.agent.profile import Profile
+from sm.base import plugin
 from sm.base.errors import SmError, UsageError
 from sm.config.convert import Entry, convert
 from sm.config.read import Document
@@ -81,14 +83,18 @@ def _program(command: str) -> str:
 
 
 def list_all(overrides: Overrides) -> Iterator[Profile]:
-    """Yield all profiles, those of the configuration first.
+    """Yield all profiles, those of the configuration first, those of plugins last.
 
     Raises:
-        UsageError: one of them cannot be used.
+        UsageError: one of the configuration cannot be used.
 
     """
     for name in (*overrides, *(name for name in BUILTIN if name not in overrides)):
         yield find(name, overrides)
+    for name, _ in plugin.load_parts("agents"):
+        if name not in overrides and name not in BUILTIN:
+            with contextlib.suppress(UsageError):  # sm doctor tells of it
+                yield _find_given(name)
 
 
 def find(name: str, overrides: Overrides) -> Profile:
@@ -99,13 +105,13 @@ def find(name: str, overrides: Overrides) -> Profile:
 
     """
     if name not in overrides:
-        if name in BUILTIN:
-            return BUILTIN[name]
-        known = ", ".join(sorted({*BUILTIN, *overrides}))
+        if _is_given(name):
+            return _find_given(name)
+        known = ", ".join(sorted({*BUILTIN, *plugin.list_parts("agents"), *overrides}))
         raise UsageError(f"no profile '{name}': there are {known}; others belong under 'profiles'")
     check_name(name, "profile")
     own = dict(overrides[name])
-    base = _base(name, own.pop(LIKE, name if name in BUILTIN else GENERIC.name))
+    base = _base(name, own.pop(LIKE, name if _is_given(name) else GENERIC.name))
     if "name" in own:
         raise UsageError(f"'profiles.{name}.name' cannot be set: its key is its name")
     entry = Entry(Document(Path(), f"profiles.{name}", own), (), own, own)
@@ -118,12 +124,33 @@ def find(name: str, overrides: Overrides) -> Profile:
 
 
 def _base(name: str, like: object) -> Profile:
-    if isinstance(like, str) and like in BUILTIN:
-        return BUILTIN[like]
+    if isinstance(like, str) and _is_given(like):
+        return _find_given(like)
+    names = ", ".join((*BUILTIN, *plugin.list_parts("agents")))
     raise UsageError(
-        f"wrong value for 'profiles.{name}.{LIKE}': expected one of {', '.join(BUILTIN)}, "
-        f"got '{like}'"
+        f"wrong value for 'profiles.{name}.{LIKE}': expected one of {names}, got '{like}'"
     )
+
+
+def _is_given(name: str) -> bool:
+    return name in BUILTIN or name in plugin.list_parts("agents")
+
+
+def _find_given(name: str) -> Profile:
+    """Return a profile of ours or of a plugin, as it is without the configuration.
+
+    Raises:
+        UsageError: the plugin's cannot be used.
+
+    """
+    if name in BUILTIN:
+        return BUILTIN[name]
+    profile = plugin.load_part("agents", name)
+    if not isinstance(profile, Profile):
+        raise UsageError(f"the plugin's '{name}' is no sm.adapters.agent.profile.Profile")
+    for field, problem in _problems(profile):
+        raise UsageError(f"the plugin's profile '{name}' cannot be used: {field}: {problem}")
+    return profile
 
 
 def check_terminal(profile: Profile, what: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sm.base.plugin import Plugin, Verb
 
 PLUGIN = Plugin(
+    checks={"threads": "sm.plugins.chat.examine:CHECK"},
     verbs={
         "bridge": Verb(
             "sm.plugins.chat.bridge_verb:command",

@@ -8,14 +8,16 @@ from functools import partial
 from msgspec import structs
 
 from sm.adapters.tmux import Tmux
+from sm.base import plugin
 from sm.base.errors import SmError
 from sm.config.schema import Config
 from sm.plugins.doctor.machine import CHECKS as OF_MACHINE
-from sm.plugins.doctor.machine import Installation, check_handoffs
+from sm.plugins.doctor.machine import Installation
+from sm.plugins.doctor.plugins import check_plugins
 from sm.plugins.doctor.project import CHECKS as OF_PROJECT
 from sm.plugins.doctor.project import check_ci, check_ci_exists
 from sm.sessions.project import Project
-from sm.setup.finding import Finding, fail, guard, ok
+from sm.setup.finding import Check, Finding, fail, guard, ok
 from sm.store.paths import Root
 
 
@@ -41,12 +43,16 @@ def _examine(
     machine = Installation(root, Tmux(socket))
     for look in OF_MACHINE:
         yield from guard(partial(look, machine))
+    yield from guard(check_plugins)
     if isinstance(config, SmError):
         return
-    yield from guard(partial(check_handoffs, config.bridge_database))
+    added: list[Check] = [check for _, check in plugin.load_parts("checks")]
+    for of_machine in filter(None, (check.machine for check in added)):
+        yield from guard(partial(of_machine, config))
+    of_projects = [*filter(None, (check.project for check in added))]
     for settings in config.projects:
         project = Project(config, settings)
-        for check in (*OF_PROJECT, check_ci if ci else check_ci_exists):
+        for check in (*OF_PROJECT, *of_projects, check_ci if ci else check_ci_exists):
             for finding in guard(partial(check, project)):
                 yield structs.replace(finding, where=settings.name)
 

@@ -20,7 +20,6 @@ from sm.base.errors import SmError
 from sm.base.nonce import make_nonce
 from sm.context import usage
 from sm.context.flags import read_flags
-from sm.plugins.chat.bridge import database, place, takeover
 from sm.sessions import agent, registry, strays
 from sm.sessions.project import find_cache
 from sm.setup.finding import Finding, fail, ok, warn
@@ -217,18 +216,6 @@ def check_contexts(here: Installation) -> Iterator[Finding]:
                 "warnings and cycles go by the status line: see that nothing else writes it, and "
                 "'sm doctor --probe'",
             )
-
-
-def check_handoffs(path: Path) -> Iterator[Finding]:
-    """Check the database of the bridge, which need not exist."""
-    if not place.is_there(path):
-        yield ok(f"'{path}' is made with the first handoff")
-        return
-    database.check(path)
-    told = "".join(
-        f"; as another program had made it: '{copy}'" for copy in takeover.list_copies(path)
-    )
-    yield ok(f"handoffs in '{path}'{told}")
 
 
 CHECKS: tuple[Callable[[Installation], Iterator[Finding]], ...] = (

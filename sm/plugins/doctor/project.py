@@ -6,6 +6,7 @@ import re
 import shlex
 import time
 from collections.abc import Callable, Iterator
+from typing import Protocol, runtime_checkable
 
 from sm.adapters.agent import profiles
 from sm.base.errors import SmError
@@ -19,7 +20,6 @@ from sm.issues.look.snapshot import find_longest_interval
 from sm.issues.work import claim, worktrees
 from sm.plugins.doctor.settings import warn_of_settings
 from sm.plugins.doctor.version import check_version
-from sm.plugins.forges.rest.forge import RestForge
 from sm.plugins.forges.webhook.secret import read_secret
 from sm.sessions import hidden_variables, launch, monitors, registry
 from sm.sessions.project import Project
@@ -30,6 +30,16 @@ from sm.setup.trial import try_ci
 from sm.store.paths import name_session
 from sm.views.project import MISSED
 from sm.views.session import read_last_look
+
+
+@runtime_checkable
+class Limited(Protocol):
+    """A forge that can say what it is not allowed to do."""
+
+    def find_limits(self) -> Iterator[str]:
+        """What the token cannot do that stops nothing, and is good to know."""
+        ...
+
 
 DEV_POLL = "the next dev-poll does it: dev-poll --once"
 
@@ -56,7 +66,7 @@ def check_forge(project: Project) -> Iterator[Finding]:
         yield warn(one_line(problem), "the others go on without it")
     if not found.problems:
         yield ok(f"forge: {len(found.issues)} issues, {len(found.pulls)} pull requests")
-    if isinstance(project.forge, RestForge):
+    if isinstance(project.forge, Limited):
         for limit in project.forge.find_limits():
             yield warn(limit, "docs/FORGES.md says what a token needs")
 

@@ -17,11 +17,12 @@ import pytest
 
 from sm.__main__ import run
 from sm.base.errors import StateError, TemporaryError
+from sm.config.schema import Config
 from sm.plugins.chat.bridge import database
 from sm.plugins.chat.bridge.database import APPLICATION, MIGRATIONS, VERSION, open_database
 from sm.plugins.chat.bridge.handoffs import open_bridge
 from sm.plugins.chat.bridge.records import Client, EntryType, Status
-from sm.plugins.doctor import machine
+from sm.plugins.chat.examine import check_database
 from tests.chance import dice
 
 IS_ROOT = os.geteuid() == 0
@@ -202,7 +203,7 @@ def test_one_with_the_document_s_own_tables_is_taken_over(
     assert thread.handoff.updated_at.endswith("Z")
     assert (thread.handoff.status, thread.handoff.chat_last_seen) == (Status.ACTIVE, 0)
     [copy] = path.parent.glob("core.db.*.backup")
-    [told] = machine.check_handoffs(path)
+    [told] = check_database(Config(source=path, projects=(), bridge_database=path))
     assert f"as another program had made it: '{copy}'" in told.what
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     with contextlib.closing(sqlite3.connect(copy)) as kept:

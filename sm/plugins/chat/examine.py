@@ -1,0 +1,25 @@
+"""What `sm doctor` checks of the threads of chats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sm.config.schema import Config
+from sm.plugins.chat.bridge import database, place, takeover
+from sm.setup.finding import Check, Finding, ok
+
+
+def check_database(config: Config) -> Iterator[Finding]:
+    """Check the database of the bridge, which need not exist."""
+    path = config.bridge_database
+    if not place.is_there(path):
+        yield ok(f"'{path}' is made with the first handoff")
+        return
+    database.check(path)
+    told = "".join(
+        f"; as another program had made it: '{copy}'" for copy in takeover.list_copies(path)
+    )
+    yield ok(f"handoffs in '{path}'{told}")
+
+
+CHECK = Check(machine=check_database)
