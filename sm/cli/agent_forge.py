@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from sm.adapters.forge.model import Issue, IssueState, PullRequest, PullState
     from sm.adapters.forge.trust import Trust
-    from sm.issues.act.asks import Verb
+    from sm.issues.act.forge_requests import Verb
     from sm.issues.look.snapshot import Snapshot
     from sm.sessions.project import Project
     from sm.sessions.session import IssueSession
@@ -90,7 +90,7 @@ def ask_for(
         TemporaryError: there is no answer in time.
 
     """
-    from sm.issues.act.asks import ask, make_ask
+    from sm.issues.act.forge_requests import ask, make_ask
 
     asked = make_ask(verb, number, text=text, head=head, on_pull=on_pull)
     return msgspec.json.decode(ask(session, asked), type=shape)
@@ -126,7 +126,7 @@ def list_pulls(
     session: IssueSession, state: PullState | None
 ) -> tuple[list[PullRequest], list[str]]:
     """Return the pull requests of agents and of trusted people as they were last seen."""
-    from sm.issues.act.answer_asks import is_readable
+    from sm.issues.act.forge_answers import is_readable
 
     project, seen = session.project, _last(session)
     trust = seen.trust(project.settings)

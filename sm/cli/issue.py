@@ -184,7 +184,7 @@ def show(project: Project, number: int, as_json: bool) -> None:
     """
     from sm.adapters.forge.model import Issue
     from sm.cli.times import format_moment
-    from sm.issues.act.asks import Verb
+    from sm.issues.act.forge_requests import Verb
 
     if agent := find_agent(project):
         found = ask_for(agent, Verb.ISSUE, number, Issue)
@@ -269,7 +269,7 @@ def make_comment(*, on_pull: bool) -> click.Command:
         On an issue whose agent has asked something, a comment is an answer. For an agent its
         session writes the comment, without well-known secrets.
         """
-        from sm.issues.act.asks import Verb
+        from sm.issues.act.forge_requests import Verb
 
         text = read_text(body, file)
         if not text.strip():

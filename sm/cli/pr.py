@@ -104,7 +104,7 @@ def show(project: Project, number: int, as_json: bool) -> None:
     """
     from sm.adapters.forge.model import PullRequest
     from sm.cli.times import format_moment
-    from sm.issues.act.asks import Verb
+    from sm.issues.act.forge_requests import Verb
 
     if agent := find_agent(project):
         pull = ask_for(agent, Verb.PULL, number, PullRequest)
@@ -153,7 +153,7 @@ def checks(project: Project, number: int) -> None:
     An agent gets what was seen last; `ci.poll` says how old that may be.
     """
     from sm.adapters.forge.model import Check, CheckState
-    from sm.issues.act.asks import Verb
+    from sm.issues.act.forge_requests import Verb
 
     forge = project.forge
     if agent := find_agent(project):
@@ -181,7 +181,7 @@ def close(project: Project, number: int) -> None:
 @project_option
 def diff(project: Project, number: int, stat: bool) -> None:
     """Show what a pull request changes; in a pipe it is the patch as it is."""
-    from sm.issues.act.asks import Verb
+    from sm.issues.act.forge_requests import Verb
 
     options = ["--no-color", *(["--stat"] if stat else [])]
     if agent := find_agent(project):
@@ -239,7 +239,7 @@ def merge(
     An agent may merge the pull request of its own branch if merge.by is 'agent'.
     """
     from sm.adapters.forge.model import Hold, PullRequest
-    from sm.issues.act.asks import Verb
+    from sm.issues.act.forge_requests import Verb
 
     if agent := find_agent(project):
         pull = ask_for(agent, Verb.MERGE, number, PullRequest, text=message, head=head)

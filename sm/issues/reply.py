@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sm.base.errors import SmError, UsageError
-from sm.issues.look import replies
+from sm.issues.look import answers
 from sm.issues.look.observe import recall
 from sm.issues.look.snapshot import snapshot
 from sm.sessions import monitors, registry
@@ -47,9 +47,9 @@ def give(session: IssueSession, author: str, text: str, *, key: str | None = Non
         UntoldError: the answer is on its way, but the forge could not take it.
 
     """
-    kept = replies.find(session.dir, key) if key else None
+    kept = answers.find(session.dir, key) if key else None
     if kept is None:
-        kept = replies.add(session.dir, author, text, key)
+        kept = answers.add(session.dir, author, text, key)
         session.project.record(events.Reply(session=session.name, author=author, text=text))
         # Before the forge is told: that may fail, and the agent waits for the answer.
         monitors.ensure(session)

@@ -19,8 +19,8 @@ from sm.issues.act.compose import gather, launch_with, read_git_state
 from sm.issues.act.problem import Problem, write_problem
 from sm.issues.act.settled import let_go
 from sm.issues.look import phase_file, taken
+from sm.issues.look.answers import locate_question
 from sm.issues.look.observe import recall
-from sm.issues.look.replies import locate_question
 from sm.issues.look.snapshot import snapshot
 from sm.issues.rules.material import SOURCES
 from sm.issues.rules.prompts import write_prompt

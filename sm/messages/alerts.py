@@ -10,9 +10,10 @@ from __future__ import annotations
 import time
 
 from sm.base.errors import SmError
+from sm.channels.command import start
 from sm.messages.telling import tell_parent
-from sm.sessions import notify, registry
 from sm.sessions import plan as plans
+from sm.sessions import registry
 from sm.sessions.history import Receipt
 from sm.sessions.session import Session
 from sm.store import events, journal
@@ -59,7 +60,7 @@ def _run(session: Session, text: str, command: str) -> None:
     if not command:
         return
     try:
-        notify.start(session, f"{session.address} {text}", command)
+        start(session, f"{session.address} {text}", command)
     except SmError as error:
         detail = f"notify_command: {error.message}"
         journal.record(session.root.journal, events.Problem(session=session.name, text=detail))

@@ -11,7 +11,7 @@ from sm.adapters.forge.model import CheckState, PullState, ReviewState
 from sm.base.phase import Phase
 from sm.base.text import one_line
 from sm.issues.act.problem import read_problem
-from sm.issues.look import question
+from sm.issues.look import escalation
 from sm.issues.look.observe import Observation, recall
 from sm.issues.look.snapshot import Snapshot, last_snapshot
 from sm.issues.rules.facts import Facts, Life
@@ -152,7 +152,7 @@ def _filled(row: StatusRow, one: Known, session: IssueSession, known: Observatio
     state = next(state for state, holds in STATES if holds(facts))
     since, proof = _proof(state, facts, known, one)
     asked = facts.escalation if state is State.ESCALATED else None
-    need = question.find_need(session, known, asked.row) if asked else None
+    need = escalation.find_need(session, known, asked.row) if asked else None
     verdict = VERDICTS.get(facts.review, "") if facts.review else ""
     return structs.replace(
         row,

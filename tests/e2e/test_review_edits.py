@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from sm.adapters.forge.model import InlineComment, ReviewState
-from sm.issues.act.asks import Verb, make_ask, read_answer
+from sm.issues.act.forge_requests import Verb, make_ask, read_answer
 from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.store import journal

@@ -10,9 +10,9 @@ import pytest
 
 from sm.adapters import proc
 from sm.adapters import process as process_module
+from sm.channels.command import start
 from sm.config.load import load
 from sm.messages import alerts
-from sm.sessions import notify
 from sm.sessions import plan as plans
 from sm.sessions.history import Verb, fold
 from sm.sessions.project import Project
@@ -132,7 +132,7 @@ def test_a_command_that_hangs_is_ended_with_what_it_has_started(
     pid = tmp_path / "pid"
     begun = time.monotonic()
     command = f"sleep {2 * HANG_S} & echo $! >'{pid}'; wait"
-    notify.start(ann, "needs a hand", command, deadline_s=0.5)
+    start(ann, "needs a hand", command, deadline_s=0.5)
     ended()
     assert time.monotonic() - begun < HANG_S
     assert "was stopped after 0.5 s" in events(ann, "problem")[0]

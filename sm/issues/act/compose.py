@@ -14,9 +14,9 @@ from sm.base.nonce import make_nonce
 from sm.base.phase import Phase
 from sm.base.redact import redact
 from sm.issues.act.unblock import spell_unblock
-from sm.issues.look import discussion, question, reviews
+from sm.issues.look import discussion, escalation, reviews
+from sm.issues.look.answers import COMMENT, read_texts
 from sm.issues.look.observe import Observation
-from sm.issues.look.replies import COMMENT, read_texts
 from sm.issues.look.snapshot import full_check
 from sm.issues.look.taken import find_trust, is_trusted_comment, issue_of, make_issue, read_taken
 from sm.issues.rules.decide import Decision
@@ -149,7 +149,7 @@ def gather(
         answered=seen.facts.answered and seen.write.phase is not Phase.NONE,
         reason=redact(seen.write.reason),
         reply="\n\n".join(read_texts(seen.replies, said)),
-        trouble=question.describe_trouble(session, seen),
+        trouble=escalation.describe_trouble(session, seen),
         remark=_remark(session, seen),
         git=work,
         tail=_tail(session, seen),
@@ -160,12 +160,12 @@ def gather(
         dialog=turn.read_question(session.dir, seen.question)
         if facts.dialog_at is not None
         else "",
-        question=question.read_asked(facts),
-        failure=question.describe_failed_turn(session, seen),
+        question=escalation.read_asked(facts),
+        failure=escalation.describe_failed_turn(session, seen),
         until=turn.format_until(facts.failure) if facts.failure else "",
         asked_row=facts.escalation.row if facts.escalation else "escalate",
-        locked_out=question.is_locked_out(facts),
-        stuck=question.is_stuck(facts),
+        locked_out=escalation.is_locked_out(facts),
+        stuck=escalation.is_stuck(facts),
         attach_command=_attach_command(session),
         edited=seen.edited or Edited(),
         edited_review=seen.edited_review or EditedReview(),

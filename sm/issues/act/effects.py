@@ -8,17 +8,17 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 
-from sm.adapters import vault
 from sm.adapters.forge.errors import AtWorkError, ConflictError
 from sm.adapters.forge.model import BOT, CheckState, Hold
 from sm.adapters.git_push import RefMovedError
 from sm.base.errors import SmError, StateError, TemporaryError, UsageError
 from sm.base.refusal import Refusal, Status
+from sm.channels import vault
 from sm.issues.act.compose import launch_with
 from sm.issues.act.problem import Problem
 from sm.issues.look import phase_file, reviews, taken
-from sm.issues.look.question import list_asked
-from sm.issues.look.replies import locate_question
+from sm.issues.look.answers import locate_question
+from sm.issues.look.escalation import list_asked
 from sm.issues.look.snapshot import last_snapshot
 from sm.issues.rules.material import Edited, EditedReview
 from sm.issues.work import claim, remnants, worktree

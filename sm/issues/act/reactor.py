@@ -16,7 +16,6 @@ from sm.base.foreign import read_seconds
 from sm.base.refusal import Refusal
 from sm.context.monitor import tend_context
 from sm.issues.act import retry
-from sm.issues.act.answer_asks import answer_asks
 from sm.issues.act.compose import compose, launch_with
 from sm.issues.act.effects import (
     NotNowError,
@@ -26,10 +25,11 @@ from sm.issues.act.effects import (
     perform,
     withdraw,
 )
+from sm.issues.act.forge_answers import answer_asks
 from sm.issues.act.problem import Problem, read_problem, write_problem
 from sm.issues.look import discussion, reviews, taken
+from sm.issues.look.escalation import STUCK
 from sm.issues.look.observe import Observation, observe
-from sm.issues.look.question import STUCK
 from sm.issues.look.snapshot import snapshot
 from sm.issues.rules.decide import BY_HAND, Held, decide
 from sm.issues.rules.facts import Facts

@@ -26,8 +26,8 @@ from sm.base.errors import StateError
 from sm.base.phase import Phase, PhaseWrite
 from sm.config.schema import ProjectSettings
 from sm.issues.look import phase_file, reviews
+from sm.issues.look.answers import Reply, explain_unread, list_replies
 from sm.issues.look.discussion import Heard, read_heard
-from sm.issues.look.replies import Reply, explain_unread, list_replies
 from sm.issues.look.snapshot import Snapshot, is_open, snapshot
 from sm.issues.look.taken import read_edited
 from sm.issues.rules.facts import Facts, Life, Limits, name_run

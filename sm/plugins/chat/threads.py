@@ -15,7 +15,7 @@ from sm.base.nonce import make_nonce
 from sm.base.text import clean
 from sm.issues import reply
 from sm.issues.act.refusals import REFUSALS
-from sm.issues.look import replies
+from sm.issues.look import answers
 from sm.issues.look.observe import recall
 from sm.issues.look.snapshot import Snapshot, last_snapshot
 from sm.messages import queue
@@ -146,7 +146,7 @@ def _answer(session: IssueSession, author: str, text: str, ident: str) -> None:
 
 def _answers(session: IssueSession, entry: Entry, ident: str) -> bool:
     """Whether the decision is the answer to what a person is asked; `ident` is made of it."""
-    if replies.find(session.dir, ident):
+    if answers.find(session.dir, ident):
         return True  # kept already, but the forge could not take it
     plan = plans.read_pending(session.dir)
     if plan and plan.row == "reply":

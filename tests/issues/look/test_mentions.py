@@ -8,7 +8,7 @@ from msgspec import structs
 from sm.adapters.forge.model import Issue, IssueState
 from sm.config.forges import GithubSettings, LocalSettings
 from sm.config.schema import Escalation, ProjectSettings
-from sm.issues.look.question import list_asked
+from sm.issues.look.escalation import list_asked
 from sm.issues.look.snapshot import Snapshot
 
 ISSUE = Issue(7, "Mend it", IssueState.OPEN, "ada", 1.0)

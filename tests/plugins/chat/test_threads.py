@@ -16,7 +16,7 @@ import pytest
 from sm.adapters.forge.trust import Trust
 from sm.base.errors import SmError
 from sm.config.forges import LocalSettings
-from sm.issues.look import replies
+from sm.issues.look import answers as answered
 from sm.issues.look.observe import recall
 from sm.issues.look.snapshot import snapshot
 from sm.messages import queue
@@ -83,7 +83,7 @@ def queued(session: IssueSession) -> list[str]:
 
 
 def answers(project: Project, session: IssueSession) -> list[str]:
-    return [reply.text for reply in replies.list_replies(session, None, Trust(), LONG_AGO)]
+    return [reply.text for reply in answered.list_replies(session, None, Trust(), LONG_AGO)]
 
 
 def comments(project: Project, session: IssueSession) -> list[str]:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from sm.adapters import vault
 from sm.adapters.forge.model import Comment, Issue
 from sm.adapters.forge.trust import Trust
 from sm.base.errors import StateError
 from sm.base.nonce import make_nonce
+from sm.channels import vault
 from sm.issues.look.brief import cut
 from sm.issues.look.taken import is_trusted_comment
 from sm.sessions.history import Escalation

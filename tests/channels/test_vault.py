@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters.vault import answer as answer_at_rest
-from sm.adapters.vault import ask, settle
 from sm.base.errors import StateError
+from sm.channels.vault import answer as answer_at_rest
+from sm.channels.vault import ask, settle
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from sm.issues.act.asks import Verb, list_asks, make_ask
+from sm.issues.act.forge_requests import Verb, list_asks, make_ask
 from sm.store.files import ensure_private_dir, write_json
 from sm.store.paths import SessionDir
 

@@ -24,7 +24,15 @@ from sm.base.errors import SmError, StateError, TemporaryError, UsageError
 from sm.base.foreign import NAME_LIMIT
 from sm.base.redact import redact
 from sm.base.text import one_line
-from sm.issues.act.asks import Answer, Ask, Verb, answer, clear_answers, list_asks, put_off
+from sm.issues.act.forge_requests import (
+    Answer,
+    Ask,
+    Verb,
+    answer,
+    clear_answers,
+    list_asks,
+    put_off,
+)
 from sm.issues.look import reviews, taken
 from sm.issues.look.snapshot import Snapshot, full_check, last_snapshot
 from sm.sessions.project import Project
