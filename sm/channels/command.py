@@ -1,14 +1,19 @@
-"""Runs a person's own `notify_command` in a separate process, so that sm does not wait for it."""
+"""A person's own `notify_command`. It is a process of its own, so that sm does not wait for it."""
 
 from __future__ import annotations
 
 import os
 import sys
+import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from sm.adapters.process import run, spawn
 from sm.adapters.surroundings import select_lasting_environment
 from sm.base.errors import SmError
+from sm.channels.channel import Channel, Word
+from sm.sessions import plan as plans
+from sm.sessions.history import Receipt
 from sm.sessions.session import Session
 from sm.store import events, journal
 from sm.store.paths import Root
@@ -17,6 +22,38 @@ COMMAND_S = 10.0
 """How long a command and its children may take."""
 LIMIT = 32 * 1024
 """Bytes of a text. A pipe holds so many before the command reads."""
+ALERTED = "alerted"
+"""The row of a receipt that says that the command was run."""
+
+
+@dataclass(frozen=True)
+class Command(Channel):
+    """The command, which is told of everything in one line."""
+
+    session: Session
+    command: str
+
+    def tell(self, word: Word) -> None:
+        """Have it run, once for each word; that it fails is noted, and holds nothing up.
+
+        It is run again only where this process dies before it could say that it was run.
+        """
+        key = f"{ALERTED}:{word.id}"
+        if not word.shortly or plans.has_receipt(self.session.dir, key):
+            return
+        try:
+            start(self.session, f"{self.session.address} {word.shortly}", self.command)
+        except SmError as error:
+            _note(self.session.root, self.session.name, error)
+        plans.add_receipt(self.session.dir, Receipt(time.time(), key, ALERTED))
+
+    ask = remind = tell
+
+
+def open_command(session: Session) -> Command | None:
+    """Return the command of the machine's settings, None if there is none."""
+    command = session.settings.notify_command
+    return Command(session, command) if command else None
 
 
 def start(session: Session, text: str, command: str, deadline_s: float = COMMAND_S) -> None:
@@ -52,8 +89,12 @@ def main(root: str, session: str, command: str, deadline_s: str, reading: str) -
     try:
         run("/bin/sh", "-c", command, stdin=words, timeout_s=float(deadline_s))
     except SmError as error:
-        detail = f"notify_command: {error.message}"
-        journal.record(Root(Path(root)).journal, events.Problem(session=session, text=detail))
+        _note(Root(Path(root)), session, error)
+
+
+def _note(root: Root, session: str, error: SmError) -> None:
+    detail = f"notify_command: {error.message}"
+    journal.record(root.journal, events.Problem(session=session, text=detail))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,17 @@
-"""Asks a person by Markdown files in a folder; the person answers in the file."""
+"""The vault: a folder with a Markdown file for each question; a person answers in the file."""
 
 from __future__ import annotations
 
 import re
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from sm.base.errors import SmError, StateError
 from sm.base.text import normalise
+from sm.channels.channel import Asked, Channel, Reply, Word
+from sm.sessions.session import IssueSession, Session
 from sm.store.files import read_guarded, write_atomic
 
 HEADING = "## Answer"
@@ -35,10 +39,55 @@ An agent waits for your answer: write it below the last heading and save the fil
 """
 
 
-def ask(path: Path, *, title: str, body: str, marker: str) -> Path:
+@dataclass(frozen=True)
+class Vault(Channel):
+    """The file `file` for the question of `session`. The file has the question's mark."""
+
+    session: IssueSession
+    file: Path
+    place: ClassVar[str] = "in the vault"
+
+    def ask(self, word: Word) -> None:
+        """Write the question into the file; an earlier one is put away first."""
+        record = self.session.record
+        title = f"{record.project} #{record.issue}: {record.title}"
+        write_question(self.file, title=title, body=word.text, marker=word.id)
+
+    def settle(self) -> None:
+        """Put the question away."""
+        put_away(self.file)
+
+    def list_replies(self, asked: Asked) -> list[Reply]:
+        """Return what is written below the question, which may be before the forge has taken it."""
+        if not (text := read_answer(self.file, marker=asked.id)):
+            return []
+        try:
+            at = self.file.lstat().st_mtime
+        except OSError:
+            return []  # it was just moved away
+        return [Reply(f"vault-{at:.3f}", at, "vault", text)]
+
+    def list_watched(self) -> tuple[Path, ...]:
+        """Return the file."""
+        return (self.file,)
+
+    def name_way(self) -> str:
+        """Return how a person answers there."""
+        return "the file in the vault"
+
+
+def open_vault(session: Session) -> Vault | None:
+    """Return the vault of the session's project, None if it has none."""
+    if not isinstance(session, IssueSession):
+        return None
+    folder = session.project.settings.escalation.vault
+    return Vault(session, folder / f"{session.name}.md") if folder else None
+
+
+def write_question(path: Path, *, title: str, body: str, marker: str) -> Path:
     """Write the question `marker` into the file `path`; a repeated call changes nothing.
 
-    An earlier question in the file is settled first. Returns `path`.
+    An earlier question in the file is put away first. Returns `path`.
 
     Raises:
         StateError: the file belongs to a person, or cannot be written.
@@ -50,7 +99,7 @@ def ask(path: Path, *, title: str, body: str, marker: str) -> Path:
             return path
         if not _is_ours(there):
             raise StateError(f"'{path}' is no question of ours: move it, it is in the way of one")
-        settle(path)
+        put_away(path)
     _make_folder(path.parent)
     text = TEMPLATE.format(
         title=" ".join(normalise(title).split()) or "A question",
@@ -63,7 +112,7 @@ def ask(path: Path, *, title: str, body: str, marker: str) -> Path:
     return path
 
 
-def answer(path: Path, *, marker: str = "", quiet_s: float = QUIET_S) -> str | None:
+def read_answer(path: Path, *, marker: str = "", quiet_s: float = QUIET_S) -> str | None:
     """Return what the person wrote under the heading; None if there is nothing yet.
 
     With a `marker` only the answer to that question counts. A file that was saved less than
@@ -91,7 +140,7 @@ def answer(path: Path, *, marker: str = "", quiet_s: float = QUIET_S) -> str | N
     return normalise(COMMENT.sub("", "\n".join(lines[start:]))).strip() or None
 
 
-def settle(path: Path) -> Path:
+def put_away(path: Path) -> Path:
     """Move the file to `answered/` beside it, under a free name; return its new path.
 
     A missing file is no error. A file that is not our question stays where it is.

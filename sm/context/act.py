@@ -204,7 +204,7 @@ def _relaunch(session: Session, move: Move, relaunch: Relaunch | None) -> float 
 def _report(session: Session, move: Move) -> float | None:
     text = f"cannot be given a new context yet: {move.reason}"
     key = f"{move.record.id}:{move.record.step}"
-    alerts.note(session, text, key, session.settings.notify_command)
+    alerts.note(session, text, key)
     return None
 
 

@@ -55,9 +55,7 @@ def give_up(session: Session, record: Rotation, reason: str) -> None:
     if _is_waiting(session, record):
         _tell_agent(session, record, reason)
     crash_point("outcome:told-agent")
-    alerts.note(
-        session, f"{what}: {reason}", f"rotation:{record.id}", session.settings.notify_command
-    )
+    alerts.note(session, f"{what}: {reason}", f"rotation:{record.id}")
 
 
 def _begin_anew(session: Session, record: Rotation) -> None:
@@ -154,4 +152,4 @@ def _tell_if_frequent(session: Session, record: Rotation) -> None:
             f"has needed {count} handoff cycles within an hour: its context fills up fast; for an "
             f"hour the next one begins {RAISED:g} points later"
         )
-        alerts.note(session, text, f"frequent:{record.id}", session.settings.notify_command)
+        alerts.note(session, text, f"frequent:{record.id}")

@@ -193,7 +193,7 @@ def tell_of_compaction(session: Session, compaction: Compaction) -> None:
         )
     if "person" in session.settings.monitor.tell:
         lost = f"has lost its context to a compaction ({compaction.trigger})"
-        alerts.note(session, lost, key, session.settings.notify_command, parent=False)
+        alerts.note(session, lost, key, parent=False)
 
 
 def _begin_cycle(session: Session, percent: float, flags: Flags) -> None:
@@ -219,6 +219,6 @@ def _begins(session: Session, percent: float, flags: Flags) -> bool:
     except SmError as error:
         text = f"cannot be given a new context at {percent:g}%: {error.message}"
         key = f"cycle:{flags.context}:{flags.reset_at:.6f}"
-        alerts.note(session, text, key, session.settings.notify_command)
+        alerts.note(session, text, key)
         return True
     return begun is not None

@@ -1,8 +1,8 @@
-"""What an issue's agent is told of the phase protocol."""
+"""What an issue's agent is told of the phase protocol, and of people who follow its work."""
 
 from __future__ import annotations
 
-from sm.plugins.chat.bridge import lookup, texts
+from sm.channels import people
 from sm.sessions.session import Session
 
 
@@ -13,7 +13,6 @@ def repeat(session: Session) -> str:
     """
     if not session.issue:
         return ""
-    database = session.machine.settings.bridge_database
-    chat = texts.write_note(lookup.find_about(database, session))
     signal = "" if session.profile.system_prompt else session.explain_protocol()
-    return "\n\n".join(part for part in (signal, chat) if part)
+    channels = people.introduce(session, people.open_channels(session))
+    return "\n\n".join(part for part in (signal, *channels) if part)

@@ -182,4 +182,4 @@ def _give_up_damaged(session: Session, error: StateError) -> None:
     why = one_line(error.message, SENTENCE_LIMIT)
     told = f"[sm] Your context was not replaced: {why}. Go on with your work."
     queue.put(session.dir, Message(id=queue.make_id(), text=told, mode=Mode.IMPORTANT))
-    alerts.note(session, text, f"damaged:{time.time():.6f}", session.settings.notify_command)
+    alerts.note(session, text, f"damaged:{time.time():.6f}")

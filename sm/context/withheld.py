@@ -49,8 +49,8 @@ def note(session: Session, deed: Deed, refusal: Refusal) -> None:
             session.root.journal, events.Waiting(session=session.name, reason=known.sentence)
         )
     if refusal is Refusal.DRAFT and time.time() > known.since + LEFT_S:
-        key, command = f"withheld:{known.since:.0f}", session.settings.notify_command
-        alerts.note(session, f"is left as it is: {known.sentence}", key, command)
+        key = f"withheld:{known.since:.0f}"
+        alerts.note(session, f"is left as it is: {known.sentence}", key)
 
 
 def forget(directory: SessionDir) -> None:

@@ -14,12 +14,12 @@ from msgspec import structs
 from sm.adapters.forge.errors import NotFoundError
 from sm.adapters.forge.model import Issue, IssueState
 from sm.base.errors import SmError, TemporaryError
+from sm.channels import people
 from sm.config.schema import ProjectSettings
 from sm.issues.act.compose import gather, launch_with, read_git_state
 from sm.issues.act.problem import Problem, write_problem
 from sm.issues.act.settled import let_go
 from sm.issues.look import phase_file, taken
-from sm.issues.look.answers import locate_question
 from sm.issues.look.observe import recall
 from sm.issues.look.snapshot import snapshot
 from sm.issues.rules.material import SOURCES
@@ -216,9 +216,9 @@ def _write_watch(session: IssueSession) -> None:
         project.root.idle_marker(session.name),
         session.dir.state,
         session.dir.queue / Place.WAITING,
-        locate_question(session),
+        *people.list_watched(session),
     ]
-    write_atomic(session.dir.watch, "".join(f"{path}\n" for path in watched if path))
+    write_atomic(session.dir.watch, "".join(f"{path}\n" for path in watched))
     sign = next(iter(project.forge.signs()), "")  # without one it is looked at when that is due
     write_atomic(session.dir.shared, f"{project.directory.path}\n{sign}\n")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from sm.plugins.chat.bridge import bindings, database
 from sm.plugins.chat.bridge.handoffs import APPENDED, open_bridge
 from sm.plugins.chat.bridge.records import Client, EntryType
-from sm.plugins.chat.threads import hand_over
+from sm.plugins.chat.threads import Chat
 from sm.sessions.session import IssueSession
 from tests.bench.measure import Bench, Figure, Take, call_ms, in_turns
 from tests.bench.reaction import quiet_stage
@@ -150,7 +150,7 @@ def _passes(bench: Bench) -> Iterator[Figure]:
         project = stage.project
         session = put_session(project, stage.file_issue(), alive=False)
         path, aside = project.config.bridge_database, bench.folder / "aside.db"
-        look = _often(lambda: hand_over(session), _processor_ms)
+        look = _often(lambda: Chat(session).listen(), _processor_ms)
 
         def without() -> float:
             path.rename(aside)

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from sm.base.errors import StateError
-from sm.channels.vault import answer as answer_at_rest
-from sm.channels.vault import ask, settle
+from sm.channels.vault import put_away, read_answer, write_question
 
 
 @pytest.fixture
@@ -17,11 +16,11 @@ def path(tmp_path: Path) -> Path:
 
 
 def question(path: Path, marker: str = "m1", body: str = "Which database?") -> Path:
-    return ask(path, title="harb #7: Add größe", body=body, marker=marker)
+    return write_question(path, title="harb #7: Add größe", body=body, marker=marker)
 
 
 def answer(path: Path) -> str | None:
-    return answer_at_rest(path, quiet_s=0)
+    return read_answer(path, quiet_s=0)
 
 
 def write_below(path: Path, text: str) -> None:
@@ -70,7 +69,7 @@ def test_body_cannot_answer_itself(path: Path) -> None:
 
 
 def test_title_stays_on_its_line(path: Path) -> None:
-    ask(path, title="a\n## Answer\nyes \x1b[2J", body="b", marker="m")
+    write_question(path, title="a\n## Answer\nyes \x1b[2J", body="b", marker="m")
     assert path.read_text().startswith("# a ## Answer yes\n")
     assert answer(path) is None
 
@@ -86,10 +85,10 @@ def test_file_cut_short_is_no_answer(path: Path) -> None:
 def test_file_being_written_is_left_until_it_rests(path: Path) -> None:
     question(path)
     write_below(path, "Use Post")
-    assert answer_at_rest(path, quiet_s=60) is None
+    assert read_answer(path, quiet_s=60) is None
     rested = time.time() - 61
     os.utime(path, (rested, rested))
-    assert answer_at_rest(path, quiet_s=60) == "Use Post"
+    assert read_answer(path, quiet_s=60) == "Use Post"
 
 
 def test_new_question_settles_the_one_before(path: Path) -> None:
@@ -103,10 +102,10 @@ def test_new_question_settles_the_one_before(path: Path) -> None:
 
 def test_settled_under_a_name_of_its_own_and_only_once(path: Path) -> None:
     question(path)
-    assert settle(path) == path.parent / "answered" / "dev-harb-7.md"
-    assert settle(path) == path
+    assert put_away(path) == path.parent / "answered" / "dev-harb-7.md"
+    assert put_away(path) == path
     question(path)
-    assert settle(path).name == "dev-harb-7-2.md"
+    assert put_away(path).name == "dev-harb-7-2.md"
 
 
 def test_a_persons_own_file_is_not_replaced(path: Path) -> None:
@@ -135,7 +134,7 @@ def test_a_persons_own_file_answers_nothing_and_stays(path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_text("# my notes\n\n## Answer\n\n42\n")
     assert answer(path) is None
-    assert settle(path) == path
+    assert put_away(path) == path
     assert path.exists()
 
 
@@ -143,5 +142,5 @@ def test_link_is_not_settled(path: Path) -> None:
     question(path)
     target = path.rename(path.with_name("target"))
     path.symlink_to(target)
-    assert settle(path) == path
+    assert put_away(path) == path
     assert path.is_symlink()

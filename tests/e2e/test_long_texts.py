@@ -20,8 +20,9 @@ from sm.adapters.forge.model import (
     ReviewState,
 )
 from sm.base.errors import StateError
+from sm.channels.channel import Reply
 from sm.issues.look import brief
-from sm.issues.look.answers import Reply, read_texts
+from sm.issues.look.answers import read_texts
 from sm.issues.look.snapshot import snapshot
 from sm.sessions import plan
 from sm.store.files import append_line, read_json, write_json

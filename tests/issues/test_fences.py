@@ -74,12 +74,12 @@ def filled(words: str, phase: Phase, head: str) -> Material:
         edited_review=EditedReview(now=review),
         git=GitState(),
         phase=phase,
-        handoffs=("h-1",),
+        channels=(chat_texts.write_note(["h-1"]),),
     )
     changes = {
         field: written(getattr(made, field), words)
         for field in made.__struct_fields__
-        if field not in (*OURS, "handoffs")
+        if field not in (*OURS, "channels")
     }
     made = structs.replace(made, **changes, nonce=NONCE)
     assert made.pull

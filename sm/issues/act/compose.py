@@ -13,9 +13,11 @@ from sm.base.errors import SmError
 from sm.base.nonce import make_nonce
 from sm.base.phase import Phase
 from sm.base.redact import redact
+from sm.channels import people
+from sm.channels.comments import COMMENT
 from sm.issues.act.unblock import spell_unblock
 from sm.issues.look import discussion, escalation, reviews
-from sm.issues.look.answers import COMMENT, read_texts
+from sm.issues.look.answers import read_texts
 from sm.issues.look.observe import Observation
 from sm.issues.look.snapshot import full_check
 from sm.issues.look.taken import find_trust, is_trusted_comment, issue_of, make_issue, read_taken
@@ -26,7 +28,6 @@ from sm.issues.rules.notices import write_notice, write_short_notice
 from sm.issues.rules.outage import OutageError, find_outage
 from sm.issues.rules.prompts import write_prompt
 from sm.issues.rules.rows import Step
-from sm.plugins.chat.bridge import lookup
 from sm.sessions import agent, terminal, turn
 from sm.sessions.history import KILLED, Verb
 from sm.sessions.launch import Launch
@@ -121,7 +122,7 @@ def gather(
     """Everything that a text may quote; of the long texts only what is `needed`."""
     project = session.project
     settings, facts = project.settings, seen.facts
-    handoffs = lookup.find_about(project.config.bridge_database, session)
+    channels = people.open_channels(session)
     issue = issue_of(session) if Source.ISSUE in needed else _known(session)
     said = _read_comments(session) if _has_comments(seen, needed) else ()
     return Material(
@@ -133,7 +134,7 @@ def gather(
         phase_file=str(project.root.phase(session.record.project, session.issue)),
         nonce=make_nonce(4),
         merge_command=_merge_command(project, seen),
-        answer_help=_answer_help(session, seen, handoffs),
+        answer_help=_answer_help(session, seen, people.name_ways(session, channels)),
         pull=_whole_pull(session, seen, needed),
         repeated=_is_repeated(facts),
         check=full_check(project, seen.pull) if _has_log(seen, needed) else seen.check,
@@ -169,7 +170,7 @@ def gather(
         attach_command=_attach_command(session),
         edited=seen.edited or Edited(),
         edited_review=seen.edited_review or EditedReview(),
-        handoffs=handoffs,
+        channels=people.introduce(session, channels),
         killed=facts.history.has(KILLED),
         unblock_command=spell_unblock(settings, session.issue),
         conflicts=_find_conflicts(session) if _has_conflicts(facts, needed) else (),
@@ -246,15 +247,10 @@ def _attach_command(session: IssueSession) -> str:
     return f"sm attach {session.record.project} {session.issue}"
 
 
-def _answer_help(session: IssueSession, seen: Observation, handoffs: tuple[str, ...]) -> str:
+def _answer_help(session: IssueSession, seen: Observation, ways: Iterable[str]) -> str:
     if seen.facts.dialog_at is not None:
         return f"`{_attach_command(session)}`, in its terminal"
-    ways = [f"`sm reply {session.record.project} {session.issue} TEXT`", "a comment on the issue"]
-    if session.project.settings.escalation.vault:
-        ways.append("the file in the vault")
-    if handoffs:  # without the id: the forge shows this, and an id is enough to write
-        ways.append("a decision in the handoff about it")
-    return " or ".join(ways)
+    return " or ".join((f"`sm reply {session.record.project} {session.issue} TEXT`", *ways))
 
 
 def _remark(session: IssueSession, seen: Observation) -> str:

@@ -6,18 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
-from msgspec import structs
 
 from sm.adapters.forge.errors import AtWorkError, ConflictError
 from sm.adapters.forge.model import BOT, CheckState, Hold
 from sm.adapters.git_push import RefMovedError
 from sm.base.errors import SmError, StateError, TemporaryError, UsageError
 from sm.base.refusal import Refusal, Status
-from sm.channels import vault
+from sm.channels import people
+from sm.channels.channel import Word
 from sm.issues.act.compose import launch_with
 from sm.issues.act.problem import Problem
 from sm.issues.look import phase_file, reviews, taken
-from sm.issues.look.answers import locate_question
 from sm.issues.look.escalation import list_asked
 from sm.issues.look.snapshot import last_snapshot
 from sm.issues.rules.material import Edited, EditedReview
@@ -25,10 +24,9 @@ from sm.issues.work import claim, remnants, worktree
 from sm.issues.work.furnish import make_ready
 from sm.issues.work.remnants import KEPT_FOR_OTHERS
 from sm.messages import delivery, queue
-from sm.messages.alerts import alert, note
+from sm.messages.alerts import note
 from sm.messages.ids import make_id
 from sm.messages.queue import Message, Mode
-from sm.plugins.chat import threads
 from sm.plugins.forges.web.errors import RefusedError
 from sm.sessions import agent, agent_process, registry
 from sm.sessions.history import BEGUN, QUEUED, Verb
@@ -70,8 +68,6 @@ def perform(session: IssueSession, plan: Plan, step: int) -> str:
 
     """
     planned, ident = plan.steps[step], make_effect_id(plan, step)
-    if planned.shortly:  # first, because the forge may be out of reach
-        alert(session, planned.shortly, ident, session.project.config.notify_command)
     return EFFECTS[planned.verb](session, planned, ident)
 
 
@@ -172,68 +168,27 @@ def _comment(session: IssueSession, step: PlannedStep, ident: str) -> str:
     text = step.text
     if step.name == "stopped" and session.worktree.exists():
         text += f"\n\nIts worktree has work that is nowhere else and is kept: `{session.worktree}`."
-    session.project.forge.comment(session.issue, text, author=BOT, marker=ident)
+    people.tell(session, Word(ident, text, step.shortly))
     return step.name
 
 
 def _notify(session: IssueSession, step: PlannedStep, ident: str) -> str:
-    missed = _missed(_ask_in_vault, session, step, ident)
-    missed += _missed(_ask_in_chat, session, step, ident)
-    # The issue comes last: its comment names the places without the question.
-    where_not = "".join(f"\n\nThis question is {place}." for place in missed)
-    text = f"{_mentions(session)}{step.text}{where_not}"
-    _comment(session, structs.replace(step, text=text), ident)
-    if missed:
+    if missed := people.ask(session, _word_for_asked(session, step, ident)):
         raise PartlyToldError(f"the question is {'; '.join(missed)}")
     return step.name
 
 
-def _mentions(session: IssueSession) -> str:
-    """The names of those who are asked, as the forge tells them of it; '' for nobody."""
-    seen = last_snapshot(session.project.directory)
-    names = list_asked(session.project.settings, seen, session.issue)
-    return f"{' '.join(f'@{name}' for name in names)} " if names else ""
-
-
-def _missed(
-    ask: Callable[[IssueSession, PlannedStep, str], None],
-    session: IssueSession,
-    step: PlannedStep,
-    ident: str,
-) -> list[str]:
-    """Why the question is not in one of the places for it: at most one sentence.
-
-    One place that cannot be used keeps the question from no other.
-    """
-    try:
-        ask(session, step, ident)
-    except SmError as error:
-        return [error.message]
-    return []
-
-
-def _ask_in_vault(session: IssueSession, step: PlannedStep, ident: str) -> None:
-    if (file := locate_question(session)) is None:
-        return
-    title = f"{session.record.project} #{session.issue}: {session.record.title}"
-    try:
-        vault.ask(file, title=title, body=step.text, marker=ident)
-    except SmError as error:
-        raise SmError(f"not in the vault: {error.message}") from error
-
-
-def _ask_in_chat(session: IssueSession, step: PlannedStep, ident: str) -> None:
-    try:
-        threads.ask(session, step.text, ident)
-    except SmError as error:
-        raise SmError(f"not in the chat: {error.message}") from error
-
-
 def _remind(session: IssueSession, step: PlannedStep, ident: str) -> str:
-    text = f"{_mentions(session)}{step.text}"
-    told = _comment(session, structs.replace(step, text=text), ident)
+    people.remind(session, _word_for_asked(session, step, ident))
     _publish(session, session.root.renotify(session.record.project, session.issue), ident)
-    return told
+    return step.name
+
+
+def _word_for_asked(session: IssueSession, step: PlannedStep, ident: str) -> Word:
+    """What is said to those who are asked, with their names."""
+    seen = last_snapshot(session.project.directory)
+    asked = list_asked(session.project.settings, seen, session.issue)
+    return Word(ident, step.text, step.shortly, asked)
 
 
 def _publish(session: IssueSession, path: Path, text: str) -> str:
@@ -245,13 +200,7 @@ def _publish(session: IssueSession, path: Path, text: str) -> str:
         write_atomic(path, f"{text}\n")
     except StateError as error:
         left = f"went on without a file that only people and scripts read: {error.message}"
-        note(
-            session,
-            left,
-            f"unwritten:{path.name}",
-            session.project.config.notify_command,
-            parent=False,
-        )
+        note(session, left, f"unwritten:{path.name}", parent=False)
         return left
     return ""
 
@@ -339,19 +288,10 @@ def _release_claim(session: IssueSession, step: PlannedStep, ident: str) -> str:
 
 def _forget(session: IssueSession, step: PlannedStep, ident: str) -> str:
     project = session.project
-    if (file := locate_question(session)) is not None:
-        _settle(session, file)
+    people.settle(session)
     for problem in registry.forget(project.root, session, project.config.logs):
         project.record(events.Problem(session=session.name, text=problem))
     return ""
-
-
-def _settle(session: IssueSession, file: Path) -> None:
-    """Put the question away; a vault that cannot be used keeps no session from its end."""
-    try:
-        vault.settle(file)
-    except SmError as error:
-        session.project.record(events.Problem(session=session.name, text=error.message))
 
 
 EFFECTS: dict[Verb, Callable[[IssueSession, PlannedStep, str], str]] = {

@@ -14,6 +14,7 @@ from sm.adapters.git_call import GitLockedError
 from sm.base.errors import SmError, StateError, TemporaryError
 from sm.base.foreign import read_seconds
 from sm.base.refusal import Refusal
+from sm.channels import people
 from sm.context.monitor import tend_context
 from sm.issues.act import retry
 from sm.issues.act.compose import compose, launch_with
@@ -40,7 +41,6 @@ from sm.messages import alerts
 from sm.messages.follow_up import tend_messages
 from sm.messages.hands import find_obstacle, observe_hands
 from sm.messages.telling import tell_of_step
-from sm.plugins.chat.threads import hand_over
 from sm.plugins.forges.web.ledger import spend_for
 from sm.sessions import agent_process, registry
 from sm.sessions import plan as plans
@@ -129,7 +129,7 @@ def _tend(session: IssueSession) -> float:
 
     seen_to = (
         context,
-        lambda: hand_over(session),
+        *(channel.listen for channel in people.open_channels(session)),
         lambda: taken.watch(session),
         lambda: reviews.watch(session),
         lambda: discussion.watch(session),
@@ -295,8 +295,7 @@ def _note_held(session: IssueSession, held: Held | None) -> None:
         return
     since = directory.problem.stat().st_mtime
     if held.refusal is Refusal.DRAFT and time.time() > since + LEFT_S:
-        key, command = f"held:{since:.0f}", session.project.config.notify_command
-        alerts.note(session, f"is left as it is: {problem.sentence}", key, command)
+        alerts.note(session, f"is left as it is: {problem.sentence}", f"held:{since:.0f}")
 
 
 def _note_outage(session: IssueSession, outage: OutageError) -> None:

@@ -24,9 +24,10 @@ from sm.adapters.forge.review import verdict
 from sm.adapters.tmux import MissingPaneError, NoServerError
 from sm.base.errors import StateError
 from sm.base.phase import Phase, PhaseWrite
+from sm.channels.channel import Reply
 from sm.config.schema import ProjectSettings
 from sm.issues.look import phase_file, reviews
-from sm.issues.look.answers import Reply, explain_unread, list_replies
+from sm.issues.look.answers import list_replies
 from sm.issues.look.discussion import Heard, read_heard
 from sm.issues.look.snapshot import Snapshot, is_open, snapshot
 from sm.issues.look.taken import read_edited
@@ -59,7 +60,7 @@ class Observation(Struct, frozen=True):
     problem: str
     """Why the phase file cannot be read, '' if it can."""
     unread: str = ""
-    """Why an answer in the vault cannot be read, '' if it can."""
+    """Why the answers in a channel cannot be read, '' if they can."""
     question: str = ""
     """What a dialog in the agent's terminal shows."""
     edited: Edited | None = None
@@ -238,9 +239,8 @@ def _gather(
     )
     facts = structs.replace(facts, idle_since=_idle_since(session, facts))
     asked = facts.escalation
-    answers = list_replies(session, issue, trust, asked) if asked else ()
+    answers, unread = list_replies(session, issue, trust, asked) if asked else ((), "")
     facts = structs.replace(facts, reply=answers[-1].id if answers else "")
-    unreadable = explain_unread(session) if asked else ""
     return Observation(
         facts,
         write,
@@ -248,7 +248,7 @@ def _gather(
         review,
         answers,
         written.problem,
-        unreadable,
+        unread,
         edited=edited,
         edited_review=edited_review,
         heard=heard,

@@ -141,8 +141,8 @@ class Material(Struct, frozen=True):
     """The issue as a trusted person has edited it, if the text is about that."""
     edited_review: EditedReview = EditedReview()
     """The same of a review."""
-    handoffs: tuple[str, ...] = ()
-    """The ids of the threads about the issue."""
+    channels: tuple[str, ...] = ()
+    """What the agent has to know of the ways by which people follow its work."""
     row: str = ""
     """The row of the matrix that the text is for."""
     killed: bool = False

@@ -9,7 +9,6 @@ from sm.base.phase import SENTINELS, Phase, explain_protocol
 from sm.base.quoting import PERSON, QUOTE_LIMIT, SENTENCE_LIMIT, fence, first_part, name
 from sm.base.text import one_line
 from sm.issues.rules.material import Edited, Material, cite_pull, name_pull
-from sm.plugins.chat.bridge import texts
 
 COMPARED = 1_000_000
 """Pairs of lines of two texts, up to which their order counts where they are compared."""
@@ -43,7 +42,7 @@ def _protocol_here(m: Material) -> str:
         "list|show|comment, sm pr list|show|diff|checks|comment|merge, each with --project "
         f"{m.project}; --help says more."
     )
-    return "\n\n".join(filter(None, (signal, forge, texts.write_note(m.handoffs))))
+    return "\n\n".join((signal, forge, *m.channels))
 
 
 def _start(m: Material) -> str:

@@ -9,12 +9,14 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from sm.adapters.forge.trust import Trust
 from sm.base.errors import SmError
+from sm.channels import people
+from sm.channels.channel import Channel, Word
 from sm.config.forges import LocalSettings
 from sm.issues.look import answers as answered
 from sm.issues.look.observe import recall
@@ -22,9 +24,10 @@ from sm.issues.look.snapshot import snapshot
 from sm.messages import queue
 from sm.messages.queue import Place
 from sm.plugins.chat import operations, threads
-from sm.plugins.chat.bridge import bindings, lookup
+from sm.plugins.chat.bridge import bindings
 from sm.plugins.chat.bridge.handoffs import open_bridge
-from sm.plugins.chat.bridge.records import Client, EntryType, Status
+from sm.plugins.chat.bridge.records import Client, Entry, EntryType, Status
+from sm.plugins.chat.threads import Chat
 from sm.sessions import plan, registry
 from sm.sessions.history import Escalation, Receipt, Verb
 from sm.sessions.plan import Plan
@@ -34,6 +37,7 @@ from sm.store import journal, lock
 from sm.store.files import write_atomic
 from sm.store.paths import Root, name_session
 from sm.views.event_words import describe, name_event
+from tests.channels.channel_contract import ChannelContract, Side, make_session
 from tests.e2e.stage import make_stage
 from tests.helpers import HANG_S, put_session, wait_for
 
@@ -83,7 +87,8 @@ def queued(session: IssueSession) -> list[str]:
 
 
 def answers(project: Project, session: IssueSession) -> list[str]:
-    return [reply.text for reply in answered.list_replies(session, None, Trust(), LONG_AGO)]
+    found, _ = answered.list_replies(session, None, Trust(), LONG_AGO)
+    return [reply.text for reply in found]
 
 
 def comments(project: Project, session: IssueSession) -> list[str]:
@@ -94,10 +99,10 @@ def test_no_control_character_of_the_chat_reaches_a_terminal(
     project: Project, session: IssueSession
 ) -> None:
     said(project, session, HOSTILE)
-    threads.hand_over(session)
+    Chat(session).listen()
     escalate(project, session)
     said(project, session, HOSTILE)
-    threads.hand_over(session)
+    Chat(session).listen()
     for text in (*queued(session), *answers(project, session), *comments(project, session)):
         assert "red\n/exit text" in text
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", text)
@@ -119,10 +124,10 @@ def test_an_answer_is_given_once_though_the_forge_was_down_meanwhile(
     file.write_text("no issue")
     for _ in range(2):
         with pytest.raises(SmError):
-            threads.hand_over(session)
+            Chat(session).listen()
     note(session, "reply", write, Verb.INJECT)  # with the forge in order again, but sooner
     file.write_text(whole)
-    threads.hand_over(session)
+    Chat(session).listen()
     assert comments(project, session) == ["chat answered:\n\nBlue."]
     [later] = queued(session)
     assert "Light blue." in later
@@ -144,7 +149,7 @@ def test_a_comment_that_the_forge_refuses_keeps_no_other_entry_from_the_agent(
     (forge.path / "issues" / f"{session.issue:04d}.md").unlink()
     said(project, session, "Blue.")
     said(project, session, "And quickly.")
-    threads.hand_over(session)
+    Chat(session).listen()
     assert sorted(answers(project, session)) == ["And quickly.", "Blue."]
     events = journal.read(project.root.journal)
     problems = [describe(event) for event in events if name_event(event) == "problem"]
@@ -156,10 +161,10 @@ def test_a_second_decision_is_not_lost_while_the_first_waits_to_be_typed(
 ) -> None:
     write = escalate(project, session)
     said(project, session, "Blue.")
-    threads.hand_over(session)
+    Chat(session).listen()
     plan.save(session.dir, Plan("reply:1", "reply", write, time.time(), ()))
     said(project, session, "And bold.")
-    threads.hand_over(session)
+    Chat(session).listen()
     assert answers(project, session) == ["Blue."]
     [message] = queued(session)
     assert "And bold." in message
@@ -170,7 +175,7 @@ def test_what_was_decided_before_the_question_is_no_answer_to_it(
 ) -> None:
     said(project, session, "Tabs.")
     escalate(project, session)
-    threads.hand_over(session)
+    Chat(session).listen()
     assert answers(project, session) == []
     assert "Tabs." in queued(session)[0]
 
@@ -181,7 +186,7 @@ def test_a_decision_is_no_answer_while_a_dialog_is_open(tmp_path: Path, root: Ro
     escalate(project, session)
     said(project, session, "Blue.")
     write_atomic(session.dir.state, f"dialog {time.time():.3f} - -\n")
-    threads.hand_over(session)
+    Chat(session).listen()
     assert answers(project, session) == []
     assert "Blue." in queued(session)[0]
 
@@ -193,7 +198,7 @@ def test_an_entry_whose_time_is_none_is_in_nobodys_way(
     said(project, session, "Blue.")
     with open_bridge(project.config.bridge_database) as handoffs:
         handoffs.connection.execute("UPDATE handoff_entries SET created_at = 'now'")
-    threads.hand_over(session)
+    Chat(session).listen()
     assert answers(project, session) == ["Blue."]
 
 
@@ -202,7 +207,7 @@ def test_a_decision_is_handed_over_though_the_remote_is_out_of_reach(
 ) -> None:
     project.settings.repo.rename(project.settings.repo.with_name("gone"))
     said(project, session, "Tabs.")
-    threads.hand_over(session)
+    Chat(session).listen()
     assert "Tabs." in queued(session)[0]
 
 
@@ -214,10 +219,10 @@ def test_a_database_that_cannot_even_be_looked_for_is_a_problem_and_no_crash(
     project = make_stage(tmp_path, auto=False, settings={"bridge_database": where}).project
     session = put_session(project, 1)
     with pytest.raises(SmError, match="File name too long"):
-        threads.hand_over(session)
+        Chat(session).listen()
     with pytest.raises(SmError, match="File name too long"):
-        threads.ask(session, "Which colour?", "key")
-    assert lookup.find_about(project.config.bridge_database, session) == ()
+        Chat(session).ask(Word("key", "Which colour?"))
+    assert people.introduce(session, [Chat(session)]) == ()
     assert [name_event(event) for event in journal.read(project.root.journal)] == ["problem"]
 
 
@@ -295,3 +300,33 @@ def test_a_session_of_another_project_with_the_same_name_is_told_nothing(
         bindings.bind(handoffs, ident, "h_rb", session.issue)
     assert operations.close(machine, ident).status is Status.COMPLETED
     assert queue.list_messages(project.root.session(other), Place.WAITING) == []
+
+
+class ChatSide(Side):
+    place: ClassVar[str] = "in the chat"
+
+    def open(self) -> Channel:
+        return Chat(self.session)
+
+    def read(self) -> list[str]:
+        return [one.content for one in self.entries() if one.type is EntryType.QUESTION]
+
+    def answer(self, text: str) -> None:
+        with open_bridge(self.session.project.config.bridge_database) as handoffs:
+            ident = self.entries()[0].handoff_id
+            handoffs.add(ident, EntryType.DECISION, text, Client.CHAT)
+
+    def entries(self) -> list[Entry]:
+        project, record = self.session.project, self.session.record
+        with open_bridge(project.config.bridge_database) as handoffs:
+            [one] = bindings.list_about_issue(handoffs, record.project, record.issue)
+            return list(handoffs.entries(one.handoff_id))
+
+
+class TestChat(ChannelContract):
+    @pytest.fixture
+    def side(self, tmp_path: Path, root: Root) -> Iterator[Side]:
+        session = make_session(make_stage(tmp_path, auto=False))
+        said(session.project, session)
+        with lock.hold(session.dir.monitor_lock):  # no monitor is started for the answer
+            yield ChatSide(session)

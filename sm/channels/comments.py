@@ -1,0 +1,47 @@
+"""The issue itself: people are told by comments, and answer by comments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sm.adapters.forge.model import BOT, Comment
+from sm.channels.channel import Asked, Channel, Reply, Word
+from sm.sessions.session import IssueSession
+
+COMMENT = "comment-"
+"""The id of an answer on the forge begins with it."""
+
+
+@dataclass(frozen=True)
+class Comments(Channel):
+    """The comments on the issue of `session`. A hidden mark in each of ours tells which it is."""
+
+    session: IssueSession
+    place: ClassVar[str] = "on the issue"
+
+    def tell(self, word: Word) -> None:
+        """Comment on the issue."""
+        mentions = "".join(f"@{name} " for name in word.people)
+        forge, text = self.session.project.forge, f"{mentions}{word.text}"
+        forge.comment(self.session.issue, text, author=BOT, marker=word.id)
+
+    ask = remind = tell
+
+    def list_replies(self, asked: Asked) -> list[Reply]:
+        """Return the comments of trusted people behind the question's own.
+
+        They have the time of the forge, which may differ from that of this machine. So they are
+        compared with that comment, where there is one.
+        """
+        ours = [one.at for one in asked.comments if asked.id and one.marker == asked.id]
+        told_at = ours[0] if ours else asked.at
+        return [_reply(one) for one in asked.comments if not one.marker and one.at > told_at]
+
+    def name_way(self) -> str:
+        """Return how a person answers there."""
+        return "a comment on the issue"
+
+
+def _reply(comment: Comment) -> Reply:
+    return Reply(f"{COMMENT}{comment.at:.0f}-{comment.author}", comment.at, comment.author, "")
