@@ -175,8 +175,10 @@ def _fill_state(root: Root, project: Project) -> None:
 
 
 def _begin_thread(folder: Path) -> str:
-    from sm.plugins.chat import operations as bridge
+    from sm.plugins.chat import operations
     from sm.sessions import machine as machines
 
-    made = bridge.create(machines.load_here(folder / "sm.yaml"), HOSTILE, HOSTILE, client="chat")
+    made = operations.create(
+        machines.load_here(folder / "sm.yaml"), HOSTILE, HOSTILE, client="chat"
+    )
     return made.handoff.id

@@ -27,7 +27,7 @@ def open_channels(session: Session) -> tuple[Channel, ...]:
 
 
 def _open_beside(session: Session) -> list[Channel]:
-    from sm.plugins.chat.threads import open_chat
+    from sm.plugins.chat.handover import open_chat
 
     opened = [_open(session, open_channel) for open_channel in (*OURS, open_chat)]
     return [channel for channel in opened if channel is not None]

@@ -21,7 +21,7 @@ PRELOADED = (
     "sm.adapters.forge.git_access",
     "sm.adapters.forge.kinds",
     "sm.adapters.forge.local.entry",
-    "sm.plugins.chat.bridge.handoffs",
+    "sm.plugins.chat.threads.handoffs",
     "sm.config.load",
     "sm.issues.act.reactor",
     "sm.context.run",

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from sm.plugins.chat.bridge import bindings, database
-from sm.plugins.chat.bridge.handoffs import APPENDED, open_bridge
-from sm.plugins.chat.bridge.records import Client, EntryType
-from sm.plugins.chat.threads import Chat
+from sm.plugins.chat.handover import Chat
+from sm.plugins.chat.threads import bindings, database
+from sm.plugins.chat.threads.handoffs import APPENDED, open_bridge
+from sm.plugins.chat.threads.records import Client, EntryType
 from sm.sessions.session import IssueSession
 from tests.bench.measure import Bench, Figure, Take, call_ms, in_turns
 from tests.bench.reaction import quiet_stage

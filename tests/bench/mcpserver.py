@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sm.plugins.chat.bridge.handoffs import open_bridge
-from sm.plugins.chat.bridge.records import Client
+from sm.plugins.chat.threads.handoffs import open_bridge
+from sm.plugins.chat.threads.records import Client
 from sm.sessions.machine import load_here
 from tests.bench.bridge import LENGTH, filled
 from tests.bench.measure import Bench, Figure, call_ms, in_turns, run

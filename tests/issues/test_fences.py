@@ -33,7 +33,7 @@ from sm.issues.rules.material import EditedReview, GitState, Material
 from sm.issues.rules.notices import NOTICES, write_notice
 from sm.issues.rules.prompts import PROMPTS, write_prompt
 from sm.messages import texts
-from sm.plugins.chat.bridge import texts as chat_texts
+from sm.plugins.chat.threads import texts as chat_texts
 from tests.chance import tries
 
 NONCE = "5eedf00d"

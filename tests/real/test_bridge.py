@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from sm.adapters.tmux import Tmux
-from sm.plugins.chat.bridge.records import Client
 from sm.plugins.chat.mcp.schemas import INSTRUCTIONS, TOOLS
+from sm.plugins.chat.threads.records import Client
 from sm.store import journal
 from sm.store.paths import Root
 from sm.views.event_words import describe, name_event

@@ -17,7 +17,7 @@ from sm.cli.options import json_option, pass_machine
 from sm.cli.words import print_json, read_text
 
 if TYPE_CHECKING:
-    from sm.plugins.chat.bridge.records import Entry, Handoff
+    from sm.plugins.chat.threads.records import Entry, Handoff
     from sm.sessions.machine import Machine
 
 ident_argument = click.argument("ident", metavar="ID")
@@ -61,10 +61,10 @@ def create(
 
     CONTENT is what the other side is to know first; '-' reads it from standard input.
     """
-    from sm.plugins.chat import operations as bridge
-    from sm.plugins.chat.bridge import shapes
+    from sm.plugins.chat import operations
+    from sm.plugins.chat.threads import shapes
 
-    made = bridge.create(
+    made = operations.create(
         machine,
         title,
         read_text(content),
@@ -90,10 +90,10 @@ def get(machine: Machine, ident: str, client: str | None, watch: bool, as_json: 
     It stays new until 'read', or until you add something. With --watch and --json each entry is a
     line of its own.
     """
-    from sm.plugins.chat import operations as bridge
-    from sm.plugins.chat.bridge import shapes
+    from sm.plugins.chat import operations
+    from sm.plugins.chat.threads import shapes
 
-    thread = bridge.get(machine, ident, _client(machine, client))
+    thread = operations.get(machine, ident, _client(machine, client))
     if not as_json:
         say(_head(thread.handoff))
     elif not watch:
@@ -102,7 +102,7 @@ def get(machine: Machine, ident: str, client: str | None, watch: bool, as_json: 
     for entry in () if as_json and not watch else thread.entries:
         show(entry, is_new=thread.is_new(entry))
     if watch:
-        for entry in bridge.follow(machine, thread, pause=pause_for_reader):
+        for entry in operations.follow(machine, thread, pause=pause_for_reader):
             show(entry, is_new=entry.from_client is not thread.client)
         say("closed", err=True)
 
@@ -128,10 +128,10 @@ def add(
     input. If the handoff is about an issue, the agent at work on it gets the chat's context, tasks
     and decisions.
     """
-    from sm.plugins.chat import operations as bridge
-    from sm.plugins.chat.bridge import shapes
+    from sm.plugins.chat import operations
+    from sm.plugins.chat.threads import shapes
 
-    added = bridge.add(machine, ident, type_, read_text(content), _client(machine, client))
+    added = operations.add(machine, ident, type_, read_text(content), _client(machine, client))
     if as_json:
         print_json(shapes.shape_added(*added))
     else:
@@ -145,9 +145,9 @@ def add(
 @pass_machine
 def read(machine: Machine, ident: str, client: str | None, as_json: bool) -> None:
     """Note that you have seen all of a handoff."""
-    from sm.plugins.chat import operations as bridge
+    from sm.plugins.chat import operations
 
-    _told(bridge.mark_read(machine, ident, _client(machine, client)), "read", as_json=as_json)
+    _told(operations.mark_read(machine, ident, _client(machine, client)), "read", as_json=as_json)
 
 
 @command.command()
@@ -156,9 +156,9 @@ def read(machine: Machine, ident: str, client: str | None, as_json: bool) -> Non
 @pass_machine
 def close(machine: Machine, ident: str, as_json: bool) -> None:
     """End a handoff: its entries are deleted for good."""
-    from sm.plugins.chat import operations as bridge
+    from sm.plugins.chat import operations
 
-    _told(bridge.close(machine, ident), "closed", as_json=as_json)
+    _told(operations.close(machine, ident), "closed", as_json=as_json)
 
 
 @command.command()
@@ -171,9 +171,9 @@ def bind(machine: Machine, ident: str, about: tuple[str, int], as_json: bool) ->
 
     What the chat adds then reaches the agent at work on that issue, or the next one.
     """
-    from sm.plugins.chat import operations as bridge
+    from sm.plugins.chat import operations
 
-    bound = bridge.bind(machine, ident, *about)
+    bound = operations.bind(machine, ident, *about)
     if as_json:
         print_json(bound)
     else:
@@ -181,14 +181,14 @@ def bind(machine: Machine, ident: str, about: tuple[str, int], as_json: bool) ->
 
 
 def _client(machine: Machine, given: str | None) -> str:
-    from sm.plugins.chat import operations as bridge
+    from sm.plugins.chat import operations
     from sm.sessions.caller import identify
 
-    return bridge.find_speaker(identify(machine.root, os.environ), given)
+    return operations.find_speaker(identify(machine.root, os.environ), given)
 
 
 def _told(handoff: Handoff, what: str, *, as_json: bool) -> None:
-    from sm.plugins.chat.bridge import shapes
+    from sm.plugins.chat.threads import shapes
 
     if as_json:
         print_json(shapes.shape_handoff(handoff))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sm.config.schema import Config
-from sm.plugins.chat.bridge import database, place, takeover
+from sm.plugins.chat.threads import database, place, takeover
 from sm.setup.finding import Check, Finding, ok
 
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 from sm.base.errors import UsageError
 from sm.config.load import load
-from sm.plugins.chat.bridge import bindings, checks
-from sm.plugins.chat.bridge.database import transaction
-from sm.plugins.chat.bridge.handoffs import open_bridge
-from sm.plugins.chat.bridge.records import Client, Entry, Handoff, Status, Thread
+from sm.plugins.chat.threads import bindings, checks
+from sm.plugins.chat.threads.database import transaction
+from sm.plugins.chat.threads.handoffs import open_bridge
+from sm.plugins.chat.threads.records import Client, Entry, Handoff, Status, Thread
 from sm.sessions.caller import Caller
 from sm.sessions.machine import Machine
 
 if TYPE_CHECKING:
-    from sm.plugins.chat.bridge.bindings import Binding
+    from sm.plugins.chat.threads.bindings import Binding
 
 FOLLOW_S = 0.5
 """How often sm looks for new entries."""
@@ -55,7 +55,7 @@ def create(
 
     Raises:
         UsageError: an argument cannot be used.
-        StateError, TemporaryError: see `sm.plugins.chat.bridge.database`; the same for all
+        StateError, TemporaryError: see `sm.plugins.chat.threads.database`; the same for all
             functions here.
 
     """
@@ -153,7 +153,7 @@ def close(machine: Machine, ident: object) -> Handoff:
         UsageError: there is no such handoff.
 
     """
-    from sm.plugins.chat import threads
+    from sm.plugins.chat import handover
 
     checked = checks.check_handoff_id(ident)
     with open_bridge(machine.settings.bridge_database) as handoffs:
@@ -162,10 +162,10 @@ def close(machine: Machine, ident: object) -> Handoff:
                 binding = bindings.find_binding(handoffs, checked)
                 if binding is None or not bindings.list_waiting(handoffs, binding):
                     return handoffs.close(checked)
-                if not threads.is_at_work(machine, binding.project, binding.issue):
+                if not handover.is_at_work(machine, binding.project, binding.issue):
                     return handoffs.close(checked)
             # Not within the transaction: the holder of the session's lock may be waiting for it.
-            threads.hand_over_now(machine, binding.project, binding.issue)
+            handover.hand_over_now(machine, binding.project, binding.issue)
 
 
 def bind(machine: Machine, ident: object, project: str, issue: int) -> Binding:
@@ -185,10 +185,10 @@ def bind(machine: Machine, ident: object, project: str, issue: int) -> Binding:
 
 def _wake(machine: Machine, project: str, issue: int) -> None:
     from sm.plugins.chat import (
-        threads,  # imports everything about issues; most calls need none of it
+        handover,  # imports everything about issues; most calls need none of it
     )
 
-    threads.wake(machine, project, issue)
+    handover.wake(machine, project, issue)
 
 
 def _check_project(machine: Machine, name: str | None) -> None:

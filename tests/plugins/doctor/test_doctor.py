@@ -14,8 +14,8 @@ from sm.adapters.forge.local import forge
 from sm.adapters.tmux import Tmux
 from sm.config.load import load
 from sm.issues.work import claim
-from sm.plugins.chat.bridge.handoffs import open_bridge
-from sm.plugins.chat.bridge.records import Client
+from sm.plugins.chat.threads.handoffs import open_bridge
+from sm.plugins.chat.threads.records import Client
 from sm.plugins.doctor import machine
 from sm.plugins.doctor.examine import examine
 from sm.plugins.doctor.machine import Installation

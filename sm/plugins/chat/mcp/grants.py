@@ -18,8 +18,8 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from sm.base.errors import UsageError
-from sm.plugins.chat.bridge import place
 from sm.plugins.chat.mcp.seals import KEY_BYTES, Seals
+from sm.plugins.chat.threads import place
 from sm.store import files, lock
 
 CODE_S = 120.0

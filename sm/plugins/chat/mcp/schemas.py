@@ -6,8 +6,8 @@ from typing import Any
 
 from mcp.types import Tool, ToolAnnotations
 
-from sm.plugins.chat.bridge.checks import CONTENT_LIMIT
-from sm.plugins.chat.bridge.records import Client, EntryType, Status
+from sm.plugins.chat.threads.checks import CONTENT_LIMIT
+from sm.plugins.chat.threads.records import Client, EntryType, Status
 
 Schema = dict[str, Any]
 

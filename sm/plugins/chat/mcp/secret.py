@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-from sm.plugins.chat.bridge import place
+from sm.plugins.chat.threads import place
 from sm.plugins.http import listening
 from sm.store import files
 

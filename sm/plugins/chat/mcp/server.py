@@ -20,11 +20,11 @@ from mcp.types import (
 
 from sm.base.errors import SmError, UsageError
 from sm.base.output import say_text
-from sm.plugins.chat import operations as bridge
-from sm.plugins.chat.bridge import shapes
-from sm.plugins.chat.bridge.records import Client
-from sm.plugins.chat.bridge.shapes import Shape
+from sm.plugins.chat import operations
 from sm.plugins.chat.mcp.schemas import INSTRUCTIONS, TOOLS
+from sm.plugins.chat.threads import shapes
+from sm.plugins.chat.threads.records import Client
+from sm.plugins.chat.threads.shapes import Shape
 from sm.sessions.caller import Caller
 from sm.sessions.machine import Machine
 
@@ -61,26 +61,28 @@ class Tools:
     def _create(self, given: Arguments) -> Shape:
         asked = {key: given.get(key) for key in ("title", "content", "project", "issue")}
         return shapes.shape_created(
-            bridge.create(self.machine, **asked, client=self._client(given))
+            operations.create(self.machine, **asked, client=self._client(given))
         )
 
     def _get(self, given: Arguments) -> Shape:
-        return shapes.shape_thread(bridge.get(self.machine, given.get("id"), self._client(given)))
+        return shapes.shape_thread(
+            operations.get(self.machine, given.get("id"), self._client(given))
+        )
 
     def _add(self, given: Arguments) -> Shape:
         asked = (given.get("id"), given.get("type"), given.get("content"))
-        return shapes.shape_added(*bridge.add(self.machine, *asked, self._client(given)))
+        return shapes.shape_added(*operations.add(self.machine, *asked, self._client(given)))
 
     def _mark_read(self, given: Arguments) -> Shape:
         return shapes.shape_handoff(
-            bridge.mark_read(self.machine, given.get("id"), self._client(given))
+            operations.mark_read(self.machine, given.get("id"), self._client(given))
         )
 
     def _close(self, given: Arguments) -> Shape:
-        return shapes.shape_handoff(bridge.close(self.machine, given.get("id")))
+        return shapes.shape_handoff(operations.close(self.machine, given.get("id")))
 
     def _client(self, given: Arguments) -> Client:
-        return bridge.find_speaker(self.caller, given.get("as_client"))
+        return operations.find_speaker(self.caller, given.get("as_client"))
 
 
 def make_server(tools: Tools, version: str, *, leaves_calls: bool = False) -> Server[Any]:

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from sm.plugins.chat.bridge.database import BUSY_S
+from sm.plugins.chat.threads.database import BUSY_S
 from sm.store.paths import Root
 from tests.helpers import HANG_S
 from tests.serving import serving

@@ -26,10 +26,10 @@ from sm.issues.look.snapshot import Snapshot, last_snapshot
 from sm.messages import queue
 from sm.messages.queue import Message
 from sm.messages.telling import make_event_id
-from sm.plugins.chat.bridge import bindings, place, texts
-from sm.plugins.chat.bridge.bindings import Binding
-from sm.plugins.chat.bridge.handoffs import Bridge, open_bridge
-from sm.plugins.chat.bridge.records import Client, Entry, EntryType
+from sm.plugins.chat.threads import bindings, place, texts
+from sm.plugins.chat.threads.bindings import Binding
+from sm.plugins.chat.threads.handoffs import Bridge, open_bridge
+from sm.plugins.chat.threads.records import Client, Entry, EntryType
 from sm.sessions import monitors, registry
 from sm.sessions import plan as plans
 from sm.sessions.machine import Machine

@@ -23,11 +23,11 @@ from sm.issues.look.observe import recall
 from sm.issues.look.snapshot import snapshot
 from sm.messages import queue
 from sm.messages.queue import Place
-from sm.plugins.chat import operations, threads
-from sm.plugins.chat.bridge import bindings
-from sm.plugins.chat.bridge.handoffs import open_bridge
-from sm.plugins.chat.bridge.records import Client, Entry, EntryType, Status
-from sm.plugins.chat.threads import Chat
+from sm.plugins.chat import handover, operations
+from sm.plugins.chat.handover import Chat
+from sm.plugins.chat.threads import bindings
+from sm.plugins.chat.threads.handoffs import open_bridge
+from sm.plugins.chat.threads.records import Client, Entry, EntryType, Status
 from sm.sessions import plan, registry
 from sm.sessions.history import Escalation, Receipt, Verb
 from sm.sessions.plan import Plan
@@ -234,7 +234,7 @@ def test_closing_is_not_held_up_by_a_session_that_ends_meanwhile(
 
     def hand_over() -> None:
         try:
-            threads.hand_over_now(session.machine, session.record.project, session.issue)
+            handover.hand_over_now(session.machine, session.record.project, session.issue)
         except SmError as error:
             faults.append(error)
 
@@ -258,16 +258,16 @@ def test_what_the_chat_adds_while_it_closes_is_handed_over_too(
     said(project, session, "First.")
     with open_bridge(project.config.bridge_database) as handoffs:
         [binding] = bindings.list_about_issue(handoffs, session.record.project, session.issue)
-    once = threads.hand_over_now
+    once = handover.hand_over_now
 
     def interrupted(*args: Any) -> None:
         # The instant between the two transactions cannot be met from outside.
-        monkeypatch.setattr(threads, "hand_over_now", once)
+        monkeypatch.setattr(handover, "hand_over_now", once)
         once(*args)
         with open_bridge(project.config.bridge_database) as handoffs:
             handoffs.add(binding.handoff_id, EntryType.TASK, "Second.", Client.CHAT)
 
-    monkeypatch.setattr(threads, "hand_over_now", interrupted)
+    monkeypatch.setattr(handover, "hand_over_now", interrupted)
     operations.close(session.machine, binding.handoff_id)
     texts = queued(session)
     assert len(texts) == 2

@@ -6,7 +6,7 @@ Pure. Every error says what to do next, because a model can only call again.
 from __future__ import annotations
 
 from sm.base.errors import UsageError
-from sm.plugins.chat.bridge.records import Client, EntryType
+from sm.plugins.chat.threads.records import Client, EntryType
 
 CONTENT_LIMIT = 1_000_000
 TITLE_LIMIT = 1_000

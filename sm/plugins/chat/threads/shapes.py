@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import structs
 
-from sm.plugins.chat.bridge.records import Entry, Handoff, Thread
+from sm.plugins.chat.threads.records import Entry, Handoff, Thread
 
 Shape = dict[str, Any]
 

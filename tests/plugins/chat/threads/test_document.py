@@ -18,8 +18,8 @@ from mcp.client.stdio import stdio_client
 from mcp.types import CallToolResult
 
 from sm.__main__ import run
-from sm.plugins.chat.bridge.database import MIGRATIONS, open_database
 from sm.plugins.chat.mcp.schemas import TOOLS
+from sm.plugins.chat.threads.database import MIGRATIONS, open_database
 from sm.store.paths import Root
 from tests.shell import REPOSITORY
 

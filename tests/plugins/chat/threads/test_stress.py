@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from sm.plugins.chat.bridge.handoffs import open_bridge
-from sm.plugins.chat.bridge.records import Client
+from sm.plugins.chat.threads.handoffs import open_bridge
+from sm.plugins.chat.threads.records import Client
 from tests.chance import dice
 from tests.helpers import wait_for
 
@@ -26,8 +26,8 @@ ENTRIES = int(_given.get("SM_SOAK_ENTRIES", "1000"))
 PROGRAM = """
 import sys
 from pathlib import Path
-from sm.plugins.chat.bridge.handoffs import open_bridge
-from sm.plugins.chat.bridge.records import Client, EntryType
+from sm.plugins.chat.threads.handoffs import open_bridge
+from sm.plugins.chat.threads.records import Client, EntryType
 
 path, ident, writer, entries = sys.argv[1:]
 client = Client.CODE if int(writer) % 2 else Client.CHAT
@@ -110,8 +110,8 @@ SERVER = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from sm.plugins.chat.bridge.handoffs import open_bridge
-from sm.plugins.chat.bridge.records import Client, EntryType
+from sm.plugins.chat.threads.handoffs import open_bridge
+from sm.plugins.chat.threads.records import Client, EntryType
 
 def add(number):
     with open_bridge(Path(sys.argv[1])) as handoffs:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sm.base.errors import UsageError
-from sm.plugins.chat.bridge.handoffs import Bridge, CompletedError, open_bridge
-from sm.plugins.chat.bridge.records import ALPHABET, Client, EntryType, Status, make_id
+from sm.plugins.chat.threads.handoffs import Bridge, CompletedError, open_bridge
+from sm.plugins.chat.threads.records import ALPHABET, Client, EntryType, Status, make_id
 
 CHAT, CODE = Client.CHAT, Client.CODE
 

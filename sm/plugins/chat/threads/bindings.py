@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from sm.plugins.chat.bridge.database import transaction
-from sm.plugins.chat.bridge.handoffs import Bridge
-from sm.plugins.chat.bridge.records import Client, Entry, EntryType
+from sm.plugins.chat.threads.database import transaction
+from sm.plugins.chat.threads.handoffs import Bridge
+from sm.plugins.chat.threads.records import Client, Entry, EntryType
 
 OF_HANDOFF = """
 SELECT handoff_id, project, issue, handed_seq FROM handoff_bindings WHERE handoff_id = ?

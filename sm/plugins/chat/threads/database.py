@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sm.base.errors import StateError
-from sm.plugins.chat.bridge import place, takeover
-from sm.plugins.chat.bridge.faults import explain_errors, make_damage_error
+from sm.plugins.chat.threads import place, takeover
+from sm.plugins.chat.threads.faults import explain_errors, make_damage_error
 from sm.store import lock
 
 APPLICATION = 0x736D6272

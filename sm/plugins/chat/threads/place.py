@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sm.base.errors import StateError
-from sm.plugins.chat.bridge.faults import make_damage_error
+from sm.plugins.chat.threads.faults import make_damage_error
 from sm.store.files import check_regular, create_exclusive
 
 SMALLEST = 512

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from sm.base.errors import StateError
-from sm.plugins.chat.bridge.records import Client, EntryType, Status
+from sm.plugins.chat.threads.records import Client, EntryType, Status
 from sm.store.files import create_exclusive, discard
 
 COLUMNS = {

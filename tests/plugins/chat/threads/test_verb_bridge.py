@@ -22,10 +22,10 @@ from mcp import Client as McpClient
 
 from sm.__main__ import run
 from sm.config.load import load
-from sm.plugins.chat.bridge.handoffs import open_bridge
-from sm.plugins.chat.bridge.records import Client, EntryType
 from sm.plugins.chat.mcp.schemas import TOOLS
 from sm.plugins.chat.mcp.server import Tools, make_server
+from sm.plugins.chat.threads.handoffs import open_bridge
+from sm.plugins.chat.threads.records import Client, EntryType
 from sm.sessions import machine as machines
 from sm.sessions.caller import Caller
 from sm.sessions.project import Project

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.plugins.chat.bridge.bindings import (
+from sm.plugins.chat.threads.bindings import (
     Binding,
     bind,
     find_binding,
@@ -13,8 +13,8 @@ from sm.plugins.chat.bridge.bindings import (
     list_waiting,
     mark_handed,
 )
-from sm.plugins.chat.bridge.handoffs import Bridge, CompletedError, open_bridge
-from sm.plugins.chat.bridge.records import Client, EntryType
+from sm.plugins.chat.threads.handoffs import Bridge, CompletedError, open_bridge
+from sm.plugins.chat.threads.records import Client, EntryType
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from typing import TypeVar
 import msgspec
 
 from sm.base.errors import SmError, UsageError
-from sm.plugins.chat.bridge import database
-from sm.plugins.chat.bridge.database import transaction
-from sm.plugins.chat.bridge.faults import RowError
-from sm.plugins.chat.bridge.records import (
+from sm.plugins.chat.threads import database
+from sm.plugins.chat.threads.database import transaction
+from sm.plugins.chat.threads.faults import RowError
+from sm.plugins.chat.threads.records import (
     Client,
     Entry,
     EntryType,
@@ -81,7 +81,7 @@ def open_bridge(path: Path) -> Iterator[Bridge]:
 
 
 class Bridge:
-    """The threads of one database. `sm.plugins.chat.bridge.checks` has checked the arguments."""
+    """The threads of one database. `sm.plugins.chat.threads.checks` has checked the arguments."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         """Work on an open database."""

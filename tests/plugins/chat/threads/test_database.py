@@ -18,10 +18,10 @@ import pytest
 from sm.__main__ import run
 from sm.base.errors import StateError, TemporaryError
 from sm.config.schema import Config
-from sm.plugins.chat.bridge import database
-from sm.plugins.chat.bridge.database import APPLICATION, MIGRATIONS, VERSION, open_database
-from sm.plugins.chat.bridge.handoffs import open_bridge
-from sm.plugins.chat.bridge.records import Client, EntryType, Status
+from sm.plugins.chat.threads import database
+from sm.plugins.chat.threads.database import APPLICATION, MIGRATIONS, VERSION, open_database
+from sm.plugins.chat.threads.handoffs import open_bridge
+from sm.plugins.chat.threads.records import Client, EntryType, Status
 from sm.plugins.chat.examine import check_database
 from tests.chance import dice
 
@@ -542,8 +542,8 @@ def test_what_is_being_made_is_not_taken_for_another_programs(tmp_path: Path) ->
 def test_many_may_make_it_at_once(path: Path, plain: Plain) -> None:
     program = (
         "import sys; from pathlib import Path\n"
-        "from sm.plugins.chat.bridge.handoffs import open_bridge\n"
-        "from sm.plugins.chat.bridge.records import Client\n"
+        "from sm.plugins.chat.threads.handoffs import open_bridge\n"
+        "from sm.plugins.chat.threads.records import Client\n"
         "with open_bridge(Path(sys.argv[1])) as handoffs:\n"
         "    handoffs.create('t', 'c', client=Client.CODE)\n"
     )

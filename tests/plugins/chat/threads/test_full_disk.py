@@ -14,9 +14,9 @@ from mcp import Client as McpClient
 from mcp.types import TextContent
 
 from sm.__main__ import run
-from sm.plugins.chat.bridge.handoffs import open_bridge
-from sm.plugins.chat.bridge.records import Client
 from sm.plugins.chat.mcp.server import Tools, make_server
+from sm.plugins.chat.threads.handoffs import open_bridge
+from sm.plugins.chat.threads.records import Client
 from sm.sessions import machine as machines
 from sm.sessions.caller import Caller
 from sm.store.paths import Root
