@@ -5,6 +5,7 @@ no such channel. The core's own are in this room. A plugin names its own in its 
 
     channels={"pager": "sm_pager.channel:open_pager"}
 
+Its module is imported wherever a session is looked at, so it imports little at its head.
 `sm.channels.people` calls all of them. The issue is told last and is the place of record: only what
 it refuses makes a step fail. Every other channel may fail by any `SmError`, and holds nothing up.
 """
@@ -107,3 +108,6 @@ class Channel:
     def introduce(self) -> str:
         """Return what an agent has to know of it when its context begins; '' for nothing."""
         return ""
+
+    def preload(self) -> None:
+        """Import what a pass uses of it: the server of passes does that once for all of them."""

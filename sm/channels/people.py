@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from msgspec import structs
 
+from sm.base import plugin
 from sm.base.errors import SmError
+from sm.base.plugin import Part
 from sm.channels import command, vault
 from sm.channels.channel import Asked, Channel, Reply, Word
 from sm.channels.comments import Comments
@@ -27,10 +30,15 @@ def open_channels(session: Session) -> tuple[Channel, ...]:
 
 
 def _open_beside(session: Session) -> list[Channel]:
-    from sm.plugins.chat.handover import open_chat
-
-    opened = [_open(session, open_channel) for open_channel in (*OURS, open_chat)]
+    brought = (partial(_open_part, part) for part in plugin.list_parts("channels").values())
+    openers: tuple[Open, ...] = (*OURS, *brought)
+    opened = [_open(session, open_channel) for open_channel in openers]
     return [channel for channel in opened if channel is not None]
+
+
+def _open_part(part: Part, session: Session) -> Channel | None:
+    open_channel: Open = plugin.load_entry(part)
+    return open_channel(session)
 
 
 def _open(session: Session, open_channel: Open) -> Channel | None:

@@ -21,7 +21,6 @@ PRELOADED = (
     "sm.adapters.forge.git_access",
     "sm.adapters.forge.kinds",
     "sm.adapters.forge.local.entry",
-    "sm.plugins.chat.threads.handoffs",
     "sm.config.load",
     "sm.issues.act.reactor",
     "sm.context.run",

@@ -55,19 +55,22 @@ def serve_passes(invocation: Invocation, words: list[str]) -> None:
 
     if len(words) != 1:
         raise UsageError("expected a session")
-    if pass_server.serve(_preload_forge(invocation, words[0])):
+    if pass_server.serve(_preload_parts(invocation, words[0])):
         react(invocation, words)
 
 
-def _preload_forge(invocation: Invocation, name: str) -> tuple[str, ...]:
-    """Load what passes over the session need of its forge; the files that this is made of."""
+def _preload_parts(invocation: Invocation, name: str) -> tuple[str, ...]:
+    """Load what passes over the session need of its channels and its forge; the files read."""
     from sm.adapters.forge.kinds import preload
     from sm.base.errors import SmError
+    from sm.channels.people import open_channels
     from sm.sessions.session import IssueSession
 
     try:
         session = _find(invocation, name)
         if isinstance(session, IssueSession):
+            for channel in open_channels(session):
+                channel.preload()
             return preload(session.project.settings.forge)
     except SmError:  # the pass says what is wrong
         pass

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from sm.plugins.chat.handover import Chat
+from sm.plugins.chat.channel import Chat
 from sm.plugins.chat.threads import bindings, database
 from sm.plugins.chat.threads.handoffs import APPENDED, open_bridge
 from sm.plugins.chat.threads.records import Client, EntryType

@@ -8,16 +8,11 @@ effect.
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
-from pathlib import Path
-from typing import ClassVar
 
 from sm.base.errors import SmError
 from sm.base.nonce import make_nonce
 from sm.base.text import clean
-from sm.channels.channel import Channel, Word
 from sm.issues import reply
 from sm.issues.act.refusals import REFUSALS
 from sm.issues.look import answers
@@ -26,80 +21,31 @@ from sm.issues.look.snapshot import Snapshot, last_snapshot
 from sm.messages import queue
 from sm.messages.queue import Message
 from sm.messages.telling import make_event_id
-from sm.plugins.chat.threads import bindings, place, texts
-from sm.plugins.chat.threads.bindings import Binding
-from sm.plugins.chat.threads.handoffs import Bridge, open_bridge
-from sm.plugins.chat.threads.records import Client, Entry, EntryType
+from sm.plugins.chat.threads import bindings, texts
+from sm.plugins.chat.threads.handoffs import open_bridge
+from sm.plugins.chat.threads.records import Entry, EntryType
 from sm.sessions import monitors, registry
 from sm.sessions import plan as plans
 from sm.sessions.machine import Machine
-from sm.sessions.session import IssueSession, Session
+from sm.sessions.session import IssueSession
 from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
 from sm.store.paths import name_session
 
 
-@dataclass(frozen=True)
-class Chat(Channel):
-    """The threads about the issue of `session`. What cannot be used of the database is an SmError.
+def hand_over(session: IssueSession) -> None:
+    """Give the session the chat's entries about its issue. The caller holds its lock.
 
-    A question is an entry under a key made of its word, so it is there once.
+    Raises:
+        SmError: the threads cannot be used; the entries wait.
+
     """
-
-    session: IssueSession
-    place: ClassVar[str] = "in the chat"
-
-    def ask(self, word: Word) -> None:
-        """Put the question into the threads."""
-        if not (database := self._find_database()):
-            return
-        with open_bridge(database) as handoffs:
-            for one in self._list_bindings(handoffs):
-                handoffs.add(
-                    one.handoff_id, EntryType.QUESTION, word.text, Client.CODE, key=word.id
-                )
-                crash_point("bridge:asked")
-
-    def listen(self) -> None:
-        """Give the session the entries of the chat that it has not got yet."""
-        if not (database := self._find_database()):
-            return
-        with open_bridge(database) as handoffs:
-            for binding in self._list_bindings(handoffs):
-                for entry in bindings.list_waiting(handoffs, binding):
-                    _hand(self.session, entry)
-                    crash_point("bridge:handed")
-                    bindings.mark_handed(handoffs, binding, entry)
-
-    def name_way(self) -> str:
-        """Return how a person answers there, if there is a thread."""
-        # Without its id: the forge shows this, and an id is enough to write.
-        return "a decision in the handoff about it" if self.threads else ""
-
-    def introduce(self) -> str:
-        """Return which threads are about the issue, and how the agent uses them."""
-        return texts.write_note(self.threads)
-
-    @cached_property
-    def threads(self) -> tuple[str, ...]:
-        """The ids of the threads about the issue, oldest first."""
-        if not (database := self._find_database()):
-            return ()
-        with open_bridge(database) as handoffs:
-            return tuple(one.handoff_id for one in self._list_bindings(handoffs))
-
-    def _find_database(self) -> Path | None:
-        path = self.session.machine.settings.bridge_database
-        return path if place.is_there(path) else None
-
-    def _list_bindings(self, handoffs: Bridge) -> tuple[Binding, ...]:
-        session = self.session
-        return bindings.list_about_issue(handoffs, session.record.project, session.issue)
-
-
-def open_chat(session: Session) -> Chat | None:
-    """Return the threads about the session's issue, None if it has none."""
-    return Chat(session) if isinstance(session, IssueSession) else None
+    with open_bridge(session.machine.settings.bridge_database) as handoffs:
+        for binding in bindings.list_about_issue(handoffs, session.record.project, session.issue):
+            for entry in bindings.list_waiting(handoffs, binding):
+                _hand(session, entry)
+                crash_point("bridge:handed")
+                bindings.mark_handed(handoffs, binding, entry)
 
 
 def wake(machine: Machine, project: str, issue: int) -> None:
@@ -134,7 +80,7 @@ def hand_over_now(machine: Machine, project: str, issue: int) -> None:
     with lock.hold(session.dir.lock, timeout_s=120):
         if not session.dir.identity.exists():
             return  # the session has ended meanwhile
-        Chat(session).listen()
+        hand_over(session)
     registry.poke(session.dir)
 
 

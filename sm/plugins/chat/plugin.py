@@ -5,6 +5,7 @@ from __future__ import annotations
 from sm.base.plugin import Plugin, Verb
 
 PLUGIN = Plugin(
+    channels={"chat": "sm.plugins.chat.channel:open_chat"},
     checks={"threads": "sm.plugins.chat.examine:CHECK"},
     verbs={
         "bridge": Verb(

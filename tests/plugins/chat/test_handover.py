@@ -24,7 +24,7 @@ from sm.issues.look.snapshot import snapshot
 from sm.messages import queue
 from sm.messages.queue import Place
 from sm.plugins.chat import handover, operations
-from sm.plugins.chat.handover import Chat
+from sm.plugins.chat.channel import Chat
 from sm.plugins.chat.threads import bindings
 from sm.plugins.chat.threads.handoffs import open_bridge
 from sm.plugins.chat.threads.records import Client, Entry, EntryType, Status
