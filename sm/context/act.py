@@ -11,11 +11,11 @@ from msgspec import structs
 from sm.adapters.agent.prompt import Prompt
 from sm.base.errors import SmError
 from sm.base.refusal import Refusal, Status, find_refusal
-from sm.context import documents, files, finish, protocol, texts
+from sm.context import documents, files, finish, protocol, rotation_texts
 from sm.context.clear import clear
 from sm.context.files import copy_document, note, note_rotated, save, withdraw
 from sm.context.rotation import Act, Cause, Key, Kind, Move, Rotation, Step
-from sm.context.texts import Form
+from sm.context.rotation_texts import Form
 from sm.messages import alerts, delivery, interrupt, queue
 from sm.messages.hands import find_obstacle
 from sm.messages.observe import look
@@ -112,7 +112,7 @@ def _text(session: Session, record: Rotation, key: Key) -> str:
     cycle, found = session.settings.cycle, None
     if record.step is Step.DOCUMENT:
         found = documents.find_document(session, record)
-    text = texts.write_message(
+    text = rotation_texts.write_message(
         record,
         key,
         folder=record.folder,
@@ -128,7 +128,7 @@ def _opening(session: Session, record: Rotation, text: str) -> str:
     """The first prompt of the new context: its last line asks for the task."""
     more = protocol.repeat(session)
     own, resumed = record.cause is Cause.HANDOFF, session.settings.cycle.resumed
-    naming = "" if own else texts.ask_for_task(resumed)
+    naming = "" if own else rotation_texts.ask_for_task(resumed)
     between = "\n\n" if more else "\n"
     return between.join(part for part in (text, more, naming) if part)
 

@@ -16,9 +16,7 @@ from sm.context.decide import REQUESTS
 from sm.context.flags import read_flags
 from sm.context.history import Health
 from sm.context.rotation import Cause, Limits, Rotation, begin
-from sm.context.run import begin_cycle
-from sm.context.settings import make_levels
-from sm.context.texts import (
+from sm.context.rotation_texts import (
     Form,
     ask_again_for_task,
     ask_for_document,
@@ -27,6 +25,8 @@ from sm.context.texts import (
     say_times,
     write_prompt,
 )
+from sm.context.run import begin_cycle
+from sm.context.settings import make_levels
 from sm.messages.observe import find_terminal_obstacle, look
 from sm.sessions import agent, monitors, registry
 from sm.sessions.activity import describe_activity

@@ -23,7 +23,7 @@ from sm.context.rotation import (
     Standing,
     Step,
 )
-from sm.context.texts import say_times
+from sm.context.rotation_texts import say_times
 
 REQUESTS, CLEARS, RESUMES = 2, 2, 2
 """So often each is tried: once, and once more."""

@@ -14,7 +14,7 @@ from sm.adapters.tmux import TmuxError
 from sm.base.errors import StateError, TemporaryError
 from sm.context import documents, files
 from sm.context.rotation import Document, Key, Rotation, Standing, Step
-from sm.context.texts import BEGINS, CONFIRM, find_shown_task, find_task
+from sm.context.rotation_texts import BEGINS, CONFIRM, find_shown_task, find_task
 from sm.messages import queue, screen_state
 from sm.messages.follow_up import read_last_words
 from sm.messages.observe import is_lost, look

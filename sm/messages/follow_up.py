@@ -14,10 +14,10 @@ from sm.base.nonce import make_nonce
 from sm.base.refusal import Refusal
 from sm.base.text import normalise
 from sm.messages import delivery, queue, screen_state, screen_watch, subscriptions
+from sm.messages.peer_texts import word_turn_end
 from sm.messages.queue import Mode, Place
 from sm.messages.subscriptions import Waiter
 from sm.messages.telling import make_event_id, tell, tell_all
-from sm.messages.texts import word_turn_end
 from sm.sessions import agent_state, signals, terminal, turn
 from sm.sessions.agent_state import State
 from sm.sessions.session import Session

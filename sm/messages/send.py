@@ -13,8 +13,8 @@ from sm.base.refusal import Outcome, Refusal, Status
 from sm.messages import delivery, hold, queue, subscriptions
 from sm.messages.display import summarise
 from sm.messages.follow_up import tell_of_turns
+from sm.messages.peer_texts import word_message
 from sm.messages.queue import PERSON, Message, Mode, Place
-from sm.messages.texts import word_message
 from sm.sessions import monitors, registry
 from sm.sessions.address import check_living
 from sm.sessions.caller import Caller

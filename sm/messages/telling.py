@@ -11,8 +11,8 @@ import contextlib
 from sm.base.errors import SmError, StateError, UsageError
 from sm.messages import queue, subscriptions
 from sm.messages.ids import make_id
+from sm.messages.peer_texts import word_notice
 from sm.messages.queue import Message
-from sm.messages.texts import word_notice
 from sm.sessions import registry
 from sm.sessions.history import Verb
 from sm.sessions.plan import Plan

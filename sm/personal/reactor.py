@@ -13,9 +13,9 @@ from sm.base.errors import SmError, StateError
 from sm.config.schema import Agent as Settings
 from sm.context.monitor import tend_context
 from sm.messages.follow_up import tend_messages
+from sm.messages.peer_texts import explain_session
 from sm.messages.queue import Place
 from sm.messages.telling import tell_all
-from sm.messages.texts import explain_session
 from sm.sessions import agent, agent_process, agent_state, registry
 from sm.sessions.agent_state import State
 from sm.sessions.launch import Launch

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sm.base.text import clean, escape_json, harmless, normalise, one_line, printable, strip_ansi
-from sm.messages.texts import word_message
+from sm.messages.peer_texts import word_message
 from tests.hostileworld import unsafe
 
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from sm.context import files as handoff
-from sm.context.texts import ask_for_task
+from sm.context.rotation_texts import ask_for_task
 from sm.store import lock
 from sm.store.paths import SessionDir
 from tests.company import PEER, SM, Company

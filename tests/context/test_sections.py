@@ -9,7 +9,7 @@ import pytest
 
 from sm.config.schema import HandoffCycle
 from sm.context.documents import NAME, find_missing, find_missing_lines
-from sm.context.texts import name_document
+from sm.context.rotation_texts import name_document
 
 SECTIONS = HandoffCycle().sections
 

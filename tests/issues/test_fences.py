@@ -27,13 +27,13 @@ from sm.base import quoting
 from sm.base.phase import Phase
 from sm.base.quoting import code, fence, name
 from sm.base.text import normalise
-from sm.context import texts as context_texts
+from sm.context import rotation_texts
 from sm.context.rotation import Cause
 from sm.issues.rules.material import EditedReview, GitState, Material
 from sm.issues.rules.notices import NOTICES, write_notice
 from sm.issues.rules.prompts import PROMPTS, write_prompt
-from sm.messages import texts
-from sm.plugins.chat.threads import texts as chat_texts
+from sm.messages import peer_texts
+from sm.plugins.chat.threads import agent_texts
 from tests.chance import tries
 
 NONCE = "5eedf00d"
@@ -74,7 +74,7 @@ def filled(words: str, phase: Phase, head: str) -> Material:
         edited_review=EditedReview(now=review),
         git=GitState(),
         phase=phase,
-        channels=(chat_texts.write_note(["h-1"]),),
+        channels=(agent_texts.write_note(["h-1"]),),
     )
     changes = {
         field: written(getattr(made, field), words)
@@ -143,19 +143,19 @@ def test_a_fence_cannot_be_closed_from_inside(words: str, label: str) -> None:
 
 @given(words=hostile, sender=hostile)
 def test_what_an_agent_says_cannot_pose_as_our_message(words: str, sender: str) -> None:
-    said = normalise(texts.word_message(sender, normalise(words), NONCE))
+    said = normalise(peer_texts.word_message(sender, normalise(words), NONCE))
     head, *more = outside(said)
     assert head == f"[sm] message from {name(sender)}:"
     assert len(more) <= 1
     assert not any(line.lstrip().startswith(("[sm", "---")) for line in more)
-    ended = normalise(texts.word_turn_end(sender, words, NONCE))
+    ended = normalise(peer_texts.word_turn_end(sender, words, NONCE))
     assert outside(ended) == [f"[sm] {name(sender)} has ended its turn:"]
 
 
 @given(words=hostile)
 def test_the_chat_cannot_pose_as_our_message(words: str) -> None:
     def said(content: str) -> str:
-        return chat_texts.write_entry("h-1", 3, "task", content, NONCE)
+        return agent_texts.write_entry("h-1", 3, "task", content, NONCE)
 
     assert outside(normalise(said(words))) == outside(said("calm"))
 
@@ -163,7 +163,7 @@ def test_the_chat_cannot_pose_as_our_message(words: str) -> None:
 @given(words=hostile)
 def test_the_name_of_a_document_cannot_leave_its_quotes(words: str) -> None:
     path = "/w/" + normalise(words).replace("\n", "").replace("\t", "") + ".md"
-    said = context_texts.write_prompt(Cause.HANDOFF, path)
+    said = rotation_texts.write_prompt(Cause.HANDOFF, path)
     quoted = r'"(?:[^"\\]|\\.)*"'
     assert re.fullmatch(rf"Read (?:{quoted}|[\w./@+,=:~-]+) and continue from .*", said)
 

@@ -14,9 +14,9 @@ from sm.base.refusal import Refusal
 from sm.issues.rules.material import GitState
 from sm.issues.rules.prompts import PROMPTS, write_prompt
 from sm.messages import queue
+from sm.messages.peer_texts import word_message
 from sm.messages.queue import Mode
-from sm.messages.texts import word_message
-from sm.plugins.chat.threads.texts import write_entry
+from sm.plugins.chat.threads.agent_texts import write_entry
 from sm.sessions.agent_state import State
 from sm.sessions.session import Session
 from tests.helpers import wait_for

@@ -53,9 +53,9 @@ class Chat(Channel):
 
     def introduce(self) -> str:
         """Return which threads are about the issue, and how the agent uses them."""
-        from sm.plugins.chat.threads import texts
+        from sm.plugins.chat.threads import agent_texts
 
-        return texts.write_note(self.threads)
+        return agent_texts.write_note(self.threads)
 
     @cached_property
     def threads(self) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from sm.issues.look.snapshot import Snapshot, last_snapshot
 from sm.messages import queue
 from sm.messages.queue import Message
 from sm.messages.telling import make_event_id
-from sm.plugins.chat.threads import bindings, texts
+from sm.plugins.chat.threads import agent_texts, bindings
 from sm.plugins.chat.threads.handoffs import open_bridge
 from sm.plugins.chat.threads.records import Entry, EntryType
 from sm.sessions import monitors, registry
@@ -109,7 +109,9 @@ def _hand(session: IssueSession, entry: Entry) -> None:
     if entry.type is EntryType.DECISION and _answers(session, entry, ident):
         _answer(session, entry.from_client, content, ident)
     else:
-        text = texts.write_entry(entry.handoff_id, entry.seq, entry.type, content, make_nonce(4))
+        text = agent_texts.write_entry(
+            entry.handoff_id, entry.seq, entry.type, content, make_nonce(4)
+        )
         queue.put(session.dir, Message(id=ident, text=text))
     told = events.FromChat(
         session=session.name, type=str(entry.type), entry=entry.seq, handoff=entry.handoff_id

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from sm.config.schema import HandoffCycle
 from sm.context.rotation import Cause, Key, Kind, Rotation, Step, begin
-from sm.context.texts import (
+from sm.context.rotation_texts import (
     Form,
     ask_again_for_task,
     ask_for_task,
