@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from sm.adapters.forge.errors import AtWorkError, BaseMovedError, ConflictError, MergeRefusedError
+from sm.adapters.forge.errors import (
+    AtWorkError,
+    BaseMovedError,
+    ConflictError,
+    MergeRefusedError,
+    UnreachableError,
+)
 from sm.adapters.forge.kinds import kind_of, open_forge
 from sm.adapters.forge.model import (
     BOT,
@@ -26,7 +32,7 @@ from sm.base.errors import SmError, TemporaryError
 from sm.base.text import CONTROL
 from sm.plugins.forges.rest import checks
 from sm.plugins.forges.web import client
-from sm.plugins.forges.web.errors import LimitedError, TokenRefusedError, UnreachableError
+from sm.plugins.forges.web.errors import LimitedError, TokenRefusedError
 from tests.forges.gitea import Gitea
 from tests.forges.github import Github
 from tests.forges.server import Asked, Fault, Reply

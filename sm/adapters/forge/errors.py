@@ -1,4 +1,4 @@
-"""Why a forge says no, each reason a class of its own, so that a caller can act on it."""
+"""Why a forge says no, or nothing, each a class of its own, so that a caller can act on it."""
 
 from __future__ import annotations
 
@@ -47,3 +47,20 @@ class QueueUnknownError(TemporaryError):
 
 class BaseMovedError(TemporaryError):
     """Others are merged into the base in this moment, or were: merge again."""
+
+
+class UnreachableError(TemporaryError):
+    """The forge did not answer, or only with an error of its own, as often as it was asked."""
+
+
+class UnknownOutcomeError(UnreachableError):
+    """It did not answer to a write that must not be repeated blindly: it may have been done."""
+
+
+class RefusedError(SmError):
+    """The forge refuses the request for good; `status` is HTTP's, `said` its own words."""
+
+    def __init__(self, message: str, status: int, said: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.said = said

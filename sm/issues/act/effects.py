@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from sm.adapters.forge.errors import AtWorkError, ConflictError
+from sm.adapters.forge.errors import AtWorkError, ConflictError, RefusedError
 from sm.adapters.forge.model import BOT, CheckState, Hold
 from sm.adapters.git_push import RefMovedError
 from sm.base.errors import SmError, StateError, TemporaryError, UsageError
@@ -27,7 +27,6 @@ from sm.messages import delivery, queue
 from sm.messages.alerts import note
 from sm.messages.ids import make_id
 from sm.messages.queue import Message, Mode
-from sm.plugins.forges.web.errors import RefusedError
 from sm.sessions import agent, agent_process, registry
 from sm.sessions.history import BEGUN, QUEUED, Verb
 from sm.sessions.plan import Plan, PlannedStep, read_receipts

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from sm.adapters.forge.errors import MergeRefusedError, NothingToMergeError
+from sm.adapters.forge.errors import MergeRefusedError, NothingToMergeError, RefusedError
 from sm.adapters.git_push import PushRefusedError
 from sm.base.errors import UsageError
-from sm.plugins.forges.web.errors import RefusedError
 
 REFUSALS = (MergeRefusedError, NothingToMergeError, PushRefusedError, RefusedError, UsageError)

@@ -11,6 +11,7 @@ from sm.adapters.forge.errors import (
     BaseMovedError,
     MergeRefusedError,
     QueueUnknownError,
+    UnknownOutcomeError,
 )
 from sm.base.clock import is_ahead
 from sm.base.errors import SmError, TemporaryError
@@ -18,7 +19,6 @@ from sm.base.refusal import Refusal
 from sm.issues.act.effects import NotNowError
 from sm.issues.act.problem import Problem, read_problem, write_problem
 from sm.issues.act.refusals import REFUSALS
-from sm.plugins.forges.web.errors import UnknownOutcomeError
 from sm.sessions.history import Verb
 from sm.sessions.plan import Plan
 from sm.sessions.session import IssueSession

@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from sm.adapters.forge.errors import PullClosedError
+from sm.adapters.forge.errors import PullClosedError, RefusedError
 from sm.adapters.forge.model import BOT, PullState
 from sm.adapters.git_push import PushRefusedError, RefMovedError
 from sm.base.errors import SmError
 from sm.issues.look.snapshot import Snapshot, is_open
 from sm.issues.work import claim, worktrees
-from sm.plugins.forges.web.errors import RefusedError
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 

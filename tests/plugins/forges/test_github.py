@@ -14,6 +14,7 @@ from sm.adapters.forge.errors import (
     MergeRefusedError,
     NotApprovedError,
     NotFoundError,
+    UnreachableError,
 )
 from sm.adapters.forge.kinds import kind_of, open_forge
 from sm.adapters.forge.model import (
@@ -28,7 +29,7 @@ from sm.base.errors import TemporaryError, UsageError
 from sm.config.forges import GithubSettings
 from sm.plugins.forges.github import observe
 from sm.plugins.forges.github.graphql import find_graphql
-from sm.plugins.forges.web.errors import TokenRefusedError, UnreachableError
+from sm.plugins.forges.web.errors import TokenRefusedError
 from sm.plugins.forges.web.ledger import read_book
 from tests.forges import hour
 from tests.forges.server import Fault, Reply

@@ -9,17 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from sm.adapters.forge.errors import RefusedError, UnknownOutcomeError, UnreachableError
 from sm.plugins.forges.web import again, client, deadline
 from sm.plugins.forges.web.client import Client
 from sm.plugins.forges.web.errors import (
     BadAnswerError,
     LimitedError,
     MovedAwayError,
-    RefusedError,
     TokenRefusedError,
     TooLongError,
-    UnknownOutcomeError,
-    UnreachableError,
 )
 from sm.plugins.forges.web.ledger import Count, Ledger, read_book
 from sm.plugins.forges.web.token import Token, TokenError, TokenSource, read_token

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from sm.adapters.forge.errors import UnreachableError
 from sm.base.errors import SmError
-from sm.plugins.forges.web.errors import UnreachableError
 from sm.plugins.http.looks import APART_S, Looks
 from tests.helpers import HANG_S, wait_for
 

@@ -6,7 +6,7 @@ import re
 from functools import partial
 
 from sm.adapters.forge.combine import PASSED, Part
-from sm.adapters.forge.errors import AtWorkError
+from sm.adapters.forge.errors import AtWorkError, RefusedError
 from sm.adapters.forge.model import InlineComment, PullRequest, Review, ReviewState
 from sm.base.errors import UsageError
 from sm.plugins.forges.gitea.observe import Observer
@@ -19,7 +19,6 @@ from sm.plugins.forges.rest.reader import GONE, READ, WRITE, Reader
 from sm.plugins.forges.rest.report import Report
 from sm.plugins.forges.rest.shapes import Job, Jobs, Run
 from sm.plugins.forges.web.answer import Answer
-from sm.plugins.forges.web.errors import RefusedError
 
 LOG = "log"
 EVENTS = {

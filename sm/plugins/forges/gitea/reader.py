@@ -10,7 +10,7 @@ from urllib.parse import quote
 from msgspec import structs
 
 from sm.adapters.forge.combine import Part
-from sm.adapters.forge.errors import NotFoundError
+from sm.adapters.forge.errors import NotFoundError, RefusedError
 from sm.adapters.forge.model import Comment, IssueState, Review
 from sm.base.foreign import read_number
 from sm.plugins.forges.gitea.shapes import ActionRun, Compared, Needed
@@ -33,7 +33,6 @@ from sm.plugins.forges.rest.shapes import (
 )
 from sm.plugins.forges.web.answer import Answer
 from sm.plugins.forges.web.client import Client, Params
-from sm.plugins.forges.web.errors import RefusedError
 
 LIMIT = 50
 """Entries of a page; a server may give fewer."""

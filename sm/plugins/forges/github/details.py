@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from msgspec import Raw, structs
 
 from sm.adapters.forge.combine import combine
-from sm.adapters.forge.errors import MergeRefusedError, NotFoundError
+from sm.adapters.forge.errors import MergeRefusedError, NotFoundError, RefusedError
 from sm.adapters.forge.model import Check, Comment, PullRequest, PullState, Review, SourcedText
 from sm.base.text import one_line
 from sm.plugins.forges.github import queries, texts
@@ -28,7 +28,6 @@ from sm.plugins.forges.rest.rules import BranchRules
 from sm.plugins.forges.rest.shapes import CommentShape, PullShape
 from sm.plugins.forges.web.answer import read_part
 from sm.plugins.forges.web.client import Params
-from sm.plugins.forges.web.errors import RefusedError
 
 ONE_BY_ONE = 40
 """Pull requests that are read whole over REST in one observation: the newest of own branches."""

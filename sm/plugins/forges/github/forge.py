@@ -8,7 +8,7 @@ from functools import partial
 from msgspec import structs
 
 from sm.adapters.forge.combine import PASSED, Part
-from sm.adapters.forge.errors import AtWorkError, NotFoundError, QueueUnknownError
+from sm.adapters.forge.errors import AtWorkError, NotFoundError, QueueUnknownError, RefusedError
 from sm.adapters.forge.model import (
     Comment,
     Hold,
@@ -37,7 +37,7 @@ from sm.plugins.forges.rest.reader import GONE, PAGE, READ, WRITE
 from sm.plugins.forges.rest.report import Report
 from sm.plugins.forges.rest.rules import BranchRules
 from sm.plugins.forges.rest.shapes import Job, Merged
-from sm.plugins.forges.web.errors import LimitedError, RefusedError
+from sm.plugins.forges.web.errors import LimitedError
 
 LOG = "log"
 EVENTS = {

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from msgspec import Raw, Struct
 
+from sm.adapters.forge.errors import RefusedError, UnreachableError
 from sm.base.errors import TemporaryError
 from sm.base.text import one_line
 from sm.plugins.forges.github import queries
@@ -24,13 +25,7 @@ from sm.plugins.forges.github.shapes import (
 from sm.plugins.forges.rest.reader import OBSERVE
 from sm.plugins.forges.web.answer import Answer, read_part
 from sm.plugins.forges.web.client import Client, Request
-from sm.plugins.forges.web.errors import (
-    BadAnswerError,
-    BadShapeError,
-    LimitedError,
-    RefusedError,
-    UnreachableError,
-)
+from sm.plugins.forges.web.errors import BadAnswerError, BadShapeError, LimitedError
 from sm.plugins.forges.web.ledger import Count
 from sm.plugins.forges.web.limits import SECONDARY_S, Limit, find_wait, read_limit
 

@@ -9,7 +9,7 @@ from typing import ClassVar, TypeVar
 from msgspec import Raw
 
 from sm.adapters.forge.combine import Part, combine
-from sm.adapters.forge.errors import NotFoundError
+from sm.adapters.forge.errors import NotFoundError, RefusedError
 from sm.adapters.forge.model import CheckState
 from sm.plugins.forges.github.convert import (
     WORDS,
@@ -34,7 +34,7 @@ from sm.plugins.forges.rest.reader import GONE, PAGE, PAGES, READ, Reader
 from sm.plugins.forges.rest.shapes import IssueShape, StatusShape
 from sm.plugins.forges.web.answer import Answer, has_next, read_part
 from sm.plugins.forges.web.client import Params
-from sm.plugins.forges.web.errors import BadShapeError, RefusedError
+from sm.plugins.forges.web.errors import BadShapeError
 
 T = TypeVar("T")
 

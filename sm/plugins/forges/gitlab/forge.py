@@ -8,7 +8,7 @@ from functools import partial
 from msgspec import structs
 
 from sm.adapters.forge.combine import Part
-from sm.adapters.forge.errors import BaseMovedError, HeadMovedError, NotFoundError
+from sm.adapters.forge.errors import BaseMovedError, HeadMovedError, NotFoundError, RefusedError
 from sm.adapters.forge.model import Comment, Hold, InlineComment, PullRequest, Review, ReviewState
 from sm.base.errors import SmError
 from sm.plugins.forges.gitlab import ci
@@ -24,7 +24,6 @@ from sm.plugins.forges.rest.log import BYTES
 from sm.plugins.forges.rest.reader import COMMENT, GONE, READ, WRITE, Reader
 from sm.plugins.forges.rest.report import Report
 from sm.plugins.forges.web.answer import Answer
-from sm.plugins.forges.web.errors import RefusedError
 
 LOG = "log"
 LOOKS = 8

@@ -9,6 +9,7 @@ from functools import cache
 from msgspec import Struct, structs
 
 from sm.adapters.forge.combine import Part, combine, find_failed
+from sm.adapters.forge.errors import UnreachableError
 from sm.adapters.forge.model import Check, CheckState
 from sm.base.errors import SmError
 from sm.plugins.forges.rest.log import clean_log, trim_log
@@ -18,7 +19,7 @@ from sm.plugins.forges.rest.report import Report
 from sm.plugins.forges.rest.rules import BranchRules
 from sm.plugins.forges.rest.settings import RestSettings
 from sm.plugins.forges.rest.state import StateFiles
-from sm.plugins.forges.web.errors import LimitedError, UnreachableError
+from sm.plugins.forges.web.errors import LimitedError
 from sm.plugins.forges.woodpecker.ci import Woodpecker
 
 LOGS = 3

@@ -16,7 +16,7 @@ from msgspec import structs
 
 from sm.adapters.forge import merge_rules
 from sm.adapters.forge.combine import Part
-from sm.adapters.forge.errors import MergeRefusedError
+from sm.adapters.forge.errors import MergeRefusedError, RefusedError
 from sm.adapters.forge.model import (
     Batch,
     Check,
@@ -44,7 +44,6 @@ from sm.plugins.forges.rest.settings import RestSettings
 from sm.plugins.forges.rest.shapes import IssueShape
 from sm.plugins.forges.rest.state import Known, StateFiles
 from sm.plugins.forges.web.client import Client
-from sm.plugins.forges.web.errors import RefusedError
 from sm.plugins.forges.web.limits import CORE
 from sm.plugins.forges.web.pace import find_pause
 

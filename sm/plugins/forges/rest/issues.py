@@ -6,14 +6,13 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import structs
 
-from sm.adapters.forge.errors import NotFoundError
+from sm.adapters.forge.errors import NotFoundError, RefusedError
 from sm.adapters.forge.marker import add_marker
 from sm.adapters.forge.model import Issue, IssueState
 from sm.base.errors import UsageError
 from sm.plugins.forges.rest.convert import make_issue
 from sm.plugins.forges.rest.reader import COMMENT, GONE, Reader
 from sm.plugins.forges.rest.settings import RestSettings
-from sm.plugins.forges.web.errors import RefusedError
 
 NAMED = 30
 """Issues that are read because others depend on them."""

@@ -9,11 +9,12 @@ from collections.abc import Collection, Iterable
 
 from msgspec import Struct
 
+from sm.adapters.forge.errors import RefusedError
 from sm.adapters.forge.model import Batch
 from sm.plugins.forges.rest.convert import GHOST, read_login
 from sm.plugins.forges.rest.reader import GONE, Reader
 from sm.plugins.forges.rest.settings import RestSettings
-from sm.plugins.forges.web.errors import BadShapeError, RefusedError
+from sm.plugins.forges.web.errors import BadShapeError
 
 ASKED = 20
 """More unknown authors than these are not asked for one by one, if there is a list of writers."""

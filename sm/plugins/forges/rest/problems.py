@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from sm.adapters.forge.errors import RefusedError
 from sm.adapters.forge.git_access import find_place
 from sm.base.errors import SmError
 from sm.config.forges import RemoteSettings
 from sm.config.schema import ProjectSettings
 from sm.plugins.forges.rest.forge import RestForge
-from sm.plugins.forges.web.errors import RefusedError
 
 CHECK = "check"
 """The purpose of these requests."""

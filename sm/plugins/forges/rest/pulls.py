@@ -12,12 +12,13 @@ from sm.adapters.forge.errors import (
     NotFoundError,
     NothingToMergeError,
     PullClosedError,
+    RefusedError,
 )
 from sm.adapters.forge.model import InlineComment, PullRequest, PullState, Review
 from sm.plugins.forges.rest.convert import make_pull, make_review, name_branch
 from sm.plugins.forges.rest.reader import COMMENT, Reader
 from sm.plugins.forges.rest.shapes import File, PullShape, ReviewShape
-from sm.plugins.forges.web.errors import BadAnswerError, RefusedError
+from sm.plugins.forges.web.errors import BadAnswerError
 
 DUPLICATE = (409, 422)
 NOT_NOW = (405, 409)

@@ -8,7 +8,7 @@ from typing import ClassVar, TypeVar
 from urllib.parse import quote
 
 from sm.adapters.forge.combine import Part
-from sm.adapters.forge.errors import NotFoundError
+from sm.adapters.forge.errors import NotFoundError, RefusedError
 from sm.adapters.forge.model import Comment, Issue, IssueState, PullRequest, Review
 from sm.plugins.forges.rest.convert import (
     make_comment,
@@ -39,7 +39,7 @@ from sm.plugins.forges.rest.shapes import (
 )
 from sm.plugins.forges.web.answer import Answer, Page, has_next
 from sm.plugins.forges.web.client import Client, Params
-from sm.plugins.forges.web.errors import BadShapeError, MovedAwayError, RefusedError
+from sm.plugins.forges.web.errors import BadShapeError, MovedAwayError
 
 R = TypeVar("R")
 T = TypeVar("T")

@@ -17,6 +17,7 @@ from urllib.parse import urljoin
 import msgspec
 from msgspec import Struct, structs
 
+from sm.adapters.forge.errors import RefusedError, UnknownOutcomeError, UnreachableError
 from sm.base.redact import redact
 from sm.base.text import one_line
 from sm.plugins.forges.web import certificates
@@ -26,11 +27,8 @@ from sm.plugins.forges.web.errors import (
     BadAnswerError,
     LimitedError,
     MovedAwayError,
-    RefusedError,
     TokenRefusedError,
     TooLongError,
-    UnknownOutcomeError,
-    UnreachableError,
 )
 from sm.plugins.forges.web.ledger import Book, Count, Ledger
 from sm.plugins.forges.web.limits import CORE, find_wait, read_limit

@@ -1,16 +1,9 @@
-"""How a request to a forge fails, each way a class of its own, so that a caller can act on it."""
+"""How a request to a forge over HTTP fails, beside the ways that any forge may fail."""
 
 from __future__ import annotations
 
-from sm.base.errors import SmError, TemporaryError
-
-
-class UnreachableError(TemporaryError):
-    """The forge did not answer, or only with an error of its own, as often as it was asked."""
-
-
-class UnknownOutcomeError(UnreachableError):
-    """It did not answer to a write that must not be repeated blindly: it may have been done."""
+from sm.adapters.forge.errors import RefusedError
+from sm.base.errors import TemporaryError
 
 
 class BadAnswerError(TemporaryError):
@@ -35,15 +28,6 @@ class LimitedError(TemporaryError):
 
 class TokenRefusedError(TemporaryError):
     """The forge does not accept the token; a new one may be there at the next try."""
-
-
-class RefusedError(SmError):
-    """The forge refuses the request for good; `status` is HTTP's, `said` its own words."""
-
-    def __init__(self, message: str, status: int, said: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.said = said
 
 
 class MovedAwayError(RefusedError):

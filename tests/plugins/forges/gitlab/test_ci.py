@@ -9,6 +9,7 @@ from msgspec import structs
 
 from sm.adapters.forge.errors import (
     AtWorkError,
+    UnknownOutcomeError,
 )
 from sm.adapters.forge.kinds import open_forge
 from sm.adapters.forge.model import (
@@ -16,7 +17,6 @@ from sm.adapters.forge.model import (
 )
 from sm.base.errors import UsageError
 from sm.plugins.forges.gitlab.log import clean_trace
-from sm.plugins.forges.web.errors import UnknownOutcomeError
 from tests.forges.gitlab import FORK, Pipe
 from tests.forges.server import Fault, Reply
 from tests.forges.sides import RemoteSide, opened

@@ -8,13 +8,13 @@ import pytest
 
 from sm.adapters.forge.errors import (
     NotFoundError,
+    RefusedError,
 )
 from sm.adapters.forge.kinds import kind_of, open_forge
 from sm.adapters.forge.model import (
     BOT,
     IssueState,
 )
-from sm.plugins.forges.web.errors import RefusedError
 from tests.forges.server import Fault, Reply
 from tests.forges.sides import RemoteSide
 from tests.forges.state import Run
