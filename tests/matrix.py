@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sm.issues.rules.facts import Limits
 from sm.issues.rules.matrix import ROWS
+from sm.issues.rules.rows import Row
+from sm.views.row_words import word_limit
 
 BEYOND_SOURCE = frozenset(
     {
@@ -33,7 +36,12 @@ def _lines() -> Iterator[str]:
     for row in ROWS:
         beyond = " +" if row.name in BEYOND_SOURCE else ""
         does = "; ".join(map(str, row.steps)) or "look again later"
-        yield f"| {row.name}{beyond} | {row.phase} | {row.fact} | {does} |"
+        yield f"| {row.name}{beyond} | {row.said} | {_fact(row)} | {does} |"
+
+
+def _fact(row: Row) -> str:
+    limit = word_limit(row.name, row.list_limits(Limits()))
+    return f"{row.fact} ({limit})" if limit else row.fact
 
 
 if __name__ == "__main__":

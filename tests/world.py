@@ -159,7 +159,7 @@ class World:
         step = find_next_step(plan, self.receipts)
         if step == len(plan.steps):
             return True
-        over = row.passing and not (row.when(facts) and row.key(facts) == plan.key)
+        over = row.passing and not (row.applies(facts) and row.key(facts) == plan.key)
         verb = plan.steps[step].verb
         stopped = verb in FINAL and not facts.merged and decide(facts, OVERTAKING).acts
         over = over or stopped

@@ -13,7 +13,7 @@ from sm.sessions.history import Verb
 from sm.sessions.plan import FAILED
 from sm.store import events
 from sm.store.events import Event, Rotation, RotationStep, StepDone, Untyped
-from sm.views.row_words import ROWS, put_in_words
+from sm.views.row_words import ROWS, put_in_words, word_limit
 
 BY_HAND = "asked for by a person"
 
@@ -97,7 +97,10 @@ def _behind(words: str, more: str) -> str:
 
 
 def _decided(event: events.Decided) -> str:
-    return ROWS.get(event.row) or f"decided: {describe(event)}"
+    if not (words := ROWS.get(event.row)):
+        return f"decided: {describe(event)}"
+    limit = word_limit(event.row, event.limits)
+    return f"{words} ({limit})" if limit else words
 
 
 def _phase(event: events.Decided) -> str:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from sm.config import duration
+
 ROWS: dict[str, str] = {
     "merged": "merged",
     "merged-early": "merged",
@@ -73,3 +77,19 @@ TEXTS: dict[str, str] = {
 def put_in_words(name: str) -> str:
     """The row or the text of that name in words; another version's name as it is."""
     return ROWS.get(name) or TEXTS.get(name) or name
+
+
+def word_limit(row: str, limits: Mapping[str, float]) -> str:
+    """The limits that the row is about, with these values; '' if it is about none, or unknown."""
+    from sm.issues.rules.matrix import BY_NAME  # most words are made without it
+
+    if not limits or row not in BY_NAME:
+        return ""
+    shown = {
+        name: duration.show(value) if name.endswith("_s") else f"{value:g}"
+        for name, value in limits.items()
+    }
+    try:
+        return BY_NAME[row].limit.format_map(shown)
+    except KeyError:
+        return ""  # another version's row is about other limits

@@ -80,6 +80,7 @@ def test_exhausted_ci_is_told_with_its_step(stage_of: MakeStage, heard: Path) ->
         "harb#1 needs a person: CI keeps failing: the attempts are used up (step unit tests). "
         "sm reply harb 1 TEXT"
     )
+    assert "  CI keeps failing (attempts: 0)\n" in stage.sm("trace", "harb", "1").stdout
 
 
 def test_a_session_that_a_label_ends_is_told(stage_of: MakeStage, heard: Path) -> None:

@@ -14,7 +14,8 @@ from sm.cli.times import format_age, format_span
 from sm.cli.trace import sum_up
 from sm.config.load import load
 from sm.issues.act.effects import EFFECTS
-from sm.issues.rules.matrix import ROWS
+from sm.issues.rules.facts import Limits
+from sm.issues.rules.matrix import BY_NAME, ROWS
 from sm.issues.rules.rows import Row
 from sm.sessions.history import Verb
 from sm.sessions.project import Project
@@ -165,6 +166,34 @@ def test_what_the_monitor_of_contexts_has_told_is_told_in_words() -> None:
         f"told the agent: {said}",
         late,
     ]
+
+
+@pytest.mark.parametrize(
+    ("row", "limits", "told"),
+    [
+        ("ci-timeout", Limits(ci_timeout_s=2700), "no result of CI in time (45m)"),
+        (
+            "merge-held",
+            Limits(merge_remind_s=5400),
+            "approved, held by the forge (1h30m, in a queue 3h)",
+        ),
+        ("review-exhausted", Limits(max_rounds=7), "changes requested again (rounds: 7)"),
+        ("ci-passed", Limits(), "CI passed"),
+    ],
+)
+def test_a_limit_is_told_as_it_was_in_force(
+    project: Project, row: str, limits: Limits, told: str
+) -> None:
+    decided = kinds.Decided(session="dev-harb-7", row=row, limits=BY_NAME[row].list_limits(limits))
+    journal.record(project.root.journal, decided)
+    assert read_story(project, 7).entries[0].told == told
+    assert put_in_words(row) == tell_shortly(decided)
+
+
+@pytest.mark.parametrize("limits", [{}, {"limit_of_another_version": 3.0}])
+def test_a_decision_without_its_limits_is_told_without_them(limits: dict[str, float]) -> None:
+    """As earlier versions have written it down, or a later one."""
+    assert tell(kinds.Decided(row="ci-timeout", limits=limits)) == "no result of CI in time"
 
 
 def test_restarts_by_hand_and_further_sessions_are_counted() -> None:

@@ -213,17 +213,13 @@ def _pending(session: IssueSession) -> Plan | None:
 def _holds(plan: Plan, facts: Facts) -> bool:
     """Whether what the plan reacts to is still so."""
     row = BY_NAME[plan.row]
-    return row.when(facts) and row.key(facts) == plan.key
+    return row.applies(facts) and row.key(facts) == plan.key
 
 
 def _reminds_under_hands(session: IssueSession, plan: Plan, facts: Facts) -> bool:
     """Whether the plan is a reminder, and a person has come to the terminal since."""
-    deed = BY_NAME[plan.row].deed
-    return (
-        deed is not None
-        and deed(facts) is Deed.REMIND
-        and (find_obstacle(session, Deed.REMIND) is not None)
-    )
+    reminds = BY_NAME[plan.row].choose_deed(facts) is Deed.REMIND
+    return reminds and find_obstacle(session, Deed.REMIND) is not None
 
 
 def _is_stuck(session: IssueSession, plan: Plan, facts: Facts) -> bool:
@@ -273,8 +269,9 @@ def _decide(session: IssueSession, newer_than: float, started: Moment) -> Plan |
     crash_point("plan:before-save")
     plans.save(directory, plan)
     crash_point("plan:after-save")
+    limits = decision.row.list_limits(seen.facts.limits) if decision.row else {}
     session.project.record(
-        events.Decided(session=session.name, row=plan.row, phase=seen.write.text)
+        events.Decided(session=session.name, row=plan.row, phase=seen.write.text, limits=limits)
     )
     return plan
 

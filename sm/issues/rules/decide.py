@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from msgspec import Struct
 
@@ -10,7 +10,7 @@ from sm.adapters.forge.model import CheckState
 from sm.base.refusal import Refusal
 from sm.issues.rules.facts import Facts
 from sm.issues.rules.matrix import ROWS
-from sm.issues.rules.rows import Row
+from sm.issues.rules.rows import Row, Standing, select
 from sm.sessions.hands import NOBODY, Deed, find_next_look
 from sm.sessions.signs import DIALOG_PATIENCE_S
 
@@ -48,14 +48,14 @@ class Decision(Struct, frozen=True):
         return self.row is not None and bool(self.row.steps)
 
 
-def decide(facts: Facts, among: Sequence[Row] = ROWS) -> Decision:
+def decide(facts: Facts, among: tuple[Row, ...] = ROWS) -> Decision:
     """Return the first row that applies and is not dealt with, and when to look again."""
     wake_at = min(
         (moment for moment in _deadlines(facts) if moment > facts.now),
         default=facts.now + facts.limits.agent_timeout_s,
     )
     held: Held | None = None
-    for row in among:
+    for row in select(among, Standing.of(facts)):
         if held and held.refusal is not Refusal.ATTACHED and not row.beside:
             continue
         if row.when(facts) and not facts.history.has(key := row.key(facts)):
@@ -71,10 +71,9 @@ def decide(facts: Facts, among: Sequence[Row] = ROWS) -> Decision:
 
 def _hold(row: Row, facts: Facts) -> Held | None:
     """Why the row has to wait for people at the terminal."""
-    if row.deed is None:
-        return None
-    refusal = facts.hinders(deed := row.deed(facts))
-    return Held(deed, refusal) if refusal else None
+    deed = row.choose_deed(facts)
+    refusal = facts.hinders(deed) if deed else None
+    return Held(deed, refusal) if deed and refusal else None
 
 
 def _deadlines_elsewhere(f: Facts) -> Iterator[float]:

@@ -8,38 +8,20 @@ from __future__ import annotations
 
 from sm.adapters.forge.model import CheckState, Hold, PullState
 from sm.base.phase import Phase
-from sm.issues.rules.facts import LONG_PARK_S, REMINDERS, Facts, Life
-from sm.issues.rules.rows import Row, Step, key_per_failure, key_per_question
+from sm.issues.rules.facts import LONG_PARK_S, REMINDERS
+from sm.issues.rules.rows import (
+    PHASES,
+    Row,
+    Said,
+    Stage,
+    Step,
+    key_per_failure,
+    key_per_question,
+)
 from sm.sessions.failure import PATIENCE
 from sm.sessions.hands import Deed
 from sm.sessions.history import Count, Verb
 from sm.sessions.signs import DIALOG_PATIENCE_S
-
-
-def _is_long(f: Facts) -> bool:
-    return f.failure is not None and f.failure.until > f.failure.since + LONG_PARK_S
-
-
-def _ends(_: Facts) -> Deed:
-    return Deed.END
-
-
-def _judges(_: Facts) -> Deed:
-    return Deed.JUDGE
-
-
-def _restarts(f: Facts) -> Deed:
-    """A dead agent is restarted; one that only gives no sign may be waiting for a person."""
-    return Deed.RESTART if f.session is Life.GONE else Deed.JUDGE
-
-
-def _gives_up(f: Facts) -> Deed:
-    return Deed.END if f.session is Life.GONE else Deed.JUDGE
-
-
-def _reminds(_: Facts) -> Deed:
-    return Deed.REMIND
-
 
 INJECT, NOTIFY, COMMENT = Verb.INJECT, Verb.NOTIFY, Verb.COMMENT
 
@@ -71,46 +53,56 @@ def _fail(text: str) -> tuple[Step, ...]:
     return (Step(Verb.LABEL_BLOCKED), Step(COMMENT, text), Step(Verb.KILL), *LET_GO)
 
 
+ANY, ESCALATED = Said(), Said(stage=Stage.ESCALATED)
+CI = Said(frozenset({Phase.AWAITING_CI}), Stage.OPEN)
+REVIEW = Said(frozenset({Phase.AWAITING_REVIEW}), Stage.OPEN)
+EITHER = Said(CI.phases | REVIEW.phases, Stage.OPEN)
+MERGING = Said(REVIEW.phases, Stage.ANSWERED)
+QUEUEING = Said(frozenset({Phase.AWAITING_REVIEW, Phase.DONE}), Stage.OPEN)
+DONE = frozenset({Phase.DONE})
+EMPTY = Said(frozenset({Phase.NONE}))
+ITS_TURN = Said(stage=Stage.ANSWERED)
+
 _SETTLED = (
     Row(
         "merged",
-        "done",
+        Said(DONE),
         "merged on the forge",
-        lambda f: f.phase is Phase.DONE and f.merged,
         FINISH,
-        deed=_ends,
+        lambda f: f.merged,
+        deed=Deed.END,
     ),
     Row(
         "merged-early",
-        "any other",
+        Said(PHASES - DONE),
         "merged on the forge, and the agent says no more",
-        lambda f: f.phase is not Phase.DONE and f.merged and f.left_alone,
         FINISH,
-        deed=_ends,
+        lambda f: f.merged and f.left_alone,
+        deed=Deed.END,
     ),
     Row(
         "issue-closed",
-        "any",
+        ANY,
         "a person closed the issue",
-        lambda f: not f.issue_open and not f.merged,
         CLOSE,
-        deed=_ends,
+        lambda f: not f.issue_open and not f.merged,
+        deed=Deed.END,
     ),
     Row(
         "pull-closed",
-        "any",
+        ANY,
         "a person closed the pull request unmerged",
-        lambda f: f.pull is PullState.CLOSED,
         STOP,
-        deed=_ends,
+        lambda f: f.pull is PullState.CLOSED,
+        deed=Deed.END,
     ),
     Row(
         "blocked",
-        "any",
+        ANY,
         "a person set the blocked label",
-        lambda f: f.blocked and not f.merged,
         STOP,
-        deed=_ends,
+        lambda f: f.blocked and not f.merged,
+        deed=Deed.END,
     ),
 )
 """A person or the forge has settled the issue."""
@@ -118,53 +110,56 @@ _SETTLED = (
 _ENDED = (
     Row(
         "failed",
-        "failed",
+        Said(frozenset({Phase.FAILED})),
         "entered",
-        lambda f: f.phase is Phase.FAILED,
         _fail("failed"),
-        deed=_ends,
+        deed=Deed.END,
     ),
     Row(
         "watched",
-        "any",
+        ANY,
         "idle or no sign of life, and a person is attached",
-        lambda f: f.unwatched,
         (Step(NOTIFY, "watched"),),
+        lambda f: f.unwatched,
         lambda f: f.silence,
         about=lambda f: f.silence,
         passing=True,
     ),
     Row(
         "idle-prompt",
-        "(empty)",
+        EMPTY,
         "idle marker on 3 polls running",
-        lambda f: f.idle,
         (Step(Verb.KILL), *_fail("idle")),
-        deed=_judges,
+        lambda f: f.idle,
+        deed=Deed.JUDGE,
     ),
     Row(
         "recover",
-        "any",
+        ANY,
         "session gone or no sign of life; restarts left, pause over",
-        lambda f: f.recoverable and f.now >= f.pause_until,
         (Step(Verb.KILL), Step(Verb.RECOVER, "recovery")),
+        lambda f: f.recoverable and f.now >= f.pause_until,
         lambda f: str(f.history.recoveries_ever),
-        deed=_restarts,
+        # An agent that only gives no sign may be waiting for a person.
+        deed=Deed.JUDGE,
+        to_gone=Deed.RESTART,
     ),
     Row(
         "recovery-pause",
-        "any",
+        ANY,
         "session gone or no sign of life; restarts left, pause not over",
-        lambda f: f.recoverable,
         (),
+        lambda f: f.recoverable,
     ),
     Row(
         "recovery-exhausted",
-        "any",
+        ANY,
         "session gone or no sign of life; no restart left",
-        lambda f: f.crashed,
         _fail("crashed"),
-        deed=_gives_up,
+        lambda f: f.crashed,
+        limit="restarts: {max_recoveries}",
+        deed=Deed.JUDGE,
+        to_gone=Deed.END,
     ),
 )
 """No agent is working: it gave up, never wrote a phase, or died."""
@@ -172,53 +167,54 @@ _ENDED = (
 _ESCALATED = (
     Row(
         "reply",
-        "any, escalated",
+        ESCALATED,
         "a trusted person answered",
-        lambda f: bool(f.reply) and f.escalated and f.answerable,
         (Step(INJECT, "reply"),),
+        lambda f: bool(f.reply) and f.answerable,
         lambda f: f.reply,
         counts=Count.RESET_ALL,
         about=key_per_question,
     ),
     Row(
         "trouble",
-        "any",
+        ANY,
         "an action of sm was refused for good",
-        lambda f: bool(f.history.troubles) and not f.escalated,
         (Step(NOTIFY, "trouble"),),
+        lambda f: bool(f.history.troubles) and not f.escalated,
         lambda f: f.history.troubles[-1],
     ),
     Row(
         "escalate",
-        "escalate",
+        Said(frozenset({Phase.ESCALATE}), Stage.OPEN),
         "entered",
-        lambda f: f.phase is Phase.ESCALATE and f.open,
         (Step(NOTIFY, "escalate"),),
     ),
     Row(
         "escalation-over",
-        "any, escalated",
-        "no answer for 24 h",
-        lambda f: f.escalated and f.now >= f.asked_at + f.limits.escalation_timeout_s,
+        ESCALATED,
+        "no answer in time",
         _fail("unanswered"),
-        deed=_judges,
+        lambda f: f.now >= f.asked_at + f.limits.escalation_timeout_s,
+        limit="{escalation_timeout_s}",
+        deed=Deed.JUDGE,
     ),
     Row(
         "remind",
-        "any, escalated",
-        "every 6 h",
-        lambda f: f.escalated and f.now >= f.remind_at,
+        ESCALATED,
+        "no answer since the last reminder",
         (Step(Verb.REMIND, "reminder"),),
+        lambda f: f.now >= f.remind_at,
         lambda f: f"{f.about}:{f.asked_at:.0f}:{f.reminders}",
+        limit="every {remind_s}",
         about=key_per_question,
         beside=True,
     ),
     Row(
         "remark",
-        "any",
+        ANY,
         "something to know of the session, which needs no answer",
-        lambda f: bool(f.remark),
         (Step(COMMENT, "remark"),),
+        lambda f: bool(f.remark),
         lambda f: f.remark,
         beside=True,
     ),
@@ -227,10 +223,10 @@ _ESCALATED = (
 
 _DIALOG = Row(
     "dialog",
-    "any",
+    ANY,
     "a dialog is open in the agent's terminal for a minute",
-    lambda f: f.dialog_at is not None and f.now >= f.dialog_at + DIALOG_PATIENCE_S,
     (Step(NOTIFY, "dialog"),),
+    lambda f: f.dialog_at is not None and f.now >= f.dialog_at + DIALOG_PATIENCE_S,
     lambda f: f.matter,
     about=lambda f: f.matter,
     passing=True,
@@ -241,132 +237,133 @@ _STOPPED = (
     _DIALOG,
     Row(
         "dialog-open",
-        "any",
+        ANY,
         "a dialog is open in the agent's terminal",
-        lambda f: f.dialog_at is not None,
         (),
+        lambda f: f.dialog_at is not None,
     ),
     Row(
         "turn-failed",
-        "any",
+        ANY,
         "the turn failed: no access, a refused request, or no success for hours",
+        (Step(NOTIFY, "turn-failed"),),
         lambda f: (
             f.failure is not None and bool(f.matter) and f.matter not in f.history.escalations
         ),
-        (Step(NOTIFY, "turn-failed"),),
         lambda f: f"{f.matter}:{f.failure.count // PATIENCE if f.failure else 0}",
         about=lambda f: f.matter,
         passing=True,
     ),
     Row(
         "park",
-        "any",
+        ANY,
         "the turn failed: usage limit or API trouble",
-        lambda f: f.parked,
         (Step(Verb.PARK),),
+        lambda f: f.parked,
         key_per_failure,
         passing=True,
     ),
     Row(
         "parked-long",
-        "any",
+        ANY,
         "parked for more than an hour",
-        lambda f: f.parked and _is_long(f),
         (Step(COMMENT, "parked"),),
+        lambda f: (
+            f.failure is not None and f.parked and f.failure.until > f.failure.since + LONG_PARK_S
+        ),
         lambda f: f"{f.failure.since:.3f}" if f.failure else "",
         passing=True,
     ),
     Row(
         "resume",
-        "any",
+        ITS_TURN,
         "the limit is over, the pause has passed",
-        lambda f: f.resumable,
         (Step(INJECT, "resume"),),
+        lambda f: f.resumable,
         key_per_failure,
         counts=Count.RESUME,
         passing=True,
     ),
-    Row("parked", "any", "not over yet, or a person has to see to it", lambda f: f.unreachable, ()),
+    Row("parked", ANY, "not over yet, or a person has to see to it", (), lambda f: f.unreachable),
 )
 """The agent cannot go on. Messages to it wait."""
 
 _SIGNALLED = (
     Row(
         "edited",
-        "any",
+        ANY,
         "a trusted person edited the issue",
-        lambda f: bool(f.edit),
         (Step(INJECT, "edited"), Step(Verb.ADOPT_TEXT)),
+        lambda f: bool(f.edit),
         lambda f: f.edit,
         counts=Count.NEWS,
     ),
     Row(
         "review-edited",
-        "any",
+        ANY,
         "a trusted person edited a review that the agent was told of",
-        lambda f: bool(f.review_edit),
         (Step(INJECT, "review-edited"), Step(Verb.ADOPT_REVIEW)),
+        lambda f: bool(f.review_edit),
         lambda f: f.review_edit,
         counts=Count.NEWS,
     ),
     Row(
         "pull-comment",
-        "any",
+        ANY,
         "a trusted person commented on the pull request",
-        lambda f: bool(f.said) and f.pull is PullState.OPEN,
         (Step(INJECT, "pull-comment"),),
+        lambda f: bool(f.said) and f.pull is PullState.OPEN,
         lambda f: f.said,
         counts=Count.NEWS,
     ),
     Row(
         "phase-lost",
-        "(missing)",
+        EMPTY,
         "the phase file is gone",
-        lambda f: f.phase_lost,
         (Step(Verb.CREATE_PHASE), Step(INJECT, "state-lost")),
+        lambda f: f.phase_lost,
         lambda f: f"{f.addressed_at:.0f}",
     ),
     Row(
         "unknown-sentinel",
-        "unknown",
+        Said(frozenset({Phase.UNKNOWN}), Stage.OPEN),
         "entered",
-        lambda f: f.phase is Phase.UNKNOWN and f.open,
         (Step(INJECT, "unknown-sentinel"),),
     ),
     Row(
         "merge-held",
-        "awaiting_review, done",
-        "approved and green, and the forge holds it back for a while (30 min, in a queue 3 h)",
-        lambda f: f.merge_held and f.now >= f.merge_held_until,
+        QUEUEING,
+        "approved and green, and the forge holds it back for a while",
         (Step(NOTIFY, "merge-held"),),
+        lambda f: f.merge_held and f.now >= f.merge_held_until,
+        limit="{merge_remind_s}, in a queue {review_timeout_s}",
     ),
     Row(
         "merge-queued",
-        "awaiting_review, done",
+        QUEUEING,
         "in the merge queue of the forge",
-        lambda f: f.merge_held and f.queued,
         (),
+        lambda f: f.merge_held and f.queued,
     ),
     Row(
         "not-merged",
-        "done",
+        Said(DONE, Stage.OPEN),
         "not merged",
-        lambda f: f.phase is Phase.DONE and f.open,
         (Step(INJECT, "not-merged"),),
     ),
     Row(
         "nothing-pushed",
-        "awaiting_ci, awaiting_review",
+        EITHER,
         "the branch on the remote lacks the work",
-        lambda f: f.awaits and (f.unpushed or not f.pushed),
         (Step(INJECT, "nothing-pushed"),),
+        lambda f: f.unpushed or not f.pushed,
     ),
     Row(
         "open-pull",
-        "awaiting_ci, awaiting_review",
+        EITHER,
         "branch pushed, no pull request yet",
-        lambda f: f.awaits and f.pull is None,
         (Step(Verb.OPEN_PULL),),
+        lambda f: f.pull is None,
     ),
 )
 """What does not depend on CI and reviewers: a changed task, then phases with such an answer."""
@@ -374,203 +371,198 @@ _SIGNALLED = (
 _CI = (
     Row(
         "ci-passed",
-        "awaiting_ci",
+        CI,
         "CI success",
-        lambda f: f.awaits_ci and f.check is CheckState.SUCCESS,
         (Step(Verb.WRITE_CI_RESULT), Step(INJECT, "ci-passed")),
+        lambda f: f.check is CheckState.SUCCESS,
         counts=Count.RESET_FIXES,
     ),
     Row(
         "ci-none",
-        "awaiting_ci",
+        CI,
         "no CI configured",
-        lambda f: f.awaits_ci and f.pull is not None and f.check is CheckState.NONE,
         (Step(Verb.WRITE_CI_RESULT), Step(INJECT, "ci-none")),
+        lambda f: f.pull is not None and f.check is CheckState.NONE,
     ),
     Row(
         "ci-failed",
-        "awaiting_ci",
+        CI,
         "CI failure",
-        lambda f: f.awaits_ci and f.red and f.fixable,
         (Step(Verb.WRITE_CI_RESULT), Step(INJECT, "ci-failed")),
+        lambda f: f.red and f.fixable,
         counts=Count.FIX,
     ),
     Row(
         "ci-exhausted",
-        "awaiting_ci, awaiting_review",
-        "CI failure, attempts exhausted (3)",
-        lambda f: f.awaits and f.red and not f.fixable,
+        EITHER,
+        "CI failure, no attempt left",
         (Step(Verb.WRITE_CI_RESULT), Step(NOTIFY, "ci-exhausted")),
+        lambda f: f.red and not f.fixable,
+        limit="attempts: {max_fixes}",
     ),
     Row(
         "review-changes",
-        "any",
+        ANY,
         "REQUEST_CHANGES",
-        lambda f: f.changes_requested and f.history.rounds < f.limits.max_rounds,
         (Step(INJECT, "review-changes"),),
+        lambda f: f.changes_requested and f.history.rounds < f.limits.max_rounds,
         lambda f: f.review_id,
         counts=Count.ROUND,
     ),
     Row(
         "review-exhausted",
-        "any",
-        "REQUEST_CHANGES, rounds exhausted (5)",
+        ANY,
+        "REQUEST_CHANGES, no round left",
+        (Step(NOTIFY, "review-exhausted"),),
         lambda f: (
             f.changes_requested
             and f.history.rounds >= f.limits.max_rounds
             # Remarks of the last round do not count against the agent's answer to them.
             and not f.history.has(f"review-changes:{f.review_id}")
         ),
-        (Step(NOTIFY, "review-exhausted"),),
         lambda f: f.review_id,
+        limit="rounds: {max_rounds}",
     ),
     Row(
         "ci-rerun",
-        "awaiting_ci, awaiting_review",
+        EITHER,
         "CI itself failed elsewhere; once for each commit",
-        lambda f: bool(f.outage) and f.limits.repeats_ci,
         (Step(Verb.RERUN_CI),),
+        lambda f: bool(f.outage) and f.limits.repeats_ci,
         lambda f: f.head,
     ),
     Row(
         "ci-rerunning",
-        "awaiting_ci, awaiting_review",
+        EITHER,
         "it was run again, and has no result yet",
-        lambda f: f.now < f.rerun_until,
         (),
+        lambda f: f.now < f.rerun_until,
     ),
     Row(
         "ci-broken",
-        "awaiting_ci, awaiting_review",
+        EITHER,
         "CI itself failed, also when it was run once more",
-        lambda f: bool(f.outage),
         (Step(NOTIFY, "ci-broken"),),
+        lambda f: bool(f.outage),
         lambda f: f.outage,
         about=lambda f: f.outage,
     ),
     Row(
         "ci-timeout",
-        "awaiting_ci",
-        "CI timeout (30 min)",
-        lambda f: (
-            f.awaits_ci and f.now >= f.ci_due_at and not f.red and not (f.outage and f.escalated)
-        ),
+        CI,
+        "CI timeout",
         (Step(INJECT, "ci-timeout"), Step(NOTIFY, "ci-timeout")),
+        lambda f: f.now >= f.ci_due_at and not f.red and not (f.outage and f.escalated),
+        limit="{ci_timeout_s}",
         provisional=True,
     ),
-    Row("ci-pending", "awaiting_ci", "CI pending", lambda f: f.awaits_ci, ()),
+    Row("ci-pending", CI, "CI pending", ()),
 )
 
 _REVIEW = (
     Row(
         "conflict",
-        "awaiting_review",
+        REVIEW,
         "base has conflicts",
-        lambda f: f.awaits_review and f.conflicts,
         (Step(INJECT, "conflict"),),
+        lambda f: f.conflicts,
     ),
     Row(
         "review-red",
-        "awaiting_review",
+        REVIEW,
         "CI failure at the head under review",
-        lambda f: f.awaits_review and f.red and f.fixable,
         (Step(Verb.WRITE_CI_RESULT), Step(INJECT, "ci-failed")),
+        lambda f: f.red and f.fixable,
         counts=Count.FIX,
     ),
     Row(
         "behind",
-        "awaiting_review",
+        REVIEW,
         "APPROVE and green, and the forge wants the base's last commit in it",
-        lambda f: f.awaits_review and f.to_merge and f.hold is Hold.BEHIND,
         (Step(INJECT, "behind"),),
+        lambda f: f.to_merge and f.hold is Hold.BEHIND,
     ),
     Row(
         "queue-dropped",
-        "awaiting_review",
+        REVIEW,
         "removed from the merge queue, unmerged",
-        lambda f: f.awaits_review and 0 < f.dropped_at <= f.now,
         (Step(INJECT, "queue-dropped"),),
+        lambda f: 0 < f.dropped_at <= f.now,
     ),
     Row(
         "approved",
-        "awaiting_review",
+        REVIEW,
         "APPROVE and green, the agent merges",
-        lambda f: (
-            f.awaits_review and f.to_merge and f.hold is Hold.NONE and not f.limits.merge_by_sm
-        ),
         (Step(INJECT, "approved"),),
+        lambda f: f.to_merge and f.hold is Hold.NONE and not f.limits.merge_by_sm,
     ),
     Row(
         "approved-merge",
-        "awaiting_review",
+        REVIEW,
         "APPROVE and green, sm merges",
-        lambda f: f.awaits_review and f.to_merge and f.hold is Hold.NONE and f.limits.merge_by_sm,
         (Step(Verb.MERGE),),
+        lambda f: f.to_merge and f.hold is Hold.NONE and f.limits.merge_by_sm,
         lambda f: f"{f.write}:{f.head}",
     ),
     Row(
         "ci-late",
-        "awaiting_review",
-        "CI timeout (30 min) at the head under review",
-        lambda f: f.awaits_review and f.check is CheckState.PENDING and f.now >= f.ci_due_at,
+        REVIEW,
+        "CI timeout at the head under review",
         (Step(NOTIFY, "ci-late"),),
+        lambda f: f.check is CheckState.PENDING and f.now >= f.ci_due_at,
         lambda f: f"{f.write}:{f.head}",
+        limit="{ci_timeout_s}",
     ),
     Row(
         "review-timeout",
-        "awaiting_review",
-        "timeout (3 h)",
-        lambda f: (
-            f.awaits_review and not f.merge_held and f.waited_s() >= f.limits.review_timeout_s
-        ),
+        REVIEW,
+        "timeout",
         (Step(INJECT, "review-timeout"), Step(NOTIFY, "review-timeout")),
+        lambda f: not f.merge_held and f.waited_s() >= f.limits.review_timeout_s,
+        limit="{review_timeout_s}",
         provisional=True,
     ),
-    Row(
-        "review-pending",
-        "awaiting_review",
-        "no verdict yet, or CI pending",
-        lambda f: f.awaits_review,
-        (),
-    ),
+    Row("review-pending", REVIEW, "no verdict yet, or CI pending", ()),
     Row(
         "merge-reminder",
-        "awaiting_review, answered",
+        MERGING,
         "approved and green, head unchanged, not merged for a while",
-        lambda f: f.unmerged_after("approved"),
         (Step(INJECT, "merge-reminder"),),
-        deed=_reminds,
+        lambda f: f.unmerged_after("approved"),
+        limit="{merge_remind_s}",
+        deed=Deed.REMIND,
     ),
     Row(
         "merge-stuck",
-        "awaiting_review, answered",
+        MERGING,
         "reminded, and still not merged",
-        lambda f: f.unmerged_after("merge-reminder") and not f.escalated,
         (Step(NOTIFY, "merge-stuck"),),
+        lambda f: f.unmerged_after("merge-reminder") and not f.escalated,
+        limit="{merge_remind_s}",
     ),
 )
 
 _SILENT = (
     Row(
         "question",
-        "(empty), answered",
+        ITS_TURN,
         "turn ended in a question to a person, a minute ago",
-        lambda f: f.asks and f.now >= f.ended_at + DIALOG_PATIENCE_S,
         (Step(NOTIFY, "question"),),
+        lambda f: f.asks and f.now >= f.ended_at + DIALOG_PATIENCE_S,
         lambda f: f.matter,
         about=lambda f: f.matter,
         passing=True,
     ),
     Row(
         "protocol-reminder",
-        "(empty), answered",
+        ITS_TURN,
         "turn ended, no background task, no new phase; twice at most",
-        lambda f: f.fell_silent and f.history.reminders < REMINDERS,
         (Step(INJECT, "protocol-reminder"),),
+        lambda f: f.fell_silent and f.history.reminders < REMINDERS,
         lambda f: f"{f.signs.ended_at:.3f}" if f.signs and f.signs.ended_at else "",
         counts=Count.REMINDER,
         passing=True,
-        deed=_reminds,
+        deed=Deed.REMIND,
     ),
 )
 """It is the agent's turn, and it does nothing."""

@@ -3,12 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import StrEnum
+from functools import cache
+from string import Formatter
+from typing import NamedTuple
 
 from msgspec import Struct
 
-from sm.issues.rules.facts import Facts
+from sm.base.phase import Phase
+from sm.issues.rules.facts import Facts, Life, Limits
 from sm.sessions.hands import Deed
 from sm.sessions.history import Count, Verb
+
+
+class Stage(StrEnum):
+    """How far the answer to the agent's last phase is."""
+
+    ANY = "answered or not"
+    OPEN = ""
+    """It has none yet."""
+    ANSWERED = "answered"
+    """It has one, or there is no phase."""
+    ESCALATED = "escalated"
+    """A person was asked, about the phase or another matter, and has not answered."""
+
+
+class Standing(NamedTuple):
+    """Where a session stands in the protocol. Most rows are for few standings."""
+
+    phase: Phase
+    open: bool
+    escalated: bool
+
+    @classmethod
+    def of(cls, facts: Facts) -> Standing:
+        """That of these facts."""
+        return cls(facts.phase, facts.open, facts.escalated)
+
+
+PHASES = frozenset(Phase)
+
+
+class Said(Struct, frozen=True):
+    """The phases that a row is for, and the stage of their answer."""
+
+    phases: frozenset[Phase] = PHASES
+    stage: Stage = Stage.ANY
+
+    def fits(self, standing: Standing) -> bool:
+        """Whether the agent has said one of them, and the answer is that far."""
+        if standing.phase not in self.phases:
+            return False
+        match self.stage:
+            case Stage.OPEN:
+                return standing.open
+            case Stage.ANSWERED:
+                return not standing.open
+            case Stage.ESCALATED:
+                return standing.escalated
+        return True
+
+    def __str__(self) -> str:
+        """The column of docs/PROTOCOL.md."""
+        left_out = PHASES - self.phases
+        if not left_out:
+            words = "(empty) or answered" if self.stage is Stage.ANSWERED else "any"
+            return f"{words}, escalated" if self.stage is Stage.ESCALATED else words
+        if len(self.phases) > len(left_out):
+            return f"any but {_name(left_out)}"
+        named = _name(self.phases)
+        return f"{named}, {self.stage}" if self.stage and self.phases != {Phase.NONE} else named
+
+
+def _name(phases: frozenset[Phase]) -> str:
+    return ", ".join(one.removeprefix("PHASE:") or "(empty)" for one in Phase if one in phases)
 
 
 class Step(Struct, frozen=True):
@@ -37,27 +105,56 @@ def key_per_failure(facts: Facts) -> str:
     return f"{facts.failure.at:.3f}" if facts.failure else ""
 
 
-class Row(Struct, frozen=True):
+def always(_: Facts) -> bool:
+    """For a row that applies wherever the session stands as it says."""
+    return True
+
+
+class Row(Struct, frozen=True, eq=False):
     """A row of the matrix. It reacts to its `subject`, and to each subject once.
 
+    `said` is matched first; `when` is the condition that is particular to the row, and `fact` the
+    same in words. `limit` says which limits that is about: a template over the fields of `Limits`.
     `about` is the key of the question to a person, or of the answer to the agent. `passing`: its
     plan is pointless as soon as the row no longer applies. `deed` is what it does to a session that
-    people may be at: it waits for them. `beside`: it is done while such a row waits.
+    people may be at, or `to_gone` if its agent is gone: it waits for them. `beside`: it is done
+    while such a row waits.
     """
 
     name: str
-    phase: str
+    said: Said
     fact: str
-    when: Callable[[Facts], bool]
     steps: tuple[Step, ...]
+    when: Callable[[Facts], bool] = always
     subject: Callable[[Facts], str] = key_per_write
+    limit: str = ""
     counts: Count = Count.NONE
     provisional: bool = False
     about: Callable[[Facts], str] = key_per_write
     passing: bool = False
-    deed: Callable[[Facts], Deed] | None = None
+    deed: Deed | None = None
+    to_gone: Deed | None = None
     beside: bool = False
+
+    def applies(self, facts: Facts) -> bool:
+        """Whether these facts are what it reacts to."""
+        return self.said.fits(Standing.of(facts)) and self.when(facts)
 
     def key(self, facts: Facts) -> str:
         """Return the key of one reaction of this row."""
         return f"{self.name}:{self.subject(facts)}"
+
+    def choose_deed(self, facts: Facts) -> Deed | None:
+        """What it would do to the session; None if that waits for nobody."""
+        return self.to_gone if self.to_gone and facts.session is Life.GONE else self.deed
+
+    def list_limits(self, limits: Limits) -> dict[str, float]:
+        """Those of the limits in force that it is about, by their names."""
+        names = (name for _, name, _, _ in Formatter().parse(self.limit) if name)
+        return {name: getattr(limits, name) for name in names}
+
+
+@cache
+def select(rows: tuple[Row, ...], standing: Standing) -> tuple[Row, ...]:
+    """Those of the rows that are for such a standing, in their order; found once for each."""
+    return tuple(row for row in rows if row.said.fits(standing))
