@@ -9,11 +9,9 @@ session, its window and its pane; nothing is set for the whole server.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shlex
-import time
 from functools import cached_property, reduce
 from pathlib import Path
 
@@ -29,7 +27,6 @@ KEPT_VARIABLES = (
 )
 """What a tmux server may know of the person who started it: no token."""
 
-HISTORY_LINES = 20_000
 TIMEOUT_S = 20.0
 RETRIES, RETRY_FOR_S = 8, 5.0
 
@@ -55,35 +52,6 @@ FORMAT = ":".join(
     )
 )
 
-OPTIONS = (
-    ("remain-on-exit", "off"),  # a paste into a dead pane ends a tmux 3.3a server
-    ("allow-rename", "off"),
-    ("automatic-rename", "off"),
-    ("aggressive-resize", "off"),
-    ("pane-border-status", "off"),  # it takes a row
-    ("pane-scrollbars", "off"),  # it takes columns
-    ("alternate-screen", "on"),  # else a closed menu of the agent CLI stays on the screen
-    ("destroy-unattached", "off"),
-    ("detach-on-destroy", "on"),  # else what is typed for the agent goes on in another session
-    ("status", "on"),  # one row; it says what this is, and how to leave
-)
-"""Set for each session of ours, so that a person's own tmux.conf cannot change how we work. An
-older tmux does not know all of them."""
-
-PLACEHOLDER = ("sleep", "20")
-"""What runs in a session's first moment. It ends by itself if nobody goes on."""
-RESERVED, ORPHANED_S = "sm-reserved", 3.0
-"""The mark of a pane with a placeholder; so old, whoever began it is dead."""
-
-STATUS_LINE = (
-    ("status-left-length", "100"),
-    ("status-right", ""),
-    ("window-status-format", ""),
-    ("window-status-current-format", ""),
-)
-"""Beside the title nothing: the rest would be what the agent's programs call themselves."""
-
-
 CLIENT_HOOKS = ("client-attached", "client-detached", "client-resized", "client-session-changed")
 """After these a window follows its clients again."""
 
@@ -100,37 +68,12 @@ class NoServerError(TmuxError):
     """No tmux server runs on this socket."""
 
 
-class UnfitServerError(TmuxError):
-    """No session of ours can last on this server, because of its configuration."""
-
-
-UNFIT = (
-    "your tmux ends as soon as nobody is attached ('exit-unattached' is on), and agents with it: "
-    "set that off, or 'tmux_socket: sm' in the configuration of sm, for a server of its own"
-)
-
-
-CRASHES = (
-    "this version of tmux ends, with all sessions, when one begins while 'window-size' is 'manual' "
-    "for all windows: tmux set-option -gw window-size latest"
-)
-
-
 class MissingPaneError(TmuxError):
     """There is no such pane or session."""
 
 
 class DuplicateSessionError(TmuxError):
     """The name is taken."""
-
-
-class SessionExistsError(TmuxError):
-    """A session of this name runs already; `pane` is its pane, None if it has ended."""
-
-    def __init__(self, session: str, pane: Pane | None) -> None:
-        """Keep the pane."""
-        self.pane = pane
-        super().__init__(f"tmux session '{session}' exists already: end it first")
 
 
 UNREACHED = r"error connecting to (?:(?!error connecting ).)*"
@@ -192,119 +135,6 @@ class Tmux(Struct, frozen=True, dict=True):
         """Return the first pane of the session of exactly this name."""
         return self.panes().get(session)
 
-    def start(
-        self,
-        session: str,
-        cwd: Path,
-        argv: list[str],
-        *,
-        size: tuple[int, int] = SIZE,
-        mark: str = "",
-        title: str = "",
-        log: Path | None = None,
-    ) -> Pane:
-        """Run `argv` in a new detached session, with `cwd` as its directory.
-
-        An attached person sees `title` in the status line, and the keys to leave.
-
-        A person's configuration may do anything to a new session: show its errors there, split it,
-        type into it, size it like a client that is attached elsewhere. So a placeholder is born and
-        then replaced, in a window of one pane, at its size. Options, `mark` and the log are set
-        before the server reads the program's first output: it does nothing else between the
-        commands of one call.
-
-        Raises:
-            SessionExistsError: the name is taken; nothing was changed.
-            UnfitServerError: no session can last on this server.
-            TmuxError: `cwd` is no directory, or tmux refused.
-
-        """
-        if not cwd.is_dir():  # tmux would silently take another folder
-            raise TmuxError(f"cannot start '{session}': '{cwd}' is not a directory")
-        self._refuse_manual_size()
-        keep = _pipe_line(log) if log else ""
-        width, height = map(str, size)
-        self._end_orphan(_checked(session))
-        pane_id = self._reserve(session, cwd, ("-x", width, "-y", height))
-        target = ("-t", pane_id)
-        commands = [
-            ("rename-session", *target, session),  # if something has given it another name
-            ("kill-window", "-a", *target),
-            ("kill-pane", "-a", *target),
-            ("select-pane", "-e", *target),
-            *[("set-option", "-q", *target, *option) for option in OPTIONS],
-            ("set-option", "-p", *target, "synchronize-panes", "off"),
-            ("resize-window", *target, "-x", width, "-y", height),
-            ("set-option", "-w", *target, "window-size", "latest"),
-            *[("set-option", *target, *option) for option in _status_line(title)],
-            ("set-option", "-p", *target, "@sm_mark", mark),
-            ("respawn-pane", "-k", *target, *argv),
-            *([("pipe-pane", *target, keep)] if keep else []),
-            ("list-panes", *target, "-F", FORMAT),
-        ]
-        try:
-            said = self.command(*join_commands(*commands), cwd=cwd)
-        except (TmuxError, TmuxBusyError):
-            self._drop(pane_id)
-            raise
-        return next(pane for pane in _panes(said) if pane.id == pane_id)
-
-    def _reserve(self, session: str, cwd: Path, size: tuple[str, ...]) -> str:
-        """Begin the session with a placeholder in it; return the pane's id."""
-        facts = "sm:#{pane_id}:#{exit-unattached}"
-        target = f"={session}:"
-        own, mark = f"{unaliased('set-option')} -t {target}", f"-p @sm_mark {RESERVED}"
-        commands = [
-            ("start-server",),
-            # Only new panes get it, so set it before. We do not change a person's own server.
-            *([("set-option", "-g", "history-limit", str(HISTORY_LINES))] if self.socket else []),
-            ("new-session", "-d", "-P", "-F", facts, "-s", session, *size, *PLACEHOLDER),
-            # Else the server may end it at the end of this call. It may have another name already.
-            (
-                "if-shell",
-                "-F",
-                "-t",
-                target,
-                f"#{{==:#{{session_name}},{session}}}",
-                f"{own} destroy-unattached off ; {own} {mark}",
-            ),
-        ]
-        try:
-            # tmux expands formats in `-c DIR`, but takes its client's directory as it is.
-            said = self.command(*join_commands(*commands), cwd=cwd)
-        except DuplicateSessionError:
-            raise SessionExistsError(session, self.pane(session)) from None
-        found = re.search(r"^sm:(%\d+):(.*)$", said, re.MULTILINE)
-        if found is None:
-            raise TmuxError(f"cannot start '{session}': tmux began none, and said '{said.strip()}'")
-        if found[2] not in ("0", "off"):
-            self._drop(found[1])
-            raise UnfitServerError(UNFIT)
-        return found[1]
-
-    def _refuse_manual_size(self) -> None:
-        """Start nothing where that would end the server, and all sessions of a person with it.
-
-        These versions look for the size that somebody has given to a window which is not there yet.
-        """
-        try:
-            said = self.command(*join_commands(("show-options", "-gwv", "window-size")))
-            if said.strip() == "manual" and (3, 3) <= self.version < (3, 7):
-                raise UnfitServerError(CRASHES)
-        except NoServerError:
-            return
-
-    def _end_orphan(self, session: str) -> None:
-        """End a placeholder whose process has died."""
-        there = self.pane(session)
-        if there and there.mark == RESERVED and time.time() - there.created > ORPHANED_S:
-            self.kill(session, there.pid)
-
-    def _drop(self, pane_id: str) -> None:
-        """End the session of a placeholder."""
-        with contextlib.suppress(TmuxError, TmuxBusyError):
-            self.command(*join_commands(("kill-session", "-t", pane_id)))
-
     @cached_property
     def socket_path(self) -> str:
         """Where the running server listens.
@@ -328,7 +158,7 @@ class Tmux(Struct, frozen=True, dict=True):
 
     def pipe_to(self, pane_id: str, path: Path) -> None:
         """From now on append the pane's output to `path` (0600)."""
-        self.command(*join_commands(("pipe-pane", "-t", pane_id, _pipe_line(path))))
+        self.command(*join_commands(("pipe-pane", "-t", pane_id, pipe_line(path))))
 
     def call_on_mode(self, pane_id: str, fifo: Path) -> bool:
         """Write a byte into `fifo` when the pane's mode changes; say whether it is in one.
@@ -389,7 +219,7 @@ class Tmux(Struct, frozen=True, dict=True):
 
     def detach_at_end(self, session: str) -> None:
         """Have the clients of the session end with it, whatever was set since its start."""
-        name = _checked(session)
+        name = checked(session)
         self.command(*join_commands(("set-option", "-t", f"={name}:", "detach-on-destroy", "on")))
 
     def capture(self, pane_id: str, history: int = 0) -> str:
@@ -416,7 +246,7 @@ class Tmux(Struct, frozen=True, dict=True):
         # A pane that is gone has to be an error before its facts are asked: a tmux 3.2 server ends
         # when it is asked when no session was created.
         screen, _, line = self.command(*join_commands(capture, facts))[:-1].rpartition("\n")
-        return _panes(line)[0], screen
+        return parse_panes(line)[0], screen
 
     def find_session(self, pane_id: str) -> str | None:
         """Return the name of the session that a pane is in, None if there is no such pane."""
@@ -424,7 +254,7 @@ class Tmux(Struct, frozen=True, dict=True):
 
     def kill(self, session: str, pid: int) -> None:
         """End the session if `pid` is one of its programs; a newer session of that name stays."""
-        name = _checked(session)
+        name = checked(session)
         for pane in self._list():
             if (pane.session, pane.pid) == (session, pid):
                 guard = join_conditions(
@@ -438,7 +268,7 @@ class Tmux(Struct, frozen=True, dict=True):
 
     def attach_argv(self, session: str) -> list[str]:
         """Return the command that shows the session to a person."""
-        return [*self._argv(), unaliased("attach-session"), "-t", f"={_checked(session)}"]
+        return [*self._argv(), unaliased("attach-session"), "-t", f"={checked(session)}"]
 
     def drew_at(self, pane_id: str) -> float | None:
         """Return when the pane's window last changed, in whole seconds since 1970.
@@ -497,7 +327,7 @@ class Tmux(Struct, frozen=True, dict=True):
 
     def _list(self) -> list[Pane]:
         try:
-            return _panes(self.command(*join_commands(("list-panes", "-a", "-F", FORMAT))))
+            return parse_panes(self.command(*join_commands(("list-panes", "-a", "-F", FORMAT))))
         except NoServerError:
             return []
 
@@ -517,7 +347,8 @@ def select_plain_environment() -> dict[str, str]:
     }
 
 
-def _panes(listing: str) -> list[Pane]:
+def parse_panes(listing: str) -> list[Pane]:
+    """The panes of a listing by FORMAT."""
     panes = []
     for line in listing.split("\n"):
         if not line.startswith("%"):  # a hook of a person may say something, too
@@ -543,7 +374,8 @@ def _panes(listing: str) -> list[Pane]:
     return panes
 
 
-def _pipe_line(path: Path) -> str:
+def pipe_line(path: Path) -> str:
+    """The command by which tmux appends what a pane shows to `path`, which is made (0600)."""
     with open_guarded(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND):
         pass  # it is ours and private before tmux writes to it
     # tmux expands '#', and '%' as in a date, before its shell sees the line.
@@ -571,14 +403,8 @@ def join_conditions(*conditions: str) -> str:
     return reduce(lambda one, other: f"#{{&&:{one},{other}}}", conditions)
 
 
-def _status_line(title: str) -> list[tuple[str, str]]:
-    if not title:
-        return []
-    plain = title.replace("#", "##").replace("%", "%%")  # formats, and times of strftime
-    return [*STATUS_LINE, ("status-left", f" {plain} · #{{prefix}} d leaves ")]
-
-
-def _checked(session: str) -> str:
+def checked(session: str) -> str:
+    """The name of a session, if tmux takes no part of it for something else."""
     if not SESSION.fullmatch(session):
         raise UsageError(f"'{session}' cannot be a tmux session: use letters, digits, '_' and '-'")
     return session

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from sm.adapters import proc
 from sm.adapters.proc import Process
-from sm.adapters.tmux import RESERVED, Pane, SessionExistsError, Tmux
+from sm.adapters.tmux import Pane, Tmux
+from sm.adapters.tmux_start import RESERVED, SessionExistsError, start_session
 from sm.base.errors import SmError, StateError
 from sm.base.foreign import read_number
 from sm.sessions import strays
@@ -222,7 +223,9 @@ def _start(tmux: Tmux, session: Session, mark: str) -> Pane:
     argv = ["bash", "-p", str(launcher), str(session.dir.path)]
     name, log = session.name, _find_terminal_log(session)
     try:
-        return tmux.start(name, session.record.cwd, argv, mark=mark, title=session.label, log=log)
+        return start_session(
+            tmux, name, session.record.cwd, argv, mark=mark, title=session.label, log=log
+        )
     except SessionExistsError as error:
         raise AgentError(error.message) from error
 

@@ -12,6 +12,7 @@ from sm.adapters.agent.generic import GENERIC
 from sm.adapters.agent.screen import read
 from sm.adapters.composer import forget, is_typed, press, type_once
 from sm.adapters.tmux import Pane, Tmux
+from sm.adapters.tmux_start import start_session
 from sm.base.errors import UsageError
 from sm.base.refusal import Refusal
 from tests.helpers import wait_for
@@ -24,14 +25,14 @@ def pane(tmux: Tmux, tmp_path: Path, log: Path) -> Pane:
 
 
 def start(tmux: Tmux, folder: Path, log: Path, style: str) -> Pane:
-    pane = tmux.start("agent", folder, argv(folder, log, style))
+    pane = start_session(tmux, "agent", folder, argv(folder, log, style))
     wait_for(lambda: "❯" in tmux.capture(pane.id), "the composer")
     return pane
 
 
 def show(tmux: Tmux, folder: Path, text: str) -> Pane:
     """Start a program that shows the text, then is `cat`; returns its pane once it is both."""
-    pane = tmux.start("t", folder, ["bash", "-c", 'printf "%s" "$1"; exec cat', "x", text])
+    pane = start_session(tmux, "t", folder, ["bash", "-c", 'printf "%s" "$1"; exec cat', "x", text])
     wait_for(lambda: tmux.look(pane.id)[0].command == "cat", "the program that is no shell")
     last = text.split()[-1]
     wait_for(lambda: last in tmux.capture(pane.id), f"'{last}' on the screen")
@@ -116,7 +117,7 @@ def test_another_program_in_the_pane_gets_nothing(tmux: Tmux, pane: Pane, tmp_pa
 
 
 def test_a_pane_or_server_that_is_gone_is_refused(tmux: Tmux, pane: Pane, tmp_path: Path) -> None:
-    other = tmux.start("other", tmp_path, ["cat"])
+    other = start_session(tmux, "other", tmp_path, ["cat"])
     tmux.kill("agent", pane.pid)
     assert type_once(tmux, pane, "a", ["text"]) is Refusal.GONE
     assert "text" not in tmux.capture(other.id)

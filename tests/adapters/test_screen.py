@@ -12,6 +12,7 @@ from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.prompt import Prompt
 from sm.adapters.agent.screen import Screen, read
 from sm.adapters.tmux import Tmux
+from sm.adapters.tmux_start import start_session
 from tests.helpers import REPOSITORY, wait_for
 
 SCREENS = REPOSITORY / "tests" / "real" / "screens"
@@ -187,7 +188,7 @@ PROGRAM = r"""printf '\e[2mhello\e[0m\r\n\e[38;5;246m❯\e[0m \e[2mType here\e[0
 )
 def test_a_real_terminal_is_read(tmux: Tmux, tmp_path: Path, dim: bool, draft: str) -> None:
     profile: Profile = structs.replace(GENERIC, dim_placeholder=dim, idle_colour="39")
-    pane = tmux.start("t", tmp_path, ["bash", "-c", PROGRAM])
+    pane = start_session(tmux, "t", tmp_path, ["bash", "-c", PROGRAM])
     wait_for(lambda: "Type here" in tmux.capture(pane.id), "the screen")
     found, text = tmux.look(pane.id, escapes=True)
     assert found.id == pane.id

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters.tmux import MissingPaneError, SessionExistsError, Tmux, TmuxError
+from sm.adapters.tmux import MissingPaneError, Tmux, TmuxError
+from sm.adapters.tmux_start import SessionExistsError, reserve, start_session
 from sm.base.errors import StateError, UsageError
 from tests.helpers import wait_for
 
@@ -25,8 +26,8 @@ def test_without_a_server_there_are_no_panes(tmux: Tmux) -> None:
 
 
 def test_sessions_are_found_by_their_exact_names(tmux: Tmux, tmp_path: Path) -> None:
-    one = tmux.start("dev-a-1", tmp_path, ["sleep", "100"], mark="m1")
-    ten = tmux.start("dev-a-10", tmp_path, ["sleep", "100"])
+    one = start_session(tmux, "dev-a-1", tmp_path, ["sleep", "100"], mark="m1")
+    ten = start_session(tmux, "dev-a-10", tmp_path, ["sleep", "100"])
     pids = {name: pane.pid for name, pane in tmux.panes().items()}
     assert pids == {"dev-a-1": one.pid, "dev-a-10": ten.pid}
     assert tmux.pane("dev-a") is None
@@ -36,9 +37,9 @@ def test_sessions_are_found_by_their_exact_names(tmux: Tmux, tmp_path: Path) -> 
 
 
 def test_a_taken_name_is_refused_and_shown(tmux: Tmux, tmp_path: Path) -> None:
-    first = tmux.start("dev-a-1", tmp_path, ["sleep", "100"])
+    first = start_session(tmux, "dev-a-1", tmp_path, ["sleep", "100"])
     with pytest.raises(SessionExistsError, match="'dev-a-1' exists already") as refused:
-        tmux.start("dev-a-1", tmp_path, ["sleep", "200"])
+        start_session(tmux, "dev-a-1", tmp_path, ["sleep", "200"])
     there = refused.value.pane
     assert there is not None
     assert (there.id, there.pid) == (first.id, first.pid)
@@ -46,7 +47,9 @@ def test_a_taken_name_is_refused_and_shown(tmux: Tmux, tmp_path: Path) -> None:
 
 
 def test_a_look_shows_the_pane_and_its_screen(tmux: Tmux, tmp_path: Path) -> None:
-    pane = tmux.start("dev-a-1", tmp_path, ["bash", "-c", "echo one; echo; echo two; exec cat"])
+    pane = start_session(
+        tmux, "dev-a-1", tmp_path, ["bash", "-c", "echo one; echo; echo two; exec cat"]
+    )
     shows(tmux, pane.id, "two")
     wait_for(lambda: tmux.look(pane.id)[0].command == "cat", "its program")
     found, screen = tmux.look(pane.id)
@@ -59,11 +62,11 @@ def test_a_look_shows_the_pane_and_its_screen(tmux: Tmux, tmp_path: Path) -> Non
 def test_a_start_whose_process_has_died_is_begun_again(
     tmux: Tmux, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tmux._reserve("dev-a-1", tmp_path, ("-x", "80", "-y", "24"))
+    reserve(tmux, "dev-a-1", tmp_path, ("-x", "80", "-y", "24"))
     with pytest.raises(SessionExistsError):  # it may still be under way
-        tmux.start("dev-a-1", tmp_path, ["sleep", "100"], mark="m")
-    monkeypatch.setattr("sm.adapters.tmux.ORPHANED_S", -1.0)
-    assert tmux.start("dev-a-1", tmp_path, ["sleep", "100"], mark="m").mark == "m"
+        start_session(tmux, "dev-a-1", tmp_path, ["sleep", "100"], mark="m")
+    monkeypatch.setattr("sm.adapters.tmux_start.ORPHANED_S", -1.0)
+    assert start_session(tmux, "dev-a-1", tmp_path, ["sleep", "100"], mark="m").mark == "m"
 
 
 def test_two_starts_at_once_make_one_session(tmux: Tmux, tmp_path: Path) -> None:
@@ -71,7 +74,7 @@ def test_two_starts_at_once_make_one_session(tmux: Tmux, tmp_path: Path) -> None
 
     def start() -> None:
         try:
-            outcomes.append(str(tmux.start("dev-a-1", tmp_path, ["sleep", "100"]).pid))
+            outcomes.append(str(start_session(tmux, "dev-a-1", tmp_path, ["sleep", "100"]).pid))
         except SessionExistsError:
             outcomes.append("taken")
 
@@ -85,10 +88,10 @@ def test_two_starts_at_once_make_one_session(tmux: Tmux, tmp_path: Path) -> None
 
 def test_missing_directory_and_bad_names_are_clear_errors(tmux: Tmux, tmp_path: Path) -> None:
     with pytest.raises(TmuxError, match="is not a directory"):
-        tmux.start("dev-a-1", tmp_path / "gone", ["true"])
+        start_session(tmux, "dev-a-1", tmp_path / "gone", ["true"])
     for name in ("a b", "a:b", "a.b", "", "a;b", "$1"):
         with pytest.raises(UsageError, match="cannot be a tmux session"):
-            tmux.start(name, tmp_path, ["true"])
+            start_session(tmux, name, tmp_path, ["true"])
 
 
 @pytest.mark.parametrize("odd", ["a b", "it's", 'say "x"', "#{pid} #S", "%H", "$(id)`id`", "end;"])
@@ -97,7 +100,7 @@ def test_odd_paths_and_arguments_arrive_as_they_are(tmux: Tmux, tmp_path: Path, 
     folder.mkdir()
     log = folder / f"{odd}.log"
     script = 'pwd; printf "<%s>\\n" "$@"; sleep 100'
-    pane = tmux.start("odd", folder, ["bash", "-c", script, "x", odd], log=log)
+    pane = start_session(tmux, "odd", folder, ["bash", "-c", script, "x", odd], log=log)
     shows(tmux, pane.id, f"<{odd}>")
     assert str(folder) in tmux.capture(pane.id).replace("\n", "")
     wait_for(lambda: f"<{odd}>" in log.read_text(), "the transcript")
@@ -107,11 +110,13 @@ def test_transcript_has_the_very_first_output_and_is_private(tmux: Tmux, tmp_pat
     log = tmp_path / "log"
     log.write_text("before\n")
     log.chmod(0o600)
-    tmux.start("t", tmp_path, ["bash", "-c", "echo first; echo second; sleep 100"], log=log)
+    start_session(
+        tmux, "t", tmp_path, ["bash", "-c", "echo first; echo second; sleep 100"], log=log
+    )
     wait_for(lambda: "second" in log.read_text(), "the transcript")
     assert log.read_text().split() == ["before", "first", "second"]
     other = tmp_path / "other"
-    pane = tmux.start("u", tmp_path, ["cat"])
+    pane = start_session(tmux, "u", tmp_path, ["cat"])
     tmux.pipe_to(pane.id, other)
     assert other.stat().st_mode & 0o777 == 0o600
 
@@ -119,7 +124,7 @@ def test_transcript_has_the_very_first_output_and_is_private(tmux: Tmux, tmp_pat
 def test_a_link_is_no_transcript(tmux: Tmux, tmp_path: Path) -> None:
     (tmp_path / "log").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StateError):
-        tmux.start("t", tmp_path, ["cat"], log=tmp_path / "log")
+        start_session(tmux, "t", tmp_path, ["cat"], log=tmp_path / "log")
     assert tmux.panes() == {}
 
 
@@ -127,20 +132,22 @@ def test_screen_keeps_its_characters_without_a_locale(
     tmux: Tmux, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LANG", "C")
-    pane = tmux.start("t", tmp_path, ["bash", "-c", "printf '\\xe2\\x9d\\xaf ü'; sleep 100"])
+    pane = start_session(
+        tmux, "t", tmp_path, ["bash", "-c", "printf '\\xe2\\x9d\\xaf ü'; sleep 100"]
+    )
     shows(tmux, pane.id, "❯ ü")
 
 
 def test_history_is_captured_on_request(tmux: Tmux, tmp_path: Path) -> None:
-    pane = tmux.start("t", tmp_path, ["bash", "-c", "seq 1 5000; sleep 100"])
+    pane = start_session(tmux, "t", tmp_path, ["bash", "-c", "seq 1 5000; sleep 100"])
     shows(tmux, pane.id, "5000")
     assert len(tmux.capture(pane.id).splitlines()) == 50
     assert tmux.capture(pane.id, history=10_000).startswith("1\n2\n")
 
 
 def test_kill_with_another_pid_leaves_the_session(tmux: Tmux, tmp_path: Path) -> None:
-    pane = tmux.start("t", tmp_path, ["sleep", "100"])
-    keep = tmux.start("t2", tmp_path, ["sleep", "100"])
+    pane = start_session(tmux, "t", tmp_path, ["sleep", "100"])
+    keep = start_session(tmux, "t2", tmp_path, ["sleep", "100"])
     tmux.kill("t", pane.pid + 1)
     tmux.kill("t", keep.pid)
     assert set(tmux.panes()) == {"t", "t2"}
@@ -151,7 +158,7 @@ def test_kill_with_another_pid_leaves_the_session(tmux: Tmux, tmp_path: Path) ->
 
 
 def test_a_window_that_a_person_opens_changes_nothing(tmux: Tmux, tmp_path: Path) -> None:
-    pane = tmux.start("t", tmp_path, ["sleep", "100"])
+    pane = start_session(tmux, "t", tmp_path, ["sleep", "100"])
     tmux.command("new-window", "-t", "=t:", "cat")
     found = tmux.pane("t")
     assert found
@@ -162,7 +169,7 @@ def test_a_window_that_a_person_opens_changes_nothing(tmux: Tmux, tmp_path: Path
 
 def test_a_program_cannot_pose_as_another_pane(tmux: Tmux, tmp_path: Path) -> None:
     posing = "x\n%0:1:0:0:1:mark:dev-b-1:bash"
-    pane = tmux.start("t", tmp_path, ["bash", "-c", f'exec -a "{posing}" sleep 100'])
+    pane = start_session(tmux, "t", tmp_path, ["bash", "-c", f'exec -a "{posing}" sleep 100'])
     wait_for(lambda: tmux.panes()["t"].command != "bash", "the program")
     assert tmux.panes()["t"].pid == pane.pid
     assert set(tmux.panes()) == {"t"}
@@ -173,14 +180,14 @@ def test_server_knows_nothing_of_our_environment(
 ) -> None:
     monkeypatch.setenv("FAKE_TOKEN", "secret")
     monkeypatch.setenv("TMUX", "/nowhere,1,0")
-    tmux.start("t", tmp_path, ["sleep", "100"])
+    start_session(tmux, "t", tmp_path, ["sleep", "100"])
     known = tmux.command("show-environment", "-g")
     assert "secret" not in known
     assert f"HOME={os.environ['HOME']}" in known
 
 
 def test_missing_pane_is_named(tmux: Tmux, tmp_path: Path) -> None:
-    tmux.start("t", tmp_path, ["sleep", "100"])
+    start_session(tmux, "t", tmp_path, ["sleep", "100"])
     with pytest.raises(MissingPaneError, match="%77"):
         tmux.capture("%77")
 
@@ -223,20 +230,20 @@ def test_only_named_passing_failures_are_retried(
     left.write_text("3\n")
     monkeypatch.setenv("PATH", f"{flaky.parent}:{os.environ['PATH']}")
     if retried:
-        assert tmux.start("t", tmp_path, ["sleep", "100"]).session == "t"
+        assert start_session(tmux, "t", tmp_path, ["sleep", "100"]).session == "t"
     else:
         with pytest.raises(TmuxError, match=re.escape(says)):
-            tmux.start("t", tmp_path, ["sleep", "100"])
+            start_session(tmux, "t", tmp_path, ["sleep", "100"])
     assert left.read_text() == ("0\n" if retried else "2\n")
 
 
 def test_the_status_line_says_what_it_is_and_how_to_leave(tmux: Tmux, tmp_path: Path) -> None:
     bash = ["bash", "-c", "printf '\\033]2;an agent of any name\\007'; exec cat"]
-    tmux.start("dev-shop-4", tmp_path, bash, title="shop #4 100%H")
+    start_session(tmux, "dev-shop-4", tmp_path, bash, title="shop #4 100%H")
     viewer = Tmux(f"{tmux.socket}-viewer")
     try:
         attach = ["env", "-u", "TMUX", *tmux.attach_argv("dev-shop-4")]
-        pane = viewer.start("viewer", tmp_path, attach, size=(80, 24))
+        pane = start_session(viewer, "viewer", tmp_path, attach, size=(80, 24))
         shows(viewer, pane.id, "d leaves")
         line = viewer.capture(pane.id).splitlines()[-1]
         assert line.strip() == "shop #4 100%H · C-b d leaves"
@@ -250,7 +257,7 @@ def test_a_fifo_is_told_when_a_person_enters_and_leaves_copy_mode(
     folder = tmp_path / 'it\'s a #{pane_id} "$HOME" %H'
     folder.mkdir()
     os.mkfifo(fifo := folder / "wake")
-    pane = tmux.start("fix-7", tmp_path, ["cat"])
+    pane = start_session(tmux, "fix-7", tmp_path, ["cat"])
     with os.fdopen(os.open(fifo, os.O_RDWR | os.O_NONBLOCK), "rb", buffering=0) as wake:
         assert not tmux.call_on_mode(pane.id, fifo)
         tmux.command("copy-mode", "-t", pane.id)

@@ -11,6 +11,7 @@ import pytest
 
 from sm.adapters.composer import type_once
 from sm.adapters.tmux import LEAST, SIZE, Tmux
+from sm.adapters.tmux_start import start_session
 from sm.base.refusal import Refusal
 from tests.adapters.test_tmux_options import serve_one
 from tests.helpers import wait_for
@@ -50,12 +51,12 @@ def test_the_first_session_of_a_server_works(
 
 
 def test_a_session_is_born_at_its_size_beside_a_small_client(tmux: Tmux, tmp_path: Path) -> None:
-    tmux.start("person", tmp_path, ["cat"])
+    start_session(tmux, "person", tmp_path, ["cat"])
     viewer = Viewer(tmux.attach_argv("person"), (30, 6))
     try:
         wait_for(lambda: attached(tmux, viewer, "person"), "a client")
         shell = ["bash", "-c", "stty size; exec cat"]
-        pane = tmux.start("dev-a-1", tmp_path, shell)
+        pane = start_session(tmux, "dev-a-1", tmp_path, shell)
         assert pane.size == SIZE
         wait_for(lambda: "50 200" in tmux.capture(pane.id), "the size that the program sees")
         wait_for(lambda: tmux.look(pane.id)[0].size == SIZE, "the same a moment later")
@@ -66,7 +67,7 @@ def test_a_session_is_born_at_its_size_beside_a_small_client(tmux: Tmux, tmp_pat
 def test_a_window_that_is_too_small_gets_room_until_its_clients_change(
     tmux: Tmux, tmp_path: Path
 ) -> None:
-    pane = tmux.start("dev-a-1", tmp_path, ["cat"])
+    pane = start_session(tmux, "dev-a-1", tmp_path, ["cat"])
 
     def is_of(*size: int) -> None:
         wait_for(lambda: tmux.look(pane.id)[0].size == size, f"a pane of {size}")
@@ -93,7 +94,7 @@ def test_a_window_that_is_too_small_gets_room_until_its_clients_change(
 
 
 def test_a_pane_in_a_split_window_gets_room(tmux: Tmux, tmp_path: Path) -> None:
-    pane = tmux.start("dev-a-1", tmp_path, ["cat"])
+    pane = start_session(tmux, "dev-a-1", tmp_path, ["cat"])
     tmux.command("split-window", "-t", pane.id, "-b", "-l", "90%", "cat")
     found = tmux.look(pane.id)[0]
     assert found.is_cramped
@@ -104,7 +105,7 @@ def test_a_pane_in_a_split_window_gets_room(tmux: Tmux, tmp_path: Path) -> None:
 def test_what_tmux_puts_over_a_pane_is_removed_when_nobody_is_there(
     tmux: Tmux, tmp_path: Path
 ) -> None:
-    pane = tmux.start("dev-a-1", tmp_path, ["cat"])
+    pane = start_session(tmux, "dev-a-1", tmp_path, ["cat"])
     tmux.command("run-shell", "-t", pane.id, "echo what nobody reads")
     covered = tmux.look(pane.id)[0]
     assert (covered.in_mode, covered.is_covered) == (True, True)
@@ -116,7 +117,7 @@ def test_what_tmux_puts_over_a_pane_is_removed_when_nobody_is_there(
 
 def test_a_hook_whose_fifo_is_gone_opens_nothing(tmux: Tmux, tmp_path: Path) -> None:
     os.mkfifo(fifo := tmp_path / "wake")
-    pane = tmux.start("dev-a-1", tmp_path, ["cat"])
+    pane = start_session(tmux, "dev-a-1", tmp_path, ["cat"])
     tmux.call_on_mode(pane.id, fifo)
     fifo.unlink()
     done = tmp_path / "done"
@@ -133,7 +134,7 @@ def test_a_key_that_is_not_drawn_yet_keeps_a_text_from_becoming_one_line_with_it
 ) -> None:
     log = tmp_path / "log"
     silent = ["bash", "-c", f"stty raw -echo; exec cat >{log}"]
-    pane = tmux.start("dev-a-1", tmp_path, silent)
+    pane = start_session(tmux, "dev-a-1", tmp_path, silent)
     wait_for(lambda: tmux.look(pane.id)[0].command == "cat", "its program")
     viewer = Viewer(tmux.attach_argv("dev-a-1"))
     try:

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.composer import press, type_once
-from sm.adapters.tmux import SIZE, Tmux, TmuxError, UnfitServerError
+from sm.adapters.tmux import SIZE, Tmux, TmuxError
+from sm.adapters.tmux_start import UnfitServerError, start_session
 from tests.conftest import end_tmux, sealed_environment
 from tests.helpers import wait_for
 from tests.terminal import argv, received
@@ -187,7 +188,7 @@ def place(server: tuple[Tmux, Path]) -> tuple[Tmux, Path]:
 def serve_one(tmux: Tmux, folder: Path, name: str) -> None:
     """A session begins, is looked at, gets a message and keys, and ends."""
     log = folder / f"{name}.log"
-    pane = tmux.start(name, folder, argv(folder, log), mark="m", title="shop #7")
+    pane = start_session(tmux, name, folder, argv(folder, log), mark="m", title="shop #7")
     assert (pane.session, pane.size, pane.in_mode, pane.mark) == (name, SIZE, False, "m")
     wait_for(lambda: "❯" in tmux.look(pane.id)[1], "the program")
     if (alone := tmux.look(pane.id)[0]).command in ("bash", "sh"):
@@ -262,7 +263,7 @@ def test_a_server_that_ends_with_its_clients_is_refused(place: tuple[Tmux, Path]
         wait_for(lambda: attached(tmux, viewer, "person"), "a client")
         tmux.command("set-option", "-s", "exit-unattached", "on")
         with pytest.raises(UnfitServerError, match="exit-unattached"):
-            tmux.start("dev-a-1", folder, ["cat"])
+            start_session(tmux, "dev-a-1", folder, ["cat"])
         assert list(tmux.panes()) == ["person"]
         tmux.command("set-option", "-s", "exit-unattached", "off")
     finally:
@@ -275,7 +276,7 @@ def test_a_server_that_a_new_session_would_end_is_left_alone(place: tuple[Tmux, 
     try:
         if (3, 3) <= tmux.version < (3, 7):
             with pytest.raises(UnfitServerError, match="window-size"):
-                tmux.start("dev-a-1", folder, ["cat"])
+                start_session(tmux, "dev-a-1", folder, ["cat"])
             assert list(tmux.panes()) == ["person"]
         else:
             serve_one(tmux, folder, "dev-a-1")
@@ -285,7 +286,7 @@ def test_a_server_that_a_new_session_would_end_is_left_alone(place: tuple[Tmux, 
 
 def test_a_session_lasts_where_others_end_with_their_clients(place: tuple[Tmux, Path]) -> None:
     tmux, folder = place
-    tmux.start("keeper", folder, ["cat"])
+    start_session(tmux, "keeper", folder, ["cat"])
     tmux.command("set-option", "-g", "destroy-unattached", "on")
     serve_one(tmux, folder, "dev-a-1")
     assert list(tmux.panes()) == ["keeper"]

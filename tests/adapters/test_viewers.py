@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.tmux import MissingPaneError, Pane, Tmux
+from sm.adapters.tmux_start import start_session
 from sm.adapters.viewers import Use, Viewer, look_at_use
 from tests.helpers import wait_for
 
@@ -38,11 +39,11 @@ def test_of_the_facts(use: Use, attached: bool, typed_at: float) -> None:
 
 def _attach(tmux: Tmux, folder: Path, name: str, *more: str) -> None:
     command = shlex.join([*tmux.attach_argv("work"), *more])
-    tmux.start(name, folder, ["sh", "-c", f"unset TMUX; exec {command}"])
+    start_session(tmux, name, folder, ["sh", "-c", f"unset TMUX; exec {command}"])
 
 
 def test_keys_of_a_person_count_and_nothing_else_does(tmux: Tmux, tmp_path: Path) -> None:
-    pane = tmux.start("work", tmp_path, ["cat"])
+    pane = start_session(tmux, "work", tmp_path, ["cat"])
     tmux.command("send-keys", "-t", pane.id, "typed by a program", "Enter")
     assert look_at_use(tmux, pane.id).viewers == ()
     assert look_at_use(tmux, pane.id).typed_at == 0
@@ -71,6 +72,6 @@ def _press(tmux: Tmux, name: str, pane: Pane) -> float:
 
 
 def test_a_pane_that_is_gone_is_told(tmux: Tmux, tmp_path: Path) -> None:
-    tmux.start("work", tmp_path, ["cat"])
+    start_session(tmux, "work", tmp_path, ["cat"])
     with pytest.raises(MissingPaneError):
         look_at_use(tmux, "%99")

@@ -17,6 +17,7 @@ from msgspec import structs
 from sm.__main__ import run
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.tmux import Tmux
+from sm.adapters.tmux_start import start_session
 from sm.config.forges import LocalSettings
 from sm.config.schema import ContextMonitor, HandoffCycle, MachineSettings, ProjectSettings
 from sm.context import files, history, usage
@@ -470,7 +471,7 @@ def test_watched_in_a_terminal_it_goes_on_until_ctrl_c(
     full(put(root), 52, warned=True)
     program = f"'{sys.executable}' -Im sm context --watch"
     script = f"export SM_STATE_ROOT='{root.path}'; trap : INT; {program}; echo code $?; sleep 600"
-    pane = tmux.start("screen", tmp_path, ["bash", "-c", script], size=(80, 24))
+    pane = start_session(tmux, "screen", tmp_path, ["bash", "-c", script], size=(80, 24))
 
     def text() -> str:
         return tmux.capture(pane.id)

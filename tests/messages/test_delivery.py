@@ -10,6 +10,7 @@ from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.profiles import find
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.tmux import Tmux
+from sm.adapters.tmux_start import start_session
 from sm.base.refusal import Outcome, Refusal, Status
 from sm.messages import delivery, queue
 from sm.messages.queue import Message, Mode, Place
@@ -154,13 +155,13 @@ def test_of_a_message_that_was_taken_back_no_more_is_waited_for(
 
 def test_an_agent_that_is_gone_is_final(target: Session, tmux: Tmux, tmp_path: Path) -> None:
     agent = agent_of(target)
-    keeper = tmux.start("keeper", tmp_path, ["cat"])
+    keeper = start_session(tmux, "keeper", tmp_path, ["cat"])
     os.kill(agent.pid, signal.SIGKILL)
     wait_for(lambda: tmux.pane(agent.session) is None, "its end")
     assert deliver(target, "text") == refused(Refusal.GONE)
     assert Refusal.GONE.is_final
     # A newer session of the same name is not the agent that the message is for.
-    other = tmux.start(agent.session, tmp_path, ["cat"])
+    other = start_session(tmux, agent.session, tmp_path, ["cat"])
     assert deliver(target, "text") == refused(Refusal.GONE)
     tmux.kill(agent.session, other.pid)
     tmux.kill("keeper", keeper.pid)

@@ -13,6 +13,7 @@ from typing import Any
 
 from sm.adapters import proc
 from sm.adapters.tmux import Pane, Tmux, join_commands
+from sm.adapters.tmux_start import start_session
 from tests.helpers import wait_for
 from tests.real.api import Api
 from tests.real.client import argv, environment, hooks, seal
@@ -95,7 +96,9 @@ class Terminal:
         """Run the client with just these arguments, and wait for nothing."""
         env = environment(self.home, self.api.url, **self.variables)
         size = (120, 40)
-        self.pane = self.tmux.start(self.name, self.cwd, argv(self.program, env, *args), size=size)
+        self.pane = start_session(
+            self.tmux, self.name, self.cwd, argv(self.program, env, *args), size=size
+        )
 
     def end(self) -> None:
         """End the client, by its pid, and all it started."""

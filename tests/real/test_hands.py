@@ -14,6 +14,7 @@ import pytest
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.screen import Screen, read
 from sm.adapters.tmux import Tmux
+from sm.adapters.tmux_start import start_session
 from sm.adapters.viewers import look_at_use
 from sm.issues.rules.matrix import BY_NAME
 from sm.sessions import agent, agent_state, plan, registry
@@ -56,7 +57,7 @@ class Desk:
         """The person comes, in a terminal that is a pane of another session."""
         self.leave()
         outer = f"unset TMUX; exec {shlex.join(self.tmux.attach_argv(self.session.name))}"
-        self.tmux.start("person", self.stage.folder, ["sh", "-c", outer])
+        start_session(self.tmux, "person", self.stage.folder, ["sh", "-c", outer])
         wait_for(lambda: self.tmux.command("list-clients"), "the person's client")
 
     def leave(self) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from sm.adapters import proc
 from sm.adapters.tmux import Tmux
+from sm.adapters.tmux_start import start_session
 from sm.base.refusal import Outcome, Refusal, Status
 from sm.messages import queue
 from sm.messages.queue import Mode, Place
@@ -90,7 +91,7 @@ def test_an_event_of_a_cleared_context_changes_nothing(managed: Managed, api: Ap
 def test_a_client_that_was_killed_gets_nothing_and_the_next_gets_on(
     managed: Managed, tmux: Tmux, api: Api, tmp_path: Path, busy: bool
 ) -> None:
-    keeper = tmux.start("keeper", tmp_path, ["cat"])
+    keeper = start_session(tmux, "keeper", tmp_path, ["cat"])
     if busy:
         api.say(Reply("", (Tool.bash("python3 -c 'import time; time.sleep(30)'"),)))
         managed.send("Begin.")

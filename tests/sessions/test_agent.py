@@ -14,6 +14,7 @@ from sm.adapters import proc
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.proc import Process
 from sm.adapters.tmux import Pane, Tmux
+from sm.adapters.tmux_start import start_session
 from sm.base.errors import UsageError
 from sm.config.schema import Agent, ProjectSettings
 from sm.sessions import agent as agents
@@ -237,7 +238,7 @@ def test_a_launch_does_not_take_the_agent_of_another_generation_for_its_own(
 def test_a_session_of_a_persons_own_is_neither_taken_nor_stopped(
     root: Root, tmux: Tmux, session: IssueSession, project: ProjectSettings, tmp_path: Path
 ) -> None:
-    theirs = tmux.start(session.name, tmp_path, ["sleep", "100"])
+    theirs = start_session(tmux, session.name, tmp_path, ["sleep", "100"])
     with pytest.raises(AgentError, match="runs something else already"):
         agent_process.launch(tmux, session, launch_of(project, "p"), generation=1)
     assert agent_process.adopt(tmux, session) is None
@@ -327,7 +328,7 @@ def test_a_stop_leaves_no_process_even_of_the_stubborn(
         "(trap '' HUP TERM; while :; do sleep 0.1; done) & touch started; while :; do sleep 1; done"
     )
     project = make_project(tmp_path, ["bash", "-c", script])
-    tmux.start("stranger", tmp_path, ["sleep", "203"])
+    start_session(tmux, "stranger", tmp_path, ["sleep", "203"])
     stranger = wait_for(lambda: running(tmux, "stranger", "sleep"), "the stranger's program")
     assert stranger
     agent = agent_process.launch(tmux, session, launch_of(project, ""), generation=1)

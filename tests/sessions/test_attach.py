@@ -9,6 +9,7 @@ import pytest
 
 from sm.__main__ import run
 from sm.adapters.tmux import Pane, Tmux
+from sm.adapters.tmux_start import start_session
 from sm.base.errors import SmError
 from sm.config.load import load
 from sm.sessions.attach import prepare_attachment
@@ -33,7 +34,7 @@ def project(
 def session(project: Project, tmp_path: Path) -> str:
     """The terminal of issue 7, and one whose name begins alike."""
     for name in ("dev-harb-77", "dev-harb-7"):
-        project.tmux.start(name, tmp_path, ["sh", "-c", f"echo this is {name}; exec cat"])
+        start_session(project.tmux, name, tmp_path, ["sh", "-c", f"echo this is {name}; exec cat"])
     return "dev-harb-7"
 
 
@@ -47,7 +48,7 @@ def person(tmux: Tmux, folder: Path, *args: str) -> None:
     settings = [f"{name}={value}" for name, value in os.environ.items() if name.startswith("SM_")]
     command = [sys.executable, "-Im", "sm", "attach", *args]
     script = f"unset TMUX TMUX_PANE; exec env {shlex.join([*settings, *command])}"
-    tmux.start("person", folder, ["sh", "-c", script])
+    start_session(tmux, "person", folder, ["sh", "-c", script])
 
 
 @pytest.mark.usefixtures("session")
@@ -64,7 +65,7 @@ def test_read_only_lets_no_key_through(project: Project, tmp_path: Path) -> None
 
 @pytest.mark.usefixtures("session")
 def test_within_tmux_it_is_one_client_within_the_other(project: Project, tmp_path: Path) -> None:
-    home = project.tmux.start("home", tmp_path, ["sh"])
+    home = start_session(project.tmux, "home", tmp_path, ["sh"])
     for place in ("/tmp/tmux-1/other", project.tmux.socket_path):
         env = {"TMUX": f"{place},1,0", "TMUX_PANE": home.id, "HOME": "/h"}
         way = prepare_attachment(project, 7, env)
@@ -85,7 +86,7 @@ def test_a_terminal_does_not_show_itself_within_itself(project: Project) -> None
 @pytest.fixture
 def at_shell(project: Project, session: str, tmp_path: Path) -> Pane:
     """A person's own session, whose shell has run `sm attach`; detach-on-destroy is off for all."""
-    home = project.tmux.start("home", tmp_path, ["env", "PS1=ready ", "sh"])
+    home = start_session(project.tmux, "home", tmp_path, ["env", "PS1=ready ", "sh"])
     project.tmux.command("set-option", "-g", "detach-on-destroy", "off")
     # As an older version has left it.
     project.tmux.command("set-option", "-u", "-t", f"={session}:", "detach-on-destroy")

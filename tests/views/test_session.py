@@ -20,6 +20,7 @@ from rich.console import Console
 from sm.__main__ import run
 from sm.adapters.forge.model import CheckState, PullRequest, PullState, Review, ReviewState
 from sm.adapters.tmux import Tmux
+from sm.adapters.tmux_start import start_session
 from sm.base.phase import Phase
 from sm.cli.status import _plain, draw_status
 from sm.cli.table import STYLES, explain, list_plain_lines, make_table
@@ -398,7 +399,7 @@ def screen(tmux_socket: str, tmp_path: Path) -> Callable[..., Screen]:
         keep = [f"export {k}='{v}'" for k, v in os.environ.items() if k.startswith("SM_")]
         command = "; ".join([*keep, f"sm() {{ '{sys.executable}' -Im sm \"$@\"; }}", script])
         argv = ["bash", "-c", f"{command}; exec sleep 600"]
-        pane = tmux.start("screen", tmp_path, argv, size=(width, 24))
+        pane = start_session(tmux, "screen", tmp_path, argv, size=(width, 24))
         return Screen(tmux, pane.id, pane.pid)
 
     return start

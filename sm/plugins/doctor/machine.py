@@ -15,7 +15,8 @@ from msgspec import Struct
 from sm.adapters import proc
 from sm.adapters.composer import type_once
 from sm.adapters.process import ANY_CODE, run
-from sm.adapters.tmux import Tmux, UnfitServerError
+from sm.adapters.tmux import Tmux
+from sm.adapters.tmux_start import UnfitServerError, start_session
 from sm.base.errors import SmError
 from sm.base.nonce import make_nonce
 from sm.context import usage
@@ -172,7 +173,7 @@ def _try_session(tmux: Tmux) -> Finding:
     """Have a session of a moment take a text: the configuration of tmux may keep it from that."""
     text = make_nonce(8)
     try:
-        pane = tmux.start(f"sm-doctor-{text}", Path("/"), ["cat"])
+        pane = start_session(tmux, f"sm-doctor-{text}", Path("/"), ["cat"])
     except UnfitServerError as error:
         return fail("no agent can work on this tmux server", error.message)
     try:

@@ -12,6 +12,7 @@ import pytest
 from sm.__main__ import run
 from sm.adapters.forge.local import forge
 from sm.adapters.tmux import Tmux
+from sm.adapters.tmux_start import start_session
 from sm.config.load import load
 from sm.issues.work import claim
 from sm.plugins.chat.threads.handoffs import open_bridge
@@ -269,9 +270,9 @@ def test_a_damaged_database_of_handoffs_is_named_and_left_alone(project: Project
 
 def test_what_sessions_left_behind_is_named(project: Project, tmp_path: Path) -> None:
     put_session(project, 3)
-    project.tmux.start("dev-harb-3", tmp_path, ["sleep", "600"])
-    project.tmux.start("dev-harb-4", tmp_path, ["sleep", "600"])
-    project.tmux.start("dev-harb-4x", tmp_path, ["sleep", "600"])
+    start_session(project.tmux, "dev-harb-3", tmp_path, ["sleep", "600"])
+    start_session(project.tmux, "dev-harb-4", tmp_path, ["sleep", "600"])
+    start_session(project.tmux, "dev-harb-4x", tmp_path, ["sleep", "600"])
     claim.claim(project.git, project.settings, 5, project.root)
     claim.claim(project.git, project.settings, 3, project.root)
     claim.claim(project.git, project.settings, 6, Root(tmp_path / "of somebody else"))
