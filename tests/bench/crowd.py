@@ -52,11 +52,8 @@ class Crowd:
             write_json(directory.snapshot, structs.replace(seen, taken_at=0.0))
 
 
-def make_crowd(folder: Path, count: int, *, awaiting: bool, watched: bool = True) -> Crowd:
-    """Put that many sessions on record, all idle, or all awaiting a check that is under way.
-
-    Unless they are `watched`, nobody holds their monitors' locks.
-    """
+def make_crowd(folder: Path, count: int, *, awaiting: bool) -> Crowd:
+    """Put that many sessions on record, all idle, or all awaiting a check that is under way."""
     folder.mkdir()
     state = folder / "state"
     state.mkdir(mode=0o700)
@@ -70,8 +67,7 @@ def make_crowd(folder: Path, count: int, *, awaiting: bool, watched: bool = True
         phase = "PHASE:awaiting_ci\n" if awaiting else ""
         session = put_session(project, issue, phase=phase, alive=False)
         write_atomic(session.dir.agent_pid, f"{agent.pid} {agent.started}\n")
-        if watched:
-            crowd.held.enter_context(lock.try_hold(session.dir.monitor_lock))
+        crowd.held.enter_context(lock.try_hold(session.dir.monitor_lock))
         _worktree(session)
         if awaiting:
             crowd.held.enter_context(_check_under_way(project, head))

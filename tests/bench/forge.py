@@ -38,9 +38,9 @@ APART_S = 5.5
 
 def figures(bench: Bench) -> Iterator[Figure]:
     """An hour of waiting for CI, a tick over many pull requests, a webhook to the agent."""
-    for count in (1, 10) if bench.quick else (1, 10, 100):
+    for count in bench.sizes((1, 10, 100), quick=(1, 10)):
         yield from _hour_of_waiting(bench.folder / f"hour-{count}", count)
-    for count in (1, 10) if bench.quick else (1, 10, 100):
+    for count in bench.sizes((1, 10, 100), quick=(1, 10)):
         yield _busy_hour(bench.folder / f"busy-{count}", count)
     yield from _tick(bench)
     yield _webhook(bench)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -10,16 +11,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sm.sessions import registry
-from sm.store import lock
-from tests.bench.crowd import Crowd, make_crowd
+from sm.issues.poll import tick
+from sm.sessions.session import IssueSession
 from tests.bench.measure import Bench, Figure
-from tests.helpers import wait_for
-from tests.shell import BIN, stand_in
+from tests.bench.reaction import quiet_stage
+from tests.helpers import monitor_of, wait_for
 
 BUDGET_PERCENT = 0.1
 BUDGET_MB = 5.0
 WINDOW_S = 10.0
+QUIET_S = 3.0
 FAR = "9999999999"
 TICK_HZ = os.sysconf("SC_CLK_TCK")
 
@@ -34,13 +35,12 @@ done
 
 def figures(bench: Bench) -> Iterator[Figure]:
     """The monitor and the loop by hand side by side, over the same seconds."""
-    crowd = make_crowd(bench.folder / "crowd", 1, awaiting=False, watched=False)
-    with crowd.held, _monitor(crowd) as ours, _by_hand(crowd) as theirs:
-        pids = (ours.pid, theirs.pid)
+    with _idle_session(bench) as (session, ours), _by_hand(session) as theirs:
+        pids = (ours, theirs)
         shares: list[list[float]] = [[], []]
         begun = [_children_faults(pid) for pid in pids]
         for _ in range(bench.rounds(6, 2)):
-            _share_of_processor(pids, shares, WINDOW_S if not bench.quick else WINDOW_S / 2)
+            _share_of_processor(pids, shares, bench.seconds(WINDOW_S))
         forked = [_children_faults(pid) - before for pid, before in zip(pids, begun, strict=True)]
         memory = {key: [_memory_mb(pid, key) for pid in pids] for key in ("Rss", "Pss")}
     beside = "sleep, has-session, head, tr"
@@ -72,39 +72,58 @@ def figures(bench: Bench) -> Iterator[Figure]:
 
 
 @contextmanager
-def _monitor(crowd: Crowd) -> Iterator[subprocess.Popen[bytes]]:
-    """The monitor of a session to which nothing happens; its reactor would spoil the figures."""
-    project = crowd.project
-    (session,) = registry.list_for(project)
-    python = stand_in(crowd.stage.folder / "python", "exit 1")
-    session.dir.next.write_text(f"{FAR}\n")
-    watched = (project.root.phase("harb", 1), project.root.idle_marker(session.name))
-    session.dir.watch.write_text("".join(f"{path}\n" for path in watched))
-    session.dir.shared.write_text(f"{project.directory.path}\n{project.forge.signs()[0]}\n")
-    project.directory.due.write_text(f"{FAR}\n")
-    project.directory.snapshot.touch()
-    session.dir.seen.touch()
-    env = os.environ | {"SM_PYTHON": str(python), "SM_STATE_ROOT": str(project.root.path)}
-    argv = ["bash", str(BIN / "agent-session"), "monitor", "harb", "1"]
-    with subprocess.Popen(argv, env=env) as process:
-        try:
-            wait_for(lambda: lock.is_held(session.dir.monitor_lock), "the monitor to be at work")
-            time.sleep(2)  # what it does once is not what it does while idle
-            yield process
-            said = session.dir.monitor_log.read_text()
-            assert not said, said
-        finally:
-            registry.forget(project.root, session)  # it ends with its session
+def _idle_session(bench: Bench) -> Iterator[tuple[IssueSession, int]]:
+    """A session to which nothing happens, and the process of its monitor: without a child."""
+    stage = quiet_stage(bench.folder)
+    try:
+        issue = stage.file_issue()
+        list(tick(stage.project))
+        wait_for(stage.told, "the task")
+        session = stage.session(issue)
+        _wait_for_last_pass(session)
+        for never in (session.dir.next, stage.project.directory.due):
+            never.write_text(f"{FAR}\n")
+        monitor = wait_for(lambda: monitor_of(session), "the monitor")
+        assert monitor
+        _end_children(monitor)
+        time.sleep(bench.seconds(2.0))  # what it does once is not what it does while idle
+        yield session, monitor
+        said = session.dir.monitor_log.read_text()
+        assert not said, said
+    finally:
+        stage.end()
+
+
+def _wait_for_last_pass(session: IssueSession) -> None:
+    """Until there was none for a while: what has begun with the session is over."""
+    since, before = time.monotonic(), 0
+
+    def no_more() -> bool:
+        nonlocal since, before
+        if (now := session.dir.seen.stat().st_mtime_ns) != before:
+            since, before = time.monotonic(), now
+        return time.monotonic() > since + QUIET_S
+
+    wait_for(session.dir.seen.exists, "the first pass")
+    wait_for(no_more, "the last pass")
+
+
+def _end_children(pid: int) -> None:
+    """What serves its passes stays a minute; its end would count as a fork of the idle monitor."""
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    for child in children.read_text().split():
+        os.kill(int(child), signal.SIGKILL)
+    wait_for(lambda: not children.read_text(), "the end of its children")
 
 
 @contextmanager
-def _by_hand(crowd: Crowd) -> Iterator[subprocess.Popen[bytes]]:
-    phase_file = crowd.project.root.phase("harb", 1)
-    socket = os.environ["SM_TMUX_SOCKET"]
-    argv = ["bash", "-c", BY_HAND, "monitor", str(phase_file), socket, "dev-harb-1"]
+def _by_hand(session: IssueSession) -> Iterator[int]:
+    phase_file = session.project.root.phase("harb", session.issue)
+    argv = ["bash", "-c", BY_HAND, "monitor", str(phase_file)]
+    argv += [os.environ["SM_TMUX_SOCKET"], session.name]
     with subprocess.Popen(argv, stderr=sys.stderr) as process:
         try:
-            yield process
+            yield process.pid
         finally:
             process.kill()
 

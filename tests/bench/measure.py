@@ -52,13 +52,27 @@ class Figure(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Bench:
-    """What a benchmark gets: a folder of its own, sealed from the person's, and its time."""
+    """What a benchmark gets: a folder of its own, sealed from the person's, and its time.
+
+    `once` is to see that it runs: everything as small as it can be, the figures mean nothing.
+    """
 
     folder: Path
     quick: bool
+    once: bool = False
 
     def rounds(self, full: int, quick: int) -> int:
         """How often to measure."""
+        return 1 if self.once else quick if self.quick else full
+
+    def seconds(self, full: float) -> float:
+        """How long to look at something."""
+        return full / 20 if self.once else full / 2 if self.quick else full
+
+    def sizes(self, full: tuple[int, ...], quick: tuple[int, ...]) -> tuple[int, ...]:
+        """How many there are of what is measured, from few to many."""
+        if self.once:
+            return tuple(range(1, len(quick) + 1))
         return quick if self.quick else full
 
 

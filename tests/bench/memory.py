@@ -6,6 +6,7 @@ While something happens in a session, the server of its passes comes to it, for 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -28,26 +29,29 @@ BY_HAND = "import time; time.sleep(600)"
 
 def figures(bench: Bench) -> Iterator[Figure]:
     """What is shared with other processes counts in part (PSS), as there are several of a kind."""
+    (sessions,) = bench.sizes((SESSIONS,), quick=(SESSIONS,))
     root = Root(bench.folder / "state")
     root.path.mkdir(mode=0o700)
     os.environ["SM_STATE_ROOT"] = str(root.path)
     company = make_company(bench.folder, root)
     with ExitStack() as ends:
         ends.callback(company.end)
-        for _ in range(SESSIONS):
+        for _ in range(sessions):
             company.new(provider="mute")
         servers = [pid for pid in _at_rest(company) if _serves_passes(pid)]
         busy = _memory_mb(servers)
-        wait_for(lambda: not any(map(_serves_passes, servers)), "the servers' end", 120.0)
+        for pid in servers:
+            os.kill(pid, signal.SIGKILL)  # they would end by themselves, in a minute
+        wait_for(lambda: not any(map(_serves_passes, servers)), "the servers' end")
         monitors, pipes = _at_rest(company), _pipes(company)
         found = {"monitors": _memory_mb(monitors), "transcripts": _memory_mb(pipes)}
-        watchers = [ends.enter_context(_sleeper()) for _ in range(SESSIONS)]
+        watchers = [ends.enter_context(_sleeper()) for _ in range(sessions)]
         time.sleep(0.5)  # until they sleep
         beside = _memory_mb([one.pid for one in watchers])
         for one in watchers:
             one.kill()
     yield Figure(
-        name=f"{SESSIONS} sessions, all our processes (PSS)",
+        name=f"{sessions} sessions, all our processes (PSS)",
         unit="MB",
         samples=[sum(found.values())],
         beside="as many Pythons asleep",

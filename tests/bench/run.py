@@ -1,6 +1,9 @@
-"""Runs the benchmarks: a table for people, JSON for machines. Nothing here passes or fails.
+"""Runs the benchmarks: a table for people, JSON for machines.
 
 Usage: bin/bench [--quick] [--output FILE] [NAME]…
+
+No figure is too bad to pass; but one that cannot be taken is named, and the exit code is 1. The
+others are taken all the same.
 """
 
 from __future__ import annotations
@@ -16,14 +19,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+import traceback
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[0] = str(ROOT)  # this file's own folder is no place to import from
+if __name__ == "__main__":
+    sys.path[0] = str(ROOT)  # this file's own folder is no place to import from
 
+import pytest  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
@@ -49,26 +55,51 @@ BENCHMARKS = {
 }
 """The names on the command line, and their modules here."""
 
+OF_THE_CLIENT = ("receipt", "delivery", "throughput", "rotation")
+"""Without the real client there is nothing to measure."""
 
-def main() -> None:
-    """Run what is named, or all."""
-    options = _options()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up as after Ctrl-C
+
+def main(arguments: Sequence[str]) -> int:
+    """Run what is named, or all; returns the exit code, 1 where something could not be measured."""
+    options = _options(arguments)
     console = Console(width=None if sys.stdout.isatty() else 140)
     report = {"at": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "machine": _machine()}
     found: dict[str, list[Figure]] = {}
+    failed: dict[str, str] = {}
     for name in options.names or BENCHMARKS:
         console.print(f"[dim]{name} …", highlight=False)
-        with _sealed() as folder:
-            module = import_module(f"tests.bench.{BENCHMARKS[name]}")
-            found[name] = list(module.figures(Bench(folder, options.quick)))
+        found[name] = []
+        try:
+            for figure in take(name, quick=options.quick):
+                found[name].append(figure)
+        except (Exception, pytest.fail.Exception) as error:  # a client that cannot be installed
+            failed[name] = _reason(error)
     console.print(_table(found))
     entries = {name: [_entry(figure) for figure in figures] for name, figures in found.items()}
-    options.output.write_text(json.dumps(report | {"figures": entries}, indent=2) + "\n")
+    report |= {"figures": entries, "failed": failed}
+    options.output.write_text(json.dumps(report, indent=2) + "\n")
     console.print(f"written to {options.output}", highlight=False)
+    for name, reason in failed.items():
+        print(f"bench: {name} failed: {reason}", file=sys.stderr)
+    return int(bool(failed))
 
 
-def _options() -> argparse.Namespace:
+def take(name: str, *, quick: bool = False, once: bool = False) -> Iterator[Figure]:
+    """The figures of a benchmark, one by one, in a folder that is gone afterwards."""
+    with _sealed() as folder:
+        module = import_module(f"tests.bench.{BENCHMARKS[name]}")
+        yield from module.figures(Bench(folder, quick, once))
+
+
+def _reason(error: BaseException) -> str:
+    """What went wrong, and where in our own code."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if Path(frame.filename).is_relative_to(ROOT / "tests")]
+    said = str(error).strip() or type(error).__name__
+    return f"{said} ({Path(ours[-1].filename).relative_to(ROOT)}:{ours[-1].lineno})"
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser("bin/bench", description="Runs the benchmarks.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of: {', '.join(BENCHMARKS)}")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller numbers")
@@ -79,7 +110,7 @@ def _options() -> argparse.Namespace:
         default=ROOT / "bench.json",
         help="where the JSON goes (default: bench.json in the clone)",
     )
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     for name in options.names:
         if name not in BENCHMARKS:
             parser.error(f"no benchmark '{name}': there is {', '.join(BENCHMARKS)}")
@@ -168,4 +199,5 @@ def _entry(figure: Figure) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    main()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up as after Ctrl-C
+    sys.exit(main(sys.argv[1:]))

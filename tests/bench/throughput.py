@@ -48,6 +48,7 @@ def _all(managed: Managed, mood: str, count: int) -> tuple[float, int]:
     release()
     wait_for(lambda: delivery.is_at_rest(managed.session), "all to be accepted", 600.0)
     took = time.monotonic() - started
+    asked(managed, texts[-1])
     last = managed.api.main[-1]
     assert all(last.appearances(text) == 1 for text in texts)
     return count / took, len(managed.api.main) - before

@@ -29,7 +29,7 @@ def figures(bench: Bench) -> Iterator[Figure]:
     """Each number of sessions, idle and awaiting CI: the whole process, and the tick alone."""
     for state in ("idle", "awaiting CI"):
         alone: dict[int, list[float]] = {}
-        for count in (1, 100) if bench.quick else (1, 10, 100, 1000):
+        for count in bench.sizes((1, 10, 100, 1000), quick=(1, 100)):
             crowd = make_crowd(bench.folder / "crowd", count, awaiting=state != "idle")
             with crowd.held:
                 rounds = bench.rounds(7 if count < 1000 else 3, 3)
