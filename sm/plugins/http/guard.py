@@ -1,5 +1,8 @@
 """Decides first who may ask at all: no web page, and no client without the token.
 
+Before that it refuses a head that two readers could understand differently (CWE-444): what is asked
+of whom, and by whom, has to be the same for a proxy before this server and for the server itself.
+
 A page in a browser can send requests to this machine. But it cannot choose `Host` and `Origin`. So
 a foreign name (CWE-350, DNS rebinding) or another origin is refused. A client with the token is no
 such page: from a container, for example, this machine has another name.
@@ -26,6 +29,11 @@ AUTHORITY = re.compile(
 )
 """A name or an address, perhaps a port, and nothing before, between or behind (RFC 9110, 7.2)."""
 ORIGIN = re.compile(r"https?://(.+)")
+
+HEAD_LIMIT = 16 * 1024
+"""Bytes, from the method to the empty line."""
+SINGLE = (b"host", b"authorization", b"content-type", b"origin")
+"""The answer depends on these."""
 
 DRAIN_S = 1.0
 DRAIN_LIMIT = 8 * 1024 * 1024
@@ -115,6 +123,33 @@ def _is_address(name: str, *, loopback: bool) -> bool:
     return address is not None and (address.is_loopback or not loopback)
 
 
+def refuse_head(scope: Scope) -> tuple[int, str] | None:
+    """Return status and reason for refusing a large or ambiguous head; None if it is fine.
+
+    The parser beneath reads all that the grammar allows.
+    """
+    names = [name for name, _ in scope["headers"]]
+    if _measure_head(scope) > HEAD_LIMIT:
+        return 431, f"the head is above {HEAD_LIMIT:,} bytes"
+    if not scope["http_version"].startswith("1."):
+        return 505, "only HTTP/1.1 is spoken here"
+    if not scope["raw_path"].startswith(b"/"):
+        return 400, "this is no proxy: ask for a path, which begins with '/'"
+    if b"content-length" in names and b"transfer-encoding" in names:
+        return 400, "'Content-Length' and 'Transfer-Encoding' exclude each other"
+    for name in SINGLE:
+        if names.count(name) > 1:
+            return 400, f"'{name.decode().title()}' may be there only once"
+    return None
+
+
+def _measure_head(scope: Scope) -> int:
+    """Return the size of a head whose lines have no blanks but the usual ones."""
+    target = len(scope["raw_path"]) + len(scope["query_string"]) + bool(scope["query_string"])
+    first = len(scope["method"]) + target + len("  HTTP/1.1\r\n")
+    return first + sum(len(name) + len(value) + 4 for name, value in scope["headers"]) + 2
+
+
 class Guard:
     """Admits what the rules allow, and closes the connection of a client that goes on sending."""
 
@@ -129,10 +164,17 @@ class Guard:
             await self.app(scope, receive, send)
             return
         request = _Request(scope, receive, send)
-        is_signed = self.rules.lets_in(scope["method"], scope["path"])
-        refused = None if is_signed else self.rules.refusal(request.headers)
-        app: ASGIApp = answer_failure(*refused) if refused else self.app
-        await app(scope, request.receive, request.send)
+        await self._choose(scope, request.headers)(scope, request.receive, request.send)
+
+    def _choose(self, scope: Scope, headers: Headers) -> ASGIApp:
+        """Return what answers: a refusal, or the application."""
+        unclear = refuse_head(scope)
+        if unclear:
+            return answer_failure(*unclear, {"Connection": "close"})
+        if self.rules.lets_in(scope["method"], scope["path"]):
+            return self.app
+        refused = self.rules.refusal(headers)
+        return answer_failure(*refused) if refused else self.app
 
 
 class _Request:

@@ -10,11 +10,18 @@ import threading
 import uvicorn
 from starlette.types import ASGIApp
 
-from sm.plugins.http.connection import Connection
+from sm.plugins.http.guard import HEAD_LIMIT
 from sm.plugins.http.listening import BACKLOG
 
 GRACE_S = 5
 """How long running requests may take when the server stops."""
+
+CONNECTIONS = 200
+"""At the same time. Most systems allow 1024 file descriptors."""
+UNREAD_S = 90
+"""How long a client may read nothing of its answer, or be gone without a word."""
+PARSED = 4 * HEAD_LIMIT
+"""How much of a head the parser collects. What is above HEAD_LIMIT only, the guard refuses."""
 
 
 def run(app: ASGIApp, listener: socket.socket, *, lifespan: bool = False) -> None:
@@ -23,9 +30,13 @@ def run(app: ASGIApp, listener: socket.socket, *, lifespan: bool = False) -> Non
     Requests under way then have some seconds. After that the process ends with them, as any process
     of sm may at any moment: the next pass over the session goes on with the work.
     """
+    _bound_waiting(listener)
     config = uvicorn.Config(
         app,
-        http=Connection,
+        http="h11",
+        h11_max_incomplete_event_size=PARSED,
+        # It also counts the connection that asks.
+        limit_concurrency=CONNECTIONS + 1,
         ws="none",
         lifespan="on" if lifespan else "off",
         loop="asyncio",
@@ -50,3 +61,13 @@ def run(app: ASGIApp, listener: socket.socket, *, lifespan: bool = False) -> Non
             signal.signal(each, handler)
     if threading.active_count() > 1:
         os._exit(0)
+
+
+def _bound_waiting(listener: socket.socket) -> None:
+    """Have the kernel give up clients that read nothing and those that are gone: see tcp(7).
+
+    Each connection that is accepted has the options of the socket that listens.
+    """
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_S * 1000)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, UNREAD_S)
